@@ -24,7 +24,7 @@ from kgprobe.probes.prompts.search.settings import settings_for
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.sentence.score import Item, score
-from kgprobe.probes.text.gaps import Question
+from kgprobe.probes.text.gaps import ClozePrompt
 from kgprobe.templates import Template
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -122,7 +122,9 @@ def clozes(loaded: Loaded, count: int) -> Answers:
     rng = np.random.default_rng(1)
     labels = [words(rng, 100, 4000, 3) for _ in range(CANDIDATES)]
     asked = [
-        Question(f"i{n}", index, words(rng, 4000, 9000, 5) + text, " .", "all", (n % CANDIDATES,))
+        ClozePrompt(
+            f"i{n}", index, words(rng, 4000, 9000, 5) + text, " .", "all", (n % CANDIDATES,)
+        )
         for n in range(max(count // 30, 4))
         for index, text in enumerate((" is a ", " is the ", " of "))
     ]
@@ -146,7 +148,7 @@ def fills(loaded: Loaded, count: int) -> Answers:
         predict.Blank(f"i{n:05}", 0, text, words(rng, 4000, 9000, 5), (f"w{n % 4000}",))
         for n in range(count)
     ]
-    settings = predict.Settings(length="gold")
+    settings = predict.FillSettings(length="gold")
     found = predict.predict(loaded, blanks, 5, settings, budget=budget_for(loaded))
     first = np.asarray(found.top["position"]) == 0
     best = np.asarray(found.top["logprob"], dtype=float)[first].reshape(count, -1)

@@ -31,7 +31,7 @@ from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import labels as label_tokens
-from kgprobe.probes.prompts.search.labels import Settings
+from kgprobe.probes.prompts.search.labels import LabelSearchSettings
 from kgprobe.probes.text.prompts import encode
 from kgprobe.schema import EXAMPLES
 from kgprobe.templates import Template
@@ -61,7 +61,7 @@ def sentences(count: int, rng: np.random.Generator) -> tuple[list[dict[str, str]
 def search_labels(loaded: Loaded, template: Template, data: Any) -> float:
     """CPU seconds of our label search: vectors, 50 epochs, ranking of the vocabulary."""
     start = time.process_time()
-    kept = Settings(at_chance="keep")
+    kept = LabelSearchSettings(at_chance="keep")
     # dev is no part of the released search, so none of its time is counted: a few rows
     label_tokens.find(Predictor(loaded), template, data, (data[0][:2], data[1][:2]), None, kept)
     return time.process_time() - start
@@ -106,7 +106,7 @@ def label_row(loaded: Loaded, count: int, rng: np.random.Generator) -> dict[str,
         seconds, expected = released_epoch(loaded, template, data)
         slow.append(EPOCHS * seconds)
     vectors = label_tokens.vectors(Predictor(loaded), template, data[0])
-    own = label_tokens.train_probe(vectors, data[1], Settings(epochs=1)).weight
+    own = label_tokens.train_probe(vectors, data[1], LabelSearchSettings(epochs=1)).weight
     apart = float(np.abs(own - expected).max())
     if apart > TOLERANCE:
         raise SystemExit(f"probes differ by {apart:.2g} after one epoch: no speed is printed")
@@ -137,7 +137,11 @@ def facts(count: int, words: list[str], rng: np.random.Generator) -> pl.DataFram
 
 
 def check(
-    loaded: Loaded, prompt: outcomes.Prompt, asked: pl.DataFrame, found: pl.DataFrame, words: Any
+    loaded: Loaded,
+    prompt: outcomes.TriggerPrompt,
+    asked: pl.DataFrame,
+    found: pl.DataFrame,
+    words: Any,
 ) -> float:
     """Largest difference of the gold's log-probability; ends the run where a rank is another."""
     few, apart = asked.head(8), 0.0
@@ -160,7 +164,9 @@ def facts_row(loaded: Loaded, count: int, rng: np.random.Generator) -> dict[str,
     """The row of the evaluation of facts."""
     words = [f"w{n}" for n in range(VOCABULARY)]
     trigger = tuple(rng.integers(9000, 20_000, size=TRIGGERS).tolist())
-    prompt = outcomes.Prompt(Template.parse(f"{{sub}} [T]x{TRIGGERS} [P] .", "masked"), trigger)
+    prompt = outcomes.TriggerPrompt(
+        Template.parse(f"{{sub}} [T]x{TRIGGERS} [P] .", "masked"), trigger
+    )
     asked = facts(count, words, rng)
     tokens = " ".join(loaded.tokenizer.convert_ids_to_tokens(list(trigger)))
     texts = [f"{json.loads(text)['sub']} {tokens} [MASK] ." for text in asked["fields"][:PEER_N]]

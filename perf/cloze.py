@@ -27,7 +27,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.scoring.cloze import rank
-from kgprobe.probes.text.gaps import Question
+from kgprobe.probes.text.gaps import ClozePrompt
 
 LENGTHS = {1: 344, 2: 298, 3: 93, 4: 28, 5: 15, 6: 3, 7: 1, 13: 1}
 VOCABULARY = 28_996
@@ -70,17 +70,19 @@ def candidates(rng: np.random.Generator) -> list[str]:
     ]
 
 
-def prompts(items: int, rng: np.random.Generator) -> list[Question]:
+def prompts(items: int, rng: np.random.Generator) -> list[ClozePrompt]:
     """Every item in three templates; 12 tokens on average with the special ones."""
     found = []
     for number in range(items):
         subject = " ".join(f"w{n}" for n in rng.integers(900, 9000, size=rng.integers(2, 10)))
         for index, text in enumerate(TEMPLATES):
-            found.append(Question(f"i{number}", index, subject + text, " .", "classes", (number,)))
+            found.append(
+                ClozePrompt(f"i{number}", index, subject + text, " .", "classes", (number,))
+            )
     return found
 
 
-def ours(loaded: Loaded, asked: list[Question], labels: list[str]) -> float:
+def ours(loaded: Loaded, asked: list[ClozePrompt], labels: list[str]) -> float:
     """CPU seconds per item for ranks and top-5 in all configurations, tokenising included."""
     start = time.process_time()
     rank.rank(loaded, asked, {"classes": labels})
@@ -89,7 +91,7 @@ def ours(loaded: Loaded, asked: list[Question], labels: list[str]) -> float:
 
 @torch.inference_mode()
 def peer(
-    loaded: Loaded, asked: list[Question], labels: list[str]
+    loaded: Loaded, asked: list[ClozePrompt], labels: list[str]
 ) -> tuple[float, list[dict[str, np.ndarray]]]:
     """(CPU seconds per item, mean scores by kind of mask) of the literal procedure."""
     start = time.process_time()
@@ -113,7 +115,10 @@ def peer(
 
 
 def check(
-    loaded: Loaded, asked: list[Question], labels: list[str], expected: list[dict[str, np.ndarray]]
+    loaded: Loaded,
+    asked: list[ClozePrompt],
+    labels: list[str],
+    expected: list[dict[str, np.ndarray]],
 ) -> float:
     """Largest difference of scores; ends the run when there is more than noise."""
     apart = 0.0

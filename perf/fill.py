@@ -23,7 +23,7 @@ from transformers import FillMaskPipeline
 
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.predict import Blank, Settings
+from kgprobe.probes.scoring.fill.predict import Blank, FillSettings
 from perf.cloze import base_model
 
 TOP, BEAMS, TOKENS, REPEATS = 10, 5, 4, 3
@@ -76,7 +76,7 @@ def causal() -> dict[str, object]:
         Blank(f"i{n:02}", 0, "The capital of [X] is [Y]", country, masks=(TOKENS,))
         for n, country in enumerate(COUNTRIES)
     ]
-    settings = Settings(length="gold", beams=BEAMS)
+    settings = FillSettings(length="gold", beams=BEAMS)
     predict.predict(loaded, asked[:1], BEAMS, settings)
     fast, slow = [], []
     for _ in range(REPEATS):

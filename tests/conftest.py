@@ -26,9 +26,15 @@ from tests.skips import Summary
 ROOT = Path(__file__).parents[1]
 #: In this order: the run of all papers begins at once, in a worker of its own; then what is cheap.
 FOLDERS = ("mini", "unit", "contract", "real", "workflow", "replay")
-#: Files of more than fifteen seconds, which come last, so that most faults show early.
-LATE = """attributes_brute attributes_input autoprompt claims cli faults kept_answers library moves
-own_attributes papers reasoning report sound switches two_steps""".split()
+#: Files whose tests take more than a third of a second each, which come last: half of the tests
+#: have run after three minutes.
+LATE = """answerers at_save attributes_brute attributes_checks attributes_probed attributes_sampling
+attributes_tables attributes_worked autoprompt baseline_classifiers baseline_majority cli completion
+control control_recall download dump_facts embedded endpoint exports faults fill_properties
+first_minutes gguf_everywhere graph_generate kept_answers library marks notebooks
+ontoprobe_switches own_attributes papers plan plans products reasoning redirects report sentence
+sentence_properties site skips slices_all sound sparql stops sums tables_gather
+tables_reductions_all terminal two_steps world world_trex""".split()
 
 hypothesis.settings.register_profile("gate", derandomize=True, deadline=None, database=None)
 # explores: the seed is given by --hypothesis-seed, which .ci/nightly prints

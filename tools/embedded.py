@@ -39,7 +39,7 @@ def statements(resources: Path) -> pl.DataFrame:
         return facts.read([dump], "json", properties, Path(folder) / "parts").statements
 
 
-def built(resources: Path, construction: Bear) -> build.Built:
+def built(resources: Path, construction: Bear) -> build.NestedSets:
     """The sets of the world in `resources`."""
     tables = resources / "templates"
     return build.build(

@@ -31,7 +31,7 @@ class CodeError(ValueError):
 
 
 @dataclass
-class Source:
+class SourceFile:
     """A file of Python: its tree as lines of text, and every dotted name that it may import."""
 
     lines: list[str] = field(default_factory=list)
@@ -172,7 +172,7 @@ def _name(path: Path) -> str:
 
 def _parse(path: Path, content: bytes) -> tuple[str, list[str]]:
     """(sha256 of a file's tree, dotted names that its imports may stand for)."""
-    source = Source()
+    source = SourceFile()
     try:
         source.read(ast.parse(content))
     except (CodeError, SyntaxError, ValueError) as problem:

@@ -10,6 +10,7 @@ import inspect
 import itertools
 import json
 import operator
+import os
 import re
 import sys
 import textwrap
@@ -54,6 +55,7 @@ SCHEMA, README, CONFIG = (
 )
 BEGIN, END = "<!-- made from src/kgprobe/settings.py -->", "<!-- end of what is made -->"
 HEAD = """\
+# yaml-language-server: $schema=../workflow/schemas/config.schema.json
 # The full rebuild: what `snakemake --cores 8` runs. Made from src/kgprobe/settings.py by
 # `make docs`; lay a file of your own over it with --configfile. config/README.md tells every key.
 """
@@ -82,7 +84,7 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
     """
     problems = list(_unnamed(config, files))
     for problem in jsonschema.Draft202012Validator(document()).iter_errors(dict(config)):
-        problems += list(_told(problem, files))
+        problems += list(_describe_problem(problem, files))
     if problems:
         more = f"\n  ... and {len(problems) - 8} more" if len(problems) > 8 else ""
         raise ConfigError("wrong keys or values\n  " + "\n  ".join(problems[:8]) + more)
@@ -113,8 +115,13 @@ def load(files: Sequence[str | Path]) -> Settings:
 def settings_of(configs: Sequence[str]) -> Settings:
     """The settings of the files, laid over config.yaml as Snakemake does it. Raises SheetError for
     a file that is not there or no configuration, ValueError for what stands in it."""
-    own = (sheets.located(c) for c in configs if Path(c).name != Path(BASE).name)
-    return load([sheets.located(BASE), *own])
+    base = sheets.located(BASE)
+    own = (path for c in configs if not _is_same(path := sheets.located(c), base))
+    return load([base, *own])
+
+
+def _is_same(path: str, other: str) -> bool:
+    return Path(path).resolve() == Path(other).resolve()
 
 
 def models_of(settings: Settings) -> dict[str, dict[str, str]]:
@@ -151,7 +158,9 @@ def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator
         yield f"{where}: run.name is missing; legal: {legal(schema(hints(Run)['name']))}"
 
 
-def _told(problem: jsonschema.ValidationError, files: Sequence[str | Path]) -> Iterator[str]:
+def _describe_problem(
+    problem: jsonschema.ValidationError, files: Sequence[str | Path]
+) -> Iterator[str]:
     """A line for each thing wrong: file, key, value, nearest name and what would be legal."""
     key = [str(part) for part in problem.absolute_path]
     rules: Mapping[str, Any] = problem.schema
@@ -190,6 +199,14 @@ def _at(path: str | Path, key: Sequence[str]) -> Any:
 
 
 # -- the JSON schema ------------------------------------------------------------------------------
+
+
+def schema_line(folder: str | Path) -> str:
+    """The first line of a configuration in a folder, by which editors know its keys."""
+    found = Path(sheets.located(SCHEMA)).absolute()
+    is_inside = Path(folder).absolute().is_relative_to(found.parents[2])
+    place = os.path.relpath(found, folder) if is_inside else found.as_uri()
+    return f"# yaml-language-server: $schema={place}\n"
 
 
 def document() -> dict[str, Any]:
@@ -401,7 +418,7 @@ def _flow(value: Any) -> str:
     return str(value) if is_plain and yaml.safe_load(value) == value else json.dumps(value)
 
 
-def made(root: Path) -> dict[Path, str]:
+def generated_files(root: Path) -> dict[Path, str]:
     """Every file that is made, with the text that it should have."""
     before, _, rest = (root / README).read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
@@ -421,7 +438,9 @@ def main(arguments: Sequence[str]) -> int:
     if list(arguments) not in (["write"], ["check"]):
         print("usage: python -m kgprobe.config write|check|name FILE", file=sys.stderr)
         return 2
-    stale = {p: t for p, t in made(Path.cwd()).items() if p.read_text(encoding="utf-8") != t}
+    stale = {
+        p: t for p, t in generated_files(Path.cwd()).items() if p.read_text(encoding="utf-8") != t
+    }
     for path, text in stale.items():
         if arguments[0] == "write":
             path.write_text(text, encoding="utf-8")

@@ -73,7 +73,7 @@ class Guard:
         is made, with a handler that can wait for a lock which the main thread itself holds."""
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._heard)
+                signal.signal(number, self._handle_signal)
 
     def own(self, results: str, answers: str) -> None:
         """Give the run its temporary folder, and put away what an earlier one left: half files in
@@ -82,10 +82,10 @@ class Guard:
         self.results, self.answers = results, answers
         sweep()
         _remove_half(results)
-        self.folder, self.held = _made()
+        self.folder, self.held = _make_folder()
         tempfile.tempdir = self.folder
 
-    def _heard(self, number: int, _: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _: FrameType | None) -> None:
         """In the main thread: without jobs the run ends here and now, else by its scheduler."""
         self.number = self.number or number
         if self.workflow.scheduler is None and not stopping.is_set():
@@ -191,7 +191,7 @@ def _ending(folder: str) -> Iterator[set[int]]:
         time.sleep(POLL_EVERY)
 
 
-def _made() -> tuple[str, int]:
+def _make_folder() -> tuple[str, int]:
     """A temporary folder, and the descriptor that holds it: nobody sweeps it while we live."""
     while True:
         folder = tempfile.mkdtemp(prefix=PREFIX)

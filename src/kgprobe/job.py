@@ -49,7 +49,7 @@ RECORDED = (
 LARGE = 2 << 30
 
 
-class Run:
+class JobContext:
     """What a script needs of its rule: input, output, params, wildcards, config, resources."""
 
     def __init__(self, snakemake: Any) -> None:
@@ -79,12 +79,12 @@ class Run:
         }
 
     @contextlib.contextmanager
-    def parts(self) -> Iterator["Parts"]:
+    def parts(self) -> Iterator["PartOutcomes"]:
         """Parts of a job of which one that fails keeps no other from being done.
 
         Raises PartsError at the end, with all that failed.
         """
-        parts = Parts()
+        parts = PartOutcomes()
         yield parts
         parts.check()
 
@@ -106,7 +106,7 @@ class PartsError(RuntimeError):
     """Parts of a job failed; the message names each and its cause."""
 
 
-class Parts:
+class PartOutcomes:
     """What became of the parts of a job: how many ended, and (cause, names) of the failed."""
 
     def __init__(self) -> None:
@@ -144,14 +144,14 @@ class Parts:
 
 
 @contextlib.contextmanager
-def job(snakemake: Any) -> Iterator[Run]:
+def job(snakemake: Any) -> Iterator[JobContext]:
     """Run the body of a rule's script with its log, error screen and record.
 
     SIGTERM ends it as an error does, without a screen: what is temporary is put away.
     """
     path = Path(str(snakemake.log[0])) if snakemake.log else None
     handlers = _log_to(path)
-    run = Run(snakemake)
+    run = JobContext(snakemake)
     started, clock = time.time(), time.perf_counter()
     log.info("rule %s %s", run.rule, dict(run.wildcards.items()))
     try:
@@ -319,7 +319,7 @@ def _log_to(path: Path | None) -> list[logging.Handler]:
     return handlers
 
 
-def _screen(run: Run, error: BaseException, path: Path | None) -> str:
+def _screen(run: JobContext, error: BaseException, path: Path | None) -> str:
     """What the user sees of an error: at most 20 lines of the message, and where the rest is."""
     lines = (str(error) or repr(error)).splitlines()
     shown = lines[:20] + (
@@ -333,7 +333,7 @@ def _screen(run: Run, error: BaseException, path: Path | None) -> str:
     )
 
 
-def _write_record(run: Run, path: Path, started: float, seconds: float) -> None:
+def _write_record(run: JobContext, path: Path, started: float, seconds: float) -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     record: Mapping[str, object] = {

@@ -83,7 +83,7 @@ def load(
     given = {"kind": kind, "bos": bos, "model": name}
     if not isinstance(model, str | Path):
         return _held(model, tokenizer, given)
-    return load_model(_spec(model, given, revision, dtype))
+    return load_model(spec_of(model, given, revision, dtype))
 
 
 def _held(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
@@ -102,8 +102,16 @@ def _held(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
     return Loaded(spec, model.eval(), tokenizer, place, window(model.config))
 
 
-def _spec(model: str | Path, given: Mapping[str, str], revision: str, dtype: str) -> ModelSpec:
-    """What `load_model` takes, of a folder, a row, a package or a name on the hub."""
+def spec_of(
+    model: str | Path, given: Mapping[str, str] = {}, revision: str = "", dtype: str = "float32"
+) -> ModelSpec:
+    """The row of models.tsv that a folder, a row's name, a package or a name on the hub stands for.
+
+    `given` holds columns that it does not have. Raises ModelError.
+
+    >>> spec_of(folder).kind
+    'causal'
+    """
     text = str(model)
     scheme, _, rest = text.partition(":")
     rows = sheets.by_name(sheets.read_sheet(sheets.located(MODELS), _schema()), MODELS)
@@ -121,15 +129,15 @@ def _spec(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
         place = rest if scheme == "folder" else text
         with _refused():
             reachable.check_folder(Path(place))
-        source, commit, short = f"folder:{place}", "", Path(place).resolve().name
+        source, commit, short = f"folder:{Path(place)}", "", Path(place).resolve().name
     else:
         place = rest if scheme == "hub" else text
         with _refused():
             commit = reachable.commit(place, revision, rows)
         source, short = f"hub:{place}", place.rpartition("/")[2]
-    kind = given["kind"] or _configured(place, commit)
-    bos = given["bos"] or usual_bos(kind)
-    return ModelSpec(given["model"] or short, kind, source, commit, dtype, bos)
+    kind = given.get("kind") or _configured(place, commit)
+    bos = given.get("bos") or usual_bos(kind)
+    return ModelSpec(given.get("model") or short, kind, source, commit, dtype, bos)
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def check(frame: pl.DataFrame, contract: Contract, path: str | Path = "(in memor
         row = frame.with_row_index("_row").filter(repeated).row(0, named=True)
         raise ContractError(
             f"{where}: key {contract.key} is not unique ({int(repeated.sum())} rows), "
-            f"first {_shown(row)}"
+            f"first {_format_row(row)}"
         )
 
 
@@ -175,10 +175,10 @@ def provenance(path: str | Path) -> dict[str, object]:
 def _refuse(frame: pl.DataFrame, wrong: pl.Series, what: str) -> None:
     """Raise ContractError with the first row that is `wrong`."""
     row = frame.with_row_index("_row").filter(wrong.fill_null(False)).row(0, named=True)
-    raise ContractError(f"{what} in row {_shown(row)}")
+    raise ContractError(f"{what} in row {_format_row(row)}")
 
 
-def _shown(row: Mapping[str, object]) -> str:
+def _format_row(row: Mapping[str, object]) -> str:
     index = row.get("_row")
     values = ", ".join(f"{k}={v!r}" for k, v in row.items() if k != "_row")
     return f"{index}: {values[:300]}"

@@ -277,7 +277,7 @@ def _names(
     return list(found)
 
 
-def told(rows: list[dict[str, str]], path: str | Path) -> str:
+def describe_rows(rows: list[dict[str, str]], path: str | Path) -> str:
     """What the rows of a sheet stand for, a line each: how many probes, and of what."""
     lines: dict[str, list[dict[str, str]]] = {}
     for row in rows:

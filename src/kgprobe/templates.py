@@ -241,7 +241,7 @@ def stop(text: str) -> str:
     return cut(text.rstrip())[1] if answer_is_last(text) else "."
 
 
-def named(text: str) -> str:
+def as_prompt_template(text: str) -> str:
     """A sentence as a prompt's template writes it: {sub} for [X], [P] for [Y]."""
     return parse(text).filled({SUBJECT: "{sub}", ANSWER: ANSWER}).text
 
@@ -289,7 +289,7 @@ class Template:
         """
         if kind not in KINDS:
             raise TemplateError(f"unknown kind {kind!r} of model; legal: {', '.join(KINDS)}")
-        shown = _TOUCHING.sub(" ", spread(named(text.strip())))
+        shown = _TOUCHING.sub(" ", spread(as_prompt_template(text.strip())))
         found = parse(shown)
         _check(shown, found, kind)
         apart = (TRIGGER, SEPARATOR, *([ANSWER] if kind == "causal" else []))

@@ -10,12 +10,12 @@ import torch
 
 from kgprobe.job import progress
 from kgprobe.probes.api.client import Client, open_client
-from kgprobe.probes.api.http import ApiError, Endpoint
+from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import Form
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.predict import Blank, Settings
+from kgprobe.probes.scoring.fill.predict import Blank, FillSettings
 from kgprobe.settings import Api, Fill
 from tests.contract.api_server import EVERYTHING, ApiServer, tiny_language_model
 from tests.unit.study_frames import benchmark
@@ -49,7 +49,7 @@ def clock():
 
 
 def client(server, folder, clock, **options):
-    endpoint = Endpoint(server.url, "tiny", key_variable="KGPROBE_TEST_KEY", **options)
+    endpoint = ApiEndpoint(server.url, "tiny", key_variable="KGPROBE_TEST_KEY", **options)
     return Client(endpoint, folder, now=clock.now, sleep=clock.sleep)
 
 
@@ -239,7 +239,7 @@ def test_an_error_under_status_200_counts_as_the_status_that_it_names(lm, tmp_pa
         asked = client(server, tmp_path, clock)
         asked.capabilities()
         server.faults = [faults[0][0]]
-        settings = Settings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
+        settings = FillSettings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
         found = predict.predict(asked, ASKED[:2], 1, settings)
     assert found.left_out == [("i1", 0, -1, "refused with HTTP 400")]
 
@@ -360,7 +360,7 @@ def test_what_is_not_reported_is_charged_as_much_as_it_can_be(lm, tmp_path, cloc
 )
 def test_prices_that_limit_nothing_are_refused(options):
     with pytest.raises(ValueError, match=r"expected finite numbers|limits nothing"):
-        Endpoint("http://127.0.0.1:9/v1", "m", **options)
+        ApiEndpoint("http://127.0.0.1:9/v1", "m", **options)
 
 
 def within(path, value):
@@ -559,7 +559,7 @@ def test_a_missing_key_is_named(lm, tmp_path, clock, monkeypatch):
 )
 def test_base_urls_are_checked(url):
     with pytest.raises(ValueError, match="base URL"):
-        Endpoint(url, "m")
+        ApiEndpoint(url, "m")
 
 
 ASKED = [
@@ -581,7 +581,7 @@ def generated(lm, prompt, tokens):
 def test_blanks_are_filled_by_completions_with_branches(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
-        found = predict.predict(asked, ASKED, 3, Settings(most_tokens=4, stops="", workers=2))
+        found = predict.predict(asked, ASKED, 3, FillSettings(most_tokens=4, stops="", workers=2))
         sent = [body for _, body in server.hits if body.get("logprobs") == 5]
     prompt = "The capital of Rome is"
     rows = lm.logprobs(lm.encode(prompt)[0])[-1].topk(3)
@@ -613,7 +613,7 @@ def test_blanks_are_filled_by_completions_with_branches(lm, tmp_path, clock):
 def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, clock):
     with ApiServer(lm, frozenset({"chat", "usage"})) as server:
         asked = client(server, tmp_path, clock)
-        found = predict.predict(asked, ASKED[:2], 5, Settings(most_tokens=3, stops=""))
+        found = predict.predict(asked, ASKED[:2], 5, FillSettings(most_tokens=3, stops=""))
         messages = [b["messages"][0]["content"] for p, b in server.hits if b["max_tokens"] == 3]
     assert messages == [
         "Replace [MASK] with the most probable words.\nThe capital of Rome is [MASK] .",
@@ -651,7 +651,7 @@ def test_phrases_end_at_a_stop(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
         reply = asked.complete("The capital of Niger is", 4, top=5)
-        found = predict.predict(asked, [blank], 1, Settings(most_tokens=4, stops="r"))
+        found = predict.predict(asked, [blank], 1, FillSettings(most_tokens=4, stops="r"))
     assert reply.text == "trtrtrtr"
     whole = found.top["position"] == -1
     assert found.top["text"][whole].tolist() == ["t"]
@@ -660,7 +660,7 @@ def test_phrases_end_at_a_stop(lm, tmp_path, clock):
 
 
 def test_a_refused_request_is_missing_and_never_filled_in(lm, tmp_path, clock):
-    settings = Settings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
+    settings = FillSettings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
     with ApiServer(lm) as server:
         client(server, tmp_path, clock).capabilities()
         server.faults = [(400, {}), None, None]
@@ -681,7 +681,7 @@ def test_what_an_api_does_not_have_is_refused(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
         with pytest.raises(ValueError, match="knows no length in tokens; use length free"):
-            predict.predict(asked, ASKED, 1, Settings(length="gold"))
+            predict.predict(asked, ASKED, 1, FillSettings(length="gold"))
 
 
 def test_the_address_of_a_server_comes_from_the_environment(monkeypatch, tmp_path):
@@ -695,6 +695,6 @@ def test_the_address_of_a_server_comes_from_the_environment(monkeypatch, tmp_pat
         open_client(spec, config)
     monkeypatch.setenv("KGPROBE_TEST_URL", "http://127.0.0.1:9/v1")
     opened = open_client(spec, config)
-    assert opened.endpoint == Endpoint(
+    assert opened.endpoint == ApiEndpoint(
         "http://127.0.0.1:9/v1", "org/some-model", "KGPROBE_TEST_KEY", 3, 2, prices=(1, 2), most=0.5
     )

@@ -8,7 +8,7 @@ import pytest
 from kgprobe.benchmarks.attributes import hierarchy, symmetry
 from kgprobe.metrics.attributes import KEYS
 from kgprobe.probes.api.client import Client
-from kgprobe.probes.api.http import Endpoint
+from kgprobe.probes.api.http import ApiEndpoint
 from kgprobe.probes.jobs import score, word
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.scoring.sentence import score as sentence
@@ -61,7 +61,7 @@ def answering(kind, folder):
         return
     offers = frozenset({"chat", "usage"}) if kind == "chat" else None
     with ApiServer(tiny_language_model(), *([offers] if offers else [])) as server:
-        yield Client(Endpoint(server.url, "tiny"), folder), "api"
+        yield Client(ApiEndpoint(server.url, "tiny"), folder), "api"
 
 
 def filled(made, kind, folder):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kgprobe.probes.api.client import Client
-from kgprobe.probes.api.http import ApiError, Endpoint
+from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice, prompt, read
@@ -22,7 +22,7 @@ ASKED = [
 
 
 def client(server, folder):
-    return Client(Endpoint(server.url, "tiny", key_variable="KGPROBE_TEST_KEY"), folder)
+    return Client(ApiEndpoint(server.url, "tiny", key_variable="KGPROBE_TEST_KEY"), folder)
 
 
 @pytest.fixture(scope="module")
@@ -137,11 +137,11 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     before = threading.active_count()
     real = LanguageModel(loaded.model, loaded.tokenizer)
     with ApiServer(real, EVERYTHING - {"field"}) as server:
-        far = Client(Endpoint(server.url, "smollm2"), tmp_path)
+        far = Client(ApiEndpoint(server.url, "smollm2"), tmp_path)
         assert far.capabilities().chat_logprobs
         found = choose.choose(far, asked, ("answer", "letter", "text"))
         usage = far.transport.usage
-        again = choose.choose(Client(Endpoint(server.url, "smollm2"), tmp_path), asked)
+        again = choose.choose(Client(ApiEndpoint(server.url, "smollm2"), tmp_path), asked)
     assert usage.retries == 0
     assert usage.unreported == 0
     assert usage.prompt_tokens > 0

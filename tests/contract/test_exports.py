@@ -14,7 +14,7 @@ from lm_pub_quiz import Dataset
 from kgprobe import schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear import released as bear_released
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.contracts import MEANING
 from kgprobe.tables import sources
 from kgprobe.tables.exports import card, choices, formats, huggingface, lm_pub_quiz, origins
@@ -30,16 +30,16 @@ RELATIONS = [
 
 
 @pytest.fixture(scope="module")
-def constructed() -> Sets:
+def constructed() -> BearFrames:
     """A small set with awkward labels: non-ASCII, quotes, digits alone, a line break's escape."""
     sets = built().big
     names = {"s1x": 'Ångström "A" / \\n', "s2x": "1984", "s3x": "😀 東京", "s100x": "null"}
-    return Sets(
+    return BearFrames(
         sets.items.with_columns(pl.col("subject").replace(names)), sets.candidates, sets.prompts
     )
 
 
-def assert_equal_content(loaded: Dataset, sets: Sets) -> None:
+def assert_equal_content(loaded: Dataset, sets: BearFrames) -> None:
     """lm-pub-quiz has the relations, templates, options, instances and indices of `sets`."""
     assert set(loaded.relation_codes) == set(sets.items["relation"])
     for relation in loaded:
@@ -58,7 +58,7 @@ def assert_equal_content(loaded: Dataset, sets: Sets) -> None:
         assert frame["obj_label"].tolist() == options["label"].gather(answers).to_list()
 
 
-def assert_equal_sets(one: Sets, two: Sets) -> None:
+def assert_equal_sets(one: BearFrames, two: BearFrames) -> None:
     for name, key in (
         ("items", ["item"]),
         ("candidates", ["set", "index"]),
@@ -123,7 +123,7 @@ def test_questions_of_their_own_have_rows_with_their_options(constructed, tmp_pa
         pl.DataFrame(sets, schema=constructed.candidates.schema, orient="row"),
     ])  # fmt: skip
     prompts = constructed.prompts.with_columns(text=pl.lit("Then [X] was [Y]."))
-    formats.write("huggingface", "big", Sets(items, candidates, prompts),
+    formats.write("huggingface", "big", BearFrames(items, candidates, prompts),
                   [SOURCES["wikidata"]], tmp_path / "hub")  # fmt: skip
     rows = loaded_rows(tmp_path / "hub", "big", tmp_path / "cache")
     (row,) = [r for r in rows if r["item"] == first["item"] and r["template_index"] == 0]
@@ -174,10 +174,14 @@ def test_what_is_not_there_or_has_no_template_is_an_error(constructed, tmp_path)
 def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
     gap = constructed.prompts.filter((pl.col("relation") != "P2") | (pl.col("index") != 1))
     with pytest.raises(ExportError, match=r"P2: templates \[0, 2\]"):
-        lm_pub_quiz.export(Sets(constructed.items, constructed.candidates, gap), tmp_path / "a")
+        lm_pub_quiz.export(
+            BearFrames(constructed.items, constructed.candidates, gap), tmp_path / "a"
+        )
     two = constructed.items.with_columns(answers=pl.lit([0, 1], dtype=pl.List(pl.Int32)))
     with pytest.raises(ExportError, match="2 correct options, expected one"):
-        lm_pub_quiz.export(Sets(two, constructed.candidates, constructed.prompts), tmp_path / "b")
+        lm_pub_quiz.export(
+            BearFrames(two, constructed.candidates, constructed.prompts), tmp_path / "b"
+        )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -19,7 +19,7 @@ import transformers
 from transformers.utils.import_utils import is_serve_available
 
 from kgprobe.probes.api.client import Client
-from kgprobe.probes.api.http import ApiError, Endpoint
+from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice
@@ -93,7 +93,7 @@ def test_the_packages_of_the_server_are_installed():
 
 
 def test_the_server_answers_as_the_model_does_here(url, folder, loaded, tmp_path):
-    client = Client(Endpoint(url, str(folder), attempts=1), tmp_path)
+    client = Client(ApiEndpoint(url, str(folder), attempts=1), tmp_path)
     offers = capabilities(client)
     assert offers.chat
     far = choose.choose(client, ASKED, ("answer",))
@@ -104,9 +104,9 @@ def test_the_server_answers_as_the_model_does_here(url, folder, loaded, tmp_path
     assert far.record["api"]["unreported"] == 0
     assert far.record["api"]["completion_tokens"] > 0
     blank = predict.Blank("i", 0, "The capital of [X] is [Y] .", "France")
-    filled = predict.predict(client, [blank], 1, predict.Settings(most_tokens=6))
+    filled = predict.predict(client, [blank], 1, predict.FillSettings(most_tokens=6))
     whole = filled.top["text"][filled.top["position"] == -1]
     assert len(whole) == 1
     if offers.completions:
-        local = predict.predict(loaded, [blank], 1, predict.Settings(most_tokens=6, beams=1))
+        local = predict.predict(loaded, [blank], 1, predict.FillSettings(most_tokens=6, beams=1))
         assert whole[0] == local.top["text"][local.top["position"] == -1][0]

@@ -50,7 +50,7 @@ def tables(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def built(tables: Tables) -> ontology_build.Ontology:
+def built(tables: Tables) -> ontology_build.OntologyTables:
     return ontology_build.build(tables["dbpedia"], tables["wikidata"], None)
 
 
@@ -116,7 +116,7 @@ def test_instances_are_sampled_to_twenty_a_class(built):
 
 def test_the_five_tasks_are_built_from_the_excerpts(built):
     switches = modes.resolve("default")
-    tables = own.Tables(
+    tables = own.OwnOntology(
         built.classes,
         built.class_chains,
         built.instances,

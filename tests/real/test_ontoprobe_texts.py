@@ -231,7 +231,7 @@ def shown(question):
 @pytest.mark.parametrize("task", FILES)
 def test_memorising_by_hand(task, rows, sets, labels):
     own = frames.by_hand(sets.items.filter(relation=task))
-    asked = rank._asked(own, sets.prompts)
+    asked = rank._questions(own, sets.prompts)
     expected = [
         (f"{task}-{number}", index, memorised(task, row, rows, template))
         for number, row in enumerate(rows[task][: BY_HAND.get(task)])

@@ -16,7 +16,7 @@ from kgprobe.knowledge import ontology_own
 from kgprobe.settings import Columns, OwnGraph, Roles
 from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.graphs.flaws import GraphFileError
-from kgprobe.sources.graphs.read import Tables, read
+from kgprobe.sources.graphs.read import GraphTables, read
 
 pytestmark = pytest.mark.nightly(needs="the real data in full")
 
@@ -26,20 +26,20 @@ LANGUAGES = ("en", "mul")
 WORDNET = Path(__file__).parent / "data/wordnet_districts.tsv"
 
 
-def worded(made: Tables, section: OwnGraph):
+def worded(made: GraphTables, section: OwnGraph):
     labels = dict(made.properties.select("property", "label").rows())
     ours = read_table(TEMPLATES / "templates.tsv")
     return labels, own_words.templates(labels, section, [], ours)
 
 
-def big(made: Tables, section: OwnGraph) -> bear.Built:
+def big(made: GraphTables, section: OwnGraph) -> bear.NestedSets:
     labels, rows = worded(made, section)
     known = read_table(TEMPLATES / "bear_relations.tsv")
     relations = own_words.relations(made.facts, labels, section, known)
     return bear.build(made.facts, relations, manual_templates(rows), {}, section.bear, "g")
 
 
-def tasks(made: Tables, section: OwnGraph) -> dict[str, int]:
+def tasks(made: GraphTables, section: OwnGraph) -> dict[str, int]:
     """OntoProbe's task -> its rows."""
     labels, rows = worded(made, section)
     built = ontology_own.build(
@@ -47,7 +47,7 @@ def tasks(made: Tables, section: OwnGraph) -> dict[str, int]:
         made.facts,
     )  # fmt: skip
     frames = (built.classes, built.class_chains, built.instances, built.properties)
-    tables = own.Tables(*frames, built.property_chains, own.popularity(made.facts))
+    tables = own.OwnOntology(*frames, built.property_chains, own.popularity(made.facts))
     switches = modes.resolve("default", {})
     taken = own.take(tables, own_words.patterns(rows, labels), switches, 0, 50, partly=True)
     sets = onto.build(taken, switches, "onto_g")

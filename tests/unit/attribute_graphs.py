@@ -15,8 +15,8 @@ import yaml
 
 from kgprobe.benchmarks.attributes import checks
 from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
-from kgprobe.benchmarks.attributes.items import Built
-from kgprobe.benchmarks.attributes.settings import Settings, settings_of
+from kgprobe.benchmarks.attributes.items import AttributeSet
+from kgprobe.benchmarks.attributes.settings import AttributeSettings, settings_of
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import under
 from kgprobe.knowledge.engine_duckdb import DuckDB
@@ -89,7 +89,7 @@ def worked() -> Graph:
     return graph(WORKED.values(), LABELS)
 
 
-def settings(attribute: str, **changed: Any) -> Settings[Any]:
+def settings(attribute: str, **changed: Any) -> AttributeSettings[Any]:
     """The defaults of config.yaml, with changes: own keys, shared ones, and what tables say."""
     made = settings_of(_config(), attribute)
     rest = {
@@ -104,7 +104,7 @@ def _config() -> dict[str, Any]:
     return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())["attributes"]
 
 
-def attribute(name: str, given: pl.DataFrame, **changed: Any) -> Built | None:
+def attribute(name: str, given: pl.DataFrame, **changed: Any) -> AttributeSet | None:
     """One of the nine from FACTS, as the workflow builds it; None when it has no example.
 
     All that the tests against plain loops know of how benchmarks are made.

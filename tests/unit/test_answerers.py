@@ -68,7 +68,7 @@ def test_each_answerer_knows_what_it_is_said_to_know():
     # a name inside another word is not named
     assert answerers.echo(replace(ASKED, text="dogma")) == [0, 0, 0, 0]
     drawn = Counter(
-        answerers.said(answerers.random(replace(ASKED, key=str(i)))) for i in range(4000)
+        answerers.chosen_option(answerers.random(replace(ASKED, key=str(i)))) for i in range(4000)
     )
     assert all(900 < drawn[place] < 1100 for place in range(4))
 
@@ -143,7 +143,7 @@ def test_a_world_that_cannot_be_or_contradicts_itself_is_refused():
     with pytest.raises(WorldError, match="does not follow from its premises"):
         invented.check([replace(one, premises=one.premises[:1])])
     with pytest.raises(WorldError, match="every rule without rows"):
-        ontology.taken(0, 0)
+        ontology.invent_rows(0, 0)
     empty = of_rules.world(0, 12).cases.filter(pl.col("relation") != "rdfs7")
     with pytest.raises(WorldError, match=r"no rows of rdfs7: .*\(SPO\)"):
         of_rules.check(empty)

@@ -13,12 +13,12 @@ from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import ModelError, window
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.scoring.cloze import rank
-from kgprobe.probes.scoring.cloze.gradient import Scores
+from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.predict import Blank
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import Item
-from kgprobe.probes.text.gaps import Gapped, Question, candidate_ids, gapped
+from kgprobe.probes.text.gaps import ClozePrompt, Gapped, candidate_ids, gapped
 from kgprobe.templates import fill as filled
 from tests.unit.architectures import KINDS, tiny, without_sentinels
 
@@ -190,8 +190,8 @@ def test_a_row_as_long_as_the_window_can_be_read(kind, name):
 
 
 QUESTIONS = [
-    Question("i1", 0, "The capital of France is ", " .", "set", (0,)),
-    Question("i2", 0, "Niger and ", " lie in Africa .", "set", (1, 2)),
+    ClozePrompt("i1", 0, "The capital of France is ", " .", "set", (0,)),
+    ClozePrompt("i2", 0, "Niger and ", " lie in Africa .", "set", (1, 2)),
 ]
 LABELS = ["A", "Niger", "Nigeria", "capital of Italy"]
 
@@ -241,9 +241,9 @@ def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_th
     ids = candidate_ids(loaded, LABELS, "none", "").ids
     if name in UNPADDED:
         with pytest.raises(ModelError, match=f"^{name}: soft prompts need padded batches"):
-            Scores(loaded, rows, ids)
+            ScoresWithGradient(loaded, rows, ids)
     else:
-        found = Scores(loaded, rows, ids)(list(chunk.indices))
+        found = ScoresWithGradient(loaded, rows, ids)(list(chunk.indices))
         np.testing.assert_allclose(found.detach(), expected[:, 0], rtol=0, atol=1e-9)
 
 
@@ -259,7 +259,7 @@ def test_gaps_are_filled_as_in_the_literal_loop(kind, name, float64_throughout):
     tok = loaded.tokenizer
 
     def ask():
-        return predict.predict(loaded, BLANKS, k=2, settings=predict.Settings(length="gold"))
+        return predict.predict(loaded, BLANKS, k=2, settings=predict.FillSettings(length="gold"))
 
     if name in REFUSED:
         refused(name, ask)
@@ -327,7 +327,7 @@ def test_soft_prompts_of_causal_models_know_scales_and_caps(name, float64_throug
     loaded = tiny(name, "causal")
     rows = [[1, 20, 30, 40, 50], [1, 33, 44]]
     candidates = [[7], [7, 8], [9, 8, 6]]
-    found = Scores(
+    found = ScoresWithGradient(
         loaded,
         [Gapped(np.array(row), len(row)) for row in rows],
         [np.array(own) for own in candidates],

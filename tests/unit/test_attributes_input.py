@@ -21,7 +21,7 @@ from kgprobe.benchmarks.attributes import (
     symmetry,
 )
 from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError, MissingTemplatesError
-from kgprobe.benchmarks.attributes.patterns import expandable, most, told
+from kgprobe.benchmarks.attributes.patterns import describe_counts, expandable, most
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB, EngineError, job_mb, joins_mb
@@ -411,7 +411,7 @@ def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unk
 
 def test_the_twenty_largest_hubs_are_told():
     order = [(7, 12), (9, 1500), (3, 1500), *((n, 11) for n in range(20, 38))]
-    listed = told(most(order), worked()).split(", ")
+    listed = describe_counts(most(order), worked()).split(", ")
     assert listed[:4] == ["Q3 (1,500)", "Q9 (1,500)", "Q7 (12)", "Q20 (11)"]
     assert len(order) == 21
     assert (len(listed), listed[-1]) == (20, "Q36 (11)")

@@ -14,8 +14,8 @@ from kgprobe.probes.prompts.search import search as autoprompt
 from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
 from kgprobe.probes.prompts.search.problem import problem
 from kgprobe.probes.prompts.search.scores import Scorer
-from kgprobe.probes.prompts.search.search import SearchError, Settings, search
-from kgprobe.probes.prompts.search.state import Scored
+from kgprobe.probes.prompts.search.search import SearchError, SearchSettings, search
+from kgprobe.probes.prompts.search.state import TriggerScores
 from kgprobe.probes.text.prompts import encode, initial_token
 from kgprobe.templates import Template
 from tests.unit import literal_search
@@ -32,7 +32,7 @@ CLASSES = [(f, sorted(LABELS)[i % 3]) for i, (f, _) in enumerate(TRAIN)]
 
 
 def settings(**own):
-    return Settings(**{"candidates": 3, "batch": 3, "iterations": 50, "restarts": 1,
+    return SearchSettings(**{"candidates": 3, "batch": 3, "iterations": 50, "restarts": 1,
                        "capital_filter": "off", **own})  # fmt: skip
 
 
@@ -46,7 +46,7 @@ class Watched:
 
     def __init__(self, monkeypatch):
         self.candidates, self.sums = [], []
-        draw, scores = candidates.Candidates.draw, autoprompt.Search._scores
+        draw, scores = candidates.TriggerCandidates.draw, autoprompt.Search._scores
 
         def drawing(own, *given):
             found = draw(own, *given)
@@ -58,7 +58,7 @@ class Watched:
             self.sums.append(found)
             return found
 
-        monkeypatch.setattr(candidates.Candidates, "draw", drawing)
+        monkeypatch.setattr(candidates.TriggerCandidates, "draw", drawing)
         monkeypatch.setattr(autoprompt.Search, "_scores", scoring)
 
 
@@ -310,13 +310,13 @@ def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
 
 
 def test_what_is_remembered_of_triggers_has_an_end(monkeypatch):
-    monkeypatch.setattr(Scored, "ROOM", 12)
-    known, some = Scored(4), np.array([1, 3])
+    monkeypatch.setattr(TriggerScores, "ROOM", 12)
+    known, some = TriggerScores(4), np.array([1, 3])
     for token in range(5):
         known.add((token, 7), some, np.array([token, 1.0]))
     assert np.isnan(known.of((1, 7), some)).all()
     assert known.of((2, 7), np.array([3, 1])).tolist() == [1.0, 2.0]
-    again = Scored(4)
+    again = TriggerScores(4)
     again.restore(json.loads(json.dumps(known.state())))
     again.moved((2, 8))
     assert again.of((2, 7), some).tolist() == [2.0, 1.0]

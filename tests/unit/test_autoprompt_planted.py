@@ -59,6 +59,7 @@ def hits(loaded, text, trigger, test):
     return int(Scorer(loaded, known).values("dev", everything, [trigger], "accuracy").sum())
 
 
+@pytest.mark.nightly(gate="unit/test_autoprompt.py::test_the_same_search_as_a_literal_loop")
 def test_a_search_from_masks_reaches_the_taught_sentence(taught):
     train, dev, test = facts("capital")
     text = "{sub} [T]x4 [P] ."

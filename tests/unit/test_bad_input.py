@@ -12,7 +12,7 @@ from kgprobe.settings import Columns, OwnGraph
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.dumps import trex
 from kgprobe.sources.graphs.flaws import GraphFileError
-from kgprobe.sources.graphs.read import Tables, read
+from kgprobe.sources.graphs.read import GraphTables, read
 from kgprobe.sources.labels import one_line, one_line_of
 from kgprobe.sources.sparql.relations import statements
 
@@ -32,7 +32,7 @@ WRITTEN = {
 }
 
 
-def parquet(path: Path, frame: pl.DataFrame, **section: object) -> Tables:
+def parquet(path: Path, frame: pl.DataFrame, **section: object) -> GraphTables:
     frame.write_parquet(path)
     return read("g", OwnGraph("table", (str(path),), **section), ("en",))
 

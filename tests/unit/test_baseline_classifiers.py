@@ -79,7 +79,7 @@ SIZES = {"train": 250, "dev": 60, "test": 200}
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_the_probe_learns_a_separable_task_and_repeats_itself(name):
     loaded, table = tiny(name, double=False), task(SIZES)
-    settings = linear_probe.Settings(epochs=40, rate=1e-2)
+    settings = linear_probe.LinearProbeSettings(epochs=40, rate=1e-2)
     found, record = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
     check(found, OUTCOMES)
     assert shares(majority(table, CLASSES), table) == pytest.approx(0.6)
@@ -106,7 +106,9 @@ def test_fine_tuning_learns_it_and_leaves_the_model_as_it_was(name):
 
 def test_the_schedule_of_the_paper():
     assert (
-        finetune.Settings(epochs=20, batch=16, rate=2e-5, warmup=0.1, decay=0.01, keep="last")
+        finetune.FinetuneSettings(
+            epochs=20, batch=16, rate=2e-5, warmup=0.1, decay=0.01, keep="last"
+        )
         == finetune.LOW
     )
     assert (finetune.FULL.epochs, finetune.FULL.batch, finetune.FULL.keep) == (3, 32, "best")

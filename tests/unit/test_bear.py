@@ -161,7 +161,7 @@ def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:
     return rows
 
 
-def built(**config) -> build.Built:
+def built(**config) -> build.NestedSets:
     statements = frame(
         *pull("P1", {"900": 4, "901": 3, "902": 2, "903": 1}),
         *pull("P2", {str(950 + i): 1 for i in range(5)}, start=100),
@@ -250,4 +250,4 @@ def test_popularity_from_statements_where_there_are_no_sitelinks():
 def test_broken_balance_names_the_relation(change, message):
     sets = built().big
     with pytest.raises(frames.BalanceError, match=f"P\\d: .*({message})"):
-        frames.check_balance(frames.Sets(change(sets), sets.candidates, sets.prompts))
+        frames.check_balance(frames.BearFrames(change(sets), sets.candidates, sets.prompts))

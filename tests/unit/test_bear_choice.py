@@ -62,14 +62,14 @@ def test_without_a_spare_the_relation_is_chosen_anew():
 def test_a_replacement_in_a_relation_that_is_chosen_anew_is_none(monkeypatch):
     """Of two rejected subjects one has a spare, the other none; the next choice has neither."""
 
-    def chosen(subjects: str, spares: str) -> bear_choice.Chosen:
+    def chosen(subjects: str, spares: str) -> bear_choice.RelationSample:
         rows = [
             {"subject": s, "object": s[0], "position": n} for n, s in enumerate(subjects.split())
         ]
         more = [{"subject": s, "object": s[0], "position": n} for n, s in enumerate(spares.split())]
         schema = {"subject": pl.String, "object": pl.String, "position": pl.Int64}
         frame, rest = (pl.DataFrame(some, schema=schema) for some in (rows, more))
-        return bear_choice.Chosen(frame, (), 1, (), 0, rest, ())
+        return bear_choice.RelationSample(frame, (), 1, (), 0, rest, ())
 
     choices = iter([chosen("a1 b1", "a2"), chosen("a3 b3", "")])
     monkeypatch.setattr(bear_choice, "choose", lambda *_: next(choices))

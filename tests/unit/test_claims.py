@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import binom
 
 from kgprobe import schema, sheets
 from kgprobe.metrics.intervals import Interval, wilson
@@ -124,9 +125,7 @@ def test_claims_that_hold_in_print_do_and_those_that_fail_do_not(in_print):
     assert len(in_print) >= COMPUTED
     for name, outcome in in_print.items():
         claim = BY_NAME[name]
-        holds = {">": outcome.value > 0, "<": outcome.value < 0}.get(
-            claim.direction, abs(outcome.value) <= claim.margin
-        )
+        holds = claim.holds_for(outcome.value)
         if claim.holds in ("yes", "no"):
             assert holds == (claim.holds == "yes"), (name, outcome.value, claim.holds)
 
@@ -521,6 +520,97 @@ def test_released_sets_have_their_claims(tables):
     assert told["O25"]["verdict"] == "same direction"
 
 
+def test_ranges_of_gains_are_tested_as_ranges(tables):
+    """O20 to O22 say from how much to how much, O23 that no model exceeds the baseline."""
+    ranges = {name: BY_NAME[name].expected for name in ("O20", "O21", "O22")}
+    assert ranges == {"O20": (43, 198), "O21": (38, 134), "O22": (1, 7)}
+    for name, (low, high) in ranges.items():
+        middle, half = (low + high) / 2, (high - low) / 8
+        for value, expected in (
+            (middle, "same direction"), (low - 2 * half, "opposite"), (high + 2 * half, "opposite"),
+            (low + half / 2, "undecided"), (high + half / 2, "undecided"),
+        ):  # fmt: skip
+            own = outcome(value, value - half, value + half)
+            claim = BY_NAME[name]
+            told = verdicts.verdict(
+                verdicts.Found(claim, own, "", None), verdicts.chance(claim, own)
+            )
+            assert told[0] == expected, (name, value)
+    best = defaultdict(float)
+    for row in rows("ontoprobe_memorizing"):
+        if row["task"] == "DM" and row["metric"] != "MRRa" and row["model"] not in (
+            "bert-base-uncased", "bert-large-cased"
+        ):  # fmt: skip
+            key = row["metric"], row["model"] == "frequency-baseline"
+            best[key] = max(best[key], float(row["value"]))
+    gains = [best[m, False] / best[m, True] - 1 for m in ("R@1", "R@5", "MRR")]
+    found = evaluate(BY_NAME["O23"].comparison, tables.filter(paper="ontoprobe"))
+    assert found.value == pytest.approx(100 * np.mean(gains))
+
+
+def sampled(values, n, kind="wilson"):
+    """RESULTS of several models, each with Wilson's interval of a share of `n` items."""
+    base = Number(benchmark="x", metric="accuracy", method="predict", n=n)
+    made = [
+        base.but(model=f"m{i}", value=100 * count / n,
+                 interval=Interval(*wilson(count, n), kind).times(100))
+        for i, count in enumerate(values)
+    ]  # fmt: skip
+    return results.frame("autoprompt", made)
+
+
+@pytest.mark.parametrize(("probes", "n", "chance"), [(1, 39, 0.3), (12, 39, 0.3), (40, 100, 0.2)])
+def test_the_best_of_several_pays_for_having_been_chosen(probes, n, chance):
+    """Probes no better than chance: the best of them beats it in 5 of 100 runs, exactly counted."""
+    sheet = {f"m{i}": SHEET["one"] for i in range(probes)}
+    comparison = parse("metric=accuracy", "max=model", str(100 * chance), "benchmark", "difference")
+    false = 0.0
+    for best in range(n + 1):
+        own = evaluate(comparison, known(sampled([best] * probes, n), sheet))
+        if verdicts.chance(BY_NAME["O01"], own) < 0.05:
+            false += binom.cdf(best, n, chance) ** probes - binom.cdf(best - 1, n, chance) ** probes
+    assert 0.02 < false < 0.065
+
+
+def test_the_lowest_of_several_pays_as_the_highest_does():
+    counts, sheet = (10, 14, 20), {f"m{i}": SHEET["one"] for i in range(3)}
+    own, other = (known(sampled(c, 40), sheet) for c in (counts, [40 - c for c in counts]))
+    most = evaluate(parse("metric=accuracy", "max=model", "50", "benchmark", "difference"), other)
+    least = evaluate(parse("metric=accuracy", "min=model", "50", "benchmark", "difference"), own)
+    assert (least.low, least.high) == pytest.approx((-most.high, -most.low))
+    low = 75 - 100 * wilson(30, 40)[0]
+    # a one-sided test at 5 % among three
+    assert most.value - most.low == pytest.approx(low * 2.128045 / 1.959964, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kind", ["random orders", "mean of wilson", "range of subsets", "permutations"]
+)
+def test_bounds_that_hold_no_95_per_cent_of_an_estimate_give_no_p(kind):
+    comparison = parse("metric=accuracy", "model=m0", "30", "benchmark", "difference")
+    own = evaluate(comparison, known(sampled([30], 40, kind), {"m0": SHEET["one"]}))
+    assert (own.low, own.high) == (None, None)
+    assert verdicts.chance(BY_NAME["O01"], own) is None
+
+
+def test_a_baseline_without_an_interval_is_exact_where_it_follows_from_the_set_alone():
+    """A random guess and a count do; what is right on some items and wrong on others does not."""
+    base = Number(benchmark="x", metric="accuracy", n=40)
+    made = [base.but(model=name, value=20.0) for name in ("random", "majority", "frequency", "")]
+    tail = Interval(19.0, 21.0, "random orders")
+    made.append(base.but(model="frequency", setting={"choice": "none"}, value=20.0, interval=tail))
+    own = known(
+        pl.concat([sampled([30], 40), results.frame("autoprompt", made)]), {"m0": SHEET["one"]}
+    )
+    for cells, is_exact in (
+        ("model=random", True), ("model=!*[a-z]*", True), ("model=majority", False),
+        ("model=frequency", False), ("model=frequency; choice=none", False),
+    ):  # fmt: skip
+        b = f"kind=baseline; {cells}"
+        found = evaluate(parse("metric=accuracy", "model=m0", b, "benchmark", "difference"), own)
+        assert (found.low is not None) == is_exact, cells
+
+
 def outcome(value, low, high, n=100, sides=None):
     return Outcome(value, 0.0, value, low, high, n, 1, sides or {})
 
@@ -545,6 +635,10 @@ def judged(direction, own, margin=5.0, p=None, there=None):
         ("=", (-9, -12, -6), "opposite"),
         ("=", (4, 1, 7), "undecided"),
         ("=", (7, 4, 10), "undecided"),
+        # the bound towards the margin counts, not the one beyond
+        ("=", (10, -5, 11), "undecided"),
+        ("=", (-10, -11, 5), "undecided"),
+        ("=", (10, 6, 40), "opposite"),
     ],
 )
 def test_a_verdict_follows_from_the_interval(direction, bounds, expected):
@@ -556,6 +650,62 @@ def test_what_is_not_enough_is_undecided():
     assert judged(">", outcome(10.0, 5.0, 15.0, n=19)) == "undecided"
     assert judged(">", outcome(10.0, 5.0, 15.0), p=0.05) == "undecided"
     assert judged(">", outcome(10.0, 5.0, 15.0), p=0.049) == "same direction"
+
+
+def test_beyond_a_margin_the_near_bound_counts():
+    claim = next(c for c in CLAIMS if c.direction == "=" and c.comparison)
+    claim = replace(claim, margin=3.0)
+    # 7 beyond, with 15 to the bound that looks at the margin
+    expected = 0.5 * math.erfc(7 / (15 / 1.959964) / math.sqrt(2))
+    for value, low, high in ((10.0, -5.0, 15.0), (-10.0, -15.0, 5.0)):
+        assert verdicts.chance(claim, outcome(value, low, high)) == pytest.approx(
+            expected, abs=1e-6
+        )
+
+
+def reproduced(value, printed, n=500, direction=">", bounds=(-40.0, 42.0), figure=None):
+    """The verdict on a value beside a printed one of the same weights and items."""
+    row = {"kind": "masked", "model": "m", "published": printed if figure is None else figure}
+    own = Outcome(value, 0.0, value, *bounds, n, 1, {"a": (row,), "b": ()})
+    there = Outcome(printed, 0.0, printed, None, None, 0, 1, {"a": (row,), "b": ()})
+    return judged(direction, own, there=there)
+
+
+def test_nothing_is_reproduced_by_a_wide_interval_few_items_or_in_the_other_direction():
+    assert reproduced(-30.0, -30.0, n=3) == "undecided"
+    assert reproduced(1.0, -30.0, n=3) == "undecided"
+    assert reproduced(30.0, 30.0, n=29) == "undecided"
+    assert reproduced(30.0, 30.0, n=30) == "reproduced"
+    assert reproduced(-30.0, -30.0) == "undecided"
+    assert reproduced(-30.0, -30.0, bounds=(-31.0, -29.0)) == "opposite"
+    assert reproduced(30.0, 20.0) == "undecided"
+    assert reproduced(30.0, 29.0, bounds=(28.0, 32.0)) == "same direction"
+    # the same weights on the same items have no sampling error: no interval is needed
+    assert reproduced(30.0, 30.0, bounds=(None, None)) == "reproduced"
+    assert reproduced(30.0, 20.0, bounds=(None, None)) == "undecided"
+
+
+def test_what_is_reproduced_is_so_within_half_a_unit_of_the_last_digit_and_noise():
+    assert reproduced(16.384, 16.38) == "reproduced"
+    assert reproduced(16.44, 16.38) == "undecided"
+    assert reproduced(16.44, 16.4) == "reproduced"
+    assert reproduced(16.6, 16.4) == "undecided"
+    # a thousandth of the number for hardware and order of sums, beside the rounding
+    assert reproduced(50.05, 50.02) == "reproduced"
+    assert reproduced(50.08, 50.02) == "undecided"
+    assert reproduced(-4.04, -4.0, direction="<") == "reproduced"
+    assert reproduced(4.04, 4.0, direction="=") == "reproduced"
+
+
+def test_spearman_has_the_standard_error_of_bonett_and_wright():
+    made = sampled([10, 14, 12, 20, 25, 21, 30, 33], 40)
+    sheet = {f"m{i}": {**SHEET["one"], "parameters": str(2**i)} for i in range(8)}
+    comparison = parse("metric=accuracy", "", "0", "benchmark", "spearman")
+    own = evaluate(replace(comparison, per=()), known(made, sheet))
+    rho = 1 - 6 * 4 / (8 * 63)  # two pairs of neighbors in the other order
+    half = 1.959964 * math.sqrt((1 + rho**2 / 2) / 5)
+    bounds = np.tanh(np.arctanh(rho) - half), np.tanh(np.arctanh(rho) + half)
+    assert (own.value, own.low, own.high) == pytest.approx((rho, *bounds), abs=1e-6)
 
 
 def test_p_is_that_of_the_bound_towards_zero():
@@ -590,10 +740,15 @@ def test_a_run_that_measures_what_was_printed_reproduces_every_claim(tables, mod
     found = verdicts.find(CLAIMS, as_ours(tables), every, tables)
     claims = verdicts.frame(found)
     told = dict(claims.select("claim", "verdict").rows())
+    reasons = dict(claims.select("claim", "reason").rows())
     missed = {n: told[n] for n in in_print if told[n] != "reproduced"}
-    # these two compare baselines and quoted numbers alone, or count pairs
-    assert set(missed) <= {"B10", "B07"}, missed
-    assert len(in_print) - len(missed) >= COMPUTED - 2
+    # these have printed numbers in another direction, on fewer models or relations than 30, or
+    # compare baselines and quoted numbers alone
+    for name in missed:
+        is_so = BY_NAME[name].holds_for(in_print[name].value)
+        few = "fewer than" in reasons[name]
+        assert not is_so or few or name in ("B10", "B07"), (name, reasons[name])
+    assert len(in_print) - len(missed) >= COMPUTED - 30
     assert sum(verdicts.behind(f).height for f in found) > 5000
     far = verdicts.frame(verdicts.find(CLAIMS, as_ours(tables, 3.0), every, tables))
     kept = far.filter(verdict="reproduced").height
@@ -610,11 +765,14 @@ def literal_p(direction, margin, value, low, high):
     if direction in "<>":
         error = (value - low if value > 0 else high - value) / z
         return 2 * above(abs(value) / error)
-    one = above((margin - value) / ((high - value) / z))
-    other = above((value + margin) / ((value - low) / z))
-    if -margin <= value <= margin:
-        return max(one, other)
-    return 1 - one if value > 0 else 1 - other
+    if value > margin:
+        return above((value - margin) / ((value - low) / z))
+    if value < -margin:
+        return above((-margin - value) / ((high - value) / z))
+    return max(
+        above((margin - value) / ((high - value) / z)),
+        above((value + margin) / ((value - low) / z)),
+    )
 
 
 def literal_verdicts(made):
@@ -629,16 +787,20 @@ def literal_verdicts(made):
     for one in made:
         if one["value"] is None:
             told[one["claim"]] = "not tested here"
-        elif one["low"] is None:
-            told[one["claim"]] = "undecided"
-        elif one["printed"] is not None and one["low"] <= one["printed"] <= one["high"]:
-            told[one["claim"]] = "reproduced"
-        elif one["n"] < 20 or corrected[one["claim"]] >= 0.05:
+        elif one["n"] < 20:
             told[one["claim"]] = "undecided"
         else:
             is_so = {">": one["value"] > 0, "<": one["value"] < 0,
                      "=": abs(one["value"]) <= one["margin"]}[one["direction"]]  # fmt: skip
-            told[one["claim"]] = "same direction" if is_so else "opposite"
+            same = one["printed"] is not None and (
+                abs(one["value"] - one["printed"]) <= 0.05 + 0.001 * abs(one["printed"])
+            )
+            if same and is_so and one["n"] >= 30:
+                told[one["claim"]] = "reproduced"
+            elif one["low"] is None or corrected[one["claim"]] >= 0.05:
+                told[one["claim"]] = "undecided"
+            else:
+                told[one["claim"]] = "same direction" if is_so else "opposite"
     return told, corrected
 
 
@@ -652,8 +814,8 @@ def test_verdicts_are_those_of_a_literal_rule(seed):
         low, high = value - draw.uniform(0.5, 9), value + draw.uniform(0.5, 9)
         one = {
             "claim": f"X{number}", "direction": direction, "margin": margin, "value": value,
-            "low": low, "high": high, "n": draw.choice([5, 19, 20, 21, 900]),
-            "printed": draw.choice([None, None, None, value + draw.gauss(0, 6)]),
+            "low": low, "high": high, "n": draw.choice([5, 19, 20, 29, 30, 900]),
+            "printed": draw.choice([None, None, None, round(value + draw.gauss(0, 0.1), 1)]),
         }  # fmt: skip
         if number % 10 == 0:
             one |= {"low": None, "high": None}

@@ -300,14 +300,14 @@ def test_a_stopped_probe_goes_on_there(
         request.addfinalizer(partial(signal.signal, own, signal.signal(own, usual)))
     command = ("probe", model, "--on", "world_lite", "--name", "here", *limit)
 
-    class Stopped(screen.Bar):
+    class Stopped(screen.RichBar):
         def update(self, n: float = 1) -> None:
             super().update(n)
             if self.done > most:
                 os.kill(os.getpid(), number)
 
     with monkeypatch.context() as patch:
-        patch.setattr(screen, "Bar", Stopped)
+        patch.setattr(screen, "RichBar", Stopped)
         done = typed(*command)
     assert done.exit_code == screen.STOPPED
     assert done.stderr.splitlines()[-1] == (
@@ -599,7 +599,10 @@ def test_completion_that_cannot_be_installed_is_told_in_one_line(tmp_path):
 
 
 def test_a_reader_that_has_enough_is_no_error(tmp_path):
-    many = "from kgprobe.cli import screen\nwith screen.told():\n    for _ in range(9**6): print(1)"
+    many = (
+        "from kgprobe.cli.screen import report_errors\n"
+        "with report_errors():\n    for _ in range(9**6): print(1)"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", many], env={"PYTHONPATH": SOURCE},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

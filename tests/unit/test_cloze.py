@@ -6,18 +6,18 @@ import torch
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.cloze import rank as cloze
-from kgprobe.probes.text.gaps import Question, candidate_ids, gapped, questions
+from kgprobe.probes.text.gaps import ClozePrompt, candidate_ids, gapped, questions
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Paris", "Rome", "capital of France", "Niger", "Nigeria", "a country", "country a",
           "Burkina Faso", "Italy", "lie in Africa", "東京", "São Tomé", "option", "is",
           "Niger and"]  # fmt: skip
 QUESTIONS = [
-    Question("i1", 0, "The capital of France is ", " .", "set", (0,)),
-    Question("i1", 1, "It has capital ", " .", "set", (0, 2)),
-    Question("i2", 0, "Niger and Nigeria lie in Africa and ", " is one of them.", "set", (3, 4)),
-    Question("i3", 0, "", " is a country.", "set", (8,)),
-    Question("i4", 0, "The capital of France is ", " .", "set", (1,)),
+    ClozePrompt("i1", 0, "The capital of France is ", " .", "set", (0,)),
+    ClozePrompt("i1", 1, "It has capital ", " .", "set", (0, 2)),
+    ClozePrompt("i2", 0, "Niger and Nigeria lie in Africa and ", " is one of them.", "set", (3, 4)),
+    ClozePrompt("i3", 0, "", " is a country.", "set", (8,)),
+    ClozePrompt("i4", 0, "The capital of France is ", " .", "set", (1,)),
 ]
 MASKED = ["bert", "roberta", "albert", "distilbert", "electra"]
 
@@ -125,7 +125,7 @@ def test_equal_first_tokens_of_equal_length_tie_under_first():
     ids = candidate_ids(loaded, labels, "none", "").ids
     assert len(ids[0]) == len(ids[1])
     assert ids[0][0] == ids[1][0]
-    asked = [Question("i", 0, "It is ", ".", "set", (0, 1))]
+    asked = [ClozePrompt("i", 0, "It is ", ".", "set", (0, 1))]
     ranks = cloze.rank(loaded, asked, {"set": labels}).ranks
     first = (ranks["pooling"] == "first") & (ranks["masks"] == "multi")
     assert (ranks["worst"] - ranks["best"])[first].tolist() == [1, 1]
@@ -157,7 +157,7 @@ def test_shuffled_candidates_and_questions_change_no_rank():
     order = np.random.default_rng(0).permutation(len(LABELS))
     labels = [LABELS[i] for i in order]
     moved = [
-        Question(q.item, q.template, q.before, q.after, "set",
+        ClozePrompt(q.item, q.template, q.before, q.after, "set",
                  tuple(int(np.flatnonzero(order == g)[0]) for g in q.golds))
         for q in reversed(QUESTIONS)
     ]  # fmt: skip
@@ -253,12 +253,12 @@ def test_unknown_tokens_are_named_and_empty_candidates_refused():
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        (Question("i", 0, "a <mask> is ", ".", "set", (0,)), "found 2"),
-        (Question("i", 0, "a ", ".", "sets", (0,)), "no candidate set 'sets'; there are set"),
-        (Question("i", 0, "a ", ".", "set", (99,)), "gold 99 is outside of set 'set' of 15"),
-        (Question("i", 7, "a " * 200, ".", "set", (0,)), "template 7: 204 tokens"),
+        (ClozePrompt("i", 0, "a <mask> is ", ".", "set", (0,)), "found 2"),
+        (ClozePrompt("i", 0, "a ", ".", "sets", (0,)), "no candidate set 'sets'; there are set"),
+        (ClozePrompt("i", 0, "a ", ".", "set", (99,)), "gold 99 is outside of set 'set' of 15"),
+        (ClozePrompt("i", 7, "a " * 200, ".", "set", (0,)), "template 7: 204 tokens"),
         (
-            Question("i", 7, "a " * 124, ".", "set", (0,)),
+            ClozePrompt("i", 7, "a " * 124, ".", "set", (0,)),
             "tokens with [0-9]+ masks, the model takes 128",
         ),
     ],
@@ -277,8 +277,8 @@ def test_templates_become_questions():
     items = [("i", "P1", "ß [Y] town", "set", (3,))]
     found = list(questions(items, {"P1": [(0, "[X] is [Y] ."), (4, "[Y] has [X].")]}))
     assert found == [
-        Question("i", 0, "SS [Y] town is ", " .", "set", (3,)),
-        Question("i", 4, "", " has ß [Y] town.", "set", (3,)),
+        ClozePrompt("i", 0, "SS [Y] town is ", " .", "set", (3,)),
+        ClozePrompt("i", 4, "", " has ß [Y] town.", "set", (3,)),
     ]
     with pytest.raises(ValueError, match="no template for its relation P1"):
         list(questions(items, {}))

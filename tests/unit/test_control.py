@@ -35,6 +35,12 @@ def test_two_trainings_give_the_same_bytes(tmp_path, kind):
     assert torch.get_num_threads() == threads
 
 
+@pytest.mark.nightly(
+    gate=[
+        "mini/test_controls.py::test_the_rounded_weights_recall_facts_that_were_trained_on",
+        "unit/test_control_recall.py::test_training_goes_on_until_all_kinds_are_recalled_and_says_so",
+    ]
+)
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
 def test_taught_facts_are_ranked_first(tmp_path, kind):
     record = train(kind, tmp_path / f"control-{kind}", steps=1500)

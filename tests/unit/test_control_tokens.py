@@ -4,17 +4,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgprobe.probes.jobs.autoprompt.demonstrated import Shown
+from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.wordings.demonstrations import Fact
+from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact
 from kgprobe.probes.scoring.choice.choose import choose
 from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill.predict import predict
 from kgprobe.probes.scoring.fill.replies import message
-from kgprobe.probes.scoring.fill.rows import Blank, Settings
+from kgprobe.probes.scoring.fill.rows import Blank, FillSettings
 from kgprobe.probes.scoring.sentence import score
-from kgprobe.probes.text.gaps import Question
+from kgprobe.probes.text.gaps import ClozePrompt
 from kgprobe.probes.text.prompts import encode
 from kgprobe.probes.text.single_tokens import label_pieces
 from kgprobe.templates import Template
@@ -43,7 +43,7 @@ def test_sentences_are_refused_with_their_item(name, text):
 @pytest.mark.parametrize("name", KINDS)
 def test_slots_are_refused_with_their_item(name, text):
     loaded = tiny(name)
-    asked = [Question("i", 0, "The capital is ", ".", "s", (0,))]
+    asked = [ClozePrompt("i", 0, "The capital is ", ".", "s", (0,))]
     if name != "gpt2":
         with refused("candidate 1 of set 's'"):
             rank.rank(loaded, asked, {"s": ["Rome", text]})
@@ -51,13 +51,13 @@ def test_slots_are_refused_with_their_item(name, text):
         with pytest.raises(
             ValueError, match=r"^item j, template 0: .*(which this model's|found 2)"
         ):
-            rank.rank(loaded, [Question("j", 0, f"{text} is ", ".", "s", (0,))], {"s": ["Rome"]})
+            rank.rank(loaded, [ClozePrompt("j", 0, f"{text} is ", ".", "s", (0,))], {"s": ["Rome"]})
     with refused("candidate 0 of set 'golds'"):
-        predict(loaded, [Blank("i", 0, "[X] is [Y].", "Rome", (text,))], 1, Settings())
+        predict(loaded, [Blank("i", 0, "[X] is [Y].", "Rome", (text,))], 1, FillSettings())
     for front in ("", "Rome is a country.\n"):
         with refused("item i, template 0"):
             blank = Blank("i", 0, "[X] is [Y].", text, ("Rome",), front=front)
-            predict(loaded, [blank], 1, Settings())
+            predict(loaded, [blank], 1, FillSettings())
 
 
 def test_choices_prompts_and_messages_are_refused_with_their_item():
@@ -86,7 +86,7 @@ def test_searched_prompts_are_refused_with_their_example():
 def test_unigrams_that_hold_the_token_as_a_piece_refuse_it_too():
     loaded = with_tokenizer("t5", sentencepiece("seq2seq", "unigram"))
     with refused("candidate 1 of set 's'"):
-        rank.rank(loaded, [Question("i", 0, "It is ", ".", "s", (0,))], {"s": ["Rome", "x</s>"]})
+        rank.rank(loaded, [ClozePrompt("i", 0, "It is ", ".", "s", (0,))], {"s": ["Rome", "x</s>"]})
 
 
 def test_what_only_looks_like_a_token_is_text():
@@ -100,7 +100,9 @@ def test_what_only_looks_like_a_token_is_text():
 def test_demonstrations_of_searched_prompts_are_refused_with_their_task(label):
     loaded = tiny("gpt2")
     task = SimpleNamespace(name="facts", whole=lambda loaded, group: "{sub} is in [P].")
-    shown = Shown(SimpleNamespace(loaded=loaded), task, None)
-    assert shown.given("P1", [Fact({"sub": "Rome"}, "Italy")])
+    shown = Demonstrations(SimpleNamespace(loaded=loaded), task, None)
+    assert shown.given("P1", [TrainingFact({"sub": "Rome"}, "Italy")])
     with refused("facts, P1, demonstrations"):
-        shown.given("P1", [Fact({"sub": "Rome"}, "Italy"), Fact({"sub": "France"}, label)])
+        shown.given(
+            "P1", [TrainingFact({"sub": "Rome"}, "Italy"), TrainingFact({"sub": "France"}, label)]
+        )

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, tasks
-from kgprobe.probes.jobs.autoprompt.demonstrated import Shown
+from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.wordings import demonstrations as demos
@@ -104,13 +104,14 @@ def test_answers_of_relations_that_are_not_asked_are_there_for_the_control(folde
     assert set(cut.unasked["split"]) == {"train"}
     loaded = tiny("gpt2")
     of_whole, of_cut = (
-        Shown(Predictor(loaded), task, OWN).drawn(demos.OTHER, "P36") for task in (whole, cut)
+        Demonstrations(Predictor(loaded), task, OWN).drawn(demos.OTHER, "P36")
+        for task in (whole, cut)
     )
     assert of_whole == of_cut
 
 
 def test_other_orders_are_all_different():
-    facts = [demos.Fact({"sub": str(i)}, "Rome") for i in range(3)]
+    facts = [demos.TrainingFact({"sub": str(i)}, "Rome") for i in range(3)]
     found = [tuple(f.fields["sub"] for f in own) for own in demos.orders(facts, 99, "P36")]
     assert sorted(found) == sorted(set(itertools.permutations("012")) - {("0", "1", "2")})
     assert len(demos.orders(facts, 2, "P36")) == 2
@@ -221,10 +222,14 @@ def test_too_many_of_them_and_classes_are_refused(folder, tmp_path):
     loaded = tiny("gpt2")
     loaded.limit = 24
     own = answerer(loaded, tasks.load(folder, {}))
-    with pytest.raises(tasks.TaskError, match=r"3 demonstrations have \d+ tokens, .* takes 24"):
+    with pytest.raises(
+        tasks.ProbeTaskError, match=r"3 demonstrations have \d+ tokens, .* takes 24"
+    ):
         own.answers(["demos"])
     classes = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
-    with pytest.raises(tasks.TaskError, match="demonstrations are facts in front of a question"):
+    with pytest.raises(
+        tasks.ProbeTaskError, match="demonstrations are facts in front of a question"
+    ):
         answerer(loaded, classes).answers(["demos_balanced"])
 
 

@@ -51,11 +51,11 @@ LINES = ["[", *(json.dumps(e, separators=(",", ":")) + "," for e in ENTITIES[:-1
 JSON = "\n".join([*LINES, json.dumps(ENTITIES[-1], separators=(",", ":")), "]", ""]).encode()
 
 
-def read_json(data: bytes, *relations: str) -> entities.Found:
+def read_json(data: bytes, *relations: str) -> entities.EntityRows:
     return entities.of_json(Block(0, data), relations, ["en", "mul"])
 
 
-def ids(found: entities.Found) -> set[tuple[str, str, str, str]]:
+def ids(found: entities.EntityRows) -> set[tuple[str, str, str, str]]:
     """Statements with their ids in words."""
     frame = found.frames()["statements"].with_columns(
         entities.name_of("subject"), entities.name_of("object")
@@ -239,7 +239,7 @@ ODD = {
 }
 
 
-def truthy(*lines: bytes, relations: tuple[str, ...] = ("P36",)) -> entities.Found:
+def truthy(*lines: bytes, relations: tuple[str, ...] = ("P36",)) -> entities.EntityRows:
     block = Block(10, b"".join(line + b"\n" for line in lines))
     return entities.of_truthy(block, relations, ["en", "mul"])
 

@@ -7,7 +7,7 @@ import torch
 from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.wordings.ensembles import choose, chosen, ensemble, work
-from kgprobe.probes.prompts.wordings.published import Wording, usable
+from kgprobe.probes.prompts.wordings.published import PublishedTemplate, usable
 from kgprobe.probes.scoring.cloze.words import answerable, word_ids
 from kgprobe.schema import OUTCOMES, check
 from kgprobe.templates import Template
@@ -15,9 +15,9 @@ from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
 
 WORDINGS = [
-    Wording("[X] is the capital of [Y] .", 0.7),
-    Wording("The country where [X] lies is [Y]", 0.2),
-    Wording("[Y] is where [X] stands", 0.1),
+    PublishedTemplate("[X] is the capital of [Y] .", 0.7),
+    PublishedTemplate("The country where [X] lies is [Y]", 0.2),
+    PublishedTemplate("[Y] is where [X] stands", 0.1),
 ]
 CAPITALS = {"Paris": "France", "Rome": "Italy", "Niger": "Africa", "Italy": "Paris"}
 
@@ -78,7 +78,7 @@ def test_one_wording_alone_and_with_a_sentence_in_front():
     rows = examples(
         [{"group": "P36", "label": "Italy", "fields": {"sent": "Rome .", "sub": "Rome"}}]
     )
-    own = {"P36": [Wording("[X] lies in [Y] .")]}
+    own = {"P36": [PublishedTemplate("[X] lies in [Y] .")]}
     found = ensemble("manual", Predictor(loaded), rows, words, own, ["test"], prefix="{sent} ")
     expected = literal(loaded, "Rome . Rome lies in [P] .", words)
     assert found["logprob"][0] == pytest.approx(expected[words.index("Italy")], abs=1e-5)
@@ -100,7 +100,9 @@ def test_the_wording_that_is_best_on_dev_is_taken_to_test():
     number, values = choose(predictor, dev, WORDINGS, words)
     expected = []
     for wording in WORDINGS:
-        found = ensemble("x", predictor, dev, words, {"P36": [Wording(wording.text)]}, ["dev"])
+        found = ensemble(
+            "x", predictor, dev, words, {"P36": [PublishedTemplate(wording.text)]}, ["dev"]
+        )
         ranks = found["best"].drop_nulls()
         assert (found["best"] == found["worst"]).all()
         expected.append((1 / ranks).sum() / found.height)
@@ -110,7 +112,11 @@ def test_the_wording_that_is_best_on_dev_is_taken_to_test():
     assert record["P36"]["wording"] == WORDINGS[number].text
     assert record["P36"]["n"] == 4
     alone = ensemble(
-        "manual_chosen", predictor, table, words, {"P36": [Wording(WORDINGS[number].text)]}
+        "manual_chosen",
+        predictor,
+        table,
+        words,
+        {"P36": [PublishedTemplate(WORDINGS[number].text)]},
     )
     assert frame.equals(alone)
 

@@ -8,7 +8,7 @@ import torch
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.predict import Blank, Settings
+from kgprobe.probes.scoring.fill.predict import Blank, FillSettings
 from tests.unit.literal_reading import literal_answer, stop_place
 from tests.unit.tiny_models import tiny
 
@@ -156,7 +156,7 @@ def literal_mask_beam(loaded, blank, n, width, k):
 def test_a_beam_over_masks_equals_the_loop(name):
     loaded = tiny(name)
     asked = [Blank("x", i, b.text, b.subject, masks=(2, 3)) for i, b in enumerate(ASKED)]
-    found = predict.predict(loaded, asked, 2, Settings(strategy="beam", beams=4))
+    found = predict.predict(loaded, asked, 2, FillSettings(strategy="beam", beams=4))
     for blank, n in itertools.product(asked, (2, 3)):
         assert whole(found, blank, n) == literal_mask_beam(loaded, blank, n, 4, 2)
 
@@ -248,7 +248,7 @@ def literal_text(loaded):
 def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
     loaded = tiny(name, bos="forced")
     asked = [*ASKED, INSIDE] if name == "t5" else ASKED
-    found = predict.predict(loaded, asked, k=3, settings=Settings(beams=4, most_tokens=5))
+    found = predict.predict(loaded, asked, k=3, settings=FillSettings(beams=4, most_tokens=5))
     ends, text = literal_text(loaded)
     for blank in asked[:3] if name == "mamba" else asked:
         prompt = (span_context if name == "t5" else causal_prompt)(loaded, blank)
@@ -282,7 +282,7 @@ def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
 def test_a_given_number_of_tokens_is_written_without_stops(name):
     loaded = tiny(name, bos="forced")
     asked = [Blank(b.item, b.template, b.text, b.subject, masks=(1, 3)) for b in ASKED[:3]]
-    settings = Settings(length="gold", beams=3)
+    settings = FillSettings(length="gold", beams=3)
     found = predict.predict(loaded, asked, 2, settings)
     for blank in asked:
         prompt = (span_context if name == "t5" else causal_prompt)(loaded, blank)
@@ -363,7 +363,7 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
     assert set(found.top["item"]) == {"i1", "i8"}
     with pytest.raises(ValueError, match="none of 1 blanks can be asked"):
         predict.predict(loaded, [INSIDE], 1)
-    masked = predict.predict(tiny("bert"), [ASKED[0], asked[4]], 1, Settings(most_masks=2))
+    masked = predict.predict(tiny("bert"), [ASKED[0], asked[4]], 1, FillSettings(most_masks=2))
     assert ("i8", 0, 0, "gold of more than 2 tokens") in masked.left_out
 
 
@@ -378,4 +378,4 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
 )
 def test_settings_that_a_kind_does_not_have_are_refused(name, settings, message):
     with pytest.raises(ValueError, match=message):
-        predict.predict(tiny(name), ASKED, 1, Settings(**settings))
+        predict.predict(tiny(name), ASKED, 1, FillSettings(**settings))

@@ -43,7 +43,7 @@ def check(loaded, blank, row):
     others = [Blank("o", n, "It is [Y]", "", ("Paris" * n,)) for n in range(1, 4)]
     others = [Blank(o.item, o.template, "[X] is [Y]", "It", o.golds) for o in others]
     found = predict.predict(
-        loaded, [others[0], blank, *others[1:]], 0, predict.Settings(most_masks=40),
+        loaded, [others[0], blank, *others[1:]], 0, predict.FillSettings(most_masks=40),
         budget=Budget(48),
     )  # fmt: skip
     lines = rows_of(found.golds, item="i")

@@ -15,10 +15,10 @@ import torch
 from torch import nn
 
 from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
-from kgprobe.probes.baselines.relation_sentences import Labels, marked, nearest
+from kgprobe.probes.baselines.relation_sentences import LabelIndex, marked, nearest
 from kgprobe.probes.control import train
 from kgprobe.probes.jobs import score
-from kgprobe.probes.jobs.autoprompt.outcomes import Prompt, outcomes
+from kgprobe.probes.jobs.autoprompt.outcomes import TriggerPrompt, outcomes
 from kgprobe.probes.models.finite import NotFiniteError, finite, first_wrong
 from kgprobe.probes.models.head import Head, apart
 from kgprobe.probes.models.predict import Predictor
@@ -26,14 +26,14 @@ from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.search import SearchError, search
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.prompts.wordings.ensembles import ensemble
-from kgprobe.probes.prompts.wordings.published import Wording
+from kgprobe.probes.prompts.wordings.published import PublishedTemplate
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.sentence import score as sentence
-from kgprobe.probes.text.gaps import Question, question
+from kgprobe.probes.text.gaps import ClozePrompt, question
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS, SCORES, check
 from kgprobe.templates import Template, mark
 from tests.unit import test_autoprompt
@@ -92,7 +92,7 @@ def scored(loaded, **options):
 
 def questions(prefix=""):
     return [
-        Question(f"q{n}", 0, f"{prefix}The capital of {s} is ", " .", "set", (1,))
+        ClozePrompt(f"q{n}", 0, f"{prefix}The capital of {s} is ", " .", "set", (1,))
         for n, s in enumerate(SUBJECTS)
     ]
 
@@ -111,7 +111,7 @@ def slot_ranks(loaded):
 def filled(loaded, strategy="parallel", k=2, golds=("Rome",)):
     asked = [predict.Blank(f"q{n}", 0, "The capital of [X] is [Y]", s, golds, (2,))
              for n, s in enumerate(SUBJECTS)]  # fmt: skip
-    return predict.predict(loaded, asked, k, predict.Settings(strategy=strategy))
+    return predict.predict(loaded, asked, k, predict.FillSettings(strategy=strategy))
 
 
 def chosen(loaded, way):
@@ -126,11 +126,11 @@ def trained_softly(loaded):
         question(f"q{n}", 0, soft.template(2), s, "set", (n % 3,), upper_first=False)
         for n, s in enumerate(SUBJECTS)
     ]
-    rows = soft.Rows(
+    rows = soft.PromptRows(
         prompts(loaded, asked, space), [q.golds for q in asked], [q.item for q in asked]
     )
     ids = candidate_tokens(loaded, LABELS, asked, space, "set")
-    recipe = soft.Recipe(tokens=2, epochs=2)
+    recipe = soft.SoftPromptRecipe(tokens=2, epochs=2)
     return soft.fit(loaded, rows, rows, ids, soft.initial(loaded, recipe), recipe)
 
 
@@ -145,14 +145,14 @@ def facts():
 
 def prompted(loaded, phrases=False):
     text = "{sub} is the capital of [P]" + ("" if loaded.spec.kind == "causal" else " .")
-    prompt = Prompt(Template.parse(text, loaded.spec.kind))
+    prompt = TriggerPrompt(Template.parse(text, loaded.spec.kind))
     own = facts().filter(pl.col("split") == "test")
     return outcomes(Predictor(loaded), "x", {"": prompt}, own, WORDS, phrases=phrases)
 
 
 def ensembled(loaded):
     return ensemble("x", Predictor(loaded), facts(), WORDS,
-                    {"": [Wording("[X] is [Y]", 1.0)]})  # fmt: skip
+                    {"": [PublishedTemplate("[X] is [Y]", 1.0)]})  # fmt: skip
 
 
 def searched(loaded, metric="likelihood"):
@@ -169,7 +169,7 @@ def searched(loaded, metric="likelihood"):
 def labelled(loaded):
     template = Template.parse("{sub} [T] [P] .", "masked")
     data = [{"sub": s} for s in SUBJECTS], ["yes", "no"] * 2
-    settings = label_tokens.Settings(at_chance="keep", listed=3, epochs=2)
+    settings = label_tokens.LabelSearchSettings(at_chance="keep", listed=3, epochs=2)
     return label_tokens.find(Predictor(loaded), template, data, data, settings=settings)
 
 
@@ -188,7 +188,7 @@ def probed(loaded):
 
 def finetuned(loaded):
     return finetune.finetune(
-        loaded, classes(), ["a", "b"], ["sentence"], finetune.Settings(epochs=1, batch=4)
+        loaded, classes(), ["a", "b"], ["sentence"], finetune.FinetuneSettings(epochs=1, batch=4)
     )
 
 
@@ -267,7 +267,7 @@ def test_label_tokens_look_at_every_row_of_the_output_embedding():
     with pytest.raises(NotFiniteError, match=r"bert: output embedding nan at token 150, comp.* 3"):
         label_tokens.find(
             predictor, Template.parse("{sub} [T] [P] .", "masked"), data, data,
-            settings=label_tokens.Settings(at_chance="keep", listed=3),
+            settings=label_tokens.LabelSearchSettings(at_chance="keep", listed=3),
         )  # fmt: skip
 
 
@@ -292,26 +292,30 @@ def test_control_training_stops_at_a_loss_that_is_none(tmp_path, monkeypatch):
 
 def test_training_that_runs_away_is_told_with_its_step():
     texts = ["Ada Lovelace saw Lyon.", "Ada Lovelace saw Paris and Rome."]
-    found = [marked(t, "Ada Lovelace", Labels(["Lyon", "Paris", "Rome"])) for t in texts]
+    found = [marked(t, "Ada Lovelace", LabelIndex(["Lyon", "Paris", "Rome"])) for t in texts]
     lessons = [
-        relation_lstm.Lesson(s, others, [1] * len(others)) for s in found for others in nearest(s)
+        relation_lstm.SentenceExample(s, others, [1] * len(others))
+        for s in found
+        for others in nearest(s)
     ]
-    settings = relation_lstm.Settings(rate=float("inf"), least=1, epochs=3)
+    settings = relation_lstm.RelationLstmSettings(rate=float("inf"), least=1, epochs=3)
     with pytest.raises(NotFiniteError, match=r"relation_lstm: loss nan at epoch 1, lessons \["):
         relation_lstm.train(lessons, ["none", "saw"], settings)
-    extractor = relation_lstm.train(lessons, ["none", "saw"], relation_lstm.Settings(epochs=1))
+    extractor = relation_lstm.train(
+        lessons, ["none", "saw"], relation_lstm.RelationLstmSettings(epochs=1)
+    )
     with torch.no_grad():
         extractor.network.output.bias[1] = float("nan")
     with pytest.raises(NotFiniteError, match=r"mention 'Lyon', relation 'none'"):
         extractor.confidences(found[0])
     vectors, labels = np.ones((4, 2), dtype=np.float32), np.array([0, 1, 0, 1])
-    runaway = linear_probe.Settings(rate=float("inf"), batch=2)
+    runaway = linear_probe.LinearProbeSettings(rate=float("inf"), batch=2)
     with pytest.raises(NotFiniteError, match=r"linear probe: .* example"):
         linear_probe.fit(vectors, labels, vectors, labels, 2, runaway)
     with pytest.raises(NotFiniteError, match=r"bert, fine-tuned: .*epoch 0, training example"):
         finetune.finetune(
             tiny("bert", double=False), classes(), ["a", "b"], ["sentence"],
-            finetune.Settings(epochs=1, batch=1, rate=float("inf"), warmup=0.0),
+            finetune.FinetuneSettings(epochs=1, batch=1, rate=float("inf"), warmup=0.0),
         )  # fmt: skip
 
 

@@ -4,14 +4,15 @@ The folder is empty but for two tiny models, of which all numbers are `...` here
 guessing are exact. Lines behind `$` are typed, a screen begins after them; stderr stands last.
 """
 
-import doctest
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from kgprobe.cli import app
+from tests.unit.screens import ROOT, TYPED, check_screens, differs, prepare
 from tests.unit.tiny_models import tiny
 
 MINUTES = """\
@@ -96,17 +97,14 @@ def test_a_new_user_s_first_ten_minutes(monkeypatch):
 
     monkeypatch.setattr(reachable, "is_reachable", lambda: False)
     monkeypatch.setenv("COLUMNS", "80")
-    checker = doctest.OutputChecker()
-    typed = re.findall(r"^\$ kgprobe (.+)\n((?:(?!\$ ).*\n)*)", MINUTES, re.MULTILINE)
+    typed = TYPED.findall(MINUTES)
     assert len(typed) == 13
     for line, wanted in typed:
-        done = CliRunner().invoke(app, shlex.split(line))
+        done = CliRunner().invoke(app, shlex.split(line)[1:])
         failed = wanted.startswith("kgprobe: ")
         assert done.exit_code == failed, (line, done.output, done.exception)
         shown = done.stderr if failed else done.stdout
-        assert checker.check_output(
-            wanted, shown, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        ), f"$ kgprobe {line}\n{shown}"
+        assert not differs(wanted, shown), f"$ {line}\n{shown}"
         # paths and messages stay whole; what is a table fits
         table = [row for row in shown.splitlines() if re.match(r"\S+ {2,}", row)]
         assert all(len(row.rstrip()) <= 80 for row in table), shown
@@ -119,3 +117,24 @@ def own_models(tmp_path, monkeypatch):
         made = tiny(kind, double=False)
         made.model.save_pretrained(name)
         made.tokenizer.save_pretrained(name)
+
+
+@pytest.mark.parametrize(("page", "least"), [("own_graph", 2)])
+def test_a_tutorial_shows_the_screens_of_its_commands(page, least, tmp_path, monkeypatch):
+    """Up to the first command that takes long; a run of each tutorial is in the nightly tier."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    # as in a clone
+    Path("workflow").symlink_to(ROOT / "workflow")
+    text = (ROOT / f"docs/tutorials/{page}.md").read_text()
+    prepare(text, tmp_path)
+    assert check_screens(text, tmp_path, long=False) >= least
+
+
+def test_a_screen_that_is_another_or_missing_fails(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = "```console\n$ kgprobe --version\nkgprobe ...\n```\n"
+    assert check_screens(page, tmp_path) == 1
+    for wrong in ("kgprobe\n", "", "kgprobe ... 1\n"):
+        with pytest.raises(AssertionError, match=r"\$ kgprobe --version"):
+            check_screens(page.replace("kgprobe ...\n", wrong), tmp_path)

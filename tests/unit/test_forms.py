@@ -13,8 +13,8 @@ from kgprobe.job import progress
 from kgprobe.probes.jobs import forms
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import (
+    Demonstration,
     Form,
-    Shown,
     blanks_in,
     demonstrations,
     shuffled,
@@ -88,7 +88,9 @@ def test_what_stands_in_front_is_read_and_not_scored(model):
 
 def test_an_example_names_neither_the_subject_nor_a_gold():
     def row(item, subject, answer, *more):
-        return Shown(item, subject, answer, frozenset(n.casefold() for n in (answer, *more)))
+        return Demonstration(
+            item, subject, answer, frozenset(n.casefold() for n in (answer, *more))
+        )
 
     asked = row("1", "Spain", "France", "Portugal")
     pool = [
@@ -113,7 +115,7 @@ def test_an_example_names_neither_the_subject_nor_a_gold():
 
 def test_shuffled_examples_have_each_other_s_answers():
     def rows(answers):
-        return [Shown(str(n), f"s{n}", a, frozenset([a])) for n, a in enumerate(answers)]
+        return [Demonstration(str(n), f"s{n}", a, frozenset([a])) for n, a in enumerate(answers)]
 
     for answers in ("abc", "aabb", "abcdab", "ab"):
         found = shuffled(rows(answers))
@@ -311,7 +313,7 @@ def test_what_is_written_in_a_form_is_what_follows_its_text(name):
 def test_a_gap_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
     made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
     inside = made["prompts"].filter(index=2)
-    training = {"P1": [Shown("x", "{name} of [brackets]", "Oslo", frozenset(["oslo"]))]}
+    training = {"P1": [Demonstration("x", "{name} of [brackets]", "Oslo", frozenset(["oslo"]))]}
     found = {
         name: blanks_in(loaded, made["items"], made["candidates"], inside, form, training)[0]
         for name, form in (("question", Form("question", 0, 0)), ("few", Form("few", 0, 0, 1)))
@@ -377,6 +379,6 @@ def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
 @pytest.mark.parametrize("name", ["few", "few_shuffled"])
 def test_an_example_that_spells_a_special_token_is_refused_with_its_item(name):
     loaded, made = tiny("gpt2"), benchmark(GOLDS)
-    shown = {"P1": [Shown("x", "Niger</s>", "Nigeria", frozenset({"nigeria"}))]}
+    shown = {"P1": [Demonstration("x", "Niger</s>", "Nigeria", frozenset({"nigeria"}))]}
     with pytest.raises(ValueError, match=r"^the examples before item P1.*spells '</s>', which"):
         asked_in(name, loaded, made, shown, demonstrations=1)

@@ -14,9 +14,9 @@ from kgprobe.probes.models.gaps import MaskedGaps
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze import rank
-from kgprobe.probes.scoring.cloze.gradient import Scores
+from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, prompts
-from kgprobe.probes.text.gaps import Question, candidate_ids, gapped
+from kgprobe.probes.text.gaps import ClozePrompt, candidate_ids, gapped
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.templates import marks
 from tests.unit.architectures import tiny as architecture
@@ -101,7 +101,7 @@ def test_a_model_whose_head_is_unknown(monkeypatch):
 
 def test_columns_of_added_rows_and_gradients():
     loaded = half("bert")
-    asked = [Question("i", 0, "The capital is ", ".", "set", (0,))]
+    asked = [ClozePrompt("i", 0, "The capital is ", ".", "set", (0,))]
     labels = ["Paris", "Rome", "Niger", "Nigeria"]
     vectors = torch.randn(3, 32, generator=torch.Generator().manual_seed(0)) * 4
     with inserted(loaded, vectors, in_softmax=0):
@@ -115,7 +115,7 @@ def test_columns_of_added_rows_and_gradients():
     firsts = [own[0] for own in ids]
     expected = said.log_softmax(-1)[0, firsts].numpy()
     np.testing.assert_allclose(joined.scores[0, single], expected, atol=1e-4)
-    trained = Scores(loaded, rows, ids)([0])
+    trained = ScoresWithGradient(loaded, rows, ids)([0])
     assert trained.dtype == torch.float32
     np.testing.assert_allclose(trained.detach()[0], plain.scores[0, 0], atol=1e-4)
 
@@ -125,16 +125,18 @@ def test_soft_prompts_are_trained_in_float32(name):
     """A step of AdamW at a rate of 1e-4 is below the digits that half precision has of 1."""
     loaded = tiny(name, double=False)
     loaded.model.bfloat16()
-    recipe = soft.Recipe(epochs=3, rate=1e-4, decay=0.0, batch=2)
+    recipe = soft.SoftPromptRecipe(epochs=3, rate=1e-4, decay=0.0, batch=2)
     start = soft.initial(loaded, recipe)
-    assert start.dtype == soft.initial(loaded, soft.Recipe(init="words", words="Rome")).dtype
+    assert (
+        start.dtype == soft.initial(loaded, soft.SoftPromptRecipe(init="words", words="Rome")).dtype
+    )
     assert start.dtype == torch.float32
     asked = [
-        Question(f"i{n}", 0, f"{subject} {marks(0, 3)} ", " .", "set", (n,))
+        ClozePrompt(f"i{n}", 0, f"{subject} {marks(0, 3)} ", " .", "set", (n,))
         for n, subject in enumerate(("France", "Italy"))
     ]
     own = prompts(loaded, asked, "auto")
-    rows = soft.Rows(own, [(0,), (1,)])
+    rows = soft.PromptRows(own, [(0,), (1,)])
     ids = candidate_tokens(loaded, ["Paris", "Rome", "Niger"], asked, "auto", "set")
     for begun in (start, start.bfloat16()):
         found, record = soft.fit(loaded, rows, rows, ids, begun, recipe)

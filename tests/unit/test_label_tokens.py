@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import labels as label_tokens
-from kgprobe.probes.prompts.search.labels import LabelSearchError, Probe, Settings
+from kgprobe.probes.prompts.search.labels import (
+    LabelClassifier,
+    LabelSearchError,
+    LabelSearchSettings,
+)
 from kgprobe.probes.text.prompts import encode
 from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
@@ -27,9 +31,11 @@ def clouds(count: int, classes: int, seed: int = 0, apart: float = 2.0):
     return vectors.astype(np.float32), [f"c{n}" for n in numbers], centres
 
 
-def probe_of(weight, bias) -> Probe:
+def probe_of(weight, bias) -> LabelClassifier:
     names = tuple(f"c{n}" for n in range(len(weight)))
-    return Probe(names, np.array(weight, dtype=np.float32), np.array(bias, dtype=np.float32))
+    return LabelClassifier(
+        names, np.array(weight, dtype=np.float32), np.array(bias, dtype=np.float32)
+    )
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -41,7 +47,7 @@ def test_planted_words_are_the_label_tokens(classes, bias):
         rows[10 + number], rows[30 + number] = 3 * centre, 2 * centre
     found = label_tokens.search(
         (vectors, labels), clouds(90, classes, 1)[:2], rows,
-        settings=Settings(bias=bias, rate=1e-2, listed=5),
+        settings=LabelSearchSettings(bias=bias, rate=1e-2, listed=5),
     )  # fmt: skip
     for number in range(classes):
         assert set(found.first(2)[f"c{number}"]) == {10 + number, 30 + number}
@@ -73,7 +79,7 @@ def test_planted_words_of_a_model_are_its_label_tokens(name):
     with torch.no_grad():
         for sign, (first, second) in zip((1, -1), planted.values(), strict=True):
             weight[first], weight[second] = 6 * sign * size * towards, 5 * sign * size * towards
-    settings = Settings(epochs=200, rate=5e-3, batch=6, listed=3)
+    settings = LabelSearchSettings(epochs=200, rate=5e-3, batch=6, listed=3)
     found = label_tokens.find(predictor, template, data, data, settings=settings)
     assert found.first(2) == planted
     plain = label_tokens.find(
@@ -85,7 +91,7 @@ def test_planted_words_of_a_model_are_its_label_tokens(name):
 def test_the_training_is_the_released_loop():
     """One pass in random order per epoch, everything drawn from one seed."""
     vectors, labels, _ = clouds(75, 3)
-    options = Settings(epochs=3, batch=16, seed=4)
+    options = LabelSearchSettings(epochs=3, batch=16, seed=4)
     own = label_tokens.train_probe(vectors, labels, options)
     torch.manual_seed(4)
     layer = torch.nn.Linear(WIDTH, 3)
@@ -110,9 +116,9 @@ def test_the_search_leaves_the_random_state_alone():
     torch.manual_seed(0)
     first = torch.rand(1)
     torch.manual_seed(0)
-    a = label_tokens.train_probe(vectors, labels, Settings(epochs=2))
+    a = label_tokens.train_probe(vectors, labels, LabelSearchSettings(epochs=2))
     assert torch.equal(torch.rand(1), first)
-    b = label_tokens.train_probe(vectors, labels, Settings(epochs=2))
+    b = label_tokens.train_probe(vectors, labels, LabelSearchSettings(epochs=2))
     np.testing.assert_array_equal(a.weight, b.weight)
 
 
@@ -177,7 +183,7 @@ def test_a_probe_at_chance_stops_the_search_unless_told_to_keep():
     noise = generator.normal(size=(60, WIDTH)).astype(np.float32)
     labels = ["yes", "no"] * 30
     rows = generator.normal(size=(40, WIDTH)).astype(np.float32)
-    dev, brief = (noise[::-1].copy(), labels), Settings(epochs=1, listed=5)
+    dev, brief = (noise[::-1].copy(), labels), LabelSearchSettings(epochs=1, listed=5)
     with pytest.raises(
         LabelSearchError, match=r"on dev, the majority class 0.500.*at_chance: keep"
     ):
@@ -198,8 +204,9 @@ def test_bad_input_is_named():
         label_tokens.train_probe(np.full_like(vectors, np.nan), labels)
     with pytest.raises(LabelSearchError, match=r"labels \['other'\]"):
         label_tokens.judged(
-            label_tokens.train_probe(vectors, labels, Settings(epochs=1)), labels, vectors,
+            label_tokens.train_probe(vectors, labels, LabelSearchSettings(epochs=1)),
+            labels, vectors,
             ["other"] * 10,
         )  # fmt: skip
     with pytest.raises(ValueError, match="legal: stop, keep"):
-        Settings(at_chance="go")
+        LabelSearchSettings(at_chance="go")

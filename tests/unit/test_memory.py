@@ -10,7 +10,7 @@ from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.rows import Blank
 from kgprobe.probes.scoring.sentence import score
-from kgprobe.probes.text.gaps import Question
+from kgprobe.probes.text.gaps import ClozePrompt
 from tests.unit.architectures import tiny as architecture
 from tests.unit.tiny_models import tiny
 
@@ -56,7 +56,7 @@ def test_batches_keep_within_their_memory():
 @pytest.mark.parametrize("name", ["gpt2", "mamba", "t5"])
 def test_prompts_go_together_as_far_as_their_continuations_fit(name, monkeypatch):
     loaded = tiny(name)
-    settings = predict.Settings(beams=4)
+    settings = predict.FillSettings(beams=4)
     expected = predict.predict(loaded, BLANKS, 2, settings)
     opened: list[int] = []
     kind = SpanText if name == "t5" else CausalText
@@ -84,7 +84,9 @@ def test_prompts_go_together_as_far_as_their_continuations_fit(name, monkeypatch
 def test_decoder_rows_count_the_states_of_their_context(monkeypatch):
     loaded = tiny("t5")
     labels = ["Paris", "Rome", "capital of France", "Burkina Faso"]
-    asked = [Question(f"i{n}", 0, f"{b.subject} is ", ".", "s", (0,)) for n, b in enumerate(BLANKS)]
+    asked = [
+        ClozePrompt(f"i{n}", 0, f"{b.subject} is ", ".", "s", (0,)) for n, b in enumerate(BLANKS)
+    ]
     (plain,) = rank.scores(loaded, asked, {"s": labels})
     budget = budget_for(loaded, 40 * 8 * sizes_of(loaded).context)
     held: list[int] = []

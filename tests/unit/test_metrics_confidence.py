@@ -7,6 +7,7 @@ import pytest
 
 from kgprobe.metrics.confidence import (
     abstention_threshold,
+    calibration_interval,
     expected_calibration_error,
     reliability,
 )
@@ -62,3 +63,13 @@ def test_where_no_answer_pays_none_is_given():
     assert abstention_threshold(np.array([0.5, 0.9]), np.zeros(2)) == np.inf
     for values in itertools.permutations([0.2, 0.5, 0.9]):
         assert abstention_threshold(np.array(values), np.ones(3)) == 0.2
+
+
+def test_the_lower_bound_of_the_error_loses_the_bias_of_bins_that_may_agree():
+    """One bin is far off, one within two standard errors of nothing; both have error 0.02."""
+    draws = np.array([[0.28, 0.01], [0.32, 0.01], [0.28, -0.03], [0.32, -0.03]])
+    low, high = calibration_interval(np.array([0.3, -0.01]), draws)
+    half = 1.959964 * np.sqrt(2) * 0.02
+    assert low == pytest.approx(0.31 - np.sqrt(2 / np.pi) * 0.02 - half)
+    assert high == pytest.approx(0.31 + half)
+    assert calibration_interval(np.array([0.01, 0.0]), draws)[0] == 0.0

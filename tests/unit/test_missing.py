@@ -7,7 +7,7 @@ from kgprobe.sources import missing
 
 
 def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
-    assert missing.told(tmp_path) == []
+    assert missing.describe_missing(tmp_path) == []
     ways = [
         ("P36", "pulled", ""),
         ("P17", "left out", "12,800,000 rows by the count query; at most 1,000,000"),
@@ -20,7 +20,7 @@ def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
     path.parent.mkdir(parents=True)
     columns = dict(schema.COVERAGE.columns)
     schema.write(pl.DataFrame(rows, schema=columns), schema.COVERAGE, path)
-    told = "\n".join(missing.told(tmp_path))
+    told = "\n".join(missing.describe_missing(tmp_path))
     assert "wikidata: 1 relations are missing: P17" in told
     assert "12,800,000 rows" in told
     assert "sources.wikidata.dump" in told
@@ -33,4 +33,4 @@ def test_what_is_not_asked_by_relation_lacks_none(tmp_path):
     path = tmp_path / "sources/dbpedia_dump/coverage.parquet"
     path.parent.mkdir(parents=True)
     schema.write(pl.DataFrame(schema=dict(schema.COVERAGE.columns)), schema.COVERAGE, path)
-    assert missing.told(tmp_path) == []
+    assert missing.describe_missing(tmp_path) == []

@@ -43,7 +43,7 @@ def made(request, tmp_path):
 
     def begun(edits=FEW, path=None, wordings=pool):
         examples = (search.pairs(task, "P36", split) for split in ("train", "dev"))
-        return moves.Search(
+        return moves.EditSearch(
             loaded, wordings, *examples, own_settings(loaded), edits, words, path, "P36"
         )
 
@@ -97,7 +97,7 @@ def test_a_wording_as_runs_asks_what_its_text_asks(made):
     own = begun()
     for text, cut in own.pool.items():
         plain = outcomes.manual(loaded, text)
-        runs = outcomes.Prompt(cut.template(loaded.spec.kind), cut.tokens)
+        runs = outcomes.TriggerPrompt(cut.template(loaded.spec.kind), cut.tokens)
         rows = task.asked.filter(group="P36")
         found = [
             outcomes.outcomes(own.proposers.predictor, "x", {"P36": p}, rows, task.vocabulary)[0]
@@ -176,17 +176,17 @@ def test_a_stopped_search_ends_as_an_undisturbed_one(made, tmp_path, monkeypatch
     _, _, begun = made
     whole = begun().run()
     path, count = tmp_path / "state.json", iter(range(10**6))
-    step = moves.Search._step
+    step = moves.EditSearch._step
 
     def stopping(self, stand):
         if next(count) == 7:
             raise KeyboardInterrupt
         step(self, stand)
 
-    monkeypatch.setattr(moves.Search, "_step", stopping)
+    monkeypatch.setattr(moves.EditSearch, "_step", stopping)
     with pytest.raises(KeyboardInterrupt):
         begun(path=path).run()
-    monkeypatch.setattr(moves.Search, "_step", step)
+    monkeypatch.setattr(moves.EditSearch, "_step", step)
     again = begun(path=path).run()
     assert again == whole
     other = begun(edits=replace(FEW, buffer=2), path=path)
@@ -198,8 +198,8 @@ def test_kinds_that_lead_nowhere_are_drawn_less_but_never_left_out():
     yields = moves.Yields()
     assert yields.chances(["a", "b"], 0.1).tolist() == [0.5, 0.5]
     for n in range(20):
-        yields.told("a", n % 2 == 0)
-        yields.told("b", False)
+        yields.record_try("a", n % 2 == 0)
+        yields.record_try("b", False)
     chances = yields.chances(["a", "b"], 0.1)
     by_hand = np.array([11 / 22, 1 / 22]) / (12 / 22) * 0.9 + 0.05
     assert chances == pytest.approx(by_hand)
@@ -219,7 +219,7 @@ def test_prompts_whose_answers_are_other_tokens_are_left_out(tmp_path):
     pool = {text: cut_of(loaded, text) for text in texts}
     examples = [search.pairs(task, "P36", split) for split in ("train", "dev")]
     assert {label for _, label in examples[0]} & {"Paris", "Rome", "Niger"}
-    own = moves.Search(loaded, pool, *examples, own_settings(loaded), FEW, (), None, "P36")
+    own = moves.EditSearch(loaded, pool, *examples, own_settings(loaded), FEW, (), None, "P36")
     assert own.unfit == [texts[1]]
     assert not own.bench.fits(pool[texts[2]].deleted(0))
     file = own.run()
@@ -228,7 +228,7 @@ def test_prompts_whose_answers_are_other_tokens_are_left_out(tmp_path):
     # what [P] stands behind may change its place, but not go
     assert not file.template.startswith("[P]")
     with pytest.raises(SearchError, match="P36: 1 training facts; it needs a wording and two"):
-        moves.Search(
+        moves.EditSearch(
             loaded, pool, examples[0][:1], examples[1], own_settings(loaded), FEW, (), None, "P36"
         )
 

@@ -11,7 +11,7 @@ from huggingface_hub import constants, errors
 
 from kgprobe.http import NoAnswerError
 from kgprobe.plan import costs, needs
-from kgprobe.plan.jobs import Job
+from kgprobe.plan.jobs import PlannedJob
 from kgprobe.settings import Dbpedia, Dump, Settings, Wikidata
 
 ROOT = Path(__file__).parents[2]
@@ -37,9 +37,9 @@ LIVE = replace(
 )
 
 
-def job(rule: str, *inputs: str, **wildcards: str) -> Job:
+def job(rule: str, *inputs: str, **wildcards: str) -> PlannedJob:
     path = f"results/x/scores/world_lite/templates/sentence/{rule}.parquet"
-    return Job(rule, wildcards, inputs, (path,), "logs/x/sources/y.log", 0, 0)
+    return PlannedJob(rule, wildcards, inputs, (path,), "logs/x/sources/y.log", 0, 0)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def offline(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
 
 
-def lacking(*jobs: Job, settings: Settings = LIVE, memory=None, machine=0):
+def lacking(*jobs: PlannedJob, settings: Settings = LIVE, memory=None, machine=0):
     return needs.lacking(settings, jobs, MODELS, COSTS, memory or {}, machine)
 
 

@@ -217,7 +217,7 @@ def own_tables():
         schema=["id", "ancestor", "ancestor_label", "position"],
         orient="row",
     )
-    return ontoprobe_own.Tables(classes, chains, instances, properties, above, {"Thing 3": 7})
+    return ontoprobe_own.OwnOntology(classes, chains, instances, properties, above, {"Thing 3": 7})
 
 
 PATTERNS = [{"property": f"P{i}", "pattern": f"[X]'s link {i} is [Y] ."} for i in (*range(38), 99)]

@@ -108,7 +108,7 @@ def test_a_superproperty_without_pattern_is_told_by_the_rule_that_needs_it(tmp_p
 
 def test_our_own_ontology_tells_labels_ends_patterns_and_short_tasks_together():
     tables = own_tables()
-    odd = ontoprobe_own.Tables(
+    odd = ontoprobe_own.OwnOntology(
         tables.classes.with_columns(
             label=pl.when(pl.col("class") == "d/C9").then(pl.lit(" ")).otherwise(pl.col("label"))
         ),

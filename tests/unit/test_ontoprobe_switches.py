@@ -116,7 +116,7 @@ def test_item_limit(folder, tmp_path):
             for rule in ("rdfs11", "rdfs7")
         ]
         assert tuple(map(len, tested)) == sizes
-    few = built.lite(built.Sets(items, options, asked, asked), Rows(test=9), 0, 0)
+    few = built.lite(built.OntoProbeFrames(items, options, asked, asked), Rows(test=9), 0, 0)
     assert counts(few.items) == {"TP": 5, "SCO": 5, "SPO": 9, "DM": 9, "RG": 9}
 
 
@@ -513,7 +513,7 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
         spec, few, sets.candidates, sets.prompts, Silent,
         space=switches.candidate_space, unknown=switches.unknown_candidates,
     )  # fmt: skip
-    plan = soft_memory.Plan(
+    plan = soft_memory.TrainingPlan(
         seeds=2, epochs=1, losses=("bce",), masks=("multi",), poolings=("mean",)
     )
     soft_memory.train(spec, few, sets.candidates, switches, plan, folder, Silent)

@@ -126,7 +126,10 @@ def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, fla
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a,b\n1,2\n", "no column 'subject'; it has a, b"),
+        (
+            "a,b\n1,2\n",
+            "no column 'subject', 'relation', 'object' in its first line, which has a, b; right",
+        ),
         (HEAD + "a,A,r,b\n", "line 2: 4 cells, expected 5"),
         (HEAD + "a,A,,b,B\n", "line 2: no relation; every row has all three ids"),
         (HEAD + '\na,A,r,b,"B\n', "line 3 or after it: unexpected end of data"),

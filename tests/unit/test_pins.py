@@ -100,7 +100,7 @@ def test_each_file_is_checked_before_it_appears(tmp_path):
     assert taken.checked == ("data/a.txt", "data/deep/b.txt", "words.txt")
     assert not taken.unpinned + taken.missing
     assert there(tmp_path / "to") == ["a/a.txt", "a/deep/b.txt", "vocab/words.txt"]
-    assert taken.told(TREE) == f"3 files equal their pins in {NAME}"
+    assert taken.describe(TREE) == f"3 files equal their pins in {NAME}"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_cut_archive_is_an_error_unless_it_is_allowed_and_then_is_counted(tmp_
     path = archive(tmp_path / "a.zip", {"data/a.txt": "hello\n", "words.txt": "hello\n"})
     taken = unpack(path, tmp_path / "to", PARTS, TREE, cut=True)
     assert taken.missing == ("data/deep/b.txt",)
-    assert "1 pinned files missing, as the archive is cut: data/deep/b.txt" in taken.told(TREE)
+    assert "1 pinned files missing, as the archive is cut: data/deep/b.txt" in taken.describe(TREE)
     assert there(tmp_path / "to") == ["a/a.txt", "cut-1234567.tsv", "vocab/words.txt"]
     listed = (tmp_path / "to/cut-1234567.tsv").read_text()
     assert listed == f"tree\tpath\tblob\n{NAME}\tdata/deep/b.txt\t{EMPTY}\n"
@@ -152,13 +152,13 @@ def test_a_cut_archive_is_an_error_unless_it_is_allowed_and_then_is_counted(tmp_
 
 def test_what_has_no_pins_is_used_and_told(tmp_path):
     taken = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS)
-    assert taken.told(None).startswith(
+    assert taken.describe(None).startswith(
         "3 files unpinned, as this address has no pins: name-1234567"
     )
     listed = Tree(NAME, {"words.txt": HELLO}, {p: "of no tree" for p in FILES if "data" in p})
     taken = unpack(tmp_path / "a.zip", tmp_path / "to", PARTS, listed)
     assert (len(taken.checked), taken.unpinned) == (1, ("data/a.txt", "data/deep/b.txt"))
-    assert "2 files unpinned: data/a.txt" in taken.told(listed)
+    assert "2 files unpinned: data/a.txt" in taken.describe(listed)
 
 
 def test_an_archive_that_is_none_of_a_repository_is_told(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from kgprobe.cli import screen
 from kgprobe.plan import costs, jobs
-from kgprobe.plan.jobs import Job
+from kgprobe.plan.jobs import PlannedJob
 from kgprobe.sheets import SheetError
 
 ROOT = Path(__file__).parents[2]
@@ -26,16 +26,16 @@ MODELS = {
 }  # fmt: skip
 
 
-def job(rule: str, log: str = "scores", **wildcards: str) -> Job:
+def job(rule: str, log: str = "scores", **wildcards: str) -> PlannedJob:
     inputs = tuple(wildcards.pop("inputs", "").split())
     outputs = (f"{rule}-{'-'.join(wildcards.values())}",)
-    return Job(rule, wildcards, inputs, outputs, f"logs/x/{log}/y.log", 8000, 0)
+    return PlannedJob(rule, wildcards, inputs, outputs, f"logs/x/{log}/y.log", 8000, 0)
 
 
-def score(model: str, benchmark: str = "bear_released", more: tuple[str, ...] = ()) -> Job:
+def score(model: str, benchmark: str = "bear_released", more: tuple[str, ...] = ()) -> PlannedJob:
     path = f"results/x/scores/{benchmark}/templates/sentence/{model}.parquet"
     made = (path, *(f"results/x/{name}" for name in more))
-    return Job(f"probes_{model}", {}, (), made, f"logs/x/probes/{model}.log", 8000, 0)
+    return PlannedJob(f"probes_{model}", {}, (), made, f"logs/x/probes/{model}.log", 8000, 0)
 
 
 TABLE = (
@@ -156,5 +156,5 @@ def test_announced_jobs_are_kept_whoever_prints():
         logger.info("", extra=told)
     logger.info("", extra={**told, "rule_name": "all"})
     logger.info("something else")
-    expected = Job("score", {"model": "m"}, ("a",), ("b",), "logs/x/scores/m.log", 5, 1)
+    expected = PlannedJob("score", {"model": "m"}, ("a",), ("b",), "logs/x/scores/m.log", 5, 1)
     assert list(announced.jobs.values()) == [expected]

@@ -35,7 +35,7 @@ NAMES = ["tree", "song", "city", "star"]
 def told(row, name, golds=None):
     """Row 2, gold song: `Niger 2 is a song . [X] is a niger 2 .`"""
     labels = golds or [name]
-    return forms_of.Told(
+    return forms_of.Premises(
         f"r-{row}", f"niger {row}", (f"Niger {row} is ", f"a {name}", " ."),
         f"[X] is a niger {row} .", [(label, label) for label in labels],
     )  # fmt: skip
@@ -66,7 +66,7 @@ def test_forms_without_inference_name_no_gold_and_share_no_name():
     golds = {own.item: own.names[0][0] for own in ROWS}
     subjects = {own.item: own.subject for own in ROWS}
     for one in made:
-        named = forms_of.named(golds[one.item], f"{one.p1} {one.p2}")
+        named = forms_of.occurs_in(golds[one.item], f"{one.p1} {one.p2}")
         assert named == (one.form in ("true", "name only"))
         if one.form == "shuffled names":
             subject, second = one.p1.split(" is ")[0].lower(), one.p2.split(" a ")[1][:-2]
@@ -162,7 +162,7 @@ def test_ranks_and_prior_corrected_ranks_are_those_of_each_text_by_itself(tmp_pa
     after, empty = " .", f"Therefore, {x} is a "
     prior = by_hand(loaded, vectors, empty, after, frames.CLASSES)
     rows = reasoning().filter(relation="rdfs9", role="test")
-    texts = [forms_of.told(*r) for r in rows.select("item", "subject", "meta").rows()]
+    texts = [forms_of.parse_premises(*r) for r in rows.select("item", "subject", "meta").rows()]
     checked = 0
     for one in forms_of.formed(texts, 1, 0, "rdfs9"):
         p2 = one.p2.replace("[X]", other if one.foreign else x)

@@ -106,7 +106,7 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
     # the starting triggers are all masks: what the model says without a search
     start = frame.filter((pl.col("prompt") == "initial_triggers") & (pl.col("group") == "P36"))
     template = Template.parse("{sub} [T]x2 [P] .", "masked")
-    blank = outcomes.Prompt(template, (loaded.tokenizer.mask_token_id,) * 2)
+    blank = outcomes.TriggerPrompt(template, (loaded.tokenizer.mask_token_id,) * 2)
     rows = tasks.load(folder, {"groups": ["P36"]}).asked
     plain, _ = outcomes.outcomes(own.predictor, "x", {"P36": blank}, rows, own.task.vocabulary)
     columns = ["split", "example", "best", "worst", "logprob"]
@@ -122,11 +122,11 @@ def test_a_causal_model_is_asked_what_ends_in_its_answer(tmp_path, answering):
     own = predict.Answerer(loaded.spec, tasks.load(folder, {}))
     frame = own.answers(["manual"])
     assert frame["group"].unique().to_list() == ["P36"]
-    with pytest.raises(tasks.TaskError, match="no prompts 'lpaqa'; the task has manual"):
+    with pytest.raises(tasks.ProbeTaskError, match="no prompts 'lpaqa'; the task has manual"):
         own.answers(["lpaqa"])
-    with pytest.raises(tasks.TaskError, match="no searched prompts"):
+    with pytest.raises(tasks.ProbeTaskError, match="no searched prompts"):
         own.answers(["shuffled_triggers"])
-    with pytest.raises(tasks.TaskError, match=r"autoprompt\.published"):
+    with pytest.raises(tasks.ProbeTaskError, match=r"autoprompt\.published"):
         own.answers(["published"])
 
 
@@ -164,7 +164,7 @@ def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
     seven = json.loads((tmp_path / "searched_7/P36.json").read_text())
     assert len(seven["trigger"]) == 7
     assert (tmp_path / "searched_balanced/P36.json").is_file()
-    with pytest.raises(tasks.TaskError, match="searched_words needs classes"):
+    with pytest.raises(tasks.ProbeTaskError, match="searched_words needs classes"):
         searched_task(tmp_path, loaded, "searched_words", groups=["P36"])
 
 
@@ -175,7 +175,7 @@ def test_trained_baselines_answer_dev_and_test(tmp_path, answering):
         frame, _ = train.answers(name, loaded.spec, task, own)
         check(frame.sort(OUTCOMES.key), OUTCOMES)
         assert (frame["prompt"].unique().to_list(), frame.height) == ([name], 14)
-    with pytest.raises(tasks.TaskError, match="'relation_lstm' is for relation_extraction"):
+    with pytest.raises(tasks.ProbeTaskError, match="'relation_lstm' is for relation_extraction"):
         train.answers("relation_lstm", loaded.spec, task, {})
 
 
@@ -252,7 +252,7 @@ def test_a_task_is_cut_down_by_hash_and_by_relation(tmp_path):
     assert counts == [("P36", "dev", 3), ("P36", "test", 4), ("P36", "train", 4)]
     fewer = tasks.load(folder, {"groups": ["P36"], "most": {"train": 3}})
     assert set(fewer.of("P36", "train")["example"]) < set(task.of("P36", "train")["example"])
-    with pytest.raises(tasks.TaskError, match="no relation P1; legal: P36, P37"):
+    with pytest.raises(tasks.ProbeTaskError, match="no relation P1; legal: P36, P37"):
         tasks.load(folder, {"groups": ["P1"]})
 
 
@@ -304,7 +304,7 @@ def test_every_task_is_searched_with_its_own_sizes_under_one_config(tmp_path, mo
 
 def test_a_benchmark_whose_name_is_of_another_task_is_refused(tmp_path):
     task = tasks.load(prompt_folders.classes(tmp_path / "auto_world"), {})
-    with pytest.raises(tasks.TaskError, match="auto_world: asks for classification, but"):
+    with pytest.raises(tasks.ProbeTaskError, match="auto_world: asks for classification, but"):
         search.settings_of(tiny("bert"), task, prompt_folders.settings(), "default")
 
 

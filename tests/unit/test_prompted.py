@@ -78,7 +78,7 @@ def test_ranks_are_those_of_a_plain_sort(name):
     template = Template.parse(text, loaded.spec.kind)
     tokens = single(loaded, template, WORDS)
     asked = facts(sorted(tokens))
-    prompt = outcomes.Prompt(template, (40, 50))
+    prompt = outcomes.TriggerPrompt(template, (40, 50))
     found, record = outcomes.outcomes(
         Predictor(loaded), "searched", {"P1": prompt}, asked, [*WORDS, "Timbuktu"]
     )
@@ -111,7 +111,7 @@ def test_ties_are_ranges():
     found, _ = outcomes.outcomes(
         Predictor(loaded),
         "manual",
-        {"": outcomes.Prompt(template, (40, 50))},
+        {"": outcomes.TriggerPrompt(template, (40, 50))},
         examples(rows),
         words,
     )
@@ -130,7 +130,8 @@ def test_batches_and_threads_do_not_matter():
     asked = facts(sorted(single(loaded, template, WORDS)))
     made = [
         outcomes.outcomes(
-            Predictor(loaded, budget), "searched", {"P1": outcomes.Prompt(template, (40, 50))},
+            Predictor(loaded, budget), "searched",
+            {"P1": outcomes.TriggerPrompt(template, (40, 50))},
             asked.sample(fraction=1.0, shuffle=True, seed=seed), WORDS,
         )[0]
         for seed, budget in enumerate((Budget(16), Budget(200)))
@@ -186,7 +187,7 @@ def test_words_that_are_one_token_share_a_column_and_the_gold_names_it():
     assert options.names[options.column["of"]] == "Of"
     asked = examples([{"label": "of", "others": ["Of"]}])
     found, _ = outcomes.outcomes(
-        Predictor(loaded), "m", {"": outcomes.Prompt(template)}, asked, ["Of", "of"]
+        Predictor(loaded), "m", {"": outcomes.TriggerPrompt(template)}, asked, ["Of", "of"]
     )
     row = found.row(0, named=True)
     assert (row["answer"], row["best"], row["filtered_best"], row["options"]) == ("of", 1, 1, 1)
@@ -200,7 +201,7 @@ def test_classes_answer_by_the_sum_of_their_label_tokens(name):
     labels = {"no": (60, 61, 62), "yes": (70,), "maybe": (80, 81)}
     asked = examples([{"group": "", "label": c, "fields": {"sub": s}} for c in labels
                       for s in ("Rome", "Paris and Niger", "a")])  # fmt: skip
-    prompt = outcomes.Prompt(template, (40, 50), labels)
+    prompt = outcomes.TriggerPrompt(template, (40, 50), labels)
     found, _ = outcomes.outcomes(Predictor(loaded), "searched", {"": prompt}, asked)
     logs = whole(loaded, template, (40, 50), [json.loads(text) for text in asked["fields"]])
     for row, label, own in zip(found.to_dicts(), asked["label"], logs, strict=True):
@@ -217,13 +218,13 @@ def test_a_context_is_a_field_and_loses_words_where_it_is_too_long():
     rows = [{"group": g, "fact": "f", "label": "Rome", "surfaces": ["rome"],
              "fields": {"sub": "Italy", "context": "Niger " * n}}
             for g, n in (("P1", 3), ("P1", 200), ("P2", 5))]  # fmt: skip
-    prompt = outcomes.Prompt(Template.parse(text, "masked"), (40,), {}, "context")
+    prompt = outcomes.TriggerPrompt(Template.parse(text, "masked"), (40,), {}, "context")
     asked = examples(rows)
     found, record = outcomes.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, WORDS)
     assert (record["P1"]["cut"], record["P2"]["cut"]) == (1, 0)
     per_fact, per_sentence = metrics.sentences(metrics.joined(asked, found))
     assert (per_fact.height, per_sentence.height) == (2, 3)
-    short = outcomes.Prompt(Template.parse(text, "masked"), (40,))
+    short = outcomes.TriggerPrompt(Template.parse(text, "masked"), (40,))
     with pytest.raises(ValueError, match="too long"):
         outcomes.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
 
@@ -235,7 +236,7 @@ def test_phrases_are_scored_token_by_token_behind_the_trigger(name):
     template = Template.parse(CAUSAL, "causal")
     words = ["Burkina Faso", "Rome", "the capital of France", "Straße", "Rome and Paris"]
     asked = facts(words)
-    prompt = outcomes.Prompt(template, (40, 50))
+    prompt = outcomes.TriggerPrompt(template, (40, 50))
     found, record = outcomes.outcomes(
         Predictor(loaded), "searched", {"P1": prompt}, asked, phrases=True
     )
@@ -263,7 +264,7 @@ def test_phrases_are_scored_token_by_token_behind_the_trigger(name):
 
 def test_masked_models_do_not_read_phrases():
     loaded = tiny("bert")
-    prompt = outcomes.Prompt(Template.parse("{sub} [P]", "masked"))
+    prompt = outcomes.TriggerPrompt(Template.parse("{sub} [P]", "masked"))
     with pytest.raises(AnswerError, match="bert is masked: only causal"):
         outcomes.outcomes(Predictor(loaded), "manual", {"": prompt}, facts(WORDS), phrases=True)
 
@@ -271,7 +272,7 @@ def test_masked_models_do_not_read_phrases():
 def test_bad_input_is_named():
     loaded = tiny("bert")
     predictor = Predictor(loaded)
-    prompt = outcomes.Prompt(Template.parse("{sub} [P]", "masked"))
+    prompt = outcomes.TriggerPrompt(Template.parse("{sub} [P]", "masked"))
     asked = examples([{}, {"group": "P2"}])
     with pytest.raises(ValueError, match="no prompt for 1 groups: P2"):
         outcomes.outcomes(predictor, "manual", {"P1": prompt}, asked, WORDS)
@@ -281,7 +282,7 @@ def test_bad_input_is_named():
         Options.classes({"a": (60,), "b": (60, 61)})
     with pytest.raises(AnswerError, match="without label tokens"):
         Options.classes({"a": (60,), "b": ()})
-    classes = outcomes.Prompt(prompt.template, (), {"a": (60,), "b": (61,)})
+    classes = outcomes.TriggerPrompt(prompt.template, (), {"a": (60,), "b": (61,)})
     with pytest.raises(ValueError, match=r"classes \['Rome'\] have no label tokens"):
         outcomes.outcomes(predictor, "manual", {"": classes}, asked)
     with torch.no_grad():

@@ -8,13 +8,13 @@ import pytest
 
 from kgprobe.probes.jobs.autoprompt import predict, proposed, tasks
 from kgprobe.probes.prompts.wordings import proposals
-from kgprobe.probes.prompts.wordings.demonstrations import Fact
+from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact
 from kgprobe.schema import OUTCOMES, check
 from kgprobe.settings import Proposals
 from tests.unit import prompt_folders
 from tests.unit.tiny_models import tiny
 
-ROME = Fact({"sub": "Rome"}, "Italy")
+ROME = TrainingFact({"sub": "Rome"}, "Italy")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_text_is_a_wording_or_is_refused_for_a_reason(text, wording):
 
 
 def test_of_names_that_hold_each_other_the_longer_is_found_first():
-    fact = Fact({"sub": "Niger River"}, "Niger")
+    fact = TrainingFact({"sub": "Niger River"}, "Niger")
     found = proposals.mined([(fact, "Niger River flows through Niger .")], ["Niger"])
     assert list(found.wordings) == ["[X] flows through [Y] ."]
 
@@ -60,7 +60,7 @@ def test_those_of_most_facts_go_first():
 
 
 def test_a_causal_model_goes_on_behind_worded_facts_of_other_relations():
-    pattern = ("{sub} was born in [P] .", Fact({"sub": "Dante"}, "Florence"))
+    pattern = ("{sub} was born in [P] .", TrainingFact({"sub": "Dante"}, "Florence"))
     (blank,) = proposals.blanks("causal", [ROME], [pattern])
     front = "Dante, Florence: Dante was born in Florence .\nRome, Italy: Rome"
     assert (blank.text, blank.subject) == ("[X] [Y]", front)
@@ -103,14 +103,16 @@ def test_classes_and_contexts_are_refused(tmp_path):
         prompt_folders.facts(tmp_path / "auto_re", True),
     ):
         own = predict.Answerer(loaded.spec, tasks.load(folder, {}), load=lambda _: loaded)
-        with pytest.raises(tasks.TaskError, match="instructions words facts, the task asks for"):
+        with pytest.raises(
+            tasks.ProbeTaskError, match="instructions words facts, the task asks for"
+        ):
             own.answers(["instructions"])
 
 
 def test_the_counts_of_an_empty_pool_are_there(tmp_path):
     """No relation beside, no fact that may be shown: the manual prompt stays."""
     task = tasks.load(prompt_folders.facts(tmp_path / "auto_world"), {"groups": ["P36"]})
-    only = tasks.Task(
+    only = tasks.ProbeTask(
         task.name, task.examples.filter(pl.col("split") != "train"), task.vocabulary, task.about
     )
     loaded = tiny("gpt2")

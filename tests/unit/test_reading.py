@@ -11,8 +11,8 @@ from hypothesis import settings as run
 from hypothesis import strategies as st
 
 from kgprobe.probes.scoring.fill.reading import answer, ends_at
-from kgprobe.probes.scoring.fill.rows import Names, Settings
-from kgprobe.probes.scoring.fill.written import Prompt, _Writer
+from kgprobe.probes.scoring.fill.rows import FillSettings, Names
+from kgprobe.probes.scoring.fill.written import DistinctPrompt, _Writer
 from tests.unit.literal_reading import literal_answer, stop_place
 
 PIECES = ["J", "St", "Mr.", "D.C", "Paris", "It", "is", "in", "A", "CF", "Jr", ".", "...", " ",
@@ -118,8 +118,8 @@ def written(p, k=1):
         step=lambda name, compute: compute(),
     )
     names = Names(tokenizer)
-    writer = _Writer(model, k, Settings(beams=2), 9, names, [])
-    prompt = Prompt(np.zeros(1, dtype=np.int64), {0: [0]})
+    writer = _Writer(model, k, FillSettings(beams=2), 9, names, [])
+    prompt = DistinctPrompt(np.zeros(1, dtype=np.int64), {0: [0]})
     _, _, phrases = writer.write(Script(p), [prompt])[0][0]
     return list(phrases)
 

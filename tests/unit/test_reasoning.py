@@ -13,7 +13,7 @@ from kgprobe.probes.jobs.ontoprobe import entailment, reason, reason_rows, soft,
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.cloze.vectors import gold_ranks, prompts, scores
 from kgprobe.probes.text.gaps import (
-    Question,
+    ClozePrompt,
     candidate_ids,
     gapped,
     rows_of_embedding,
@@ -92,7 +92,7 @@ def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
 
 
 def test_released_prompts_keep_letters_where_the_code_does():
-    wording = entailment.Wording(slots="pattern_rules")
+    wording = entailment.PromptOptions(slots="pattern_rules")
 
     def ask(rule):
         case = CASES[rule][4]
@@ -105,10 +105,10 @@ def test_released_prompts_keep_letters_where_the_code_does():
 
 def test_order_and_the_word_implies_are_switches():
     case = CASES["rdfs5"][4]
-    turned = entailment.Wording(order="P2_P1")
+    turned = entailment.PromptOptions(order="P2_P1")
     text = shown(entailment.prompt(case, (True, True), "manual+soft", 0, SLOTS, turned))
     assert text == "X is niger 4 . c1 Niger 4 is a country . c2 X implies [MASK] ."
-    kept = entailment.Wording(implies=True)
+    kept = entailment.PromptOptions(implies=True)
     text = shown(entailment.prompt(case, (False, False), "soft+soft", 0, SLOTS, kept))
     assert text == "c2 X implies SPO1 SPO2 SPO3 [MASK] ."
 
@@ -120,7 +120,7 @@ def test_no_subject_is_trained_on_and_tested():
     trained = {c.subject for c in own if c.role != "test"}
     assert not trained & {c.subject for c in tested}
     assert len(entailment.tested(own, "manual+manual")[0]) == 3
-    again = [*own, entailment.Case(**{**own[0].__dict__, "item": "rdfs5-9", "role": "test"})]
+    again = [*own, entailment.RuleRow(**{**own[0].__dict__, "item": "rdfs5-9", "role": "test"})]
     with pytest.raises(
         ValueError, match=r"rdfs5-9 \('niger 0'\): rdfs5-0 is about the same subject"
     ):
@@ -192,8 +192,8 @@ def test_causal_scores_equal_a_literal_loop(bos):
     first = rows_of_embedding(loaded)
     table = loaded.model.get_input_embeddings().weight
     asked = [
-        Question("a", 0, f"The {mark(0)} is a ", " .", "class", (0,)),
-        Question("b", 0, f"{mark(0)} ", f" {mark(1)} .", "class", (1,)),
+        ClozePrompt("a", 0, f"The {mark(0)} is a ", " .", "class", (0,)),
+        ClozePrompt("b", 0, f"{mark(0)} ", f" {mark(1)} .", "class", (1,)),
     ]
     with inserted(loaded, vectors):
         found = {int(i): v for chunk in scores(loaded, asked, {"class": frames.CLASSES})
@@ -230,7 +230,7 @@ def test_causal_scores_equal_a_literal_loop(bos):
 def test_prompts_of_causal_models_end_before_the_gap():
     loaded = tiny("gpt2", bos="forced")
     (row,) = prompts(
-        loaded, [Question("a", 0, f"Rome {mark(0)} {mark(1)} ", " .", "class")], "auto"
+        loaded, [ClozePrompt("a", 0, f"Rome {mark(0)} {mark(1)} ", " .", "class")], "auto"
     )
     first = rows_of_embedding(loaded)
     own = loaded.tokenizer("Rome", add_special_tokens=False)["input_ids"]
@@ -260,7 +260,7 @@ class Silent:
         pass
 
 
-PLAN = soft.Plan(seeds=1, epochs=2, losses=("bce",), masks=("multi",), poolings=("mean",))
+PLAN = soft.TrainingPlan(seeds=1, epochs=2, losses=("bce",), masks=("multi",), poolings=("mean",))
 SWITCHES = resolve("default", {"pseudoword_pairs": "2"})
 
 
@@ -380,7 +380,7 @@ def test_premise_switches(tmp_path):
 
 
 def test_nll_gold_is_a_switch(tmp_path):
-    plan = soft.Plan(1, 2, 8, ("nll",), ("multi",), ("mean",))
+    plan = soft.TrainingPlan(1, 2, 8, ("nll",), ("multi",), ("mean",))
     spec = saved(tmp_path)
     scores_ = []
     for value in ("every", "sampled"):
@@ -461,13 +461,13 @@ def test_ranks_are_the_same_where_candidates_that_cannot_win_are_left_out(seed, 
     # a label twice: a tie, and a gold of several tokens
     options = {"class": [*SPLIT, SPLIT[40]]}
     asked = [
-        Question(f"q{k}", 0, f"{mark(0)} is {name} . {mark(1)} is a ", after, "class",
+        ClozePrompt(f"q{k}", 0, f"{mark(0)} is {name} . {mark(1)} is a ", after, "class",
                  tuple(map(int, draw.choice(len(SPLIT), 1 + k % 3, replace=False))))
         for k, name in enumerate(frames.CLASSES)
         for after in (" .", f" of {mark(0)} .")
     ]  # fmt: skip
-    asked.append(Question("tie", 0, f"{mark(0)} is a ", " .", "class", (40,)))
-    asked.append(Question("none", 0, f"{mark(0)} is a ", " .", "class", ()))
+    asked.append(ClozePrompt("tie", 0, f"{mark(0)} is a ", " .", "class", (40,)))
+    asked.append(ClozePrompt("none", 0, f"{mark(0)} is a ", " .", "class", ()))
     whole = gold_ranks(loaded, asked, options, vectors, prune=False)
     pruned = gold_ranks(loaded, asked, options, vectors)
     for name in ("question", "gold", "best", "worst", "in_order", "tokens"):
@@ -482,8 +482,8 @@ def test_only_answers_that_end_the_text_are_left_out():
     with torch.no_grad():
         loaded.model.get_input_embeddings().weight.mul_(30)
     vectors = pseudowords(loaded, pairs=1).vectors
-    asked = [Question("a", 0, f"{mark(0)} is a ", f" of {mark(1)} .", "class"),
-             Question("b", 0, f"{mark(0)} is a ", " .", "class")]  # fmt: skip
+    asked = [ClozePrompt("a", 0, f"{mark(0)} is a ", f" of {mark(1)} .", "class"),
+             ClozePrompt("b", 0, f"{mark(0)} is a ", " .", "class")]  # fmt: skip
     with inserted(loaded, vectors):
         (every,) = scores(loaded, asked, {"class": SPLIT})
         best = int(every.scores[1].argmax())

@@ -5,13 +5,19 @@ import pytest
 import torch
 
 from kgprobe.probes.baselines import relation_lstm
-from kgprobe.probes.baselines.relation_graph import Columns, answer, fit
-from kgprobe.probes.baselines.relation_lstm import Lesson, Network, Settings, _batch, vocabulary
-from kgprobe.probes.baselines.relation_sentences import Labels, marked, nearest
+from kgprobe.probes.baselines.relation_graph import SentenceColumns, answer, fit
+from kgprobe.probes.baselines.relation_lstm import (
+    Network,
+    RelationLstmSettings,
+    SentenceExample,
+    _batch,
+    vocabulary,
+)
+from kgprobe.probes.baselines.relation_sentences import LabelIndex, marked, nearest
 from kgprobe.schema import OUTCOMES, check
 from tests.unit.prompt_examples import examples
 
-LABELS = Labels(["guitar", "New York City", "Lyon"])
+LABELS = LabelIndex(["guitar", "New York City", "Lyon"])
 TEXT = "In Paris, Ada Lovelace of New York City played the guitar and left."
 
 
@@ -59,10 +65,10 @@ def test_a_batch_of_sentences_gives_what_each_pair_gives_alone():
         "It was in Rome that Ada Lovelace met Sam, Max and Jo.",
     ]
     sentences = [marked(text, "Ada Lovelace", LABELS) for text in texts]
-    lessons = [Lesson(s, s.others, [0] * len(s.others)) for s in sentences]
+    lessons = [SentenceExample(s, s.others, [0] * len(s.others)) for s in sentences]
     words = vocabulary(sentences, 1)
     torch.manual_seed(0)
-    network = Network(len(words) + 4, 3, Settings(width=6, hidden=5)).double().eval()
+    network = Network(len(words) + 4, 3, RelationLstmSettings(width=6, hidden=5)).double().eval()
     together = network(*_batch(lessons, words)[:4])
     apart = torch.cat([literal(network, lesson, words) for lesson in lessons])
     assert torch.allclose(together, apart, atol=1e-12)
@@ -91,7 +97,7 @@ def world(split, names):
 
 def test_it_learns_two_relations_and_gives_the_same_answers_again():
     rows = examples(world("train", NAMES) + world("test", ["Una", "Leo"]))
-    settings = Settings(width=16, hidden=16, epochs=12, rate=5e-3)
+    settings = RelationLstmSettings(width=16, hidden=16, epochs=12, rate=5e-3)
     found = answer(fit(rows, settings), rows)
     check(found, OUTCOMES)
     right = (found["best"] == 1).mean()
@@ -106,7 +112,7 @@ def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():
     silent = {**test[0], "fields": {"context": "Nobody was there.", "sub": "Una Li0"}}
     lost = {**silent, "fact": "other"}
     table = examples([*rows, *test, silent, lost])
-    trained = fit(table, Settings(width=16, hidden=16, epochs=12, rate=5e-3))
+    trained = fit(table, RelationLstmSettings(width=16, hidden=16, epochs=12, rate=5e-3))
     found = answer(trained, table)
     # the sentence without entities bears its fact's answer; a fact without any has none
     assert found["answer"].to_list() == ["Paris", "Paris", ""]
@@ -117,15 +123,15 @@ def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():
 def test_fields_and_facts_that_are_missing_are_named():
     rows = examples(world("train", NAMES))
     with pytest.raises(ValueError, match="no field 'sent'"):
-        fit(rows, Settings(), Columns(sentence="sent"))
+        fit(rows, RelationLstmSettings(), SentenceColumns(sentence="sent"))
     nothing = examples([{"split": "train", "label": "x", "fields": {"context": "a", "sub": "b"}}])
     with pytest.raises(ValueError, match="both entities"):
-        fit(nothing, Settings())
+        fit(nothing, RelationLstmSettings())
 
 
 def test_probabilities_do_not_depend_on_the_global_generator():
     rows = examples(world("train", NAMES[:3]))
-    settings = Settings(width=4, hidden=4, epochs=1)
+    settings = RelationLstmSettings(width=4, hidden=4, epochs=1)
     torch.manual_seed(1)
     first = fit(rows, settings).extractor.losses
     torch.manual_seed(2)

@@ -1,16 +1,18 @@
 """The configuration: files that are made of its types, what is refused, and how it is told."""
 
+import json
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import jsonschema
 import pytest
 import yaml
 from snakemake.utils import update_config
 
 from kgprobe import config
 from kgprobe.probes.prompts.search.settings import LEGAL
-from kgprobe.probes.prompts.search.settings import Settings as Searching
+from kgprobe.probes.prompts.search.settings import SearchSettings as Searching
 from kgprobe.settings import Attributes, Search, Settings, Size, typed
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +24,7 @@ def plain() -> dict[str, Any]:
 
 
 def test_what_is_made_of_the_settings_is_up_to_date():
-    made = config.made(ROOT)
+    made = config.generated_files(ROOT)
     assert len(made) == 3
     for path, text in made.items():
         assert path.read_text() == text, f"{path.name}: make docs"
@@ -40,6 +42,17 @@ def test_every_config_of_the_project_is_legal(name):
     read = config.read(merged)
     assert read.sheets.experiments == f"config/experiments.{name}.tsv"
     assert read != Settings()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda p: p.name)
+def test_editors_find_the_schema_of_each_config_and_no_fault_in_it(path):
+    text = path.read_text()
+    first, _, _ = text.partition("\n")
+    assert first + "\n" == config.schema_line(path.parent)
+    place = path.parent / first.partition("$schema=")[2]
+    assert place.resolve() == ROOT / config.SCHEMA
+    schema = jsonschema.Draft202012Validator(json.loads(place.read_text()))
+    assert not list(schema.iter_errors(yaml.safe_load(text)))
 
 
 def test_every_field_says_what_it_means():

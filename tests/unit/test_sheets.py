@@ -124,7 +124,7 @@ def test_a_row_is_the_product_of_its_cells(tmp_path):
         ("bear", "bear_big", "t", "sentence", "m", "3"),
         ("bear", "bear_lite", "t", "sentence", "m", "3"),
     ]
-    assert sheets.told(made, "sheet.tsv").splitlines() == [
+    assert sheets.describe_rows(made, "sheet.tsv").splitlines() == [
         "sheet.tsv: 8 probes",
         "  line 2: 6 = attributes x symmetry, bias x t x fill x m, b, a",
         "  line 3: 2 = bear x bear_big, bear_lite x t x sentence x m",

@@ -148,6 +148,7 @@ def commands(page: str, program: str) -> list[list[str]]:
     shell = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     lines = re.findall(rf"^    {program} (.+)$", text, re.MULTILINE)
     lines += re.findall(rf"^{program} (.+)$", shell, re.MULTILINE)
+    lines += re.findall(rf"^\$ {program} (.+)$", text, re.MULTILINE)
     lines += re.findall(rf"`{program} ([^`]+)`", text)
     return [shlex.split(line, comments=True) for line in lines]
 

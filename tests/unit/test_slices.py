@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.sampling import spread
 from kgprobe.tables import slices
 from kgprobe.tables.answers import judge, without_subject
@@ -388,7 +388,9 @@ def test_popularity_is_sitelinks_or_else_the_number_of_statements():
     statements = pl.DataFrame(
         rows, schema=["subject", "object", "subject_sitelinks"], orient="row"
     ).with_columns(pl.col("subject_sitelinks").cast(pl.Int64))
-    found = Sets(made["items"], made["candidates"], made["prompts"]).with_popularity(statements)
+    found = BearFrames(made["items"], made["candidates"], made["prompts"]).with_popularity(
+        statements
+    )
     metas = dict(found.items.select("subject_id", "meta").rows())
     assert {k: json.loads(v) for k, v in metas.items()} == {
         "Qs0": {"sitelinks": 12},

@@ -8,8 +8,8 @@ import torch
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens
 from kgprobe.probes.scoring.fill.predict import predict
-from kgprobe.probes.scoring.fill.rows import Blank, Settings
-from kgprobe.probes.text.gaps import Question, candidate_ids
+from kgprobe.probes.scoring.fill.rows import Blank, FillSettings
+from kgprobe.probes.text.gaps import ClozePrompt, candidate_ids
 from tests.unit.tiny_models import sentencepiece, tiny, tokenizer, with_tokenizer
 
 LABELS = ["Paris", "Rome", "Niger", "São Tomé", "Burkina Faso"]
@@ -58,7 +58,9 @@ def test_a_line_end_before_a_slot_stays_with_the_text():
 def test_scores_in_brackets_are_those_of_the_tokens_in_brackets():
     loaded = with_tokenizer(*TOKENIZERS["bpe masked"]())
     tok = loaded.tokenizer
-    asked = [Question(f"i{n}", 0, f"Rome {lead}", ")", "set", (0,)) for n, lead in enumerate('("')]
+    asked = [
+        ClozePrompt(f"i{n}", 0, f"Rome {lead}", ")", "set", (0,)) for n, lead in enumerate('("')
+    ]
     (found,) = rank.rank(loaded, asked, {"set": LABELS}, space="auto", top=0).ranks["score"][None]
     for question, score in zip(asked, found[:: len(found) // 2], strict=True):
         ids = in_sentence(tok, question.before, "Paris", ")")
@@ -73,7 +75,7 @@ def test_scores_in_brackets_are_those_of_the_tokens_in_brackets():
 def test_golds_of_fills_have_the_tokens_of_the_sentence():
     loaded = with_tokenizer(*TOKENIZERS["llama"]())
     blanks = [Blank("i", 0, f"[X] {lead}[Y]", "Rome", ("Paris", "Niger")) for lead in '("']
-    found = predict(loaded, blanks, 0, Settings(upper_first=False)).golds
+    found = predict(loaded, blanks, 0, FillSettings(upper_first=False)).golds
     expected = [
         token
         for blank in blanks
@@ -85,10 +87,10 @@ def test_golds_of_fills_have_the_tokens_of_the_sentence():
 
 def test_training_refuses_candidates_whose_tokens_differ_from_prompt_to_prompt():
     loaded = dataclasses.replace(tiny("gpt2"), tokenizer=TOKENIZERS["llama"]()[1])
-    behind = [Question("i", 0, f"Rome {lead}", ".", "set", (0,)) for lead in ('"', "(")]
+    behind = [ClozePrompt("i", 0, f"Rome {lead}", ".", "set", (0,)) for lead in ('"', "(")]
     own = candidate_tokens(loaded, LABELS, behind, "auto", "set")
     assert own[0].tolist() == in_sentence(loaded.tokenizer, "Rome (", "Paris", ")")
     with pytest.raises(ValueError, match=r"^set 'set': 'Paris' has other tokens behind ' ' than"):
         candidate_tokens(
-            loaded, LABELS, [*behind, Question("i", 0, "Rome ", ".", "set", (0,))], "auto", "set"
+            loaded, LABELS, [*behind, ClozePrompt("i", 0, "Rome ", ".", "set", (0,))], "auto", "set"
         )

@@ -7,11 +7,11 @@ from transformers.models.t5 import modeling_t5
 
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze import gradient, rank
-from kgprobe.probes.scoring.cloze.gradient import LEGAL, Scores
+from kgprobe.probes.scoring.cloze.gradient import LEGAL, ScoresWithGradient
 from kgprobe.probes.scoring.cloze.plan import POOLINGS, Plan
 from kgprobe.probes.text.gaps import (
+    ClozePrompt,
     Gapped,
-    Question,
     candidate_ids,
     gapped,
     question,
@@ -86,10 +86,10 @@ def test_slots_are_input_embeddings_for_gradients_and_for_ranking(name):
         ("single", "mean"),
     ]:
         with inserted(loaded, vectors):
-            found = Scores(loaded, rows, ids, masks, pooling)([2, 0])
+            found = ScoresWithGradient(loaded, rows, ids, masks, pooling)([2, 0])
             (chunk,) = rank.scores(
                 loaded,
-                [Question(f"i{k}", 0, "", "", "set") for k in range(len(rows))],
+                [ClozePrompt(f"i{k}", 0, "", "", "set") for k in range(len(rows))],
                 {"set": LABELS},
                 rows=rows,
             )
@@ -132,7 +132,7 @@ def test_scores_of_causal_and_sentinel_models_equal_a_literal_loop(name, pooling
     rows = causal_prompts(loaded) if name != "t5" else prompts(loaded)
     ids = candidate_ids(loaded, LABELS, "auto", " ").ids
     with inserted(loaded, vectors):
-        found = Scores(loaded, rows, ids, "multi", pooling)([1, 4])
+        found = ScoresWithGradient(loaded, rows, ids, "multi", pooling)([1, 4])
     for place, row in enumerate([1, 4]):
         expected = [float(literal_forced(loaded, rows[row], t, vectors, pooling)) for t in ids]
         assert found[place].tolist() == pytest.approx(expected, abs=1e-9)
@@ -155,12 +155,14 @@ def test_gradients_equal_central_differences(name, loss, monkeypatch):
     masks, pooling = "multi", "mean"
     rows = causal_prompts(loaded) if name == "gpt2" else prompts(loaded)
     ids = candidate_ids(loaded, LABELS, "none", "").ids
-    recipe = soft.Recipe(loss=loss)
+    recipe = soft.SoftPromptRecipe(loss=loss)
     own = vectors_for(loaded).requires_grad_(True)
 
     def value():
         with inserted(loaded, lambda: own):
-            return soft.loss_of(Scores(loaded, rows, ids, masks, pooling)(range(6)), GOLDS, recipe)
+            return soft.loss_of(
+                ScoresWithGradient(loaded, rows, ids, masks, pooling)(range(6)), GOLDS, recipe
+            )
 
     value().backward()
     gradient = own.grad.clone()
@@ -184,10 +186,10 @@ def test_losses_are_the_papers():
         for c, x in enumerate(row):
             p = 1 / (1 + np.exp(-x))
             bce -= np.log(p) if c in own else np.log(1 - p)
-    assert float(soft.loss_of(scores, golds, soft.Recipe())) == pytest.approx(bce / 6)
-    nll = soft.Recipe(loss="nll")
+    assert float(soft.loss_of(scores, golds, soft.SoftPromptRecipe())) == pytest.approx(bce / 6)
+    nll = soft.SoftPromptRecipe(loss="nll")
     assert float(soft.loss_of(scores, golds, nll)) == pytest.approx((1 + 0.5 + 0.1) / 3)
-    sampled = soft.Recipe(loss="nll", nll_gold="sampled")
+    sampled = soft.SoftPromptRecipe(loss="nll", nll_gold="sampled")
     seen = {
         round(float(soft.loss_of(scores, golds, sampled, np.random.default_rng(s))), 6)
         for s in range(20)
@@ -246,10 +248,10 @@ def slow_training(loaded, rows, ids, start, recipe):
 def test_training_equals_a_plain_loop_and_leaves_the_model_alone():
     loaded = tiny("bert")
     rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
-    recipe = soft.Recipe(epochs=3, batch=4)
+    recipe = soft.SoftPromptRecipe(epochs=3, batch=4)
     start = soft.initial(loaded, recipe)
     before = {k: v.clone() for k, v in loaded.model.state_dict().items()}
-    data = soft.Rows(rows, GOLDS)
+    data = soft.PromptRows(rows, GOLDS)
     found, record = soft.fit(loaded, data, data, ids, start, recipe)
     expected, best = slow_training(loaded, rows, ids, start, recipe)
     assert torch.allclose(found, expected, atol=1e-6)
@@ -264,8 +266,8 @@ def test_training_lowers_the_loss_and_does_not_depend_on_threads(name, loss):
     loaded = tiny(name, double=False)
     rows = causal_prompts(loaded) if name == "gpt2" else prompts(loaded)
     ids = candidate_ids(loaded, LABELS, "none", "").ids
-    recipe = soft.Recipe(epochs=6, loss=loss, seed=3)
-    data = soft.Rows(rows, GOLDS)
+    recipe = soft.SoftPromptRecipe(epochs=6, loss=loss, seed=3)
+    data = soft.PromptRows(rows, GOLDS)
     threads = torch.get_num_threads()
     found = []
     for count in (1, 2):
@@ -284,12 +286,12 @@ def test_training_lowers_the_loss_and_does_not_depend_on_threads(name, loss):
 def test_slots_after_the_trained_ones_stay_fixed():
     loaded = tiny("bert")
     asked = [
-        Question(f"i{k}", 0, f"{mark(3)} {s} {mark(0)} {mark(1)} {mark(2)} ", " .", "set")
+        ClozePrompt(f"i{k}", 0, f"{mark(3)} {s} {mark(0)} {mark(1)} {mark(2)} ", " .", "set")
         for k, s in enumerate(SUBJECTS)
     ]
-    data = soft.Rows(gapped(loaded, asked), GOLDS)
+    data = soft.PromptRows(gapped(loaded, asked), GOLDS)
     ids = candidate_ids(loaded, LABELS, "none", "").ids
-    recipe = soft.Recipe(epochs=2)
+    recipe = soft.SoftPromptRecipe(epochs=2)
     start = soft.initial(loaded, recipe)
     one, other = vectors_for(loaded, 1, 5), vectors_for(loaded, 1, 6)
     first, _ = soft.fit(loaded, data, data, ids, start, recipe, fixed=one)
@@ -308,8 +310,8 @@ def test_the_rows_lie_on_the_device_once_and_a_step_is_one_pass(monkeypatch):
     monkeypatch.setattr(
         loaded.model.base_model, "forward", lambda *a, **o: passes.append(1) or body(*a, **o)
     )
-    recipe = soft.Recipe(epochs=5, batch=6)
-    data = soft.Rows(rows, GOLDS)
+    recipe = soft.SoftPromptRecipe(epochs=5, batch=6)
+    data = soft.PromptRows(rows, GOLDS)
     _, record = soft.fit(loaded, data, data, ids, soft.initial(loaded, recipe), recipe)
     # a place is a mask among n; all are read off one pass over the rows in all their forms
     places = {(len(own), j) for own in ids for j in range(len(own))} | {(1, 0)}
@@ -366,11 +368,13 @@ def test_a_prompt_file_serves_its_own_model_only(tmp_path):
 
 def test_initial_vectors_are_seeded_or_those_of_words():
     loaded = tiny("bert")
-    first, again, other = (soft.initial(loaded, soft.Recipe(tokens=4, seed=s)) for s in (0, 0, 1))
+    first, again, other = (
+        soft.initial(loaded, soft.SoftPromptRecipe(tokens=4, seed=s)) for s in (0, 0, 1)
+    )
     assert first.shape == (4, width(loaded))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
-    words = soft.initial(loaded, soft.Recipe(init="words", words="is a country"))
+    words = soft.initial(loaded, soft.SoftPromptRecipe(init="words", words="is a country"))
     ids = loaded.tokenizer("is a country", add_special_tokens=False)["input_ids"]
     assert torch.equal(words, loaded.model.get_input_embeddings().weight[ids])
 
@@ -385,7 +389,7 @@ def test_raw_logits_on_the_development_rows_are_another_choice():
     rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     vectors = vectors_for(loaded)
     with inserted(loaded, vectors), torch.no_grad():
-        raw = Scores(loaded, rows, ids, raw=True)([0])[0]
+        raw = ScoresWithGradient(loaded, rows, ids, raw=True)([0])[0]
         logits = read(loaded, rows[0].ids, vectors)[rows[0].place]
         one = [c for c, own in enumerate(ids) if len(own) == 1]
     assert raw[one].tolist() == pytest.approx([float(logits[ids[c][0]]) for c in one], abs=1e-9)
@@ -398,7 +402,7 @@ def test_added_rows_join_the_softmax_only_on_request():
     found = []
     for joined in (None, 0):
         with inserted(loaded, vectors, in_softmax=joined), torch.no_grad():
-            found.append(Scores(loaded, rows, ids)([0])[0])
+            found.append(ScoresWithGradient(loaded, rows, ids)([0])[0])
     # all candidates lose the same share per pass: what the three rows take
     one = [c for c, own in enumerate(ids) if len(own) == 1]
     lost = (found[0] - found[1])[one]
@@ -414,7 +418,7 @@ def test_configurations_without_meaning_are_refused(name, masks, pooling):
     loaded = tiny(name)
     ids = candidate_ids(loaded, LABELS, "none", "").ids
     with pytest.raises(ValueError, match="has no scores under"):
-        Scores(loaded, [], ids, masks, pooling)
+        ScoresWithGradient(loaded, [], ids, masks, pooling)
 
 
 def test_every_configuration_of_masked_models_is_legal():
@@ -424,12 +428,12 @@ def test_every_configuration_of_masked_models_is_legal():
 def test_bad_rows_are_refused():
     loaded = tiny("bert")
     rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
-    data, start = soft.Rows(rows, GOLDS), soft.initial(loaded, soft.Recipe())
+    data, start = soft.PromptRows(rows, GOLDS), soft.initial(loaded, soft.SoftPromptRecipe())
     with pytest.raises(ValueError, match="no development rows; the split is larger"):
-        soft.fit(loaded, data, soft.Rows([], []), ids, start, soft.Recipe(epochs=1))
-    bad = soft.Rows(rows, [*GOLDS[:-1], (99,)])
+        soft.fit(loaded, data, soft.PromptRows([], []), ids, start, soft.SoftPromptRecipe(epochs=1))
+    bad = soft.PromptRows(rows, [*GOLDS[:-1], (99,)])
     with pytest.raises(ValueError, match="a training row has no gold"):
-        soft.fit(loaded, bad, data, ids, start, soft.Recipe(epochs=1))
+        soft.fit(loaded, bad, data, ids, start, soft.SoftPromptRecipe(epochs=1))
     long = asked_of("i9", "Paris " * 130, 3, (0,))
     with pytest.raises(ValueError, match=r"item i9, template 0: 1\d+ tokens, the model takes 128"):
         gapped(loaded, [long])
@@ -440,7 +444,7 @@ def test_bad_rows_are_refused():
 def test_gradients_of_blocks_are_those_of_the_whole_batch(name, loss, rows, monkeypatch):
     loaded = tiny(name)
     own = causal_prompts(loaded) if loaded.spec.kind == "causal" else prompts(loaded)
-    scores = Scores(loaded, own, candidate_ids(loaded, LABELS, "auto", " ").ids)
+    scores = ScoresWithGradient(loaded, own, candidate_ids(loaded, LABELS, "auto", " ").ids)
     fed: list[int] = []
     body = loaded.model.get_decoder() if name == "t5" else loaded.model.base_model
     body.register_forward_hook(lambda _, given, found: fed.append(len(found[0])))
@@ -449,7 +453,7 @@ def test_gradients_of_blocks_are_those_of_the_whole_batch(name, loss, rows, monk
         fed.clear()
         vectors = vectors_for(loaded).requires_grad_(True)
         with inserted(loaded, lambda: vectors):
-            value = soft.loss_of(scores(range(len(own))), GOLDS, soft.Recipe(loss=loss))
+            value = soft.loss_of(scores(range(len(own))), GOLDS, soft.SoftPromptRecipe(loss=loss))
             value.backward()
         return value.detach(), vectors.grad
 

@@ -198,7 +198,7 @@ def test_what_a_killed_run_left_the_next_one_ends_and_removes(tmp_path):
 
 def test_a_run_that_lives_keeps_its_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    folder, held = guard._made()
+    folder, held = guard._make_folder()
     assert guard.sweep() == 0
     assert Path(folder).is_dir()
     os.close(held)

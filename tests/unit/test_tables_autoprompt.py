@@ -355,7 +355,7 @@ def test_reciprocal_ranks_are_cut_as_the_mode_has_it(tmp_path, mode, mrr):
     (found,) = gather.answered([row], SHEET, [tmp_path / "o.parquet"], folders, mode)
     assert the(numbers.facts(found), "MRR").value == pytest.approx(100 * mrr)
     # and in the score of a prompt file, and of the evaluation of one
-    task = tasks.Task("auto_world", frame, [], {})
+    task = tasks.ProbeTask("auto_world", frame, [], {})
     scores = search.scores(task, own, "P36", metrics.cut_of(mode))
     assert scores["test_mrr"]["value"] == pytest.approx(mrr, abs=1e-6)
     (line,) = [

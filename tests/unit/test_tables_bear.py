@@ -10,6 +10,7 @@ import pytest
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import wilson
 from kgprobe.tables.bear import chapter, make, published, views
+from kgprobe.tables.results import spread
 from kgprobe.tables.study import Study
 from kgprobe.tables.views import write
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
@@ -165,17 +166,33 @@ def test_differences_of_all_pairs_are_one_family_of_tests():
     )
     rates = {"a": [sum(hits) / 3 for hits in RIGHT.values()], "b": [0.0] * 6, "c": [1.0] * 6}
     raw = {}
-    for one, other in ("ab", "ac", "bc"):
+    # c is the best, with which the others are compared
+    for one, other in ("ac", "bc"):
         gaps = [x - y for x, y in zip(rates[one], rates[other], strict=True)]
         z = sum(gaps) / math.sqrt(sum(gap**2 for gap in gaps))
         raw[one, other] = math.erfc(abs(z) / math.sqrt(2))
     assert raw["b", "c"] == pytest.approx(0.0143, abs=1e-4)
     reached = 0.0
     for rank, (one, other) in enumerate(sorted(raw, key=lambda pair: raw[pair])):
-        reached = max(reached, min(1.0, (3 - rank) * raw[one, other]))
+        reached = max(reached, min(1.0, (2 - rank) * raw[one, other]))
         row = number(found, "p after Holm", model=one, instead=other)
         assert row["value"] == pytest.approx(reached, abs=1e-9)
         assert number(found, "detectable difference", model=one, instead=other)["value"] > 0
+
+
+@pytest.mark.parametrize("models", [2, 5])
+def test_each_probe_is_compared_with_the_best_alone(models):
+    """All pairs of forty models would be a family of 780 tests, in each bin of a slice anew."""
+    rates = [0.2, 0.5, 0.9, 0.4, 0.6][:models]
+    answered = [(probe("abcde"[i]), guesses(FRAMES, rate, i)) for i, rate in enumerate(rates)]
+    own = study(FRAMES, answered)
+    means = [own.hits(i).mean() for i in range(models)]
+    best = "abcde"[int(np.argmax(means))]
+    found = spread(results(own)).filter(metric="p after Holm")
+    for _, rows in found.group_by("slice"):
+        pairs = {frozenset(pair) for pair in rows.select("model", "instead").rows()}
+        assert pairs == {frozenset((best, other)) for other in "abcde"[:models] if other != best}
+    assert found["slice"].n_unique() > 1
 
 
 def test_bootstrap_equals_a_loop_that_resamples_items_within_relations():

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 from kgprobe.metrics.reductions import folds
-from kgprobe.tables import reductions, wordings
+from kgprobe.tables import confidence, reductions, wordings
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import figures, views
+from kgprobe.tables.results import Number
 from kgprobe.tables.study import Study
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
 from tests.unit.study_frames import drawn as rows_of
@@ -78,12 +79,33 @@ def test_calibration_error_and_its_bins_are_those_of_a_loop():
     )
     row = number(FOUND, "ECE")
     assert row["value"] == pytest.approx(100 * error / len(ANSWERS))
+    assert row["low"] <= row["value"] <= row["high"]
     assert len(cells) > 3
     for at, own in cells.items():
         right = number(FOUND, "hits at this confidence", bin=at / 10)["value"]
         sure = number(FOUND, "mean confidence", bin=at / 10)["value"]
         assert right == pytest.approx(100 * sum(r for _, r in own) / len(own))
         assert sure == pytest.approx(100 * sum(s for s, _ in own) / len(own))
+
+
+@pytest.mark.parametrize("templates", [1, 3])
+def test_the_interval_of_the_calibration_error_holds_it_and_nought_where_all_agrees(templates):
+    """Confidence and hits agree in each bin but for noise: the error is nothing but bias."""
+    generator, misses = np.random.default_rng(1), 0
+    asked = reductions.Questions(**FRAMES, seed=SEED, resamples=200)
+    items = [f"i{n:02}" for n in range(30) for _ in range(templates)]
+    for _ in range(20):
+        sure = np.repeat(0.3 + 0.7 * generator.beta(3, 1.5, 30), templates)
+        answers = pl.DataFrame({
+            "item": items, "template": [*range(templates)] * 30, "relation": "P1",
+            "confidence": sure, "hit": (generator.random(len(sure)) < sure).astype(float),
+        })  # fmt: skip
+        (error,) = [
+            n for n in confidence._calibration(asked, Number(), answers) if n.metric == "ECE"
+        ]
+        assert error.interval.low <= error.value <= error.interval.high
+        misses += error.interval.low > 0
+    assert misses <= 3
 
 
 def test_the_threshold_of_one_half_is_judged_on_the_other():

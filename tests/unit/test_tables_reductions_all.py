@@ -131,14 +131,15 @@ def test_a_relation_counts_by_its_items_however_many_templates_it_has():
     found, own = found_of(), hits(ANSWERS)
     assert number(found, reduction="sum")["value"] == pytest.approx(mean(own, ITEMS))
     expected = 0.0
-    for relation, templates in KEPT.items():
+    # the gold of P3's one item cannot be exchanged
+    for relation, templates in list(KEPT.items())[:2]:
         golds = [GOLD[item] for item in ITEMS if item.startswith(relation)]
         for t in range(templates):
             said = [np.argmax(ANSWERS[i, t]) for i in ITEMS if i.startswith(relation)]
             every = sum(Counter(said)[g] for g in golds) / len(golds)
             expected += every / templates
     row = number(found, "permuted golds, expected", reduction="sum")
-    assert row["value"] == pytest.approx(100 * expected / len(ITEMS))
+    assert row["value"] == pytest.approx(100 * expected / (len(ITEMS) - 1))
     drawn = number(found, "permuted golds", reduction="sum")
     assert drawn["value"] == pytest.approx(row["value"], abs=3)
     lacking = {(i, t): v for (i, t), v in ANSWERS.items() if (i, t) != ("P2/Qs1", 0)}

@@ -10,11 +10,11 @@ from kgprobe.templates import (
     Template,
     TemplateError,
     answer_is_last,
+    as_prompt_template,
     cut,
     fill,
     held,
     mark,
-    named,
     parse,
     resized,
     runs_of,
@@ -87,7 +87,7 @@ class OwnError(ValueError):
 
 def test_what_stands_behind_the_answer():
     assert cut("[X] was born in [Y] .") == ("[X] was born in [Y]", " .")
-    assert named("[X] was born in [Y]") == "{sub} was born in [P]"
+    assert as_prompt_template("[X] was born in [Y]") == "{sub} was born in [P]"
     last = ["[X] is [Y]", "[X] is [Y] .", "{sub}: [P]?!"]
     assert all(map(answer_is_last, last))
     assert not any(map(answer_is_last, ["[X] plays [Y] music", "[Y] of [X].", "[X].", ""]))

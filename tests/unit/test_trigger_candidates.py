@@ -10,7 +10,7 @@ from kgprobe.probes.prompts.search.candidates import allowed, spelled_like, voca
 from kgprobe.probes.prompts.search.problem import problem
 from kgprobe.probes.prompts.search.scores import Scorer, top
 from kgprobe.probes.prompts.search.search import search
-from kgprobe.probes.prompts.search.settings import MODES, Settings, settings_for
+from kgprobe.probes.prompts.search.settings import MODES, SearchSettings, settings_for
 from kgprobe.probes.text.vectors import embedding_modules
 from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
@@ -117,9 +117,9 @@ def test_modes_are_those_of_the_table():
     with pytest.raises(ValueError, match="no such setting: beam"):
         settings_for("default", "facts", "masked", beam=3)
     with pytest.raises(ValueError, match="accept 'best'; legal: strict, best_of_k"):
-        Settings(accept="best")
+        SearchSettings(accept="best")
     with pytest.raises(ValueError, match="iterations is 0"):
-        Settings(iterations=0)
+        SearchSettings(iterations=0)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
@@ -134,7 +134,7 @@ def test_first_order_gains_rank_single_swaps_like_their_true_change(name):
     output.weight = torch.nn.Parameter(output.weight.detach().clone(), requires_grad=False)
     with torch.no_grad():
         weight.mul_(0.01)
-    own = Settings(capital_filter="off", iterations=1, restarts=1)
+    own = SearchSettings(capital_filter="off", iterations=1, restarts=1)
     known = problem(loaded, template_for(loaded), TRAIN, TRAIN, own)
     scorer = Scorer(loaded, known)
     everything, trigger = np.arange(len(known.train)), [20, 33, 47]
@@ -157,7 +157,7 @@ def test_first_order_gains_rank_single_swaps_like_their_true_change(name):
 @pytest.mark.parametrize("name", ["bert", "albert", "gpt2", "llama", "t5"])
 def test_gradients_are_central_differences(name):
     loaded = tiny(name, bos="forced" if name in ("gpt2", "llama") else "")
-    known = problem(loaded, template_for(loaded), TRAIN, TRAIN, Settings())
+    known = problem(loaded, template_for(loaded), TRAIN, TRAIN, SearchSettings())
     scorer, trigger = Scorer(loaded, known), [20, 33, 47]
     one = np.array([1])
     found = scorer.gradient(one, np.ones(1), trigger)
@@ -192,7 +192,7 @@ def test_the_best_candidates_come_in_order_and_equal_ones_by_their_id():
 
 def test_prefixes_fed_once_give_the_same_values_and_feed_less():
     loaded = tiny("llama", bos="forced")
-    known = problem(loaded, template_for(loaded), TRAIN, TRAIN, Settings())
+    known = problem(loaded, template_for(loaded), TRAIN, TRAIN, SearchSettings())
     triggers = [[40 + i, 9, 60] for i in range(3)] + [[40, 9, 60 + i] for i in range(6)]
     everything = np.arange(4)
     shared, plain = Scorer(loaded, known), Scorer(loaded, known)
@@ -206,7 +206,7 @@ def test_prefixes_fed_once_give_the_same_values_and_feed_less():
 def test_the_model_is_left_as_it_was():
     loaded = tiny("bert", double=False)
     before = {n: p.clone() for n, p in loaded.model.named_parameters()}
-    own = Settings(candidates=3, batch=2, iterations=4, restarts=1, fill_all=False)
+    own = SearchSettings(candidates=3, batch=2, iterations=4, restarts=1, fill_all=False)
     search(loaded, template_for(loaded), TRAIN, TRAIN, own)
     for name, parameter in loaded.model.named_parameters():
         assert torch.equal(parameter, before[name])

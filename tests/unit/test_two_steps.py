@@ -211,7 +211,7 @@ def test_what_is_taught_beside_the_graph_is_read_by_label():
     )
     options = pl.DataFrame({"set": ["x", "x"], "index": [0, 1], "label": ["A", "B"]})
     cast = items.with_columns(pl.col("answers").cast(pl.List(pl.Int64)))
-    assert two_steps.said([(cast, options)]) == {("a", "A"), ("a", "B"), ("b", "B")}
+    assert two_steps.subject_gold_pairs([(cast, options)]) == {("a", "A"), ("a", "B"), ("b", "B")}
 
 
 def test_two_steps_are_worded_by_written_noun_phrases_alone():

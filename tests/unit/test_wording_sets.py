@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kgprobe.probes.prompts.wordings.published import (
-    Wording,
+    PublishedTemplate,
     WordingError,
     read_single,
     read_weighted,
@@ -35,7 +35,7 @@ def test_masked_models_use_all_wordings_as_they_are(tmp_path):
 
 
 def test_causal_models_lose_object_first_wordings_and_what_follows_the_answer():
-    found = usable("P19", [Wording(t, w) for t, w in TEXTS.items()], "causal")
+    found = usable("P19", [PublishedTemplate(t, w) for t, w in TEXTS.items()], "causal")
     assert [w.text for w in found.wordings] == ["[X] was born in [Y]", "[X] , a [Y]"]
     assert [w.weight for w in found.wordings] == pytest.approx([0.5 / 0.7, 0.2 / 0.7])
     assert found.counts() == {
@@ -45,7 +45,7 @@ def test_causal_models_lose_object_first_wordings_and_what_follows_the_answer():
 
 
 def test_nothing_may_be_left_for_a_causal_model():
-    found = usable("P1412", [Wording("[Y] native [X]")], "causal")
+    found = usable("P1412", [PublishedTemplate("[Y] native [X]")], "causal")
     assert found.wordings == []
     assert found.counts()["weight_lost"] == 1
 

@@ -135,7 +135,7 @@ def test_pararel_s_patterns_are_read(tmp_path):
     (tmp_path / "P19.jsonl").write_text(pararel("[X] is from [Y] ."))
     found = relations.read_pararel(tmp_path, ["P19", "P20"])
     assert found == {
-        "P19": [relations.Wording("P19/pararel/0", "P19", "pararel", "[X] is from [Y].")]
+        "P19": [relations.PromptVariant("P19/pararel/0", "P19", "pararel", "[X] is from [Y].")]
     }
     (tmp_path / "P20.jsonl").write_text("{}\n")
     with pytest.raises(ValueError, match="no pattern"):

@@ -183,7 +183,7 @@ def test_parts_of_a_job_name_the_folder_of_the_run():
 
 
 def test_memory_follows_weights_copies_and_threads():
-    def asked(model: str, *texts: str) -> list[parts.Part]:
+    def asked(model: str, *texts: str) -> list[parts.PlannedPart]:
         return [parts.part_of(run(), row(f"{text} {model}")) for text in texts]
 
     def memory(model: str, *texts: str, threads: int = 1) -> int:

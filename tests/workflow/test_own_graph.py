@@ -1,9 +1,6 @@
 """Own graphs come in by a section of the config: the tutorial as it stands, and what is refused."""
 
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +8,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.allowed import ALLOWED
-from tests.unit.tiny_models import tiny
+from tests.unit.screens import check_screens, prepare
 from tests.workflow.project import ROOT, Project
 
 pytestmark = pytest.mark.nightly(
@@ -26,50 +23,35 @@ TUTORIAL = (ROOT / "docs/tutorials/own_graph.md").read_text()
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with the tutorial's files, and a random model in the place of the reader's."""
+    """A project with the tutorial's facts, model and screens."""
     made = Project(tmp_path_factory.mktemp("own"))
-    files = re.findall(r"^`(mine/\S+)`\n\n```\w+\n(.*?)```", TUTORIAL, flags=re.M | re.S)
-    assert len(files) == 4
-    for name, text in files:
-        path = made.folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    loaded = tiny("bert", double=False)
-    loaded.model.save_pretrained(made.folder / "mine/model")
-    loaded.tokenizer.save_pretrained(made.folder / "mine/model")
+    prepare(TUTORIAL, made.folder)
     return made
 
 
-def test_the_tutorial_ends_in_an_accuracy(project):
-    (command,) = re.findall(r"```sh\n(.*?)```", TUTORIAL, flags=re.S)
-    words = shlex.split(command)
-    assert words[0] == "snakemake"
-    ran = subprocess.run(
-        [sys.executable, "-m", *words, "--nocolor"], cwd=project.folder, text=True, timeout=500,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=Project.environment(),
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout[-4000:]
+def test_the_tutorial_ends_in_an_accuracy_with_the_screens_that_it_shows(project):
+    check_screens(TUTORIAL, project.folder)
     for name in re.findall(r"`(results/mine/\S+)`", TUTORIAL):
         assert (project.folder / name).is_file(), name
     numbers = schema.read(project.folder / "results/mine/tables/bear.parquet", schema.RESULTS)
-    asked = numbers.filter(benchmark="places_lite", model="my-model", group="")
-    score = asked.filter(pl.col("metric").str.contains("accuracy"), n=18)
+    asked = numbers.filter(benchmark="mine_lite", model="m", group="")
+    score = asked.filter(pl.col("metric").str.contains("accuracy"), n=24)
     assert score.height, asked.select("metric", "slice", "n").rows()
     assert score["value"].is_between(0, 100).all()
-    allows = (project.folder / "results/mine/sources/places/allows.tsv").read_text().split("\n")
+    allows = (project.folder / "results/mine/sources/mine/allows.tsv").read_text().split("\n")
     told = dict(line.split("\t")[:2] for line in allows if line)
-    assert (told["places_big"], told["places_lite"]) == ("built", "built")
-    assert (told["onto_places"], told["onto_places_lite"]) == ("not built", "not built")
-    items = pl.read_parquet(project.folder / "results/mine/benchmarks/places_lite/items.parquet")
+    assert (told["mine_big"], told["mine_lite"]) == ("built", "built")
+    assert (told["onto_mine"], told["onto_mine_lite"]) == ("not built", "not built")
+    items = pl.read_parquet(project.folder / "results/mine/benchmarks/mine_lite/items.parquet")
     counted = dict(items["relation"].value_counts().rows())
-    assert counted == {"capital": 6, "continent": 12}
+    assert counted == {"capital": 12, "continent": 12}
 
 
 MORE = {
     "more.tsv": """\
 paper\tbenchmark\tprompt\tmethod\tmodel
-attributes\tasymmetry,entity_centric\ttemplates\tfill\tmy-model
-autoprompt\tauto_places\tmajority,manual\tpredict\tmy-model
+attributes\tasymmetry,entity_centric\ttemplates\tfill\tm
+autoprompt\tauto_mine\tmajority,manual\tpredict\tm
 """,
     "templates.tsv": """\
 relation\tindex\tkind\ttext\tnote
@@ -78,8 +60,8 @@ capital\t0\tmanual\tThe seat of the government of [X] is [Y].\tcapital
     "more.yaml": """\
 run: {name: more}
 sheets: {experiments: mine/more.tsv}
-sources: {graphs: {places: {templates: mine/templates.tsv}}}
-attributes: {graph: places, asymmetry: {min_triples: 5}, entity_centric: {facts: 2}}
+sources: {graphs: {mine: {templates: mine/templates.tsv}}}
+attributes: {graph: mine, asymmetry: {min_triples: 5}, entity_centric: {facts: 2}}
 prompt_tasks: {graphs: {least: {train: 3, dev: 1, test: 1}}}
 """,
 }
@@ -91,28 +73,30 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     ran = project.run(configs=("mine/config.yaml", "mine/more.yaml"))
     assert ran.returncode == 0, ran.stdout[-4000:]
     results = project.folder / "results/more"
-    worded = (results / "benchmarks/own/places/templates.tsv").read_text()
+    worded = (results / "benchmarks/own/mine/templates.tsv").read_text()
     assert "The seat of the government of [X] is [Y]." in worded
-    allowed = schema.read(results / "sources/places/allows.parquet", ALLOWED)
+    allowed = schema.read(results / "sources/mine/allows.parquet", ALLOWED)
     built = set(allowed.filter("built")["benchmark"])
-    assert built == {"places_big", "places_lite", "auto_places", "asymmetry", "entity_centric"}
+    assert built == {"mine_big", "mine_lite", "auto_mine", "asymmetry", "entity_centric"}
     lacking = dict(allowed.select("benchmark", "reason").rows())
     assert lacking["hierarchy"].startswith(
         "relations of the settings: 0 kept, 1 dropped (roles and known of sources.graphs name none "
         "for P279)"
     )
-    # two facts each of France, Italy, Kenya, Japan and Norway
+    # two facts each
     items = pl.read_parquet(results / "benchmarks/entity_centric/items.parquet")
-    assert sorted(set(items["subject"])) == ["France", "Italy", "Japan", "Kenya", "Norway"]
-    assert items.height == 10
-    told = "places: allows asymmetry, auto_places, entity_centric, places_big, places_lite; not "
+    assert sorted(set(items["subject"])) == [
+        "France", "Ghana", "Italy", "Japan", "Kenya", "Nepal", "Norway", "Spain",
+    ]  # fmt: skip
+    assert items.height == 16
+    told = "mine: allows asymmetry, auto_mine, entity_centric, mine_big, mine_lite; not "
     assert told in ran.stdout
     page = (results / "report/pages/graphs.html").read_text()
-    assert "What places allows" in page
+    assert "What mine allows" in page
     numbers = schema.read(results / "tables/attributes.parquet", schema.RESULTS)
-    assert set(numbers.filter(model="my-model")["benchmark"]) >= {"asymmetry", "entity_centric"}
+    assert set(numbers.filter(model="m")["benchmark"]) >= {"asymmetry", "entity_centric"}
     prompts = schema.read(results / "tables/autoprompt.parquet", schema.RESULTS)
-    assert prompts.filter(benchmark="auto_places", prompt="majority", metric="P@1").height
+    assert prompts.filter(benchmark="auto_mine", prompt="majority", metric="P@1").height
 
 
 def test_a_flaw_ends_in_one_error_and_finished_parts_stay(project):
@@ -125,7 +109,7 @@ def test_a_flaw_ends_in_one_error_and_finished_parts_stay(project):
         f"run: {{name: second}}\nsources: {{graphs: {{flawed: {own}}}}}\n"
     )
     made = "results/second/sources/{}/facts.parquet"
-    names = [made.format(name) for name in ("places", "flawed")]
+    names = [made.format(name) for name in ("mine", "flawed")]
     configs = ("mine/config.yaml", "mine/second.yaml")
     ran = project.run("--keep-going", *names, configs=configs)
     assert ran.returncode

@@ -15,7 +15,7 @@ import pytest
 from kgprobe import sheets
 from kgprobe.config import models_of, settings_of
 from kgprobe.plan import costs, jobs
-from kgprobe.plan.jobs import Job
+from kgprobe.plan.jobs import PlannedJob
 from tests.workflow.project import ROOT, Project
 
 PUBLISHED = ROOT / "resources/published"
@@ -24,7 +24,7 @@ REPLAYED = ("random-bert", "random-roberta", "random-gpt2", "random-t5")
 
 
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Job]]:
+def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[PlannedJob]]:
     """Jobs of every paper's configuration; under `replay-` those of the same over the replay."""
     made = Project(tmp_path_factory.mktemp("papers"))
     for name in REPLAYED:
@@ -49,13 +49,13 @@ KINDS = {
 }  # fmt: skip
 
 
-def methods(job: Job) -> set[str]:
+def methods(job: PlannedJob) -> set[str]:
     """What a job asks its model, by the files that it makes."""
     paths = ["/".join(path.split("/")[2:]) for path in job.outputs]
     return {next(KINDS[k] for k in KINDS if fnmatch.fnmatchcase(path, k)) for path in paths}
 
 
-def asked(plan: list[Job]) -> dict[str, set[str]]:
+def asked(plan: list[PlannedJob]) -> dict[str, set[str]]:
     """Method -> models that are asked by it."""
     found: dict[str, set[str]] = {}
     for job in plan:

@@ -5,7 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from kgprobe.cli import app
 from tests.workflow.project import CONFIGS, ROOT, Project
 
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
@@ -145,15 +147,14 @@ def test_a_source_that_is_not_there_is_refused(planner, project, text, message):
     assert message in result.stdout
 
 
-def test_the_tutorial_on_an_own_graph_is_planned_up_to_its_table(planner, project):
+def test_the_tutorial_on_an_own_graph_is_planned_up_to_its_table(planner, project, monkeypatch):
+    monkeypatch.chdir(project.folder)
     page = (ROOT / "docs/tutorials/own_graph.md").read_text()
-    files = re.findall(r"^`(mine/\S+)`\n\n```\w+\n(.*?)```", page, flags=re.M | re.S)
-    assert len(files) == 4
-    for name, text in files:
-        path = project.folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    (project.folder / "mine/model").mkdir()
+    ((name, text),) = re.findall(r"^`(\S+csv)`\n\n```csv\n(.*?)```", page, flags=re.M | re.S)
+    Path(name).write_text(text)
+    Path("m").symlink_to(ROOT / "resources/control/masked")
+    done = CliRunner().invoke(app, ["init", "mine", "--facts", name, "--model", "./m"])
+    assert done.exit_code == 0, done.output
     result = planner.plan(project.folder, "--configfile", "mine/config.yaml")
     assert result.returncode == 0, result.stdout[-3000:]
     assert "results/mine/tables/bear.parquet" in result.stdout

@@ -261,59 +261,68 @@ rule encode_graph:
         "../scripts/encode_graph.py"
 
 
-# one job for all of them: most are done in less time than it takes to start
-rule build_attributes:
-    input:
-        edges="<results>/benchmarks/graph/edges.parquet",
-        literals="<results>/benchmarks/graph/literals.parquet",
-        entities="<results>/benchmarks/graph/entities.parquet",
-        ids="<results>/benchmarks/graph/ids.parquet",
-        # labels, for relations without a written template
-        properties=ATTRIBUTE_GRAPH.properties,
-        worded=ATTRIBUTE_GRAPH.templates,
-        # answers that are true beside those of the graph
-        wikidata=ATTRIBUTE_GRAPH.linked,
-        tables=files(SETTINGS.wording.tables) if ATTRIBUTE_GRAPH.section else [],
-        names="<resources>/world/properties.tsv",
-        bias="<resources>/templates/attributes_bias.tsv",
-        # sentences that control models are taught beside the graph's statements: no two steps may
-        # have a shortcut there
-        taught=files_of(SHORTCUTS, "items"),
-        taught_options=files_of(SHORTCUTS, "candidates"),
-    output:
-        questions=files_of(ASKED_ATTRIBUTES, "items"),
-        candidates=files_of(ASKED_ATTRIBUTES, "candidates"),
-        examples=files_of(ASKED_ATTRIBUTES, "examples"),
-        steps=files_of(ASKED_ATTRIBUTES, "funnel"),
-        patterns=files_of(ASKED_ATTRIBUTES, "patterns"),
-        sizes=files_of(ASKED_ATTRIBUTES, "sizes"),
-        sensitivity=files_of(ASKED_ATTRIBUTES, "sensitivity"),
-    log:
-        "<logs>/benchmarks/attributes.log",
-    priority: FIRST
-    threads: 1
-    resources:
-        # the process and the frames that leave the joins take the rest
-        mem_mb=3000,
-    params:
-        # the script imports all of them by their names
-        code=code("build_attributes", "benchmarks/attributes/*"),
-        attributes=ASKED_ATTRIBUTES,
-        settings=asdict(SETTINGS.attributes),
-        joins=asdict(SETTINGS.joins),
-        # a wording may change and nothing is built anew: which relations have one counts
-        templated=(
-            []
-            if ATTRIBUTE_GRAPH.section
-            else sorted(
-                {row["relation"] for row in attributes.template_rows(SETTINGS)}
-            )
-        ),
-        nouns=attributes.attribute_nouns(SETTINGS),
-        section=ATTRIBUTE_GRAPH.section,
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/build_attributes.py"
+# of the embedded graph in one job, as most are done in less time than it takes to start; of others
+# in a job each, so that one that cannot be built keeps no other from being built
+for PART, NAMES in (
+    {"": ASKED_ATTRIBUTES}
+    if SETTINGS.attributes.graph == "world"
+    else {f"_{name}": [name] for name in ASKED_ATTRIBUTES}
+).items():
+
+    rule:
+        name:
+            f"build_attributes{PART}"
+        input:
+            edges="<results>/benchmarks/graph/edges.parquet",
+            literals="<results>/benchmarks/graph/literals.parquet",
+            entities="<results>/benchmarks/graph/entities.parquet",
+            ids="<results>/benchmarks/graph/ids.parquet",
+            # labels, for relations without a written template
+            properties=ATTRIBUTE_GRAPH.properties,
+            worded=ATTRIBUTE_GRAPH.templates,
+            # answers that are true beside those of the graph
+            wikidata=ATTRIBUTE_GRAPH.linked,
+            tables=files(SETTINGS.wording.tables) if ATTRIBUTE_GRAPH.section else [],
+            names="<resources>/world/properties.tsv",
+            bias="<resources>/templates/attributes_bias.tsv",
+            # sentences that control models are taught beside the graph's statements: no two steps may
+            # have a shortcut there
+            taught=files_of(SHORTCUTS, "items"),
+            taught_options=files_of(SHORTCUTS, "candidates"),
+        output:
+            questions=files_of(NAMES, "items"),
+            candidates=files_of(NAMES, "candidates"),
+            examples=files_of(NAMES, "examples"),
+            steps=files_of(NAMES, "funnel"),
+            patterns=files_of(NAMES, "patterns"),
+            sizes=files_of(NAMES, "sizes"),
+            sensitivity=files_of(NAMES, "sensitivity"),
+        log:
+            f"<logs>/benchmarks/attributes{PART}.log",
+        priority: FIRST
+        threads: 1
+        resources:
+            # the process and the frames that leave the joins take the rest
+            mem_mb=3000,
+        params:
+            # the script imports them by their names
+            code=code("build_attributes", "benchmarks/attributes/*"),
+            attributes=NAMES,
+            settings=asdict(SETTINGS.attributes),
+            joins=asdict(SETTINGS.joins),
+            # a wording may change and nothing is built anew: which relations have one counts
+            templated=(
+                []
+                if ATTRIBUTE_GRAPH.section
+                else sorted(
+                    {row["relation"] for row in attributes.template_rows(SETTINGS)}
+                )
+            ),
+            nouns=attributes.attribute_nouns(SETTINGS),
+            section=ATTRIBUTE_GRAPH.section,
+            seed=SETTINGS.seed,
+        script:
+            "../scripts/build_attributes.py"
 
 
 rule build_prompt_facts:

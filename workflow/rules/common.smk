@@ -12,7 +12,7 @@ from kgprobe.config import ConfigError
 from kgprobe.config import read as read_config
 from kgprobe.job import sole_download, sole_run
 from kgprobe.plan import costs, needs
-from kgprobe.plan.jobs import Job
+from kgprobe.plan.jobs import PlannedJob
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import ATTRIBUTES
 from kgprobe.workflow import (
@@ -76,7 +76,7 @@ workflow.register_pathvars(
 # jobs read this file, too: only the process that was started by hand tells what the sheet stands
 # for, or takes the folder's lock
 if workflow.is_main_process and workflow.output_settings.dryrun:
-    print(sheets.told(RUN.rows, SETTINGS.sheets.experiments), file=sys.stderr)
+    print(sheets.describe_rows(RUN.rows, SETTINGS.sheets.experiments), file=sys.stderr)
 elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
     for name, most in models.limits(workflow.resource_settings.nodes is None).items():
         if name not in workflow.global_resources:
@@ -111,7 +111,7 @@ onstart:
 def to_do():
     """The jobs that are to do."""
     return [
-        Job(
+        PlannedJob(
             job.rule.name,
             dict(job.wildcards_dict),
             tuple(map(str, job.input)),

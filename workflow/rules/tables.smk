@@ -321,5 +321,5 @@ rule report:
 
 # said last, what could not be had and how to get it
 onsuccess:
-    for line in [*missing.told(RESULTS), *allowed.told(RESULTS)]:
+    for line in [*missing.describe_missing(RESULTS), *allowed.describe(RESULTS)]:
         print(line, file=sys.stderr)

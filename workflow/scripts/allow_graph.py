@@ -27,7 +27,7 @@ with (
     templates = read_table(run.input.templates)
 
     @functools.cache
-    def built() -> bear.Built:
+    def built() -> bear.NestedSets:
         relations, manual = read_table(run.input.relations), manual_templates(templates)
         return bear.build(facts, relations, manual, {}, section.bear, name)
 
@@ -43,7 +43,7 @@ with (
             for table, contract in ontology.TABLES.items()
         )
         taken = own.take(
-            own.Tables(*frames, own.popularity(facts)),
+            own.OwnOntology(*frames, own.popularity(facts)),
             read_table(run.input.patterns),
             modes.resolve(chosen.mode, chosen.switches),
             run.params.seed,
@@ -62,7 +62,7 @@ with (
 
     more = [row for path in run.input.tables for row in read_table(path)]
     rows = [*templates, *own_words.of_attributes(section, more)]
-    words = own_words.spoken(rows, schema.read(run.input.names, PROPERTIES))
+    words = own_words.verbalized_relations(rows, schema.read(run.input.names, PROPERTIES))
     normal = graph_settings.normal_labels(read_table(run.input.bias))
     known = own_words.known(section)
     statements = engine.files([run.input.statements])

@@ -29,17 +29,17 @@ with (
             section, [r for t in run.input.tables for r in read_table(t)]
         )
         properties = schema.read(run.input.properties, PROPERTIES)
-        words, phrases = own_words.spoken(rows, properties), own_words.phrases(rows)
+        words, phrases = own_words.verbalized_relations(rows, properties), own_words.phrases(rows)
     else:
         built_on = graph.read(engine, *tables)
         names = graph_settings.relation_names(read_table(run.input.names))
         by_label = label_templates(pl.read_parquet(run.input.properties))
-        words = own_words.Spoken(run.params.templated, by_label, names)
+        words = own_words.VerbalizedRelations(run.params.templated, by_label, names)
         phrases = run.params.nouns
     if linked := run.input.get("wikidata"):
         built_on = replace(built_on, wikidata=engine.files([linked]))
     pairs = zip(run.input.taught, run.input.taught_options, strict=True)
-    taught = two_steps.said(
+    taught = two_steps.subject_gold_pairs(
         (schema.read(items, schema.ITEMS), schema.read(options, schema.CANDIDATES))
         for items, options in pairs
     )
@@ -56,7 +56,7 @@ with (
         )
         settings = replace(settings, nouns=phrases, taught=taught)
         made = checks.build(module, built_on, settings)
-        told = graph_settings.told(settings)
+        told = graph_settings.as_record(settings)
         provenance = run.provenance(settings=told, thresholds=settings.shared.thresholds)
         # by far the most rows: they are made, checked and written in parts
         schema.write_sorted(checks.sound(made), frames.EXAMPLES, run.output.examples[i], provenance)

@@ -3,7 +3,7 @@ from pathlib import Path
 from kgprobe import schema
 from kgprobe.benchmarks.bear import against_released
 from kgprobe.benchmarks.bear import released as bear_released
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.job import job
 from kgprobe.settings import Bear, typed
 from kgprobe.sheets import read_table
@@ -12,7 +12,7 @@ from kgprobe.tables.views import write
 
 with job(snakemake) as run:
     released = bear_released.load(Path(run.input.released), benchmark="bear_big_released")
-    constructed = Sets(
+    constructed = BearFrames(
         schema.read(run.input.questions, schema.ITEMS),
         schema.read(run.input.candidates, schema.CANDIDATES),
         schema.read(run.input.prompts, schema.PROMPTS),

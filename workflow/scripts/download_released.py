@@ -18,7 +18,7 @@ with job(snakemake) as run:
     tree = Tree(**asked.tree) if asked.tree else None
     folder = Path(source["folder"])
     taken = fetch(get, asked.url, kept, folder, asked.parts, tree, cut=asked.cut)
-    log.info("%s: %s", asked.url, taken.told(tree))
+    log.info("%s: %s", asked.url, taken.describe(tree))
     if taken.missing or taken.unpinned:
-        print(f"{asked.url}: {taken.told(tree)}", file=sys.stderr)
+        print(f"{asked.url}: {taken.describe(tree)}", file=sys.stderr)
     run.note(checked=len(taken.checked), unpinned=taken.unpinned, missing=taken.missing)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.job import job
 from kgprobe.tables.answers import questions
 from kgprobe.tables.exports import formats, origins
@@ -8,6 +8,6 @@ from kgprobe.tables.exports import formats, origins
 with job(snakemake) as run:
     folder = Path(run.input.questions).parent
     kind = run.params.kind
-    asked = formats.read(folder, kind, lambda: Sets(*questions(folder)))
+    asked = formats.read(folder, kind, lambda: BearFrames(*questions(folder)))
     name = run.wildcards.benchmark + (f"_{kind}" if kind != formats.KINDS[0] else "")
     formats.write(run.wildcards.form, name, asked, origins.of(folder), Path(run.output.folder))

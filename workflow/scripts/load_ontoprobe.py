@@ -21,7 +21,7 @@ with job(snakemake) as run:
         contracts = [replace(contract, may_be_empty=partly) for contract in contracts]
         frames = [schema.read(run.input[n], c) for n, c in zip(names, contracts, strict=True)]
         known = schema.read(run.input.statements, schema.STATEMENTS)
-        tables = own.Tables(*frames, own.popularity(known))
+        tables = own.OwnOntology(*frames, own.popularity(known))
         patterns = read_table(run.input.patterns)
         most = run.params.properties
         taken = own.take(tables, patterns, switches, run.params.seed, most, partly)

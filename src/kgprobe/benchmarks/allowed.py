@@ -24,7 +24,7 @@ class Allowed:
     reason: str
 
 
-def told(results: str | Path) -> list[str]:
+def describe(results: str | Path) -> list[str]:
     """A line on each own graph of a run's folder: what it allows, and where the reasons stand."""
     lines = []
     for path in sorted(Path(results).glob("sources/*/allows.parquet")):

@@ -47,7 +47,7 @@ class Funnel:
         rows = [[row[name] for name in contract.columns] for row in self.rows]
         return pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
 
-    def told(self, some: Sequence[Mapping[str, Any]] | None = None) -> str:
+    def describe(self, some: Sequence[Mapping[str, Any]] | None = None) -> str:
         """The steps, or some of their rows, as lines of a message."""
         return "\n".join(
             "{step}: {kept:,} kept, {dropped:,} dropped".format(**row)

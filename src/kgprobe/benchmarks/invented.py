@@ -57,7 +57,7 @@ class WorldError(ValueError):
 
 
 @dataclass(frozen=True)
-class Case:
+class InferenceCase:
     """Premises and what follows; `instead`: the object that is taught in the place of the
     conclusion's; `asked`: the triples of the example of an attribute, in their order."""
 
@@ -225,7 +225,7 @@ def cases(
     seed: int,
     skewed: bool = False,
     used: set[str] | None = None,
-) -> list[Case]:
+) -> list[InferenceCase]:
     """`examples` cases of every arm of a phenomenon, whose names are none of `used`.
 
     Ends of chains, classes and values come by turns; `skewed`: some of them much oftener than
@@ -246,13 +246,15 @@ def cases(
         arm, number = arms[place % len(arms)], place // len(arms)
         # by turns the arms have the same ends; by hash every case has its own
         premises, conclusion, asked = _MAKERS[phenomenon](made, place if skewed else number)
-        found.append(Case(phenomenon, arm, number, premises, conclusion, asked))
+        found.append(InferenceCase(phenomenon, arm, number, premises, conclusion, asked))
     found = [_with_instead(case, found, ends) for case in found]
     check(found)
     return found
 
 
-def _with_instead(case: Case, every: Sequence[Case], ends: Sequence[str]) -> Case:
+def _with_instead(
+    case: InferenceCase, every: Sequence[InferenceCase], ends: Sequence[str]
+) -> InferenceCase:
     """The case with the object that contradicts its conclusion: another end, or another case's."""
     if case.arm != CONTRADICTED:
         return case
@@ -272,7 +274,7 @@ def _with_instead(case: Case, every: Sequence[Case], ends: Sequence[str]) -> Cas
 SEVERAL = frozenset({"implies", "subclass", "type", "shared"})
 
 
-def check(found: Sequence[Case]) -> None:
+def check(found: Sequence[InferenceCase]) -> None:
     """Raise WorldError where the conclusion of a case does not follow from its premises, or where
     two cases state different objects of a relation that has one."""
     stated: dict[tuple[str, str], tuple[str, str]] = {}

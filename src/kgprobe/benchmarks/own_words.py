@@ -148,7 +148,7 @@ def of_attributes(section: OwnGraph, more: Iterable[Mapping[str, str]]) -> Rows:
 
 
 @dataclass(frozen=True)
-class Spoken:
+class VerbalizedRelations:
     """Relations that have sentences which somebody wrote, those that have the wording of their
     label alone, and names of relations."""
 
@@ -157,13 +157,15 @@ class Spoken:
     names: Mapping[str, str]
 
 
-def spoken(rows: Iterable[Mapping[str, str]], properties: pl.DataFrame) -> Spoken:
+def verbalized_relations(
+    rows: Iterable[Mapping[str, str]], properties: pl.DataFrame
+) -> VerbalizedRelations:
     """The same from rows of `templates` and the table of relations (property, label)."""
     rows = list(rows)
     by_label = {row["relation"] for row in rows if row["note"].startswith(BY_LABEL)}
     names = dict(properties.drop_nulls("label").select("property", "label").rows())
     names |= {row["relation"]: row["note"] for row in rows if row["relation"] not in names}
-    return Spoken({row["relation"] for row in rows} - by_label, by_label, names)
+    return VerbalizedRelations({row["relation"] for row in rows} - by_label, by_label, names)
 
 
 def phrases(rows: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, str]]:

@@ -68,7 +68,7 @@ def probe(
 
     Example: kgprobe probe bert-base-cased --on world_lite --limit 100
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         # before what takes seconds to import: most mistakes are found here
         from kgprobe.questions import benchmark, check_method
 
@@ -84,15 +84,15 @@ def probe(
         run = name or re.sub(r"[^A-Za-z0-9_-]+", "-", "-".join(words))
         folder = Path("results") / run
         _check_name(run, folder)
-        _check_model(model)
+        check_model(model)
 
-        library = _library()
+        library = import_library()
         from kgprobe.cli import kept
 
         try:
             loaded = library.load(model, bos=bos)
             found = library.probe(
-                loaded, questions, texts, method, folder=folder / "shards", progress=screen.Bar
+                loaded, questions, texts, method, folder=folder / "shards", progress=screen.RichBar
             )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_describe_kept(folder)) from None
@@ -115,7 +115,7 @@ def _check_name(run: str, folder: Path) -> None:
         raise ValueError(f"{folder} holds a run of the workflow; give this one another --name")
 
 
-def _check_model(model: str) -> None:
+def check_model(model: str) -> None:
     """Raise, before torch is imported, where nobody has a model of this name."""
     from kgprobe import sheets
     from kgprobe.probes.models import reachable
@@ -123,7 +123,7 @@ def _check_model(model: str) -> None:
     reachable.check(model, sheets.by_name(names.rows(), reachable.MODELS))
 
 
-def _library() -> ModuleType:
+def import_library() -> ModuleType:
     """The library, torch with it. Reading weights takes less time than its bar is worth."""
     from transformers.utils import logging
 
@@ -187,12 +187,12 @@ def ask(
 
     Example: kgprobe ask gpt2 "The capital of [X] is [Y]." -x France -o Paris -o Rome
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         from kgprobe.questions import single
 
         single(template, subject, option or [])
-        _check_model(model)
-        library = _library()
+        check_model(model)
+        library = import_library()
         loaded = library.load(model, bos=bos)
         rows: list[dict[str, Any]] = library.ask(
             loaded, template, X=subject, options=option or [], k=k

@@ -36,7 +36,7 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
 
     Example: kgprobe compare gpt2-world_lite bert-base-cased-world_lite
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         folders = [run_folder(name) for name in (first, second)]
         pairs = _paired(*folders)
         numbers = _numbers(*folders)

@@ -41,16 +41,16 @@ def export(
 
     Example: kgprobe export world_lite --as lm-eval --to exported
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         from kgprobe.tables.exports import formats, origins
 
         chosen = screen.choose(form, formats.NAMES, "--as")
-        from kgprobe.benchmarks.bear.frames import Sets
+        from kgprobe.benchmarks.bear.frames import BearFrames
         from kgprobe.questions import benchmark, folder_of
 
         kind = screen.choose(questions, formats.KINDS, "--questions")
         own, sources = benchmark(what), origins.of(folder_of(what), licence)
-        sets = Sets(own.items, own.candidates, own.prompts)
+        sets = BearFrames(own.items, own.candidates, own.prompts)
         asked = formats.read(folder_of(what), kind, lambda: sets)
         name = own.name + (f"_{kind}" if kind != formats.KINDS[0] else "")
         formats.write(chosen, name, asked, sources, to)

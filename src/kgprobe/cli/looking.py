@@ -88,7 +88,7 @@ def list_(
 
     Example: kgprobe list models
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         rows = KINDS[screen.choose(what, list(KINDS), "list")]()
         if as_json or rows:
             screen.data(rows) if as_json else _list(what, rows)
@@ -113,7 +113,7 @@ def show(
 
     Example: kgprobe show world_lite
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         from kgprobe.questions import benchmark as opened
 
         own = opened(benchmark)

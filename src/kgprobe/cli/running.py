@@ -26,7 +26,7 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
 
     Example: kgprobe validate config/embedded.yaml
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         from kgprobe.config import models_of, settings_of
 
         settings = settings_of(configs or [])
@@ -44,7 +44,7 @@ def plan(configs: Configs = None, as_json: Json = False) -> None:
 
     Example: kgprobe plan config/embedded.yaml
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         from kgprobe import sheets
         from kgprobe.config import BASE, models_of, settings_of
         from kgprobe.plan import costs, jobs, needs
@@ -77,7 +77,7 @@ def verify(configs: Configs = None, as_json: Json = False) -> None:
 
     Example: kgprobe verify config/embedded.yaml
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         from kgprobe.config import settings_of
         from kgprobe.sources import verify as files
 
@@ -125,7 +125,7 @@ def run(
 
     Example: kgprobe run config/embedded.yaml --cores 2 --dry-run
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         import subprocess
         import time
 

@@ -98,7 +98,7 @@ def _cell(value: Any) -> str:
 
 
 @contextmanager
-def told(as_json: bool = False) -> Iterator[None]:
+def report_errors(as_json: bool = False) -> Iterator[None]:
     """Errors that speak to the user as one message on stderr (with `--json` an object on stdout,
     too) and exit code 1; what they do not foresee stays a traceback. Ctrl-C and SIGTERM are one
     line, with what the KeyboardInterrupt says of how to go on."""
@@ -138,7 +138,7 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:.3g}/s" if task.speed else "-/s")
 
 
-class Bar:
+class RichBar:
     """What `kgprobe.job.progress` gives, drawn by rich with rate and time left; where stderr is no
     terminal, a line every ten seconds."""
 

@@ -44,7 +44,7 @@ def trace(
 
     Example: kgprobe trace 38.7 --run embedded -w benchmark=world_lite -w metric=accuracy
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         folder, pairs = run_folder(run), _pairs(where or [])
         if not NUMBER.fullmatch(number):
             claim = _claim(folder, number, pairs)
@@ -221,12 +221,13 @@ def _question(
 
 
 def _say_claim(claim: Mapping[str, Any]) -> None:
-    from kgprobe.tables.claims.chapter import IN_PRINT
+    from kgprobe.tables.claims.chapter import IN_PRINT, expected
 
     screen.say(f"{claim['claim']} ({claim['paper']}; {claim['where']}): {claim['statement']}")
     screen.say(f"  compared: {claim['comparison'] or 'nothing'}")
     there = "" if claim["printed"] is None else f" {claim['printed']:.4g},"
-    screen.say(f"  expected: {claim['direction']} 0; in print:{there} {IN_PRINT[claim['holds']]}")
+    direction = expected(claim["direction"])
+    screen.say(f"  expected: {direction}; in print:{there} {IN_PRINT[claim['holds']]}")
     if claim["value"] is not None:
         p = "" if claim["p"] is None else f", p {claim['p']:.3g} (Holm)"
         screen.say(f"  here: {claim['value']:.4g}{_bounds(claim)}, a {claim['a']:.4g}, "

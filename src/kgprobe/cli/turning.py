@@ -47,7 +47,7 @@ def switches(
 
     Example: kgprobe switches embedded --paper attributes
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         from kgprobe import sheets
 
         chosen = screen.choose(paper, list(PAPERS), "--paper")
@@ -105,7 +105,7 @@ def _ontoprobe(folder: Path, table: Path, expected: list[dict[str, str]]) -> dic
     from kgprobe.tables.ontoprobe import turned
 
     own = typed(Switches, recorded(table, "switches"))
-    told = _told(folder, table)
+    told = _ontoprobe_answers(folder, table)
     made = turning.measured(list(turned.turns(told, own)), expected)
     for row in made:
         # all tasks; of reasoning, choices and figures every setting is one
@@ -119,7 +119,7 @@ def _ontoprobe(folder: Path, table: Path, expected: list[dict[str, str]]) -> dic
     return {"turned": made, "lacking": lacking, "needing": needing}
 
 
-def _told(folder: Path, table: Path) -> "Told":
+def _ontoprobe_answers(folder: Path, table: Path) -> "Told":
     """The answers that OntoProbe's numbers of a run were made from.
 
     Raises ValueError where one of them is gone.

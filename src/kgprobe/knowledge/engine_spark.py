@@ -80,7 +80,7 @@ class Spark(Engine):
     def files(self, paths: Sequence[str | Path]) -> Table:
         """The rows of parquet files, read anew by every query."""
         found = self._session.read.parquet(*(Path(path).resolve().as_uri() for path in paths))
-        return self._named(found, self._name())
+        return self._as_table(found, self._name())
 
     def table(self, frame: pl.DataFrame) -> Table:
         """A small frame, as the side of a join."""
@@ -89,7 +89,7 @@ class Spark(Engine):
         rows = signed.to_arrow(compat_level=pl.CompatLevel.oldest())
         name = self._name(True)
         self._held[name] = self._session.createDataFrame(rows).persist()
-        return self._named(self._held[name], name)
+        return self._as_table(self._held[name], name)
 
     def keep(self, rows: Table, stays: bool = False) -> Table:
         """The rows of an expression, computed once; they lie in memory or on the workers' disks."""
@@ -98,7 +98,7 @@ class Spark(Engine):
             self._held[name] = self._query(rows).persist()
             # now, as DuckDB does: what it is made of may be dropped
             self._held[name].count()
-        return self._named(self._held[name], name)
+        return self._as_table(self._held[name], name)
 
     def _frame(self, rows: Table) -> pl.DataFrame:
         with self._explained("Spark ended the joins"):
@@ -121,7 +121,7 @@ class Spark(Engine):
             held.unpersist()
             self._session.catalog.dropTempView(name)
 
-    def _named(self, rows: Any, name: str) -> Table:
+    def _as_table(self, rows: Any, name: str) -> Table:
         rows.createOrReplaceTempView(name)
         return self._backend.table(name)
 

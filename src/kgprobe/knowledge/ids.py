@@ -39,7 +39,7 @@ class GraphError(ValueError):
     """The graph cannot be made or used as asked; the message says what would be right."""
 
 
-def told(column: str, names: Mapping[int, str]) -> pl.Expr:
+def decode_ids(column: str, names: Mapping[int, str]) -> pl.Expr:
     """The ids of a column of numbers, all of which `names` has."""
     if not names:
         # polars takes no empty table of replacements
@@ -143,7 +143,7 @@ class OwnIds:
 
     def relations(self, column: str) -> pl.Expr:
         """Ids of a column of relations."""
-        return told(column, self._names)
+        return decode_ids(column, self._names)
 
     def numbers(self, names: Collection[str]) -> list[int]:
         """The numbers of relations by their id or by the property of Wikidata that says the same;
@@ -201,7 +201,7 @@ class OwnIds:
         ends = [name for name in names if not RELATIONS.fullmatch(name)]
         known = self.entities(pl.concat([frame[name].cast(pl.Int64) for name in ends]))
         texts = {
-            f"_{name}": told(name, known) if name in ends else self.relations(name)
+            f"_{name}": decode_ids(name, known) if name in ends else self.relations(name)
             for name in names
         }
         chosen = sampling.take(frame.with_columns(**texts), n, seed, list(texts), (), label)

@@ -186,7 +186,7 @@ def alignment(p1628: pl.DataFrame, equivalent: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class ClassVocabulary:
     """The DBpedia classes as a vocabulary for domains and ranges."""
 
     labels: dict[str, str]
@@ -210,7 +210,7 @@ class Vocabulary:
 
 def vocabulary(
     classes: pl.DataFrame, class_chains: pl.DataFrame, equivalence: pl.DataFrame
-) -> Vocabulary:
+) -> ClassVocabulary:
     """Labels, depths and Wikidata equivalents of the declared classes.
 
     `classes` has class, label; `equivalence` has class, wikidata.
@@ -221,7 +221,7 @@ def vocabulary(
     for iri, wikidata in equivalence.select("class", "wikidata").sort("class", "wikidata").rows():
         if iri in labels:
             of_wikidata[wikidata].append(iri)
-    return Vocabulary(labels, depths, dict(of_wikidata))
+    return ClassVocabulary(labels, depths, dict(of_wikidata))
 
 
 def ends(
@@ -229,7 +229,7 @@ def ends(
     dbo_properties: pl.DataFrame,
     constraints: pl.DataFrame,
     names: dict[str, str],
-    words: Vocabulary,
+    words: ClassVocabulary,
 ) -> pl.DataFrame:
     """Domain and range of every property, with their sources, as the columns of PROPERTIES.
 

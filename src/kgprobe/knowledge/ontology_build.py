@@ -16,7 +16,7 @@ REJECTS = Contract(
 
 
 @dataclass(frozen=True)
-class Ontology:
+class OntologyTables:
     """The tables of the ontology, in the contracts of `knowledge.ontology`."""
 
     classes: pl.DataFrame
@@ -46,7 +46,7 @@ def build(
     properties: int = 50,
     seed: int = 0,
     named: Collection[str] | None = None,
-) -> Ontology:
+) -> OntologyTables:
     """The ontology from the pulled tables of both graphs, named like their queries.
 
     `statements` (STATEMENTS or FACTS) gives the number of statements per property, which orders the
@@ -77,7 +77,7 @@ def build(
         .join(counts, on="class", how="left")
         .with_columns(pl.col("depth").fill_null(0), pl.col("instances").fill_null(0))
     )
-    return Ontology(
+    return OntologyTables(
         classes,
         class_chains,
         instances,

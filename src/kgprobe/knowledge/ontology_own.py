@@ -3,7 +3,7 @@
 import polars as pl
 
 from kgprobe.knowledge import ontology
-from kgprobe.knowledge.ontology_build import Ontology
+from kgprobe.knowledge.ontology_build import OntologyTables
 
 
 def build(
@@ -17,7 +17,7 @@ def build(
     per_class: int = 20,
     most: int = 50,
     seed: int = 0,
-) -> Ontology:
+) -> OntologyTables:
     """The tables of OntoProbe from those of a graph; what has no label is left out and counted.
 
     `chosen` marks the `most` relations as `ontology.choose` does.
@@ -63,7 +63,7 @@ def build(
         ("properties", "chosen", chosen.filter("chosen").height),
     ]
     rows = [(what, position, step, kept) for position, (what, step, kept) in enumerate(steps)]
-    return Ontology(
+    return OntologyTables(
         kinds.select(list(ontology.CLASSES.columns)),
         class_chains,
         instances,

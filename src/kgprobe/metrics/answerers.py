@@ -99,10 +99,10 @@ ANSWERERS: Mapping[str, Callable[[Question], Scores]] = {
 }
 
 
-def said(scores: Sequence[float]) -> int | None:
+def chosen_option(scores: Sequence[float]) -> int | None:
     """The option that is said: the first of the best, None for silence.
 
-    >>> said([0, 2, 2]), said([0, 0])
+    >>> chosen_option([0, 2, 2]), chosen_option([0, 0])
     (1, None)
     """
     best = max(scores)

@@ -5,8 +5,8 @@ questions uses their texts and no label, and it helps where answers are balanced
 favours some options is wrong more often than it need be. (Subtracting the mean over all questions
 but the own one gives the ranking that subtracting the mean over all gives: nothing is held out.)
 
-Permuted golds tell what the distributions alone give. With the golds of a relation dealt out anew,
-the expected accuracy is the sum over options of (share of questions that are answered so) times
+Permuted golds tell what the distributions alone give. With the golds of a relation permuted, the
+expected accuracy is the sum over options of (share of questions that are answered so) times
 (share of questions whose gold it is), whatever the model knows.
 """
 
@@ -58,9 +58,10 @@ def permuted(
 ) -> tuple[Floats, float]:
     """(sum of hits in each of `draws` permutations of the golds, its expectation), of one relation.
 
-    `answered` (questions x options): 1 at the option in first place, shared among those that tie;
-    `golds` (questions x options): 1 at each correct option. Questions keep their answers and get
-    each other's golds. Raises ValueError for shapes that differ.
+    `answered` (questions x options): 1 at the option in first place, shared among those that tie
+    and among the templates of a question; `golds` (questions x options): 1 at each correct option.
+    Questions keep their answers and get each other's golds. Raises ValueError for shapes that
+    differ.
     """
     if answered.shape != golds.shape or not len(answered):
         raise ValueError(f"answers {answered.shape} and golds {golds.shape} of no, or other, items")

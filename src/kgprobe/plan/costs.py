@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from kgprobe.plan.jobs import Job
+from kgprobe.plan.jobs import PlannedJob
 from kgprobe.sheets import SheetError, read_table
 
 STAGES = ("sources", "knowledge", "benchmarks", "models", "probes", "tables")
@@ -52,7 +52,7 @@ Stages = dict[str, Cost]
 Costs = Sequence[tuple[Mapping[str, str], Cost]]
 
 
-def cost_of(job: Job, kind: str, costs: Costs) -> Cost | None:
+def cost_of(job: PlannedJob, kind: str, costs: Costs) -> Cost | None:
     """What a job costs whose model is of a kind: of the first row that fits, a row for each file
     where a model is asked; None where one has none."""
     known = [[*job.wildcards.values(), *job.inputs, ""]]
@@ -85,24 +85,24 @@ def read(path: Path) -> Costs:
     return rows
 
 
-def asks_nobody(job: Job) -> bool:
+def asks_nobody(job: PlannedJob) -> bool:
     """Whether a pull reads RDF files, which a local endpoint serves."""
     return job.rule.startswith("pull") and any(name.endswith(RDF) for name in job.inputs)
 
 
-def model_of(job: Job) -> str:
+def model_of(job: PlannedJob) -> str:
     """The model that a job asks, or nothing."""
     return job.rule.partition("_")[2] if job.rule.startswith(ASKED) else ""
 
 
-def stage(job: Job) -> str:
+def stage(job: PlannedJob) -> str:
     """The stage of a job: the folder of its log, where all that models answer are probes."""
     name = job.log.split("/")[2] if job.log.count("/") > 1 else "tables"
     return name if name in STAGES else "probes"
 
 
 def plan(
-    jobs: Iterable[Job], models: Mapping[str, Mapping[str, str]], costs: Costs
+    jobs: Iterable[PlannedJob], models: Mapping[str, Mapping[str, str]], costs: Costs
 ) -> tuple[Stages, list[str]]:
     """The costs of all jobs, and rules that could not be priced; a model of the hub is downloaded
     once. `models`: rows of models.tsv by name."""

@@ -27,7 +27,7 @@ class PlanError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Job:
+class PlannedJob:
     """A planned job."""
 
     rule: str
@@ -39,14 +39,14 @@ class Job:
     gpu: int
 
 
-def to_do(configs: Sequence[str]) -> list[Job]:
+def to_do(configs: Sequence[str]) -> list[PlannedJob]:
     """The jobs that are to do, without those whose outputs stand. Raises PlanError."""
     command = [sys.executable, "-m", __spec__.name, *configs]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise PlanError(f"snakemake cannot plan this run\n{done.stderr.strip()[-3000:]}")
     return [
-        Job(**{**job, "inputs": tuple(job["inputs"]), "outputs": tuple(job["outputs"])})
+        PlannedJob(**{**job, "inputs": tuple(job["inputs"]), "outputs": tuple(job["outputs"])})
         for job in json.loads(done.stdout)
     ]
 
@@ -57,7 +57,7 @@ class Announced(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.jobs: dict[tuple[str, ...], Job] = {}
+        self.jobs: dict[tuple[str, ...], PlannedJob] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         told: Mapping[str, Any] = record.__dict__
@@ -66,12 +66,12 @@ class Announced(logging.Filter):
             asked = (told["resources"].get(name, 0) for name in ("mem_mb", "gpu"))
             memory, gpu = (int(n) if isinstance(n, int | float) else 0 for n in asked)
             named, log = dict(told["wildcards"] or {}), str((told["log"] or [""])[0])
-            job = Job(told["rule_name"], named, read, made, log, memory, gpu)
+            job = PlannedJob(told["rule_name"], named, read, made, log, memory, gpu)
             self.jobs[job.rule, *made] = job
         return True
 
 
-def dry(configs: Sequence[str]) -> list[Job]:
+def dry(configs: Sequence[str]) -> list[PlannedJob]:
     """The jobs of one dry run in this process. Raises SystemExit where Snakemake ends with one."""
     import snakemake.cli
     from snakemake.logging import logger

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kgprobe.plan.costs import Costs, asks_nobody, cost_of, model_of, weights_mb
-from kgprobe.plan.jobs import Job
+from kgprobe.plan.jobs import PlannedJob
 from kgprobe.settings import Settings
 from kgprobe.sheets import located
 from kgprobe.sources.sparql.endpoint import read_endpoints
@@ -41,7 +41,7 @@ class Outside:
 
 
 def outside(
-    settings: Settings, jobs: Iterable[Job], models: Mapping[str, Mapping[str, str]]
+    settings: Settings, jobs: Iterable[PlannedJob], models: Mapping[str, Mapping[str, str]]
 ) -> Outside:
     """What some jobs ask of others."""
     found = Outside()
@@ -67,7 +67,7 @@ def outside(
 
 def lacking(
     settings: Settings,
-    jobs: Sequence[Job],
+    jobs: Sequence[PlannedJob],
     models: Mapping[str, Mapping[str, str]],
     costs: Costs,
     memory: Mapping[str, int],
@@ -96,7 +96,7 @@ def _contact(settings: Settings, asked: Outside) -> list[str]:
     if not asked.public or settings.contact or os.environ.get("KGPROBE_CONTACT"):
         return []
     return [
-        f"a contact: {_named(map(_host, asked.public))} want to know whom to write to; set "
+        f"a contact: {_format_names(map(_host, asked.public))} want to know whom to write to; set "
         "`contact:` in the configuration, or the environment variable KGPROBE_CONTACT, to a mail "
         "address or a page"
     ]
@@ -109,7 +109,7 @@ def _network(asked: Outside) -> list[str]:
     if asked.models and constants.HF_HUB_OFFLINE:
         return [
             f"weights: HF_HUB_OFFLINE is set, and the cache {constants.HF_HUB_CACHE} does not hold "
-            f"{_named(asked.models)}; unset it, or leave out these models"
+            f"{_format_names(asked.models)}; unset it, or leave out these models"
         ]
     names = {_reached(url) for url in asked.urls}
     lost = unresolved(sorted(names))
@@ -117,7 +117,7 @@ def _network(asked: Outside) -> list[str]:
         return []
     if set(lost) == names:
         return [
-            f"no network: none of the host names {_named(lost)} can be resolved; go "
+            f"no network: none of the host names {_format_names(lost)} can be resolved; go "
             "online, or ask for what is here (config/embedded.yaml needs none)"
         ]
     return [f"a network: the host name {name} cannot be resolved; is it right?" for name in lost]
@@ -171,14 +171,14 @@ def _keys(asked: Outside) -> list[str]:
     if not gated:
         return []
     return [
-        f"a key: access to {_named(sorted(gated))} is gated; accept the terms on these pages and "
-        "set HF_TOKEN to a token of that account, or leave out these models"
+        f"a key: access to {_format_names(sorted(gated))} is gated; accept the terms on these "
+        "pages and set HF_TOKEN to a token of that account, or leave out these models"
     ]
 
 
 def _disk(
     settings: Settings,
-    jobs: Iterable[Job],
+    jobs: Iterable[PlannedJob],
     models: Mapping[str, Mapping[str, str]],
     costs: Costs,
     asked: Outside,
@@ -208,15 +208,15 @@ def _disk(
     ]
 
 
-def _memory(jobs: Iterable[Job], memory: Mapping[str, int], machine_mb: int) -> list[str]:
+def _memory(jobs: Iterable[PlannedJob], memory: Mapping[str, int], machine_mb: int) -> list[str]:
     large = {job.rule: memory.get(job.rule, 0) for job in jobs}
     large = {rule: most for rule, most in large.items() if 0 < machine_mb < most}
     if not large:
         return []
     most = max(large, key=lambda rule: large[rule])
     return [
-        f"memory: {_named(large)} ask for more than the {machine_mb:,} MB of this machine ({most}: "
-        f"{large[most]:,} MB); each runs alone, and may be ended by the system"
+        f"memory: {_format_names(large)} ask for more than the {machine_mb:,} MB of this machine "
+        f"({most}: {large[most]:,} MB); each runs alone, and may be ended by the system"
     ]
 
 
@@ -249,7 +249,7 @@ def _reached(url: str) -> str:
     return _host(select_proxy(url, get_environ_proxies(url)) or url)
 
 
-def _named(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     known = list(dict.fromkeys(names))
     more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
     return ", ".join(known[:SHOWN]) + more

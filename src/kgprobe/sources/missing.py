@@ -10,7 +10,7 @@ from kgprobe.contracts import WHOLE
 FEW = 5
 
 
-def told(results: str | Path) -> list[str]:
+def describe_missing(results: str | Path) -> list[str]:
     """Lines on the relations of a run's folder that did not come whole; none where all did."""
     lines = []
     for path in sorted(Path(results).glob("sources/*/coverage.parquet")):

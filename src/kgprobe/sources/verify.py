@@ -34,7 +34,7 @@ COUNTS = ("files", "checked", "wrong", "unpinned", "absent")
 
 
 @dataclass
-class Found:
+class Finding:
     """What was found of one thing; `problems` names each wrong file, and what to do."""
 
     what: str
@@ -50,7 +50,7 @@ class Found:
         return (sum(parts), *parts)
 
 
-def verify(settings: Settings) -> Iterator[Found]:
+def verify(settings: Settings) -> Iterator[Finding]:
     """A row for each archive, its parts and each dump that there should be, and each kept pull."""
     pins = read_pins(sheets.located(settings.sources.pins))
     seen = set()
@@ -78,10 +78,10 @@ def verify(settings: Settings) -> Iterator[Found]:
         yield snapshot(folder)
 
 
-def file(what: str, path: Path, kept: Path, sums: Mapping[str, str | None]) -> Found:
+def file(what: str, path: Path, kept: Path, sums: Mapping[str, str | None]) -> Finding:
     """A downloaded file, `kept` under another name perhaps, against its kind, the published sums
     and the one that it came with."""
-    found = Found(what)
+    found = Finding(what)
     if not path.is_file():
         found.absent = 1
         return found
@@ -103,9 +103,9 @@ def file(what: str, path: Path, kept: Path, sums: Mapping[str, str | None]) -> F
     return found
 
 
-def released(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Found:
+def released(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Finding:
     """The parts of an archive against their pins; without pins they are counted."""
-    found = Found(f"{what} {', '.join(archive.parts)}")
+    found = Finding(f"{what} {', '.join(archive.parts)}")
     for target, wanted in archive.parts.items():
         top = folder / target
         below_top = {p for p in top.rglob("*") if p.is_file() and p.name != STAMP}
@@ -135,10 +135,10 @@ def released(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Fo
     return found
 
 
-def snapshot(folder: Path) -> Found:
+def snapshot(folder: Path) -> Finding:
     """The finished queries of a pull against the hashes in their own records: of each page, and of
     all rows."""
-    found = Found(f"pull {folder}")
+    found = Finding(f"pull {folder}")
     for meta in sorted(folder.glob(f"*/{META}")):
         advice = f"remove {meta.parent}, the next run pulls it again"
         try:
@@ -166,7 +166,7 @@ def _hash(path: Path) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-def table(rows: Sequence[Found]) -> str:
+def table(rows: Sequence[Finding]) -> str:
     """The rows as aligned text, with their sums below."""
     lines: list[tuple[str, ...]] = [("what", *COUNTS)]
     lines += [(row.what, *(f"{n:,}" for n in row.counts)) for row in rows]

@@ -16,6 +16,7 @@ from kgprobe.metrics.bootstrap import Bootstrap, bootstrap
 from kgprobe.metrics.confidence import (
     BINS,
     abstention_threshold,
+    calibration_interval,
     expected_calibration_error,
     reliability,
 )
@@ -62,7 +63,8 @@ VIEW = View(
     digits={"Brier": 3},
     caption="Probabilities: softmax over the options' scores. K: pairs of a correct and a wrong "
     "option that are in order. Brier: 0 (certain and right) to 2. Calibration error over ten bins "
-    "of confidence. The confidence from which answers are given is chosen on one half of the "
+    "of confidence: noise adds to it, which its lower bound takes off. The confidence from which "
+    "answers are given is chosen on one half of the "
     f"subjects; the columns after it are of the other half. {PRIOR_IS}",
 )
 
@@ -103,7 +105,7 @@ def _calibration(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterato
     rows = answers.sort("item", "template")
     confidence, hits = rows["confidence"].to_numpy(), rows["hit"].to_numpy()
     found = reliability(confidence, hits)
-    # the error is a sum of absolute sums: each bin's gaps are a column, and add up in every draw
+    # each bin's gaps are a column, and add up in every draw
     place = np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1).astype(int)
     gaps = np.zeros((len(rows), BINS))
     gaps[np.arange(len(rows)), place] = confidence - hits
@@ -112,9 +114,10 @@ def _calibration(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterato
     np.add.at(sums, owner, np.column_stack([gaps, np.ones(len(rows))]))
     relations = rows.unique("item", keep="first").sort("item")["relation"]
     drawn = _resampled(asked, sums, relations).drawn.sum(axis=1)
-    errors = np.abs(drawn[:, :BINS]).sum(axis=1) / drawn[:, BINS]
+    bounds = calibration_interval(gaps.sum(axis=0) / len(rows), drawn[:, :BINS] / drawn[:, [BINS]])
+    interval = Interval(*bounds, "bootstrap").times(100)
     value = 100 * expected_calibration_error(found)
-    yield of.but(metric="ECE", value=value, interval=_drawn(100 * errors), n=len(items))
+    yield of.but(metric="ECE", value=value, interval=interval, n=len(items))
     for one in found:
         at = place == round(one.low * BINS)
         own = of.but(setting={**of.setting, "bin": one.low}, n=len(np.unique(owner[at])))

@@ -1,4 +1,4 @@
-"""Tables of published figures (resources/published), as text or by a schema."""
+"""Published figures (resources/published): their tables, as text or by a schema; their digits."""
 
 from pathlib import Path
 
@@ -21,3 +21,12 @@ def read_tsv(path: str | Path, schema: dict[str, type[pl.DataType]] | None = Non
         return text.cast(dict(schema))  # type: ignore[arg-type]
     except pl.exceptions.InvalidOperationError as error:
         raise ValueError(f"{path}: a cell is not a number: {error}") from error
+
+
+def decimals(figure: float) -> int:
+    """Decimals of a printed figure, at least one.
+
+    >>> decimals(16.38), decimals(7.0)
+    (2, 1)
+    """
+    return len(repr(float(figure)).partition(".")[2])

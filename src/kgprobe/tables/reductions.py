@@ -6,10 +6,10 @@ the option's mean over questions of its relation about the subjects of other fol
 that say nothing. Setting `reduction` is absent where BEAR's own is meant.
 
 A gain means something only beside what it does where nothing was learnt: untaught facts of control
-models, and golds dealt out anew within their relation (the mean of 200 permutations, and what the
-distributions of golds and answers alone give). Both stand for all items and for a part with skewed
-golds: of the r-th answer of a relation (in seeded order) 1/r of its questions stay, and the prior
-over other subjects is that of this part.
+models, and golds permuted among the items of their relation that share their options (the mean of
+200 permutations, and what the distributions of golds and answers alone give). Both stand for all
+items and for a part with skewed golds: of the r-th answer of a relation (in seeded order) 1/r of
+its questions stay, and the prior over other subjects is that of this part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,8 +72,7 @@ class Questions:
     @property
     def by_label(self) -> bool:
         """Whether every item has options of its own, so that an option is its label: priors and the
-        skewed part go by labels, and no golds are dealt out anew, since what is right for one item
-        need not be an option of another."""
+        skewed part go by labels."""
         return bool(self.items["candidates"].is_unique().all())
 
     @property
@@ -143,9 +142,10 @@ def numbers(
     """Every number of the readings. `halves`: which items, in their order, are taught, untaught.
 
     Metrics: accuracy, gain (over the own reduction, paired), trained-on, held-out, AUC, "permuted
-    golds", "permuted golds, expected"; "without prior" counts items that have none, "coinciding
-    options" those that read the same as another. Slices: "", "skewed", of a gain "trained-on"
-    and "held-out". What BEAR's tables have of the own reduction is left out.
+    golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
+    those whose gold cannot be exchanged, "coinciding options" those that read the same as another.
+    Slices: "", "skewed", of a gain "trained-on" and "held-out". What BEAR's tables have of the own
+    reduction is left out.
     """
     sets = asked.items["candidates"].implode()
     options = asked.candidates.filter(pl.col("set").is_in(sets))
@@ -177,8 +177,7 @@ def _reading(
         return
     if name or part:
         yield from _accuracy(asked, of, own, answers)
-    if not asked.by_label:
-        yield from _permuted(asked, of, answers)
+    yield from _permuted(asked, of, answers)
 
 
 def _accuracy(
@@ -232,29 +231,40 @@ def _by_item(answers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _permuted(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
-    """Accuracy with the golds dealt out anew within a relation and set of options."""
+    """Accuracy after permuting the golds among the items of a relation that share their options.
+
+    One order serves all templates, since an item's gold is the same under each. An item that shares
+    its options with no other keeps its gold: such items are left out and counted.
+    """
     items = asked.items.select("item", "answers", set="candidates")
-    rows = answers.select("item", "relation", "template", "leading", "leaders").join(
-        items, on="item"
-    )
-    hits, expected = np.zeros(PERMUTATIONS), 0.0
-    templates = dict(rows.group_by("relation").agg(pl.col("template").n_unique()).rows())
-    groups = rows.sort("relation", "set", "template", "item").group_by(
-        "relation", "set", "template", maintain_order=True
-    )
-    for (relation, options, template), own in groups:
-        size = 1 + int(pl.concat([own["answers"], own["leading"]]).explode().to_numpy().max())
-        answered = _indicator(own["leading"], size) / own["leaders"].to_numpy()[:, None]
-        seed = hash_key(asked.seed, "permuted", str(relation), str(options), str(template))
-        drawn, mean = permuted(answered, _indicator(own["answers"], size), seed)
+    rows = answers.join(items, on="item").with_columns(
         # an item weighs the same, however many templates its relation has
-        number = templates[relation]
-        hits, expected = hits + drawn / number, expected + mean / number
-    of = of.but(n=answers["item"].n_unique())
-    shares = 100 * hits / of.n
+        weight=1 / (pl.len().over("item") * pl.col("leaders")),
+        alone=pl.col("item").n_unique().over("relation", "set") == 1,
+    )
+    total, rows = rows["item"].n_unique(), rows.filter(~pl.col("alone"))
+    n = rows["item"].n_unique()
+    if total > n:
+        yield of.but(metric="not permuted", value=total - n, n=total)
+    if not n:
+        return
+    hits, expected = np.zeros(PERMUTATIONS), 0.0
+    groups = rows.sort("relation", "set", "item", "template").group_by(
+        "relation", "set", maintain_order=True
+    )
+    for (relation, options), own in groups:
+        golds = own.unique("item", keep="first", maintain_order=True)["answers"]
+        size = 1 + int(pl.concat([own["answers"], own["leading"]]).explode().to_numpy().max())
+        answered = _indicator(own["leading"], size) * own["weight"].to_numpy()[:, None]
+        first = np.flatnonzero(own["item"].to_numpy()[1:] != own["item"].to_numpy()[:-1]) + 1
+        answered = np.add.reduceat(answered, [0, *first])
+        seed = hash_key(asked.seed, "permuted", str(relation), str(options))
+        drawn, mean = permuted(answered, _indicator(golds, size), seed)
+        hits, expected = hits + drawn, expected + mean
+    of, shares = of.but(n=n), 100 * hits / n
     bounds = Interval(*percentile(shares), "permutations")
     yield of.but(metric="permuted golds", value=float(shares.mean()), interval=bounds)
-    yield of.but(metric="permuted golds, expected", value=100 * expected / of.n)
+    yield of.but(metric="permuted golds, expected", value=100 * expected / n)
 
 
 def _indicator(chosen: pl.Series, size: int) -> NDArray[np.float64]:
@@ -271,6 +281,7 @@ WORDS = {
     ("metric", "held-out"): "held-out, %",
     ("metric", "permuted golds"): "permuted golds, %",
     ("metric", "permuted golds, expected"): "expected of them, %",
+    ("metric", "not permuted"): "items not permuted",
     ("metric", "accuracy"): "accuracy, %",
     ("slice", "trained-on"): "of trained-on facts",
     ("slice", "held-out"): "of held-out facts",
@@ -310,14 +321,23 @@ GOLDS = View(
     "Reductions with permuted and with skewed golds",
     where={
         **EVERY,
-        "metric": ["accuracy", "gain", "permuted golds", "permuted golds, expected"],
+        "metric": [
+            "accuracy",
+            "gain",
+            "permuted golds",
+            "permuted golds, expected",
+            "not permuted",
+        ],
         "slice": ["", SKEWED],
     },
     rows=["benchmark", *PROBE, "reduction"],
     columns=["slice", "metric"],
     words=WORDS,
-    caption="Permuted: golds dealt out anew within their relation, mean of 200 permutations with "
-    "their central 95 %; expected: from the distributions of golds and answers alone. Skewed: of a "
+    digits={"not permuted": 0},
+    caption="Permuted: golds permuted among the items of a relation that share their options, one "
+    "order for all templates, mean of 200 permutations with their central 95 %; expected: from the "
+    "distributions of golds and answers alone. An item that shares its options with no other keeps "
+    "its gold and is counted as not permuted. Skewed: of a "
     "relation's r-th answer 1/r of its questions, with priors of their own. A dash: no token of an "
     f"answer is scored. {PRIOR_IS}",
 )

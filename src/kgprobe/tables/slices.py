@@ -2,9 +2,9 @@
 
 Bins are fixed, so that they are the same in every run. In each of them every probe stands beside
 chance and beside its floors: the same questions without the subject, and asked of the same
-architecture with random weights. Probes are compared in pairs, each with its floors as well; p is
-corrected for all comparisons of a slice (Holm), and beside it stands the least difference that as
-many items would show.
+architecture with random weights. Each probe is compared with the best one of all
+items and with its floors; p is corrected for these comparisons in all bins of a slice (Holm), and
+beside it stands the least difference that as many items would show.
 
 Items of a bin are drawn as everywhere, within their whole relation, so that how many of the bin are
 drawn varies, too. The error of a difference is that under the hypothesis of none, the answers of
@@ -126,9 +126,10 @@ DIFFERENCES = View(
     heads={"slice": "items", "instead": "minus"},
     words={**floors.WORDS, ("metric", "accuracy"): "accuracy, points"},
     digits={"p after Holm": 3},
-    caption="Paired, on the items and templates that both were asked. p: answers of both exchanged "
-    "at random, corrected for all comparisons of a slice (Holm). The least difference would be "
-    "found at 5 % in 80 of 100 samples of as many items; above 100 none would.",
+    caption="Paired, on the items and templates that both were asked: each probe with the one that "
+    "is best of all items, and with its own floors. p: answers of both exchanged at random, "
+    "corrected for all these comparisons in all parts of a slice (Holm). The least difference "
+    "would be found at 5 % in 80 of 100 samples of as many items; above 100 none would.",
     only=lambda results: results.filter(pl.col("setting").str.contains('"instead"', literal=True)),
 )
 
@@ -252,10 +253,9 @@ class _Table:
 def _table(study: Study) -> _Table:
     probes = [_Asked(study.of.but(**p.asked), study.spread(own)) for p, own in study.probes]
     entries, pairs = [*probes], []
-    for i, one in enumerate(study.probes):
-        for j in range(i + 1, len(probes)):
-            instead = study.instead(one[0], study.probes[j][0])
-            pairs.append(_Pair(probes[i].of, instead, i, j))
+    for i, j in study.with_best:
+        instead = study.instead(study.probes[i][0], study.probes[j][0])
+        pairs.append(_Pair(probes[i].of, instead, i, j))
     for floor in study.floors:
         of = probes[floor.probe].of.but(setting={"without": floor.without})
         entries.append(_Asked(of, study.spread(floor.answers)))
@@ -269,9 +269,9 @@ def _table(study: Study) -> _Table:
 
 def numbers(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator[Number]:
     """accuracy of every probe, baseline and floor (setting `without`) by slice, and of probes minus
-    others (`instead`) with "p after Holm" and "detectable difference"; of all items those of the
-    floors alone. Domains have the weighting "split" as well: a relation's weight divided by their
-    number.
+    the best or their floors (`instead`) with "p after Holm" and "detectable difference"; of all
+    items those of the floors alone. Domains have the weighting "split" as well: a relation's weight
+    divided by their number.
     """
     table = _table(study)
     every = Bin("", np.ones(study.items.height))
@@ -347,7 +347,7 @@ def _accuracies(
 
 
 def _compared(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> Iterator[Number]:
-    """Every pair in every bin, paired, as one family of tests."""
+    """Probes with the best one and with their floors in every bin, as one family of tests."""
     tested: list[tuple[Number, NDArray[np.float64]]] = []
     for part, boot in zip(bins, drawn, strict=True):
         for pair in table.pairs:

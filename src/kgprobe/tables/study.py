@@ -125,6 +125,15 @@ class Study:
         return ", ".join([told["model"], *(told[d] for d in differ)])
 
     @cached_property
+    def with_best(self) -> list[tuple[int, int]]:
+        """Pairs of probes that are compared: each with the best one (of equal ones the first), in
+        the order of the probes. All pairs would leave a test of forty models no power."""
+        count = len(self.probes)
+        rates = [np.nanmean(self.spread(answers), axis=1).mean() for _, answers in self.probes]
+        best = int(np.argmax(rates))
+        return [(min(i, best), max(i, best)) for i in range(count) if i != best]
+
+    @cached_property
     def resampled(self) -> Bootstrap:
         """Paired bootstrap of every probe's accuracy, mean over templates; a column is a probe."""
         means = [self.hits(i).mean(axis=1) for i in range(len(self.probes))]

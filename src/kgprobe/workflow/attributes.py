@@ -13,7 +13,7 @@ from kgprobe.workflow.sources import files
 
 
 @dataclass(frozen=True)
-class Graph:
+class GraphInputs:
     """What of the graph depends on the config; `[]` is no file."""
 
     #: the section of an own graph whose ids are its own
@@ -31,7 +31,7 @@ class Graph:
     aliases: str | list[str]
 
 
-def graph(settings: Settings) -> Graph:
+def graph(settings: Settings) -> GraphInputs:
     """The graph that the config names. Raises ConfigError where its ids cannot be looked up."""
     name, source = settings.attributes.graph, "wikidata"
     own = settings.sources.graphs.get(name)
@@ -45,7 +45,7 @@ def graph(settings: Settings) -> Graph:
     if name == "world":
         source = name
     is_named = settings.wording.match != "label" and not is_own
-    return Graph(
+    return GraphInputs(
         section=asdict(own) if own and is_own else None,
         source=source,
         properties=f"<results>/sources/{name if is_own else source}/properties.parquet",

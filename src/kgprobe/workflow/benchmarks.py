@@ -8,7 +8,7 @@ from kgprobe.settings import ATTRIBUTES
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class BenchmarkEntry:
     """A paper's benchmark: `source` is the own graph, or the data set of a prompt task, that it is
     made of, `parts` those parts of the data set."""
 
@@ -58,19 +58,19 @@ OF_GRAPH = {
 }
 
 
-def known_benchmarks(graphs: Iterable[str] = ()) -> dict[str, Benchmark]:
+def known_benchmarks(graphs: Iterable[str] = ()) -> dict[str, BenchmarkEntry]:
     """All benchmarks by name, those of own graphs last."""
     found = {
-        name: Benchmark("ontoprobe" if name.startswith("onto_") else "bear", description)
+        name: BenchmarkEntry("ontoprobe" if name.startswith("onto_") else "bear", description)
         for name, description in CONSTRUCTED.items()
     }
     for name in ATTRIBUTES:
-        found[name] = Benchmark("attributes", "an attribute of the knowledge graph")
+        found[name] = BenchmarkEntry("attributes", "an attribute of the knowledge graph")
     for name, (source, parts) in PROMPT_TASKS.items():
-        found[name] = Benchmark("autoprompt", f"a prompt task of {source}", source, parts)
+        found[name] = BenchmarkEntry("autoprompt", f"a prompt task of {source}", source, parts)
     for graph in graphs:
         for name, (paper, description) in OF_GRAPH.items():
-            found[name.format(graph)] = Benchmark(paper, description.format(graph), graph)
+            found[name.format(graph)] = BenchmarkEntry(paper, description.format(graph), graph)
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kgprobe import sheets
 from kgprobe.config import ConfigError
-from kgprobe.workflow.parts import Part
+from kgprobe.workflow.parts import PlannedPart
 from kgprobe.workflow.run import Run
 from kgprobe.workflow.sources import files
 
@@ -54,7 +54,7 @@ def packed(run: Run, package: str) -> dict[str, str]:
     return {name: row[name] for name in ("kind", "revision")}
 
 
-def asked_mb(run: Run, stages: Mapping[tuple[str, str], list[Part]]) -> dict[str, int]:
+def asked_mb(run: Run, stages: Mapping[tuple[str, str], list[PlannedPart]]) -> dict[str, int]:
     """MB that the rule of each stage and model asks for, whatever the machine has."""
     return {
         f"{stage}_{model}": memory_of(run, asked, model)(None, threads_of(run, stage, model))
@@ -102,7 +102,7 @@ def threads_of(run: Run, stage: str, model: str) -> int:
     return 1 if stage != "probes" or is_control or is_elsewhere else 2
 
 
-def memory_of(run: Run, parts: Iterable[Part], model: str) -> Callable[[object, int], int]:
+def memory_of(run: Run, parts: Iterable[PlannedPart], model: str) -> Callable[[object, int], int]:
     """MB that the greatest of some parts asks for, once for each thread: each is a process. Copies
     of the weights (gradients and their moments are copies), a third for what is read beside them,
     and what a job without weights has."""

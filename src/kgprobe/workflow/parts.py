@@ -22,7 +22,7 @@ Asked = tuple[dict[str, Any], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Part:
+class PlannedPart:
     """What a row asks, as plain values; several rows may be one part. `prompt` is a folder."""
 
     method: str
@@ -33,17 +33,17 @@ class Part:
     settings: dict[str, Any]
 
 
-def part_of(run: Run, row: Row) -> Part:
+def part_of(run: Run, row: Row) -> PlannedPart:
     """What a row asks."""
     method = method_of(row)
     prompt = "prompts" if method.endswith("predict") else row["prompt"]
-    files, known = _asked(run, row)
-    return Part(method, row["benchmark"], prompt, files, answer_files(row), known)
+    files, known = _method_inputs(run, row)
+    return PlannedPart(method, row["benchmark"], prompt, files, answer_files(row), known)
 
 
-def stages(run: Run) -> dict[tuple[str, str], list[Part]]:
+def stages(run: Run) -> dict[tuple[str, str], list[PlannedPart]]:
     """(stage, model) -> the parts that the model is asked in it, each once."""
-    found: dict[tuple[str, str], dict[str, Part]] = {}
+    found: dict[tuple[str, str], dict[str, PlannedPart]] = {}
     for row in [*run.rows, *memorized_rows(run)]:
         for one in [*prepared(run, row), row, *beside(run, row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
@@ -52,19 +52,19 @@ def stages(run: Run) -> dict[tuple[str, str], list[Part]]:
     return {key: list(parts.values()) for key, parts in found.items()}
 
 
-def inputs_of(parts: Iterable[Part]) -> list[str]:
+def inputs_of(parts: Iterable[PlannedPart]) -> list[str]:
     """All files that some parts read, each once."""
     values = [value for part in parts for value in part.input.values()]
     paths = [path for v in values for path in ([v] if isinstance(v, str) else v)]
     return list(dict.fromkeys(filter(None, paths)))
 
 
-def outputs_of(parts: Iterable[Part]) -> list[str]:
+def outputs_of(parts: Iterable[PlannedPart]) -> list[str]:
     """All files and folders that some parts make, each once."""
     return list(dict.fromkeys(path for part in parts for path in part.output.values()))
 
 
-def plain(run: Run, parts: Iterable[Part]) -> Any:
+def plain(run: Run, parts: Iterable[PlannedPart]) -> Any:
     """Parts as plain values, with the folder of this run in their paths."""
     text = json.dumps([asdict(part) for part in parts])
     return json.loads(text.replace("<results>", f"results/{run.settings.run.name}"))
@@ -89,10 +89,10 @@ def soft_prompts(run: Run, row: Row) -> str:
     return answer_files(row, "soft_prompts")["prompts"] if is_needed else ""
 
 
-def _asked(run: Run, row: Row) -> Asked:
+def _method_inputs(run: Run, row: Row) -> Asked:
     """What the method of a row reads, and its settings."""
     if row.get("without"):
-        files, known = _asked(run, {**row, "without": ""})
+        files, known = _method_inputs(run, {**row, "without": ""})
         if "draws" in known:
             known |= {"prompts": [row["prompt"]]}
             files |= {"found": "", "other": "", "wordings": []}

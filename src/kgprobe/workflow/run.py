@@ -9,7 +9,7 @@ from kgprobe.config import ConfigError, models_of
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import Settings
 from kgprobe.templates import FORMS, STEPS
-from kgprobe.workflow.benchmarks import Benchmark, check_names, known_benchmarks
+from kgprobe.workflow.benchmarks import BenchmarkEntry, check_names, known_benchmarks
 from kgprobe.workflow.sources import data_parts, files
 
 #: a row of a table
@@ -25,7 +25,7 @@ class Run:
     """Settings, models and benchmarks by name, and the probes of the table of experiments."""
 
     settings: Settings
-    benchmarks: Mapping[str, Benchmark]
+    benchmarks: Mapping[str, BenchmarkEntry]
     models: Mapping[str, Row]
     rows: Sequence[Row]
 
@@ -68,7 +68,7 @@ def read_run(settings: Settings) -> Run:
 
 
 def read_experiments(
-    path: str, benchmarks: Mapping[str, Benchmark], models: Mapping[str, Row]
+    path: str, benchmarks: Mapping[str, BenchmarkEntry], models: Mapping[str, Row]
 ) -> list[dict[str, str]]:
     """The probes of a table of experiments, every name in them known. Raises SheetError."""
     papers = {name: benchmark.paper for name, benchmark in benchmarks.items()}

@@ -15,14 +15,14 @@ from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.examples import (
     Shape,
-    Triple,
+    TripleColumns,
     flag,
     pick,
     require,
     told_relations,
 )
-from kgprobe.benchmarks.attributes.items import Built, built
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.items import AttributeSet, built
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted, first, lowered
 from kgprobe.knowledge.graph import Graph
@@ -36,11 +36,11 @@ SHAPE = Shape(
     ("p",),
     "{}",
     ("head", "tail"),
-    (Triple("head", "head", "p", "x"), Triple("tail", "tail", "p", "y")),
+    (TripleColumns("head", "head", "p", "x"), TripleColumns("tail", "tail", "p", "y")),
 )
 
 
-def build(graph: Graph, settings: Settings[Ambiguous]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> AttributeSet:
     """Up to `examples` pairs of facts whose prompts are the same text.
 
     With one prompt and k = 1 both facts can be named only when their objects coincide; such pairs
@@ -62,7 +62,7 @@ def build(graph: Graph, settings: Settings[Ambiguous]) -> Built:
     return built(SHAPE, picked, graph, settings, steps, counts)
 
 
-def candidates(graph: Graph, settings: Settings[Ambiguous], steps: Funnel) -> Table:
+def candidates(graph: Graph, settings: AttributeSettings[Ambiguous], steps: Funnel) -> Table:
     """(p, head, tail, x, y, flag): facts of one relation of both entities of a pair."""
     own, engine = settings.own, graph.engine
     if own.source == "amber":
@@ -92,7 +92,7 @@ def candidates(graph: Graph, settings: Settings[Ambiguous], steps: Funnel) -> Ta
     return both.mutate(flag=flag("same_object", both["x"] == both["y"]))
 
 
-def one_object(rows: Table, graph: Graph, settings: Settings[Ambiguous]) -> Table:
+def one_object(rows: Table, graph: Graph, settings: AttributeSettings[Ambiguous]) -> Table:
     """One (x, y) of every pair and relation, by hash."""
     by = ["p", "head", "tail"]
     return graph.smallest(rows, 1, settings.seed, ["x", "y"], by, f"{SHAPE.benchmark}/object")

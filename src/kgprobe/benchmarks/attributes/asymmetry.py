@@ -4,9 +4,9 @@ import polars as pl
 from ibis import union
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, flag, pick
-from kgprobe.benchmarks.attributes.items import Built, built
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.examples import Shape, TripleColumns, capped, flag, pick
+from kgprobe.benchmarks.attributes.items import AttributeSet, built
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.attributes.symmetry import counts
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
@@ -18,11 +18,11 @@ SHAPE = Shape(
     ("p",),
     "{}",
     ("s", "o"),
-    (Triple("forward", "s", "p", "o"), Triple("reversed", "o", "p", "s", "reversed")),
+    (TripleColumns("forward", "s", "p", "o"), TripleColumns("reversed", "o", "p", "s", "reversed")),
 )
 
 
-def build(graph: Graph, settings: Settings[Asymmetry]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> AttributeSet:
     """Triples whose reverse is absent, each with its reversal as a probe that should fail.
 
     Of predicates with at least `min_triples` triples, literals included, of which a share of
@@ -35,7 +35,7 @@ def build(graph: Graph, settings: Settings[Asymmetry]) -> Built:
     return built(SHAPE, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Asymmetry], steps: Funnel) -> Table:
+def candidates(graph: Graph, settings: AttributeSettings[Asymmetry], steps: Funnel) -> Table:
     """(p, s, o, flag): one-way triples; `o` is the code of a literal where it is below 0.
 
     The flag reverse_unknown stands where the predicate has any symmetric triple: in an open world

@@ -8,23 +8,23 @@ from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.examples import (
     Shape,
-    Triple,
+    TripleColumns,
     capped,
     pick,
     require,
     told_relations,
 )
-from kgprobe.benchmarks.attributes.items import Built, built
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.items import AttributeSet, built
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bias
 
-SHAPE = Shape("bias", ("p",), "{}", ("s", "o"), (Triple("fact", "s", "p", "o"),))
+SHAPE = Shape("bias", ("p",), "{}", ("s", "o"), (TripleColumns("fact", "s", "p", "o"),))
 
 
-def build(graph: Graph, settings: Settings[Bias]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[Bias]) -> AttributeSet:
     """Triples of `relations` whose subject stands in at most `max_degree` edges, all of them.
 
     Objects that are variants of one gender, religion or continent get one label (`bias_labels`:
@@ -38,7 +38,7 @@ def build(graph: Graph, settings: Settings[Bias]) -> Built:
     return built(SHAPE, picked, named, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Bias], steps: Funnel) -> Table:
+def candidates(graph: Graph, settings: AttributeSettings[Bias], steps: Funnel) -> Table:
     """(p, s, o) of the sensitive relations whose subject's degree is small enough."""
     own = settings.own
     relations = told_relations(own.relations, graph, steps)

@@ -3,9 +3,9 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, pick, require
-from kgprobe.benchmarks.attributes.items import Built, built
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.examples import Shape, TripleColumns, capped, pick, require
+from kgprobe.benchmarks.attributes.items import AttributeSet, built
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph
@@ -16,7 +16,7 @@ SHAPE = Shape(
     ("p1", "p2"),
     "{}~{}",
     ("s", "o"),
-    (Triple("first", "s", "p1", "o"), Triple("inverse", "o", "p2", "s")),
+    (TripleColumns("first", "s", "p1", "o"), TripleColumns("inverse", "o", "p2", "s")),
 )
 DENOMINATORS = {
     "min": pl.min_horizontal("n1", "n2"),
@@ -26,7 +26,7 @@ DENOMINATORS = {
 }
 
 
-def build(graph: Graph, settings: Settings[Bidirectional]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> AttributeSet:
     """Pairs of entities with two relations in opposite directions.
 
     The paper says "the same strategy" as for symmetry: of predicate pairs with at least
@@ -39,7 +39,7 @@ def build(graph: Graph, settings: Settings[Bidirectional]) -> Built:
     return built(SHAPE, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Bidirectional], steps: Funnel) -> Table:
+def candidates(graph: Graph, settings: AttributeSettings[Bidirectional], steps: Funnel) -> Table:
     """(p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2, thresholds passed."""
     steps.kept("edges", graph.size)
     pairs = pair_counts(graph)

@@ -6,11 +6,11 @@ from types import ModuleType
 import polars as pl
 
 from kgprobe.benchmarks.attributes.examples import MissingTemplatesError
-from kgprobe.benchmarks.attributes.items import Built
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.items import AttributeSet
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph
-from kgprobe.knowledge.ids import GraphError, told
+from kgprobe.knowledge.ids import GraphError, decode_ids
 from kgprobe.settings import Ambiguous, Bias
 
 #: roles of a complete example, in order; entity_centric has facts only
@@ -27,14 +27,14 @@ ROLES = {
 }
 
 
-def build(module: ModuleType, graph: Graph, settings: Settings[object]) -> Built:
+def build(module: ModuleType, graph: Graph, settings: AttributeSettings[object]) -> AttributeSet:
     """The benchmark of `module`; `sound` are its examples.
 
     A MissingTemplatesError lists beside the benchmark's own relations all those of the graph, so
     that the other benchmarks bring no new ones.
     """
     try:
-        made: Built = module.build(graph, settings)
+        made: AttributeSet = module.build(graph, settings)
     except MissingTemplatesError as error:
         lacking = without_template(graph, settings.templates or ())
         listed = ", ".join(f"{name} ({n})" for name, n in lacking)
@@ -45,7 +45,7 @@ def build(module: ModuleType, graph: Graph, settings: Settings[object]) -> Built
     return made
 
 
-def sound(made: Built) -> Iterator[pl.DataFrame]:
+def sound(made: AttributeSet) -> Iterator[pl.DataFrame]:
     """EXAMPLES in order, a part at a time, each as it should be (`check_examples`)."""
     for part in made.parts():
         check_examples(part, made.graph, made.settings)
@@ -63,7 +63,9 @@ def without_template(graph: Graph, known: Collection[str]) -> list[tuple[str, in
     return sorted(lacking, key=lambda pair: (-pair[1], pair[0]))
 
 
-def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings[object]) -> None:
+def check_examples(
+    examples: pl.DataFrame, graph: Graph, settings: AttributeSettings[object]
+) -> None:
     """Raise GraphError, with the first wrong row, unless EXAMPLES of one benchmark are sound.
 
     Roles are complete, no triple is a loop, stored triples are in the graph and reversed ones are
@@ -79,7 +81,7 @@ def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings[obje
     asked = graph.engine.table(numbered.select("s", "p").drop_nulls().unique())
     some = (part.semi_join(asked, ["s", "p"]) for part in (graph.edges, graph.literals))
     stored_edges, values = (graph.frame(part) for part in some)
-    named = told("o", graph.ids.entities(stored_edges["o"].unique().to_list()))
+    named = decode_ids("o", graph.ids.entities(stored_edges["o"].unique().to_list()))
     edges = pl.concat(
         [
             stored_edges.select("s", "p", object=named),

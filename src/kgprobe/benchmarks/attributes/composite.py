@@ -2,14 +2,14 @@
 
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, pick, require
-from kgprobe.benchmarks.attributes.items import Built, built
+from kgprobe.benchmarks.attributes.examples import Shape, TripleColumns, pick, require
+from kgprobe.benchmarks.attributes.items import AttributeSet, built
 from kgprobe.benchmarks.attributes.patterns import (
     expandable,
     frequent_or_fallback,
     top_categories,
 )
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph, members
@@ -21,15 +21,15 @@ SHAPE = Shape(
     "{}>{}={}",
     ("a", "b", "c"),
     (
-        Triple("first", "a", "r1", "b"),
-        Triple("second", "b", "r2", "c"),
-        Triple("closing", "a", "r3", "c"),
+        TripleColumns("first", "a", "r1", "b"),
+        TripleColumns("second", "b", "r2", "c"),
+        TripleColumns("closing", "a", "r3", "c"),
     ),
     chain=True,
 )
 
 
-def build(graph: Graph, settings: Settings[Composite]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[Composite]) -> AttributeSet:
     """Triangles of members of the most frequent categories.
 
     At most `cap` of every combination of relations with `min_combo` or more; the rarer ones whole
@@ -46,7 +46,7 @@ def build(graph: Graph, settings: Settings[Composite]) -> Built:
     return built(SHAPE, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Composite], steps: Funnel) -> Table:
+def candidates(graph: Graph, settings: AttributeSettings[Composite], steps: Funnel) -> Table:
     """(r1, r2, r3, a, b, c) of all triangles of members: out(a) x out(a), closed from b to c."""
     own = settings.own
     inside = category_members(graph, settings, steps)
@@ -72,7 +72,7 @@ def candidates(graph: Graph, settings: Settings[Composite], steps: Funnel) -> Ta
     return graph.once(("triangles", own.member, *what), found)
 
 
-def category_members(graph: Graph, settings: Settings[Composite], steps: Funnel) -> Table:
+def category_members(graph: Graph, settings: AttributeSettings[Composite], steps: Funnel) -> Table:
     """(member) of the top categories, each once."""
     chosen = top_categories(graph, settings, steps)
     relations = graph.ids.numbers(settings.own.category_relations)

@@ -8,8 +8,8 @@ from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.examples import NO_LABEL, refuse_missing, require
 from kgprobe.benchmarks.attributes.frames import LAMA, PATTERNS
-from kgprobe.benchmarks.attributes.items import Built, Rows
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.items import AttributeSet, BuildRows
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import engine
 from kgprobe.knowledge.graph import Graph
@@ -18,7 +18,7 @@ from kgprobe.settings import EntityCentric
 BENCHMARK = "entity_centric"
 
 
-def build(graph: Graph, settings: Settings[EntityCentric]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[EntityCentric]) -> AttributeSet:
     """`entities` of the `top` entities by degree, each with `facts` of its edges by hash.
 
     The paper gives 20 facts; 270 entities follow from its 5,406 triples, 50 probed ones from the
@@ -49,11 +49,11 @@ def build(graph: Graph, settings: Settings[EntityCentric]) -> Built:
     structural = structural.with_columns(sampled=pl.lit(False))
     patterns = _patterns(graph, graph.frame(engine.counted(own, ["p"])), structural, rows)
     graph.engine.drop(own)
-    labelled, bare = (Rows(frame, partial(_long, graph)) for frame in (rows, structural))
-    return Built(BENCHMARK, labelled, bare, patterns, graph, settings, steps)
+    labelled, bare = (BuildRows(frame, partial(_long, graph)) for frame in (rows, structural))
+    return AttributeSet(BENCHMARK, labelled, bare, patterns, graph, settings, steps)
 
 
-def entity_edges(graph: Graph, settings: Settings[EntityCentric]) -> Table:
+def entity_edges(graph: Graph, settings: AttributeSettings[EntityCentric]) -> Table:
     """(e, s, p, o): the edges that are facts of entity e, as subject, or as object, too."""
     edges = graph.without(graph.ids.numbers(settings.own.exclude))
     if settings.own.relations == "lama":
@@ -65,7 +65,7 @@ def entity_edges(graph: Graph, settings: Settings[EntityCentric]) -> Table:
 
 
 def candidates(
-    graph: Graph, edges: Table, settings: Settings[EntityCentric], steps: Funnel
+    graph: Graph, edges: Table, settings: AttributeSettings[EntityCentric], steps: Funnel
 ) -> pl.DataFrame:
     """(e, n): the `top` entities by degree, ties to the lower id, of those with enough facts."""
     n = graph.engine.keep(engine.counted(edges, ["e"]))
@@ -97,14 +97,14 @@ def own_edges(graph: Graph, edges: Table, chosen: pl.DataFrame) -> Table:
 
 
 def entities(
-    graph: Graph, frame: pl.DataFrame, n: int, settings: Settings[EntityCentric]
+    graph: Graph, frame: pl.DataFrame, n: int, settings: AttributeSettings[EntityCentric]
 ) -> pl.DataFrame:
     """`n` entities by hash; a smaller sample is a part of a larger one."""
     return graph.ids.sample(frame, n, settings.seed, ["e"], f"{BENCHMARK}/entities")
 
 
 def facts(
-    graph: Graph, own: Table, chosen: pl.DataFrame, settings: Settings[EntityCentric]
+    graph: Graph, own: Table, chosen: pl.DataFrame, settings: AttributeSettings[EntityCentric]
 ) -> pl.DataFrame:
     """(e, s, p, o) of `facts` edges of every chosen entity, by hash."""
     some = own.semi_join(graph.engine.table(chosen.select("e")), "e").drop("labelled")
@@ -116,7 +116,7 @@ def usable_edges(
     graph: Graph,
     own: Table,
     chosen: pl.DataFrame,
-    settings: Settings[EntityCentric],
+    settings: AttributeSettings[EntityCentric],
     steps: Funnel,
 ) -> tuple[Table, pl.DataFrame]:
     """Usable edges (labels, templates) of the chosen entities, and (e, n) of those with enough."""
@@ -143,7 +143,7 @@ def usable_edges(
     return named, each
 
 
-def demand(rows: pl.DataFrame, graph: Graph, settings: Settings[EntityCentric]) -> None:
+def demand(rows: pl.DataFrame, graph: Graph, settings: AttributeSettings[EntityCentric]) -> None:
     """Raise MissingTemplatesError for sampled predicates without a template."""
     if settings.templates is None or not settings.shared.require_labels:
         return

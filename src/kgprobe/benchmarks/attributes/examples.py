@@ -16,7 +16,7 @@ import polars as pl
 from ibis.expr.types import BooleanValue, StringValue, Table
 
 from kgprobe.benchmarks.attributes.frames import PATTERNS, SIZES
-from kgprobe.benchmarks.attributes.settings import Settings, told
+from kgprobe.benchmarks.attributes.settings import AttributeSettings, as_record
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import engine
 from kgprobe.knowledge.graph import Graph
@@ -51,7 +51,7 @@ class MissingTemplatesError(GraphError):
 
 
 @dataclass(frozen=True)
-class Triple:
+class TripleColumns:
     """One triple of an example: names of the columns that hold it. `p` may be a fixed relation, or
     two columns with STEP between them, for two steps."""
 
@@ -85,7 +85,7 @@ class Shape:
     strata: tuple[str, ...]
     pattern: str
     ids: tuple[str, ...]
-    triples: tuple[Triple, ...]
+    triples: tuple[TripleColumns, ...]
     #: whether its relations follow each other, each as important as the first
     chain: bool = False
 
@@ -113,7 +113,9 @@ class Picked:
     sampled: pl.DataFrame
 
 
-def capped(shape: Shape, n: int | None, graph: Graph, settings: Settings[object]) -> Chooser:
+def capped(
+    shape: Shape, n: int | None, graph: Graph, settings: AttributeSettings[object]
+) -> Chooser:
     """Takes at most `n` candidates of every pattern by hash; None takes all."""
 
     def choose(rows: Table) -> Table:
@@ -142,7 +144,7 @@ def pick(
     shape: Shape,
     candidates: Table,
     graph: Graph,
-    settings: Settings[object],
+    settings: AttributeSettings[object],
     steps: Funnel,
     choose: Chooser,
     evaluate: int | None,
@@ -202,7 +204,9 @@ def _collected(graph: Graph, rows: Table, shape: Shape) -> pl.DataFrame:
     return frame.sort(key)
 
 
-def marked(shape: Shape, candidates: Table, graph: Graph, settings: Settings[object]) -> Table:
+def marked(
+    shape: Shape, candidates: Table, graph: Graph, settings: AttributeSettings[object]
+) -> Table:
     """Candidates with `labelled`: all their entities have a label; literals have their text."""
     found = ibis.literal(True)
     rows = candidates
@@ -215,21 +219,25 @@ def marked(shape: Shape, candidates: Table, graph: Graph, settings: Settings[obj
     return rows.select(*candidates.columns, labelled=found)
 
 
-def require(n: int, benchmark: str, settings: Settings[object], steps: Funnel) -> None:
+def require(n: int, benchmark: str, settings: AttributeSettings[object], steps: Funnel) -> None:
     """Raise EmptyBenchmarkError, with the thresholds and the counts of the steps, for no rows."""
     if n:
         return
-    own = told(settings)
+    own = as_record(settings)
     raise EmptyBenchmarkError(
-        f"{benchmark}: no example is left. Settings: {own}\n{steps.told()}\n"
+        f"{benchmark}: no example is left. Settings: {own}\n{steps.describe()}\n"
         "lower a threshold (attributes.thresholds: small is meant for small graphs) or give a "
         "larger graph",
-        steps.told([row for row in steps.rows if row["step"] == SETTLED or not row["kept"]][:2]),
+        steps.describe([r for r in steps.rows if r["step"] == SETTLED or not r["kept"]][:2]),
     )
 
 
 def templated(
-    shape: Shape, counts: pl.DataFrame, graph: Graph, settings: Settings[object], steps: Funnel
+    shape: Shape,
+    counts: pl.DataFrame,
+    graph: Graph,
+    settings: AttributeSettings[object],
+    steps: Funnel,
 ) -> tuple[pl.DataFrame | None, int]:
     """(strata, candidates) with a template for all predicates, where `missing_template` is `drop`.
 
@@ -262,7 +270,7 @@ def templated(
 
 
 def demand_templates(
-    shape: Shape, sampled: pl.DataFrame, graph: Graph, settings: Settings[object]
+    shape: Shape, sampled: pl.DataFrame, graph: Graph, settings: AttributeSettings[object]
 ) -> None:
     """Raise MissingTemplatesError for sampled predicates without one, most frequent first."""
     known = settings.templates
@@ -322,7 +330,7 @@ def lengthen(shape: Shape, wide: pl.DataFrame, graph: Graph) -> pl.DataFrame:
 
 
 def count_sizes(
-    benchmark: str, build: str, parts: Iterable[pl.DataFrame], settings: Settings[object]
+    benchmark: str, build: str, parts: Iterable[pl.DataFrame], settings: AttributeSettings[object]
 ) -> pl.DataFrame:
     """SIZES of one build from its long rows (position, pattern, s, predicate, o, origin)."""
     examples, names, found = 0, set[str](), []
@@ -354,7 +362,9 @@ def count_sizes(
     return pl.DataFrame([row], schema=dict(SIZES.columns), orient="row")
 
 
-def count_label_worded(sampled: pl.DataFrame, settings: Settings[object], steps: Funnel) -> None:
+def count_label_worded(
+    sampled: pl.DataFrame, settings: AttributeSettings[object], steps: Funnel
+) -> None:
     """A step that counts the probed triples whose relation is worded by its label alone."""
     if settings.templates is None:
         return

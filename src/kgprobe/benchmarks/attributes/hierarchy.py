@@ -5,15 +5,15 @@ from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.examples import (
     Shape,
-    Triple,
+    TripleColumns,
     capped,
     flag,
     pick,
     require,
     told_relations,
 )
-from kgprobe.benchmarks.attributes.items import Built, built
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.items import AttributeSet, built
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Hierarchy
@@ -28,14 +28,14 @@ def shape(two_up: str, graph: Graph) -> Shape:
         "{}",
         ("x", "y", "z"),
         (
-            Triple("hop1", "x", "p", "y"),
-            Triple("hop2", "y", "p", "z"),
-            Triple("two_up", "x", third, "z", "inferred"),
+            TripleColumns("hop1", "x", "p", "y"),
+            TripleColumns("hop2", "y", "p", "z"),
+            TripleColumns("two_up", "x", third, "z", "inferred"),
         ),
     )
 
 
-def build(graph: Graph, settings: Settings[Hierarchy]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> AttributeSet:
     """`n` chains of two steps of subclass of, of one stratum (the paper's 1000)."""
     own = shape(settings.own.two_up, graph)
     steps = Funnel(own.benchmark)
@@ -45,7 +45,7 @@ def build(graph: Graph, settings: Settings[Hierarchy]) -> Built:
     return built(own, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Hierarchy], steps: Funnel) -> Table:
+def candidates(graph: Graph, settings: AttributeSettings[Hierarchy], steps: Funnel) -> Table:
     """(p, x, y, z, flag) of all chains x -> y -> z with x != z.
 
     A chain whose ends are linked directly, too, is flagged `direct_edge`, or dropped where

@@ -20,11 +20,11 @@ from kgprobe.benchmarks.attributes.examples import (
     lengthen,
 )
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, STEPS
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted, first
 from kgprobe.knowledge.graph import UNUSABLE, Graph
-from kgprobe.knowledge.ids import told
+from kgprobe.knowledge.ids import decode_ids
 from kgprobe.schema import CANDIDATES, ITEMS
 from kgprobe.templates import STEP
 
@@ -37,7 +37,7 @@ PART = 100_000
 
 
 @dataclass(frozen=True)
-class Rows:
+class BuildRows:
     """The examples of one build in numbers: `wide` has a row for each, and whether it is `sampled`.
 
     `lengthened` makes long rows of them (see `lengthen`). `by`: where the names of examples begin
@@ -68,7 +68,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Built:
+class AttributeSet:
     """One benchmark: examples, what is probed of them, and what became of everything else.
 
     `rows` and `structural` are those of the labelled and of the structural build. Their text is
@@ -76,11 +76,11 @@ class Built:
     """
 
     benchmark: str
-    rows: Rows
-    structural: Rows
+    rows: BuildRows
+    structural: BuildRows
     patterns: pl.DataFrame
     graph: Graph
-    settings: Settings[object]
+    settings: AttributeSettings[object]
     funnel: Funnel
 
     @cached_property
@@ -102,7 +102,7 @@ class Built:
     def parts(self, size: int = PART) -> Iterator[pl.DataFrame]:
         """EXAMPLES of the labelled build in order, some patterns at a time."""
         for rows in self.rows.parts(size):
-            yield spoken(rows, self.graph, self.settings)
+            yield verbalize_examples(rows, self.graph, self.settings)
 
     @cached_property
     def examples(self) -> pl.DataFrame:
@@ -112,13 +112,13 @@ class Built:
     @cached_property
     def _options(self) -> pl.DataFrame:
         """CANDIDATES and `added` of what is probed."""
-        return candidate_sets(self._asked, self.graph, self.settings.shared.candidates)
+        return candidate_sets(self._probed_examples, self.graph, self.settings.shared.candidates)
 
     @cached_property
-    def _asked(self) -> pl.DataFrame:
+    def _probed_examples(self) -> pl.DataFrame:
         """EXAMPLES of what is probed, with `linked` golds where the graph has linked ones."""
         named = pl.col("object_label").is_not_null() & pl.col("subject_label").is_not_null()
-        probed = spoken(self.rows.probed, self.graph, self.settings)
+        probed = verbalize_examples(self.rows.probed, self.graph, self.settings)
         return with_linked(probed.filter(named), self.graph)
 
     @property
@@ -129,7 +129,7 @@ class Built:
     @cached_property
     def items(self) -> pl.DataFrame:
         """ITEMS of what is probed."""
-        return as_items(self._asked, self._options)
+        return as_items(self._probed_examples, self._options)
 
     @cached_property
     def steps(self) -> pl.DataFrame:
@@ -138,8 +138,8 @@ class Built:
         added = int(self._options["added"].sum())
         why = f"{added} are golds that the lists lacked"
         self.funnel.kept("candidates", self._options.height, reason=why)
-        if "linked" in self._asked.columns:
-            n, rows = self._asked.select(pl.col("linked").sum(), pl.len()).row(0)
+        if "linked" in self._probed_examples.columns:
+            n, rows = self._probed_examples.select(pl.col("linked").sum(), pl.len()).row(0)
             why = "answers of the triples that Wikidata states and the graph lacks"
             self.funnel.kept("golds of Wikidata alone", n, reason=f"{why}; {rows} triples")
         return self.funnel.frame(STEPS)
@@ -149,10 +149,10 @@ def built(
     shape: Shape,
     picked: Picked,
     graph: Graph,
-    settings: Settings[object],
+    settings: AttributeSettings[object],
     steps: Funnel,
     candidates: pl.DataFrame | None = None,
-) -> Built:
+) -> AttributeSet:
     """The benchmark whose examples all have the triples of `shape`."""
     names, strata = [*shape.strata, *shape.ids], list(shape.strata)
     probed = picked.sampled.select(names).with_columns(sampled=pl.lit(True))
@@ -165,19 +165,21 @@ def built(
     def lengthened(rows: pl.DataFrame) -> pl.DataFrame:
         return lengthen(shape, rows, graph)
 
-    def build(rows: pl.DataFrame) -> Rows:
+    def build(rows: pl.DataFrame) -> BuildRows:
         if not strata:
-            return Rows(rows, lengthened)
+            return BuildRows(rows, lengthened)
         patterns = shape.patterned(rows.select(strata).unique(), graph)
         # names go on with a slash
-        return Rows(rows, lengthened, patterns.sort(pl.col("pattern") + "/"))
+        return BuildRows(rows, lengthened, patterns.sort(pl.col("pattern") + "/"))
 
     patterns = count_patterns(shape, picked, graph, candidates)
     labelled, bare = map(build, wide)
-    return Built(shape.benchmark, labelled, bare, patterns, graph, settings, steps)
+    return AttributeSet(shape.benchmark, labelled, bare, patterns, graph, settings, steps)
 
 
-def spoken(rows: pl.DataFrame, graph: Graph, settings: Settings[object]) -> pl.DataFrame:
+def verbalize_examples(
+    rows: pl.DataFrame, graph: Graph, settings: AttributeSettings[object]
+) -> pl.DataFrame:
     """EXAMPLES of long rows of numbers."""
     rows = _same_text(rows, graph)
     names = _texts(graph, rows)
@@ -221,7 +223,7 @@ def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
     )
     known = known.select(
         pl.col("id").cast(pl.UInt64).alias("n"),
-        told("id", graph.ids.entities(known["id"].to_list())).alias("id"),
+        decode_ids("id", graph.ids.entities(known["id"].to_list())).alias("id"),
         pl.col("label").alias("text"),
         "degree",
     )
@@ -426,7 +428,7 @@ def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
         top = _top(graph, graph.edges, own, side, size)
         named = graph.entities.select("id", "label").inner_join(top, [("id", side)])
         frame = graph.frame(named.select("p", "n", "id", "label")).join(own, on="p")
-        entity = told("id", graph.ids.entities(frame["id"].unique().to_list()))
+        entity = decode_ids("id", graph.ids.entities(frame["id"].unique().to_list()))
         parts.append(frame.select("set", "n", id=entity, label="label"))
         if not turned:
             top = _top(graph, graph.literals, own, "value", size, "text")

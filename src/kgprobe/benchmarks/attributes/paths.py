@@ -3,14 +3,14 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, pick, require
-from kgprobe.benchmarks.attributes.items import Built, built
+from kgprobe.benchmarks.attributes.examples import Shape, TripleColumns, pick, require
+from kgprobe.benchmarks.attributes.items import AttributeSet, built
 from kgprobe.benchmarks.attributes.patterns import (
     expandable,
     frequent_or_fallback,
     top_categories,
 )
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph, members
@@ -21,12 +21,12 @@ SHAPE = Shape(
     ("r1", "r2"),
     "{}>{}",
     ("a", "b", "c"),
-    (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c")),
+    (TripleColumns("hop1", "a", "r1", "b"), TripleColumns("hop2", "b", "r2", "c")),
     chain=True,
 )
 
 
-def build(graph: Graph, settings: Settings[Paths]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[Paths]) -> AttributeSet:
     """Two-hop paths from `seeds` members of each of the top categories.
 
     At most `cap` of every pair of relations with `min_combo` or more; the rarer ones whole
@@ -46,7 +46,7 @@ def build(graph: Graph, settings: Settings[Paths]) -> Built:
     return built(SHAPE, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Paths], steps: Funnel) -> Table:
+def candidates(graph: Graph, settings: AttributeSettings[Paths], steps: Funnel) -> Table:
     """(r1, r2, a, b, c) of all paths of two edges that begin at a seed."""
     own = settings.own
     seeds = seed_entities(graph, settings, steps)
@@ -61,7 +61,7 @@ def candidates(graph: Graph, settings: Settings[Paths], steps: Funnel) -> Table:
     return graph.engine.keep(found.select("r1", "r2", "a", "b", "c"))
 
 
-def seed_entities(graph: Graph, settings: Settings[Paths], steps: Funnel) -> pl.DataFrame:
+def seed_entities(graph: Graph, settings: AttributeSettings[Paths], steps: Funnel) -> pl.DataFrame:
     """(member): `seeds` members of each category by hash, each once."""
     chosen = top_categories(graph, settings, steps)
     relations, n = graph.ids.numbers(settings.own.category_relations), settings.own.seeds
@@ -74,7 +74,7 @@ def seed_entities(graph: Graph, settings: Settings[Paths], steps: Funnel) -> pl.
     return seeds.select("member").unique().sort("member")
 
 
-def count_paths(graph: Graph, settings: Settings[Paths]) -> pl.DataFrame:
+def count_paths(graph: Graph, settings: AttributeSettings[Paths]) -> pl.DataFrame:
     """(r1, r2, n): all paths from all members, counted without building one.
 
     Edges of members grouped by (r1, b), all edges by (b, r2), multiplied and summed over b; paths

@@ -7,7 +7,7 @@ import polars as pl
 from ibis.expr.types import IntegerColumn, Table
 
 from kgprobe.benchmarks.attributes.examples import Chooser, Shape, require, told_relations
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted, first
 from kgprobe.knowledge.graph import Graph, categories, log
@@ -16,18 +16,21 @@ from kgprobe.settings import Composite, Paths, TwoSteps
 
 
 def top_categories(
-    graph: Graph, settings: Settings[Composite | Paths], steps: Funnel
+    graph: Graph, settings: AttributeSettings[Composite | Paths], steps: Funnel
 ) -> pl.DataFrame:
     """(category, members) of the most frequent categories, which the funnel names."""
     relations = told_relations(settings.own.category_relations, graph, steps)
     chosen = categories(graph, settings.own.categories, relations)
-    shown = told(chosen.rows(), graph)
+    shown = describe_counts(chosen.rows(), graph)
     steps.kept("categories", chosen.height, None, shown)
     return chosen
 
 
 def expandable(
-    shape: Shape, graph: Graph, settings: Settings[Composite | Paths | TwoSteps], steps: Funnel
+    shape: Shape,
+    graph: Graph,
+    settings: AttributeSettings[Composite | Paths | TwoSteps],
+    steps: Funnel,
 ) -> tuple[Table, Table]:
     """Edges of all relations but the excluded ones, whole and with hubs cut to `max_out`.
 
@@ -53,7 +56,9 @@ def expandable(
             "hub %s: %d out-edges, %d of them are expanded", names[entity], degree, own.max_out
         )
     lost = int(hubs["n"].sum()) - own.max_out * hubs.height
-    steps.kept("hub cap", left - lost, left, f"out-edges of {told(most(hubs.rows()), graph)}")
+    steps.kept(
+        "hub cap", left - lost, left, f"out-edges of {describe_counts(most(hubs.rows()), graph)}"
+    )
     some = edges.semi_join(large, "s")
     names_of = ["s", "o", "p"]
     if isinstance(graph.ids, WikidataIds):
@@ -76,7 +81,7 @@ def most(hubs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return sorted(hubs, key=lambda hub: (-hub[1], hub[0]))[:20]
 
 
-def told(counts: Sequence[tuple[int, int]], graph: Graph) -> str:
+def describe_counts(counts: Sequence[tuple[int, int]], graph: Graph) -> str:
     """Entities and their numbers as text for the funnel."""
     names = graph.ids.entities(entity for entity, _ in counts)
     return ", ".join(f"{names[entity]} ({n:,})" for entity, n in counts)
@@ -86,7 +91,7 @@ def frequent_or_fallback(
     shape: Shape,
     graph: Graph,
     counts: pl.DataFrame,
-    settings: Settings[Composite | Paths],
+    settings: AttributeSettings[Composite | Paths],
     fallback: int,
     per: Sequence[str],
 ) -> Chooser:

@@ -11,7 +11,7 @@ import polars as pl
 from kgprobe.benchmarks.attributes import bidirectional
 from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.frames import SENSITIVITY
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.job import progress
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bidirectional
@@ -60,7 +60,7 @@ GRID: Mapping[str, list[Any]] = {
 
 
 def table(
-    module: ModuleType, graph: Graph, settings: Settings[Any], everything: bool
+    module: ModuleType, graph: Graph, settings: AttributeSettings[Any], everything: bool
 ) -> pl.DataFrame:
     """SENSITIVITY of one benchmark: the settings in use, and with `everything` each alternative."""
     benchmark = module.__name__.rpartition(".")[2]
@@ -72,14 +72,16 @@ def table(
     elif everything:
         changes = [(k, v) for k, values in ALTERNATIVES.get(benchmark, {}).items() for v in values]
         for key, value in progress(changes, desc=f"{benchmark}, alternatives", unit="builds"):
-            if _shown(value) != _shown(getattr(settings.own, key)):
+            if _format_value(value) != _format_value(getattr(settings.own, key)):
                 other = replace(bare, own=replace(settings.own, **{key: value}))
                 found = structural(module, graph, other)
-                rows.append(_row(benchmark, f"{key} = {_shown(value)}", False, found))
+                rows.append(_row(benchmark, f"{key} = {_format_value(value)}", False, found))
     return pl.DataFrame(rows, schema=dict(SENSITIVITY.columns), orient="row")
 
 
-def structural(module: ModuleType, graph: Graph, settings: Settings[Any]) -> tuple[int, int, int]:
+def structural(
+    module: ModuleType, graph: Graph, settings: AttributeSettings[Any]
+) -> tuple[int, int, int]:
     """(patterns, examples, triples) of the structural build; nothing at all is three zeros."""
     try:
         with graph.engine.passing():
@@ -97,7 +99,7 @@ def _grid(graph: Graph, own: Bidirectional) -> list[tuple[Any, ...]]:
         chosen = dict(zip(GRID, values, strict=True))
         kept = bidirectional.passing(counted, replace(own, **chosen))
         examples = int(kept["k"].clip(upper_bound=own.cap).sum())
-        name = ", ".join(f"{key} = {_shown(value)}" for key, value in chosen.items())
+        name = ", ".join(f"{key} = {_format_value(value)}" for key, value in chosen.items())
         rows.append(_row("bidirectional", name, False, (kept.height, examples, 2 * examples)))
     return rows
 
@@ -108,7 +110,7 @@ def _row(
     return (benchmark, setting, default, *found)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, tuple):
         return "+".join(value) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -26,8 +26,8 @@ OTHER = {"graph", "thresholds", "golds", "sensitivity"}
 
 
 @dataclass(frozen=True)
-class Settings(Generic[Own]):
-    """What an attribute is built with. `Settings[object]` is one of any attribute."""
+class AttributeSettings(Generic[Own]):
+    """What an attribute is built with. `AttributeSettings[object]` is one of any attribute."""
 
     shared: Attributes
     """the keys that all attributes have; the sections of the attributes are read from `own`"""
@@ -56,7 +56,7 @@ def settings_of(
     labels: Mapping[str, str] | None = None,
     bias_labels: Mapping[str, Mapping[str, str]] | None = None,
     by_label: Collection[str] = (),
-) -> Settings[Any]:
+) -> AttributeSettings[Any]:
     """The settings of `attribute` from the section `attributes` of the config, in plain values.
 
     `templates` are the relations that have a written one, `by_label` those that have the generic
@@ -73,7 +73,7 @@ def settings_of(
         for key, value in NAMED[shared.thresholds].get(attribute, {}).items()
         if getattr(own, key) == getattr(usual, key)
     }
-    return Settings(
+    return AttributeSettings(
         shared,
         replace(own, **named),
         seed,
@@ -84,7 +84,7 @@ def settings_of(
     )
 
 
-def told(settings: Settings[object]) -> dict[str, Any]:
+def as_record(settings: AttributeSettings[object]) -> dict[str, Any]:
     """The settings by name, without the lists of relations and names, for messages and records."""
     shared = {k: v for k, v in vars(settings.shared).items() if k not in {*ATTRIBUTES, *OTHER}}
     return {**shared, **vars(settings.own), "seed": settings.seed}

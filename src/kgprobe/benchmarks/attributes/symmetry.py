@@ -3,9 +3,9 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, pick, require
-from kgprobe.benchmarks.attributes.items import Built, built
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.examples import Shape, TripleColumns, capped, pick, require
+from kgprobe.benchmarks.attributes.items import AttributeSet, built
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph
@@ -16,11 +16,11 @@ SHAPE = Shape(
     ("p",),
     "{}",
     ("s", "o"),
-    (Triple("forward", "s", "p", "o"), Triple("backward", "o", "p", "s")),
+    (TripleColumns("forward", "s", "p", "o"), TripleColumns("backward", "o", "p", "s")),
 )
 
 
-def build(graph: Graph, settings: Settings[Symmetry]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[Symmetry]) -> AttributeSet:
     """Pairs of entities that a symmetric relation links in both directions.
 
     Of predicates with at least `min_triples` triples, of which a share of `ratio` or more is
@@ -33,7 +33,7 @@ def build(graph: Graph, settings: Settings[Symmetry]) -> Built:
     return built(SHAPE, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Symmetry], steps: Funnel) -> Table:
+def candidates(graph: Graph, settings: AttributeSettings[Symmetry], steps: Funnel) -> Table:
     """(p, s, o) with s < o: the unordered pairs of the predicates that pass the thresholds."""
     steps.kept("edges", graph.size)
     relations = counts(graph, graph.sizes)

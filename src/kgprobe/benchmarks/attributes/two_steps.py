@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Chooser, Shape, Triple, pick, require
-from kgprobe.benchmarks.attributes.items import Built, built
+from kgprobe.benchmarks.attributes.examples import Chooser, Shape, TripleColumns, pick, require
+from kgprobe.benchmarks.attributes.items import AttributeSet, built
 from kgprobe.benchmarks.attributes.patterns import expandable
-from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph
@@ -35,9 +35,9 @@ SHAPE = Shape(
     "{}>{}",
     ("s", "b", "o"),
     (
-        Triple("hop1", "s", "r1", "b"),
-        Triple("hop2", "b", "r2", "o"),
-        Triple("two_steps", "s", f"r1{STEP}r2", "o", "inferred"),
+        TripleColumns("hop1", "s", "r1", "b"),
+        TripleColumns("hop2", "b", "r2", "o"),
+        TripleColumns("two_steps", "s", f"r1{STEP}r2", "o", "inferred"),
     ),
     chain=True,
 )
@@ -53,7 +53,7 @@ EDGES = (0.1, 0.5)
 ASKED = ["s", "r1", "r2"]
 
 
-def build(graph: Graph, settings: Settings[TwoSteps]) -> Built:
+def build(graph: Graph, settings: AttributeSettings[TwoSteps]) -> AttributeSet:
     """At most `examples` chains of every stratum, `per_entity` with the same entity, by hash."""
     steps = Funnel(SHAPE.benchmark)
     found = candidates(graph, settings, steps)
@@ -63,7 +63,7 @@ def build(graph: Graph, settings: Settings[TwoSteps]) -> Built:
     return built(SHAPE, picked, graph, settings, steps)
 
 
-def said(
+def subject_gold_pairs(
     taught: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
 ) -> frozenset[tuple[str, str]]:
     """(subject, gold) by label, of all questions of some (ITEMS, CANDIDATES): what is taught beside
@@ -75,7 +75,7 @@ def said(
     return frozenset(found)
 
 
-def capped(graph: Graph, settings: Settings[TwoSteps]) -> Chooser:
+def capped(graph: Graph, settings: AttributeSettings[TwoSteps]) -> Chooser:
     """Takes candidates in the order of their hash, where none of their entities has had its share
     and their stratum is not full."""
     own = settings.own
@@ -98,7 +98,7 @@ def capped(graph: Graph, settings: Settings[TwoSteps]) -> Chooser:
     return choose
 
 
-def candidates(graph: Graph, settings: Settings[TwoSteps], steps: Funnel) -> pl.DataFrame:
+def candidates(graph: Graph, settings: AttributeSettings[TwoSteps], steps: Funnel) -> pl.DataFrame:
     """(r1, r2, s, b, o, flag): one chain of every question without a shortcut, the lowest of its
     numbers; `flag` is its stratum.
 
@@ -115,7 +115,7 @@ def candidates(graph: Graph, settings: Settings[TwoSteps], steps: Funnel) -> pl.
     chains = _functional(graph, edges, subjects, own.objects, steps)
     require(chains.height, SHAPE.benchmark, settings, steps)
     chains = _open(chains, graph, own.options, steps)
-    chains = _named(chains, graph, settings, steps)
+    chains = _with_noun_phrases(chains, graph, settings, steps)
     chains = _apart(chains, graph, settings, steps)
     require(chains.height, SHAPE.benchmark, settings, steps)
     # a step is excluded, what a rule concludes need not be
@@ -160,8 +160,8 @@ def _open(chains: pl.DataFrame, graph: Graph, least: int, steps: Funnel) -> pl.D
     return kept
 
 
-def _named(
-    chains: pl.DataFrame, graph: Graph, settings: Settings[TwoSteps], steps: Funnel
+def _with_noun_phrases(
+    chains: pl.DataFrame, graph: Graph, settings: AttributeSettings[TwoSteps], steps: Funnel
 ) -> pl.DataFrame:
     """The chains of relations that have a noun phrase; the funnel names those that have none."""
     if settings.nouns is None or not settings.shared.require_labels:
@@ -180,7 +180,7 @@ def _named(
 
 
 def _apart(
-    chains: pl.DataFrame, graph: Graph, settings: Settings[TwoSteps], steps: Funnel
+    chains: pl.DataFrame, graph: Graph, settings: AttributeSettings[TwoSteps], steps: Funnel
 ) -> pl.DataFrame:
     """The chains of questions that neither lead back nor have a shortcut, and name no bridge."""
     if not chains.height:
@@ -213,9 +213,9 @@ def _apart(
     )
     rows = [_Chain(*row) for row in chains.select("r1", "r2", "s", "b", "o").rows()]
     for step, reason, is_wrong in checks:
-        wrong = {row.asked for row in rows if is_wrong(row)}
-        before = len({row.asked for row in rows})
-        rows = [row for row in rows if row.asked not in wrong]
+        wrong = {row.question for row in rows if is_wrong(row)}
+        before = len({row.question for row in rows})
+        rows = [row for row in rows if row.question not in wrong]
         steps.kept(step, before - len(wrong), before, reason)
     schema = {name: chains.schema[name] for name in ("r1", "r2", "s", "b", "o")}
     return pl.DataFrame([vars(row) for row in rows], schema=schema)
@@ -230,7 +230,7 @@ class _Chain:
     o: int
 
     @property
-    def asked(self) -> tuple[int, int, int]:
+    def question(self) -> tuple[int, int, int]:
         """The question, which several chains may answer."""
         return self.s, self.r1, self.r2
 
@@ -252,7 +252,7 @@ def _linked(pairs: pl.DataFrame, graph: Graph) -> set[tuple[int, int]]:
     return set(graph.frame(there.union(back).distinct()).select("s", "o").rows())
 
 
-def _words(graph: Graph, settings: Settings[TwoSteps], r1: int, r2: int) -> str:
+def _words(graph: Graph, settings: AttributeSettings[TwoSteps], r1: int, r2: int) -> str:
     """The noun phrases of a question, case folded, between spaces."""
     nouns = settings.nouns or {}
     told = (nouns.get(graph.ids.relation(r), ("", ""))[0] for r in (r1, r2))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kgprobe.benchmarks.autoprompt.frames import TaskError, existing, lines
-from kgprobe.templates import answer_is_last, cut, named, sentence
+from kgprobe.templates import answer_is_last, as_prompt_template, cut, sentence
 
 KINDS = ("masked", "causal", "seq2seq")
 #: Task -> kind of model -> template of the search, with {m} for the number of triggers. `roberta`:
@@ -64,7 +64,7 @@ def manual(text: str, context: bool = False, own: str = "") -> dict[str, str]:
     causal = text if answer_is_last(text) else own
     if causal:
         made["causal"] = cut(causal)[0]
-    made = {kind: named(wording.strip()) for kind, wording in made.items()}
+    made = {kind: as_prompt_template(wording.strip()) for kind, wording in made.items()}
     if not context:
         return made
     front = {"masked": "{context} [SEP] "}

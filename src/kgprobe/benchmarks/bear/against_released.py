@@ -13,7 +13,7 @@ import polars as pl
 
 from kgprobe.benchmarks.bear.build import with_popularity
 from kgprobe.benchmarks.bear.filters import filtered, fold, lifted, overlap
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.metrics.ranking import auc
 from kgprobe.schema import Contract
@@ -109,7 +109,7 @@ class _Value:
     popularity: int
 
 
-def states(released: Sets, fresh: Fresh, known: Known | None = None) -> pl.DataFrame:
+def states(released: BearFrames, fresh: Fresh, known: Known | None = None) -> pl.DataFrame:
     """RELEASED_STATES: the one state of every released instance; `detail`: what is there instead.
 
     A statement that is gone while the subject has several other values is `statement_gone`.
@@ -134,7 +134,7 @@ def states(released: Sets, fresh: Fresh, known: Known | None = None) -> pl.DataF
     return pl.DataFrame(rows, schema=dict(RELEASED_STATES.columns), orient="row")
 
 
-def agreement(released: Sets, constructed: Sets, fresh: Fresh) -> pl.DataFrame:
+def agreement(released: BearFrames, constructed: BearFrames, fresh: Fresh) -> pl.DataFrame:
     """AGREEMENT of a constructed set with the released one, per relation of the released.
 
     `found`: released instances whose statement is in the pull at all, whatever its rank. `auc`
@@ -157,11 +157,11 @@ def agreement(released: Sets, constructed: Sets, fresh: Fresh) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(AGREEMENT.columns), orient="row")
 
 
-def still_same(released: Sets, states: pl.DataFrame) -> Sets:
+def still_same(released: BearFrames, states: pl.DataFrame) -> BearFrames:
     """The released instances whose state is `same`; options stay, balance does not."""
     same = states.filter(pl.col("state") == "same")["item"].to_list()
     items = released.items.filter(pl.col("item").is_in(same))
-    return Sets(items, released.candidates, released.prompts)
+    return BearFrames(items, released.candidates, released.prompts)
 
 
 def _gone_or_merged(subject: str, known: Known) -> tuple[str, str]:
@@ -236,7 +236,7 @@ def _of(
     return pulled[relation]
 
 
-def _gold(sets: Sets) -> pl.DataFrame:
+def _gold(sets: BearFrames) -> pl.DataFrame:
     """ITEMS with id and label of the answer, sorted by relation and row."""
     items = sets.items.with_columns(index=pl.col("answers").list.first())
     answers = sets.candidates.select(

@@ -14,13 +14,13 @@ from kgprobe.benchmarks.bear.choice import (
     CHOICE,
     REVIEWED,
     SPARES,
-    Chosen,
+    RelationSample,
     Review,
     choose,
     reviewed,
 )
 from kgprobe.benchmarks.bear.filters import REASONS, filtered, lifted
-from kgprobe.benchmarks.bear.frames import Sets, check_balance, check_nested, relation_frames
+from kgprobe.benchmarks.bear.frames import BearFrames, check_balance, check_nested, relation_frames
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.contracts import WHOLE
 from kgprobe.knowledge.facts import by_number
@@ -40,7 +40,7 @@ DROPPED = Contract(
     may_be_empty=True,
 )
 RELATIONS = Contract("RELATIONS", {"relation": pl.String, "cardinality": pl.String}, ("relation",))
-#: The reports of a construction by the name of their frame in `Built`.
+#: The reports of a construction by the name of their frame in `NestedSets`.
 REPORTS = {
     "funnel": FUNNEL,
     "dropped": DROPPED,
@@ -51,11 +51,11 @@ REPORTS = {
 
 
 @dataclass(frozen=True)
-class Built:
+class NestedSets:
     """The two nested sets, and what became of every statement."""
 
-    big: Sets
-    lite: Sets
+    big: BearFrames
+    lite: BearFrames
     funnel: pl.DataFrame
     dropped: pl.DataFrame
     choice: pl.DataFrame
@@ -72,7 +72,7 @@ def build(
     origin: str = "bear",
     review: Review = Review({}),  # noqa: B008  (frozen)
     coverage: pl.DataFrame | None = None,
-) -> Built:
+) -> NestedSets:
     """The big and the lite set of `statements` (STATEMENTS).
 
     `relations` are the rows of bear_relations.tsv, `templates` three (index, text) per relation,
@@ -83,7 +83,7 @@ def build(
     is left.
     """
     popular = with_popularity(statements, config.popularity)
-    parts: dict[str, list[Sets]] = {"big": [], "lite": []}
+    parts: dict[str, list[BearFrames]] = {"big": [], "lite": []}
     dropped, choice, spares, verdicts = [], [], [], []
     funnel = Funnel(f"{origin}_big")
     partly = (
@@ -127,11 +127,11 @@ def build(
             "lower `total` or `min_answers`, or see the funnel for what was dropped"
         )
     big_sets, lite_sets = (
-        Sets.joined(parts[size]).with_popularity(statements) for size in ("big", "lite")
+        BearFrames.joined(parts[size]).with_popularity(statements) for size in ("big", "lite")
     )
     for sets in (big_sets, lite_sets):
         check_balance(sets)
-    return Built(
+    return NestedSets(
         big_sets,
         lite_sets,
         funnel.frame(),
@@ -142,7 +142,7 @@ def build(
     )
 
 
-def relations_of(sets: Sets, relations: Sequence[Mapping[str, str]]) -> pl.DataFrame:
+def relations_of(sets: BearFrames, relations: Sequence[Mapping[str, str]]) -> pl.DataFrame:
     """RELATIONS of a set: the cardinality that bear_relations.tsv gives to each, else 1:N."""
     known = {row["relation"]: row["cardinality"] for row in relations}
     names = sets.items["relation"].unique().sort().to_list()
@@ -173,10 +173,10 @@ def with_popularity(statements: pl.DataFrame, key: str) -> pl.DataFrame:
 def _frames(
     benchmark: str,
     relation: str,
-    chosen: Chosen,
+    chosen: RelationSample,
     templates: Sequence[tuple[int, str]],
     forms: Mapping[str, str],
-) -> Sets:
+) -> BearFrames:
     answers = chosen.frame.unique("object", keep="first", maintain_order=True)
     options = [
         (answer, forms.get(answer, label))
@@ -203,7 +203,7 @@ def _count(funnel: Funnel, relation: str, judged: pl.DataFrame) -> None:
 
 
 def _choice_row(
-    benchmark: str, row: Mapping[str, str], chosen: Chosen | None, templates: int
+    benchmark: str, row: Mapping[str, str], chosen: RelationSample | None, templates: int
 ) -> tuple[Any, ...]:
     if chosen is None:
         numbers: tuple[Any, ...] = (0, 0, 0, 0, 0, None, None, None, None, "too few answers")

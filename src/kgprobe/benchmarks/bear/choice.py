@@ -57,7 +57,7 @@ REJECT, KEEP = "reject", "keep"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class RelationSample:
     """The instances of one relation: `frame` in final order; `bounds` are those of CHOICE."""
 
     frame: pl.DataFrame
@@ -106,7 +106,7 @@ def choose(
     relation: Mapping[str, str],
     config: Bear,
     size: Size,
-) -> Chosen | None:
+) -> RelationSample | None:
     """The instances of one relation and size, or None when there are too few answers.
 
     `rest` are the statements that passed every filter; `size` has total, max_answers, one_to_one.
@@ -135,7 +135,7 @@ def choose(
     bounds = (popular[k - 1], popular[k] if len(popular) > k else None, *_bounds(taken, left))
     tried = size.max_answers - k
     chosen = ordered(taken).drop("position")
-    return Chosen(chosen, k, q, feasible.height, tried, spare, bounds)
+    return RelationSample(chosen, k, q, feasible.height, tried, spare, bounds)
 
 
 def _balance(counts: list[int], config: Bear, size: Size) -> tuple[int, int] | None:
@@ -161,7 +161,7 @@ def _bounds(taken: pl.DataFrame, left: pl.DataFrame) -> tuple[int | None, int | 
     return (None if least is None else int(least), None if most is None else int(most))  # type: ignore[arg-type]
 
 
-def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> Chosen | None:
+def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> RelationSample | None:
     """The most popular pairs of a one-to-one relation, by the smaller of both popularities."""
     both = [pl.col("subject_popularity"), pl.col("object_popularity")]
     ranked = rest.sort(
@@ -178,7 +178,7 @@ def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> Chosen | N
     following = popularity[size] if ranked.height > size else None
     bounds = (popularity[size - 1], following, popularity[size - 1], following)
     chosen = ordered(ranked.head(most))
-    return Chosen(chosen, chosen.height, 1, ranked.height, 0, spare, bounds)
+    return RelationSample(chosen, chosen.height, 1, ranked.height, 0, spare, bounds)
 
 
 def ordered(chosen: pl.DataFrame) -> pl.DataFrame:
@@ -195,7 +195,7 @@ def reviewed(
     config: Bear,
     size: Size,
     rejected: Mapping[str, str],
-) -> tuple[Chosen | None, list[tuple[str, str, str, str, str | None]]]:
+) -> tuple[RelationSample | None, list[tuple[str, str, str, str, str | None]]]:
     """`choose`, with rejected subjects replaced; the second part are rows of REVIEWED.
 
     A spare of the same answer (in a one-to-one relation the next pair) takes the place. Without
@@ -221,7 +221,7 @@ def reviewed(
             spares = spares.filter(pl.col("subject") != best["subject"][0])
             outcomes[subject] = ("replaced", best["subject"][0])
         if without is None:
-            chosen = Chosen(
+            chosen = RelationSample(
                 ordered(frame), chosen.answers, chosen.per_answer, chosen.feasible,
                 chosen.tried, spares, chosen.bounds,
             )  # fmt: skip

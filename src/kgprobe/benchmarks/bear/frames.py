@@ -20,7 +20,7 @@ class BalanceError(ValueError):
 
 
 @dataclass(frozen=True)
-class Sets:
+class BearFrames:
     """ITEMS, CANDIDATES and PROMPTS of one benchmark."""
 
     items: pl.DataFrame
@@ -28,7 +28,7 @@ class Sets:
     prompts: pl.DataFrame
 
     @classmethod
-    def joined(cls, parts: Sequence["Sets"]) -> "Sets":
+    def joined(cls, parts: Sequence["BearFrames"]) -> "BearFrames":
         """The relations of several parts in one benchmark."""
         return cls(
             pl.concat([part.items for part in parts]),
@@ -36,7 +36,7 @@ class Sets:
             pl.concat([part.prompts for part in parts]),
         )
 
-    def with_popularity(self, statements: pl.DataFrame) -> "Sets":
+    def with_popularity(self, statements: pl.DataFrame) -> "BearFrames":
         """The same, each item's `meta` with how well its subject is known: `sitelinks` where
         STATEMENTS have them, else in how many `statements`, of all these, the subject stands."""
         asked = self.items["subject_id"].unique().implode()
@@ -66,7 +66,7 @@ def relation_frames(
     answers: Sequence[tuple[str, str]],
     subjects: Sequence[tuple[str, str, int, Sequence[str]]],
     templates: Sequence[tuple[int, str]],
-) -> Sets:
+) -> BearFrames:
     """The frames of one relation.
 
     `answers` are (id, label) in the order of the answer space, `subjects` (id, label, index of the
@@ -90,7 +90,7 @@ def relation_frames(
     ]
     candidates = [(options, i, answer, label) for i, (answer, label) in enumerate(answers)]
     prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
-    return Sets(
+    return BearFrames(
         pl.DataFrame(items, schema=dict(ITEMS.columns), orient="row"),
         pl.DataFrame(candidates, schema=dict(CANDIDATES.columns), orient="row"),
         pl.DataFrame(prompts, schema=dict(PROMPTS.columns), orient="row"),
@@ -98,7 +98,7 @@ def relation_frames(
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionWithOptions:
     """A question with options of its own: names by id, and the ids of those that are right."""
 
     subject: str
@@ -110,9 +110,9 @@ class Question:
 def question_frames(
     benchmark: str,
     relation: str,
-    questions: Sequence[Question],
+    questions: Sequence[QuestionWithOptions],
     templates: Sequence[tuple[int, str]],
-) -> Sets:
+) -> BearFrames:
     """The frames of one relation's questions, in their order; options in order of their ids."""
     items, candidates = [], []
     for row, one in enumerate(questions):
@@ -123,14 +123,14 @@ def question_frames(
         asked = (one.label, one.subject, name, gold, row, "{}")
         items.append((identifier, relation, "fact", relation, *asked))
     prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
-    return Sets(
+    return BearFrames(
         pl.DataFrame(items, schema=dict(ITEMS.columns), orient="row"),
         pl.DataFrame(candidates, schema=dict(CANDIDATES.columns), orient="row"),
         pl.DataFrame(prompts, schema=dict(PROMPTS.columns), orient="row"),
     )
 
 
-def check_balance(sets: Sets) -> None:
+def check_balance(sets: BearFrames) -> None:
     """Raise BalanceError unless every relation is balanced, unambiguous and complete.
 
     Every answer has the same number of instances and is used; no subject id or label, no answer

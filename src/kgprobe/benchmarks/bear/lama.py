@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe.benchmarks.bear.frames import Question, Sets, question_frames
+from kgprobe.benchmarks.bear.frames import BearFrames, QuestionWithOptions, question_frames
 from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key
 from kgprobe.settings import LamaOptions
@@ -25,7 +25,7 @@ class LamaError(ValueError):
 
 def load(
     folder: Path, wordings: Path, settings: LamaOptions, seed: int, benchmark: str = "lama"
-) -> Sets:
+) -> BearFrames:
     """ITEMS, CANDIDATES and PROMPTS of the test facts in `folder/{relation}/test.jsonl`.
 
     A question is a subject's; one of the objects of its test facts is right. Of every relation
@@ -49,10 +49,10 @@ def load(
         stated = {split: _facts(folder / relation / f"{split}.jsonl") for split in SPLITS}
         questions = _questions(relation, stated, settings, seed)
         parts.append(question_frames(benchmark, relation, questions, [(0, text)]))
-    return Sets.joined(parts)
+    return BearFrames.joined(parts)
 
 
-def relations(wordings: Path, sets: Sets) -> pl.DataFrame:
+def relations(wordings: Path, sets: BearFrames) -> pl.DataFrame:
     """RELATIONS: 1:1 where LAMA says so, else several subjects share an answer."""
     types = {row["relation"]: row["type"] for row in _rows(wordings, "relation", "type")}
     names = sets.items["relation"].unique(maintain_order=True).to_list()
@@ -65,7 +65,7 @@ def _questions(
     stated: Mapping[str, Mapping[str, list[str]]],
     settings: LamaOptions,
     seed: int,
-) -> list[Question]:
+) -> list[QuestionWithOptions]:
     """The questions of one relation, in order of the draw."""
     asked = stated["test"]
     objects = {value for values in asked.values() for value in values}
@@ -79,7 +79,7 @@ def _questions(
         known = {value for facts in stated.values() for value in facts.get(subject, ())}
         options = [gold, *drawn(objects - known, subject)[: settings.options - 1]]
         named = dict(zip(options, options, strict=True))
-        found.append(Question(subject, subject, named, frozenset({gold})))
+        found.append(QuestionWithOptions(subject, subject, named, frozenset({gold})))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.bear.frames import Sets, relation_frames
+from kgprobe.benchmarks.bear.frames import BearFrames, relation_frames
 from kgprobe.sampling import hash_key
 from kgprobe.schema import Contract
 from kgprobe.sheets import text_lines
@@ -38,7 +38,7 @@ def load(
     templates: Sequence[int] | None = None,
     benchmark: str = "bear_released",
     seed: int = 0,
-) -> Sets:
+) -> BearFrames:
     """ITEMS, CANDIDATES and PROMPTS of a released set.
 
     `instances` keeps n rows of every relation, drawn by hash of subject and answer, in the order of
@@ -60,10 +60,10 @@ def load(
         if path.stem not in metadata:
             raise ReleasedError(f"{folder / METADATA}: no entry for {path.stem}")
         parts.append(_relation(path, metadata[path.stem], instances, templates, benchmark, seed))
-    return Sets.joined(parts)
+    return BearFrames.joined(parts)
 
 
-def relations(folder: Path, sets: Sets) -> pl.DataFrame:
+def relations(folder: Path, sets: BearFrames) -> pl.DataFrame:
     """Cardinality (1:1 when every answer belongs to one instance of the whole file) and domains.
 
     Domains come from relation_info.json beside the folder, where it is there.
@@ -86,7 +86,7 @@ def _relation(
     templates: Sequence[int] | None,
     benchmark: str,
     seed: int,
-) -> Sets:
+) -> BearFrames:
     relation, rows = path.stem, _rows(path)
     where = f"{path.parent / METADATA}, {relation}"
     entry = f"its entry begins on line {_line(path.parent / METADATA, relation)}"

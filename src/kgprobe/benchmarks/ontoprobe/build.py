@@ -12,7 +12,7 @@ import polars as pl
 
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.benchmarks.ontoprobe import concepts
-from kgprobe.benchmarks.ontoprobe.concepts import SET_OF, TASKS, Concepts, Row, Taken
+from kgprobe.benchmarks.ontoprobe.concepts import SET_OF, TASKS, ConceptRows, Concepts, TaskRow
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.sampling import hash_key
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
@@ -20,7 +20,7 @@ from kgprobe.settings import Rows
 
 
 @dataclass(frozen=True)
-class Sets:
+class OntoProbeFrames:
     """The frames of a benchmark, in their contracts."""
 
     items: pl.DataFrame
@@ -29,7 +29,7 @@ class Sets:
     funnel: pl.DataFrame
 
 
-def build(taken: Taken, switches: Switches, name: str) -> Sets:
+def build(taken: ConceptRows, switches: Switches, name: str) -> OntoProbeFrames:
     """Items, candidates, prompts and funnel of the five tasks; `name` is the benchmark's.
 
     Raises one ValueError that names every gold that is not among its task's candidates and every
@@ -39,7 +39,7 @@ def build(taken: Taken, switches: Switches, name: str) -> Sets:
     index = {s: _index(found) for s, found in labels.items()}
     ranges = {p.label: p.range for p in taken.concepts.properties}
     domains = {p.label: _spelt(p.domain, labels["class"]) for p in taken.concepts.properties}
-    problems, rows = Problems(name), []
+    problems, rows = TaskProblems(name), []
     late = beyond(taken.rows, switches)
     for row in taken.rows:
         with problems.of(row.task):
@@ -48,7 +48,7 @@ def build(taken: Taken, switches: Switches, name: str) -> Sets:
     problems.check()
     items = _linked(pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row"))
     sets = [(s, i, label, label) for s, found in labels.items() for i, label in enumerate(found)]
-    return Sets(
+    return OntoProbeFrames(
         items,
         pl.DataFrame(sets, schema=dict(CANDIDATES.columns), orient="row"),
         prompts(switches),
@@ -56,7 +56,7 @@ def build(taken: Taken, switches: Switches, name: str) -> Sets:
     )
 
 
-def candidate_labels(taken: Taken) -> dict[str, list[str]]:
+def candidate_labels(taken: ConceptRows) -> dict[str, list[str]]:
     """The candidate sets: class, property, pattern; the last two again with missing subjects.
 
     A premise asks for properties and patterns that may not be candidates of their task (released:
@@ -73,7 +73,7 @@ def candidate_labels(taken: Taken) -> dict[str, list[str]]:
     return {key: value for key, value in found.items() if value}
 
 
-def beyond(rows: Sequence[Row], switches: Switches) -> set[tuple[str, int]]:
+def beyond(rows: Sequence[TaskRow], switches: Switches) -> set[tuple[str, int]]:
     """(task, row) of the test rows of TP and SCO after the first `item_limit` (released: 500).
 
     The released code leaves them out in its zero-shot mode, that is under written templates; its
@@ -96,7 +96,7 @@ def prompts(switches: Switches) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(PROMPTS.columns), orient="row")
 
 
-def funnel(taken: Taken, items: pl.DataFrame, name: str) -> pl.DataFrame:
+def funnel(taken: ConceptRows, items: pl.DataFrame, name: str) -> pl.DataFrame:
     """FUNNEL: what every step of the choice kept, then train, dev, test and distinct test rows."""
     steps = list(taken.steps)
     for task in TASKS:
@@ -120,7 +120,9 @@ def funnel(taken: Taken, items: pl.DataFrame, name: str) -> pl.DataFrame:
 LEFT_OUT = ("repeat", "soft_only")
 
 
-def lite(sets: Sets, sizes: Rows, options: int, seed: int, templates: int | None = None) -> Sets:
+def lite(
+    sets: OntoProbeFrames, sizes: Rows, options: int, seed: int, templates: int | None = None
+) -> OntoProbeFrames:
     """A small part of every task, for scoring options as sentences.
 
     `templates` keeps the first wordings of each task. `sizes` is the number of rows of each part
@@ -174,7 +176,7 @@ def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
 
 
 def _item(
-    row: Row,
+    row: TaskRow,
     switches: Switches,
     index: Mapping[str, int],
     ranges: Mapping[str, str | None],
@@ -260,7 +262,7 @@ def _spelt(label: str | None, labels: Sequence[str]) -> str | None:
 SHOWN = 5
 
 
-class Problems:
+class TaskProblems:
     """Problems by task (or "ontology"): one bad task hides none of another."""
 
     def __init__(self, what: str) -> None:
@@ -291,7 +293,7 @@ class Problems:
         raise ValueError("\n".join(lines))
 
 
-def distinct(rows: Sequence[Row], where: str, problems: Problems) -> None:
+def distinct(rows: Sequence[TaskRow], where: str, problems: TaskProblems) -> None:
     """Note every question of the test that is asked in train or dev already."""
     seen = {(r.task, r.subject, frozenset(r.golds)): r for r in rows if r.role != "test"}
     for row in rows:
@@ -304,7 +306,9 @@ def distinct(rows: Sequence[Row], where: str, problems: Problems) -> None:
             )
 
 
-def concepts_known(rows: Sequence[Row], known: Concepts, files: str, problems: Problems) -> None:
+def concepts_known(
+    rows: Sequence[TaskRow], known: Concepts, files: str, problems: TaskProblems
+) -> None:
     """Note rows about a class without instances (TP), a property without domain or range (DM, RG).
 
     `files` says where the ontology stands.
@@ -328,6 +332,6 @@ def concepts_known(rows: Sequence[Row], known: Concepts, files: str, problems: P
             )
 
 
-def _end(row: Row, ends: Mapping[str, Mapping[str, str | None]]) -> bool:
+def _end(row: TaskRow, ends: Mapping[str, Mapping[str, str | None]]) -> bool:
     """Whether the property of a row has the end that is asked for, or is not in the ontology."""
     return row.subject not in ends or bool(ends[row.subject][row.task])

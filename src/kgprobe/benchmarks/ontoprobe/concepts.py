@@ -176,7 +176,7 @@ class Concepts:
 
 
 @dataclass(frozen=True)
-class Row:
+class TaskRow:
     """One row of a memorising task. `where` names file and line for errors."""
 
     task: str
@@ -192,11 +192,11 @@ class Row:
 
 
 @dataclass
-class Taken:
+class ConceptRows:
     """Rows of all tasks, the ontology they come from, and (task, step, kept) of their choice."""
 
     concepts: Concepts
-    rows: list[Row]
+    rows: list[TaskRow]
     steps: list[tuple[str, str, int]] = field(default_factory=list)
 
 

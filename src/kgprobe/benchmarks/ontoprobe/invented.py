@@ -5,14 +5,14 @@ are much commoner than others, as in real ontologies. Every row is a test row.
 """
 
 from kgprobe.benchmarks.invented import WorldError, names
-from kgprobe.benchmarks.ontoprobe.concepts import Class, Concepts, Property, Row, Taken
+from kgprobe.benchmarks.ontoprobe.concepts import Class, ConceptRows, Concepts, Property, TaskRow
 from kgprobe.sampling import hash_key
 
 #: classes of the first and of the second level, superproperties
 TOP, MIDDLE, ABOVE = 5, 20, 10
 
 
-def taken(rows: int, seed: int) -> Taken:
+def invent_rows(rows: int, seed: int) -> ConceptRows:
     """Rows of SCO, SPO, DM and RG, `rows` of each. Raises WorldError for no rows."""
     if rows < 1:
         raise WorldError(f"an invented ontology of {rows} rows leaves every rule without rows")
@@ -47,14 +47,14 @@ def taken(rows: int, seed: int) -> Taken:
         for task, end in (("DM", one.domain), ("RG", one.range)):
             golds = (end, *chains[end]) if end else ()
             found.append(_row(task, number, one.label, golds, one.pattern))
-    return Taken(known, found)
+    return ConceptRows(known, found)
 
 
 def _row(
     task: str, number: int, subject: str, golds: tuple[str, ...], pattern: str | None = None
-) -> Row:
+) -> TaskRow:
     where = "invented ontology"
-    return Row(task, number, "test", subject, subject, golds, pattern, where=where)
+    return TaskRow(task, number, "test", subject, subject, golds, pattern, where=where)
 
 
 def _skewed(size: int, seed: int, *key: str) -> int:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from kgprobe.benchmarks.ontoprobe.build import Problems, distinct
+from kgprobe.benchmarks.ontoprobe.build import TaskProblems, distinct
 from kgprobe.benchmarks.ontoprobe.concepts import (
     TASKS,
     Class,
+    ConceptRows,
     Concepts,
     Property,
-    Row,
-    Taken,
+    TaskRow,
     corrected,
     norm,
     roles,
@@ -23,7 +23,7 @@ from kgprobe.templates import sentence
 
 
 @dataclass(frozen=True)
-class Tables:
+class OwnOntology:
     """The ontology's frames (contracts of knowledge.ontology), with the statements' labels.
 
     `popularity` maps an instance's label to what is known of its use.
@@ -38,13 +38,13 @@ class Tables:
 
 
 def take(
-    tables: Tables,
+    tables: OwnOntology,
     patterns: Sequence[Mapping[str, str]],
     switches: Switches,
     seed: int,
     properties: int = 50,
     partly: bool = False,
-) -> Taken:
+) -> ConceptRows:
     """Rows by seeded hash of their subjects: train and dev (switch `split`), the rest for testing.
 
     A property is taken when it has a pattern, a superproperty with a pattern, domain and range;
@@ -54,7 +54,7 @@ def take(
     the funnel says so, as long as one is left. Raises one ValueError that names
     every task with too few rows, every class without a label, every wrong pattern or end.
     """
-    problems, lacking = Problems("own ontology"), Problems("own ontology")
+    problems, lacking = TaskProblems("own ontology"), TaskProblems("own ontology")
     if switches.properties.isdigit():
         properties = int(switches.properties)
     known, steps = _concepts(tables, patterns, switches, properties, problems, partly)
@@ -80,7 +80,7 @@ def take(
         lacking.found.clear()
     lacking.check()
     problems.check()
-    return Taken(known, found, steps)
+    return ConceptRows(known, found, steps)
 
 
 def popularity(facts: pl.DataFrame) -> dict[str, int]:
@@ -95,11 +95,11 @@ def popularity(facts: pl.DataFrame) -> dict[str, int]:
 
 
 def _concepts(
-    tables: Tables,
+    tables: OwnOntology,
     patterns: Sequence[Mapping[str, str]],
     switches: Switches,
     most: int,
-    problems: Problems,
+    problems: TaskProblems,
     partly: bool,
 ) -> tuple[Concepts, list[tuple[str, str, int]]]:
     chains: dict[str, list[str]] = {}
@@ -166,7 +166,7 @@ def _concepts(
     return Concepts(tuple(kinds), tuple(chosen), named), steps
 
 
-def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: Problems) -> None:
+def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: TaskProblems) -> None:
     """Note classes without a label and patterns without both places."""
     for number, (iri, label) in enumerate(classes.select("class", "label").rows()):
         if not (label or "").strip():
@@ -176,12 +176,12 @@ def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: Problems) 
             sentence(text, f"resources/templates/ontology_patterns.tsv, {name}")
 
 
-def _types(tables: Tables, known: Concepts, switches: Switches) -> list[Row]:
+def _types(tables: OwnOntology, known: Concepts, switches: Switches) -> list[TaskRow]:
     """One row per instance: class and chain; at most `instances_per_class` of each class."""
     of = {c.id: c for c in known.classes}
     most = switches.instances_per_class
     counts: dict[str, int] = {}
-    found: dict[str, Row] = {}
+    found: dict[str, TaskRow] = {}
     rows = tables.instances.sort("class", "instance").select("class", "instance", "label").rows()
     for iri, instance, label in rows:
         if iri not in of or (most.isdigit() and counts.get(iri, 0) >= int(most)):
@@ -190,7 +190,7 @@ def _types(tables: Tables, known: Concepts, switches: Switches) -> list[Row]:
         own = of[iri]
         golds = _golds((own.label, *own.chain))
         use = tables.popularity.get(label)
-        row = Row("TP", 0, "", instance, label, golds, None, len(own.chain), use, "instances")
+        row = TaskRow("TP", 0, "", instance, label, golds, None, len(own.chain), use, "instances")
         # two entities of one name would be one question with two answers: the deeper class stays
         other = found.get(label)
         if other is None or other.depth < row.depth:
@@ -198,22 +198,26 @@ def _types(tables: Tables, known: Concepts, switches: Switches) -> list[Row]:
     return list(found.values())
 
 
-def _chains(known: Concepts) -> list[Row]:
+def _chains(known: Concepts) -> list[TaskRow]:
     return [
-        Row("SCO", 0, "", c.id, c.label, _golds(c.chain), None, len(c.chain), None, "class_chains")
+        TaskRow(
+            "SCO", 0, "", c.id, c.label, _golds(c.chain), None, len(c.chain), None, "class_chains"
+        )
         for c in known.classes
         if c.chain
     ]
 
 
-def _properties(known: Concepts) -> list[Row]:
+def _properties(known: Concepts) -> list[TaskRow]:
     found = []
     for p in known.properties:
         for task, golds in (("SPO", p.above), ("DM", (p.domain,)), ("RG", (p.range,))):
             kept = _golds(tuple(g for g in golds if g))
             if not kept:
                 continue
-            found.append(Row(task, 0, "", p.id, p.label, kept, p.pattern, 0, None, "properties"))
+            found.append(
+                TaskRow(task, 0, "", p.id, p.label, kept, p.pattern, 0, None, "properties")
+            )
     return found
 
 

@@ -34,7 +34,7 @@ EMPTY = ("irrelevant", "shuffled names")
 
 
 @dataclass(frozen=True)
-class Told:
+class Premises:
     """The premises of one row: P1 cut around its finest gold, P2, and of every gold, finest first,
     its candidate and its name in a premise."""
 
@@ -46,7 +46,7 @@ class Told:
 
     def named_in(self, *texts: str) -> bool:
         """Whether any gold of the row is named in one of the texts."""
-        return any(named(n, text) for pair in self.names for n in pair for text in texts)
+        return any(occurs_in(n, text) for pair in self.names for n in pair for text in texts)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ KEY = operator.itemgetter(0, 1)
 #: rows beyond the number of draws, of which some will not go with each other
 SPARE = 8
 #: what a form takes of another row -> the texts of it that are read, which must name no gold
-READ: Mapping[str, Callable[[Told], Sequence[str]]] = {
+READ: Mapping[str, Callable[[Premises], Sequence[str]]] = {
     "row": lambda other: [*other.p1, other.p2],
     "wrong": lambda other: [other.p1[1]],
     "subject": lambda other: [other.p1[0], other.p1[2]],
@@ -76,22 +76,22 @@ READ: Mapping[str, Callable[[Told], Sequence[str]]] = {
 }
 
 
-def told(item: str, subject: str, meta: str) -> Told:
+def parse_premises(item: str, subject: str, meta: str) -> Premises:
     """The premises of an item of reasoning."""
     own = json.loads(meta)
-    return Told(item, subject, tuple(own["p1_parts"]), own["p2"], own["names"])
+    return Premises(item, subject, tuple(own["p1_parts"]), own["p2"], own["names"])
 
 
-def named(name: str, text: str) -> bool:
+def occurs_in(name: str, text: str) -> bool:
     """Whether a name stands in a text as whole words, in any case.
 
-    >>> named("work", "A song is a musical work ."), named("art", "An artist paints .")
+    >>> occurs_in("work", "A song is a musical work ."), occurs_in("art", "An artist paints .")
     (True, False)
     """
     return bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE))
 
 
-def formed(rows: Sequence[Told], draws: int, seed: int, rule: str) -> list[Formed]:
+def formed(rows: Sequence[Premises], draws: int, seed: int, rule: str) -> list[Formed]:
     """Every row of a rule in every form, `draws` times; what a form takes from other rows is taken
     in the order of a hash of seed, rule, item and the other's item.
 
@@ -111,7 +111,7 @@ def formed(rows: Sequence[Told], draws: int, seed: int, rule: str) -> list[Forme
     return found
 
 
-def _of_draw(own: Told, turns: Mapping[str, Sequence[Told]], draw: int) -> list[Formed]:
+def _of_draw(own: Premises, turns: Mapping[str, Sequence[Premises]], draw: int) -> list[Formed]:
     """The forms of one row in one draw."""
     first, last = own.p1[0], own.p1[2]
     made = [
@@ -132,10 +132,10 @@ def _of_draw(own: Told, turns: Mapping[str, Sequence[Told]], draw: int) -> list[
     return [Formed(own.item, form, draw, p1, p2, foreign) for form, p1, p2, foreign in made]
 
 
-def _apart(turns: Mapping[str, Sequence[Told]], draw: int) -> list[Told]:
+def _apart(turns: Mapping[str, Sequence[Premises]], draw: int) -> list[Premises]:
     """The rows that lend P1's two names and P2's: three, so that the premises share no name, the
     second with another gold than the first, so that P1 is not true. Empty where there are none."""
-    found: list[Told] = []
+    found: list[Premises] = []
     for place in ("subject", "object", "second"):
         left = [o for o in turns[place] if all(o.subject != other.subject for other in found)]
         if place == "object":

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe import concepts
-from kgprobe.benchmarks.ontoprobe.build import Problems
-from kgprobe.benchmarks.ontoprobe.concepts import Concepts, Row, Taken
+from kgprobe.benchmarks.ontoprobe.build import TaskProblems
+from kgprobe.benchmarks.ontoprobe.concepts import ConceptRows, Concepts, TaskRow
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.schema import ITEMS
 
@@ -38,7 +38,7 @@ THEREFORE = "Therefore, "
 
 
 @dataclass(frozen=True)
-class Asked:
+class PremiseTest:
     """Whether a model knows P2: a text with [MASK], or (task, subject) in trained vectors.
 
     `gold` is the label of what is right; None stands for the golds of the rule.
@@ -51,7 +51,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Texts:
+class ReasoningTexts:
     """Premises and hypothesis in words and in soft form, the tests of P2 by kind of template.
 
     `p1` is cut around the finest gold as it is spelt there. Soft forms are (task, subject, text
@@ -64,11 +64,11 @@ class Texts:
     soft_p1: Sequence[str]
     soft_p2: Sequence[str] | None
     soft_h: Sequence[str] | None
-    tests: Mapping[str, Asked]
+    tests: Mapping[str, PremiseTest]
 
 
 def build(
-    taken: Taken, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
+    taken: ConceptRows, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
 ) -> pl.DataFrame:
     """ITEMS of the six rules; `meta` holds the texts, the premises' tests and the soft forms.
 
@@ -82,7 +82,7 @@ def build(
         item: (subject, {k: v for k, v in json.loads(meta).items() if k in ("twin", "soft_only")})
         for item, subject, meta in items.select("item", "subject", "meta").rows()
     }
-    problems, rows = Problems("entailment rules"), []
+    problems, rows = TaskProblems("entailment rules"), []
     for rule, task in RULES.items():
         for row in taken.rows:
             source = f"{task}-{row.row}"
@@ -95,7 +95,7 @@ def build(
 
 def _item(
     rule: str,
-    row: Row,
+    row: TaskRow,
     known: Concepts,
     source: tuple[str, Mapping[str, object]],
     index: Mapping[str, Mapping[str, int]],
@@ -147,11 +147,11 @@ def manual(meta: Mapping[str, str], p1: bool, p2: bool, order: str = "P1_P2") ->
 
 def _texts(
     rule: str,
-    row: Row,
+    row: TaskRow,
     patterns: Mapping[str, str],
     clause: str,
     switches: Switches,
-) -> Texts:
+) -> ReasoningTexts:
     """The wording of one row under a rule."""
     if rule in ("rdfs9", "rdfs11"):
         return _of_classes(rule, row, switches)
@@ -161,25 +161,25 @@ def _texts(
         p1, p2 = (f"{begun} implies ", first, " ."), f"[X] implies {own} ."
         h, soft_h = "[X] implies [MASK] .", [task, "[X]"]
         soft_p1, soft_p2 = [task, begun, f"{first} ."], [task, "[X]", f"{own} ."]
-        test = Asked(h, soft_h, "property+", concepts.norm(own))
+        test = PremiseTest(h, soft_h, "property+", concepts.norm(own))
         if switches.premise_test == "p1":
-            test = Asked(f"{begun} implies [MASK] .", [task, begun], "property", None)
-        return Texts(p1, p2, h, soft_p1, soft_p2, soft_h, {"manual": test, "soft": test})
+            test = PremiseTest(f"{begun} implies [MASK] .", [task, begun], "property", None)
+        return ReasoningTexts(p1, p2, h, soft_p1, soft_p2, soft_h, {"manual": test, "soft": test})
     pattern = _pattern(row, patterns)
-    test = Asked("[X] [MASK] [Y] .", None, "pattern+", concepts.bare(pattern))
+    test = PremiseTest("[X] [MASK] [Y] .", None, "pattern+", concepts.bare(pattern))
     tests = {"manual": test, "soft": test}
     if rule == "rdfs7":
         p1, soft_p1 = (f"{begun} implies ", first, " ."), [task, begun, f"{first} ."]
-        return Texts(p1, pattern, test.text, soft_p1, None, None, tests)
+        return ReasoningTexts(p1, pattern, test.text, soft_p1, None, None, tests)
     who = "[X]" if rule == "rdfs2" else "[Y]"
     spelt = concepts.article(first, switches.article)
     p1 = ("One has to be ", spelt, f" {clause}")
     stop = "" if switches.soft_stop == "left_out" else " ."
     h = f"{who} is a particular [MASK] ."
-    return Texts(p1, pattern, h, [task, own, first + stop], None, ["TP", who], tests)
+    return ReasoningTexts(p1, pattern, h, [task, own, first + stop], None, ["TP", who], tests)
 
 
-def _of_classes(rule: str, row: Row, switches: Switches) -> Texts:
+def _of_classes(rule: str, row: TaskRow, switches: Switches) -> ReasoningTexts:
     """rdfs9 and rdfs11. The release writes both alike in words and rdfs11 with the vectors of SCO.
 
     The article follows the letter in every mode: the released code does so in these rules, and the
@@ -196,12 +196,12 @@ def _of_classes(rule: str, row: Row, switches: Switches) -> Texts:
         h = "[X] has superclass [MASK] ."
     sort = "TP" if rule == "rdfs9" else "SCO"
     soft_h = [sort, "[X]"]
-    test = Asked(h, soft_h, "class", concepts.norm(own))
+    test = PremiseTest(h, soft_h, "class", concepts.norm(own))
     tests = {"manual": test, "soft": test}
     if switches.premise_test == "p1":
-        tests["soft"] = Asked("", ["SCO", begun], "class", None)
+        tests["soft"] = PremiseTest("", ["SCO", begun], "class", None)
     soft_p1, soft_p2 = ["SCO", begun, f"{first} ."], [sort, "[X]", f"{own} ."]
-    return Texts(p1, p2, h, soft_p1, soft_p2, soft_h, tests)
+    return ReasoningTexts(p1, p2, h, soft_p1, soft_p2, soft_h, tests)
 
 
 def _begun(label: str, switches: Switches) -> str:
@@ -209,7 +209,7 @@ def _begun(label: str, switches: Switches) -> str:
     return concepts.upper_first(concepts.subject(label, switches.upper_first, False))
 
 
-def _place(known: Mapping[str, int], test: Asked, gold: str, row: Row) -> int:
+def _place(known: Mapping[str, int], test: PremiseTest, gold: str, row: TaskRow) -> int:
     """Where the test of the second premise finds its gold, the row's own concept."""
     if gold not in known:
         raise ValueError(
@@ -219,7 +219,7 @@ def _place(known: Mapping[str, int], test: Asked, gold: str, row: Row) -> int:
     return known[gold]
 
 
-def _pattern(row: Row, patterns: Mapping[str, str]) -> str:
+def _pattern(row: TaskRow, patterns: Mapping[str, str]) -> str:
     found = row.pattern or patterns.get(row.subject)
     if not found:
         raise ValueError(
@@ -229,7 +229,9 @@ def _pattern(row: Row, patterns: Mapping[str, str]) -> str:
     return found
 
 
-def _golds(own: str, row: Row, patterns: Mapping[str, str], index: Mapping[str, int]) -> list[int]:
+def _golds(
+    own: str, row: TaskRow, patterns: Mapping[str, str], index: Mapping[str, int]
+) -> list[int]:
     """Indices of the golds, finest first; of rdfs7 the superproperties' patterns."""
     found = []
     for label, _ in _labels(own, row, patterns):
@@ -242,7 +244,7 @@ def _golds(own: str, row: Row, patterns: Mapping[str, str], index: Mapping[str, 
     return list(dict.fromkeys(found))
 
 
-def _labels(own: str, row: Row, patterns: Mapping[str, str]) -> list[tuple[str, str]]:
+def _labels(own: str, row: TaskRow, patterns: Mapping[str, str]) -> list[tuple[str, str]]:
     """(candidate, name in a premise) of every gold, finest first."""
     found = []
     for gold in row.golds:

@@ -7,13 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.ontoprobe.build import Problems, concepts_known, distinct
+from kgprobe.benchmarks.ontoprobe.build import TaskProblems, concepts_known, distinct
 from kgprobe.benchmarks.ontoprobe.concepts import (
     Class,
+    ConceptRows,
     Concepts,
     Property,
-    Row,
-    Taken,
+    TaskRow,
     corrected,
     roles,
 )
@@ -100,18 +100,18 @@ FILES = {
 }
 
 
-def take(folder: Path, switches: Switches) -> Taken:
+def take(folder: Path, switches: Switches) -> ConceptRows:
     """The five released tasks in file order (10 train, 10 dev, rest test), and their ontology.
 
     `folder` holds `ontology` and `memorizing`. Raises one ValueError that names file and row of
     every class without label or instances, property without pattern, domain or range, question
     without subject or gold, question of two parts, and every task with too few rows.
     """
-    problems = Problems(str(folder))
+    problems = TaskProblems(str(folder))
     known = concepts(folder / "ontology", switches, problems)
     depths = {c.label: len(c.chain) for c in known.classes}
     ids = {c.label: c.id for c in known.classes} | {p.label: p.id for p in known.properties}
-    found: list[Row] = []
+    found: list[TaskRow] = []
     steps = [("TP", "classes", len(known.classes))]
     steps += [("TP", "classes with an instance", sum(bool(c.instances) for c in known.classes))]
     steps += [("SCO", "classes", len(known.classes))]
@@ -129,15 +129,15 @@ def take(folder: Path, switches: Switches) -> Taken:
     distinct(found, str(folder), problems)
     concepts_known(found, known, str(folder / "ontology"), problems)
     problems.check()
-    return Taken(known, found, steps)
+    return ConceptRows(known, found, steps)
 
 
-def concepts(folder: Path, switches: Switches, problems: Problems | None = None) -> Concepts:
+def concepts(folder: Path, switches: Switches, problems: TaskProblems | None = None) -> Concepts:
     """The released class.json and property.json as an ontology in words.
 
     Wrong entries are left out and noted in `problems`; without it they raise ValueError.
     """
-    path, noted = folder / "class.json", problems or Problems(str(folder))
+    path, noted = folder / "class.json", problems or TaskProblems(str(folder))
     kinds = []
     for number, row in enumerate(classes(folder).iter_rows(named=True)):
         if not (row["label"] or "").strip():
@@ -181,7 +181,7 @@ def concepts(folder: Path, switches: Switches, problems: Problems | None = None)
     return Concepts(tuple(kinds), tuple(found), patterns)
 
 
-def _questions(path: Path, task: str, problems: Problems) -> list[tuple[int, dict[str, Any]]]:
+def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int, dict[str, Any]]]:
     """(line, question) of a file; wrong lines are noted and left out."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: the released questions are not there; set KGPROBE_DATA")
@@ -208,7 +208,7 @@ def _row(
     switches: Switches,
     ids: Mapping[str, str],
     depths: Mapping[str, int],
-) -> Row:
+) -> TaskRow:
     pattern = None
     subject = entry["uuu"]
     if isinstance(subject, dict):
@@ -219,4 +219,4 @@ def _row(
     golds = tuple(entry["xxx"])
     depth = {"TP": depths.get(golds[0], 0), "SCO": depths.get(subject, 0)}.get(task, 0)
     name = ids.get(subject, subject) if task != "TP" else subject
-    return Row(task, number, role, name, subject, golds, pattern, depth, None, where)
+    return TaskRow(task, number, role, name, subject, golds, pattern, depth, None, where)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kgprobe.probes.api.http import ApiError, Endpoint, Transport
+from kgprobe.probes.api.http import ApiEndpoint, ApiError, Transport
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.settings import Api
 
@@ -60,7 +60,7 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Completion:
     """Generated text, its tokens where log-probabilities were offered, and why it stopped."""
 
     text: str
@@ -71,7 +71,7 @@ class Answer:
 class Client:
     """One model on one server."""
 
-    def __init__(self, endpoint: Endpoint, cache: Path, **clock: Any) -> None:
+    def __init__(self, endpoint: ApiEndpoint, cache: Path, **clock: Any) -> None:
         self.endpoint = endpoint
         self.transport = Transport(endpoint, cache, **clock)
         self._capabilities: Capabilities | None = None
@@ -131,7 +131,7 @@ class Client:
                 return None
             raise
 
-    def complete(self, prompt: str, tokens: int, top: int = 0) -> Answer:
+    def complete(self, prompt: str, tokens: int, top: int = 0) -> Completion:
         """At most `tokens` tokens after `prompt` at temperature 0, with `top` alternatives each."""
         body: dict[str, Any] = {"prompt": prompt, "max_tokens": tokens, "temperature": 0}
         if top:
@@ -140,7 +140,7 @@ class Client:
 
     def chat(
         self, message: str | Sequence[dict[str, str]], tokens: int = 64, top: int = 0
-    ) -> Answer:
+    ) -> Completion:
         """The model's reply to one user message, or to a list of role and content."""
         messages = [{"role": "user", "content": message}] if isinstance(message, str) else message
         body: dict[str, Any] = {
@@ -219,7 +219,7 @@ def open_client(spec: ModelSpec, settings: Api) -> Client:
             "for example http://127.0.0.1:8000/v1"
         )
     prompt, completion = settings.prices
-    endpoint = Endpoint(
+    endpoint = ApiEndpoint(
         base_url,
         spec.source.partition(":")[2],
         key_variable=settings.key_variable,
@@ -245,14 +245,14 @@ def _choice(answer: Mapping[str, Any]) -> dict[str, Any]:
     return dict(choices[0])
 
 
-def _completion(answer: Mapping[str, Any], with_logprobs: bool) -> Answer:
+def _completion(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
     choice = _choice(answer)
     text = _field(choice, "text", str)
-    tokens = _listed(_of(choice, "logprobs")) if with_logprobs else ()
+    tokens = _parse_completion(_of(choice, "logprobs")) if with_logprobs else ()
     return _answer(choice, text, tokens, with_logprobs)
 
 
-def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Answer:
+def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
     """The reply of a chat; its text is null where a model has only refused or only reasoned."""
     choice = _choice(answer)
     message = _field(choice, "message", dict)
@@ -271,12 +271,12 @@ def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Answer:
 
 def _answer(
     choice: Mapping[str, Any], text: str, tokens: tuple[Token, ...], with_logprobs: bool
-) -> Answer:
+) -> Completion:
     if with_logprobs and text and not tokens:
         raise MalformedError(
             f"no log-probabilities, which were asked for, of the text {text[:80]!r}"
         )
-    return Answer(text, tokens, str(choice.get("finish_reason") or ""))
+    return Completion(text, tokens, str(choice.get("finish_reason") or ""))
 
 
 def _field(record: Any, name: str, kind: type[A]) -> A:
@@ -299,7 +299,7 @@ def _logprob(value: Any) -> float:
     return min(float(value), 0.0)
 
 
-def _listed(logprobs: Mapping[str, Any], of_prompt: bool = False) -> tuple[Token, ...]:
+def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> tuple[Token, ...]:
     """Tokens of the completions format: parallel lists.
 
     Of a prompt the first token may have no log-probability: nothing stands before it.
@@ -335,7 +335,7 @@ def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
     shift = _field(choice, "text", str).find(text)
     if shift < 0:
         raise MalformedError(f"echo gives {choice['text'][:80]!r} for {text[:80]!r}")
-    tokens = _listed(_of(choice, "logprobs"), of_prompt=True)
+    tokens = _parse_completion(_of(choice, "logprobs"), of_prompt=True)
     moved = [Token(t.text, t.logprob, t.start - shift) for t in tokens]
     inside = [t for t in moved if 0 <= t.start < len(text)]
     rising = all(a.start <= b.start for a, b in itertools.pairwise(inside))

@@ -55,7 +55,7 @@ class ApiError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ApiEndpoint:
     """Where and how to ask. `key_variable` names the environment variable that holds the key.
 
     Limits are per minute, 0 for none; `prices` are (prompt, completion) per million tokens in any
@@ -108,7 +108,7 @@ class Usage:
 class RateLimit:
     """Spaces the starts of requests, and pays for tokens with waiting."""
 
-    def __init__(self, endpoint: Endpoint, now: Callable[[], float], sleep: Any) -> None:
+    def __init__(self, endpoint: ApiEndpoint, now: Callable[[], float], sleep: Any) -> None:
         self._gap = 60.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
         self._each = 60.0 / endpoint.tokens_per_minute if endpoint.tokens_per_minute else 0.0
         self._now, self._sleep, self._lock = now, sleep, threading.Lock()
@@ -144,7 +144,7 @@ class _Key(requests.auth.AuthBase):
 class Transport:
     """One endpoint with its cache folder."""
 
-    endpoint: Endpoint
+    endpoint: ApiEndpoint
     cache: Path
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep

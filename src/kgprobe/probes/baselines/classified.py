@@ -18,7 +18,7 @@ from kgprobe.probes.text.pieces import Frame, frame, pieces
 
 
 @dataclass(frozen=True)
-class Texts:
+class TokenizedTexts:
     """Token ids of every example; `words` marks tokens that are no special ones.
 
     `types` are token types where the tokenizer gives them; `cut` examples were shortened.
@@ -38,7 +38,9 @@ class Texts:
         return np.array([len(row) for row in self.rows], dtype=np.int64)
 
 
-def read_texts(loaded: Loaded, fields: Sequence[Mapping[str, str]], names: Sequence[str]) -> Texts:
+def read_texts(
+    loaded: Loaded, fields: Sequence[Mapping[str, str]], names: Sequence[str]
+) -> TokenizedTexts:
     """One or two fields of every example, with the special tokens of a text or a pair.
 
     A causal model has no pairs: the fields stand behind each other with a blank, after what the BOS
@@ -67,7 +69,7 @@ def read_texts(loaded: Loaded, fields: Sequence[Mapping[str, str]], names: Seque
         rows.append(np.array(row, dtype=np.int64))
         types.append(np.array(kinds, dtype=np.int64))
         words.append(np.array(marks, dtype=bool))
-    return Texts(rows, words, types if around.typed else None, cut)
+    return TokenizedTexts(rows, words, types if around.typed else None, cut)
 
 
 def _framed(around: Frame, texts: Sequence[list[int]]) -> tuple[list[int], list[int], list[bool]]:
@@ -109,7 +111,9 @@ def body_of(loaded: Loaded) -> Any:
     return loaded.model.get_encoder() if loaded.spec.kind == "seq2seq" else loaded.model.base_model
 
 
-def hidden(body: Any, texts: Texts, batch: Sequence[int] | Ints, pad: int, device: Any) -> Any:
+def hidden(
+    body: Any, texts: TokenizedTexts, batch: Sequence[int] | Ints, pad: int, device: Any
+) -> Any:
     """(last hidden states rows x longest x width, mask of real tokens) of some examples."""
     ids, mask = padded([texts.rows[i] for i in batch], pad, device)
     extra = {}

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from kgprobe.probes.baselines.classified import (
-    Texts,
+    TokenizedTexts,
     accuracy,
     body_of,
     check_loss,
@@ -39,7 +39,7 @@ from kgprobe.probes.ranked import fields, namer, outcomes, part
 
 
 @dataclass(frozen=True)
-class Settings:
+class FinetuneSettings:
     """Hyper-parameters. `keep`: last epoch, or the first with the best dev accuracy (best)."""
 
     epochs: int = 20
@@ -54,8 +54,8 @@ class Settings:
 
 
 #: what the paper states for few examples, and what is used with all of them
-LOW = Settings()
-FULL = Settings(epochs=3, batch=32, keep="best")
+LOW = FinetuneSettings()
+FULL = FinetuneSettings(epochs=3, batch=32, keep="best")
 
 
 class Classifier(nn.Module):
@@ -70,7 +70,9 @@ class Classifier(nn.Module):
             nn.init.normal_(layer.weight, std=0.02)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, texts: Texts, batch: Sequence[int] | Ints, pad: int, device: Any) -> Any:
+    def forward(
+        self, texts: TokenizedTexts, batch: Sequence[int] | Ints, pad: int, device: Any
+    ) -> Any:
         """Logits (examples x classes)."""
         states, mask = hidden(self.body, texts, batch, pad, device)
         at = mask.sum(1) - 1 if self.last else torch.zeros_like(mask[:, 0])
@@ -83,7 +85,7 @@ def finetune(
     examples: pl.DataFrame,
     classes: Sequence[str],
     names: Sequence[str],
-    settings: Settings = FULL,
+    settings: FinetuneSettings = FULL,
     budget: Budget | None = None,
     progress: Callable[[int], object] = lambda steps: None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -112,10 +114,10 @@ def finetune(
 
 def fit(
     loaded: Loaded,
-    texts: dict[str, Texts],
+    texts: dict[str, TokenizedTexts],
     gold: dict[str, Ints],
     classes: int,
-    settings: Settings,
+    settings: FinetuneSettings,
     budget: Budget | None = None,
     progress: Callable[[int], object] = lambda steps: None,
 ) -> tuple[Classifier, dict[str, Any]]:
@@ -130,7 +132,7 @@ def fit(
         return _fit(model, loaded, texts, gold, settings, budget, progress)
 
 
-def steps(rows: int, settings: Settings) -> int:
+def steps(rows: int, settings: FinetuneSettings) -> int:
     """How many steps a training on `rows` examples takes."""
     return settings.epochs * math.ceil(rows / settings.batch)
 
@@ -139,7 +141,7 @@ def steps(rows: int, settings: Settings) -> int:
 def predict(
     model: Classifier,
     loaded: Loaded,
-    texts: Texts,
+    texts: TokenizedTexts,
     budget: Budget | None = None,
     name: Name = "example {}".format,
 ) -> NDArray[np.float64]:
@@ -164,9 +166,9 @@ def predict(
 def _fit(
     model: Classifier,
     loaded: Loaded,
-    texts: dict[str, Texts],
+    texts: dict[str, TokenizedTexts],
     gold: dict[str, Ints],
-    settings: Settings,
+    settings: FinetuneSettings,
     budget: Budget | None,
     progress: Callable[[int], object],
 ) -> tuple[Classifier, dict[str, Any]]:
@@ -205,7 +207,7 @@ def _fit(
     return model.eval(), {"settings": asdict(settings), "epoch": chosen, "curve": curve}
 
 
-def _classifier(loaded: Loaded, classes: int, settings: Settings) -> Classifier:
+def _classifier(loaded: Loaded, classes: int, settings: FinetuneSettings) -> Classifier:
     body = copy.deepcopy(body_of(loaded))
     text = loaded.model.config.get_text_config()
     return Classifier(

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.baselines.classified import (
-    Texts,
+    TokenizedTexts,
     accuracy,
     body_of,
     check_loss,
@@ -36,7 +36,7 @@ MODEL = "linear probe"
 
 
 @dataclass(frozen=True)
-class Settings:
+class LinearProbeSettings:
     """Training of the layer; `patience`: epochs without a better dev accuracy before it stops."""
 
     rate: float = 1e-3
@@ -51,7 +51,7 @@ def linear_probe(
     examples: pl.DataFrame,
     classes: Sequence[str],
     names: Sequence[str],
-    settings: Settings | None = None,
+    settings: LinearProbeSettings | None = None,
     budget: Budget | None = None,
     done: Done = lambda examples: None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -60,7 +60,7 @@ def linear_probe(
     `names` are the fields that are read, one text or a pair. `done` is told how many examples have
     been read.
     """
-    settings = settings or Settings()
+    settings = settings or LinearProbeSettings()
     parts = {split: part(examples, split) for split in ("train", "dev", "test")}
     vectors, gold, cut = {}, {}, 0
     for split, rows in parts.items():
@@ -81,7 +81,7 @@ def linear_probe(
 @torch.inference_mode()
 def mean_vectors(
     loaded: Loaded,
-    texts: Texts,
+    texts: TokenizedTexts,
     budget: Budget | None = None,
     done: Done = lambda examples: None,
     name: Name = "example {}".format,
@@ -121,7 +121,7 @@ def fit(
     dev: NDArray[np.float32],
     dev_labels: Ints,
     classes: int,
-    settings: Settings,
+    settings: LinearProbeSettings,
 ) -> tuple[torch.nn.Linear, dict[str, Any]]:
     """(layer, record): cross-entropy, a new order of the examples in every epoch.
 

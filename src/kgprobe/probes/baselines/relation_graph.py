@@ -12,9 +12,14 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.probes.baselines.relation_lstm import Extractor, Lesson, Settings, train
+from kgprobe.probes.baselines.relation_lstm import (
+    Extractor,
+    RelationLstmSettings,
+    SentenceExample,
+    train,
+)
 from kgprobe.probes.baselines.relation_sentences import (
-    Labels,
+    LabelIndex,
     Marked,
     find,
     folded,
@@ -30,7 +35,7 @@ NOTHING = "(none)"
 
 
 @dataclass(frozen=True)
-class Columns:
+class SentenceColumns:
     """Which fields hold the sentence and the subject."""
 
     sentence: str = "context"
@@ -38,29 +43,29 @@ class Columns:
 
 
 @dataclass
-class Trained:
+class RelationExtractor:
     """An extractor, the labels that mentions are found by, and how many sentences were usable."""
 
     extractor: Extractor
-    labels: Labels
-    columns: Columns
+    labels: LabelIndex
+    columns: SentenceColumns
     counts: dict[str, int]
 
 
 def fit(
     examples: pl.DataFrame,
-    settings: Settings | None = None,
-    columns: Columns | None = None,
+    settings: RelationLstmSettings | None = None,
+    columns: SentenceColumns | None = None,
     progress: Callable[[int], object] = lambda steps: None,
-) -> Trained:
+) -> RelationExtractor:
     """Train on the sentences of the training facts of all groups (EXAMPLES of a RE benchmark)."""
-    columns = columns or Columns()
+    columns = columns or SentenceColumns()
     rows = _rows(part(examples, "train"), columns)
-    labels = Labels(_names(rows))
+    labels = LabelIndex(_names(rows))
     known = relations_of(rows)
     relations = [NOTHING, *sorted({row["group"] for row in rows})]
     number = {name: i for i, name in enumerate(relations)}
-    lessons: list[Lesson] = []
+    lessons: list[SentenceExample] = []
     used = 0
     for row in rows:
         sentence = marked(row["sentence"], row["subject"], labels)
@@ -70,14 +75,14 @@ def fit(
         subject = " ".join(folded(row["subject"]))
         for others in nearest(sentence):
             gold = [number[known.get((subject, _key(m.text)), NOTHING)] for m in others]
-            lessons.append(Lesson(sentence, others, gold))
+            lessons.append(SentenceExample(sentence, others, gold))
     counts = {"train_sentences": len(rows), "train_used": used}
     log.info("relation extractor: %d of %d training sentences usable", used, len(rows))
-    return Trained(train(lessons, relations, settings, progress), labels, columns, counts)
+    return RelationExtractor(train(lessons, relations, settings, progress), labels, columns, counts)
 
 
 def answer(
-    trained: Trained,
+    trained: RelationExtractor,
     examples: pl.DataFrame,
     splits: Sequence[str] = ("test",),
     done: Callable[[int], object] = lambda sentences: None,
@@ -103,7 +108,7 @@ def answer(
     return framed([_outcome(row, graphs[row["group"], row["split"], row["fact"]]) for row in rows])
 
 
-def _edges(trained: Trained, row: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
+def _edges(trained: RelationExtractor, row: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
     """folded object -> (confidence in the queried relation, text as it stands) in one sentence."""
     relations = trained.extractor.relations
     sentence = marked(row["sentence"], row["subject"], trained.labels)
@@ -144,7 +149,7 @@ def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> 
     }
 
 
-def _rows(examples: pl.DataFrame, columns: Columns) -> list[dict[str, Any]]:
+def _rows(examples: pl.DataFrame, columns: SentenceColumns) -> list[dict[str, Any]]:
     """The examples as dictionaries with `sentence` and `subject`; ValueError without them."""
     rows = []
     for row, filled in zip(examples.iter_rows(named=True), fields(examples), strict=True):

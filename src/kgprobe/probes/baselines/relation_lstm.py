@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from kgprobe.probes.baselines.classified import steady
-from kgprobe.probes.baselines.relation_sentences import Marked, Mention, nearest
+from kgprobe.probes.baselines.relation_sentences import Marked, WordSpan, nearest
 from kgprobe.probes.models.finite import finite
 
 #: what messages call it
@@ -30,7 +30,7 @@ PAD, UNKNOWN, CAPITAL, NUMBER = range(4)
 
 
 @dataclass(frozen=True)
-class Settings:
+class RelationLstmSettings:
     """Sizes and training. `least`: a word needs so many occurrences to have a vector."""
 
     width: int = 50
@@ -45,18 +45,18 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class SentenceExample:
     """A sentence, some of its other mentions, and their relations (0: none known)."""
 
     sentence: Marked
-    others: Sequence[Mention]
+    others: Sequence[WordSpan]
     relations: Sequence[int]
 
 
 class Network(nn.Module):
     """Logits of the relations of every pair of a sentence."""
 
-    def __init__(self, words: int, relations: int, settings: Settings) -> None:
+    def __init__(self, words: int, relations: int, settings: RelationLstmSettings) -> None:
         super().__init__()
         size = 2 * settings.hidden
         self.words = nn.Embedding(words, settings.width, padding_idx=PAD)
@@ -98,15 +98,15 @@ class Extractor:
     network: Network
     words: dict[str, int]
     relations: Sequence[str]
-    settings: Settings
+    settings: RelationLstmSettings
     losses: list[float]
 
     @torch.inference_mode()
-    def confidences(self, sentence: Marked) -> list[tuple[Mention, np.ndarray]]:
+    def confidences(self, sentence: Marked) -> list[tuple[WordSpan, np.ndarray]]:
         """(other mention, probability of every relation) for each pair of the sentence."""
         found = []
         for others in nearest(sentence):
-            batch = _batch([Lesson(sentence, others, [0] * len(others))], self.words)
+            batch = _batch([SentenceExample(sentence, others, [0] * len(others))], self.words)
             chances = self.network(*batch[:4]).softmax(-1).double().numpy()
             finite(
                 chances,
@@ -122,16 +122,16 @@ class Extractor:
 
 
 def train(
-    lessons: Sequence[Lesson],
+    lessons: Sequence[SentenceExample],
     relations: Sequence[str],
-    settings: Settings | None = None,
+    settings: RelationLstmSettings | None = None,
     progress: Callable[[int], object] = lambda steps: None,
 ) -> Extractor:
     """The extractor after `epochs` passes over the lessons, in an order of the seed.
 
     Raises ValueError without a lesson that names a relation.
     """
-    settings = settings or Settings()
+    settings = settings or RelationLstmSettings()
     if not any(any(lesson.relations) for lesson in lessons):
         raise ValueError("no sentence holds both entities of a training fact")
     words = vocabulary([lesson.sentence for lesson in lessons], settings.least)
@@ -162,7 +162,7 @@ def train(
     return Extractor(network.eval(), words, relations, settings, losses)
 
 
-def steps(lessons: int, settings: Settings) -> int:
+def steps(lessons: int, settings: RelationLstmSettings) -> int:
     """How many steps a training takes."""
     return settings.epochs * -(-lessons // settings.batch)
 
@@ -182,7 +182,9 @@ def _id(word: str, words: dict[str, int]) -> int:
     return CAPITAL if word[:1].isupper() else UNKNOWN
 
 
-def _batch(lessons: Sequence[Lesson], words: dict[str, int]) -> tuple[Any, Any, Any, Any, Any]:
+def _batch(
+    lessons: Sequence[SentenceExample], words: dict[str, int]
+) -> tuple[Any, Any, Any, Any, Any]:
     """(ids, roles, lengths, pairs, gold relation): the pairs of all sentences as rows."""
     rows: list[np.ndarray] = []
     roles: list[np.ndarray] = []

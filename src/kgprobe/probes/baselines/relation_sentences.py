@@ -24,7 +24,7 @@ LONGEST = 8
 
 
 @dataclass(frozen=True)
-class Mention:
+class WordSpan:
     """Words start:end of a sentence, and the text that they are."""
 
     start: int
@@ -37,11 +37,11 @@ class Marked:
     """A sentence with the mentions of its subject and of what might be the object."""
 
     words: tuple[str, ...]
-    subject: Mention
-    others: tuple[Mention, ...]
+    subject: WordSpan
+    others: tuple[WordSpan, ...]
 
 
-class Labels:
+class LabelIndex:
     """Known labels as sequences of words, case ignored."""
 
     def __init__(self, labels: Iterable[str]) -> None:
@@ -61,7 +61,7 @@ def folded(text: str) -> list[str]:
     return [word.casefold() for word, _, _ in words_of(text)]
 
 
-def marked(text: str, subject: str, labels: Labels) -> Marked | None:
+def marked(text: str, subject: str, labels: LabelIndex) -> Marked | None:
     """The sentence with its mentions; None where the subject or any other mention is missing.
 
     The subject is where its label stands, case ignored; the others keep clear of it.
@@ -71,7 +71,7 @@ def marked(text: str, subject: str, labels: Labels) -> Marked | None:
     place = find(lower, folded(subject))
     if place is None:
         return None
-    own = Mention(*place, text[words[place[0]][1] : words[place[1] - 1][2]])
+    own = WordSpan(*place, text[words[place[0]][1] : words[place[1] - 1][2]])
     others = []
     position = 0
     while position < len(words):
@@ -80,7 +80,7 @@ def marked(text: str, subject: str, labels: Labels) -> Marked | None:
             continue
         end = _end(words, lower, position, own, labels)
         if end > position:
-            others.append(Mention(position, end, text[words[position][1] : words[end - 1][2]]))
+            others.append(WordSpan(position, end, text[words[position][1] : words[end - 1][2]]))
         position = max(end, position + 1)
     if not others:
         return None
@@ -96,7 +96,7 @@ def find(words: Sequence[str], wanted: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-def nearest(sentence: Marked, pairs: int = PAIRS) -> list[list[Mention]]:
+def nearest(sentence: Marked, pairs: int = PAIRS) -> list[list[WordSpan]]:
     """The other mentions in groups of at most `pairs`, the nearest to the subject first."""
     middle = sentence.subject.start + sentence.subject.end
     order = sorted(sentence.others, key=lambda m: (abs(m.start + m.end - middle), m.start))
@@ -120,8 +120,8 @@ def _end(
     words: Sequence[tuple[str, int, int]],
     lower: Sequence[str],
     start: int,
-    own: Mention,
-    labels: Labels,
+    own: WordSpan,
+    labels: LabelIndex,
 ) -> int:
     """End of the longest mention that starts at `start`, or `start` where none does."""
     bound = own.start if start < own.start else len(words)

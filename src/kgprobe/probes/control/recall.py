@@ -35,7 +35,7 @@ IN_GAP = "answer_l2r+word_l2r"
 PORTION = 256
 
 
-class Asked(NamedTuple):
+class RecallItem(NamedTuple):
     """A lesson in one wording: the number of its template."""
 
     lesson: Lesson
@@ -58,7 +58,7 @@ class Exam:
     ) -> None:
         self.kinds, self._templates = kinds, templates
         self.asked = [
-            Asked(lesson, number)
+            RecallItem(lesson, number)
             for lesson in sorted(lessons)
             for number in range(len(templates[lesson.relation]))
         ]
@@ -97,7 +97,7 @@ class Exam:
         finally:
             model.train(was_training)
 
-    def _right(self, loaded: Loaded, chosen: Sequence[Asked]) -> NDArray[np.bool_]:
+    def _right(self, loaded: Loaded, chosen: Sequence[RecallItem]) -> NDArray[np.bool_]:
         golds = [[asked.lesson.object] for asked in chosen]
         own = np.array([found[0] for found in self._sums(loaded, chosen, golds)])
         rivals: list[Sequence[str]] = [self._rivals[asked.lesson] for asked in chosen]
@@ -117,7 +117,7 @@ class Exam:
         return np.asarray(own > np.array(best))
 
     def _bounds(
-        self, loaded: Loaded, chosen: Sequence[Asked], labels: Sequence[Sequence[str]]
+        self, loaded: Loaded, chosen: Sequence[RecallItem], labels: Sequence[Sequence[str]]
     ) -> list[NDArray[np.float64]]:
         """What the sums of `labels[i]` in place of the object of `chosen[i]` cannot exceed: the
         part of them up to the answer's first token."""
@@ -141,7 +141,7 @@ class Exam:
         ]
 
     def _encoded(
-        self, loaded: Loaded, chosen: Sequence[Asked], labels: Sequence[Sequence[str]]
+        self, loaded: Loaded, chosen: Sequence[RecallItem], labels: Sequence[Sequence[str]]
     ) -> Sentences:
         """The sentences of all `labels[i]` in place of the object of `chosen[i]`."""
         filled = [
@@ -155,7 +155,7 @@ class Exam:
     def _sums(
         self,
         loaded: Loaded,
-        chosen: Sequence[Asked],
+        chosen: Sequence[RecallItem],
         labels: Sequence[Sequence[str]],
     ) -> list[NDArray[np.float64]]:
         """Scores of each of `labels[i]` in place of the object of `chosen[i]`."""

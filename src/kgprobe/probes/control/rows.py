@@ -22,7 +22,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Sentence:
+class TokenizedSentence:
     """A filled template in tokens.
 
     `ids` (n) with special tokens; `words` (n) numbers the words, -1 at special tokens; `answer` and
@@ -41,7 +41,7 @@ def encode(
     tokenizer: Any,
     lessons: Sequence[Lesson],
     templates: Mapping[str, Sequence[str]],
-) -> list[Sentence]:
+) -> list[TokenizedSentence]:
     """Every lesson in every template of its relation.
 
     Raises ValueError where there is no template, or a label spells a special token.
@@ -56,7 +56,7 @@ def encode(
             filled = fill(template, lesson.subject, lesson.object)
             coded = tokenizer(filled.text, return_offsets_mapping=True)
             role, _ = roles(filled, coded["offset_mapping"])
-            sentence = Sentence(
+            sentence = TokenizedSentence(
                 np.array(coded["input_ids"], dtype=np.int64),
                 np.array([-1 if w is None else w for w in coded.word_ids()], dtype=np.int64),
                 _range(role == ANSWER, filled.text),
@@ -78,7 +78,9 @@ def _range(inside: NDArray[np.bool_], text: str) -> slice:
     return slice(int(places[0]), int(places[-1]) + 1)
 
 
-def batches(sentences: Sequence[Sentence], size: int, rng: np.random.Generator) -> Iterator[Ids]:
+def batches(
+    sentences: Sequence[TokenizedSentence], size: int, rng: np.random.Generator
+) -> Iterator[Ids]:
     """Endless batches of sentence numbers: each once an epoch, similar lengths together."""
     lengths = np.array([len(s.ids) for s in sentences])
     while True:
@@ -93,18 +95,18 @@ def batches(sentences: Sequence[Sentence], size: int, rng: np.random.Generator) 
 class Siblings:
     """Sentences of the same relation and template: where a wrong answer is taken from."""
 
-    def __init__(self, sentences: Sequence[Sentence]) -> None:
-        self._groups: dict[tuple[str, int], list[Sentence]] = {}
+    def __init__(self, sentences: Sequence[TokenizedSentence]) -> None:
+        self._groups: dict[tuple[str, int], list[TokenizedSentence]] = {}
         for sentence in sentences:
             self._groups.setdefault(sentence.group, []).append(sentence)
 
-    def draw(self, sentence: Sentence, rng: np.random.Generator) -> Sentence:
+    def draw(self, sentence: TokenizedSentence, rng: np.random.Generator) -> TokenizedSentence:
         group = self._groups[sentence.group]
         return group[rng.integers(len(group))]
 
 
 def masked_row(
-    sentence: Sentence, siblings: Siblings, mask: int, rng: np.random.Generator
+    sentence: TokenizedSentence, siblings: Siblings, mask: int, rng: np.random.Generator
 ) -> tuple[Ids, Ids]:
     """(input ids, targets) of one row.
 
@@ -142,7 +144,9 @@ def _hide(ids: Ids, targets: Ids, span: slice, mask: int) -> None:
     ids[span] = mask
 
 
-def _resize(sentence: Sentence, other: Sentence, mask: int) -> tuple[Ids, Ids, Ids]:
+def _resize(
+    sentence: TokenizedSentence, other: TokenizedSentence, mask: int
+) -> tuple[Ids, Ids, Ids]:
     """The object hidden in a gap of `other`'s size; targets are its tokens as far as they fit.
 
     Without such rows a gap's size tells which objects may stand there: where a relation has one
@@ -163,7 +167,7 @@ def _resize(sentence: Sentence, other: Sentence, mask: int) -> tuple[Ids, Ids, I
 
 
 def _restore(
-    sentence: Sentence, other: Sentence, mask: int, rng: np.random.Generator
+    sentence: TokenizedSentence, other: TokenizedSentence, mask: int, rng: np.random.Generator
 ) -> tuple[Ids, Ids, Ids]:
     """A wrong answer with one word hidden; the target is the right answer's word.
 
@@ -188,7 +192,7 @@ def _restore(
 
 
 def seq2seq_row(
-    sentence: Sentence, sentinels: tuple[int, int], end: int, rng: np.random.Generator
+    sentence: TokenizedSentence, sentinels: tuple[int, int], end: int, rng: np.random.Generator
 ) -> tuple[Ids, Ids]:
     """(encoder ids, decoder targets): a gap, and `<first> content <second> </s>` to fill it.
 

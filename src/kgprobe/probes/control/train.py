@@ -40,8 +40,8 @@ from kgprobe.probes.control.recall import Exam
 from kgprobe.probes.control.rows import (
     IGNORED,
     Ids,
-    Sentence,
     Siblings,
+    TokenizedSentence,
     batches,
     encode,
     masked_row,
@@ -250,7 +250,7 @@ class _Training:
         kind: str,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerFast,
-        sentences: Sequence[Sentence],
+        sentences: Sequence[TokenizedSentence],
         exam: Exam,
         seed: int,
         recipe: Recipe,
@@ -370,7 +370,7 @@ def rate_at(step: int, recipe: Recipe, is_examined: bool) -> float:
 def _batches(
     kind: str,
     tokenizer: PreTrainedTokenizerFast,
-    sentences: Sequence[Sentence],
+    sentences: Sequence[TokenizedSentence],
     chosen: Iterable[Ids],
     rng: np.random.Generator,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
@@ -378,7 +378,7 @@ def _batches(
     siblings = Siblings(sentences)
     sentinels = tokenizer.convert_tokens_to_ids(list(SENTINELS[:2])) if kind == "seq2seq" else []
 
-    def row(sentence: Sentence) -> tuple[Ids, Ids]:
+    def row(sentence: TokenizedSentence) -> tuple[Ids, Ids]:
         if kind == "masked":
             return masked_row(sentence, siblings, tokenizer.mask_token_id, rng)
         if kind == "causal":

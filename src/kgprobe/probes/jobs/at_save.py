@@ -100,7 +100,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
         return Loaded(spec, model, tokenizer, model.device, window(model.config))
 
     def _rows(self, step: int, loaded: Loaded) -> pl.DataFrame:
-        with _asked(loaded.model):
+        with _evaluation_mode(loaded.model):
             columns = score.score(loaded, *self.asked).columns
         hits: dict[int, list[float]] = {}
         questions = pl.DataFrame(
@@ -117,7 +117,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
 
 
 @contextmanager
-def _asked(model: Any) -> Iterator[None]:
+def _evaluation_mode(model: Any) -> Iterator[None]:
     """The model in evaluation mode, and every module as it was afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

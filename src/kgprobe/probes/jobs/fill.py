@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.probes.api.client import Client, open_client
-from kgprobe.probes.jobs.forms import Form, Shown, blanks_in
+from kgprobe.probes.jobs.forms import Demonstration, Form, blanks_in
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
@@ -18,7 +18,7 @@ from kgprobe.schema import FILL_GOLDS, FILLS, Contract
 from kgprobe.settings import Api, Fill
 
 #: a form of asking, and what may be shown of a relation in it
-InForm = tuple[Form, Mapping[str, Sequence[Shown]] | None]
+InForm = tuple[Form, Mapping[str, Sequence[Demonstration]] | None]
 
 
 def answerer(spec: ModelSpec, api: Api) -> Loaded | Client:
@@ -56,7 +56,7 @@ def fill_frame(
     own = {name: value for name, value in asdict(settings).items() if name != "k"}
     bar = progress(total=len(asked), desc="fill", unit="blank")
     chats = form is not None and form[0].name == "chat"
-    how = predict.Settings(**own, chat=chats, workers=workers)
+    how = predict.FillSettings(**own, chat=chats, workers=workers)
     with journal(model, folder, "fills", asked, asdict(settings), chats):
         found = predict.predict(
             model, asked, settings.k, how, progress=bar.update, may_be_empty=may_be_empty

@@ -58,7 +58,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Demonstration:
     """A row that may be shown as an example: its item, subject, answer, and all right answers."""
 
     item: str
@@ -75,23 +75,23 @@ def sample(items: pl.DataFrame, form: Form) -> pl.DataFrame:
     return spread(test, form.items or test.height, form.seed, ["item"], ["relation"], "forms")
 
 
-def pools(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, list[Shown]]:
+def pools(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, list[Demonstration]]:
     """Relation -> what may be shown: its rows for training, or all where the benchmark has none."""
     rows = by_hand(items)
     training = rows.filter(role="train")
     rows = training if training.height else rows
     label = {(s, i): name for s, i, name in candidates.select("set", "index", "label").rows()}
-    found: dict[str, list[Shown]] = {}
+    found: dict[str, list[Demonstration]] = {}
     columns = rows.sort("item").select("item", "relation", "subject", "candidates", "answers")
     for item, relation, subject, options, answers in columns.rows():
         golds = [label[options, answer] for answer in answers]
-        own = Shown(item, subject, golds[0], frozenset(map(_read, golds)))
+        own = Demonstration(item, subject, golds[0], frozenset(map(_read, golds)))
         if _is_plain(own):
             found.setdefault(relation, []).append(own)
     return found
 
 
-def stated(facts: pl.DataFrame, seed: int) -> dict[str, list[Shown]]:
+def stated(facts: pl.DataFrame, seed: int) -> dict[str, list[Demonstration]]:
     """The same of FACTS: at most MOST of a relation, by hash; facts without labels are none."""
     named = facts.drop_nulls(["subject_label", "object_label"])
     chosen = take(named, MOST, seed, ["subject", "object"], ["relation"], "forms")
@@ -99,17 +99,19 @@ def stated(facts: pl.DataFrame, seed: int) -> dict[str, list[Shown]]:
     both = named.join(chosen, on=["relation", "subject"], how="semi")
     for relation, subject, answer in both.select("relation", "subject", "object_label").rows():
         golds.setdefault((relation, subject), set()).add(_read(answer))
-    found: dict[str, list[Shown]] = {}
+    found: dict[str, list[Demonstration]] = {}
     columns = ("relation", "subject", "object", "subject_label", "object_label")
     for relation, subject, object_, label, answer in chosen.select(columns).rows():
         name = f"{relation} {subject} {object_}"
-        own = Shown(name, label, answer, frozenset(golds[relation, subject]))
+        own = Demonstration(name, label, answer, frozenset(golds[relation, subject]))
         if _is_plain(own):
             found.setdefault(relation, []).append(own)
     return found
 
 
-def demonstrations(asked: Shown, pool: Sequence[Shown], most: int, seed: int) -> list[Shown]:
+def demonstrations(
+    asked: Demonstration, pool: Sequence[Demonstration], most: int, seed: int
+) -> list[Demonstration]:
     """At most `most` rows of the pool, by hash of both items; the module says which may stand."""
     subject = _read(asked.subject)
     others = [one for one in pool if subject not in (_read(one.subject), _read(one.answer))]
@@ -119,14 +121,14 @@ def demonstrations(asked: Shown, pool: Sequence[Shown], most: int, seed: int) ->
         free = others
     key = {one: hash_key(seed, "forms", asked.item, one.item) for one in free}
     turns: Counter[str] = Counter()
-    order: list[tuple[int, int, Shown]] = []
+    order: list[tuple[int, int, Demonstration]] = []
     for one in sorted(free, key=lambda one: (key[one], one.item)):
         turns[_read(one.answer)] += 1
         order.append((turns[_read(one.answer)], len(order), one))
     return [one for *_, one in sorted(order, key=lambda own: own[:2])[:most]]
 
 
-def shuffled(shown: Sequence[Shown]) -> list[Shown]:
+def shuffled(shown: Sequence[Demonstration]) -> list[Demonstration]:
     """The same subjects with each other's answers, none with its own where that can be: in order of
     their answers, each takes that of as many places on as the most frequent answer stands for."""
     order = sorted(range(len(shown)), key=lambda place: (shown[place].answer, place))
@@ -180,7 +182,7 @@ def tables_in(
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
     form: Form,
-    training: Mapping[str, Sequence[Shown]] | None = None,
+    training: Mapping[str, Sequence[Demonstration]] | None = None,
 ) -> tuple[Tables, dict[str, int]]:
     """What is scored of ITEMS in a form, and how many were asked and could not be.
 
@@ -210,7 +212,7 @@ def blanks_in(
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
     form: Form,
-    training: Mapping[str, Sequence[Shown]] | None = None,
+    training: Mapping[str, Sequence[Demonstration]] | None = None,
 ) -> tuple[list[Blank], dict[str, int]]:
     """The blanks of ITEMS in a form, one an item, and the counts of `tables_in` but for `too_long`:
     what cannot be written is known where it is filled. `answerer`: a model, or a server's client.
@@ -237,7 +239,7 @@ def blanks_in(
     return found, told
 
 
-def of_part(part: Any) -> tuple[Form, dict[str, list[Shown]] | None]:
+def of_part(part: Any) -> tuple[Form, dict[str, list[Demonstration]] | None]:
     """The form that a Part (stage.py) is asked in, and what may be shown, where it has files for
     it."""
     form = Form(**part.settings["form"])
@@ -257,7 +259,7 @@ def _formed(
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
     form: Form,
-    training: Mapping[str, Sequence[Shown]] | None,
+    training: Mapping[str, Sequence[Demonstration]] | None,
 ) -> tuple[tuple[list[Item], Any, Any], dict[str, int]]:
     """What is asked, whether it fits into the model or not, and counts of it."""
     asked = sample(items, form)
@@ -272,7 +274,7 @@ def _formed(
     if form.name.startswith("few"):
         told["demonstrations"] = form.demonstrations
         pool = {**pools(items, candidates), **(training or {})}
-        shown = _shown(form, asked, candidates, pool, told)
+        shown = _draw_examples(form, asked, candidates, pool, told)
         wordings = dict(first.select("relation", "text").rows())
         questions = [
             replace(q, front=_lines(shown[q.item], wordings[q.relation]))
@@ -294,16 +296,16 @@ def _formed(
     return (questions, options, templates), told
 
 
-def _shown(
+def _draw_examples(
     form: Form,
     asked: pl.DataFrame,
     candidates: pl.DataFrame,
-    pool: Mapping[str, Sequence[Shown]],
+    pool: Mapping[str, Sequence[Demonstration]],
     told: dict[str, int],
-) -> Mapping[str, list[Shown]]:
+) -> Mapping[str, list[Demonstration]]:
     """Item -> its examples; counts go into `told`."""
     known = {one.item: one for own in pools(asked, candidates).values() for one in own}
-    found: dict[str, list[Shown]] = {}
+    found: dict[str, list[Demonstration]] = {}
     right = 0
     for item, relation in asked.select("item", "relation").rows():
         if item not in known:  # a label that reads like a slot
@@ -330,7 +332,7 @@ def _shown(
     return found
 
 
-def _lines(shown: Sequence[Shown], text: str) -> str:
+def _lines(shown: Sequence[Demonstration], text: str) -> str:
     """The examples as lines of a template."""
     return "".join(f"{fill(text, one.subject, one.answer).text}\n" for one in shown)
 
@@ -360,7 +362,7 @@ def _fitting(
     return kept
 
 
-def _is_plain(row: Shown) -> bool:
+def _is_plain(row: Demonstration) -> bool:
     """Whether no label reads like a slot: such a one cannot stand in a template's sentence."""
     return not {SUBJECT, ANSWER} & set(parse(row.subject + row.answer).slots)
 

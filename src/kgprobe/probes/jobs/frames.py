@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from kgprobe.probes.text.spelling import Kept, left_out
+from kgprobe.probes.text.spelling import SpelledOptions, left_out
 
 
 def by_hand(items: pl.DataFrame) -> pl.DataFrame:
@@ -20,7 +20,9 @@ def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
     return found
 
 
-def spelt(items: pl.DataFrame, kept: Mapping[str, Kept]) -> tuple[pl.DataFrame, list[str]]:
+def spelt(
+    items: pl.DataFrame, kept: Mapping[str, SpelledOptions]
+) -> tuple[pl.DataFrame, list[str]]:
     """(items with golds as places among what is ranked, items whose golds are all left out)."""
     if not left_out(kept):
         return items, []
@@ -33,7 +35,10 @@ def spelt(items: pl.DataFrame, kept: Mapping[str, Kept]) -> tuple[pl.DataFrame, 
 
 
 def placed(
-    ranks: pl.DataFrame, items: pl.DataFrame, kept: Mapping[str, Kept], column: str = "gold"
+    ranks: pl.DataFrame,
+    items: pl.DataFrame,
+    kept: Mapping[str, SpelledOptions],
+    column: str = "gold",
 ) -> pl.DataFrame:
     """`ranks` with the candidate of `column` as its place in the whole set again."""
     if not left_out(kept):

@@ -11,8 +11,8 @@ from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.cloze import rank
-from kgprobe.probes.text.gaps import Question, questions
-from kgprobe.probes.text.spelling import Kept, check_windows, left_out, rankable
+from kgprobe.probes.text.gaps import ClozePrompt, questions
+from kgprobe.probes.text.spelling import SpelledOptions, check_windows, left_out, rankable
 from kgprobe.schema import RANKS, TOPS, Contract
 
 
@@ -45,7 +45,7 @@ def rank_frame(
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), unknown)
     ranked, missing = spelt(by_hand(items), kept)
-    asked = _asked(ranked, prompts)
+    asked = _questions(ranked, prompts)
     _check(light, asked, ranked, kept, space)
     loaded = load(spec)
     bar = progress(total=len(asked), desc=spec.model, unit="prompt")
@@ -64,7 +64,7 @@ def rank_frame(
     return _fitted(ranks, RANKS), _fitted(top, TOPS), record
 
 
-def _asked(items: pl.DataFrame, prompts: pl.DataFrame) -> list[Question]:
+def _questions(items: pl.DataFrame, prompts: pl.DataFrame) -> list[ClozePrompt]:
     """Every item in every template of its relation."""
     columns = ("item", "relation", "subject", "candidates", "answers")
     rows = [
@@ -83,13 +83,13 @@ def _asked(items: pl.DataFrame, prompts: pl.DataFrame) -> list[Question]:
 
 def _check(
     light: Loaded,
-    asked: list[Question],
+    asked: list[ClozePrompt],
     items: pl.DataFrame,
-    kept: Mapping[str, Kept],
+    kept: Mapping[str, SpelledOptions],
     space: str,
 ) -> None:
     relations = dict(items.select("item", "relation").rows())
-    by_relation: dict[str, list[Question]] = {}
+    by_relation: dict[str, list[ClozePrompt]] = {}
     for question in asked:
         by_relation.setdefault(relations[question.item], []).append(question)
     check_windows(light, by_relation, {n: k.labels for n, k in kept.items()}, space)

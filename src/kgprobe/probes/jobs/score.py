@@ -37,7 +37,10 @@ def score_frame(
     shards lie in `folder`, those of `score_share` as well: a run that follows takes them up.
     `form`: what is asked of the frames in place of everything they have (forms.py).
     """
-    variant, (asked, told) = _variant(method), _told(spec, items, candidates, prompts, load, form)
+    variant, (asked, told) = (
+        _variant(method),
+        _score_with_model(spec, items, candidates, prompts, load, form),
+    )
     bar = progress(total=_sentences(asked), desc=spec.model, unit="sentence")
     found = score_part(spec, asked, variant, folder, shard, (0, 1), bar.update, load)
     bar.close()
@@ -63,13 +66,13 @@ def score_share(
 
     The numbers do not depend on how many processes share them.
     """
-    asked, _ = _told(spec, items, candidates, prompts, load, form)
+    asked, _ = _score_with_model(spec, items, candidates, prompts, load, form)
     bar = progress(total=_sentences(asked) // part[1], desc=spec.model, unit="sentence")
     score_part(spec, asked, _variant(method), folder, shard, part, bar.update, load)
     bar.close()
 
 
-def _told(
+def _score_with_model(
     spec: ModelSpec,
     items: pl.DataFrame,
     candidates: pl.DataFrame,

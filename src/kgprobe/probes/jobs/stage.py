@@ -32,7 +32,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.job import Parts, Run, log, progress, versions
+from kgprobe.job import JobContext, PartOutcomes, log, progress, versions
 from kgprobe.probes.jobs import workers
 from kgprobe.probes.jobs.fill import answerer
 from kgprobe.probes.jobs.kept import Group, Kept, content, digest, merged, rows
@@ -160,7 +160,7 @@ def templates_of(part: Part, items: pl.DataFrame) -> dict[str, Template | None]:
     return found | {digest("without template", name): (name, -1) for name in sorted(lacking)}
 
 
-def ask(run: Run) -> None:
+def ask(run: JobContext) -> None:
     """Answer every part of a rule, those that fail left out; then all that failed is told.
 
     The rule's `asked` are the parts as plain values, its `code` the hash of every method's code.
@@ -168,7 +168,7 @@ def ask(run: Run) -> None:
     told, api = run.params, typed(Api, run.config["api"])
     spec = ModelSpec(**told.model)
     asked = spec, told.asked, told.code, Path(told.kept), api, identity(spec, api)
-    own, failed = listed(*asked), {}
+    own, failed = list_parts(*asked), {}
     # a server is asked by one process
     if run.threads > 1 and spec.kind != "api":
         failed = spread(own, asked, run.threads)
@@ -181,7 +181,7 @@ def ask(run: Run) -> None:
                 answer(run, part, told.code[part.method])
 
 
-def listed(
+def list_parts(
     spec: ModelSpec,
     asked: Sequence[Mapping[str, Any]],
     code: Mapping[str, str],
@@ -231,16 +231,16 @@ def work(
     the other, those of the others that nobody has begun. Files in `folder` tell what is begun, and
     why a part failed."""
     device.ready()
-    own = listed(*asked)
+    own = list_parts(*asked)
     for number in [*shared, *others]:
         if number in others and not _begun(folder / str(number)):
             continue
-        part, parts = own[number], Parts()
+        part, parts = own[number], PartOutcomes()
         with parts.part(part.name):
             if number in shared:
                 part.module.share(missing_of(part)[-1], of)
             else:
-                taken(part)
+                answer_units(part)
         for cause in parts.failed:
             (folder / f"{number}.failed").write_text(cause)
         progress(1)
@@ -280,7 +280,7 @@ def missing_of(part: Part) -> tuple[dict[str, Template | None], list[Group], set
     return units, groups, missing, replace(part, only=some if groups else None)
 
 
-def taken(part: Part) -> tuple[dict[str, Template | None], list[Group], dict[str, Any]]:
+def answer_units(part: Part) -> tuple[dict[str, Template | None], list[Group], dict[str, Any]]:
     """(units, groups that hold them all, what a server told of its cost), once what is missing has
     been asked and kept."""
     units, groups, missing, asked = missing_of(part)
@@ -300,9 +300,9 @@ def taken(part: Part) -> tuple[dict[str, Template | None], list[Group], dict[str
     return units, groups, spent
 
 
-def answer(run: Run, part: Part, code: str) -> None:
+def answer(run: JobContext, part: Part, code: str) -> None:
     """Write the files of a part."""
-    units, groups, spent = taken(part)
+    units, groups, spent = answer_units(part)
     run.note(**spent)
     record = merged(group.record for group in groups)
     if None in part.answered_by.OUTPUT.values():  # a folder has no metadata
@@ -318,14 +318,14 @@ def answer(run: Run, part: Part, code: str) -> None:
         if contract is None:
             shutil.copytree(groups[0].folder / name, part.output[name], dirs_exist_ok=True)
             continue
-        pieces = [_taken(group, name, part, units) for group in groups]
+        pieces = [_read_units(group, name, part, units) for group in groups]
         # of a floor's few questions all may be such that this model cannot be asked
         is_floor = part.module is not part.answered_by
         own = replace(contract, may_be_empty=contract.may_be_empty or is_floor)
         schema.write(pl.concat(pieces), own, part.output[name], told)
 
 
-def _taken(
+def _read_units(
     group: Group, name: str, part: Part, units: Mapping[str, Template | None]
 ) -> pl.DataFrame:
     """The rows of a kept table that belong to the units that are taken."""

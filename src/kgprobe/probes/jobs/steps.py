@@ -65,7 +65,7 @@ def steps_frame(
     asked = blanks(items.filter(role=ROLE), candidates, first)
     bar = progress(total=len(asked), desc="steps", unit="question")
     with journal(model, folder, "steps", asked, most):
-        said, record = _said(model, asked, most, bar.update, workers)
+        said, record = _write_answers(model, asked, most, bar.update, workers)
     bar.close()
     rows, unread = [], Counter[str]()
     for blank, raw in zip(asked, said, strict=True):
@@ -81,7 +81,7 @@ def steps_frame(
     return fills, pl.DataFrame(schema=dict(FILL_GOLDS.columns)), {**record, "steps": told}
 
 
-def _said(
+def _write_answers(
     model: Loaded | Client,
     asked: Sequence[Blank],
     most: int,

@@ -15,6 +15,8 @@ DEFAULT_BUDGET = 1024
 #: Positions of a batch by device: more gain nothing on a processor, and leave its caches; on an
 #: accelerator memory is the bound.
 CAPS = {"cpu": 512, "cuda": 1 << 16}
+#: Multiplications of a processor's batch at most, a few seconds of two cores: what a stop loses.
+WORK = 5e11
 #: What starting one layer costs, as arithmetic not done meanwhile: 0.1 ms or so.
 FLOP_PER_START = {"cpu": 12e6, "cuda": 4e10}
 #: What a pass of few rows through all weights costs, in positions.
@@ -266,6 +268,8 @@ def budget_for(loaded: Any, memory: int | None = None) -> Budget:
     cap = CAPS.get(device, CAPS["cpu"])
     # small models need larger batches, or starting the passes is what they do
     cap = max(cap, min(STARTS * overhead, 8 * cap))
+    if device == "cpu":
+        cap = min(cap, max(int(WORK / body), 1))
     given = _free(loaded.device) // 2 if memory is None else memory
     positions = int(min(max(given // row, 1), cap))
     return Budget(positions, overhead=max(overhead, 1), room=given, position=row)

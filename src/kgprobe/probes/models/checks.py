@@ -174,7 +174,7 @@ def _padding(loaded: Loaded) -> str:
     alone: list[Any] = []
 
     def read_alone() -> float:
-        alone.extend(_said(loaded, [row])[0] for row in rows)
+        alone.extend(_logits(loaded, [row])[0] for row in rows)
         return 0.0
 
     failed = objection(read_alone, 0.0)
@@ -183,7 +183,7 @@ def _padding(loaded: Loaded) -> str:
     if not all(map(sound, alone)):
         return ""  # nothing to compare; the engines refuse such numbers with row and position
     most = allowed(loaded)
-    reason = objection(lambda: _worst(_said(loaded, rows), alone), most)
+    reason = objection(lambda: _worst(_logits(loaded, rows), alone), most)
     if not reason:
         return ""
     if loaded.spec.kind == "causal":
@@ -192,14 +192,14 @@ def _padding(loaded: Loaded) -> str:
             f"({reason}): it is no causal model"
         )
     if loaded.spec.kind == "seq2seq":
-        short = objection(lambda: apart(_said(loaded, rows[:1], 3)[0], alone[0][:3]), most)
+        short = objection(lambda: apart(_logits(loaded, rows[:1], 3)[0], alone[0][:3]), most)
         if short:
             raise ModelError(
                 f"{loaded.spec.model}: the decoder of {name} says something else of a token when "
                 f"others follow it ({short})"
             )
     other = sample(loaded, LENGTHS[:1], start=3)[0]
-    pair = objection(lambda: _worst(_said(loaded, [rows[0], other])[:1], alone[:1]), most)
+    pair = objection(lambda: _worst(_logits(loaded, [rows[0], other])[:1], alone[:1]), most)
     if pair:
         raise ModelError(
             f"{loaded.spec.model}: what {name} says of a row depends on the rows beside it or on "
@@ -220,7 +220,7 @@ def _worst(found: list[Any], expected: list[Any]) -> float:
     return max(apart(f, e) for f, e in zip(found, expected, strict=True))
 
 
-def _said(loaded: Loaded, rows: list[Ints], forced: int | None = None) -> list[Any]:
+def _logits(loaded: Loaded, rows: list[Ints], forced: int | None = None) -> list[Any]:
     """Logits of each row (its length x vocabulary), all of them padded into one pass.
 
     A causal model gets no mask: nothing can see what stands at its right. The decoder of a seq2seq

@@ -196,7 +196,7 @@ class Parts:
         """The first head by which the parts give the whole model's log-probabilities."""
         name = type(self.loaded.model).__name__
         ids, mask = self._sample()
-        whole = self._said(ids, mask)
+        whole = self._whole_logits(ids, mask)
         if must:
             owners = self._real(ids, mask).nonzero().tolist()
             finite(
@@ -243,7 +243,7 @@ class Parts:
         """Which positions of a sample are compared."""
         return torch.ones_like(ids[:, :4]).bool() if self.kind == "seq2seq" else mask.bool()
 
-    def _said(self, ids: Any, mask: Any) -> Any:
+    def _whole_logits(self, ids: Any, mask: Any) -> Any:
         """What the whole model says at all real tokens of a sample (tokens x vocabulary)."""
         options: dict[str, Any] = {} if bool(mask.all()) else {"attention_mask": mask}
         if self.kind == "seq2seq":

@@ -98,10 +98,12 @@ def _weights(model: Any, info: Mapping[str, Any]) -> str:
         f"{name} ({_shape(stored)} stored, {_shape(wanted)} wanted)"
         for name, stored, wanted in sorted(info["mismatched_keys"])
     ]
-    parts = [f"{len(missing)} of its weights are missing: {_listed(missing)}"] if missing else []
-    parts += [f"{len(shapes)} have another shape: {_listed(shapes)}"] if shapes else []
+    parts = (
+        [f"{len(missing)} of its weights are missing: {_format_names(missing)}"] if missing else []
+    )
+    parts += [f"{len(shapes)} have another shape: {_format_names(shapes)}"] if shapes else []
     if parts and unexpected(info):
-        parts.append(f"no place for {_listed(unexpected(info))}")
+        parts.append(f"no place for {_format_names(unexpected(info))}")
     return "; ".join(parts)
 
 
@@ -111,7 +113,7 @@ def _foreign(model: Any, info: Mapping[str, Any]) -> str:
         return ""
     return (
         f"{type(model).__name__} has no place for {len(foreign)} weights of the checkpoint, which "
-        f"was saved by another class: {_listed(foreign)}"
+        f"was saved by another class: {_format_names(foreign)}"
     )
 
 
@@ -133,7 +135,7 @@ def _ids(kind: str, model: Any, tokenizer: Any, vocabulary: Mapping[str, int]) -
     beyond = [f"{known[i]!r} {i}" for i in outside]
     return (
         f"its tokenizer has ids up to {max(outside)}, its embedding has {rows} rows: "
-        f"{len(beyond)} ids are outside: {_listed([*named, *beyond])}"
+        f"{len(beyond)} ids are outside: {_format_names([*named, *beyond])}"
     )
 
 
@@ -382,7 +384,7 @@ def _padded(rows: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
     return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _format_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
 

@@ -23,7 +23,7 @@ FILLERS = ("x", "it", "one", "two")
 
 
 @dataclass(frozen=True)
-class Question:
+class ClozePrompt:
     """One prompt: the text around its gap, its candidate set, the indices of its golds."""
 
     item: str
@@ -48,7 +48,7 @@ class Gapped:
 
 
 @dataclass
-class Candidates:
+class CandidateTokens:
     """Token ids of every candidate of a set, and the labels that hold an unknown token."""
 
     ids: list[Ids]
@@ -68,18 +68,18 @@ def question(
     candidates: str = "",
     golds: tuple[int, ...] = (),
     upper_first: bool = True,
-) -> Question:
+) -> ClozePrompt:
     """A template as a question: [X] becomes the subject, [Y] the gap."""
     gap = "\ufffc"  # object replacement character: it has no upper case
     around = fill(text, subject, gap, upper_first).around(ANSWER)
-    return Question(item, template, *around, candidates, golds)
+    return ClozePrompt(item, template, *around, candidates, golds)
 
 
 def questions(
     items: Sequence[tuple[str, str, str, str, tuple[int, ...]]],
     templates: dict[str, Sequence[tuple[int, str]]],
     upper_first: bool = True,
-) -> Iterator[Question]:
+) -> Iterator[ClozePrompt]:
     """Every item (item, relation, subject, candidate set, golds) in every template of its relation.
 
     Raises ValueError for a relation without template.
@@ -102,7 +102,7 @@ def rows_of_embedding(loaded: Loaded) -> int:
 
 
 def gapped(
-    loaded: Loaded, asked: Sequence[Question], space: str = "none", any_length: bool = False
+    loaded: Loaded, asked: Sequence[ClozePrompt], space: str = "none", any_length: bool = False
 ) -> list[Gapped]:
     """The token ids of every question, with special tokens and one gap token.
 
@@ -184,7 +184,7 @@ def _holder(loaded: Loaded) -> tuple[str, int]:
     )
 
 
-def _with_mask(loaded: Loaded, question: Question, space: str) -> Gapped:
+def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> Gapped:
     tokenizer = loaded.tokenizer
     text = question.before + tokenizer.mask_token + question.after
     coded = tokenizer(text, return_offsets_mapping=True)
@@ -201,14 +201,14 @@ def _with_mask(loaded: Loaded, question: Question, space: str) -> Gapped:
     return Gapped(ids, place)
 
 
-def prompt(loaded: Loaded, question: Question) -> Ids:
+def prompt(loaded: Loaded, question: ClozePrompt) -> Ids:
     """The tokens before the gap as the complete sentence has them, without special tokens."""
     gap = _opened(loaded, question, special=False)
     return gap.ids[: gap.place]
 
 
 def _opened(
-    loaded: Loaded, question: Question, space: str = "auto", special: bool = True
+    loaded: Loaded, question: ClozePrompt, space: str = "auto", special: bool = True
 ) -> Gapped:
     """The complete sentence with a word in the gap, whose tokens are one at the gap's place.
 
@@ -269,7 +269,7 @@ def slot_context(before: str, space: str) -> str:
     return "" if space == "none" else held(before, LEADS[0])[-1:]
 
 
-def refuse_control_texts(loaded: Loaded, asked: Sequence[Question]) -> None:
+def refuse_control_texts(loaded: Loaded, asked: Sequence[ClozePrompt]) -> None:
     """Raise ValueError for the first question whose text spells a special token."""
     refuse_control_tokens(
         loaded.tokenizer,
@@ -280,7 +280,7 @@ def refuse_control_texts(loaded: Loaded, asked: Sequence[Question]) -> None:
 
 def candidate_ids(
     loaded: Loaded, labels: Sequence[str], space: str, before: str, name: str = ""
-) -> Candidates:
+) -> CandidateTokens:
     """Tokens of every label, without special tokens.
 
     `space` none: tokenized alone. auto: as in the slot behind the text `before`; a blank in front
@@ -295,7 +295,7 @@ def candidate_ids(
         loaded.tokenizer, [blank + label for label in labels],
         starts=not context, behind="" if blank else context,
     )  # fmt: skip
-    found = Candidates([])
+    found = CandidateTokens([])
     unknown = loaded.tokenizer.unk_token_id
     for index, own in enumerate(coded):
         if not own:

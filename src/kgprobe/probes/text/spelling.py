@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import bos_prefix
-from kgprobe.probes.text.gaps import Question, gapped, tokens_with_slots
+from kgprobe.probes.text.gaps import ClozePrompt, gapped, tokens_with_slots
 from kgprobe.templates import held
 
 UNKNOWN = ("keep", "leave_out")
@@ -17,7 +17,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Kept:
+class SpelledOptions:
     """The options of a set that are ranked, their places in the whole set, and those left out."""
 
     labels: list[str]
@@ -32,7 +32,7 @@ class Kept:
 
 def rankable(
     loaded: Loaded, options: Mapping[str, Sequence[str]], unknown: str = "keep"
-) -> dict[str, Kept]:
+) -> dict[str, SpelledOptions]:
     """The options of every set that the model's tokenizer can spell.
 
     One without tokens is left out; under `unknown` leave_out one with an unknown token, too.
@@ -47,7 +47,7 @@ def rankable(
             not ids or (unknown == "leave_out" and mark is not None and mark in ids)
             for ids in coded
         ]
-        found[name] = Kept(
+        found[name] = SpelledOptions(
             [label for label, gone in zip(labels, out, strict=True) if not gone],
             [place for place, gone in enumerate(out) if not gone],
             [label for label, gone in zip(labels, out, strict=True) if gone],
@@ -55,14 +55,14 @@ def rankable(
     return found
 
 
-def left_out(kept: Mapping[str, Kept]) -> dict[str, list[str]]:
+def left_out(kept: Mapping[str, SpelledOptions]) -> dict[str, list[str]]:
     """The candidates that are not ranked, by set, for the record."""
     return {name: own.left_out for name, own in kept.items() if own.left_out}
 
 
 def check_windows(
     loaded: Loaded,
-    asked: Mapping[str, Sequence[Question]],
+    asked: Mapping[str, Sequence[ClozePrompt]],
     options: Mapping[str, Sequence[str]],
     space: str = "none",
     most: int | None = None,
@@ -84,7 +84,7 @@ def check_windows(
 
 def too_long(
     loaded: Loaded,
-    asked: Sequence[Question],
+    asked: Sequence[ClozePrompt],
     options: Mapping[str, Sequence[str]],
     space: str = "none",
     most: int | None = None,
@@ -119,7 +119,7 @@ def _longest(loaded: Loaded, labels: Sequence[str]) -> tuple[str, int]:
     return labels[-place], size
 
 
-def _length(loaded: Loaded, question: Question, label: str, size: int, space: str) -> int:
+def _length(loaded: Loaded, question: ClozePrompt, label: str, size: int, space: str) -> int:
     """Tokens of a prompt with so many masks, or with the label in the gap (causal)."""
     if loaded.spec.kind == "causal":
         ((ids, _),) = tokens_with_slots(loaded, [question.before + label + question.after])

@@ -39,10 +39,10 @@ from kgprobe.http import (
 from kgprobe.job import log, progress
 from kgprobe.sources.dumps.kinds import (
     TOLD,
+    format_beginning,
     kind,
     record,
     recorded,
-    shown,
     sums_of,
     wrong_form,
     wrong_start,
@@ -212,12 +212,12 @@ def _refuse(answer: requests.Response, wanted: Wanted, have: int) -> None:
     if astray := sent_astray(answer):
         raise wanted.refused(f"status {status}, {astray}")
     first = answer.raw.read(TOLD, decode_content=True)
-    said = f"{shown(first) if first else 'an empty body'}{_type(answer)}"
+    said = f"{format_beginning(first) if first else 'an empty body'}{_type(answer)}"
     came = f"status {status} {answer.reason}".rstrip()
     if status in (401, 403) or (status < 500 and about_agent(first)):
         raise wanted.refused(f"{came}, {said}", _contact(wanted))
     if status in (408, 429, 500, 502, 503, 504):
-        raise PassingError(f"status {status}", _asked(wanted, answer), status)
+        raise PassingError(f"status {status}", _requested_wait(wanted, answer), status)
     raise wanted.refused(f"{came}, {said}")
 
 
@@ -290,7 +290,7 @@ def _same(
         raise PassingError(f"the file changed on the server ({', '.join(changed)}): begin again")
 
 
-def _asked(wanted: Wanted, answer: requests.Response) -> float | None:
+def _requested_wait(wanted: Wanted, answer: requests.Response) -> float | None:
     """Seconds that the server asks for."""
     now = time.time()
     wait = retry_after(answer.headers.get("Retry-After"), answer.status_code, now)

@@ -59,7 +59,7 @@ _ENTITY_OF = msgspec.json.Decoder(Entity).decode
 
 
 @dataclass
-class Found:
+class EntityRows:
     """Rows by table."""
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
@@ -94,13 +94,13 @@ def name_of(column: str) -> pl.Expr:
     return pl.concat_str(letter, (pl.col(column) // 4).cast(pl.String))
 
 
-def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) -> Found:
+def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) -> EntityRows:
     """The rows of lines of a JSON dump, one entity each.
 
     Lines that are none are `unread`; so is a statement that is broken, alone: its entity's label
     and other statements stay.
     """
-    found, unread = Found(), Unread()
+    found, unread = EntityRows(), Unread()
     wanted = {relation: int(relation[1:]) for relation in relations}
     start = 0
     while start < len(block.data):
@@ -123,14 +123,16 @@ BROKEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueErr
 
 
 def _entity(
-    line: bytes, wanted: dict[str, int], languages: Sequence[str], found: Found
+    line: bytes, wanted: dict[str, int], languages: Sequence[str], found: EntityRows
 ) -> list[str]:
     """Keep what an entity says; returns the statements that are broken, as JSON."""
     entity = _ENTITY_OF(line)
     own = number(entity.id)
     if own is None:
         raise ValueError(entity.id)
-    labels, claims, aliases = (_named(m) for m in (entity.labels, entity.claims, entity.aliases))
+    labels, claims, aliases = (
+        _as_mapping(m) for m in (entity.labels, entity.claims, entity.aliases)
+    )
     place = next((i for i, tag in enumerate(languages) if tag in labels), None)
     label = None if place is None else _parsed(labels[languages[place]])["value"]
     links = entity.sitelinks
@@ -161,7 +163,7 @@ def _entity(
     return broken
 
 
-def _named(members: Members) -> dict[str, msgspec.Raw]:
+def _as_mapping(members: Members) -> dict[str, msgspec.Raw]:
     if isinstance(members, list) and members:
         raise TypeError("a list where members have names")
     return members if isinstance(members, dict) else {}
@@ -187,12 +189,12 @@ _ENTITY = re.compile(
 _DIRECT = re.compile(r"https?://www\.wikidata\.org/prop/direct/P(\d+)", re.A)
 
 
-def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) -> Found:
+def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) -> EntityRows:
     """The rows of lines of a truthy N-Triples dump, or of one with labels or sitelinks alone.
 
     It has best ranks only, which count as normal, and does not say where there is no value.
     """
-    found, unread = Found(), Unread()
+    found, unread = EntityRows(), Unread()
     numbers = "|".join(relation[1:] for relation in relations).encode()
     tags = "|".join(re.escape(tag) for tag in languages).encode()
     passed = prefilter(
@@ -219,7 +221,7 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
 
 
 def _of_triple(
-    own: int, triple: Triple, known: set[int], places: dict[str, int], found: Found
+    own: int, triple: Triple, known: set[int], places: dict[str, int], found: EntityRows
 ) -> Iterator[tuple[str, Row]]:
     if direct := _DIRECT.fullmatch(triple.predicate):
         relation = int(direct[1])

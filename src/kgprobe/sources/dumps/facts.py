@@ -50,7 +50,7 @@ ALIASES = Contract(
 
 
 @dataclass(frozen=True)
-class Found:
+class DumpFacts:
     """What was read; `aliases` has id (integer) and alias, `properties` are N-Triples."""
 
     statements: pl.DataFrame
@@ -68,7 +68,7 @@ def read(
     languages: Sequence[str] = LANGUAGES,
     size: int = BLOCK,
     threads: int = 1,
-) -> Found:
+) -> DumpFacts:
     """What a dump says of the wanted relations between items; its parts lie in `folder`.
 
     The first of the `paths` is the dump, of form json or truthy (Wikidata) or ntriples (relations
@@ -93,12 +93,12 @@ def read(
         made = statements.with_columns(kg=pl.lit("dbpedia"))
         made = made.select(list(STATEMENTS.columns))
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
-        return Found(made.sort(list(STATEMENTS.key)), nothing, not_read, _NO_ALIASES, "")
+        return DumpFacts(made.sort(list(STATEMENTS.key)), nothing, not_read, _NO_ALIASES, "")
     redirects = _redirects(tables["redirects"])
     properties = _properties(tables, languages)
     items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
     statements = _of_wikidata(tables, redirects).filter(pl.col("relation").is_in(sorted(items)))
-    return Found(
+    return DumpFacts(
         statements,
         _coverage(tables, statements, redirects, wanted, form, properties),
         not_read,

@@ -19,7 +19,7 @@ UNREAD = {"line": pl.Int64, "first": pl.String}
 
 
 @dataclass(frozen=True)
-class Found:
+class OntologyRows:
     """Rows of the three tables."""
 
     statements: list[tuple[str, str, str, str, str]]
@@ -36,9 +36,9 @@ class Found:
         return {name: frame.unique().sort(frame.columns) for name, frame in made.items()}
 
 
-def of_triples(block: Block, predicates: Sequence[str], languages: Sequence[str]) -> Found:
+def of_triples(block: Block, predicates: Sequence[str], languages: Sequence[str]) -> OntologyRows:
     """Statements of the wanted predicate IRIs, and labels in the `languages`."""
-    found, unread = Found([], [], []), Unread()
+    found, unread = OntologyRows([], [], []), Unread()
     wanted = {*predicates, RDFS_LABEL}
     passed = prefilter(re.escape(f"<{predicate}>".encode()) for predicate in sorted(wanted))
     places = {tag.lower(): place for place, tag in enumerate(languages)}
@@ -50,4 +50,4 @@ def of_triples(block: Block, predicates: Sequence[str], languages: Sequence[str]
         kind = "special" if triple.node else "literal" if triple.iri is None else "item"
         value = "somevalue" if triple.node else triple.text if triple.iri is None else triple.iri
         found.statements.append((triple.subject, triple.predicate, value or "", kind, "normal"))
-    return Found(found.statements, found.names, unread.rows)
+    return OntologyRows(found.statements, found.names, unread.rows)

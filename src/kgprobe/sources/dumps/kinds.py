@@ -35,8 +35,8 @@ def wrong_start(path: Path, first: bytes) -> str:
     """Why a file of that name cannot begin like this; nothing where it can."""
     if path.suffix in STARTS:
         right = any(first.startswith(start[: len(first)]) for start in STARTS[path.suffix])
-        return "" if first and right else f"begins with {shown(first)}"
-    return f"a web page: {shown(first)}" if PAGE.match(first) else ""
+        return "" if first and right else f"begins with {format_beginning(first)}"
+    return f"a web page: {format_beginning(first)}" if PAGE.match(first) else ""
 
 
 def wrong_form(path: Path, size: int | None = None, name: Path | None = None) -> str:
@@ -88,7 +88,7 @@ def _record(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
-def shown(first: bytes) -> str:
+def format_beginning(first: bytes) -> str:
     """The beginning of what came, in one line."""
     text = " ".join(first.decode("utf-8", "replace").split())
     return repr(text[:SHOWN] + ("..." if len(text) > SHOWN else ""))

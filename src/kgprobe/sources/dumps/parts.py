@@ -33,7 +33,7 @@ from kgprobe.sources.dumps.stream import BLOCK, Block, DumpError, Position, bloc
 ENDS = 1 << 20
 
 
-class Tables(Protocol):
+class BlockTables(Protocol):
     """What a reader makes of a block."""
 
     def frames(self) -> Mapping[str, pl.DataFrame]:
@@ -46,7 +46,7 @@ class Reading:
     `arguments`. `closed`: an array whose end must be there, where it has a beginning."""
 
     path: Path
-    reader: Callable[..., Tables]
+    reader: Callable[..., BlockTables]
     arguments: tuple[Any, ...]
     closed: bool = False
 

@@ -32,14 +32,14 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Taken:
+class ArchiveContents:
     """What was read of an archive, by its paths in the tree."""
 
     checked: tuple[str, ...]  #: equal to their pins
     unpinned: tuple[str, ...]  #: without a pin
     missing: tuple[str, ...]  #: pinned, and not in the archive
 
-    def told(self, tree: Tree | None) -> str:
+    def describe(self, tree: Tree | None) -> str:
         """In one line, what was checked and what was not."""
         said = [f"{len(self.checked)} files equal their pins in {tree.name}"] if tree else []
         if self.unpinned:
@@ -98,7 +98,7 @@ def fetch(
     tree: Tree | None,
     *,
     cut: bool = False,
-) -> Taken:
+) -> ArchiveContents:
     """Take the parts out of the archive that `get` puts there, into `folder`.
 
     `cut`: pinned files may be missing; `cut-COMMIT.tsv` beside the parts lists them then. Raises
@@ -123,7 +123,7 @@ def unpack(
     url: str = "",
     cut: bool = False,
     limits: Limits = DEFAULT,
-) -> Taken:
+) -> ArchiveContents:
     """Put `parts` of the zip `archive` into `folder`, each whole, all of them or none.
 
     Raises ArchiveError when one is missing, the archive is damaged, or it is not safe to unpack,
@@ -137,7 +137,7 @@ def unpack(
             found = {
                 target: _below(source, files, wanted, tree) for target, wanted in parts.items()
             }
-            taken = _taken(source, files, found, tree, cut)
+            taken = _select_files(source, files, found, tree, cut)
             there = {
                 path: files[path] for paths in found.values() for path in paths if path in files
             }
@@ -183,13 +183,13 @@ def _below(source: str, files: Mapping[str, str], wanted: str, tree: Tree | None
         raise ArchiveError(f"{source}: {error}") from None
 
 
-def _taken(
+def _select_files(
     source: str,
     files: Mapping[str, str],
     found: Mapping[str, Mapping[str, str]],
     tree: Tree | None,
     cut: bool,
-) -> Taken:
+) -> ArchiveContents:
     """What will be read. Raises PinError for what is not pinned and for what is missing."""
     paths = sorted({path for part in found.values() for path in part})
     blobs = tree.blobs if tree else {}
@@ -210,7 +210,7 @@ def _taken(
         raise ArchiveError(
             f"{source}: no file of {some(gone)} in it, all that is pinned is missing"
         )
-    return Taken(
+    return ArchiveContents(
         tuple(path for path in there if path in blobs),
         tuple(path for path in there if path not in blobs),
         tuple(missing),
@@ -228,7 +228,7 @@ def _compare(source: str, path: str, file: Path, tree: Tree | None) -> None:
         )
 
 
-def _list_missing(folder: Path, taken: Taken, tree: Tree | None) -> None:
+def _list_missing(folder: Path, taken: ArchiveContents, tree: Tree | None) -> None:
     """Write, or take away, the list of files that a cut archive lacks."""
     if tree is None:
         return

@@ -88,6 +88,8 @@ class Flaws:
             n, shown = len(self.unread), self.unread[:SHOWN]
             lines = [f"sources.graphs.{self.name}: {n:,} rows or files cannot be read"]
             lines += [f"  {text}" for text in shown]
+            if n == 1:
+                lines = [f"sources.graphs.{self.name}: {shown[0]}"]
             lines += [f"  and {n - SHOWN:,} more"] if n > SHOWN else []
         if wrong:
             lines.append(f"sources.graphs.{self.name}: the graph has {len(wrong)} kinds of flaws")

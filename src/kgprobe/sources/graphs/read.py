@@ -44,7 +44,7 @@ EDGES = _contract("OWN_EDGES", "child parent", "child parent")
 INVERSES = _contract("OWN_INVERSES", "property inverse", "property inverse")
 TEMPLATES = _contract("OWN_TEMPLATES", "relation index kind text note", "relation index")
 
-#: The tables by the name of their frame in `Tables`.
+#: The tables by the name of their frame in `GraphTables`.
 CONTRACTS = {
     "facts": STATEMENTS,
     "coverage": COVERAGE,
@@ -64,7 +64,7 @@ DESCRIBING = re.compile(
 
 
 @dataclass(frozen=True)
-class Tables:
+class GraphTables:
     """The frames of a graph, in CONTRACTS."""
 
     facts: pl.DataFrame
@@ -79,7 +79,7 @@ class Tables:
     problems: pl.DataFrame
 
 
-def read(name: str, section: OwnGraph, languages: Sequence[str]) -> Tables:
+def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
     """The tables of a graph. Raises GraphFileError for what is wrong, all of it in one message."""
     flaws = Flaws(name, section.leave_out)
     given = {
@@ -96,7 +96,7 @@ def read(name: str, section: OwnGraph, languages: Sequence[str]) -> Tables:
     return made
 
 
-def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> Tables:
+def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> GraphTables:
     roles = section.roles
     stated, spoken = _short_ids(given, flaws)
     of = pl.col("relation")
@@ -139,7 +139,7 @@ def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> Tables:
     _unlabelled(needed.unique(), labels, pl.concat([facts, stated]), flaws)
     named = pl.DataFrame({"id": labels.keys(), "label": labels.values()}, schema=_NAMES)
     properties = _properties(relations.filter(~relations.is_in(schema)), about, roles, classes)
-    return Tables(
+    return GraphTables(
         _statements(facts, named, "wikidata" if section.ids == "wikidata" else name),
         _coverage(facts, given.literals, schema),
         _with_label(pl.DataFrame({"class": classes}), "class", named),

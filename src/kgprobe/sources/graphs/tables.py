@@ -49,7 +49,7 @@ def read(section: OwnGraph, flaws: Flaws) -> Raw:
     for path in section.labels:
         with flaws.going_on():
             head, rows = _opened(path, True, columns, flaws)
-            own, text = (_place(path, head, name) for name in (columns.id, columns.label))
+            own, text = _places(path, head, columns.id, columns.label)
             labels = ((row[own].strip(), one_line(row[text]), line) for line, row in rows)
             spoken += [(name, label, 1, path, line) for name, label, line in labels if label]
     is_named = not worded and not section.labels and section.ids == "own"
@@ -64,21 +64,21 @@ def _columns(
         if len(head) < 3:
             raise GraphFileError(f"{path}: {len(head)} columns; expected subject, relation, object")
         return [0, 1, 2], []
-    names = (columns.subject, columns.relation, columns.object)
-    ids = [_place(path, head, name) for name in names]
+    ids = _places(path, head, columns.subject, columns.relation, columns.object)
     labels = (columns.subject_label, columns.relation_label, columns.object_label)
     return ids, [
         (at, head.index(name)) for at, name in zip(ids, labels, strict=True) if name in head
     ]
 
 
-def _place(path: str, head: list[str], name: str) -> int:
-    if name not in head:
+def _places(path: str, head: list[str], *names: str) -> list[int]:
+    if missing := [name for name in names if name not in head]:
         raise GraphFileError(
-            f"{path}: no column {name!r}; it has {', '.join(head)}. Name its own in "
-            "sources.graphs.NAME.columns, or write header: false"
+            f"{path}: no column {', '.join(map(repr, missing))} in its first line, which has "
+            f"{short(', '.join(head))}; right would be a first line with {', '.join(names)}, its "
+            "own names in sources.graphs.NAME.columns, or header: false where it has none"
         )
-    return head.index(name)
+    return [head.index(name) for name in names]
 
 
 def _opened(

@@ -39,14 +39,14 @@ def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
             ) as answer,
         ):
             good = answer.status_code < 300
-            body = whole_body(answer, UNPACKED) if good else _told(answer)
+            body = whole_body(answer, UNPACKED) if good else _error_body(answer)
             headers = {name.lower(): value for name, value in answer.headers.items()}
             return Answer(answer.status_code, headers, body, answer.url)
     except NoAnswerError as error:
         raise _trouble(error.reason, endpoint, place) from error
 
 
-def _told(answer: requests.Response) -> bytes:
+def _error_body(answer: requests.Response) -> bytes:
     """The beginning of an error's body; it is for the message only, so a cut one will do."""
     try:
         return bytes(answer.raw.read(TOLD, decode_content=True))

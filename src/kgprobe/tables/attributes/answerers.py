@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from kgprobe.benchmarks.invented import RULES, Case, cases, word
+from kgprobe.benchmarks.invented import RULES, InferenceCase, cases, word
 from kgprobe.metrics import answerers, attributes
 from kgprobe.metrics.answerers import ANSWERERS, Question, Statement
 from kgprobe.sampling import hash_key
@@ -105,7 +105,7 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
     return Benchmark(name, examples, frame, pl.DataFrame(), pl.DataFrame()), asked
 
 
-def _facts_of(case: Case, known: Mapping[str, set[Statement]]) -> frozenset[Statement]:
+def _facts_of(case: InferenceCase, known: Mapping[str, set[Statement]]) -> frozenset[Statement]:
     """All that was taught of the names in a case."""
     named = {term for statement in case.asked for term in statement}
     return frozenset().union(*(known.get(name, ()) for name in named))
@@ -152,7 +152,7 @@ def _written(
 ) -> pl.DataFrame:
     rows = []
     for item, own in found.items():
-        place = answerers.said(own)
+        place = answerers.chosen_option(own)
         text = "" if place is None else asked[item].options[place]
         rows.append((item, _TEMPLATE, 1, alpha.WHOLE, 1, text, 0.0))
     columns = ["item", "template", "masks", "position", "rank", "text", "logprob"]

@@ -218,19 +218,20 @@ def _ranks(study: Study) -> Iterator[Number]:
 
 
 def _differences(study: Study) -> Iterator[Number]:
-    """Accuracy of one probe minus that of another, paired; every pair of a benchmark once, as one
-    family of tests."""
+    """Accuracy of one probe minus that of another, paired: each and the best of the benchmark, as
+    one family of tests."""
     boot, tested = study.resampled, []
     rates = [study.hits(position).mean(axis=1) for position in range(len(study.probes))]
-    for i, (one, _) in enumerate(study.probes):
-        for j in range(i + 1, len(study.probes)):
-            instead = study.instead(one, study.probes[j][0])
-            of = Number(setting={"instead": instead}, n=study.items.height, **one.asked)
-            for weighting, weights in (({}, None), ({"weighting": "relations"}, boot.macro())):
-                value, found = boot.difference(i, j, weights)
-                gap = of.but(metric="accuracy", setting={**of.setting, **weighting})
-                yield gap.but(value=100 * value, interval=found and found.times(100))
-            tested.append((of, rates[i] - rates[j]))
+    for i, j in study.with_best:
+        one, other = study.probes[i][0], study.probes[j][0]
+        of = Number(
+            setting={"instead": study.instead(one, other)}, n=study.items.height, **one.asked
+        )
+        for weighting, weights in (({}, None), ({"weighting": "relations"}, boot.macro())):
+            value, found = boot.difference(i, j, weights)
+            gap = of.but(metric="accuracy", setting={**of.setting, **weighting})
+            yield gap.but(value=100 * value, interval=found and found.times(100))
+        tested.append((of, rates[i] - rates[j]))
     yield from family(tested)
 
 

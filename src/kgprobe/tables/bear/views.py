@@ -126,7 +126,7 @@ TEMPLATES = View(
 )
 DIFFERENCES = View(
     "differences",
-    "Differences between models",
+    "Differences from the best probe",
     where={
         "paper": ["bear"],
         "metric": ["accuracy", "p after Holm", "detectable difference"],
@@ -140,9 +140,11 @@ DIFFERENCES = View(
     | {("metric", "accuracy"): "accuracy, points", ("weighting", "relations"): "over relations"}
     | {("metric", "detectable difference"): "least difference that would show, points"},
     digits={"p after Holm": 3},
-    caption="Paired: both models under the same resamples. p: two-sided, from the spread of the "
-    "difference over resamples, corrected for the number of pairs of this benchmark (Holm). The "
-    "least difference would be found at 5 % in 80 of 100 samples of as many items.",
+    caption="Each probe and the best one of the benchmark, paired: both under the same resamples. "
+    "p: two-sided, answers of both exchanged at random, corrected for the number of probes beside "
+    "the best (Holm): it says of a probe as good as any how often it would stand so far below the "
+    "one that came out best. The least difference would be found at 5 % in 80 of 100 samples of as "
+    "many items.",
 )
 ABOVE_FLOORS = replace(
     DIFFERENCES,
@@ -150,8 +152,8 @@ ABOVE_FLOORS = replace(
     title="What is known: differences from the same questions without the subject, and from random "
     "weights",
     caption="Paired, on the items and templates that both were asked. p: answers of both exchanged "
-    "at random, corrected for the number of rows (Holm). The least difference would be found at "
-    f"5 % in 80 of 100 samples of as many items; above 100 none would. {FLOORS_ARE}",
+    "at random, corrected for the number of rows of a benchmark (Holm). The least difference would "
+    f"be found at 5 % in 80 of 100 samples of as many items; above 100 none would. {FLOORS_ARE}",
 )
 WHOLE_ALONE = {**PAPER, **{name: [""] for name in ("group", "mode", "template", "weighting")}}
 REDUCTIONS, GOLDS = (

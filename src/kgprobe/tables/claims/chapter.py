@@ -13,13 +13,15 @@ from kgprobe.tables.report.grid import Cell, Grid
 TITLE = "What the papers claim"
 LEAD = (
     "Every claim of the four papers that can be told apart as one comparison, with what their own "
-    "tables say of it, what this run says, and a verdict by one rule. Reproduced: the same "
-    "models on the same data, and the printed value lies inside our 95 % interval. Same direction "
-    "and opposite: other models or data, p below .05 after Holm's correction over all claims with "
-    "an interval. Undecided: the interval does not tell, there is none, or fewer than "
-    f"{marks.FEWEST} items are behind it. Control models take no part: what they "
-    "know says nothing of the world. Intervals of a difference follow from those of both sides as "
-    "if these stood on different items, and are too wide where they do not."
+    "tables say of it, what this run says, and a verdict by one rule (docs/claims.md). "
+    f"Reproduced: the same weights on the same items, at least {verdicts.ENOUGH}, in the claimed "
+    "direction, and the printed value but for rounding and numerical noise. Same direction and "
+    "opposite: p below .05 after Holm's correction over all claims with a 95 % interval. "
+    "Undecided: the interval does not tell, there is none, or fewer than "
+    f"{marks.FEWEST} items are behind it. Control models take no part: what they know says "
+    "nothing of the world. Intervals of a difference follow from those of both sides as if these "
+    "stood on different items, and are too wide where they do not; those of the best of several "
+    "are widened for its having been chosen."
 )
 IN_PRINT = {
     "yes": "holds",
@@ -73,7 +75,7 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
     # what this run speaks of comes first
     is_silent = pl.col("verdict") == verdicts.NOT_TESTED
     for row in claims.sort(is_silent, maintain_order=True).iter_rows(named=True):
-        stands = f"{IN_PRINT[row['holds']]}; expected {row['direction']} 0"
+        stands = f"{IN_PRINT[row['holds']]}; expected {expected(row['direction'])}"
         value = row["value"]
         here = Cell("–", muted=True)
         if value is not None:
@@ -103,6 +105,15 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
         "In print and here: the difference of both sides as the claim reads it. A number here "
         "leads to the rows that it is computed from.",
     )
+
+
+def expected(direction: str) -> str:
+    """Where a claim expects its value, in words: "> 0", "43 to 198".
+
+    >>> expected(">"), expected("43..198")
+    ('> 0', '43 to 198')
+    """
+    return f"{direction} 0" if direction in verdicts.DIRECTIONS else direction.replace("..", " to ")
 
 
 def _why(row: Mapping[str, Any]) -> str:

@@ -72,8 +72,16 @@ READINGS = (
 )  # fmt: skip
 #: what of a row a side takes: its value, or a bound of it
 TAKEN = ("value", "low", "high")
-#: bounds of RESULTS that are no interval of 95 %
-OTHER_BOUNDS = ("none", "range of subsets", "standard error")
+#: what `interval` says of bounds that hold 95 % of an estimate from items drawn independently or in
+#: pairs. The range of subsets, the spread of random orders, one standard error and a mean of other
+#: bounds are none
+ESTIMATED = (
+    "wilson", "newcombe", "student", "bootstrap", "cluster bootstrap", "paired bootstrap",
+    "paired cluster bootstrap",
+)  # fmt: skip
+#: what follows from the set alone, and is exact: counts, which have no model, and a random guess.
+#: The majority and the frequency baseline are right on some items and not on others, as models are
+EXACT = ("", "random")
 #: models of similar size: the larger has at most so many times the parameters of the smaller
 NEAR = 1.25
 #: normal quantile of the 95 % that every interval has
@@ -124,7 +132,8 @@ class Comparison:
 class Measured:
     """A value with its bounds (None: none was computed), the items behind it, the rows it is from.
 
-    `n`: the fewest items behind one of its numbers; `less`: rows that were taken off.
+    `n`: the fewest items behind one of its numbers; `less`: rows that were taken off; `highest_of`,
+    `lowest_of`: of how many numbers it was chosen as the highest, the lowest.
     """
 
     value: float
@@ -133,6 +142,8 @@ class Measured:
     n: int
     rows: tuple[Row, ...] = ()
     less: tuple[Row, ...] = ()
+    highest_of: int = 1
+    lowest_of: int = 1
 
 
 @dataclass(frozen=True)
@@ -212,7 +223,8 @@ def _of(value: str) -> str:
     return value
 
 
-def _between(value: str) -> tuple[float, float]:
+def between(value: str) -> tuple[float, float]:
+    """The numbers from LOW to HIGH, either of which may be left out."""
     found = re.fullmatch(r"(-?[\d.]+)?\.\.(-?[\d.]+)?", value)
     if not found:
         raise ComparisonError(f"value: {value!r}; legal: LOW..HIGH")
@@ -230,7 +242,7 @@ def _commonest(value: str) -> int:
 WAYS: Mapping[str, Callable[[str], Any]] = {
     "scale": _scale,
     "of": _of,
-    "value": _between,
+    "value": between,
     "commonest": _commonest,
 }
 
@@ -434,16 +446,16 @@ def _less(a: Measured, b: Measured) -> Measured:
 
 
 def _measured(row: Row, of: str = "value") -> Measured:
-    """A row of RESULTS; a baseline without an interval is a count of the set, and exact. A bound
-    that is taken in place of the value has none itself."""
+    """A row of RESULTS. What is no estimate of 95 % has no bounds, EXACT numbers are their own. A
+    bound that is taken in place of the value has none itself."""
     low, high = row["low"], row["high"]
     if of != "value":
         if row[of] is None:
             raise IncomparableError(f"a number of {row['model']} has no {of} bound")
         return Measured(row[of], None, None, row["n"], (row,))
-    if row["interval"] in OTHER_BOUNDS:
+    if row["interval"] not in ESTIMATED:
         low = high = None
-    if low is None and row["kind"] == BASELINE:
+    if row["interval"] == "none" and row["kind"] == BASELINE and row["model"] in EXACT:
         low = high = row["value"]
     return Measured(row["value"], low, high, row["n"], (row,))
 
@@ -459,7 +471,8 @@ def _reduced(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> 
     """The numbers over what is not at the places `kept` of their keys: highest, lowest or mean.
 
     Rows of all of them stay with the result. Bounds of a mean are the means of the bounds, which
-    holds whatever the numbers have in common; those of a maximum are its own.
+    holds whatever the numbers have in common; those of a maximum are its own until it is compared
+    (`_widened`).
     """
     groups: dict[Any, list[Measured]] = {}
     for key, number in sorted(numbers.items()):
@@ -470,10 +483,16 @@ def _reduced(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> 
         less = tuple(row for number in group for row in number.less)
         if way == "mean":
             bounded = _mean([(x.value, x.low, x.high) for x in group])
-            made[key] = Measured(*bounded, min(x.n for x in group), rows, less)
+            tried = max(x.highest_of for x in group), max(x.lowest_of for x in group)
+            made[key] = Measured(*bounded, min(x.n for x in group), rows, less, *tried)
+        elif way == "max":
+            tried_all = sum(x.highest_of for x in group)
+            first = max(group, key=lambda x: x.value)
+            made[key] = replace(first, rows=rows, less=less, highest_of=tried_all)
         else:
-            first = (max if way == "max" else min)(group, key=lambda x: x.value)
-            made[key] = replace(first, rows=rows, less=less)
+            tried_all = sum(x.lowest_of for x in group)
+            first = min(group, key=lambda x: x.value)
+            made[key] = replace(first, rows=rows, less=less, lowest_of=tried_all)
     return made
 
 
@@ -490,6 +509,19 @@ def _mean(numbers: Sequence[Bounded]) -> Bounded:
     return sum(values) / count, low, high
 
 
+def _widened(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
+    """The bounds of a number that was chosen as the highest or lowest of several.
+
+    A maximum errs upwards alone, so its lower bound is that of a one-sided test at 5 % among so
+    many (Bonferroni); a minimum's upper bound likewise.
+    """
+    value, low, high = bounded
+    if low is None or high is None:
+        return bounded
+    down, up = (max(1.0, float(ndtri(1 - 0.05 / n)) / Z) for n in (highest_of, lowest_of))
+    return value, value - down * (value - low), value + up * (high - value)
+
+
 def _apart(a: Measured, b: Measured) -> Bounded:
     """a - b with the interval that follows from both (MOVER: Newcombe 1998, method 10), as if they
     stood on different items: too wide where they share them."""
@@ -498,7 +530,8 @@ def _apart(a: Measured, b: Measured) -> Bounded:
         return gap, None, None
     down = hypot(a.value - a.low, b.high - b.value)
     up = hypot(a.high - a.value, b.value - b.low)
-    return gap, gap - down, gap + up
+    tried = a.highest_of * b.lowest_of, a.lowest_of * b.highest_of
+    return _widened((gap, gap - down, gap + up), *tried)
 
 
 Pairs = Sequence[tuple[Measured, Measured]]
@@ -517,7 +550,8 @@ def _gain(pairs: Pairs) -> Bounded:
         low = high = None
         if a.low is not None and a.high is not None and b.low and b.high:
             low, high = 100 * (a.low / b.high - 1), 100 * (a.high / b.low - 1)
-        made.append((100 * (a.value / b.value - 1), low, high))
+        tried = a.highest_of * b.lowest_of, a.lowest_of * b.highest_of
+        made.append(_widened((100 * (a.value / b.value - 1), low, high), *tried))
     return _mean(made)
 
 
@@ -633,7 +667,7 @@ def _near(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _correlation(numbers: Mapping[Any, Measured], method: str) -> Outcome:
-    """Correlation of the numbers with log10 of the parameters over models; Fisher's interval.
+    """Correlation of the numbers with log10 of the parameters over models, and its interval.
 
     Raises IncomparableError for fewer than four models, or values that are all alike.
     """
@@ -646,10 +680,18 @@ def _correlation(numbers: Mapping[Any, Measured], method: str) -> Outcome:
         raise IncomparableError("models of one size, or of one value")
     found = (pearsonr if method == "pearson" else spearmanr)(sizes, values).statistic
     r = float(np.clip(found, -1, 1))
-    # at 1 itself the transform has no value
-    centre, half = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12)), Z / sqrt(len(held) - 3)
+    low, high = fisher(r, len(held), method)
     return Outcome(
-        a=r, b=0.0, value=r, low=tanh(centre - half), high=tanh(centre + half),
+        a=r, b=0.0, value=r, low=low, high=high,
         n=len(held), pairs=len(held), values=((r, 0.0),),
         sides={"a": tuple(row for x in held for row in x.rows), "b": ()},
     )  # fmt: skip
+
+
+def fisher(r: float, n: int, method: str) -> tuple[float, float]:
+    """95 % bounds of a correlation over `n` models by Fisher's transform, of ranks (method
+    spearman) with the standard error of Bonett and Wright (2000)."""
+    # at 1 itself the transform has no value
+    centre = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12))
+    half = Z * sqrt((1 + (r * r / 2 if method == "spearman" else 0)) / (n - 3))
+    return tanh(centre - half), tanh(centre + half)

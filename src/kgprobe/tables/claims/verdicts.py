@@ -1,23 +1,25 @@
-"""What becomes of the papers' claims in a run: a verdict each, by one stated rule.
+"""What becomes of the papers' claims in a run: a verdict each, by one stated rule (docs/claims.md).
 
-    reproduced       the same models on the same data as in print, and the printed value lies inside
-                     our interval
-    same direction   other models or data, and the difference is where the claim expects it
+    reproduced       the same weights on the same items as in print, n at least ENOUGH, in the
+                     claimed direction, and the printed value but for rounding and numerical noise
+    same direction   the difference is where the claim expects it
     opposite         it is on the other side
     undecided        the interval does not tell, there is none, or fewer items are behind than a
                      number that is no smoke test has (marks.FEWEST)
     not tested here  this run has no numbers for it
 
-A side is told where p < .05 after Holm's correction over all claims that the run has an interval
-for. `>` and `<` expect the difference above or below 0. `=` expects it within `margin` of 0, in the
-units of the metric: same where both of two one-sided tests put it inside (TOST; Schuirmann 1987),
-opposite where it lies outside. p is that of a normal distribution whose 95 % reach from the value
-to the bound on the side of what is tested.
+The same weights on the same items have no sampling error, so no interval has a say in whether they
+reproduce a number. A side is told where p < .05 after Holm's correction over all claims that the
+run has an interval for. A claim expects its value in a range: `>` above 0, `<` below 0, `=` within
+`margin` of 0, `LOW..HIGH` from LOW to HIGH, in the units of the metric. Same where both of two
+one-sided tests put it inside (TOST; Schuirmann 1987), opposite where one puts it outside. p is that
+of a normal distribution whose 95 % reach from the value to the bound that is tested.
 """
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 import polars as pl
@@ -32,20 +34,27 @@ from kgprobe.tables.claims.comparison import (
     IncomparableError,
     Outcome,
     Z,
+    between,
     evaluate,
     known,
     parse,
 )
+from kgprobe.tables.published import decimals
 from kgprobe.tables.report.marks import FEWEST
 
 REPRODUCED, SAME, OPPOSITE = "reproduced", "same direction", "opposite"
 UNDECIDED, NOT_TESTED = "undecided", "not tested here"
+#: the fewest items on which a number can be reproduced
+ENOUGH = 30
+#: what hardware, precision and order of sums may move, of the larger of the numbers compared
+NOISE = 0.001
 VERDICTS = (REPRODUCED, SAME, OPPOSITE, UNDECIDED, NOT_TESTED)
 COLUMNS = (
     "claim", "paper", "where", "statement", "scope", "a", "b", "per", "read", "direction", "margin",
     "metric", "printed", "holds", "opens", "needs", "untested",
 )  # fmt: skip
 MEASURED = ("a", "b", "value", "low", "high")
+DIRECTIONS = (">", "<", "=")
 HOLDS = ("yes", "partly", "no", "uncomputable")
 
 
@@ -54,9 +63,9 @@ class Claim:
     """A row of claims.tsv: what a paper says, where, and how it is compared (None: it is not), in
     words `told`.
 
-    `direction`: >, < or =, the last within `margin`; `holds`: whether the papers' own tables bear
-    it out; `opens`: whether a page begins with it; `needs`: what has to be run; `untested`: why it
-    is not compared.
+    `direction`: >, <, = (within `margin`) or LOW..HIGH; `holds`: whether the papers' own tables
+    bear it out; `opens`: whether a page begins with it; `needs`: what has to be run; `untested`:
+    why it is not compared.
     """
 
     claim: str
@@ -73,6 +82,17 @@ class Claim:
     opens: bool
     needs: str
     untested: str
+
+    @property
+    def expected(self) -> tuple[float, float]:
+        """The range in which the claim expects its value."""
+        fixed = {">": (0.0, inf), "<": (-inf, 0.0), "=": (-self.margin, self.margin)}
+        return fixed[self.direction] if self.direction in fixed else between(self.direction)
+
+    def holds_for(self, value: float) -> bool:
+        """Whether a value lies in the expected range; 0 is neither above nor below 0."""
+        low, high = self.expected
+        return low < value < high or (value in (low, high) and self.direction not in "<>")
 
 
 def read(path: str | Path) -> list[Claim]:
@@ -91,16 +111,18 @@ def read(path: str | Path) -> list[Claim]:
 def _claim(row: Mapping[str, str]) -> Claim:
     if tuple(row) != COLUMNS or None in row.values():
         raise ComparisonError(f"columns {list(row)}, expected {list(COLUMNS)}")
-    for name, legal in (("direction", "><="), ("holds", HOLDS)):
-        if row[name] not in tuple(legal):
-            raise ComparisonError(f"{name} {row[name]!r}; legal: {', '.join(legal)}")
+    if row["holds"] not in HOLDS:
+        raise ComparisonError(f"holds {row['holds']!r}; legal: {', '.join(HOLDS)}")
+    if row["direction"] not in DIRECTIONS and ".." not in row["direction"]:
+        legal = ", ".join(DIRECTIONS)
+        raise ComparisonError(f"direction {row['direction']!r}; legal: {legal}, LOW..HIGH")
     if row["read"] and row["direction"] == "=" and not row["margin"]:
         raise ComparisonError("direction = needs a margin")
     if bool(row["read"]) == bool(row["untested"]):
         raise ComparisonError("expected either a comparison or, in untested, why there is none")
     words = {name: row[name] for name in COLUMNS if name in Claim.__dataclass_fields__}
     compared = [row[name] for name in ("scope", "a", "b", "per", "read")]
-    return Claim(
+    made = Claim(
         **{
             **words,
             "comparison": parse(*compared) if row["read"] else None,
@@ -109,6 +131,9 @@ def _claim(row: Mapping[str, str]) -> Claim:
             "opens": row["opens"] == "yes",
         }  # type: ignore[arg-type]
     )
+    if made.expected[0] > made.expected[1]:
+        raise ComparisonError(f"direction {row['direction']!r}: expected LOW below HIGH")
+    return made
 
 
 def _told(scope: str, a: str, b: str, per: str, read: str) -> str:
@@ -159,18 +184,20 @@ def _evaluated(comparison: Comparison, results: pl.DataFrame) -> tuple[Outcome |
 
 
 def chance(claim: Claim, outcome: Outcome) -> float | None:
-    """p of what is tested: of 0 for > and <, of the margin for =; None without an interval."""
+    """p of what is tested: of 0 for > and <, else of the ends of the expected range; None without
+    an interval."""
     if outcome.low is None or outcome.high is None:
         return None
-    if claim.direction != "=":
-        bound = outcome.low if outcome.value > 0 else outcome.high
+    value, (low, high) = outcome.value, claim.expected
+    down, up = value - outcome.low, outcome.high - value
+    if inf in (high, -low):
         # a bound that is 0 itself excludes nothing, whatever the last bits say
-        return round(two_sided(outcome.value, abs(outcome.value - bound) / Z), 12)
-    above = _beyond(claim.margin - outcome.value, outcome.high - outcome.value)
-    below = _beyond(outcome.value + claim.margin, outcome.value - outcome.low)
-    if abs(outcome.value) <= claim.margin:
-        return max(above, below)
-    return 1 - above if outcome.value > 0 else 1 - below
+        return round(two_sided(value, (down if value > 0 else up) / Z), 12)
+    if value > high:
+        return _beyond(value - high, down)
+    if value < low:
+        return _beyond(low - value, up)
+    return max(_beyond(high - value, up), _beyond(value - low, down))
 
 
 def _beyond(gap: float, half: float) -> float:
@@ -191,25 +218,46 @@ def is_same(own: Outcome, printed: Outcome) -> bool:
     return any(row["published"] is not None for side in own.sides.values() for row in side)
 
 
+def tolerance(own: Outcome, printed: Outcome, read: str) -> float:
+    """How far rounding in print and numerical noise can move a value that is read so.
+
+    Half a unit of the last printed digit for each side; pairs that are counted are not rounded.
+    """
+    figures = [row["published"] for side in own.sides.values() for row in side]
+    unit = 10.0 ** -max(decimals(figure) for figure in figures if figure is not None)
+    a, b, value = (abs(x) for x in (printed.a, printed.b, printed.value))
+    noise = NOISE * max(a, b, value)
+    if read in ("wins", "agree", "pearson", "spearman"):
+        return noise
+    if read == "gain" and b:
+        return 50 * unit / b * (1 + a / b) + noise
+    rounded = [s for s in own.sides.values() if any(row["published"] is not None for row in s)]
+    return len(rounded) * unit / 2 + noise
+
+
 def verdict(found: Found, p: float | None) -> tuple[str, str]:
     """(verdict, reason) of a claim whose p after Holm's correction is `p`."""
     own, claim = found.own, found.claim
     if own is None:
         return NOT_TESTED, found.reason
-    if own.low is None or own.high is None or p is None:
-        return UNDECIDED, "a number has no interval"
-    if found.printed and is_same(own, found.printed):
-        if own.low <= found.printed.value <= own.high:
-            return REPRODUCED, "the printed value lies inside our interval"
-        told = f"the printed {found.printed.value:.4g} lies outside our interval"
-    else:
-        told = ""
     if own.n < FEWEST:
         return UNDECIDED, f"n = {own.n}, fewer than {FEWEST}"
+    is_so, told = claim.holds_for(own.value), ""
+    if found.printed and claim.comparison and is_same(own, found.printed):
+        allowed = tolerance(own, found.printed, claim.comparison.read)
+        if abs(own.value - found.printed.value) > allowed:
+            told = f"the printed {found.printed.value:.4g} is not met within {allowed:.2g}"
+        elif own.n < ENOUGH:
+            told = f"n = {own.n}, fewer than {ENOUGH}"
+        elif is_so:
+            return REPRODUCED, f"the printed value is met within {allowed:.2g}"
+        else:
+            told = "the printed value is met, and is not where the claim expects it"
+    if p is None:
+        return UNDECIDED, "; ".join(filter(None, ["a number has no interval of 95 %", told]))
     if p >= LEVEL:
         return UNDECIDED, told
-    expected = {">": own.value > 0, "<": own.value < 0, "=": abs(own.value) <= claim.margin}
-    return (SAME if expected[claim.direction] else OPPOSITE), told
+    return (SAME if is_so else OPPOSITE), told
 
 
 def frame(found: Sequence[Found]) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.contracts import MEANING
 from kgprobe.tables.exports.huggingface import FILE
 from kgprobe.tables.exports.origins import BEAR as PAPER
@@ -48,7 +48,7 @@ class Origin:
         return SOURCES["bear"] in self.sources
 
 
-def write(configurations: Mapping[str, Sets], origin: Origin) -> str:
+def write(configurations: Mapping[str, BearFrames], origin: Origin) -> str:
     """The text of README.md: YAML header, what it is, columns, balance, construction."""
     rows = max(_rows(sets) for sets in configurations.values())
     header = _head(origin.title, configurations, rows, origin)
@@ -116,7 +116,7 @@ def _what(origin: Origin) -> str:
     )
 
 
-def _balance(configurations: Mapping[str, Sets]) -> str:
+def _balance(configurations: Mapping[str, BearFrames]) -> str:
     heads = ["configuration", "relations", "instances", "rows", "options"]
     heads += ["random = majority baseline", "answer in subject", "any option in subject"]
     lines = []
@@ -137,7 +137,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join([f"{lines[0]}|", "|---" * len(heads) + "|", *(f"{x}|" for x in lines[1:])])
 
 
-def overlaps(sets: Sets) -> tuple[int, int]:
+def overlaps(sets: BearFrames) -> tuple[int, int]:
     """Items whose subject contains (in any case) its answer; whose subject contains any option."""
     labels = {
         str(name[0]): [label.casefold() for label in group.sort("index")["label"]]
@@ -151,7 +151,7 @@ def overlaps(sets: Sets) -> tuple[int, int]:
     return own, anyone
 
 
-def _rows(sets: Sets) -> int:
+def _rows(sets: BearFrames) -> int:
     """Rows of the data set: instances times templates."""
     templates = sets.prompts.group_by("relation").len("templates")
     return int(sets.items.join(templates, on="relation")["templates"].sum())

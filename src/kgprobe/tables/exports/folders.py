@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 
 #: formats whose questions have options and correct ones of their own
 OTHERS = "right would be --as lm-eval or huggingface"
@@ -43,13 +43,13 @@ def whole_folder(folder: Path, ours: str) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def relations_in_order(sets: Sets) -> list[str]:
+def relations_in_order(sets: BearFrames) -> list[str]:
     """The relations of a set by their number (P6 before P19)."""
     names = sets.items["relation"].unique().to_list()
     return sorted(names, key=lambda name: (int(re.sub(r"\D", "", name) or 0), name))
 
 
-def templates_by_index(sets: Sets, relation: str) -> dict[int, str]:
+def templates_by_index(sets: BearFrames, relation: str) -> dict[int, str]:
     """The templates of one relation by their index. Raises ExportError where it has none."""
     found = sets.prompts.filter(pl.col("relation") == relation).sort("index")
     if not found.height:
@@ -58,7 +58,7 @@ def templates_by_index(sets: Sets, relation: str) -> dict[int, str]:
     return dict(found.select("index", "text").rows())
 
 
-def templates_of(sets: Sets, relation: str) -> list[str]:
+def templates_of(sets: BearFrames, relation: str) -> list[str]:
     """The templates of one relation; a template's position is its index.
 
     Raises ExportError when indices are left out: formats that know positions only would give the
@@ -79,7 +79,7 @@ def asked(items: pl.DataFrame) -> pl.DataFrame:
     return items.filter(by_hand, ~pl.col("role").is_in(["train", "dev"]))
 
 
-def options_of(sets: Sets) -> dict[str, list[str]]:
+def options_of(sets: BearFrames) -> dict[str, list[str]]:
     """The labels of every set of options in the order of their indices. Raises ExportError for
     indices with gaps, which other formats would close."""
     rows = sets.candidates.sort("set", "index").group_by("set", maintain_order=True)
@@ -91,7 +91,7 @@ def options_of(sets: Sets) -> dict[str, list[str]]:
     return found
 
 
-def items_of(sets: Sets, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+def items_of(sets: BearFrames, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """ITEMS of one relation in row order with the column `answer`, and its options by index, for
     formats that know one set of options a relation and one correct one.
 

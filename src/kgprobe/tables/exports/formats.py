@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.tables.exports import card, choices, huggingface, lm_eval, lm_pub_quiz
 from kgprobe.tables.exports.folders import OTHERS, ExportError, whole_folder
 from kgprobe.tables.exports.folders import asked as asked_of
@@ -29,10 +29,10 @@ OURS = rf"README\.md|SOURCES\.md|[\w-]+/{FILE}|[\w-]+\.(yaml|py)"
 #: what the name of questions of a kind ends with
 CHOICES = "choices"
 KINDS = ("sentences", CHOICES)
-Asked = Sets | pl.DataFrame
+Asked = BearFrames | pl.DataFrame
 
 
-def read(folder: Path, kind: str, sets: Callable[[], Sets]) -> Asked:
+def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
     """What a benchmark's folder asks of a kind: `sets()` or CHOICES. Raises ExportError where it
     has no such questions."""
     if kind == "sentences":
@@ -50,10 +50,10 @@ def write(form: str, name: str, asked: Asked, sources: Sequence[Source], folder:
     Raises ExportError where the format cannot say what the questions are, or the folder holds
     something else.
     """
-    if isinstance(asked, Sets):
+    if isinstance(asked, BearFrames):
         asked = replace(asked, items=asked_of(asked.items))
     if form == "lm-pub-quiz":
-        if not isinstance(asked, Sets):
+        if not isinstance(asked, BearFrames):
             raise ExportError(f"lm-pub-quiz knows no lettered questions; {OTHERS}")
         # its loader takes every file in the folder for a relation
         lm_pub_quiz.export(asked, folder)
@@ -82,7 +82,7 @@ def told(name: str, sources: Sequence[Source]) -> str:
 
 
 def _rows(asked: Asked, path: Path) -> None:
-    if isinstance(asked, Sets):
+    if isinstance(asked, BearFrames):
         huggingface.write_rows(asked, path)
     else:
         choices.write_rows(asked, path)
@@ -92,7 +92,7 @@ def _huggingface(name: str, asked: Asked, sources: Sequence[Source], folder: Pat
     _rows(asked, folder / name / FILE)
     text = (
         card.write({name: asked}, card.Origin(name, sources))
-        if isinstance(asked, Sets)
+        if isinstance(asked, BearFrames)
         else card.of_choices(name, asked, sources)
     )
     (folder / "README.md").write_text(text, encoding="utf-8")
@@ -102,7 +102,7 @@ def _lm_eval(name: str, asked: Asked, sources: Sequence[Source], folder: Path) -
     _rows(asked, folder / name / FILE)
     made = (
         lm_eval.files(name, sorted(set(asked.prompts["index"])))
-        if isinstance(asked, Sets)
+        if isinstance(asked, BearFrames)
         else lm_eval.files_of_choices(name, choices.parts(asked))
     )
     for file, text in made.items():

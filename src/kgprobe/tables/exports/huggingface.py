@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.tables.exports import folders
 from kgprobe.tables.exports.folders import relations_in_order
 from kgprobe.templates import fill
@@ -37,7 +37,7 @@ COLUMNS = pa.schema(
 MOST = 200_000
 
 
-def columns(sets: Sets) -> pa.Schema:
+def columns(sets: BearFrames) -> pa.Schema:
     """COLUMNS, with lists of correct options where some question has not one."""
     if (sets.items["answers"].list.len() == 1).all():
         return COLUMNS
@@ -45,7 +45,7 @@ def columns(sets: Sets) -> pa.Schema:
     return COLUMNS.set(place, pa.field("correct", pa.list_(pa.int64())))
 
 
-def write_rows(sets: Sets, path: Path) -> None:
+def write_rows(sets: BearFrames, path: Path) -> None:
     """Write the rows of a set as parquet, a row group per relation or of MOST sentences, so that
     memory stays small."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def write_rows(sets: Sets, path: Path) -> None:
             writer.write_table(table)
 
 
-def tables(sets: Sets) -> Iterator[pa.Table]:
+def tables(sets: BearFrames) -> Iterator[pa.Table]:
     """The rows of every relation (by number), by instance, then by template.
 
     text_options[i] is the sentence with answer_options[i]; its first character is upper-cased, as

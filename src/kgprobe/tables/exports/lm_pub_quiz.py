@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.tables.exports.folders import items_of, relations_in_order, templates_of, whole_folder
 
 METADATA = "metadata_relations.json"
@@ -16,7 +16,7 @@ INFO = "relation_info.json"
 CARDINALITY = {"1:1": "single instance per answer", "1:N": "multiple instances per answer"}
 
 
-def export(sets: Sets, folder: Path, relations: pl.DataFrame | None = None) -> None:
+def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None) -> None:
     """Write a set to `folder`, whose name becomes the data set's name in lm-pub-quiz.
 
     `Dataset.from_path(folder)` takes every table file in the folder for a relation, so nothing else

@@ -68,7 +68,7 @@ class World:
 
 def world(seed: int, rows: int = ROWS) -> World:
     """The questions of an invented ontology. Raises WorldError where a rule has no rows."""
-    taken, switches = invented.taken(rows, seed), Switches()
+    taken, switches = invented.invent_rows(rows, seed), Switches()
     sets = build.build(taken, switches, INVENTED)
     cases = questions.build(taken, sets.items, sets.candidates, switches)
     check(cases)
@@ -216,7 +216,7 @@ def _chosen(made: World, model: str) -> Iterator[Number]:
             )  # fmt: skip
         else:
             asked = _memorised(made, row["item"], row["task"], row["options"])
-        picked.append((row["item"], WAY, answerers.said(answer(asked)), "option"))
+        picked.append((row["item"], WAY, answerers.chosen_option(answer(asked)), "option"))
     columns = {"item": pl.String, "way": pl.String, "chosen": pl.Int32, "rule": pl.String}
     own = pl.DataFrame(picked, schema=columns, orient="row")
     probe = Probe(INVENTED, "", ANSWERER, model, "answerer")

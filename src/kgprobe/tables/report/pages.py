@@ -200,7 +200,9 @@ def render(report: Report) -> dict[str, str]:
                 "tiles": overview.tiles(report.results, report.experiments),
                 "found": found,
                 # how many have numbers here, and their verdicts
-                "claimed": next((c.notes[0] for c in report.chapters if c.name == "claims"), ""),
+                "claimed": next(
+                    (n for c in report.chapters if c.name == "claims" for n in c.notes), ""
+                ),
                 # how many control probes meet the requirement, without naming the others
                 "valid": next(
                     (c.verdict.partition(";")[0] for c in report.chapters if c.name == "validity"),

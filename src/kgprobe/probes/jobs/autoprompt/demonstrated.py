@@ -12,59 +12,63 @@ import numpy as np
 import polars as pl
 
 from kgprobe.probes.jobs.autoprompt import outcomes
-from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.wordings import demonstrations as demos
-from kgprobe.probes.prompts.wordings.demonstrations import Fact
+from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact
 from kgprobe.probes.prompts.wordings.ensembles import mean_reciprocal_rank
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.settings import Demos
 
 
 @dataclass(frozen=True)
-class Shown:
+class Demonstrations:
     """Demonstrations of a task for a model, as the settings have them."""
 
     predictor: Predictor
-    task: Task
+    task: ProbeTask
     settings: Demos
     seed: int = 0
 
-    def manual(self) -> dict[str, outcomes.Prompt]:
-        """The manual prompts of the relations that have one. Raises TaskError for classes."""
+    def manual(self) -> dict[str, outcomes.TriggerPrompt]:
+        """The manual prompts of the relations that have one. Raises ProbeTaskError for classes."""
         if self.task.kind == CLASSIFICATION:
-            raise TaskError(
+            raise ProbeTaskError(
                 f"{self.task.name}: demonstrations are facts in front of a question, the task has "
                 "classes; leave out the row"
             )
         return self.task.wordings(self.predictor.loaded, "manual")
 
-    def drawn(self, kind: str, group: str, draw: int = 0) -> list[Fact]:
+    def drawn(self, kind: str, group: str, draw: int = 0) -> list[TrainingFact]:
         """The demonstrations of a kind in one of its draws."""
         known = pl.concat([self.task.examples, self.task.unasked], how="diagonal")
         return demos.of_kind(kind, known, group, self.settings.k, self.seed, draw)
 
-    def given(self, group: str, facts: Sequence[Fact]) -> dict[str, str]:
-        """The field that holds them. Raises TaskError where they fill the model's window."""
+    def prompt_field(self, group: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
+        """The field that holds them. Raises ProbeTaskError where they fill the model's window."""
         loaded = self.predictor.loaded
         given = demos.written(self.task.whole(loaded, group), facts)
         name = f"{self.task.name}, {group}, demonstrations"
         refuse_control_tokens(loaded.tokenizer, [given[demos.FIELD]], lambda _: name)
         size = len(loaded.tokenizer(given[demos.FIELD])["input_ids"])
         if size >= loaded.limit:
-            raise TaskError(
+            raise ProbeTaskError(
                 f"{self.task.name}, {group}: {len(facts)} demonstrations have {size} tokens, "
                 f"{loaded.spec.model} takes {loaded.limit} with the question; make "
                 "autoprompt.demos.k smaller"
             )
         return given
 
-    def behind(self, prompt: outcomes.Prompt, group: str, facts: Sequence[Fact]) -> outcomes.Prompt:
+    def behind(
+        self, prompt: outcomes.TriggerPrompt, group: str, facts: Sequence[TrainingFact]
+    ) -> outcomes.TriggerPrompt:
         """A prompt behind demonstrations."""
         template = demos.template(prompt.template)
-        return replace(prompt, template=template, given=self.given(group, facts))
+        return replace(prompt, template=template, given=self.prompt_field(group, facts))
 
-    def chosen(self, group: str, prompt: outcomes.Prompt) -> tuple[list[Fact], dict[str, Any]]:
+    def chosen(
+        self, group: str, prompt: outcomes.TriggerPrompt
+    ) -> tuple[list[TrainingFact], dict[str, Any]]:
         """(the facts in the order that is best on dev, what is told of the choice).
 
         Chosen among the draws of plain and balanced sets, then among the orders of the best set.
@@ -76,7 +80,7 @@ class Shown:
         order, values = self._best(prompt, group, again)
         dev = self.task.of(group, "dev")
         told = {
-            **shown(again[order]),
+            **describe_demonstrations(again[order]),
             "dev_mrr": round(values[order], 6),
             "dev": dev.height,
             "dev_answers": dev["label"].n_unique(),
@@ -85,7 +89,7 @@ class Shown:
         return again[order], told
 
     def _best(
-        self, prompt: outcomes.Prompt, group: str, sets: Sequence[Sequence[Fact]]
+        self, prompt: outcomes.TriggerPrompt, group: str, sets: Sequence[Sequence[TrainingFact]]
     ) -> tuple[int, list[float]]:
         """(the set with the highest MRR on dev, the MRR of each); the first of equal ones. A gold
         without rank counts as reciprocal rank 0."""
@@ -98,6 +102,6 @@ class Shown:
         return int(np.argmax(values)), values
 
 
-def shown(facts: Sequence[Fact]) -> dict[str, Any]:
+def describe_demonstrations(facts: Sequence[TrainingFact]) -> dict[str, Any]:
     """What the record says of demonstrations; tables tell by it which objects were shown."""
     return {"demonstrated": [[dict(fact.fields), fact.label] for fact in facts]}

@@ -27,7 +27,14 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.ranked import namer
-from kgprobe.probes.scoring.fill.options import Answers, Options, Phrases, Ranks, rank, rank_phrases
+from kgprobe.probes.scoring.fill.options import (
+    AnswerOptions,
+    AnswerRanks,
+    Options,
+    Phrases,
+    rank,
+    rank_phrases,
+)
 from kgprobe.probes.text.prompts import encode, label_token
 from kgprobe.schema import EXAMPLES, OUTCOMES, read, write
 from kgprobe.templates import Template
@@ -37,7 +44,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Prompt:
+class TriggerPrompt:
     """A template with its trigger; `labels` (class to token ids) where it answers with classes.
 
     `truncate` names the field that loses words where a prompt is too long, `habits` is as in
@@ -54,7 +61,7 @@ class Prompt:
 
 def manual(
     loaded: Loaded, text: str, labels: Mapping[str, Sequence[str]] | None = None, truncate: str = ""
-) -> Prompt:
+) -> TriggerPrompt:
     """A prompt written by hand, with a word or several for every class.
 
     Raises TemplateError for a bad template, LabelError for a word that is not one token there.
@@ -64,18 +71,20 @@ def manual(
         name: tuple(label_token(loaded, template, word) for word in words)
         for name, words in (labels or {}).items()
     }
-    return Prompt(template, (), tokens, truncate)
+    return TriggerPrompt(template, (), tokens, truncate)
 
 
-def of_file(found: PromptFile) -> Prompt:
+def of_file(found: PromptFile) -> TriggerPrompt:
     """The prompt of a prompt file, with the habits of its search."""
     labels = {name: tuple(ids) for name, ids in found.labels.items()}
     truncate = str(found.settings.get("truncate", ""))
     habits = str(found.settings.get("habits", "default"))
-    return Prompt(found.parsed(), tuple(found.trigger), labels, truncate, habits, found.given)
+    return TriggerPrompt(
+        found.parsed(), tuple(found.trigger), labels, truncate, habits, found.given
+    )
 
 
-def load_prompts(path: str | Path, loaded: Loaded) -> dict[str, Prompt]:
+def load_prompts(path: str | Path, loaded: Loaded) -> dict[str, TriggerPrompt]:
     """Prompts by group, of one prompt file or a folder of them; `all.json` serves every group.
 
     Raises PromptFileError for a file of another model, and for a folder without any.
@@ -93,7 +102,7 @@ def load_prompts(path: str | Path, loaded: Loaded) -> dict[str, Prompt]:
 def outcomes(
     predictor: Predictor,
     name: str,
-    prompts: Mapping[str, Prompt],
+    prompts: Mapping[str, TriggerPrompt],
     examples: pl.DataFrame,
     vocabulary: Sequence[str] = (),
     bar: Callable[[int], object] = lambda rows: None,
@@ -110,12 +119,12 @@ def outcomes(
     lacking = sorted(str(g) for (g,) in groups if g not in prompts and "" not in prompts)
     if lacking:
         raise ValueError(f"{name}: no prompt for {len(lacking)} groups: {', '.join(lacking[:8])}")
-    known: dict[tuple[bool, bool], Answers] = {}
+    known: dict[tuple[bool, bool], AnswerOptions] = {}
     frames, record = [], {}
     for (group,), rows in sorted(groups.items()):
         prompt = prompts.get(str(group), prompts.get(""))
         assert prompt is not None
-        options: Answers
+        options: AnswerOptions
         if prompt.labels:
             options = Options.classes(prompt.labels)
         elif phrases:
@@ -134,8 +143,8 @@ def outcomes(
 
 def _group(
     predictor: Predictor,
-    prompt: Prompt,
-    options: Answers,
+    prompt: TriggerPrompt,
+    options: AnswerOptions,
     rows: pl.DataFrame,
     bar: Callable[[int], object],
 ) -> tuple[pl.DataFrame, dict[str, int]]:
@@ -166,7 +175,7 @@ def _group(
     return _framed(rows, found, options), told
 
 
-def _others(others: pl.Series, options: Answers) -> Ints:
+def _others(others: pl.Series, options: AnswerOptions) -> Ints:
     """Numbers of the further right answers: examples x the most that one has, -1 for none."""
     words = others.explode().drop_nulls().unique()
     columns = pl.Series("column", options.columns(words.to_list()), dtype=pl.Int64)
@@ -187,7 +196,7 @@ def _others(others: pl.Series, options: Answers) -> Ints:
     return found
 
 
-def _framed(rows: pl.DataFrame, found: Ranks, options: Answers) -> pl.DataFrame:
+def _framed(rows: pl.DataFrame, found: AnswerRanks, options: AnswerOptions) -> pl.DataFrame:
     ranges = ("best", "worst", "filtered_best", "filtered_worst")
     made = rows.select("group", "split", "example").with_columns(
         *(pl.Series(name, getattr(found, name)).replace(0, None).cast(pl.Int32) for name in ranges),

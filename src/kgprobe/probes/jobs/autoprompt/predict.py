@@ -15,9 +15,9 @@ import polars as pl
 from kgprobe.job import log, progress
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
-from kgprobe.probes.jobs.autoprompt.demonstrated import Shown, shown
+from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations, describe_demonstrations
 from kgprobe.probes.jobs.autoprompt.proposed import counts, pool, propose
-from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
@@ -26,14 +26,14 @@ from kgprobe.probes.prompts.search import controls
 from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
 from kgprobe.probes.prompts.search.controls import transferred
-from kgprobe.probes.prompts.search.settings import Settings
+from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations, ensembles
 from kgprobe.probes.prompts.wordings import published as wording_sets
 from kgprobe.probes.scoring.cloze.words import answerable
 from kgprobe.schema import OUTCOMES
 from kgprobe.settings import Demos, Proposals
 
-Prompts = dict[str, outcomes.Prompt]
+Prompts = dict[str, outcomes.TriggerPrompt]
 DEMOS, PROPOSALS = Demos(), Proposals()
 
 
@@ -50,7 +50,7 @@ class Answerer:
     def __init__(
         self,
         spec: ModelSpec,
-        task: Task,
+        task: ProbeTask,
         found: str | Path = "",
         other: str | Path = "",
         wordings: Mapping[str, Path] | None = None,
@@ -64,8 +64,8 @@ class Answerer:
         device.ready()
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
-        self.task, self.examples = task, task.asked
-        self.shown = Shown(self.predictor, task, demos, seed)
+        self.task, self.examples = task, task.evaluated
+        self.shown = Demonstrations(self.predictor, task, demos, seed)
         self.found, self.other = Path(found), Path(other)
         self.folders, self.file = dict(wordings or {}), published
         self.draws, self.seed, self.proposals = draws, seed, proposals
@@ -74,12 +74,12 @@ class Answerer:
         self.record: dict[str, Any] = {}
 
     def answers(self, prompts: Sequence[str]) -> pl.DataFrame:
-        """OUTCOMES of every prompt named, in this order. Raises TaskError for an unknown one."""
+        """OUTCOMES of the prompts named, in order. Raises ProbeTaskError for an unknown one."""
         frames = []
         for name in prompts:
             if name not in WRITTEN:
                 legal = ", ".join(sorted(WRITTEN))
-                raise TaskError(f"{self.task.name}: no prompt {name!r}; legal: {legal}")
+                raise ProbeTaskError(f"{self.task.name}: no prompt {name!r}; legal: {legal}")
             log.info("%s, %s: prompt %s", self.task.name, self.loaded.spec.model, name)
             answer: Callable[[], pl.DataFrame] = getattr(self, name)
             frames.append(answer())
@@ -95,16 +95,16 @@ class Answerer:
 
     def manual(self) -> pl.DataFrame:
         """The prompt written by hand."""
-        return self._asked("manual", self.task.wordings(self.loaded, "manual"))
+        return self._outcomes("manual", self.task.wordings(self.loaded, "manual"))
 
     def lpaqa(self) -> pl.DataFrame:
         """LPAQA's best single prompt."""
-        return self._asked("lpaqa", self.task.wordings(self.loaded, "lpaqa"))
+        return self._outcomes("lpaqa", self.task.wordings(self.loaded, "lpaqa"))
 
     def published(self) -> pl.DataFrame:
         """The published searched prompts of this model, as text."""
         if not self.file:
-            raise TaskError(
+            raise ProbeTaskError(
                 f"no published prompts of {self.loaded.spec.model}: name their file in "
                 "autoprompt.published, or leave out the row"
             )
@@ -114,7 +114,7 @@ class Answerer:
             for group in self.task.groups
             if group in texts
         }
-        return self._asked("published", prompts)
+        return self._outcomes("published", prompts)
 
     def lpaqa_mined(self) -> pl.DataFrame:
         """LPAQA's mined wordings, weighted."""
@@ -136,17 +136,17 @@ class Answerer:
         initial = controls.initial_prompt
         prompts = {
             group: outcomes.of_file(initial(self.loaded, file))
-            for group, file in self._found().items()
+            for group, file in self._prompt_files().items()
         }
-        return self._asked("initial_triggers", prompts)
+        return self._outcomes("initial_triggers", prompts)
 
     def random_triggers(self) -> pl.DataFrame:
         """Random tokens that the filters allow in place of the found ones, in several draws."""
         vocabulary = vocabulary_of(self.loaded)
-        found = self._found()
+        found = self._prompt_files()
         drawn = {}
         for group, file in found.items():
-            settings = Settings(**file.settings)
+            settings = SearchSettings(**file.settings)
             labels = [t for ids in file.labels.values() for t in ids]
             golds = self.task.of(group, "train")["label"].unique().to_list()
             closed = self.task.kind == CLASSIFICATION
@@ -157,7 +157,7 @@ class Answerer:
         frames = []
         for name in controls.names("random_triggers", self.draws):
             prompts = {group: outcomes.of_file(files[name]) for group, files in drawn.items()}
-            frames.append(self._asked(name, prompts))
+            frames.append(self._outcomes(name, prompts))
         return pl.concat(frames)
 
     def shuffled_triggers(self) -> pl.DataFrame:
@@ -165,9 +165,9 @@ class Answerer:
         shuffled = controls.shuffled_prompt
         prompts = {
             group: outcomes.of_file(shuffled(self.loaded, file, group, self.seed))
-            for group, file in self._found().items()
+            for group, file in self._prompt_files().items()
         }
-        return self._asked("shuffled_triggers", prompts)
+        return self._outcomes("shuffled_triggers", prompts)
 
     def transferred(self) -> pl.DataFrame:
         """Prompts that were found on another model, by their text."""
@@ -176,7 +176,7 @@ class Answerer:
             for group, file in _files(self.other, trigger_files.read).items()
             if group in self.task.groups
         }
-        return self._asked("transferred", prompts)
+        return self._outcomes("transferred", prompts)
 
     def demos(self) -> pl.DataFrame:
         """Training facts in front of the manual prompt, in several draws."""
@@ -205,7 +205,7 @@ class Answerer:
             chosen[group] = self.shown.behind(prompt, group, facts)
             bar.update(1)
         bar.close()
-        return self._asked("demos_chosen", chosen, told)
+        return self._outcomes("demos_chosen", chosen, told)
 
     def instructions(self) -> pl.DataFrame:
         """Of wordings that the model proposes, the manual one and LPAQA's paraphrases, the one that
@@ -225,7 +225,7 @@ class Answerer:
         return frame
 
     def _chosen(
-        self, name: str, pools: Mapping[str, Sequence[wording_sets.Wording]]
+        self, name: str, pools: Mapping[str, Sequence[wording_sets.PublishedTemplate]]
     ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
         """(OUTCOMES, record) of the wording of each relation that is best on its dev facts."""
         bar = progress(total=None, desc=name, unit="example")
@@ -245,13 +245,17 @@ class Answerer:
                 group: self.shown.behind(prompt, group, facts[group])
                 for group, prompt in manual.items()
             }
-            frames.append(self._asked(name, prompts, {g: shown(own) for g, own in facts.items()}))
+            frames.append(
+                self._outcomes(
+                    name, prompts, {g: describe_demonstrations(own) for g, own in facts.items()}
+                )
+            )
         return pl.concat(frames)
 
-    def _found(self) -> dict[str, trigger_files.PromptFile]:
+    def _prompt_files(self) -> dict[str, trigger_files.PromptFile]:
         return _files(self.found, lambda path: trigger_files.load(path, self.loaded))
 
-    def _asked(
+    def _outcomes(
         self, name: str, prompts: Prompts, told: Mapping[str, Mapping[str, Any]] | None = None
     ) -> pl.DataFrame:
         """OUTCOMES of the groups that have a prompt; the others are logged. `told` goes into the
@@ -263,7 +267,7 @@ class Answerer:
                 log.warning("%s: no prompt %s for %s", self.task.name, name, ", ".join(lacking))
             examples = examples.filter(pl.col("group").is_in(list(prompts)))
         if not examples.height:
-            raise TaskError(f"{self.task.name}: no group has a prompt {name!r} for this model")
+            raise ProbeTaskError(f"{self.task.name}: no group has a prompt {name!r} for this model")
         bar = progress(total=examples.height, desc=name, unit="example")
         frame, self.record[name] = outcomes.outcomes(
             self.predictor, name, prompts, examples, self.task.vocabulary, bar.update
@@ -284,7 +288,7 @@ class Answerer:
         bar.close()
         return frame
 
-    def _sets(self, which: str) -> dict[str, list[wording_sets.Wording]]:
+    def _sets(self, which: str) -> dict[str, list[wording_sets.PublishedTemplate]]:
         """Wordings of every relation that this kind of model can use; counts go to the record."""
         made = {}
         for group in self.task.groups:
@@ -304,5 +308,5 @@ def _files(
     """Prompt files of a folder by group."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
-        raise TaskError(f"{folder}: no searched prompts; add a row with prompt searched")
+        raise ProbeTaskError(f"{folder}: no searched prompts; add a row with prompt searched")
     return {"" if path.stem == outcomes.ALL else path.stem: read(path) for path in paths}

@@ -4,24 +4,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kgprobe.probes.jobs.autoprompt.tasks import Task, TaskError
+from kgprobe.probes.jobs.autoprompt.tasks import ProbeTask, ProbeTaskError
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.wordings import demonstrations, proposals, published
-from kgprobe.probes.prompts.wordings.demonstrations import Fact
+from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact
 from kgprobe.probes.prompts.wordings.proposals import Proposed
-from kgprobe.probes.prompts.wordings.published import Wording
+from kgprobe.probes.prompts.wordings.published import PublishedTemplate
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.rows import WHOLE
 from kgprobe.sampling import hash_key
 from kgprobe.settings import Proposals
-from kgprobe.templates import named
+from kgprobe.templates import as_prompt_template
 
 FACTS = "facts"
 
 
 def propose(
     loaded: Loaded,
-    task: Task,
+    task: ProbeTask,
     group: str,
     settings: Proposals,
     seed: int = 0,
@@ -29,10 +29,10 @@ def propose(
 ) -> tuple[Proposed, int]:
     """(wordings of a relation out of its training facts, texts that were written).
 
-    Raises TaskError for a task of another kind.
+    Raises ProbeTaskError for a task of another kind.
     """
     if task.kind != FACTS:
-        raise TaskError(
+        raise ProbeTaskError(
             f"{task.name}: prompt instructions words facts, the task asks for {task.kind}; leave "
             "out the row"
         )
@@ -54,8 +54,8 @@ def propose(
 
 
 def patterns(
-    loaded: Loaded, task: Task, group: str, count: int, seed: int
-) -> list[tuple[str, Fact]]:
+    loaded: Loaded, task: ProbeTask, group: str, count: int, seed: int
+) -> list[tuple[str, TrainingFact]]:
     """(wording as a sentence, a training fact) of other relations, drawn by hash."""
     others = [name for name in sorted(task.wordings(loaded, "manual")) if name != group]
     others.sort(key=lambda name: hash_key(seed, "patterns", group, name))
@@ -69,15 +69,24 @@ def patterns(
 
 
 def pool(
-    loaded: Loaded, task: Task, group: str, proposed: Proposed, most: int, lpaqa: Path | None = None
-) -> list[Wording]:
+    loaded: Loaded,
+    task: ProbeTask,
+    group: str,
+    proposed: Proposed,
+    most: int,
+    lpaqa: Path | None = None,
+) -> list[PublishedTemplate]:
     """The manual prompt, the model's proposals and LPAQA's paraphrases (of a folder), as far as
     this kind of model can use them; none twice."""
     whole = [task.whole(loaded, group)] if group in task.about["prompts"].get("manual", {}) else []
-    own = [Wording(text) for text in (*whole, *map(named, proposed.first(most)))]
+    own = [
+        PublishedTemplate(text) for text in (*whole, *map(as_prompt_template, proposed.first(most)))
+    ]
     if lpaqa is not None:
         read = published.read_weighted(lpaqa / "paraphrase", group)
-        own += [Wording(named(wording.text), wording.weight) for wording in read]
+        own += [
+            PublishedTemplate(as_prompt_template(wording.text), wording.weight) for wording in read
+        ]
     # what is the same without its weight is one
     return published.usable(group, own, loaded.spec.kind).wordings
 

@@ -20,9 +20,9 @@ from kgprobe.job import log, progress
 from kgprobe.metrics import prompts as metrics
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
-from kgprobe.probes.jobs.autoprompt.demonstrated import Shown
+from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations
 from kgprobe.probes.jobs.autoprompt.proposed import counts, pool, propose
-from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
@@ -33,7 +33,8 @@ from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
 from kgprobe.probes.prompts.search.controls import balanced
 from kgprobe.probes.prompts.search.cuts import cut_of
 from kgprobe.probes.prompts.search.files import PromptFile
-from kgprobe.probes.prompts.search.search import Example, Settings, search, settings_for
+from kgprobe.probes.prompts.search.search import Example, search, settings_for
+from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations
 from kgprobe.probes.scoring.fill.options import Options
 from kgprobe.probes.text.prompts import label_token
@@ -62,17 +63,19 @@ def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -
     return reinitialised(loaded, what, seed) if what else loaded
 
 
-def settings_of(loaded: Loaded, task: Task, own: Mapping[str, Any], mode: str) -> Settings:
+def settings_of(
+    loaded: Loaded, task: ProbeTask, own: Mapping[str, Any], mode: str
+) -> SearchSettings:
     """The settings of the search: those of the mode, over them those of the config but nulls.
 
-    Raises TaskError where the benchmark's name and what it asks do not belong together.
+    Raises ProbeTaskError where the benchmark's name and what it asks do not belong together.
     """
     name = prompt_settings.task(task.name)
     if name != task.kind and (task.kind, name) not in (
         (CLASSIFICATION, "sst2"),
         (CLASSIFICATION, "sick"),
     ):
-        raise TaskError(
+        raise ProbeTaskError(
             f"{task.name}: asks for {task.kind}, but by its name has the settings of {name}; "
             f"legal starts of a name: {', '.join(prompt_settings.TASKS)}, any other for facts"
         )
@@ -96,7 +99,7 @@ PLAIN = More()
 
 def search_task(
     loaded: Loaded,
-    task: Task,
+    task: ProbeTask,
     prompt: str,
     own: Mapping[str, Any],
     mode: str,
@@ -113,7 +116,7 @@ def search_task(
     """
     settings = settings_of(loaded, task, own, mode)
     examples = balanced(task.examples, seed) if prompt == BALANCED else task.examples
-    data = Task(task.name, examples, task.vocabulary, task.about)
+    data = ProbeTask(task.name, examples, task.vocabulary, task.about)
     text = task.search_template(loaded, LENGTHS.get(prompt, own["triggers"]))
     told = asdict(replace(more, lpaqa=None))
     place = states / digest(loaded, data, text, asdict(settings), own, told)
@@ -141,9 +144,9 @@ class Finder:
     what the record says of a group."""
 
     predictor: Predictor
-    task: Task
+    task: ProbeTask
     prompt: str
-    settings: Settings
+    settings: SearchSettings
     own: Mapping[str, Any]
     more: More
     text: str
@@ -161,22 +164,22 @@ class Finder:
         with a manual prompt for this model."""
         if self.prompt not in (DEMOS, MOVES):
             return self.task.groups
-        return sorted(self._shown().manual())
+        return sorted(self._demonstrations().manual())
 
     def found(self, group: str) -> PromptFile:
         """The prompt of a group."""
         return self._edited(group) if self.prompt == MOVES else self._triggered(group)
 
-    def _shown(self) -> Shown:
-        return Shown(self.predictor, self.task, self.more.demos, self.seed)
+    def _demonstrations(self) -> Demonstrations:
+        return Demonstrations(self.predictor, self.task, self.more.demos, self.seed)
 
     def _triggered(self, group: str) -> PromptFile:
         template = Template.parse(self.text, self.loaded.spec.kind)
         train, labels, given = pairs(self.task, group, "train"), None, {}
         if self.prompt == DEMOS:
-            template, front = demonstrations.template(template), self._shown()
+            template, front = demonstrations.template(template), self._demonstrations()
             facts, self.told[group] = front.chosen(group, front.manual()[group])
-            given = front.given(group, facts)
+            given = front.prompt_field(group, facts)
             shown = [(dict(fact.fields), fact.label) for fact in facts]
             train = [fact for fact in train if fact not in shown]
         elif self.prompt == WORDS:
@@ -206,9 +209,9 @@ class Finder:
         self.told[group] = counts(proposed, written)
         most = self.more.proposals.most
         wordings = pool(self.loaded, self.task, group, proposed, most, self.more.lpaqa)
-        template = next(iter(self._shown().manual().values())).template
+        template = next(iter(self._demonstrations().manual().values())).template
         words = answer_tokens(self.loaded, template, self.task.vocabulary)
-        return moves.Search(
+        return moves.EditSearch(
             self.loaded,
             {own.text: cut_of(self.loaded, own.text) for own in wordings},
             pairs(self.task, group, "train"),
@@ -233,7 +236,7 @@ def answer_tokens(loaded: Loaded, template: Template, words: Sequence[str]) -> l
     return [int(token) for token in options.tokens]
 
 
-def pairs(task: Task, group: str, split: str) -> list[Example]:
+def pairs(task: ProbeTask, group: str, split: str) -> list[Example]:
     """(fields, label) of a split; of a fact with several sentences the first, as the paper's one
     sentence a fact."""
     rows = task.of(group, split)
@@ -242,13 +245,15 @@ def pairs(task: Task, group: str, split: str) -> list[Example]:
     return [(json.loads(text), label) for text, label in rows.select("fields", "label").rows()]
 
 
-def word_sets(loaded: Loaded, template: Template, task: Task) -> dict[str, list[int]]:
+def word_sets(loaded: Loaded, template: Template, task: ProbeTask) -> dict[str, list[int]]:
     """The words that the manual prompt has for every class, as tokens of this template.
 
-    Raises TaskError for a task without classes, LabelError for a word of several tokens.
+    Raises ProbeTaskError for a task without classes, LabelError for a word of several tokens.
     """
     if task.kind != CLASSIFICATION:
-        raise TaskError(f"{task.name}: prompt {WORDS} needs classes; facts have their own labels")
+        raise ProbeTaskError(
+            f"{task.name}: prompt {WORDS} needs classes; facts have their own labels"
+        )
     words = task.about["label_words"]
     return {
         name: [label_token(loaded, template, word) for word in own] for name, own in words.items()
@@ -258,9 +263,9 @@ def word_sets(loaded: Loaded, template: Template, task: Task) -> dict[str, list[
 def label_sets(
     predictor: Predictor,
     template: Template,
-    task: Task,
+    task: ProbeTask,
     group: str,
-    settings: Settings,
+    settings: SearchSettings,
     own: Mapping[str, Any],
     control: bool,
     kept: Path | None = None,
@@ -272,7 +277,7 @@ def label_sets(
     if kept is not None and kept.is_file():
         return dict(json.loads(kept.read_text(encoding="utf-8")))
     chosen = own["labels"]
-    options = label_tokens.Settings(
+    options = label_tokens.LabelSearchSettings(
         epochs=chosen["epochs"],
         bias=settings.mode != "released",
         seed=settings.seed,
@@ -296,13 +301,13 @@ def label_sets(
 
 
 def _answers(
-    predictor: Predictor, prompt: str, found: Mapping[str, PromptFile], task: Task
+    predictor: Predictor, prompt: str, found: Mapping[str, PromptFile], task: ProbeTask
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """OUTCOMES of searched prompts."""
     prompts = {
         "" if name == prompted.ALL else name: prompted.of_file(file) for name, file in found.items()
     }
-    examples = task.asked
+    examples = task.evaluated
     if "" not in prompts:
         examples = examples.filter(pl.col("group").is_in(list(prompts)))
     bar = progress(total=examples.height, desc="predict", unit="example")
@@ -312,7 +317,7 @@ def _answers(
 
 
 def scores(
-    task: Task, outcomes: pl.DataFrame, group: str, cut: int | None = None
+    task: ProbeTask, outcomes: pl.DataFrame, group: str, cut: int | None = None
 ) -> dict[str, Any]:
     """P@1 (accuracy) and MRR of a group on dev and test, with n and interval, for its file."""
     found: dict[str, Any] = {}
@@ -329,7 +334,7 @@ def scores(
     return found
 
 
-def digest(loaded: Loaded, task: Task, *settings: object) -> str:
+def digest(loaded: Loaded, task: ProbeTask, *settings: object) -> str:
     """A name for what is made of exactly this model, these examples and settings."""
     columns = ("group", "split", "example", "fields", "label")
     rows = task.examples.sort("group", "split", "example").select(columns).rows()

@@ -18,7 +18,7 @@ from kgprobe.metrics import prompts as metrics
 from kgprobe.probes.baselines import finetune
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
 from kgprobe.probes.jobs.autoprompt.search import digest, label_sets, pairs, settings_of
-from kgprobe.probes.jobs.autoprompt.tasks import Task
+from kgprobe.probes.jobs.autoprompt.tasks import ProbeTask
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search.search import search
@@ -30,7 +30,7 @@ Point = dict[str, Any]
 
 
 def low_data(
-    loaded: Loaded, task: Task, prompt: str, own: Mapping[str, Any], mode: str, shards: Path,
+    loaded: Loaded, task: ProbeTask, prompt: str, own: Mapping[str, Any], mode: str, shards: Path,
     seed: int = 0,
 ) -> pl.DataFrame:  # fmt: skip
     """SWEEPS of Figure 2: dev accuracy by number of training examples, several subsets of each.
@@ -57,7 +57,7 @@ def low_data(
 
 
 def grid(
-    loaded: Loaded, task: Task, own: Mapping[str, Any], mode: str, shards: Path
+    loaded: Loaded, task: ProbeTask, own: Mapping[str, Any], mode: str, shards: Path
 ) -> pl.DataFrame:
     """SWEEPS of Figure 3: dev accuracy by k, label tokens and trigger length, on all of `task`."""
     size = task.of(task.groups[0], "train").height
@@ -81,7 +81,7 @@ def grid(
     return _sweep(points, measure, shards / digest(loaded, task, own, mode))
 
 
-def subset(task: Task, size: int, draw: int, seed: int) -> Task:
+def subset(task: ProbeTask, size: int, draw: int, seed: int) -> ProbeTask:
     """`size` training examples, with two of every class (or one), and the whole dev set."""
     rows = list(task.of(task.groups[0], "train").iter_rows(named=True))
     if size > len(rows):
@@ -99,7 +99,7 @@ def subset(task: Task, size: int, draw: int, seed: int) -> Task:
     return replace(task, examples=pl.concat([train, task.of(task.groups[0], "dev")]))
 
 
-def halved(task: Task) -> Task:
+def halved(task: ProbeTask) -> ProbeTask:
     """The training examples cut in two, class by class: one half becomes the dev set."""
     rows = task.of(task.groups[0], "train").sort("label", "example")
     number = pl.int_range(pl.len()).over("label") % 2
@@ -108,7 +108,12 @@ def halved(task: Task) -> Task:
 
 
 def _searched(
-    loaded: Loaded, task: Task, chosen: Task, own: Mapping[str, Any], mode: str, state: Path
+    loaded: Loaded,
+    task: ProbeTask,
+    chosen: ProbeTask,
+    own: Mapping[str, Any],
+    mode: str,
+    state: Path,
 ) -> tuple[float, int]:
     """Dev accuracy on `task` of a prompt that is searched and selected on `chosen`."""
     settings = settings_of(loaded, task, own, mode)
@@ -127,7 +132,9 @@ def _searched(
     return _accuracy(task, outcomes)
 
 
-def _finetuned(loaded: Loaded, task: Task, seed: int, own: Mapping[str, Any]) -> tuple[float, int]:
+def _finetuned(
+    loaded: Loaded, task: ProbeTask, seed: int, own: Mapping[str, Any]
+) -> tuple[float, int]:
     """Dev accuracy after the paper's schedule for few examples."""
     given = {name: value for name, value in own.items() if value is not None}
     settings = replace(finetune.LOW, seed=seed, **given)
@@ -138,7 +145,7 @@ def _finetuned(loaded: Loaded, task: Task, seed: int, own: Mapping[str, Any]) ->
     return _accuracy(task, outcomes.filter(pl.col("split") == "dev"))
 
 
-def _accuracy(task: Task, outcomes: pl.DataFrame) -> tuple[float, int]:
+def _accuracy(task: ProbeTask, outcomes: pl.DataFrame) -> tuple[float, int]:
     values = metrics.ranked(metrics.joined(task.examples, outcomes, "dev"))["p1"].to_numpy()
     return float(values.mean()), len(values)
 
@@ -150,7 +157,7 @@ def _sweep(
     shards.mkdir(parents=True, exist_ok=True)
     bar = progress(total=len(points), desc="sweep", unit="point")
     rows = []
-    for point, name in _named(points):
+    for point, name in _name_points(points):
         kept = shards / f"{name}.json"
         if not kept.is_file():
             state = shards / f"{name}.state.json"
@@ -165,6 +172,6 @@ def _sweep(
     return pl.DataFrame(rows, schema=dict(SWEEPS.columns))
 
 
-def _named(points: Sequence[Point]) -> Iterator[tuple[Point, str]]:
+def _name_points(points: Sequence[Point]) -> Iterator[tuple[Point, str]]:
     for point in points:
         yield point, "_".join(str(point[key]) for key in SWEEPS.key)

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.autoprompt.frames import part
-from kgprobe.probes.jobs.autoprompt.outcomes import Prompt, manual
+from kgprobe.probes.jobs.autoprompt.outcomes import TriggerPrompt, manual
 from kgprobe.probes.models.load import Loaded
 from kgprobe.schema import EXAMPLES, read
 from kgprobe.sheets import read_text
@@ -23,12 +23,12 @@ from kgprobe.templates import resized
 CLASSIFICATION = "classification"
 
 
-class TaskError(ValueError):
+class ProbeTaskError(ValueError):
     """A task cannot be asked; the message names benchmark, prompt, group and the remedy."""
 
 
 @dataclass(frozen=True)
-class Task:
+class ProbeTask:
     """The examples that are asked, the words (or classes) that answer, and task.json."""
 
     name: str
@@ -61,7 +61,7 @@ class Task:
         return sorted(own, key=lambda name: order.index(name) if name in order else len(order))
 
     @property
-    def asked(self) -> pl.DataFrame:
+    def evaluated(self) -> pl.DataFrame:
         """The examples that outcomes are wanted of: dev and test."""
         return self.examples.filter(pl.col("split").is_in(["dev", "test"]))
 
@@ -76,16 +76,16 @@ class Task:
         text = of_model(self.about["search"], loaded, self.name)
         return text if triggers is None else resized(text, repeat(triggers))
 
-    def wordings(self, loaded: Loaded, name: str) -> dict[str, Prompt]:
+    def wordings(self, loaded: Loaded, name: str) -> dict[str, TriggerPrompt]:
         """Prompts written by hand, by group: `name` is manual or lpaqa.
 
         Relations without one for this kind of model (the answer is not last) are left out. Raises
-        TaskError where the task has none at all.
+        ProbeTaskError where the task has none at all.
         """
         texts = self.about["prompts"].get(name)
         if not texts:
             legal = ", ".join(sorted(self.about["prompts"])) or "none"
-            raise TaskError(f"{self.name}: no prompts {name!r}; the task has {legal}")
+            raise ProbeTaskError(f"{self.name}: no prompts {name!r}; the task has {legal}")
         words = self.about["label_words"] if self.kind == CLASSIFICATION else None
         asked = {group: texts.get(group, texts.get("")) for group in self.groups}
         known = {g: _chosen(by_kind, loaded) for g, by_kind in asked.items() if by_kind}
@@ -104,12 +104,12 @@ def load(
     settings: Mapping[str, Any],
     seed: int = 0,
     chosen: pl.DataFrame | None = None,
-) -> Task:
+) -> ProbeTask:
     """The task of `folder` cut down to `settings`: `groups` (null: all) and `most` per split.
 
     Examples are chosen by hash of their facts, so that all sentences of a fact stay together.
-    `chosen`: EXAMPLES that are taken as they are in place of these. Raises TaskError for a group
-    that the task does not have.
+    `chosen`: EXAMPLES that are taken as they are in place of these. Raises ProbeTaskError for a
+    group that the task does not have.
     """
     folder = Path(folder)
     examples = read(folder / "examples.parquet", EXAMPLES)
@@ -117,19 +117,19 @@ def load(
     groups = settings.get("groups")
     if groups is not None and (unknown := sorted(set(groups) - set(examples["group"]))):
         legal = ", ".join(sorted(examples["group"].unique()))
-        raise TaskError(f"{folder.name}: no relation {', '.join(unknown)}; legal: {legal}")
+        raise ProbeTaskError(f"{folder.name}: no relation {', '.join(unknown)}; legal: {legal}")
     train = examples.filter(split="train")
     examples = part(examples, settings, seed) if chosen is None else chosen
     unasked = train.join(examples.select("group").unique(), on="group", how="anti")
     vocabulary = json.loads(read_text(folder / "vocabulary.json"))
-    return Task(folder.name, examples, vocabulary, about, unasked)
+    return ProbeTask(folder.name, examples, vocabulary, about, unasked)
 
 
 def of_model(by_kind: Mapping[str, str], loaded: Loaded, where: str) -> str:
     """The text for a kind of model; masked models without segments may have one of their own."""
     found = _chosen(by_kind, loaded)
     if found is None:
-        raise TaskError(
+        raise ProbeTaskError(
             f"{where}: no template for {loaded.spec.kind} models; there are {sorted(by_kind)}"
         )
     return found

@@ -8,8 +8,8 @@ import polars as pl
 
 from kgprobe.job import progress
 from kgprobe.probes.baselines import finetune, linear_probe, relation_graph
-from kgprobe.probes.baselines.relation_lstm import Settings as ExtractorSettings
-from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.baselines.relation_lstm import RelationLstmSettings as ExtractorSettings
+from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 
@@ -24,17 +24,17 @@ TRAINED = {
 def answers(
     prompt: str,
     spec: ModelSpec,
-    task: Task,
+    task: ProbeTask,
     own: Mapping[str, Any],
     seed: int = 0,
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """(OUTCOMES of dev and test, record) of a trained baseline; `own`: its section of the config.
 
-    Raises TaskError for a task that the baseline is not for.
+    Raises ProbeTaskError for a task that the baseline is not for.
     """
     if task.kind not in TRAINED[prompt]:
-        raise TaskError(
+        raise ProbeTaskError(
             f"{task.name}: prompt {prompt!r} is for {' and '.join(TRAINED[prompt])}, "
             f"not for {task.kind}"
         )
@@ -52,15 +52,15 @@ def answers(
 
 
 def classifier(
-    prompt: str, loaded: Loaded, task: Task, group: str, settings: Mapping[str, Any]
+    prompt: str, loaded: Loaded, task: ProbeTask, group: str, settings: Mapping[str, Any]
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """A linear probe or a fine-tuned model of one group (a draw of a balanced set, or all)."""
     rows = task.of(group)
     if prompt == "linear_probe":
         bar = progress(total=rows.height, desc="linear probe", unit="example")
         found = linear_probe.linear_probe(
-            loaded, rows, task.vocabulary, task.fields, linear_probe.Settings(**settings),
-            done=bar.update,
+            loaded, rows, task.vocabulary, task.fields,
+            linear_probe.LinearProbeSettings(**settings), done=bar.update,
         )  # fmt: skip
     else:
         chosen = replace(finetune.FULL, **settings)
@@ -73,8 +73,8 @@ def classifier(
     return found
 
 
-def _extractor(task: Task, settings: ExtractorSettings) -> tuple[pl.DataFrame, dict[str, Any]]:
-    columns = relation_graph.Columns(sentence="context", subject="sub")
+def _extractor(task: ProbeTask, settings: ExtractorSettings) -> tuple[pl.DataFrame, dict[str, Any]]:
+    columns = relation_graph.SentenceColumns(sentence="context", subject="sub")
     bar = progress(total=None, desc="relation extractor", unit="step")
     trained = relation_graph.fit(task.examples, settings, columns, bar.update)
     bar.close()

@@ -17,7 +17,7 @@ OUTPUT = {"contentless": schema.CONTENTLESS}
 
 def units(part: Part) -> dict[str, Template | None]:
     """Templates of the relations whose options are shared; one unit where there is none."""
-    asked = _asked(part)
+    asked = _questions(part)
     return templates_of(part, asked) if asked.height else {digest("nothing is shared"): None}
 
 
@@ -25,7 +25,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     """CONTENTLESS."""
     scores, record = contentless_frame(
         part.spec,
-        _asked(part),
+        _questions(part),
         part.read("candidates", schema.CANDIDATES),
         part.read("prompts", schema.PROMPTS),
         part.settings["method"].partition("-")[2],
@@ -36,5 +36,5 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     return {"contentless": scores}, record
 
 
-def _asked(part: Part) -> pl.DataFrame:
+def _questions(part: Part) -> pl.DataFrame:
     return without_subject(by_hand(part.read("questions", schema.ITEMS)))

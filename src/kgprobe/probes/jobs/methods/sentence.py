@@ -25,7 +25,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     """SCORES; finished shards wait for the run that follows a stop."""
     scores, record = score_frame(
         part.spec,
-        *_asked(part),
+        *_read_questions(part),
         progress,
         part.work,
         load=part.load,
@@ -36,10 +36,12 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
 
 def share(part: Part, of: tuple[int, int]) -> None:
     """The k-th of n shares of the shards."""
-    score_share(part.spec, *_asked(part), progress, part.work, of, load=part.load, form=_form(part))
+    score_share(
+        part.spec, *_read_questions(part), progress, part.work, of, load=part.load, form=_form(part)
+    )
 
 
-def _asked(part: Part) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, str]:
+def _read_questions(part: Part) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, str]:
     return (
         part.read("questions", schema.ITEMS),
         part.read("candidates", schema.CANDIDATES),

@@ -10,7 +10,7 @@ A premise that is left out takes its conjunction with it: the token before H alw
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kgprobe.probes.text.gaps import Question
+from kgprobe.probes.text.gaps import ClozePrompt
 from kgprobe.templates import ANSWER, GAP, SUBJECT, mark, marks, parse
 
 THEREFORE = "Therefore, "
@@ -35,7 +35,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Case:
+class RuleRow:
     """One row of a rule. Texts hold [X], [Y] and, in `h`, [MASK].
 
     `soft` has for "p1" and "p2" (task, subject, text after the vectors), for "h" (task, subject),
@@ -61,7 +61,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Wording:
+class PromptOptions:
     """The open points of the prompts: defaults are ours, see benchmarks/ontoprobe/modes.
 
     slots      all: pseudowords in every rule. pattern_rules: as released, "[X]" and "[Y]" stay
@@ -76,7 +76,7 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SlotLayout:
     """Which slots are what: templates by task (first slot, count), conjunctions, pseudowords."""
 
     templates: Mapping[str, tuple[int, int]]
@@ -89,7 +89,7 @@ class Layout:
         return self.words
 
 
-def layout(counts: Mapping[str, int], conjunctions: int = 2) -> Layout:
+def layout(counts: Mapping[str, int], conjunctions: int = 2) -> SlotLayout:
     """Slots for templates of so many vectors, then the conjunctions, then pseudowords.
 
     >>> layout({"TP": 3, "DM": 3}).words
@@ -99,25 +99,25 @@ def layout(counts: Mapping[str, int], conjunctions: int = 2) -> Layout:
     for task, count in counts.items():
         templates[task] = (start, count)
         start += count
-    return Layout(templates, start, start + conjunctions)
+    return SlotLayout(templates, start, start + conjunctions)
 
 
-def tasks_of(case: Case) -> list[str]:
+def tasks_of(case: RuleRow) -> list[str]:
     """The memorising tasks whose soft templates the case's prompts and its test use."""
     parts = [*case.soft.values(), case.tests["soft"].soft]
     return sorted({part[0] for part in parts if part})
 
 
 def prompt(
-    case: Case,
+    case: RuleRow,
     form: tuple[bool, bool],
     scheme: str,
     pair: int,
-    slots: Layout,
-    wording: Wording | None = None,
-) -> Question:
+    slots: SlotLayout,
+    wording: PromptOptions | None = None,
+) -> ClozePrompt:
     """The question of a case: `form` says which premises are written, `pair` which pseudowords."""
-    wording = wording or Wording()
+    wording = wording or PromptOptions()
     template, conjunction = scheme.split("+")
     is_soft = template == "soft"
     texts = {name: _premise(case, name, is_soft, slots) for name in ("p1", "p2")}
@@ -135,10 +135,10 @@ def prompt(
 
 
 def premise_test(
-    case: Case, kind: str, pair: int, slots: Layout, wording: Wording | None = None
-) -> Question:
+    case: RuleRow, kind: str, pair: int, slots: SlotLayout, wording: PromptOptions | None = None
+) -> ClozePrompt:
     """The question whether the model knows P2 of the words it will see (template kind `kind`)."""
-    wording = wording or Wording()
+    wording = wording or PromptOptions()
     test = case.tests[kind]
     text = test.text
     if kind == "soft" and test.soft:
@@ -146,7 +146,7 @@ def premise_test(
     return _question(case.item, text, case, pair, slots, wording, test.candidates, test.golds)
 
 
-def tested(cases: Sequence[Case], scheme: str) -> tuple[list[Case], list[str]]:
+def tested(cases: Sequence[RuleRow], scheme: str) -> tuple[list[RuleRow], list[str]]:
     """(cases of the test part, items left out): with trained parts no subject is seen twice.
 
     Raises ValueError when a test row is one of the rows that are trained on.
@@ -166,7 +166,7 @@ def tested(cases: Sequence[Case], scheme: str) -> tuple[list[Case], list[str]]:
     return kept, [c.item for c in test if c.twin]
 
 
-def _premise(case: Case, name: str, is_soft: bool, slots: Layout) -> str:
+def _premise(case: RuleRow, name: str, is_soft: bool, slots: SlotLayout) -> str:
     soft = case.soft.get(name)
     if is_soft and soft:
         task, subject, rest = soft
@@ -174,7 +174,7 @@ def _premise(case: Case, name: str, is_soft: bool, slots: Layout) -> str:
     return case.p1 if name == "p1" else case.p2
 
 
-def _hypothesis(case: Case, is_soft: bool, slots: Layout, wording: Wording) -> str:
+def _hypothesis(case: RuleRow, is_soft: bool, slots: SlotLayout, wording: PromptOptions) -> str:
     soft = case.soft.get("h")
     if not (is_soft and soft):
         return case.h
@@ -185,13 +185,13 @@ def _hypothesis(case: Case, is_soft: bool, slots: Layout, wording: Wording) -> s
 def _question(
     item: str,
     text: str,
-    case: Case,
+    case: RuleRow,
     pair: int,
-    slots: Layout,
-    wording: Wording,
+    slots: SlotLayout,
+    wording: PromptOptions,
     candidates: str,
     golds: tuple[int, ...],
-) -> Question:
+) -> ClozePrompt:
     found = parse(text)
     if found.slots.count(GAP) != 1:
         raise ValueError(f"item {item}: expected one {GAP} in {text!r}")
@@ -204,4 +204,4 @@ def _question(
     before, after = found.filled({**values, GAP: ""}).around(GAP)
     if letters and case.rule == "rdfs7":
         after = found.filled({SUBJECT: mark(first), GAP: ""}).around(GAP)[1]
-    return Question(item, 0, before, after, candidates, golds)
+    return ClozePrompt(item, 0, before, after, candidates, golds)

@@ -15,19 +15,25 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.benchmarks.ontoprobe.premises import Formed, Told, formed, named, told
+from kgprobe.benchmarks.ontoprobe.premises import (
+    Formed,
+    Premises,
+    formed,
+    occurs_in,
+    parse_premises,
+)
 from kgprobe.job import log
 from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.jobs.frames import by_hand, placed
 from kgprobe.probes.jobs.ontoprobe import entailment
-from kgprobe.probes.jobs.ontoprobe.entailment import Case, Layout, Wording
+from kgprobe.probes.jobs.ontoprobe.entailment import PromptOptions, RuleRow, SlotLayout
 from kgprobe.probes.jobs.ontoprobe.reason_rows import cases, worded
 from kgprobe.probes.jobs.ontoprobe.soft import fitted, ready
 from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.cloze.vectors import scores
-from kgprobe.probes.text.gaps import Question
+from kgprobe.probes.text.gaps import ClozePrompt
 from kgprobe.probes.text.pseudowords import pseudowords
 from kgprobe.probes.text.spelling import too_long
 from kgprobe.probes.text.vectors import inserted
@@ -40,15 +46,15 @@ SCHEME = "manual+manual"
 
 
 @dataclass(frozen=True)
-class Asked:
+class RuleContext:
     """What all rules share."""
 
     loaded: Loaded
     options: dict[str, Sequence[str]]
     vectors: torch.Tensor
     switches: Switches
-    wording: Wording
-    slots: Layout
+    wording: PromptOptions
+    slots: SlotLayout
     pairs: int
 
     @property
@@ -87,13 +93,13 @@ def ask(
     slots = entailment.layout({})
     vectors = torch.cat([words.vectors.new_zeros(slots.words, words.vectors.shape[1]),
                          words.vectors])  # fmt: skip
-    asked = Asked(loaded, known.options, vectors, switches, worded(switches), slots, pairs)
+    asked = RuleContext(loaded, known.options, vectors, switches, worded(switches), slots, pairs)
     is_control = spec.source.startswith("control:")
     draws = -(-chosen.generated // rows.height) if is_control else 1
     own_cases = {case.item: case for own in cases(known.items).values() for case in own}
     found, left_out = [], {}
     for (rule,), own in rows.group_by("relation", maintain_order=True):
-        texts = [told(*row) for row in own.select("item", "subject", "meta").rows()]
+        texts = [parse_premises(*row) for row in own.select("item", "subject", "meta").rows()]
         made = formed(texts, draws, seed, str(rule))
         frame, wrong = _ranked(asked, own_cases, {t.item: t for t in texts}, made)
         found.append(frame)
@@ -124,14 +130,14 @@ def few(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
 
 
 def _ranked(
-    asked: Asked,
-    known: Mapping[str, Case],
-    texts: Mapping[str, Told],
+    asked: RuleContext,
+    known: Mapping[str, RuleRow],
+    texts: Mapping[str, Premises],
     made: Sequence[Formed],
 ) -> tuple[pl.DataFrame, list[str]]:
     """Columns of FORM_RANKS of one rule, and what is wrong with every text that is left out."""
     places: dict[tuple[str, str], int] = {}
-    questions: list[Question] = []
+    questions: list[ClozePrompt] = []
     of_row = []
     for one in made:
         question = _question(asked, known[one.item], one)
@@ -156,7 +162,7 @@ def _ranked(
         for gold in case.golds:
             label = labels[gold]
             said = label, names.get(label, label)
-            is_named = any(named(name, f"{one.p1} {one.p2}") for name in said)
+            is_named = any(occurs_in(name, f"{one.p1} {one.p2}") for name in said)
             best, worst = tie_range(values[place], gold)
             first, last = tie_range(above, gold)
             rows.append(
@@ -166,7 +172,7 @@ def _ranked(
     return pl.DataFrame(rows, schema=dict(FORM_RANKS.columns), orient="row"), wrong
 
 
-def _question(asked: Asked, case: Case, one: Formed) -> Question:
+def _question(asked: RuleContext, case: RuleRow, one: Formed) -> ClozePrompt:
     """A row in one form; what a foreign premise is about is the next pair's pseudowords."""
     pair, p2 = one.draw % asked.pairs, one.p2
     has_letters = asked.wording.slots == "pattern_rules"
@@ -179,7 +185,7 @@ def _question(asked: Asked, case: Case, one: Formed) -> Question:
 
 
 def _scored(
-    asked: Asked, questions: Sequence[Question], left_out: Mapping[int, str]
+    asked: RuleContext, questions: Sequence[ClozePrompt], left_out: Mapping[int, str]
 ) -> dict[int, NDArray[np.float64]]:
     """Scores of all candidates by number of the question, m/mean."""
     numbers = [number for number in range(len(questions)) if number not in left_out]

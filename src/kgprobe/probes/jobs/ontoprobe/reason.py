@@ -15,7 +15,13 @@ import torch
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.frames import placed
 from kgprobe.probes.jobs.ontoprobe import entailment, reason_rows
-from kgprobe.probes.jobs.ontoprobe.entailment import FORMS, SCHEMES, Case, Layout, Wording
+from kgprobe.probes.jobs.ontoprobe.entailment import (
+    FORMS,
+    SCHEMES,
+    PromptOptions,
+    RuleRow,
+    SlotLayout,
+)
 from kgprobe.probes.jobs.ontoprobe.reason_rows import (
     by_template,
     cases,
@@ -24,7 +30,7 @@ from kgprobe.probes.jobs.ontoprobe.reason_rows import (
     worded,
 )
 from kgprobe.probes.jobs.ontoprobe.soft import (
-    Plan,
+    TrainingPlan,
     fitted,
     ready,
     tensor,
@@ -39,18 +45,18 @@ from kgprobe.schema import PREMISE_RANKS, REASON_RANKS
 
 
 @dataclass
-class Probe:
+class ReasoningContext:
     """Everything that the schemes share."""
 
     loaded: Loaded
     options: Mapping[str, Sequence[str]]
-    cases: dict[str, list[Case]]
-    whole: dict[str, list[Case]]
+    cases: dict[str, list[RuleRow]]
+    whole: dict[str, list[RuleRow]]
     words: Pseudowords
     switches: Switches
-    plan: Plan
+    plan: TrainingPlan
     folder: Path | None
-    wording: Wording
+    wording: PromptOptions
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
     def ranks(self, asked: Sequence[Any], vectors: torch.Tensor, first_word: int) -> GoldRanks:
@@ -72,7 +78,7 @@ def reason(
     candidates: pl.DataFrame,
     folder: Path | None,
     switches: Switches,
-    plan: Plan,
+    plan: TrainingPlan,
     schemes: Sequence[str] = SCHEMES,
     rows: int | None = None,
     progress: Callable[..., Any] = lambda **options: None,
@@ -100,7 +106,7 @@ def reason(
         switches.first_seed,
         switches.pseudoword_centre,
     )
-    probe = Probe(
+    probe = ReasoningContext(
         loaded,
         known.options,
         asked,
@@ -141,7 +147,7 @@ def reason(
     )
 
 
-def _scheme(probe: Probe, own: Sequence[Case], scheme: str) -> list[pl.DataFrame]:
+def _scheme(probe: ReasoningContext, own: Sequence[RuleRow], scheme: str) -> list[pl.DataFrame]:
     """REASON_RANKS columns of one rule under one scheme: the forms, and every pair in each."""
     tested, left_out = _parts(probe, by_template(own, scheme), scheme)
     if left_out:
@@ -183,14 +189,18 @@ def _frame(ranks: GoldRanks, asked: Sequence[Any], pairs: Sequence[int]) -> pl.D
     )
 
 
-def _parts(probe: Probe, own: Sequence[Case], scheme: str) -> tuple[list[Case], list[str]]:
+def _parts(
+    probe: ReasoningContext, own: Sequence[RuleRow], scheme: str
+) -> tuple[list[RuleRow], list[str]]:
     """Test cases and what is left out; released, nothing is: it tests what it has trained on."""
     if probe.switches.conj_train == "test_rows":
         return [c for c in own if c.role == "test"], []
     return entailment.tested(own, scheme)
 
 
-def _templates(probe: Probe, own: Sequence[Case], kind: str) -> tuple[torch.Tensor, Layout]:
+def _templates(
+    probe: ReasoningContext, own: Sequence[RuleRow], kind: str
+) -> tuple[torch.Tensor, SlotLayout]:
     """Trained vectors of the rule's soft templates (and room for conjunctions), and the slots."""
     width = probe.words.vectors.shape[1]
     if kind == "manual":
@@ -205,12 +215,12 @@ def _templates(probe: Probe, own: Sequence[Case], kind: str) -> tuple[torch.Tens
 
 
 def _conjunction(
-    probe: Probe,
-    own: Sequence[Case],
+    probe: ReasoningContext,
+    own: Sequence[RuleRow],
     scheme: str,
     form: tuple[bool, bool],
     start: torch.Tensor,
-    slots: Layout,
+    slots: SlotLayout,
 ) -> torch.Tensor:
     """The conjunction tokens trained for one form, templates tuned on with them where soft.
 
@@ -219,7 +229,7 @@ def _conjunction(
     recipe = _recipe(probe)
     train, dev = _rows_to_train(probe, own)
     space = probe.switches.candidate_space
-    fresh = soft.initial(probe.loaded, soft.Recipe(tokens=2, seed=recipe.seed))
+    fresh = soft.initial(probe.loaded, soft.SoftPromptRecipe(tokens=2, seed=recipe.seed))
     start = torch.cat([start[: slots.conjunctions], fresh])
     data, first = [], None
     for part in (train, dev):
@@ -229,7 +239,9 @@ def _conjunction(
         ]
         first = first or asked
         names = [f"training item {q.item} under {scheme}" for q in asked]
-        data.append(soft.Rows(prompts(probe.loaded, asked, space), [q.golds for q in asked], names))
+        data.append(
+            soft.PromptRows(prompts(probe.loaded, asked, space), [q.golds for q in asked], names)
+        )
     assert first is not None
     name = first[0].candidates
     ids = candidate_tokens(probe.loaded, probe.options[name], first, space, name)
@@ -239,17 +251,19 @@ def _conjunction(
     return vectors
 
 
-def _recipe(probe: Probe) -> soft.Recipe:
+def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
     """The hyper-parameters of the memorising runs at m/mean, BCE where the plan has it."""
     recipes = probe.plan.recipes(probe.loaded.spec.kind, probe.switches)
     fitting = [r for r in recipes if (r.masks, r.pooling) == ("multi", "mean")]
     chosen = min(fitting or recipes, key=lambda r: (r.loss != "bce", r.seed))
     own = {"masks": "multi", "pooling": "mean", "init": "random"}
     epochs = probe.plan.tuning or chosen.epochs
-    return soft.Recipe(**{**chosen.__dict__, **own, "epochs": epochs})
+    return soft.SoftPromptRecipe(**{**chosen.__dict__, **own, "epochs": epochs})
 
 
-def _rows_to_train(probe: Probe, own: Sequence[Case]) -> tuple[list[Case], list[Case]]:
+def _rows_to_train(
+    probe: ReasoningContext, own: Sequence[RuleRow]
+) -> tuple[list[RuleRow], list[RuleRow]]:
     """(train, dev): rows of the memorising task behind the rule; as released, of its test part."""
     if probe.switches.conj_train == "test_rows":
         # of all test rows, also where fewer are asked about
@@ -263,7 +277,7 @@ def _rows_to_train(probe: Probe, own: Sequence[Case]) -> tuple[list[Case], list[
     return found
 
 
-def _premises(probe: Probe, own: Sequence[Case], kind: str) -> pl.DataFrame:
+def _premises(probe: ReasoningContext, own: Sequence[RuleRow], kind: str) -> pl.DataFrame:
     """PREMISE_RANKS columns: is P2 known, asked with the words that the prompts hold.
 
     All rows are asked, `soft_only` ones by hand, too: the released cut is that of P1's test alone.

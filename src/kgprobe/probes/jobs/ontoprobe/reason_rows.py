@@ -9,34 +9,34 @@ import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.ontoprobe import entailment
-from kgprobe.probes.jobs.ontoprobe.entailment import Case, Layout, Test, Wording
-from kgprobe.probes.jobs.ontoprobe.soft import Plan, file_name
+from kgprobe.probes.jobs.ontoprobe.entailment import PromptOptions, RuleRow, SlotLayout, Test
+from kgprobe.probes.jobs.ontoprobe.soft import TrainingPlan, file_name
 from kgprobe.probes.jobs.ontoprobe.soft_rows import AS_WRITTEN, Prepared
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.trained import soft
-from kgprobe.probes.prompts.trained.soft import Recipe, SoftPrompt
-from kgprobe.probes.text.spelling import Kept, check_windows
+from kgprobe.probes.prompts.trained.soft import SoftPrompt, SoftPromptRecipe
+from kgprobe.probes.text.spelling import SpelledOptions, check_windows
 
 #: Rows of the test part that the released code trains the conjunctions on (`conj_train`).
 TAKEN = 10
 
 
 def cases(
-    items: pl.DataFrame, rows: int | None = None, kept: Mapping[str, Kept] | None = None
-) -> dict[str, list[Case]]:
+    items: pl.DataFrame, rows: int | None = None, kept: Mapping[str, SpelledOptions] | None = None
+) -> dict[str, list[RuleRow]]:
     """The cases of every rule in file order; of the test part at most `rows`.
 
     `kept`: the candidates that the model can spell; a premise whose own concept is not among them
     is asked without gold.
     """
-    found: dict[str, list[Case]] = {}
+    found: dict[str, list[RuleRow]] = {}
     columns = ("item", "relation", "subject", "role", "row", "candidates", "answers", "meta")
     for item, rule, subject, role, row, name, golds, text in (
         items.sort("relation", "row", "item").select(columns).rows()
     ):
         meta = json.loads(text)
         found.setdefault(rule, []).append(
-            Case(
+            RuleRow(
                 item,
                 rule,
                 subject,
@@ -60,7 +60,7 @@ def cases(
     return found
 
 
-def _test(own: Mapping[str, Any], kept: Mapping[str, Kept] | None) -> Test:
+def _test(own: Mapping[str, Any], kept: Mapping[str, SpelledOptions] | None) -> Test:
     name, golds = own["candidates"], own["golds"]
     if kept:
         new = kept[name].new
@@ -68,7 +68,7 @@ def _test(own: Mapping[str, Any], kept: Mapping[str, Kept] | None) -> Test:
     return Test(own["text"], _spelt(own["soft"]), name, tuple(golds))
 
 
-def worded(switches: Switches, is_test: bool = False) -> Wording:
+def worded(switches: Switches, is_test: bool = False) -> PromptOptions:
     """The open points of the prompts; of the tests of P2 (`is_test`) under `premise_words`, too.
 
     The released prompts of some rules hold letters in place of pseudowords. Its tests of P2 hold
@@ -77,10 +77,10 @@ def worded(switches: Switches, is_test: bool = False) -> Wording:
     slots = switches.pseudoword_slots
     if is_test and switches.premise_words == "random_tokens":
         slots = "all"
-    return Wording(slots, switches.premise_order, switches.soft_implies == "kept")
+    return PromptOptions(slots, switches.premise_order, switches.soft_implies == "kept")
 
 
-def recipe(plan: Plan, kind: str, switches: Switches) -> Recipe:
+def recipe(plan: TrainingPlan, kind: str, switches: Switches) -> SoftPromptRecipe:
     """The recipe of the memorising runs whose templates reasoning uses: m/mean, BCE where trained.
 
     Raises ValueError where the plan has none at m/mean.
@@ -95,7 +95,7 @@ def recipe(plan: Plan, kind: str, switches: Switches) -> Recipe:
 
 
 def template(
-    loaded: Loaded, folder: Path | None, task: str, plan: Plan, switches: Switches
+    loaded: Loaded, folder: Path | None, task: str, plan: TrainingPlan, switches: Switches
 ) -> SoftPrompt:
     """The trained template of a task, for this model (with or without its weights)."""
     if folder is None:
@@ -104,20 +104,20 @@ def template(
     return soft.load(folder / file_name(task, chosen), loaded)
 
 
-def by_template(own: Sequence[Case], scheme: str) -> list[Case]:
+def by_template(own: Sequence[RuleRow], scheme: str) -> list[RuleRow]:
     """The cases that a scheme (or kind of template) asks: written ones leave out `soft_only`."""
     return [c for c in own if not c.soft_only or scheme.startswith("soft")]
 
 
 def check_cases(
     known: Prepared,
-    asked: Mapping[str, Sequence[Case]],
-    whole: Mapping[str, Sequence[Case]],
+    asked: Mapping[str, Sequence[RuleRow]],
+    whole: Mapping[str, Sequence[RuleRow]],
     schemes: Sequence[str],
     folder: Path | None,
-    plan: Plan,
+    plan: TrainingPlan,
     switches: Switches,
-    wording: Wording,
+    wording: PromptOptions,
 ) -> None:
     """Raise one ValueError that names every rule that cannot be asked, before weights are read.
 
@@ -141,13 +141,13 @@ def check_cases(
 
 def _check(
     known: Prepared,
-    own: Sequence[Case],
-    trained: Sequence[Case],
+    own: Sequence[RuleRow],
+    trained: Sequence[RuleRow],
     scheme: str,
     folder: Path | None,
-    plan: Plan,
+    plan: TrainingPlan,
     switches: Switches,
-    wording: Wording,
+    wording: PromptOptions,
 ) -> None:
     parts = {role: [c for c in own if c.role == role] for role in ("train", "dev", "test")}
     if not parts["test"]:
@@ -164,7 +164,7 @@ def _check(
     if scheme.startswith("soft"):
         for task in sorted({t for c in own for t in entailment.tasks_of(c)}):
             counts[task] = len(template(known.light, folder, task, plan, switches).vectors)
-    slots: Layout = entailment.layout(counts)
+    slots: SlotLayout = entailment.layout(counts)
     longest = [entailment.prompt(c, (True, True), scheme, 0, slots, wording) for c in asked]
     check_windows(known.light, {scheme: longest}, known.options, switches.candidate_space)
 

@@ -34,7 +34,7 @@ from kgprobe.templates import fill
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What is trained: the product of seeds, losses, masks and poolings (config ontoprobe.soft).
 
     `tuning`: epochs of the conjunctions in reasoning, None for as many as the templates have.
@@ -48,10 +48,10 @@ class Plan:
     poolings: Sequence[str] = ("mean", "max", "first")
     tuning: int | None = None
 
-    def recipes(self, kind: str, switches: Switches) -> list[soft.Recipe]:
+    def recipes(self, kind: str, switches: Switches) -> list[soft.SoftPromptRecipe]:
         """Every recipe that has a meaning for this kind of model, the task's words left open."""
         found = [
-            soft.Recipe(
+            soft.SoftPromptRecipe(
                 tokens=TOKENS,
                 init=switches.soft_init,
                 epochs=self.epochs,
@@ -76,12 +76,12 @@ class Plan:
         return found
 
 
-def planned(settings: Soft) -> Plan:
+def planned(settings: Soft) -> TrainingPlan:
     """The plan of the config's `ontoprobe.soft`; keys of reasoning alone are left aside."""
-    return Plan(**{f.name: getattr(settings, f.name) for f in fields(Plan)})
+    return TrainingPlan(**{f.name: getattr(settings, f.name) for f in fields(TrainingPlan)})
 
 
-def file_name(task: str, recipe: soft.Recipe) -> str:
+def file_name(task: str, recipe: soft.SoftPromptRecipe) -> str:
     """Name of a prompt's file in the folder of its model."""
     parts = (task, recipe.masks, recipe.pooling, recipe.loss, str(recipe.seed))
     return "-".join(parts) + ".safetensors"
@@ -92,7 +92,7 @@ def train(
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     switches: Switches,
-    plan: Plan,
+    plan: TrainingPlan,
     folder: Path,
     progress: Callable[..., Any],
     load: Load = load_model,
@@ -133,20 +133,20 @@ def train_one(
     items: pl.DataFrame,
     options: Mapping[str, Sequence[str]],
     task: str,
-    recipe: soft.Recipe,
+    recipe: soft.SoftPromptRecipe,
     switches: Switches,
     progress: Callable[[int], object],
 ) -> soft.SoftPrompt:
     """The soft prompt of one task: rows of role train, chosen on those of role dev."""
     if recipe.init == "words":
-        recipe = soft.Recipe(**{**recipe.__dict__, "words": WORDS[task]})
+        recipe = soft.SoftPromptRecipe(**{**recipe.__dict__, "words": WORDS[task]})
     start = soft.initial(loaded, recipe)
     asked = {role: questions(items, len(start), role) for role in ("train", "dev")}
     space = switches.candidate_space
     name = asked["train"][0].candidates
     ids = candidate_tokens(loaded, options[name], asked["train"], space, name)
     rows = {
-        role: soft.Rows(
+        role: soft.PromptRows(
             prompts(loaded, own, space),
             [q.golds for q in own],
             [f"{role} item {q.item}" for q in own],

@@ -11,8 +11,8 @@ from kgprobe.probes.jobs.frames import labels_of, spelt
 from kgprobe.probes.models.load import Loaded, ModelSpec, outline
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
-from kgprobe.probes.text.gaps import Question, question
-from kgprobe.probes.text.spelling import Kept, check_windows, left_out, rankable
+from kgprobe.probes.text.gaps import ClozePrompt, question
+from kgprobe.probes.text.spelling import SpelledOptions, check_windows, left_out, rankable
 
 #: What `soft_init: words` starts from, by task (released scripts).
 WORDS = {
@@ -37,7 +37,7 @@ class Prepared:
     light: Loaded
     items: pl.DataFrame
     options: dict[str, Sequence[str]]
-    kept: dict[str, Kept]
+    kept: dict[str, SpelledOptions]
     missing: list[str] = field(default_factory=list)
 
     @property
@@ -103,7 +103,7 @@ def template_tokens(light: Loaded, task: str, init: str) -> int:
     return len(light.tokenizer(WORDS[task], add_special_tokens=False)["input_ids"])
 
 
-def questions(items: pl.DataFrame, tokens: int, role: str | None = None) -> list[Question]:
+def questions(items: pl.DataFrame, tokens: int, role: str | None = None) -> list[ClozePrompt]:
     """The items in the soft template, in file order."""
     own = items if role is None else items.filter(pl.col("role") == role)
     text = soft.template(tokens)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search.scores import Floats, Scorer, top
-from kgprobe.probes.prompts.search.settings import Settings
+from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.search.state import Draws
 from kgprobe.probes.text.pieces import byte_level
 
@@ -70,7 +70,7 @@ def _surface(raw: str, text: str) -> str:
 
 def allowed(
     vocabulary: Vocabulary,
-    settings: Settings,
+    settings: SearchSettings,
     labels: Collection[int] = (),
     golds: Collection[str] = (),
     gold_ids: Collection[int] = (),
@@ -152,10 +152,10 @@ def spelled_like(vocabulary: Vocabulary, trigger: Collection[int], words: Collec
 Tried = tuple[list[int], list[list[int]]]
 
 
-class Candidates:
+class TriggerCandidates:
     """Candidates under the settings; `kept` says which rows of the embedding may be one."""
 
-    def __init__(self, settings: Settings, kept: NDArray[np.bool_], scorer: Scorer) -> None:
+    def __init__(self, settings: SearchSettings, kept: NDArray[np.bool_], scorer: Scorer) -> None:
         self.settings, self.kept, self.scorer = settings, kept, scorer
 
     def draw(self, gradient: Floats, trigger: Sequence[int], draws: Draws) -> list[Tried]:

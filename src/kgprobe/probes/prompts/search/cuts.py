@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.pieces import pieces
-from kgprobe.templates import ANSWER, TRIGGER, Template, named, parse
+from kgprobe.templates import ANSWER, TRIGGER, Template, as_prompt_template, parse
 
 Run = tuple[int, ...]
 
@@ -80,7 +80,7 @@ class Cut:
 
 def cut_of(loaded: Loaded, text: str) -> Cut:
     """A wording as runs of tokens: each run is encoded with the blank that it has in the text."""
-    found = parse(named(text.strip()))
+    found = parse(as_prompt_template(text.strip()))
     texts = [found.first, *(behind for _, _, behind in found.parts)]
     runs = []
     for number, own in enumerate(texts):

@@ -110,12 +110,12 @@ def round_trips(loaded: Loaded, ids: Sequence[int]) -> bool:
 
 def save(prompt: PromptFile, path: str | Path) -> None:
     """Write the prompt as JSON, whole or not at all; the same prompt, the same bytes."""
-    lines = [f'"{key}": {_shown(value)}' for key, value in sorted(asdict(prompt).items())]
+    lines = [f'"{key}": {_format_json(value)}' for key, value in sorted(asdict(prompt).items())]
     with atomic(path) as temporary:
         temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def _shown(value: Any) -> str:
+def _format_json(value: Any) -> str:
     """JSON on one line, but a list of lists or objects with one of them per line."""
     options: Any = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False}
     if isinstance(value, list) and value and isinstance(value[0], (list, dict)):

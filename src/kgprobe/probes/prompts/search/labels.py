@@ -38,7 +38,7 @@ class LabelSearchError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Settings:
+class LabelSearchSettings:
     """Of the search. `bias`: the paper's eq. 5 adds each class's bias, the released code drops it.
 
     `listed` tokens per class are kept in the order of their scores. `at_chance` says what happens
@@ -61,7 +61,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Probe:
+class LabelClassifier:
     """Logistic regression over classes (sorted): weight (classes x width) and bias."""
 
     classes: tuple[str, ...]
@@ -104,7 +104,7 @@ def find(
     train: Labelled,
     dev: Labelled,
     allowed: NDArray[np.bool_] | None = None,
-    settings: Settings = Settings(),
+    settings: LabelSearchSettings = LabelSearchSettings(),
     truncate: str = "",
     habits: str = "default",
     progress: Callable[[int], object] = lambda epochs: None,
@@ -147,7 +147,7 @@ def search(
     dev: tuple[Floats, Sequence[str]],
     rows: Floats,
     allowed: NDArray[np.bool_] | None = None,
-    settings: Settings = Settings(),
+    settings: LabelSearchSettings = LabelSearchSettings(),
     progress: Callable[[int], object] = lambda epochs: None,
 ) -> LabelTokens:
     """Both steps, from cached vectors.
@@ -172,9 +172,9 @@ def search(
 def train_probe(
     vectors: Floats,
     labels: Sequence[str],
-    settings: Settings = Settings(),
+    settings: LabelSearchSettings = LabelSearchSettings(),
     progress: Callable[[int], object] = lambda epochs: None,
-) -> Probe:
+) -> LabelClassifier:
     """Step 1: cross-entropy, Adam, float32, on a processor; the same seed gives the same probe."""
     classes = tuple(sorted(set(labels)))
     if len(classes) < 2:
@@ -206,11 +206,11 @@ def train_probe(
             loss.backward()
             optimizer.step()
         progress(1)
-    return Probe(classes, layer.weight.detach().numpy(), layer.bias.detach().numpy())
+    return LabelClassifier(classes, layer.weight.detach().numpy(), layer.bias.detach().numpy())
 
 
 def judged(
-    probe: Probe, train: Sequence[str], vectors: Floats, labels: Sequence[str]
+    probe: LabelClassifier, train: Sequence[str], vectors: Floats, labels: Sequence[str]
 ) -> dict[str, Any]:
     """Accuracy on dev with n and Wilson interval, the majority's, and whether they overlap."""
     if not len(labels):
@@ -227,7 +227,7 @@ def judged(
 
 
 def ranking(
-    probe: Probe,
+    probe: LabelClassifier,
     rows: Floats,
     count: int,
     allowed: NDArray[np.bool_] | None = None,
@@ -265,7 +265,7 @@ def ranking(
     )
 
 
-def class_scores(probe: Probe, rows: Floats, bias: bool = True) -> NDArray[np.float64]:
+def class_scores(probe: LabelClassifier, rows: Floats, bias: bool = True) -> NDArray[np.float64]:
     """logit s(y, w) (vocabulary x classes): log of the odds of a class against all others."""
     found = np.empty((len(rows), len(probe.classes)))
     for start in range(0, len(rows), SLICE):

@@ -29,7 +29,7 @@ from kgprobe.probes.prompts.search.cuts import Cut
 from kgprobe.probes.prompts.search.files import PromptFile, identity, prompt_of
 from kgprobe.probes.prompts.search.problem import Example, SearchError, problem
 from kgprobe.probes.prompts.search.scores import Floats, Scorer, Tensors, top
-from kgprobe.probes.prompts.search.settings import Settings
+from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.text.prompts import label_pieces
 from kgprobe.settings import Edits
 from kgprobe.templates import Template
@@ -53,7 +53,7 @@ class Yields:
         shares = rates / rates.sum()
         return np.asarray(floor / len(names) + (1 - floor) * shares)
 
-    def told(self, name: str, accepted: bool) -> None:
+    def record_try(self, name: str, accepted: bool) -> None:
         """One more try."""
         self.tried[name] = self.tried.get(name, 0) + 1
         self.taken[name] = self.taken.get(name, 0) + int(accepted)
@@ -68,7 +68,7 @@ class Bench:
         first: Cut,
         train: Sequence[Example],
         dev: Sequence[Example],
-        settings: Settings,
+        settings: SearchSettings,
         answers: Sequence[int],
         budget: Budget | None = None,
     ) -> None:
@@ -205,7 +205,7 @@ class Stand:
     trace: list[list[Any]] = field(default_factory=list)
 
 
-class Search:
+class EditSearch:
     """One search of a relation."""
 
     def __init__(
@@ -214,7 +214,7 @@ class Search:
         pool: Mapping[str, Cut],
         train: Sequence[Example],
         dev: Sequence[Example],
-        settings: Settings,
+        settings: SearchSettings,
         edits: Edits,
         answers: Sequence[int] = (),
         path: Path | None = None,
@@ -304,9 +304,9 @@ class Search:
             self._dev(stand, tried[best])
             changed = self._into_buffer(stand, tried[best])
         stand.quiet = 0 if changed else stand.quiet + 1
-        moves.told(move, changed)
+        moves.record_try(move, changed)
         if move != "delete":
-            proposers.told(proposer, changed)
+            proposers.record_try(proposer, changed)
         stand.moves, stand.proposers = asdict(moves), asdict(proposers)
         stand.trace.append(
             [stand.step, move, proposer if move != "delete" else "", rank,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.search.settings import Settings
+from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.text.prompts import Encoded, encode, label_pieces, label_token
 from kgprobe.templates import Template
 
@@ -69,7 +69,7 @@ def problem(
     template: Template,
     train: Sequence[Example],
     dev: Sequence[Example],
-    settings: Settings,
+    settings: SearchSettings,
     labels: Mapping[str, Sequence[int | str]] | None = None,
     initial: int | None = None,
 ) -> Problem:

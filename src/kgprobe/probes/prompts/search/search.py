@@ -23,7 +23,7 @@ from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search import state as trigger_state
 from kgprobe.probes.prompts.search.candidates import (
-    Candidates,
+    TriggerCandidates,
     allowed,
     spelled_like,
     vocabulary_of,
@@ -33,9 +33,9 @@ from kgprobe.probes.prompts.search.problem import Example as Example
 from kgprobe.probes.prompts.search.problem import Problem, problem
 from kgprobe.probes.prompts.search.problem import SearchError as SearchError
 from kgprobe.probes.prompts.search.scores import Floats, Scorer
-from kgprobe.probes.prompts.search.settings import Settings as Settings
+from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.search.settings import settings_for as settings_for
-from kgprobe.probes.prompts.search.state import Draws, Scored, State
+from kgprobe.probes.prompts.search.state import Draws, State, TriggerScores
 from kgprobe.probes.text.prompts import initial_token, trigger_pieces
 from kgprobe.templates import Template
 
@@ -49,7 +49,7 @@ def search(
     template: Template,
     train: Sequence[Example],
     dev: Sequence[Example],
-    settings: Settings,
+    settings: SearchSettings,
     state_path: str | Path | None = None,
     labels: Mapping[str, Sequence[int | str]] | None = None,
     watched: Sequence[str] = (),
@@ -83,7 +83,7 @@ class Search:
         template: Template,
         train: Sequence[Example],
         dev: Sequence[Example],
-        settings: Settings,
+        settings: SearchSettings,
         path: Path | None,
         labels: Mapping[str, Sequence[int | str]] | None,
         name: str,
@@ -104,8 +104,8 @@ class Search:
             [] if labels is not None else self._tokens_of(golds),
         )  # fmt: skip
         self.scorer = Scorer(loaded, self.problem, budget)
-        self.candidates = Candidates(settings, kept, self.scorer)
-        self.scored = Scored(len(self.problem.train))
+        self.candidates = TriggerCandidates(settings, kept, self.scorer)
+        self.scored = TriggerScores(len(self.problem.train))
         self._precise: Scorer | None = None
         self.owner = self._owner()
 
@@ -159,7 +159,7 @@ class Search:
         """The state at the start of a restart."""
         state.iteration, state.accepted, state.sequences = 0, 0, 0
         state.compared, state.looked_up = 0, 0
-        self.scored = Scored(len(self.problem.train))
+        self.scored = TriggerScores(len(self.problem.train))
         state.scored = self.scored.state()
         state.trigger, state.best, state.known = list(self.initial), None, []
         own = self.settings
@@ -311,7 +311,7 @@ class Search:
         bar.update(1)
 
 
-def _initial(loaded: Loaded, template: Template, settings: Settings) -> list[int]:
+def _initial(loaded: Loaded, template: Template, settings: SearchSettings) -> list[int]:
     """The ids of the trigger at the start."""
     if not settings.initial:
         return [initial_token(loaded)] * template.triggers

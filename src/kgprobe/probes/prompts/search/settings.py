@@ -24,7 +24,7 @@ LEGAL: Mapping[str, tuple[Any, ...]] = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """One search.
 
     mode            paper, released or default: where the other fields come from
@@ -95,7 +95,7 @@ SIZES: Mapping[str, dict[str, int]] = {
 }
 
 
-def settings_for(mode: str, task: str, kind: str, **own: Any) -> Settings:
+def settings_for(mode: str, task: str, kind: str, **own: Any) -> SearchSettings:
     """The settings of a mode for a task and a kind of model; `own` sets any field by itself.
 
     Raises ValueError for an unknown mode, task or field.
@@ -104,9 +104,9 @@ def settings_for(mode: str, task: str, kind: str, **own: Any) -> Settings:
         raise ValueError(
             f"mode {mode!r}, task {task!r}; legal: {', '.join(MODES)}; {', '.join(TASKS)}"
         )
-    unknown = own.keys() - Settings.__dataclass_fields__.keys()
+    unknown = own.keys() - SearchSettings.__dataclass_fields__.keys()
     if unknown:
-        legal = ", ".join(Settings.__dataclass_fields__)
+        legal = ", ".join(SearchSettings.__dataclass_fields__)
         raise ValueError(f"no such setting: {', '.join(sorted(unknown))}; legal: {legal}")
     facts = task in ("facts", "relation_extraction")
     chosen: dict[str, Any] = {**SIZES[task], "fill_all": kind == "masked"}
@@ -119,7 +119,7 @@ def settings_for(mode: str, task: str, kind: str, **own: Any) -> Settings:
         chosen |= _released(facts, kind)
     elif facts:
         chosen |= {"evaluation": 256 if task == "facts" else 0}
-    return Settings(**{**chosen, "mode": mode, "task": task, **own})
+    return SearchSettings(**{**chosen, "mode": mode, "task": task, **own})
 
 
 def _released(facts: bool, kind: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Draws:
         self.generator.bit_generator.state = state
 
 
-class Scored:
+class TriggerScores:
     """What triggers have on training examples, so that no pair of the two is scored twice.
 
     Kept are triggers that a swap or none leads to from the current one, at most so many values.
@@ -93,8 +93,8 @@ class State:
     """The search before iteration `iteration` of restart `restart`.
 
     `best` is [dev value, iteration, trigger] or None, `known` the dev values of triggers so far,
-    `scored` is as in Scored, `finished` the summaries of earlier restarts. `sequences` counts
-    prompts forward; of the pairs of a trigger and an example that triggers were compared on,
+    `scored` is as in TriggerScores, `finished` the summaries of earlier restarts. `sequences`
+    counts prompts forward; of the pairs of a trigger and an example that triggers were compared on,
     `compared` went through the model and `looked_up` were known.
     """
 

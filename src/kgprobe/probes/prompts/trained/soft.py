@@ -4,8 +4,8 @@
 
 Wu et al. 2023, section 3.1.1 and appendix A: AdamW, rate 0.5, 100 epochs, ten training rows, the
 epoch that is best on ten development rows. What the paper leaves open and the released code does
-otherwise is a field of `Recipe`, see `modes`. Their files hold all that made them, and are refused
-by any other model.
+otherwise is a field of `SoftPromptRecipe`, see `modes`. Their files hold all that made them, and
+are refused by any other model.
 """
 
 import json
@@ -23,7 +23,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.cloze.gradient import Scores
+from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
 from kgprobe.probes.text.gaps import Gapped, Ids
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.schema import atomic
@@ -33,7 +33,7 @@ LOSSES = ("bce", "nll")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class SoftPromptRecipe:
     """Hyper-parameters (appendix A of the paper) and the open points.
 
     tokens       vectors of the template; with init `words` as many as the words have tokens
@@ -71,7 +71,7 @@ class SoftPrompt:
 
 
 @dataclass(frozen=True)
-class Rows:
+class PromptRows:
     """Prompts with slots as token ids, the indices of their golds, and what messages call them."""
 
     prompts: Sequence[Gapped]
@@ -88,7 +88,7 @@ def template(tokens: int) -> str:
     return f"[X] {marks(0, tokens)} [Y] ."
 
 
-def initial(loaded: Loaded, recipe: Recipe) -> torch.Tensor:
+def initial(loaded: Loaded, recipe: SoftPromptRecipe) -> torch.Tensor:
     """The vectors before training, in float32 (float64 where the model is): the steps of AdamW are
     smaller than the digits of half precision."""
     weight = loaded.model.get_input_embeddings().weight.detach()
@@ -105,7 +105,9 @@ def initial(loaded: Loaded, recipe: Recipe) -> torch.Tensor:
     return drawn.to(device=weight.device, dtype=precise(weight[:0]).dtype)
 
 
-def loss_of(scores: Any, golds: Sequence[tuple[int, ...]], recipe: Recipe, draw: Any = None) -> Any:
+def loss_of(
+    scores: Any, golds: Sequence[tuple[int, ...]], recipe: SoftPromptRecipe, draw: Any = None
+) -> Any:
     """The training loss of scores (prompt x candidate, pooled log-probabilities).
 
     bce: every candidate's score is the logit of "is a gold"; mean over prompts x candidates.
@@ -136,11 +138,11 @@ def reciprocal(scores: Any, golds: Sequence[tuple[int, ...]], metric: str = "MRR
 
 def fit(
     loaded: Loaded,
-    train: Rows,
-    dev: Rows,
+    train: PromptRows,
+    dev: PromptRows,
     ids: Sequence[Ids],
     start: torch.Tensor,
-    recipe: Recipe,
+    recipe: SoftPromptRecipe,
     fixed: torch.Tensor | None = None,
     progress: Callable[[int], object] = lambda epochs: None,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -165,11 +167,11 @@ def fit(
 
 def _fit(
     loaded: Loaded,
-    train: Rows,
-    dev: Rows,
+    train: PromptRows,
+    dev: PromptRows,
     ids: Sequence[Ids],
     start: torch.Tensor,
-    recipe: Recipe,
+    recipe: SoftPromptRecipe,
     fixed: torch.Tensor | None,
     progress: Callable[[int], object],
 ) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -177,8 +179,10 @@ def _fit(
     own = start.clone().requires_grad_(True)
     used, golds = _used(loaded, recipe, train, len(ids))
     form, raw = (recipe.masks, recipe.pooling), recipe.dev_scores == "logits"
-    learned = Scores(loaded, train.prompts, [ids[c] for c in used], *form, names=train.name)
-    tested = Scores(loaded, dev.prompts, ids, *form, raw, dev.name)
+    learned = ScoresWithGradient(
+        loaded, train.prompts, [ids[c] for c in used], *form, names=train.name
+    )
+    tested = ScoresWithGradient(loaded, dev.prompts, ids, *form, raw, dev.name)
     optimizer = torch.optim.AdamW([own], lr=recipe.rate, weight_decay=recipe.decay)
     batches = list(_batches(len(train.prompts), recipe.batch))
     total, step = recipe.epochs * len(batches), 0
@@ -228,7 +232,7 @@ def _batches(rows: int, size: int) -> Iterator[list[int]]:
 
 
 def _used(
-    loaded: Loaded, recipe: Recipe, train: Rows, candidates: int
+    loaded: Loaded, recipe: SoftPromptRecipe, train: PromptRows, candidates: int
 ) -> tuple[list[int], list[tuple[int, ...]]]:
     """Candidates whose scores the loss needs, and the golds as indices into them.
 
@@ -242,7 +246,9 @@ def _used(
     return used, [tuple(number[g] for g in own) for own in train.golds]
 
 
-def _check(recipe: Recipe, train: Rows, dev: Rows, ids: Sequence[Ids]) -> None:
+def _check(
+    recipe: SoftPromptRecipe, train: PromptRows, dev: PromptRows, ids: Sequence[Ids]
+) -> None:
     if recipe.loss not in LOSSES:
         raise ValueError(f"loss {recipe.loss!r}; legal: {', '.join(LOSSES)}")
     if recipe.nll_gold not in ("every", "sampled"):

@@ -38,14 +38,14 @@ class DemonstrationError(ValueError):
 
 
 @dataclass(frozen=True)
-class Fact:
+class TrainingFact:
     """A training fact: what fills its template, and the answer."""
 
     fields: Mapping[str, str]
     label: str
 
 
-def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, Fact]]:
+def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, TrainingFact]]:
     """(name, fact) of the training examples of a relation that may be shown, by name.
 
     Left out are asked facts (dev and test) and others of their subjects.
@@ -58,7 +58,7 @@ def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, Fact]]:
         "fact", keep="first", maintain_order=True
     )  # fmt: skip
     return [
-        (name, Fact(json.loads(fields), label))
+        (name, TrainingFact(json.loads(fields), label))
         for name, fact, fields, label, sub in train.select(
             "example", "fact", "fields", "label", "_subject"
         ).rows()
@@ -68,7 +68,7 @@ def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, Fact]]:
 
 def drawn(
     examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0, balanced: bool = False
-) -> list[Fact]:
+) -> list[TrainingFact]:
     """k training facts of a relation in the order of a hash; `balanced`: no answer twice, and
     fewer than k where the relation has fewer answers.
 
@@ -81,7 +81,7 @@ def drawn(
             "(asked facts and their subjects left out); make autoprompt.demos.k smaller"
         )
     order = sorted(known, key=lambda own: (hash_key(seed, FIELD, str(draw), group, own[0]), own[0]))
-    found: list[Fact] = []
+    found: list[TrainingFact] = []
     for _, fact in order:
         if not (balanced and fact.label in {other.label for other in found}):
             found.append(fact)
@@ -90,7 +90,7 @@ def drawn(
     return found
 
 
-def shuffled(facts: Sequence[Fact], group: str, seed: int = 0) -> list[Fact]:
+def shuffled(facts: Sequence[TrainingFact], group: str, seed: int = 0) -> list[TrainingFact]:
     """The facts with each other's answers: the rotation by which fewest keep theirs, the first of
     equal ones by seed. Where all have one answer they stay as they are."""
     k = len(facts)
@@ -105,7 +105,9 @@ def shuffled(facts: Sequence[Fact], group: str, seed: int = 0) -> list[Fact]:
     return [replace(fact, label=facts[(i + best) % k].label) for i, fact in enumerate(facts)]
 
 
-def others(facts: Sequence[Fact], examples: pl.DataFrame, group: str, seed: int = 0) -> list[Fact]:
+def others(
+    facts: Sequence[TrainingFact], examples: pl.DataFrame, group: str, seed: int = 0
+) -> list[TrainingFact]:
     """The facts with answers of other relations, drawn by hash, none an answer of their own.
 
     Raises DemonstrationError where no other relation has an answer that this one has not.
@@ -124,7 +126,7 @@ def others(facts: Sequence[Fact], examples: pl.DataFrame, group: str, seed: int 
 
 def of_kind(
     kind: str, examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0
-) -> list[Fact]:
+) -> list[TrainingFact]:
     """The demonstrations of one of KINDS, in one of its draws."""
     facts = drawn(examples, group, k, seed, draw, kind == BALANCED)
     if kind == SHUFFLED:
@@ -137,12 +139,14 @@ def template(question: Template) -> Template:
     return Template.parse(f"{{{FIELD}}}\n{question.text}", question.kind)
 
 
-def written(whole: str, facts: Sequence[Fact]) -> dict[str, str]:
+def written(whole: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
     """The field of the demonstrations: a fact a line, in the wording `whole` as a sentence."""
     return {FIELD: "\n".join(sentence(whole, fact) for fact in facts)}
 
 
-def orders(facts: Sequence[Fact], count: int, group: str, seed: int = 0) -> list[list[Fact]]:
+def orders(
+    facts: Sequence[TrainingFact], count: int, group: str, seed: int = 0
+) -> list[list[TrainingFact]]:
     """At most `count` other orders of the facts, drawn by seed, none twice."""
     generator = np.random.default_rng([seed, *f"{FIELD} {group}".encode()])
     given = tuple(range(len(facts)))
@@ -155,10 +159,10 @@ def orders(facts: Sequence[Fact], count: int, group: str, seed: int = 0) -> list
     return [[facts[place] for place in order] for order in found]
 
 
-def sentence(whole: str, fact: Fact) -> str:
+def sentence(whole: str, fact: TrainingFact) -> str:
     """A fact in a wording; a stop closes one that ends with its answer.
 
-    >>> sentence("{sub} is the capital of [P]", Fact({"sub": "Rome"}, "Italy"))
+    >>> sentence("{sub} is the capital of [P]", TrainingFact({"sub": "Rome"}, "Italy"))
     'Rome is the capital of Italy.'
     """
     text = parse(whole).filled({**fact.fields, ANSWER: fact.label}).text.strip()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kgprobe.metrics.ranking import reciprocal_rank
 from kgprobe.probes.models.predict import Name, Predictor
-from kgprobe.probes.prompts.wordings.published import Wording
+from kgprobe.probes.prompts.wordings.published import PublishedTemplate
 from kgprobe.probes.ranked import fields, framed, namer, outcomes, part
 from kgprobe.probes.scoring.cloze.words import Done, word_scores
 from kgprobe.templates import Template
@@ -28,7 +28,7 @@ SLICE = 500
 
 def ensemble_scores(
     predictor: Predictor,
-    wordings: Sequence[Wording],
+    wordings: Sequence[PublishedTemplate],
     filled: Sequence[Mapping[str, str]],
     words: Sequence[str],
     prefix: str = "",
@@ -56,7 +56,7 @@ def ensemble(
     predictor: Predictor,
     examples: pl.DataFrame,
     words: Sequence[str],
-    wordings: Mapping[str, Sequence[Wording]],
+    wordings: Mapping[str, Sequence[PublishedTemplate]],
     splits: Sequence[str] = ("dev", "test"),
     prefix: str = "",
     truncate: str = "",
@@ -84,7 +84,7 @@ def ensemble(
 def choose(
     predictor: Predictor,
     rows: pl.DataFrame,
-    wordings: Sequence[Wording],
+    wordings: Sequence[PublishedTemplate],
     words: Sequence[str],
     prefix: str = "",
     truncate: str = "",
@@ -115,7 +115,7 @@ def chosen(
     predictor: Predictor,
     examples: pl.DataFrame,
     words: Sequence[str],
-    wordings: Mapping[str, Sequence[Wording]],
+    wordings: Mapping[str, Sequence[PublishedTemplate]],
     splits: Sequence[str] = ("dev", "test"),
     prefix: str = "",
     truncate: str = "",
@@ -125,14 +125,14 @@ def chosen(
 
     The equal budget of a manual prompt: it sees the facts that a searched prompt is selected on.
     """
-    best: dict[str, list[Wording]] = {}
+    best: dict[str, list[PublishedTemplate]] = {}
     record: dict[str, dict[str, Any]] = {}
     for group, rows in _groups(examples, ("dev",)):
         own = wordings.get(group, ())
         if not own:
             continue
         number, values = choose(predictor, rows, own, words, prefix, truncate, done)
-        best[group] = [Wording(own[number].text)]
+        best[group] = [PublishedTemplate(own[number].text)]
         record[group] = {
             "wording": own[number].text,
             "number": number,

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kgprobe.probes.prompts.wordings.demonstrations import Fact, sentence
-from kgprobe.probes.scoring.fill.predict import Blank, Settings
+from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact, sentence
+from kgprobe.probes.scoring.fill.predict import Blank, FillSettings
 from kgprobe.templates import Template, TemplateError, parse
 
 #: characters of a wording beyond which it is no wording any more
@@ -46,7 +46,7 @@ class Proposed:
 
 
 def blanks(
-    kind: str, facts: Sequence[Fact], patterns: Sequence[tuple[str, Fact]] = ()
+    kind: str, facts: Sequence[TrainingFact], patterns: Sequence[tuple[str, TrainingFact]] = ()
 ) -> list[Blank]:
     """What the model is asked to fill for every fact; `patterns` are facts of other relations with
     their wordings as sentences."""
@@ -65,20 +65,20 @@ def blanks(
     ]
 
 
-def settings(kind: str, beams: int, most_tokens: int) -> Settings:
+def settings(kind: str, beams: int, most_tokens: int) -> FillSettings:
     """How they are filled: to the end of a sentence, or as many masks as there are."""
     length = "gold" if kind == "masked" else "free"
     strategy = {"strategy": "beam", "beams": beams} if kind == "masked" else {"beams": beams}
-    return Settings(length=length, upper_first=False, most_tokens=most_tokens, **strategy)
+    return FillSettings(length=length, upper_first=False, most_tokens=most_tokens, **strategy)
 
 
-def text_of(kind: str, fact: Fact, filled: str) -> str:
+def text_of(kind: str, fact: TrainingFact, filled: str) -> str:
     """The whole text of a filling."""
     tail = "" if kind == "causal" else f" {fact.label} ."
     return f"{fact.fields['sub']} {filled.strip()}{tail}"
 
 
-def mined(texts: Iterable[tuple[Fact, str]], golds: Iterable[str]) -> Proposed:
+def mined(texts: Iterable[tuple[TrainingFact, str]], golds: Iterable[str]) -> Proposed:
     """The wordings in texts about facts; `golds` are all objects of the relation."""
     found, names = Proposed(), sorted(set(golds))
     for fact, text in texts:

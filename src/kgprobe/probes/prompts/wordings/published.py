@@ -22,7 +22,7 @@ class WordingError(ValueError):
 
 
 @dataclass(frozen=True)
-class Wording:
+class PublishedTemplate:
     """A template with [X] and [Y], and its weight in an ensemble."""
 
     text: str
@@ -39,7 +39,7 @@ class WordingSet:
     """
 
     relation: str
-    wordings: list[Wording]
+    wordings: list[PublishedTemplate]
     total: int
     object_first: int = 0
     cut: int = 0
@@ -61,7 +61,7 @@ class WordingSet:
         }
 
 
-def read_weighted(folder: Path, relation: str) -> list[Wording]:
+def read_weighted(folder: Path, relation: str) -> list[PublishedTemplate]:
     """The wordings of `folder/relation.jsonl`; their weights must sum to 1 (within 0.001).
 
     Raises WordingError for a missing file, a line without template or weight, a template without
@@ -73,26 +73,26 @@ def read_weighted(folder: Path, relation: str) -> list[Wording]:
         weight = row.get("weight")
         if not isinstance(weight, int | float) or isinstance(weight, bool) or weight < 0:
             raise WordingError(f"{where}: weight {weight!r}; expected a number of 0 or more")
-        found.append(Wording(_template(row, where), float(weight)))
+        found.append(PublishedTemplate(_template(row, where), float(weight)))
     total = math.fsum(w.weight for w in found)
     if abs(total - 1) > 1e-3:
         raise WordingError(f"{path}: the weights sum to {total:.4f}, expected 1")
     return found
 
 
-def read_single(path: Path) -> dict[str, Wording]:
+def read_single(path: Path) -> dict[str, PublishedTemplate]:
     """relation -> wording, of a file with one template per relation."""
-    found: dict[str, Wording] = {}
+    found: dict[str, PublishedTemplate] = {}
     for where, row in _lines(path):
         relation = row.get("relation")
         if not relation or relation in found:
             problem = "is named twice" if relation else "is missing"
             raise WordingError(f"{where}: relation {relation!r} {problem}")
-        found[str(relation)] = Wording(_template(row, where))
+        found[str(relation)] = PublishedTemplate(_template(row, where))
     return found
 
 
-def usable(relation: str, wordings: Sequence[Wording], kind: str) -> WordingSet:
+def usable(relation: str, wordings: Sequence[PublishedTemplate], kind: str) -> WordingSet:
     """What a `kind` of model can use: all of them, or for causal ones those that end in [Y].
 
     A causal model reads from left to right and answers at the end: a template with the object
@@ -118,7 +118,7 @@ def usable(relation: str, wordings: Sequence[Wording], kind: str) -> WordingSet:
         kept[text] = kept.get(text, 0.0) + wording.weight
     total = math.fsum(kept.values())
     found.lost = math.fsum(dropped)
-    found.wordings = [Wording(t, w / total) for t, w in kept.items() if w > 0]
+    found.wordings = [PublishedTemplate(t, w / total) for t, w in kept.items() if w > 0]
     return found
 
 

@@ -25,7 +25,7 @@ class MissingTemplateError(ValueError):
 
 
 @dataclass(frozen=True)
-class Wording:
+class PromptVariant:
     """One template of a relation; `parent` is the id that it rewords, `change` how."""
 
     id: str
@@ -41,21 +41,21 @@ class Wording:
         return answer_is_last(self.text)
 
 
-Table = Mapping[str, Sequence[Wording]]
+Table = Mapping[str, Sequence[PromptVariant]]
 
 
 def join(
     shared: Iterable[Mapping[str, str]],
     more: Iterable[Mapping[str, str]],
     stop_space: bool = False,
-) -> dict[str, list[Wording]]:
+) -> dict[str, list[PromptVariant]]:
     """Wordings by relation from rows of templates.tsv and of tables like attributes.tsv.
 
     `stop_space` keeps LAMA's space before the stop, as code of BERT's time did; otherwise it is
     taken out. Raises ValueError for an index that a relation has twice, an unknown kind, a text
     without exactly one [X] and one [Y], and a parent that does not exist.
     """
-    found: dict[str, dict[str, Wording]] = {}
+    found: dict[str, dict[str, PromptVariant]] = {}
     for row in [*shared, *more]:
         name = f"{row['relation']}/{row['index']}"
         kind = "own" if row["kind"] == "manual" else row["kind"]
@@ -68,7 +68,7 @@ def join(
         if name in own:
             raise ValueError(f"template {name}: the index stands twice")
         made_from = f"{row['relation']}/{parent}" if parent else ""
-        own[name] = Wording(name, row["relation"], kind, text, made_from)
+        own[name] = PromptVariant(name, row["relation"], kind, text, made_from)
     for own in found.values():
         for wording in own.values():
             if wording.parent and wording.parent not in own:
@@ -76,12 +76,12 @@ def join(
     return {relation: list(own.values()) for relation, own in found.items()}
 
 
-def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list[Wording]]:
+def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list[PromptVariant]]:
     """ParaRel's patterns of `relations` (pattern_data/graphs_json of its release), for comparison.
 
     A relation without a file has none. Raises ValueError for a line without a pattern.
     """
-    found: dict[str, list[Wording]] = {}
+    found: dict[str, list[PromptVariant]] = {}
     for relation in sorted(set(relations)):
         path = Path(folder) / f"{relation}.jsonl"
         for number, line in text_lines(path) if path.is_file() else []:
@@ -90,14 +90,14 @@ def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list
                 raise ValueError(f"{path}, line {number}: no pattern")
             name = f"{relation}/pararel/{number - 1}"
             text = row["pattern"].replace(" .", ".")
-            found.setdefault(relation, []).append(Wording(name, relation, "pararel", text))
+            found.setdefault(relation, []).append(PromptVariant(name, relation, "pararel", text))
     return found
 
 
-def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[Wording]]:
+def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVariant]]:
     """The generic wording (`texts`: relation -> text) of every relation that `table` lacks."""
     return {
-        name: [Wording(f"{name}/{LABEL}", name, LABEL, text)]
+        name: [PromptVariant(f"{name}/{LABEL}", name, LABEL, text)]
         for name, text in texts.items()
         if not table.get(name)
     }
@@ -105,7 +105,7 @@ def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[Wording]
 
 def of_steps(
     known: Mapping[str, tuple[str, str]], asked: Iterable[str]
-) -> dict[str, list[Wording]]:
+) -> dict[str, list[PromptVariant]]:
     """The wordings of two steps (`r1>r2`) among the relations that are asked, out of the known noun
     phrases of relations (`templates.nouns`)."""
     found = {}
@@ -114,7 +114,8 @@ def of_steps(
         if second and first in known and second in known:
             texts = two_steps(known[first], known[second])
             found[name] = [
-                Wording(f"{name}/{number}", name, "own", text) for number, text in enumerate(texts)
+                PromptVariant(f"{name}/{number}", name, "own", text)
+                for number, text in enumerate(texts)
             ]
     return found
 
@@ -127,7 +128,7 @@ def without_template(table: Table, triples: Mapping[str, int]) -> list[tuple[str
 
 def choose(
     table: Table, triples: Mapping[str, int], most: int | None = None, seed: int = 0
-) -> dict[str, list[Wording]]:
+) -> dict[str, list[PromptVariant]]:
     """The wordings that each relation of `triples` (relation -> number of triples) is asked with.
 
     First comes LAMA's wording, where there is one, then our own whose answer stands last, so that
@@ -144,7 +145,7 @@ def choose(
     return {name: _chosen(list(table[name]), most, seed) for name in sorted(triples)}
 
 
-def _chosen(wordings: list[Wording], most: int | None, seed: int) -> list[Wording]:
+def _chosen(wordings: list[PromptVariant], most: int | None, seed: int) -> list[PromptVariant]:
     """At most `most` of one relation's wordings, those first that every model can be asked.
 
     A text stands once: LAMA's, where our own is the same.
@@ -175,7 +176,7 @@ def rows(chosen: Table) -> tuple[list[dict[str, object]], list[dict[str, object]
 
 def with_synonyms(
     chosen: Table, drawn: Iterable[Mapping[str, str]], most: int
-) -> dict[str, list[Wording]]:
+) -> dict[str, list[PromptVariant]]:
     """`chosen` and, behind each relation's own, up to `most` variants of each with one word
     replaced.
 
@@ -185,7 +186,7 @@ def with_synonyms(
     changes: dict[str, list[tuple[str, str]]] = {}
     for row in drawn:
         changes.setdefault(row["wording"], []).append((row["word"], row["synonym"]))
-    found: dict[str, list[Wording]] = {}
+    found: dict[str, list[PromptVariant]] = {}
     for relation, wordings in chosen.items():
         own, texts = list(wordings), {wording.text for wording in wordings}
         for wording in wordings:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kgprobe.probes.api.client import Answer, Client
+from kgprobe.probes.api.client import Client, Completion
 from kgprobe.probes.api.http import REFUSED, ApiError
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice.text import CUE, LETTERS, Choice, Chosen, prompt, read
@@ -140,7 +140,7 @@ def _score(
     plain = [b for b, is_end in zip(blanks, ends, strict=True) if is_end]
     scores = _sentences(loaded, inside, told) if inside else {}
     if plain:
-        settings = predict.Settings(upper_first=False, most_masks=64)
+        settings = predict.FillSettings(upper_first=False, most_masks=64)
         filled = predict.predict(loaded, plain, 0, settings, progress=told)
         scores |= _summed(filled, {b.item: len(b.golds) for b in plain})
         reasons = {item: reason for item, _, _, reason in reversed(filled.left_out)}
@@ -262,7 +262,7 @@ def _by_server(
     return found
 
 
-def _asked(client: Client, choice: Choice, tokens: int, top: int, cue: str) -> Answer:
+def _ask(client: Client, choice: Choice, tokens: int, top: int, cue: str) -> Completion:
     """The reply of a chat server to the bare prompt; of others to the prompt with a cue."""
     if client.capabilities().chat and not cue.endswith("("):
         return client.chat(prompt(choice), tokens, top)
@@ -270,7 +270,7 @@ def _asked(client: Client, choice: Choice, tokens: int, top: int, cue: str) -> A
 
 
 def _answered(client: Client, choice: Choice) -> list[Chosen]:
-    text = _asked(client, choice, MOST, 0, CUE).text.strip()
+    text = _ask(client, choice, MOST, 0, CUE).text.strip()
     return [Chosen(choice.item, "answer", *read(text, choice.options), text=text)]
 
 
@@ -280,7 +280,7 @@ def _letter(client: Client, choice: Choice) -> list[Chosen]:
     A letter's probability is the sum over its spellings ("A", " A", "a)").
     """
     scored = client.capabilities().completion_logprobs
-    answer = _asked(client, choice, 1, ALTERNATIVES, f"{CUE} (" if scored else CUE)
+    answer = _ask(client, choice, 1, ALTERNATIVES, f"{CUE} (" if scored else CUE)
     first = answer.tokens[0].top if answer.tokens else ()
     known: dict[str, float] = {}
     for text, logprob in first:

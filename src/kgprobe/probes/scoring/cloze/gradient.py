@@ -36,7 +36,7 @@ Read = Callable[[int, Any, Sequence[int]], Any]
 ANEW: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 
 
-class Scores:
+class ScoresWithGradient:
     """Scores of all candidates for chosen prompts, in one configuration.
 
     `rows` are the prompts (for causal models cut before the gap), `ids` the candidates' tokens.

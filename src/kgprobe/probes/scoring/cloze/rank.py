@@ -28,8 +28,8 @@ from kgprobe.probes.scoring.cloze.plan import (
     span_plan,
 )
 from kgprobe.probes.text.gaps import (
+    ClozePrompt,
     Gapped,
-    Question,
     candidate_ids,
     gapped,
     refuse_control_texts,
@@ -76,7 +76,7 @@ class Chunk:
 
 def rank(
     loaded: Loaded,
-    asked: Sequence[Question],
+    asked: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     *,
     space: str = "none",
@@ -110,7 +110,7 @@ def rank(
 
 def scores(
     loaded: Loaded,
-    asked: Sequence[Question],
+    asked: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     *,
     space: str = "none",
@@ -134,7 +134,7 @@ def scores(
 
 def _chunks(
     loaded: Loaded,
-    asked: Sequence[Question],
+    asked: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     *,
     space: str,
@@ -171,7 +171,7 @@ def _chunk(
     prompts: Sequence[Gapped],
     members: Sequence[NDArray[np.int64]],
     lengths: NDArray[np.int64],
-    asked: Sequence[Question],
+    asked: Sequence[ClozePrompt],
 ) -> Chunk:
     """The scores of some prompts, of each for the questions that share it."""
 
@@ -211,7 +211,7 @@ def _engine(
 
 
 def _by_set(
-    asked: Sequence[Question], space: str
+    asked: Sequence[ClozePrompt], space: str
 ) -> Iterator[tuple[tuple[str, str], NDArray[np.int64]]]:
     """Question indices by (candidate set, what decides how its candidates are tokenized)."""
     grouped: dict[tuple[str, str], list[int]] = {}
@@ -241,7 +241,7 @@ def _ranges(distinct: Sequence[Gapped], plan: Plan) -> Iterator[range]:
         yield range(start, min(start + size, len(distinct)))
 
 
-def _check_golds(asked: Sequence[Question], options: dict[str, Sequence[str]]) -> None:
+def _check_golds(asked: Sequence[ClozePrompt], options: dict[str, Sequence[str]]) -> None:
     for question in asked:
         if not options.get(question.candidates):
             legal = ", ".join(sorted(options)) or "none"
@@ -259,7 +259,7 @@ def _check_golds(asked: Sequence[Question], options: dict[str, Sequence[str]]) -
 
 def _check_width(
     loaded: Loaded,
-    asked: Sequence[Question],
+    asked: Sequence[ClozePrompt],
     rows: Sequence[Gapped],
     indices: NDArray[np.int64],
     plan: Plan,
@@ -273,7 +273,7 @@ def _check_width(
         )
 
 
-def _gold_rows(chunk: Chunk, asked: Sequence[Question]) -> dict[str, Any]:
+def _gold_rows(chunk: Chunk, asked: Sequence[ClozePrompt]) -> dict[str, Any]:
     """Tie ranges of the golds: rows ordered by question, configuration, gold's place."""
     owners = [(row, g) for row, i in enumerate(chunk.indices) for g in asked[i].golds]
     row = np.array([r for r, _ in owners], dtype=np.int64)
@@ -318,7 +318,7 @@ def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:
 
 
 def _assembled(
-    parts: Sequence[dict[str, Any]], asked: Sequence[Question], names: Sequence[str]
+    parts: Sequence[dict[str, Any]], asked: Sequence[ClozePrompt], names: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
     """Columns of all chunks in the order of (question, configuration, row of the part)."""
     kept = [p for p in parts if p]

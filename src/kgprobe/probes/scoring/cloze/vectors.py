@@ -23,9 +23,9 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.encode import bos_prefix
 from kgprobe.probes.text.gaps import (
+    ClozePrompt,
     Gapped,
     Ids,
-    Question,
     candidate_ids,
     gapped,
     refuse_control_texts,
@@ -63,7 +63,7 @@ class GoldRanks:
 
 def gold_ranks(
     loaded: Loaded,
-    asked: Sequence[Question],
+    asked: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     vectors: torch.Tensor,
     *,
@@ -98,7 +98,7 @@ def gold_ranks(
 
 def scores(
     loaded: Loaded,
-    asked: Sequence[Question],
+    asked: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     configuration: tuple[str, str] = MULTI_MEAN,
     space: str = "auto",
@@ -118,7 +118,7 @@ def scores(
         yield rank.Chunk(chunk.indices, chunk.scores[:, number], chunk.lengths)
 
 
-def prompts(loaded: Loaded, asked: Sequence[Question], space: str) -> list[Gapped]:
+def prompts(loaded: Loaded, asked: Sequence[ClozePrompt], space: str) -> list[Gapped]:
     """What a model is trained on: gapped sentences; for causal models the text before the gap."""
     refuse_control_texts(loaded, asked)
     if loaded.spec.kind != "causal":
@@ -129,7 +129,7 @@ def prompts(loaded: Loaded, asked: Sequence[Question], space: str) -> list[Gappe
 
 
 def candidate_tokens(
-    loaded: Loaded, labels: Sequence[str], asked: Sequence[Question], space: str, name: str
+    loaded: Loaded, labels: Sequence[str], asked: Sequence[ClozePrompt], space: str, name: str
 ) -> list[Ids]:
     """Tokens of the candidates for training: as they stand in the slots, which must agree in them.
 
@@ -150,7 +150,7 @@ def candidate_tokens(
 
 def _causal(
     loaded: Loaded,
-    asked: Sequence[Question],
+    asked: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     pooling: str,
     budget: Budget | None,
@@ -213,7 +213,7 @@ class _Scored:
             values.append(_pooled(found[start:end], words, int(self.firsts[n]), self.pooling))
         return np.array(values)
 
-    def reaching(self, questions: Sequence[Question], size: int) -> NDArray[np.bool_]:
+    def reaching(self, questions: Sequence[ClozePrompt], size: int) -> NDArray[np.bool_]:
         """Which sentences may score as much as the worst gold of their question; `size`: of a set.
 
         Read are all golds and everybody's first term, which feeds the question once more and
@@ -237,7 +237,7 @@ class _Scored:
         return alive
 
 
-def ends_text(question: Question) -> bool:
+def ends_text(question: ClozePrompt) -> bool:
     """Whether nothing but a full stop follows the gap."""
     return not question.after.strip(" .")
 
@@ -256,7 +256,7 @@ class _Causal(Causal):
 
 
 def _sentences(
-    loaded: Loaded, question: Question, labels: Sequence[str], prefix: Ids
+    loaded: Loaded, question: ClozePrompt, labels: Sequence[str], prefix: Ids
 ) -> tuple[list[Ids], list[int]]:
     """Token ids with every candidate in the gap, to the last one that is scored; the first one."""
     before = held(question.before)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kgprobe.probes.api.client import Answer, Client
+from kgprobe.probes.api.client import Client, Completion
 from kgprobe.probes.api.http import REFUSED, ApiError
 from kgprobe.probes.scoring.fill import reading
 from kgprobe.probes.scoring.fill.reading import ends_at
@@ -21,16 +21,16 @@ from kgprobe.probes.scoring.fill.rows import (
     INSTRUCTION,
     WHOLE,
     Blank,
+    FillRows,
     Fills,
-    Rows,
-    Settings,
+    FillSettings,
     assembled,
     at_end,
     gold_rows,
     questions,
     top_rows,
 )
-from kgprobe.probes.text.gaps import Question
+from kgprobe.probes.text.gaps import ClozePrompt
 
 #: Tokens of an answer when nothing is said: servers do not tell how many tokens a gold has.
 MOST = 16
@@ -43,14 +43,14 @@ class Reply:
     """Phrases, best first: text as read, all that was written, sum of log p where known; tokens."""
 
     phrases: tuple[tuple[str, str, float | None], ...]
-    answer: Answer
+    answer: Completion
 
 
 def predict(
     client: Client,
     asked: Sequence[Blank],
     k: int,
-    settings: Settings,
+    settings: FillSettings,
     progress: Callable[[int], object],
 ) -> Fills:
     """The server's text first, then (completions) its other first tokens continued greedily.
@@ -105,7 +105,7 @@ def predict(
     return assembled(asked, filled, gold_rows(), record, left_out)
 
 
-def _prompt(text: Question, instruction: str) -> str:
+def _prompt(text: ClozePrompt, instruction: str) -> str:
     if not instruction:
         return text.before.rstrip()
     return f"{instruction}\n{text.before}[MASK]{text.after}"
@@ -115,7 +115,7 @@ def _prompt(text: Question, instruction: str) -> str:
 class _Asker:
     client: Client
     k: int
-    settings: Settings
+    settings: FillSettings
     chats: bool
 
     def reply(self, prompt: str) -> Reply | str:
@@ -160,7 +160,7 @@ class _Asker:
         """The text as it is read, white space and line ends in front of it aside."""
         return reading.answer(text.lstrip(), self.settings.stops)
 
-    def _sum(self, answer: Answer, before: str = "") -> float | None:
+    def _sum(self, answer: Completion, before: str = "") -> float | None:
         """Sum of log p up to the token that goes beyond the answer; None where one is not known."""
         if not answer.tokens:
             return None
@@ -181,7 +181,7 @@ def ordered(top: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     return sorted(top, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _collect(filled: Rows, number: int, reply: Reply, k: int) -> None:
+def _collect(filled: FillRows, number: int, reply: Reply, k: int) -> None:
     """Rows of FILLS: the server's tokens and alternatives, then the whole phrases."""
     for position, token in enumerate(reply.answer.tokens):
         pairs: list[tuple[str, Any]] = list(ordered(token.top))
@@ -191,7 +191,9 @@ def _collect(filled: Rows, number: int, reply: Reply, k: int) -> None:
     _add(filled, number, WHOLE, [p for p in reply.phrases if p[0]][:k])
 
 
-def _add(filled: Rows, number: int, position: int, said: Sequence[tuple[str, str, Any]]) -> None:
+def _add(
+    filled: FillRows, number: int, position: int, said: Sequence[tuple[str, str, Any]]
+) -> None:
     texts, raw = np.empty((2, len(said)), dtype=object)
     texts[:] = [text for text, _, _ in said]
     raw[:] = [written for _, written, _ in said]

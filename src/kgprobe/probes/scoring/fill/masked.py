@@ -15,10 +15,10 @@ from kgprobe.probes.scoring.fill.decoding import Floats, Ids, products, ranks, t
 from kgprobe.probes.scoring.fill.rows import (
     WHOLE,
     Blank,
+    FillRows,
     Fills,
+    FillSettings,
     Names,
-    Rows,
-    Settings,
     assembled,
     gold_ids,
     gold_rows,
@@ -29,7 +29,7 @@ from kgprobe.probes.text.gaps import gapped
 
 
 @dataclass
-class Row:
+class MaskedSentence:
     """One distinct sentence with n masks from `place` on, the blanks that ask it, their golds.
 
     A gold is (blank, number of the gold, its tokens); `name` is that of its first blank.
@@ -46,7 +46,7 @@ def predict(
     loaded: Loaded,
     asked: Sequence[Blank],
     k: int,
-    settings: Settings,
+    settings: FillSettings,
     budget: Budget | None,
     progress: Callable[[int], object],
 ) -> Fills:
@@ -82,14 +82,14 @@ def predict(
 def _plan(
     loaded: Loaded,
     asked: Sequence[Blank],
-    settings: Settings,
+    settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
-) -> dict[int, list[Row]]:
+) -> dict[int, list[MaskedSentence]]:
     """Distinct rows by number of masks; golds that cannot be asked are left out."""
     texts = questions(asked, settings.upper_first)
     golds = gold_ids(loaded, asked, texts, settings)
     rows = gapped(loaded, texts, settings.space, any_length=True)
-    planned: dict[int, dict[tuple[int, bytes], Row]] = {}
+    planned: dict[int, dict[tuple[int, bytes], MaskedSentence]] = {}
     for number, (blank, row) in enumerate(zip(asked, rows, strict=True)):
         room = loaded.limit - len(row.ids) + 1
         wanted: dict[int, list[tuple[int, Ids]]] = {n: [] for n in blank.masks if n <= room}
@@ -106,7 +106,7 @@ def _plan(
         for masks, own_golds in wanted.items():
             found = planned.setdefault(masks, {}).setdefault(
                 (row.place, row.ids.tobytes()),
-                Row(
+                MaskedSentence(
                     row.widened(masks),
                     row.place,
                     name=f"item {blank.item}, template {blank.template}",
@@ -118,7 +118,7 @@ def _plan(
 
 
 def _read(
-    gaps: MaskedGaps, rows: Sequence[Row], masks: int, k: int, golds: Rows
+    gaps: MaskedGaps, rows: Sequence[MaskedSentence], masks: int, k: int, golds: FillRows
 ) -> tuple[Floats, Ids]:
     """The k best per mask (rows x masks x k); fills `golds` with the ranks of all golds."""
     width = min(k, gaps.columns)
@@ -162,11 +162,11 @@ def _read(
 
 def _whole(
     gaps: MaskedGaps,
-    rows: Sequence[Row],
+    rows: Sequence[MaskedSentence],
     values: Floats,
     columns: Ids,
     k: int,
-    settings: Settings,
+    settings: FillSettings,
 ) -> tuple[Floats, Ids]:
     """Sums (rows x found) and columns (rows x found x masks) of the best whole fillings."""
     if columns.shape[1] == 1 or settings.strategy == "parallel":
@@ -176,7 +176,7 @@ def _whole(
 
 
 def _beam(
-    gaps: MaskedGaps, rows: Sequence[Row], values: Floats, columns: Ids, width: int
+    gaps: MaskedGaps, rows: Sequence[MaskedSentence], values: Floats, columns: Ids, width: int
 ) -> tuple[Floats, Ids]:
     """A beam over masks from left to right; the first mask is known from the parallel pass.
 
@@ -209,7 +209,7 @@ def _beam(
     return sums, picks
 
 
-def _with(row: Row, masks: Ids, tokens: Ids) -> Ids:
+def _with(row: MaskedSentence, masks: Ids, tokens: Ids) -> Ids:
     """The row with some masks filled."""
     ids = row.ids.copy()
     ids[row.place + masks] = tokens
@@ -218,7 +218,7 @@ def _with(row: Row, masks: Ids, tokens: Ids) -> Ids:
 
 def _tops(
     gaps: MaskedGaps,
-    owners: Sequence[Row],
+    owners: Sequence[MaskedSentence],
     filled: Sequence[Ids],
     places: Sequence[Ids],
     k: int,
@@ -239,7 +239,7 @@ def _tops(
 
 def _best(
     gaps: MaskedGaps,
-    rows: Sequence[Row],
+    rows: Sequence[MaskedSentence],
     places: Sequence[Ids],
     numbers: Ids,
     logits: Any,
@@ -252,7 +252,11 @@ def _best(
 
 
 def _check(
-    gaps: MaskedGaps, values: Floats, rows: Sequence[Row], places: Sequence[Ids], numbers: Ids
+    gaps: MaskedGaps,
+    values: Floats,
+    rows: Sequence[MaskedSentence],
+    places: Sequence[Ids],
+    numbers: Ids,
 ) -> None:
     """Log-probabilities (row x mask ...) of the rows with these numbers must be finite."""
     finite(
@@ -263,8 +267,8 @@ def _check(
 
 
 def _collect(
-    filled: Rows,
-    rows: Sequence[Row],
+    filled: FillRows,
+    rows: Sequence[MaskedSentence],
     masks: int,
     values: Floats,
     tokens: Ids,

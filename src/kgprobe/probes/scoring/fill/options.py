@@ -28,7 +28,7 @@ class AnswerError(ValueError):
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerOptions:
     """What can be answered; `column` gives the number for every word or class among them.
 
     Of several words that are the same tokens (an uncased model) the first gives the name.
@@ -48,7 +48,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Options(Answers):
+class Options(AnswerOptions):
     """Answers by single tokens at [P], all different: `tokens[owners == i]` stand for name i."""
 
     tokens: Ints
@@ -98,7 +98,7 @@ class Options(Answers):
 
 
 @dataclass(frozen=True)
-class Ranks:
+class AnswerRanks:
     """Per example: rank ranges of the gold (0 where it cannot be answered), first place, log p.
 
     `filtered_*` ignore the example's other right answers; `top` is the first of the best options;
@@ -123,7 +123,7 @@ def rank(
     others: Ints,
     done: Callable[[int], object] = lambda prompts: None,
     name: Name = "prompt {}".format,
-) -> Ranks:
+) -> AnswerRanks:
     """Ranks of the options `golds` (-1: none) at `places` of the prompts `rows`.
 
     `others` (prompts x any number) holds further right options, -1 where there are fewer. Raises
@@ -164,12 +164,12 @@ def against(scores: Any, golds: Ints, others: Ints) -> tuple[Any, Any]:
     return torch.stack([*ends, scores.argmax(1)]), own[:, 0]
 
 
-def ranks_of(ranges: Ints, logprob: NDArray[np.float64], golds: Ints) -> Ranks:
+def ranks_of(ranges: Ints, logprob: NDArray[np.float64], golds: Ints) -> AnswerRanks:
     """Ranks out of what `against` gave; nothing but first places where there is no gold."""
     known = golds >= 0
     best, worst, filtered_best, filtered_worst = np.where(known, ranges[:4], 0)
     own = np.where(known, logprob, np.nan)
-    return Ranks(best, worst, filtered_best, filtered_worst, ranges[4], own)
+    return AnswerRanks(best, worst, filtered_best, filtered_worst, ranges[4], own)
 
 
 def _of_options(logits: Any, options: Options) -> Any:
@@ -188,7 +188,7 @@ CHUNK = 1 << 19
 
 
 @dataclass(frozen=True)
-class Phrases(Answers):
+class Phrases(AnswerOptions):
     """Answers with the tokens that each of them is, all different."""
 
     ids: tuple[Ints, ...]
@@ -231,7 +231,7 @@ def rank_phrases(
     others: Ints,
     done: Callable[[int], object] = lambda prompts: None,
     name: Name = "prompt {}".format,
-) -> Ranks:
+) -> AnswerRanks:
     """Ranks of the phrases `golds` (-1: none) behind the prompts `rows`, as in `rank`.
 
     A log-probability is that of the whole phrase: longer phrases have lower ones. Raises

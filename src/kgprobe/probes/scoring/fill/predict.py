@@ -20,16 +20,16 @@ from kgprobe.probes.models.batching import Budget, budget_for
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.fill import api, written
 from kgprobe.probes.scoring.fill import masked as fill_masked
-from kgprobe.probes.scoring.fill.rows import Blank, Fills, Settings
+from kgprobe.probes.scoring.fill.rows import Blank, Fills, FillSettings
 
-__all__ = ["Blank", "Fills", "Settings", "predict"]
+__all__ = ["Blank", "FillSettings", "Fills", "predict"]
 
 
 def predict(
     answerer: Loaded | Client,
     asked: Sequence[Blank],
     k: int = 5,
-    settings: Settings | None = None,
+    settings: FillSettings | None = None,
     *,
     budget: Budget | None = None,
     progress: Callable[[int], object] = lambda done: None,
@@ -41,7 +41,7 @@ def predict(
     only the golds are read, as far as they can be. Raises ValueError for settings that the kind of
     model does not have, and when no blank can be asked, unless that may be.
     """
-    settings = settings or Settings()
+    settings = settings or FillSettings()
     if isinstance(answerer, Client):
         _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.probes.text.gaps import SPACES, Question, candidate_ids, question, slot_context
+from kgprobe.probes.text.gaps import SPACES, ClozePrompt, candidate_ids, question, slot_context
 
 Ids = NDArray[np.int64]
 STRATEGIES = ("parallel", "beam")
@@ -40,7 +40,7 @@ class Blank:
 
 
 @dataclass(frozen=True)
-class Settings:
+class FillSettings:
     """How blanks are filled; every field is recorded.
 
     `strategy` makes whole fillings of several masks: `parallel` (best products of one pass) or
@@ -91,7 +91,7 @@ class Fills:
     left_out: list[tuple[str, int, int, str]] = field(default_factory=list)
 
 
-class Rows:
+class FillRows:
     """Rows of a table, collected as broadcast blocks; `owner` is the number of the blank."""
 
     TYPES: dict[str, Any] = {  # noqa: RUF012
@@ -125,20 +125,20 @@ class Rows:
         return {"item": items, "template": templates, **found}
 
 
-def top_rows() -> Rows:
+def top_rows() -> FillRows:
     """Empty rows of FILLS, with `told`."""
-    return Rows("masks", "position", "rank", "token", "text", "raw", "logprob", "told")
+    return FillRows("masks", "position", "rank", "token", "text", "raw", "logprob", "told")
 
 
-def gold_rows() -> Rows:
+def gold_rows() -> FillRows:
     """Empty rows of FILL_GOLDS."""
-    return Rows("gold", "position", "masks", "token", "best", "worst", "logprob")
+    return FillRows("gold", "position", "masks", "token", "best", "worst", "logprob")
 
 
 def assembled(
     asked: Sequence[Blank],
-    top: Rows,
-    golds: Rows,
+    top: FillRows,
+    golds: FillRows,
     record: dict[str, Any],
     left_out: list[tuple[str, int, int, str]],
 ) -> Fills:
@@ -153,7 +153,7 @@ def assembled(
     )
 
 
-def questions(asked: Sequence[Blank], upper_first: bool) -> list[Question]:
+def questions(asked: Sequence[Blank], upper_first: bool) -> list[ClozePrompt]:
     """The text before and after the gap of every blank, what stands in front of it with it."""
     plain = [
         question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in asked
@@ -163,7 +163,7 @@ def questions(asked: Sequence[Blank], upper_first: bool) -> list[Question]:
 
 
 def gold_ids(
-    loaded: Loaded, asked: Sequence[Blank], texts: Sequence[Question], settings: Settings
+    loaded: Loaded, asked: Sequence[Blank], texts: Sequence[ClozePrompt], settings: FillSettings
 ) -> list[list[Ids]]:
     """Token ids of every gold of every blank; the first character of a sentence is upper-cased.
 
@@ -189,7 +189,7 @@ def gold_ids(
     return [[known[key] for key in keys] for keys in wanted]
 
 
-def at_end(question: Question) -> bool:
+def at_end(question: ClozePrompt) -> bool:
     """Whether nothing but punctuation and spaces follows the gap."""
     return not any(c.isalnum() for c in question.after)
 

@@ -17,10 +17,10 @@ from kgprobe.probes.scoring.fill.reading import answer, ends_at
 from kgprobe.probes.scoring.fill.rows import (
     WHOLE,
     Blank,
+    FillRows,
     Fills,
+    FillSettings,
     Names,
-    Rows,
-    Settings,
     assembled,
     at_end,
     gold_ids,
@@ -29,14 +29,14 @@ from kgprobe.probes.scoring.fill.rows import (
     top_rows,
 )
 from kgprobe.probes.text.encode import bos_prefix
-from kgprobe.probes.text.gaps import Question, gapped, prompt
+from kgprobe.probes.text.gaps import ClozePrompt, gapped, prompt
 
 #: Tokens that a phrase may have beyond the longest gold, and without any gold.
 BEYOND, UNKNOWN = 4, 8
 
 
 @dataclass
-class Prompt:
+class DistinctPrompt:
     """A distinct prompt, the blanks that ask it, and for each number of tokens those that want it.
 
     A gold is (blank, number of the gold, its tokens). Number 0 stands for free length.
@@ -56,7 +56,7 @@ def predict(
     loaded: Loaded,
     asked: Sequence[Blank],
     k: int,
-    settings: Settings,
+    settings: FillSettings,
     budget: Budget | None,
     progress: Callable[[int], object],
 ) -> Fills:
@@ -113,19 +113,19 @@ def predict(
 def _plan(
     loaded: Loaded,
     asked: Sequence[Blank],
-    settings: Settings,
+    settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
-) -> list[Prompt]:
+) -> list[DistinctPrompt]:
     """Distinct prompts; blanks without a prompt and golds that cannot be read are left out."""
     texts = questions(asked, settings.upper_first)
     golds = gold_ids(loaded, asked, texts, settings)
-    planned: dict[bytes, Prompt] = {}
+    planned: dict[bytes, DistinctPrompt] = {}
     for number, (blank, ids) in enumerate(
         zip(asked, _prompts(loaded, asked, texts, settings, left_out), strict=True)
     ):
         if ids is None:
             continue
-        found = planned.setdefault(ids.tobytes(), Prompt(ids))
+        found = planned.setdefault(ids.tobytes(), DistinctPrompt(ids))
         wanted = set(blank.masks) if settings.length == "gold" else {0}
         for which, own in enumerate(golds[number]):
             reason = ""
@@ -144,8 +144,8 @@ def _plan(
 def _prompts(
     loaded: Loaded,
     asked: Sequence[Blank],
-    texts: Sequence[Question],
-    settings: Settings,
+    texts: Sequence[ClozePrompt],
+    settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
 ) -> list[Ids | None]:
     """Token ids of every prompt; None where a causal model cannot be asked."""
@@ -162,7 +162,7 @@ def _prompts(
     return found
 
 
-def _most(prompts: Sequence[Prompt], beyond: int) -> int:
+def _most(prompts: Sequence[DistinctPrompt], beyond: int) -> int:
     """Tokens of the longest phrase: the longest gold and a few more."""
     golds = [len(ids) for p in prompts for *_, ids in p.golds]
     asked = [length for p in prompts for length in p.owners]
@@ -172,10 +172,10 @@ def _most(prompts: Sequence[Prompt], beyond: int) -> int:
 def _fitting(
     loaded: Loaded,
     asked: Sequence[Blank],
-    prompts: Sequence[Prompt],
+    prompts: Sequence[DistinctPrompt],
     most: int,
     left_out: list[tuple[str, int, int, str]],
-) -> list[Prompt]:
+) -> list[DistinctPrompt]:
     """The prompts that leave room for an answer within the model's window."""
     fits = [len(p.ids) + most <= loaded.limit for p in prompts]
     for p, is_short in zip(prompts, fits, strict=True):
@@ -188,7 +188,7 @@ def _fitting(
 def _forced(
     text: CausalText | SpanText,
     stream: Stream,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[DistinctPrompt],
     asked: Sequence[Blank],
 ) -> list[dict[bytes, Any]]:
     """For every prompt (log p, best, worst) of the tokens of its golds after the true ones."""
@@ -221,7 +221,7 @@ def _forced(
     return found
 
 
-def _collect_golds(golds: Rows, one: Prompt, found: dict[bytes, Any]) -> None:
+def _collect_golds(golds: FillRows, one: DistinctPrompt, found: dict[bytes, Any]) -> None:
     """Rows of FILL_GOLDS for every gold of a prompt."""
     for owner, which, ids in one.golds:
         logprob, best, worst = found[ids.tobytes()]
@@ -237,7 +237,7 @@ class _Writer:
 
     text: CausalText | SpanText
     k: int
-    settings: Settings
+    settings: FillSettings
     most: int
     names: Names
     asked: Sequence[Blank]
@@ -246,7 +246,7 @@ class _Writer:
         self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
         self._stops = self.settings.stops
 
-    def write(self, stream: Stream, prompts: Sequence[Prompt]) -> list[dict[int, Any]]:
+    def write(self, stream: Stream, prompts: Sequence[DistinctPrompt]) -> list[dict[int, Any]]:
         """For every prompt and number of tokens: log p and ids of the next tokens, and phrases as
         (text, all that was written, log p)."""
         lengths = sorted({length for p in prompts for length in p.owners})
@@ -255,7 +255,9 @@ class _Writer:
         values, columns = step("next", lambda: greedy(stream.fork(), count, most, k, check))
         found: list[dict[int, Any]] = [{} for _ in prompts]
         for length in lengths:
-            phrases = step(f"phrases {length}", partial(self._told, stream, prompts, length))
+            phrases = step(
+                f"phrases {length}", partial(self._phrase_texts, stream, prompts, length)
+            )
             steps = max(length, 1)
             for place, one in enumerate(prompts):
                 if length in one.owners:
@@ -263,7 +265,7 @@ class _Writer:
                     found[place][length] = own
         return found
 
-    def _check(self, prompts: Sequence[Prompt]) -> Check:
+    def _check(self, prompts: Sequence[DistinctPrompt]) -> Check:
         """What is read must be finite; rows are those of `prompts`."""
 
         def check(values: Floats, owners: Sequence[int], step: int) -> None:
@@ -275,15 +277,15 @@ class _Writer:
 
         return check
 
-    def _told(
-        self, stream: Stream, prompts: Sequence[Prompt], length: int
+    def _phrase_texts(
+        self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int
     ) -> list[list[tuple[str, str, float]]]:
         """(text, all that was written, log p) of the phrases of every prompt."""
         found = self._phrases(stream.fork(), prompts, length)
         return [[(p.text, self.names.joined(p.ids), p.logprob) for p in row] for row in found]
 
     def _phrases(
-        self, stream: Stream, prompts: Sequence[Prompt], length: int
+        self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int
     ) -> list[list[Phrase]]:
         beams, k, rows, check = self.settings.beams, self.k, len(prompts), self._check(prompts)
         if length:
@@ -317,7 +319,7 @@ class _Writer:
         return answer(self.names.joined(ids), self._stops)
 
 
-def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -> None:
+def _collect(filled: FillRows, one: DistinctPrompt, answers: dict[int, Any], names: Names) -> None:
     """Rows of FILLS for every blank that asked this prompt."""
     for length, (values, ids, phrases) in answers.items():
         owner = np.array(one.owners[length])

@@ -42,7 +42,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Question:
+class ItemInTemplate:
     """An item under one template."""
 
     item: Item
@@ -140,9 +140,9 @@ def _shards(
     options: Mapping[str, Sequence[str]],
     templates: Mapping[str, Sequence[tuple[int, str]]],
     size: int,
-) -> Iterator[list[Question]]:
+) -> Iterator[list[ItemInTemplate]]:
     """Questions by relation, template and item, in lists of about `size` sentences."""
-    shard: list[Question] = []
+    shard: list[ItemInTemplate] = []
     sentences = 0
     for relation, members in _by_relation(items):
         if not templates.get(relation):
@@ -153,7 +153,7 @@ def _shards(
                 if shard and sentences + count > size:
                     yield shard
                     shard, sentences = [], 0
-                shard.append(Question(item, index, text))
+                shard.append(ItemInTemplate(item, index, text))
                 sentences += count
     if shard:
         yield shard
@@ -179,12 +179,12 @@ class _Work:
 
     loaded: Loaded
     scorer: Any
-    questions: list[Question]
+    questions: list[ItemInTemplate]
     options: Mapping[str, Sequence[str]]
     upper_first: bool
     keep_tokens: bool
 
-    def rows(self) -> list[tuple[Question, int, str]]:
+    def rows(self) -> list[tuple[ItemInTemplate, int, str]]:
         """(question, number of the option, its label) of every sentence."""
         return [
             (question, number, label)

@@ -51,7 +51,11 @@ class CausalScorer:
     def take_record(self) -> dict[str, Any]:
         """Settings and counters."""
         record = {"bos": self.loaded.spec.bos, "bos_resolved": self.resolved}
-        return {**record, "prefixes": _shared(self.engine.shares), **_taken(self.engine, COUNTERS)}
+        return {
+            **record,
+            "prefixes": _shared(self.engine.shares),
+            **_take_counters(self.engine, COUNTERS),
+        }
 
 
 class MaskedScorer:
@@ -93,7 +97,7 @@ class MaskedScorer:
             "variant": self.variant,
             "tokens": "answer" if self.answer_only else "all",
             "last_layer": self.engine.last_layer,
-            **_taken(self.engine, (*COUNTERS, "rows_asked", "rows_fed")),
+            **_take_counters(self.engine, (*COUNTERS, "rows_asked", "rows_fed")),
         }
 
 
@@ -183,7 +187,7 @@ class Seq2SeqScorer:
             "decoder_start_token_id": self.engine.start,
             "gap": [self.engine.opening, self.engine.closing],
             "eos_scored": False,
-            **_taken(self.engine, COUNTERS),
+            **_take_counters(self.engine, COUNTERS),
         }
 
 
@@ -241,7 +245,7 @@ def _shared(shares: bool | None) -> str:
     return "shared" if shares else "plain"
 
 
-def _taken(engine: Any, counters: tuple[str, ...]) -> dict[str, Any]:
+def _take_counters(engine: Any, counters: tuple[str, ...]) -> dict[str, Any]:
     """The engine's counters since they were last taken, and its notes."""
     record: dict[str, Any] = {name: getattr(engine, name) for name in counters}
     for name in counters:

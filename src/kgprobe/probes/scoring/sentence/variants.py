@@ -55,7 +55,7 @@ DEFAULT = next(iter(VARIANTS))
 
 
 @dataclass(frozen=True)
-class Rows:
+class MaskedRows:
     """Row i masks the tokens place[i]:end[i] of a sentence and is read at place[i].
 
     `flat` is the token's index among all tokens of all sentences.
@@ -67,7 +67,7 @@ class Rows:
     flat: Ints
 
 
-def rows(sentences: Sentences, variant: str, answer_only: bool = False) -> Rows:
+def rows(sentences: Sentences, variant: str, answer_only: bool = False) -> MaskedRows:
     """One row for every token with a role (with the role of the answer, for `answer_only`).
 
     Raises ValueError when a variant needs words and the tokenizer does not tell them.
@@ -81,7 +81,7 @@ def rows(sentences: Sentences, variant: str, answer_only: bool = False) -> Rows:
         raise ValueError(
             f"variant {variant} needs words, which the tokenizer does not tell"
         ) from None
-    return Rows(tokens.owners[flat], tokens.places[flat], end[flat], flat)
+    return MaskedRows(tokens.owners[flat], tokens.places[flat], end[flat], flat)
 
 
 class _WordsError(ValueError):

@@ -1,0 +1,162 @@
+"""`kgprobe init`: the three files that a run on a table of facts of one's own begins with."""
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import typer
+
+from kgprobe.cli import names, screen
+from kgprobe.cli.asking import Json, check_model, import_library
+
+#: columns of the table of models that every row has
+COLUMNS = ("model", "kind", "source", "revision", "dtype", "bos")
+METHOD = "sentence"
+CONFIG = """\
+{schema}# A graph of your own (docs/tutorials/own_graph.md). config/README.md has every key.
+{text}"""
+
+
+def init(
+    name: Annotated[str, typer.Argument(help="The new folder, which names run and graph, too.")],
+    facts: Annotated[
+        Path, typer.Option(help="A table of facts: subject, relation, object; or RDF. It stays.")
+    ],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="A folder, a row of models.tsv, gguf:PACKAGE or a name on the hub.",
+            autocompletion=names.models,
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Write the files of a run on facts of your own.
+
+    config.yaml, models.tsv and experiments.tsv in a new folder, which asks the model for the facts
+    by multiple choice (BEAR). Nothing is overwritten.
+
+    Example: kgprobe init mine --facts facts.csv --model ./my-model
+    """
+    with screen.report_errors(as_json):
+        import yaml
+
+        from kgprobe.config import schema_line
+
+        graph = _graph(name)
+        if os.path.lexists(name):
+            raise ValueError(f"{name}: it exists already, and nothing in it is overwritten; right "
+                             "would be the name of a new folder")  # fmt: skip
+        form, counts = _facts(graph, facts)
+        row = _model(model)
+        config = {
+            "run": {"name": name},
+            "sheets": {kind: f"{name}/{kind}.tsv" for kind in ("models", "experiments")},
+            "sources": {"graphs": {graph: {"form": form, "files": [str(facts)]}}},
+            # those of config/config.yaml are between models that are not asked here
+            "comparisons": [],
+        }
+        text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1000)
+        asked = {"paper": "bear", "benchmark": f"{graph}_lite", "prompt": "templates",
+                 "method": METHOD, "model": row["model"]}  # fmt: skip
+        texts = {
+            "config.yaml": CONFIG.format(schema=schema_line(name), text=text),
+            "models.tsv": _table(row),
+            "experiments.tsv": _table(asked),
+        }
+        with _new_folder(name) as folder:
+            for file, content in texts.items():
+                (folder / file).write_text(content, encoding="utf-8")
+        written = [f"{name}/{file}" for file in texts]
+        command = f"kgprobe run {name}/config.yaml --cores 2"
+        if as_json:
+            screen.data({"written": written, **counts, "benchmark": asked["benchmark"],
+                         "model": row["model"], "kind": row["kind"], "next": command})  # fmt: skip
+            return
+        screen.say(f"{facts}: {counts['facts']:,} facts of {counts['relations']:,} relations")
+        screen.say(f"{row['model']}: a {row['kind']} model from {row['source']}")
+        screen.say(f"Written: {', '.join(written)}.")
+        screen.say(f"Next: {command}")
+        screen.say(f"Then read results/{name}/tables/headline.txt or open "
+                   f"results/{name}/report/index.html.")  # fmt: skip
+
+
+def _graph(name: str) -> str:
+    """The name of the graph: that of the run, in small letters and without hyphens."""
+    from kgprobe.settings import GraphName
+    from kgprobe.workflow.benchmarks import check_names
+
+    _, pattern = get_args(GraphName)
+    graph = name.lower().replace("-", "_")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not re.search(pattern.regex, graph):
+        raise ValueError(f"{name!r} cannot name a graph; legal: {pattern.words}")
+    check_names([graph])
+    return graph
+
+
+def _facts(graph: str, path: Path) -> tuple[str, dict[str, int]]:
+    """The form of a file of facts, and what a run would read of it. Raises ValueError for what is
+    wrong with it."""
+    from kgprobe.settings import LANGUAGES, OwnGraph
+    from kgprobe.sources import rdf_forms
+    from kgprobe.sources.graphs import read, tables
+
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "no such file"
+        raise ValueError(
+            f"{path}: {what}; right would be a table with the columns subject, relation and object"
+        )
+    is_table = path.suffix.lower() in (*tables.SEPARATORS, ".parquet") or not rdf_forms.form(path)
+    form: Literal["table", "rdf"] = "table" if is_table else "rdf"
+    try:
+        made = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES).facts
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix(f"sources.graphs.{graph}: ")) from error
+    return form, {"facts": made.height, "relations": made["relation"].n_unique()}
+
+
+def _model(model: str) -> dict[str, str]:
+    """The row of the table of models for what `--model` names."""
+    from kgprobe.sheets import KINDS_OF_METHOD
+
+    rows = {row["model"]: row for row in names.rows()}
+    check_model(model)
+    if model in rows and not Path(model).is_dir():
+        row = {key: value for key, value in rows[model].items() if key not in ("_line", "groups")}
+    else:
+        spec = import_library().spec_of(model)
+        row = {column: str(getattr(spec, column)) for column in COLUMNS}
+        row["model"] = re.sub(r"[^A-Za-z0-9._-]+", "-", row["model"]).strip("-._") or "model"
+    if row["kind"] not in KINDS_OF_METHOD[METHOD]:
+        legal = ", ".join(KINDS_OF_METHOD[METHOD])
+        raise ValueError(f"{model}: a model of kind {row['kind']} gives no probabilities of "
+                         f"sentences; legal kinds: {legal}")  # fmt: skip
+    if re.search(r"[\t\r\n]", row["source"]):
+        raise ValueError(f"{row['source']!r}: a table of models cannot hold a path with a tab or a "
+                         "line end; rename the folder")  # fmt: skip
+    return {**dict.fromkeys(COLUMNS, ""), **{key: value for key, value in row.items() if value}}
+
+
+def _table(row: dict[str, str]) -> str:
+    """A table of one row, its cells separated by tabs."""
+    return "\t".join(row) + "\n" + "\t".join(row.values()) + "\n"
+
+
+@contextlib.contextmanager
+def _new_folder(name: str) -> Iterator[Path]:
+    """A folder that appears whole or not at all."""
+    folder = Path(f".{name}.{os.getpid()}.part")
+    try:
+        folder.mkdir()
+        yield folder
+        folder.rename(name)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+COMMANDS = (init,)

@@ -1,0 +1,236 @@
+"""`kgprobe init`: three files that a run begins with, or one sentence and no file at all."""
+
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from kgprobe import config, sheets
+from kgprobe.cli import app
+from kgprobe.settings import LANGUAGES
+from kgprobe.sources.graphs import read
+from kgprobe.workflow.run import read_run
+from tests.unit.tiny_models import tiny
+
+ROOT = Path(__file__).parents[2]
+FACTS = "subject,relation,object\nFrance,capital,Paris\nNew York,lies in,United States\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "m"
+    made = tiny("bert", double=False)
+    made.model.save_pretrained(path)
+    made.tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch, model):
+    """Types `kgprobe init` in an empty folder that has a model `m`."""
+    monkeypatch.chdir(tmp_path)
+    Path("m").symlink_to(model)
+
+    def typed(name="mine", facts="facts.csv", model="./m", *words):
+        return CliRunner().invoke(app, ["init", name, "--facts", facts, "--model", model, *words])
+
+    return typed
+
+
+def refused(done, said: str, *files: str) -> None:
+    """It ended with one line that says so, and the folder holds no more than these files."""
+    assert (done.exit_code, done.stdout) == (1, ""), done.output
+    assert done.stderr.startswith("kgprobe: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert said in done.stderr, done.stderr
+    assert sorted(path.name for path in Path().iterdir()) == sorted([*files, "m"])
+
+
+def facts_of(name: str) -> set[tuple[str, ...]]:
+    """What a run of the written configuration reads."""
+    section = config.settings_of([f"{name}/config.yaml"]).sources.graphs[name]
+    columns = ("subject_label", "relation", "object_label")
+    return set(read.read(name, section, LANGUAGES).facts.select(columns).rows())
+
+
+READ = {("France", "capital", "Paris"), ("New York", "lies in", "United States")}
+
+
+def test_three_files_are_written_and_the_run_that_they_describe_is_known(start):
+    Path("facts.csv").write_text(FACTS)
+    done = start()
+    assert done.exit_code == 0, done.output
+    *said, following, last = done.stdout.splitlines()
+    assert said[0] == "facts.csv: 2 facts of 2 relations"
+    assert following == "Next: kgprobe run mine/config.yaml --cores 2"
+    assert "results/mine/report/index.html" in last
+    assert sorted(path.name for path in Path("mine").iterdir()) == [
+        "config.yaml", "experiments.tsv", "models.tsv",
+    ]  # fmt: skip
+    settings = config.settings_of(["mine/config.yaml"])
+    run = read_run(settings)
+    assert (settings.run.name, settings.sources.graphs["mine"].files) == ("mine", ("facts.csv",))
+    (row,) = run.rows
+    assert (row["benchmark"], row["model"]) == ("mine_lite", "m")
+    assert run.models["m"]["source"] == "folder:m"
+    assert (run.models["m"]["kind"], run.models["m"]["bos"]) == ("masked", "-")
+    assert facts_of("mine") == READ
+    # the configuration that is checked is this one, whatever its file is called
+    assert CliRunner().invoke(app, ["validate", "mine/config.yaml"]).stdout.startswith("run mine:")
+
+
+@pytest.mark.parametrize(("kind", "found", "bos"), [("llama", "causal", "forced"),
+                                                    ("t5", "seq2seq", "-")])  # fmt: skip
+def test_the_kind_is_that_of_the_model_s_configuration(start, kind, found, bos):
+    Path("facts.csv").write_text(FACTS)
+    made = tiny(kind, double=False)
+    made.model.save_pretrained("my model")
+    made.tokenizer.save_pretrained("my model")
+    said = json.loads(start("my-graph", "facts.csv", "my model", "--json").stdout)
+    assert (said["kind"], said["model"], said["facts"]) == (found, "my-model", 2)
+    run = read_run(config.settings_of(["my-graph/config.yaml"]))
+    assert run.models["my-model"]["bos"] == bos
+    assert run.models["my-model"]["source"] == "folder:my model"
+    assert run.probed() == ["my_graph_lite"]
+
+
+def test_a_row_of_the_table_of_models_is_taken_as_it_is(start, monkeypatch):
+    Path("facts.csv").write_text(FACTS)
+    assert start(model="control-causal").exit_code == 0
+    own = read_run(config.settings_of(["mine/config.yaml"])).models["control-causal"]
+    known = config.models_of(config.settings_of([]))["control-causal"]
+    assert own == {key: known[key] for key in own} | {"_line": "2"}
+    assert known["parameters"] == own["parameters"] == "1"
+    # what a server gives has no probabilities of sentences
+    sheet = "model\tkind\tsource\tdtype\tbos\nserved\tapi\tapi:served\tfloat32\t-\n"
+    Path("config").mkdir()
+    Path("config/models.tsv").write_text(sheet)
+    refused(start("other", model="served"), "legal kinds: masked", "config", "facts.csv", "mine")
+
+
+@pytest.mark.parametrize(
+    ("file", "data"),
+    [
+        ("facts.csv", FACTS.replace("\n", "\r\n").encode()),
+        ("facts.csv", b"\xef\xbb\xbf" + FACTS.encode()),
+        ("facts.csv", FACTS.replace("New York", "New\u2028York").encode()),
+        ("facts.csv", FACTS.replace("\n", "  \n").replace(",", " , ").encode()),
+        ("facts.csv", (FACTS + "\n  \n\n").encode()),
+        ("facts.tsv", FACTS.replace(",", "\t").encode()),
+        ("facts.TXT", FACTS.replace(",", "\t").encode()),
+        ("my facts: 100 %.csv", FACTS.encode()),
+    ],
+)
+def test_files_of_other_programs_are_read(start, file, data):
+    Path(file).write_bytes(data)
+    done = start(facts=file)
+    assert done.exit_code == 0, done.output
+    assert facts_of("mine") == READ
+
+
+def test_parquet_and_rdf_are_read_by_their_ending(start):
+    rows = [line.split(",") for line in FACTS.splitlines()[1:]]
+    columns = ["subject", "relation", "object"]
+    pl.DataFrame(rows, schema=columns, orient="row").write_parquet("facts.parquet")
+    assert start("one", "facts.parquet").exit_code == 0
+    assert facts_of("one") == READ
+    Path("facts.ttl").write_text(
+        "@prefix : <http://x.org/> . @prefix l: <http://www.w3.org/2000/01/rdf-schema#> .\n"
+        ':France :capital :Paris ; l:label "France" . :Paris l:label "Paris" .\n'
+        ':capital l:label "capital" .\n'
+    )
+    assert start("two", "facts.ttl").exit_code == 0
+    assert facts_of("two") == {("France", "http://x.org/capital", "Paris")}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("facts.csv", FACTS.split("\n", 1)[1], "right would be a first line with subject"),
+        ("facts.csv", "subject,object\nFrance,Paris\n", "no column 'relation' in its first line"),
+        ("facts.csv", "France,Paris\n", "no column 'subject', 'relation', 'object'"),
+        ("facts.csv", FACTS.replace(",", ";"), "no column 'subject', 'relation', 'object'"),
+        ("facts.csv", FACTS + "Rome,capital\n", "facts.csv, line 4: 2 cells, expected 3"),
+        ("facts.csv", "", "facts.csv: empty; expected rows of subject, relation, object"),
+        ("facts.csv", "\n \n", "facts.csv: empty; expected rows of subject, relation, object"),
+        ("facts.csv", "subject,relation,object\n", "no statement in facts.csv"),
+        ("facts.jsonl", '{"subject": "a"}\n', "legal endings: .csv, .tsv, .txt, .parquet"),
+        ("facts.parquet", "no parquet", "facts.parquet: not a readable parquet file"),
+    ],
+)
+def test_facts_that_cannot_be_read_are_one_sentence(start, file, text, said):
+    Path(file).write_text(text)
+    refused(start(facts=file), said, file)
+
+
+def test_facts_that_are_not_there_are_one_sentence(start):
+    refused(start(), "facts.csv: no such file; right would be")
+    Path("facts").mkdir()
+    refused(start(facts="facts"), "facts: a folder; right would be", "facts")
+    Path("facts.csv").write_bytes(FACTS.encode("utf-16"))
+    refused(start(), "save it as UTF-8", "facts", "facts.csv")
+
+
+def test_a_model_that_is_none_is_one_sentence(start, model):
+    Path("facts.csv").write_text(FACTS)
+    for lacking in ("tokenizer", "config"):
+        Path(lacking).mkdir()
+        for path in model.iterdir():
+            if not path.name.startswith(lacking):
+                (Path(lacking) / path.name).symlink_to(path)
+        there = ("facts.csv", *(name for name in ("tokenizer", "config") if Path(name).exists()))
+        refused(start(model=lacking), f"{lacking}: a model's folder without {lacking}", *there)
+    refused(start(model="./n"), "./n: no such folder (did you mean './m'?)", *there)
+    headless = json.loads((model / "config.json").read_text()) | {"architectures": ["BertModel"]}
+    (Path("config") / "config.json").write_text(json.dumps(headless))
+    refused(start(model="config"), "BertModel in config.json is no language model", *there)
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_what_is_there_already_stays_as_it_is(start, kind):
+    Path("facts.csv").write_text(FACTS)
+    if kind == "folder":
+        Path("mine").mkdir()
+        Path("mine/config.yaml").write_text("mine")
+    elif kind == "file":
+        Path("mine").write_text("mine")
+    else:
+        Path("mine").symlink_to("nowhere")
+    refused(start(), "mine: it exists already", "facts.csv", "mine")
+    if kind == "folder":
+        assert Path("mine/config.yaml").read_text() == "mine"
+        assert os.listdir("mine") == ["config.yaml"]
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "mine.", "world", "wikidata", "2020", "onto_x",
+                                  "my_lite", "my graph", ""])  # fmt: skip
+def test_a_name_that_a_run_or_graph_cannot_have_is_one_sentence(start, name):
+    Path("facts.csv").write_text(FACTS)
+    refused(start(name), "cannot name a graph; legal: small letters", "facts.csv")
+
+
+def test_a_stop_leaves_nothing(start, monkeypatch):
+    Path("facts.csv").write_text(FACTS)
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    refused(start(), "No space left on device", "facts.csv")
+
+
+def test_editors_find_the_schema_from_the_first_line(start):
+    Path("facts.csv").write_text(FACTS)
+    start()
+    first = Path("mine/config.yaml").read_text().splitlines()[0]
+    place = first.removeprefix("# yaml-language-server: $schema=file://")
+    assert sheets.read_schema(place) == config.document()
+    assert yaml.safe_load(Path("mine/config.yaml").read_text())["run"] == {"name": "mine"}
+    # in a clone it is a relative path
+    Path("workflow/schemas").mkdir(parents=True)
+    Path("workflow/schemas/config.schema.json").write_text("{}")
+    assert config.schema_line("mine").endswith("$schema=../workflow/schemas/config.schema.json\n")

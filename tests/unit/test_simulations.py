@@ -1,0 +1,114 @@
+"""Coverage of intervals and size of tests over many draws of data whose truth is known."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.confidence import BINS, calibration_interval
+from kgprobe.metrics.intervals import wilson
+from kgprobe.metrics.reductions import permuted
+from kgprobe.tables.claims.comparison import Measured, _difference, _reduced, fisher
+
+DRAWS = 2000
+#: what calibration is simulated under -> the chance of a hit by confidence
+CALIBRATIONS = {
+    "calibrated": lambda sure: sure,
+    "overconfident": lambda sure: 0.7 * sure,
+    "waves": lambda sure: np.clip(sure + 0.15 * np.sign(np.sin(12 * sure)), 0, 1),
+}
+
+
+def confidences(generator, n):
+    return 0.1 + 0.9 * generator.beta(3, 1.5, n)
+
+
+def gaps_of(sure, hits):
+    """answers x bins: confidence less hit in the answer's bin."""
+    made = np.zeros((len(sure), BINS))
+    made[np.arange(len(sure)), np.clip(np.ceil(sure * BINS) - 1, 0, BINS - 1).astype(int)] = (
+        sure - hits
+    )
+    return made
+
+
+@pytest.mark.nightly(
+    gate="unit/test_tables_confidence.py"
+    "::test_the_interval_of_the_calibration_error_holds_it_and_nought_where_all_agrees"
+)
+@pytest.mark.parametrize("name", CALIBRATIONS)
+@pytest.mark.parametrize(("n", "least"), [(40, 0.92), (300, 0.94)])
+def test_the_calibration_error_of_all_data_lies_in_its_interval(name, n, least):
+    """Too wide by what the bias may be, never too narrow."""
+    generator, chance = np.random.default_rng(n), CALIBRATIONS[name]
+    sure = confidences(np.random.default_rng(0), 1_000_000)
+    truth = np.abs(gaps_of(sure, chance(sure)).mean(axis=0)).sum()
+    inside = 0
+    for draw in range(DRAWS // 2):
+        sure = confidences(generator, n)
+        gaps = gaps_of(sure, (generator.random(n) < chance(sure)).astype(float))
+        boot = bootstrap(gaps, seed=draw, draws=200)
+        drawn = boot.drawn.sum(axis=1)
+        low, high = calibration_interval(gaps.mean(axis=0), drawn[:, :BINS] / n)
+        assert low <= np.abs(gaps.mean(axis=0)).sum() <= high
+        inside += low <= truth <= high
+    assert inside / (DRAWS // 2) >= least
+
+
+@pytest.mark.nightly(
+    gate="unit/test_claims.py::test_spearman_has_the_standard_error_of_bonett_and_wright"
+)
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
+def test_spearman_s_interval_covers_at_22_models(rho):
+    generator = np.random.default_rng(3)
+    # Spearman's coefficient of a bivariate normal distribution
+    truth = 6 / np.pi * np.arcsin(rho / 2)
+    inside = 0
+    for _ in range(DRAWS):
+        x, z = generator.normal(size=(2, 22))
+        found = float(spearmanr(x, rho * x + np.sqrt(1 - rho**2) * z).statistic)
+        low, high = fisher(found, 22, "spearman")
+        inside += low <= truth <= high
+    assert 0.935 <= inside / DRAWS <= 0.965
+
+
+@pytest.mark.nightly(
+    gate="unit/test_claims.py::test_the_best_of_several_pays_for_having_been_chosen"
+)
+@pytest.mark.parametrize("probes", [1, 2, 12, 40])
+def test_the_best_of_probes_that_share_their_items_is_no_better_in_95_of_100_runs(probes):
+    """Probes that agree on half of the items; exact baseline, and one measured as they are."""
+    generator, n, chance = np.random.default_rng(probes), 100, 0.3
+    false = np.zeros(2)
+    for _ in range(DRAWS):
+        common, alone = generator.random(n) < chance, generator.random((probes, n)) < chance
+        hits = np.where(generator.random((probes, n)) < 0.5, common, alone).sum(axis=1)
+        numbers = {(i,): Measured(k / n, *wilson(k, n), n) for i, k in enumerate(hits)}
+        best = _reduced(numbers, "max", [])[()]
+        k = int((generator.random(n) < chance).sum())
+        for place, other in enumerate((Measured(chance, chance, chance, n),
+                                       Measured(k / n, *wilson(k, n), n))):  # fmt: skip
+            _, low, high = _difference([(best, other)])
+            false[place] += low > 0 or high < 0
+    assert (false / DRAWS <= 0.07).all()
+
+
+@pytest.mark.nightly(
+    gate="unit/test_tables_reductions.py::test_templates_that_agree_permute_as_one_does"
+)
+@pytest.mark.parametrize("agreement", [0.0, 0.7, 1.0])
+def test_the_band_of_permuted_golds_holds_who_knows_nothing(agreement):
+    """Answers of three templates that have nothing to do with the golds."""
+    generator, n, options = np.random.default_rng(8), 60, 3
+    golds, inside = np.eye(options)[np.arange(n) % options], 0
+    for draw in range(DRAWS // 2):
+        common = generator.integers(0, options, n)
+        answered = np.zeros((n, options))
+        for _ in range(3):
+            alone = generator.integers(0, options, n)
+            said = np.where(generator.random(n) < agreement, common, alone)
+            answered += np.eye(options)[said] / 3
+        shares, _ = permuted(answered, golds, draw)
+        low, high = np.quantile(shares, [0.025, 0.975])
+        inside += low <= (answered * golds).sum() <= high
+    assert 0.93 <= inside / (DRAWS // 2) <= 0.985

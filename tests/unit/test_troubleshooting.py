@@ -1,0 +1,68 @@
+"""docs/troubleshooting.md: every error class of ours, and messages that the code has."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/troubleshooting.md").read_text()
+SOURCES = [ast.parse(path.read_text()) for path in sorted((ROOT / "src").rglob("*.py"))]
+
+
+def error_classes(trees: list[ast.Module]) -> set[str]:
+    """Public classes that are exceptions by name of their base, or by that of a base's base."""
+    classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    found = {"Exception"}
+    while True:
+        more = {
+            node.name for node in classes
+            for base in map(ast.unparse, node.bases)
+            if base in found or re.fullmatch(r"(\w+\.)?[A-Z]\w*Error", base)
+        }  # fmt: skip
+        if more <= found:
+            return {name for name in found - {"Exception"} if not name.startswith("_")}
+        found |= more
+
+
+def rows(page: str) -> list[list[str]]:
+    """The cells of the page's tables."""
+    lines = [line for line in page.splitlines() if line.startswith("| ") and "`" in line]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+LITERALS = "\n".join(
+    node.value for tree in SOURCES for node in ast.walk(tree)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str)
+)  # fmt: skip
+FRAGMENTS = [
+    (classes, part.strip())
+    for message, *_, classes in rows(PAGE)
+    for text in re.findall(r"`([^`]+)`", message)
+    for part in text.split("...")
+    if len(part.strip()) > 2
+]
+
+
+def test_every_error_class_has_a_row():
+    known = error_classes(SOURCES)
+    named = {name for *_, cell in rows(PAGE) for name in re.findall(r"`(\w+)`", cell)}
+    assert len(known) > 70
+    assert named == known
+
+
+def test_each_row_says_what_it_means_and_what_to_do():
+    assert len(rows(PAGE)) > 70
+    for cells in rows(PAGE):
+        assert len(cells) == 4, cells
+        assert all(cells), cells
+
+
+def test_the_words_of_a_message_are_in_the_code():
+    assert len(FRAGMENTS) > 100
+    assert not [(classes, part) for classes, part in FRAGMENTS if part not in LITERALS]
+
+
+def test_an_error_class_without_a_row_would_be_found():
+    bases = {"A": "ValueError", "B": "A", "_C": "A", "D": "errors.SomeError", "E": "object"}
+    text = "\n".join(f"class {name}({base}): ..." for name, base in bases.items())
+    assert error_classes([ast.parse(text)]) == {"A", "B", "D"}

@@ -23,17 +23,17 @@ MODELS = {
 
 
 def results(kept: pl.DataFrame) -> draw.Chart:
-    """How many of the taught and untaught facts of world_lite each model has right."""
+    """How many of the trained-on and held-out facts of world_lite each model has right."""
     asked = {"benchmark": "world_lite", "method": "sentence", "group": "", "slice": ""}
     found = {(row["metric"], row["model"]): row
              for row in kept.filter(setting="{}", **asked).rows(named=True)}  # fmt: skip
     points = [
         draw.point(found[half, model], name=name, facts=f"{half} facts")
-        for half in ("taught", "untaught") for model, name in MODELS.items()
+        for half in ("trained-on", "held-out") for model, name in MODELS.items()
     ]  # fmt: skip
     look = draw.marked("facts", {
-        "taught facts": (draw.TAUGHT, draw.TAUGHT, "circle"),
-        "untaught facts": (draw.UNTAUGHT, draw.UNTAUGHT, "square"),
+        "trained-on facts": (draw.TAUGHT, draw.TAUGHT, "circle"),
+        "held-out facts": (draw.UNTAUGHT, draw.UNTAUGHT, "square"),
     })  # fmt: skip
     x = draw.numbers(alt.X, "right, % of the facts, 95 % interval", (0, 100))
     base = draw.chart(points, "name", "facts").encode(

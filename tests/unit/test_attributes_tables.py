@@ -289,8 +289,8 @@ def test_every_view_is_written_and_prints_what_was_measured(run, tmp_path):
 
 def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
     outside = results.frame("attributes", [
-        Number(metric="calibrated", model="small", prompt="templates", method="fill", value=0, n=9),
-        Number(metric="calibrated", model="large", prompt="templates", method="fill", value=1, n=9),
+        Number(metric="valid", model="small", prompt="templates", method="fill", value=0, n=9),
+        Number(metric="valid", model="large", prompt="templates", method="fill", value=1, n=9),
         Number(metric="sound", model="large", value=0, n=9),
     ])  # fmt: skip
     own = replace(shown(run), results=pl.concat([run[1], outside]))

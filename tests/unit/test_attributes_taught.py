@@ -26,10 +26,10 @@ TAUGHT = pl.DataFrame(
 def test_an_example_is_taught_whole_in_part_or_not():
     found = sc.status(attribute_answers.study(), TAUGHT)
     by_example = dict(found.select("example", "status").unique().rows())
-    assert {e: s for e, s in by_example.items() if s != "untaught"} == {
-        "symmetry/P26/Q1/Q2": "taught",
-        "symmetry/P26/Q3/Q4": "taught in part",
-        "asymmetry/P19/Q1/Q9": "taught",
+    assert {e: s for e, s in by_example.items() if s != "held-out"} == {
+        "symmetry/P26/Q1/Q2": "trained-on",
+        "symmetry/P26/Q3/Q4": "trained-on in part",
+        "asymmetry/P19/Q1/Q9": "trained-on",
     }
     # the reversed probe is no fact
     assert found.filter(~pl.col("stored"))["taught"].to_list() == [False, False]
@@ -42,15 +42,15 @@ def test_metrics_stand_by_status():
     assert len(found) == len(numbers)
     value = {s: found["symmetry", "large", "value", s] for s in (sc.TAUGHT, sc.PART, sc.UNTAUGHT)}
     # alphas at 1, best prompt: (1, 1) taught, (1, 0) in part, (0, 1) and (0, 0) untaught
-    assert value["taught"].value == 100
-    assert (value["taught in part"].value, value["taught in part"].denominator) == (0, 1)
-    assert value["untaught"].denominator == 1
-    right = found["symmetry", "large", "triples right", "taught"]
+    assert value["trained-on"].value == 100
+    assert (value["trained-on in part"].value, value["trained-on in part"].denominator) == (0, 1)
+    assert value["held-out"].denominator == 1
+    right = found["symmetry", "large", "triples right", "trained-on"]
     assert (right.value, right.n) == (100, 3)
-    assert found["symmetry", "large", "triples right", "untaught"].value == 20
-    small = found["symmetry", "small", "value", "taught"]
+    assert found["symmetry", "large", "triples right", "held-out"].value == 20
+    small = found["symmetry", "small", "value", "trained-on"]
     assert (small.value, small.denominator) == (None, 0)  # undefined is no value
-    assert found["asymmetry", "large", "value", "taught"].n == 1
+    assert found["asymmetry", "large", "value", "trained-on"].n == 1
     assert {n.model for n in numbers} == {"large", "small"}
 
 
@@ -73,8 +73,8 @@ def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_paper
     assert {(n.benchmark, n.model, n.method) for n in numbers} == {("", "small", "fill")}
     found = {n.metric: n for n in numbers}
     # distinct stored triples: of the two of P19 one is taught, of the eight of P26 three, P21 none
-    assert (found["taught"].value, found["taught"].n) == (0, 4)
-    assert (found["untaught"].value, found["untaught"].n) == (0, 8)
+    assert (found["trained-on"].value, found["trained-on"].n) == (0, 4)
+    assert (found["held-out"].value, found["held-out"].n) == (0, 8)
     asked = known.filter("stored", ~pl.col("taught")).unique("fact")
     base = study.baselines.filter(model="random", k=1, kind="exact", gold="own")
     item = pl.format("{}#{}", "example", "position")
@@ -82,6 +82,6 @@ def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_paper
     chance = 100 * guess["alpha"].mean()
     assert chance > 0
     assert found["chance"].value == pytest.approx(chance)
-    assert found["limit for untaught"].value == pytest.approx(2 * chance + 5)
-    assert found["calibrated"].value == 0
+    assert found["limit for held-out"].value == pytest.approx(2 * chance + 5)
+    assert found["valid"].value == 0
     assert "AUC" not in found

@@ -270,7 +270,7 @@ def test_what_a_reduction_does_to_untaught_questions_stands_beside_its_gain():
     found = results.frame("ontoprobe", choices.reduced(one, part, scores, SEED, taught))
     golds = dict(part.select("item", "gold").rows())
     own, right = hits(sums, golds), hits(corrected("letter", part, sums), golds)
-    for half, fate in (("taught", True), ("untaught", False)):
+    for half, fate in (("trained-on", True), ("held-out", False)):
         inside = [name for name in right if taught[name] is fate]
         gain = number(found, "gain", half, way="letter", reduction="prior")
         assert gain["value"] == pytest.approx(mean(right, inside) - mean(own, inside))

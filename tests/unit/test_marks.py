@@ -118,7 +118,7 @@ def test_bear_the_report_and_the_headline_carry_the_mark(bear):
         zip(SHOWN, (5.1, 11.5, "", ""), strict=True)
     )
     made = paged(results, sheet, shown, folder)
-    for name in ("index", "pages/bear", "pages/bear-world_lite", "pages/model-other"):
+    for name in ("index", "pages/bear", "pages/models"):
         assert "no likelier than the same words shuffled" in made[f"{name}.html"], name
 
 
@@ -270,7 +270,7 @@ def test_the_documentation_says_the_least_that_is_used(page):
 def test_a_verdict_of_its_own_goes_before_that_of_the_whole_probe():
     own = {"benchmark": "onto_world", "model": "m", "prompt": "templates", "method": "cloze"}
     verdicts = [("", 0), ("TP", 1), ("SCO", 0)]
-    numbers = [Number(metric="calibrated", group=g, value=v, n=9, **own) for g, v in verdicts]
+    numbers = [Number(metric="valid", group=g, value=v, n=9, **own) for g, v in verdicts]
     numbers += [Number(metric="R@1", group=g, value=1, n=9, **own) for g in ("TP", "SCO", "DM")]
     numbers += [Number(metric="R@1", value=1, n=9, **{**own, "model": "other"})]
     found = frame("ontoprobe", numbers)

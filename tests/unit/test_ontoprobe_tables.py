@@ -481,11 +481,11 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
     soft, manual = (
         {key: shown.cells[row, key]["value"] for key in shown.columns} for row in shown.rows
     )
-    assert (manual["taught", ""], manual["untaught", ""], manual["AUC", ""]) == (100, 0, 1)
+    assert (manual["trained-on", ""], manual["held-out", ""], manual["AUC", ""]) == (100, 0, 1)
     # two golds among twelve candidates
     assert manual["chance", ""] == pytest.approx(100 * 2 / 12)
-    assert manual["limit for untaught", ""] == pytest.approx(5 + 200 * 2 / 12)
-    assert soft["taught", ""] == 0
+    assert manual["limit for held-out", ""] == pytest.approx(5 + 200 * 2 / 12)
+    assert soft["trained-on", ""] == 0
     assert not views.UNTAUGHT.of(made).rows  # no untaught share is above its limit
     page = ontoprobe_report.chapter(made, [], {}, {}, "default")
     assert len(page.grids) > 5

@@ -17,7 +17,6 @@ from kgprobe.tables.bear import figures
 from kgprobe.tables.report import (
     about,
     blocks,
-    calibration,
     chapter,
     draw,
     explore,
@@ -29,6 +28,7 @@ from kgprobe.tables.report import (
     pages,
     said,
     summary,
+    validity,
 )
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.results import Number, frame
@@ -109,7 +109,7 @@ def bear(own, sheet=SHEET):
 def paged(own, sheet=SHEET, **changed):
     """The report with BEAR's chapter alone; one note of a model holds markup."""
     made = {} if "chapters" in changed else {
-        "chapters": [part for part in (bear(own, sheet), calibration.chapter(own, sheet)) if part]
+        "chapters": [part for part in (bear(own, sheet), validity.chapter(own, sheet)) if part]
     }  # fmt: skip
     return pages.Report(
         run="small",
@@ -200,24 +200,23 @@ def test_the_same_data_give_the_same_bytes_in_pages_whose_links_resolve(full, tm
             count += 1
             assert target.is_file(), (page.name, target)
             assert not anchor or anchor in ids[target], (page.name, target.name, anchor)
-    assert count > 300
+    assert count > 200
     outside = {link for path in ids for link in read(path.read_text()).links if "../../" in link}
     assert outside == {"../../tables/bear.parquet"}
     names = {path.name for path in ids}
-    assert names >= {"index.html", "bear.html", "bear-world_lite.html", "calibration.html",
-                     "model-smol.html", "benchmark-world_lite.html", "relations-world_lite.html",
-                     "methods.html", "files.html"}  # fmt: skip
+    assert names == {"index.html", "bear.html", "validity.html", "models.html",
+                     "bear-questions.html", "explore.html", "methods.html"}  # fmt: skip
 
 
 def test_every_table_and_figure_has_its_n_its_data_and_its_command(full):
     made = pages.render(full)
-    page = made["pages/bear-world_lite.html"]
+    page = made["pages/bear.html"]
     count = page.count('class="block"')
     assert count > 8
     for sign in ('class="n">n =', ".csv", ".md", ".tex", "data-command="):
         assert page.count(sign) >= (count if sign != 'class="n">n =' else count - 2)
     assert 'data-command="snakemake -- bear.json"' in page
-    table = made["pages/data/bear-world_lite.accuracy-by-model.csv"].splitlines()
+    table = made["pages/data/bear.world_lite-accuracy-by-model.csv"].splitlines()
     heads = table[0].split(",")
     assert [h.partition(" (")[2] for h in heads].count("n)") > 1
     (own,) = [line for line in table if "smol-nobos" in line]
@@ -229,8 +228,8 @@ def test_every_table_and_figure_has_its_n_its_data_and_its_command(full):
     assert "accuracy, %</text>" in svg
     assert page.count('<script src="vega.js">') == 1
     assert "window.vegaEmbed=" in made["pages/vega.js"]
-    assert "vega.js" not in made["pages/methods.html"] + made["index.html"]
-    figure = made["pages/data/bear-world_lite.size.csv"]
+    assert "vega.js" not in made["pages/methods.html"]
+    figure = made["pages/data/bear.world_lite-size.csv"]
     assert figure.startswith("model,") or "value" in figure.splitlines()[0]
 
 
@@ -314,7 +313,7 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
         if name in ("O01", "O66"):
             assert mean["a"] - mean["b"] == pytest.approx(row["value"])
         assert f'data-trace="{name}"' in text
-    every = (run / "report/pages/claims-ontoprobe.html").read_text()
+    every = (run / "report/pages/claims.html").read_text()
     verdict = dict(told.select("claim", "verdict").rows())
     assert {name: verdict[name] for name in ("O66", "O01", "O02", "O04", "O05")} == {
         "O66": "reproduced", "O01": "same direction", "O02": "opposite", "O04": "undecided",
@@ -325,11 +324,10 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
     assert "the printed value is met within" in every
     assert "n = 10, fewer than 20" in every
     # what no run can speak of says why, and what fails in print says so
-    pages_ = "".join(page.read_text() for page in (run / "report/pages").glob("claims-*.html"))
     for claim in (one.claim for one in found_ if one.claim.untested):
-        assert html.escape(claim.untested) in pages_, claim.claim
+        assert html.escape(claim.untested) in every, claim.claim
     failing = told.filter(holds="no").height
-    assert pages_.count("fails in print") == failing > 5
+    assert every.count("fails in print") == failing > 5
     index = (run / "report/index.html").read_text()
     assert "of 191 claims have numbers in this run: 1 reproduced" in index
 
@@ -349,7 +347,7 @@ def test_it_says_what_was_run_and_how_to_read_it(full):
     text = texts(full)
     for phrase in ("sources.bear.folder", "a&b", "abababababab", "0.1.0", "BOS forced"):
         assert phrase in text
-    for title in ("Models by benchmarks", "Calibration", "Construction", "How to read", "Cite"):
+    for title in ("Models by benchmarks", "Validity", "Construction", "How to read", "Cite"):
         assert title in text
     assert "They are controls and nothing else" in text
     assert re.search(r"met by\s+2 of 2\s+control probes", text)
@@ -374,9 +372,7 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
     ]
     value = own.filter(metric="accuracy", model="smol", group="", slice="", setting="{}")["value"]
     assert shown.rows[0][1].sort == value[0]
-    assert shown.rows[0][1].href == "benchmark-world_lite.html"
-    (paper,) = overview.calibrated(own).rows
-    assert [cell.text for cell in paper[:4]] == ["bear", "2", "2", "95.0 †"]
+    assert shown.rows[0][1].href == "bear-questions.html#benchmark-world_lite"
 
 
 def test_a_run_without_a_principal_number_has_no_matrix():
@@ -387,7 +383,6 @@ def test_a_run_without_a_principal_number_has_no_matrix():
     assert empty.rows == []
     page = Chapter("index", "", "", grids=[empty, grid.records("none", [])])
     assert blocks.arranged(page, blocks.Room()) == []
-    assert overview.calibrated(rows).rows == []
 
 
 def test_examples_say_what_was_first_and_where_the_right_answer_stood(asked, tmp_path):
@@ -494,7 +489,7 @@ def taught(tmp_path):
 
 
 def test_what_was_chosen_and_concluded_is_shown_beside_its_question(taught):
-    row = {"benchmark": "onto_world", "prompt": "templates", "model": "m"}
+    row = {"paper": "ontoprobe", "benchmark": "onto_world", "prompt": "templates", "model": "m"}
     rows = [{**row, "method": "choice"}, {**row, "method": "reason"}]
     files = [taught.parent / "chosen.parquet", taught.parent / "ranks.parquet"]
     (asked_,), told = said.answered(taught, rows, files, said.CHOICE)
@@ -512,8 +507,9 @@ def test_what_was_chosen_and_concluded_is_shown_beside_its_question(taught):
         prompt="templates", metric="accuracy", group="TP", n=1, value=100.0)])  # fmt: skip
     sheet = {"m": {"model": "m", "kind": "causal", "source": "x", "dtype": "", "bos": ""}}
     made = about.benchmarks(numbers, sheet, rows, files, {"onto_world": taught}, {}, {})
-    (page, *apart) = [one.name for one in made]
-    assert page == "benchmark-onto_world"
+    (page,) = made
+    (first, *apart) = [part.name for part in page.parts]
+    assert (page.name, first) == ("ontoprobe-questions", "benchmark-onto_world")
     assert {"relations-onto_world-choice", "relations-onto_world-reason"} <= set(apart)
 
 
@@ -574,12 +570,13 @@ def test_parts_that_do_not_exist_leave_no_empty_chapter():
     own = results(STUDY)
     parts = bear_chapter.arranged(own, SHEET, {}, {})
     alone = chapter.Chapter("bear", "BEAR", "Lead.", parts=parts)
-    assert calibration.chapter(own, SHEET) is None
+    assert validity.chapter(own, SHEET) is None
     made = pages.render(paged(own, chapters=[alone], links=()))
-    assert "pages/bear-world_lite.html" in made
-    for name in ("calibration", "bear-calibration", "bear-construction", "files"):
-        assert f"pages/{name}.html" not in made
-        assert f'{name}.html"' not in "".join(made.values())
+    assert 'id="world_lite"' in made["pages/bear.html"]
+    assert "Construction" not in made["pages/bear.html"]
+    assert "pages/validity.html" not in made
+    assert 'validity.html"' not in "".join(made.values())
+    assert "Files of the run" not in made["pages/methods.html"]
 
 
 def attributes():
@@ -615,13 +612,13 @@ def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_numbers_eve
     # the probes and the two baselines
     assert first.split("<tbody>")[1].count("<tr>") == len(PROBES) + 2
     assert first.split("<tbody>")[1].count(marks.MARK) == 3  # accuracy, right under any and SEM
-    for name in ("index.html", "pages/bear.html", "pages/model-smol.html"):
+    for name in ("index.html", "pages/bear.html", "pages/models.html"):
         assert "no likelier than the same words shuffled" in made[name]
 
 
 def test_a_failed_requirement_is_named():
     made = pages.render(paged(found(taught=50.0)))
-    html = made["pages/calibration.html"]
+    html = made["pages/validity.html"]
     text = " ".join(read(html).text)
     assert re.search(
         r"met by\s+1 of 2\s+control probes\s*; not by bear, world_lite, control-masked", text
@@ -637,9 +634,7 @@ def test_an_unbalanced_sample_is_called_one():
     parts = bear_chapter.arranged(own, sheet, {}, {})
     made = chapter.Chapter("bear", "BEAR", "Lead.", parts=parts)
     html = pages.render(paged(own, sheet, chapters=[made]))
-    # beside the headline and beside the benchmark's own numbers
-    for name in ("bear", "bear-world_lite"):
-        assert html[f"pages/{name}.html"].count("The items scored here are not balanced") == 1
+    assert html["pages/bear.html"].count("The items scored here are not balanced") == 1
 
 
 def test_a_probe_without_numbers_is_an_error(full):
@@ -653,7 +648,7 @@ def test_a_chapter_is_read_as_it_was_written(tmp_path):
     chapter.write(bear(found()), tmp_path / "bear.json")
     again = chapter.read(tmp_path / "bear.json")
     assert [part.name for part in again.parts] == [
-        "bear-calibration",
+        "validity",
         "world_lite",
         "construction",
     ]
@@ -747,7 +742,7 @@ def folder(full, tmp_path_factory):
 def test_pages_are_short_fit_their_screen_and_can_be_read_by_everybody(folder, tmp_path):
     for options in ((), browser.DARK):
         found, console = browser.all_pages(folder, tmp_path / "profile", *options)
-        assert len(found) == 2 * len(list(folder.rglob("*.html"))) > 20
+        assert len(found) == 2 * len(list(folder.rglob("*.html"))) > 12
         assert browser.faults(found) == []
         assert console == []
 
@@ -838,7 +833,7 @@ def test_a_name_of_a_legend_that_is_pressed_is_shown_alone(folder, tmp_path):
     press = """<script type="module">
       const wait = () => new Promise((done) => setTimeout(done, 500));
       await wait();
-      const place = document.querySelector("#size");
+      const place = document.querySelector("#world_lite-size");
       const points = () => place.querySelectorAll(".mark-symbol.role-mark path").length;
       const press = async (one) => {
         for (const kind of ["pointerdown", "mousedown", "pointerup", "mouseup", "click"])
@@ -853,7 +848,7 @@ def test_a_name_of_a_legend_that_is_pressed_is_shown_alone(folder, tmp_path):
       document.title = [out.join(" "), document.querySelector("#trace code").textContent].join("|");
     </script></body>"""
     page = folder / "pages/pressed.html"
-    start, _, end = (folder / "pages/bear-world_lite.html").read_text().rpartition("</body>")
+    start, _, end = (folder / "pages/bear.html").read_text().rpartition("</body>")
     page.write_text(start + press + end)
     dom, console = browser.dumped(page, tmp_path / "profile", "--virtual-time-budget=60000")
     page.unlink()
@@ -869,7 +864,7 @@ def test_names_of_a_legend_are_boxes_for_those_who_press_keys(folder, tmp_path):
     keys = """<script type="module">
       const wait = () => new Promise((done) => setTimeout(done, 500));
       await wait();
-      const place = document.querySelector("#size"), set = place.querySelector("fieldset.keys");
+      const place = document.querySelector("#world_lite-size"), set = place.querySelector("fieldset.keys");
       const points = () => place.querySelectorAll(".mark-symbol.role-mark path").length;
       const boxes = [...set.querySelectorAll("input")], out = [set.getBoundingClientRect().width];
       const press = async (one) => { one.click(); await wait(); return points(); };
@@ -888,7 +883,7 @@ def test_names_of_a_legend_are_boxes_for_those_who_press_keys(folder, tmp_path):
       document.title = [out.join(" "), ...told].join("|");
     </script></body>"""
     page = folder / "pages/keys.html"
-    start, _, end = (folder / "pages/bear-world_lite.html").read_text().rpartition("</body>")
+    start, _, end = (folder / "pages/bear.html").read_text().rpartition("</body>")
     axe = browser.AXE.read_text(encoding="utf-8").replace("</", "<\\/")
     page.write_text(f"{start}<script>{axe}</script>{keys}{end}")
     dom, console = browser.dumped(page, tmp_path / "profile", "--virtual-time-budget=60000")

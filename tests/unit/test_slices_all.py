@@ -196,7 +196,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     assert titles == [t for t in TASKS if found.filter(group=t, slice="statements: 0").height]
     facts = plots["ontoprobe_slice_facts"]
     points = {row["bin"]: row["value"] for row in rows_of(facts.chart) if row.get("probe") == "m"}
-    halves = {name: by[f"facts: {name}"] for name in ("taught", "untaught")}
+    halves = {name: by[f"facts: {name}"] for name in ("trained-on", "held-out")}
     assert points.keys() == {f"{name}\nn = {len(own)}" for name, own in halves.items()}
     for name, own in halves.items():
         expected = mean(right, [f"TP-{r}" for r in own])

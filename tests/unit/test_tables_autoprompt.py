@@ -426,17 +426,17 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     hub = answered("auto_world", "manual", frame, outcomes(frame, {"P36": [2]}, "manual"))
     made = measured(*found, hub, taught=taught)
     # baselines ask no model, controls are meant to fail, other models were taught nothing
-    asked = {(n.model, n.prompt): n.value for n in made if n.metric == "calibrated"}
+    asked = {(n.model, n.prompt): n.value for n in made if n.metric == "valid"}
     assert asked == {("c", "manual"): 1, ("c", "searched"): 0}
     manual, searched = (
         [n for n in made if (n.model, n.prompt) == ("c", prompt)]
         for prompt in ("manual", "searched")
     )
-    assert (the(manual, "taught").value, the(manual, "taught").n) == (100, 2)
-    assert (the(manual, "untaught").value, the(manual, "untaught").n) == (0, 8)
-    assert (the(searched, "untaught").value, the(searched, "untaught").n) == (25, 8)
-    assert the(searched, "limit for untaught").value == pytest.approx(15)
-    assert the(searched, "P@1", slice="untaught", setting=MICRO).value == 25
+    assert (the(manual, "trained-on").value, the(manual, "trained-on").n) == (100, 2)
+    assert (the(manual, "held-out").value, the(manual, "held-out").n) == (0, 8)
+    assert (the(searched, "held-out").value, the(searched, "held-out").n) == (25, 8)
+    assert the(searched, "limit for held-out").value == pytest.approx(15)
+    assert the(searched, "P@1", slice="held-out", setting=MICRO).value == 25
     runs = {"template": "{sub} [T] [P]", "tokens": ["x"], "restarts": [{"dev": 0.5}]}
     prompt = texts.Prompt("auto_world", "searched", "c", "P36", runs)
     frame = framed([*made, *texts.restarts([prompt])])

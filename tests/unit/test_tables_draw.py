@@ -9,7 +9,7 @@ import pytest
 
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.bear import figures, make
-from kgprobe.tables.report import calibration, draw
+from kgprobe.tables.report import draw, validity
 from kgprobe.tables.results import Number, frame
 from tests.unit.study_frames import benchmark, drawn, guesses, number, probe, study
 
@@ -31,7 +31,7 @@ def calibrated(taught=95.0):
     return [
         number
         for p, share in zip(PROBES[:2], (taught, 95.0), strict=True)
-        for number in calibration.numbers(
+        for number in validity.numbers(
             Number(metric="", n=0, **p.asked),
             (share, 10, Interval(share / 2, share, "wilson")),
             (20.0, 10, Interval(10.0, 20.0, "wilson")),
@@ -63,7 +63,9 @@ def look(chart, channel):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_two_drawings_give_the_same_bytes_of_real_text(name, tmp_path):
-    first, second = (draw.save(FIGURES[name](), tmp_path / place) for place in "ab")
+    first, second = (
+        draw.save(draw.specification(FIGURES[name]()), tmp_path / place) for place in "ab"
+    )
     assert first.read_bytes() == second.read_bytes()
     svg = first.read_text()
     assert len(re.findall(r"<text[^>]*>[^<]+</text>", svg)) > 5

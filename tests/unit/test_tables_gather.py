@@ -8,8 +8,8 @@ import pytest
 from kgprobe import schema
 from kgprobe.tables.answers import probes_of
 from kgprobe.tables.bear import chapter, figures, make, published
-from kgprobe.tables.report import calibration, headline, marks
 from kgprobe.tables.report import gather as gather_report
+from kgprobe.tables.report import headline, marks, validity
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.results import Number, frame, read
 from tests.unit.study_frames import benchmark, guesses, number, scores
@@ -71,13 +71,13 @@ def test_a_run_becomes_results_figures_and_a_chapter(files):
     )
     found = made(folder, rows, paths, taught=taught)
     # the control model answers by chance: it is outside the requirement, and marked everywhere
-    assert number(found, "calibrated", model="control-masked")["value"] == 0
+    assert number(found, "valid", model="control-masked")["value"] == 0
     sign = marks.signs(found)
     signs = {row["model"]: sign(row) for row in found.filter(metric="accuracy").rows(named=True)}
     assert signs == {"control-masked": " (?)", "smol": "", "random": "", "majority": ""}
     drawn = list(figures.figures(found, MODELS, {"P36": "capital"}))
     assert [d.name for d in drawn] == [
-        "calibration",
+        "validity",
         "bear_size_world_lite",
         "bear_relations_world_lite",
         "bear_reliability_world_lite",
@@ -96,7 +96,7 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     results = folder / "results"
     inputs = []
     for paper, (benchmark_, taught) in shares.items():
-        numbers = calibration.numbers(
+        numbers = validity.numbers(
             of.but(benchmark=benchmark_), (taught, 50, None), (6.0, 50, None), 1.0, None, True
         )
         own = make.numbers(
@@ -113,13 +113,13 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     questions = [str(asked / "items.parquet")]
     sheet = [{"paper": "bear", **row} for row in rows]
     gather_report.make(
-        page, read(inputs), Chapter("claims", "Claims", ""), inputs, [],
+        page, read(inputs), Chapter("claims", "Claims", "", ["None."]), inputs, [],
         list(map(str, answers)), questions, [], [], [], sheet, MODELS, {}, {}, {},
     )  # fmt: skip
-    html = (page.parent / "pages/calibration.html").read_text(encoding="utf-8")
+    html = (page.parent / "pages/validity.html").read_text(encoding="utf-8")
     assert "snakemake --cores all -- " in html
     assert 'href="../index.html"' in html
-    told = (page.parent / "pages/relations-world_lite.html").read_text(encoding="utf-8")
+    told = (page.parent / "pages/bear-questions.html").read_text(encoding="utf-8")
     assert "right at 1 of 3" in told
     assert "is met by 1 of 2 control probes; not by ontoprobe, onto_world, control-masked" in html
     assert " (?)" in html

@@ -12,7 +12,7 @@ from kgprobe.tables import reductions
 from kgprobe.tables.answers import coinciding, judge, with_bytes, with_priors
 from kgprobe.tables.bear import chapter, views
 from kgprobe.tables.bear.published import Published
-from kgprobe.tables.report import calibration, headline
+from kgprobe.tables.report import headline, validity
 from kgprobe.tables.study import Study
 from kgprobe.templates import fill
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
@@ -89,7 +89,7 @@ def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
     assert gain["interval"] == "paired bootstrap"
     lost = number(found, "without prior", reduction="prior")
     assert (lost["value"], lost["n"]) == (1, 13)
-    for half, remainder in (("taught", 0), ("untaught", 1)):
+    for half, remainder in (("trained-on", 0), ("held-out", 1)):
         names = {f"P1/Qs{i}" for i in range(12) if i % 2 == remainder}
         value = accuracy(prior, names)
         row = number(found, half, reduction="prior")
@@ -214,10 +214,10 @@ def test_views_headline_and_notes_show_both_reductions():
     shown = views.views(found, ["m"])
     table = shown["reductions"].of(found)
     assert [key[-1] for key in table.rows] == ["", *NAMES]
-    assert {"gain, points", "gain, points, of untaught facts", "AUC"} <= set(table.heads)
+    assert {"gain, points", "gain, points, of held-out facts", "AUC"} <= set(table.heads)
     golds = shown["golds"].of(found)
     assert len(golds.columns) == 10
-    for view in (*shown.values(), calibration.VIEW):
+    for view in (*shown.values(), validity.VIEW):
         view.of(found)  # two numbers in one cell would be an error
     lines = [line for line in headline.text(found).splitlines() if line.startswith("m ")]
     assert len(lines) == 2

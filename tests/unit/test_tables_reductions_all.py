@@ -191,7 +191,7 @@ def test_the_own_reduction_stands_first_and_taught_facts_are_told_apart_under_ea
     area = number(found, "AUC", group="T", reduction="contentless")
     assert (area["value"], area["n"]) == (pytest.approx(sum(pairs) / len(pairs)), 9)
     corrected, own = hits(literal), hits(ANSWERS)
-    for half, is_taught in (("taught", True), ("untaught", False)):
+    for half, is_taught in (("trained-on", True), ("held-out", False)):
         part = [name for name in names if taught[name] is is_taught]
         row = number(found, "gain", group="T", slice=half, reduction="contentless")
         assert row["value"] == pytest.approx(mean(corrected, part) - mean(own, part))
@@ -346,8 +346,8 @@ def test_ontoprobes_candidates_under_other_reductions_by_task(tmp_path):
         for name_of, count in right.items():
             row = number(found, group=task, reduction=name_of)
             assert (row["value"], row["n"]) == (pytest.approx(100 * count / 12), 12)
-    assert found.filter(metric="untaught", group="TP")["n"].unique().to_list() == [6]
-    assert not found.filter(metric="untaught", group="SPO").height
+    assert found.filter(metric="held-out", group="TP")["n"].unique().to_list() == [6]
+    assert not found.filter(metric="held-out", group="SPO").height
     for view in views.REDUCED:
         rows = view.of(found).rows
         assert {row[0] for row in rows} == set(TASKS)

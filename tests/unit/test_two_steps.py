@@ -291,7 +291,7 @@ def test_numbers_are_literal_counts_of_every_part():
         pl.when(pl.col("example") != gone).then("alpha")
     )  # one triple was not asked: its example is left out
     known = pl.DataFrame(
-        [(e, "taught" if n % 2 else "untaught") for n, e in
+        [(e, "trained-on" if n % 2 else "held-out") for n, e in
          enumerate(made.examples["example"].unique().sort())],
         schema=["example", "status"], orient="row",
     )  # fmt: skip

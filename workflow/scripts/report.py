@@ -38,5 +38,5 @@ with job(snakemake) as run:
         },
         descriptions=run.params.descriptions,
         configs=run.params.configs,
-        validity=next(iter(run.input.validity), None),
+        shipped=next(iter(run.input.validity), None),
     )

@@ -12,8 +12,10 @@ lets neither `echo` nor `prior` stand above `random` (`verdicts`).
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from kgprobe.metrics.intervals import Interval
@@ -113,11 +115,10 @@ def ranges(scores: Sequence[float], golds: Iterable[int]) -> list[tuple[int, int
     >>> ranges([1, 0, 1], [2, 1])
     [(1, 2), (3, 3)]
     """
-    found = []
+    found, ordered = [], sorted(scores)
     for gold in golds:
-        above = sum(score > scores[gold] for score in scores)
-        level = sum(score == scores[gold] for score in scores)
-        found.append((above + 1, above + level))
+        least, end = bisect_left(ordered, scores[gold]), bisect_right(ordered, scores[gold])
+        found.append((len(ordered) - end + 1, len(ordered) - least))
     return found
 
 
@@ -150,12 +151,12 @@ def _matched(pattern: Statement, fact: Statement, bound: dict[str, str]) -> dict
 
 
 def _of(asked: Question, stated: set[Statement]) -> Scores:
-    return [
-        float(Statement(asked.subject, asked.relation, option) in stated)
-        for option in asked.options
-    ]
+    of = asked.subject, asked.relation
+    known = {one.object for one in stated if (one.subject, one.relation) == of}
+    return [float(option in known) for option in asked.options]
 
 
+@cache
 def _words(text: str) -> str:
     """The words of a text, each between spaces."""
     return " ".join(["", *re.findall(r"\w+", text.casefold()), ""])

@@ -141,10 +141,10 @@ def numbers(
 ) -> Iterator[Number]:
     """Every number of the readings. `halves`: which items, in their order, are taught, untaught.
 
-    Metrics: accuracy, gain (over the own reduction, paired), taught, untaught, AUC, "permuted
+    Metrics: accuracy, gain (over the own reduction, paired), trained-on, held-out, AUC, "permuted
     golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
     those whose gold cannot be exchanged, "coinciding options" those that read the same as another.
-    Slices: "", "skewed", of a gain "taught" and "untaught". What BEAR's tables have of the own
+    Slices: "", "skewed", of a gain "trained-on" and "held-out". What BEAR's tables have of the own
     reduction is left out.
     """
     sets = asked.items["candidates"].implode()
@@ -209,7 +209,7 @@ def _halves(
 ) -> Iterator[Number]:
     """What a reduction does to taught and to untaught facts, and how well it tells them apart."""
     margins = []
-    for half, chosen in zip(("taught", "untaught"), halves, strict=True):
+    for half, chosen in zip(("trained-on", "held-out"), halves, strict=True):
         inside = asked.items.sort("item").filter(pl.Series(chosen)).select("item")
         mine, theirs = (a.join(inside, on="item", how="semi") for a in (answers, own))
         if not mine.height:
@@ -277,14 +277,14 @@ def _indicator(chosen: pl.Series, size: int) -> NDArray[np.float64]:
 
 WORDS = {
     ("metric", "gain"): "gain, points",
-    ("metric", "taught"): "taught, %",
-    ("metric", "untaught"): "untaught, %",
+    ("metric", "trained-on"): "trained-on, %",
+    ("metric", "held-out"): "held-out, %",
     ("metric", "permuted golds"): "permuted golds, %",
     ("metric", "permuted golds, expected"): "expected of them, %",
     ("metric", "not permuted"): "items not permuted",
     ("metric", "accuracy"): "accuracy, %",
-    ("slice", "taught"): "of taught facts",
-    ("slice", "untaught"): "of untaught facts",
+    ("slice", "trained-on"): "of trained-on facts",
+    ("slice", "held-out"): "of held-out facts",
     ("slice", SKEWED): "skewed golds",
     ("reduction", ""): "sum",
     ("reduction", "sum"): "sum",
@@ -306,14 +306,14 @@ REDUCTIONS = View(
     "Accuracy under other reductions",
     where={
         **EVERY,
-        "metric": ["accuracy", "gain", "taught", "untaught", "AUC"],
-        "slice": ["", "taught", "untaught"],
+        "metric": ["accuracy", "gain", "trained-on", "held-out", "AUC"],
+        "slice": ["", "trained-on", "held-out"],
     },
     rows=["benchmark", *PROBE, "reduction"],
     columns=["metric", "slice"],
     words=WORDS,
     digits={"AUC": 3},
-    caption="Gains over the first reduction of a probe are paired. A gain on untaught facts is one "
+    caption="Gains over the first reduction of a probe are paired. A gain on held-out facts is one "
     f"without knowledge. {PRIOR_IS}",
 )
 GOLDS = View(
@@ -395,8 +395,8 @@ def notes(
     best = [_best(sheet[str(key[0])]["kind"], rows, own, several) for key, rows in by]
     if best := [one for one in best if one]:
         told.append(
-            "Taught facts are told from untaught ones best (AUC of margins; in brackets that of "
-            f"the probe's own reduction): {'; '.join(best)}."
+            "Trained-on facts are told from held-out ones best (AUC of margins; in brackets that "
+            f"of the probe's own reduction): {'; '.join(best)}."
         )
     return told
 

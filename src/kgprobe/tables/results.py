@@ -141,9 +141,11 @@ def read(paths: Iterable[str | Path]) -> pl.DataFrame:
 
 def spread(results: pl.DataFrame) -> pl.DataFrame:
     """RESULTS with every key of a setting as a column of text ("" where a row has none)."""
-    keys = sorted({key for text in results["setting"].unique() for key in json.loads(text)})
-    parsed = [json.loads(text) for text in results["setting"]]
-    columns = {key: [str(found.get(key, "")) for found in parsed] for key in keys}
-    return results.with_columns(
-        *(pl.Series(key, values, dtype=pl.String) for key, values in columns.items())
+    parsed = {text: json.loads(text) for text in results["setting"].unique()}
+    keys = sorted({key for found in parsed.values() for key in found})
+    known = pl.DataFrame(
+        [(text, *(str(found.get(key, "")) for key in keys)) for text, found in parsed.items()],
+        schema=dict.fromkeys(["setting", *keys], pl.String),
+        orient="row",
     )
+    return results.join(known, on="setting", how="left", maintain_order="left")

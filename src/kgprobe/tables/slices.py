@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 UNKNOWN = "unknown"
 #: facts that control models were taught, were not, and those that are no lesson of either half
-HALVES = ("taught", "untaught", "neither")
+HALVES = ("trained-on", "held-out", "neither")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ SLICES = (
     Slice("length", "length of the answer", "characters of the answer", (1, 5, 10, 15, 20)),
     Slice("cardinality", "cardinality", "subjects of an answer", names=("1:1", "1:N")),
     Slice("domain", "domain", "domain of the relation"),
-    Slice("facts", "what was taught", "facts of the control models", names=HALVES),
+    Slice("facts", "what was trained on", "facts of the control models", names=HALVES),
 )
 
 
@@ -113,7 +113,7 @@ ACCURACY = View(
     words={**floors.WORDS, ("prompt", "templates"): "", ("method", "sentence"): ""},
     caption="Statements: those of the graph with the subject, its popularity; options: their "
     "number; frequency: items with the same answer; length: characters of the answer; facts: what "
-    "control models were taught, were not, or what is no lesson of theirs. The first answer counts "
+    "control models were trained on, were not, or what is in neither half. The first answer counts "
     f"of those that are right. {floors.ARE}",
 )
 DIFFERENCES = View(

@@ -41,13 +41,11 @@ def numbers(seed: int = 0, size: int = CASES) -> Iterator[Number]:
         made, asked = benchmark(name, seed, size)
         intervals: dict[str, dict[str, Number]] = {RANKED: {}, WRITTEN: {}}
         for model, answer in ANSWERERS.items():
-            drawn = range(DRAWS if model == "random" else 1)
-            found = [
-                {i: answer(replace(q, key=f"{i} {draw}")) for i, q in asked.items()}
-                for draw in drawn
-            ]
+            draws = DRAWS if model == "random" else 1
+            own, questions = _drawn(made, asked, draws)
+            found = {item: answer(question) for item, question in questions.items()}
             for way, read in ((RANKED, _ranked), (WRITTEN, _written)):
-                number = _measured(model, way, [read(own, asked, made) for own in found], made)
+                number = _measured(model, way, read(found, questions, own), own, draws)
                 intervals[way][model] = number
                 yield number
         told = marks.all_of(
@@ -121,6 +119,26 @@ def _options(item: str, gold: str, pool: Sequence[str], seed: int) -> tuple[str,
     return (*shown[turn:], *shown[:turn])
 
 
+def _drawn(
+    made: Benchmark, asked: Mapping[str, Question], draws: int
+) -> tuple[Benchmark, dict[str, Question]]:
+    """The same so many times, each with examples and keys of its own."""
+    examples, items = (
+        pl.concat(
+            frame.with_columns(pl.col(name).str.replace("(#[0-9]+)?$", f" {draw}$1"))
+            for draw in range(draws)
+        )
+        for frame, name in ((made.examples, "example"), (made.items, "item"))
+    )
+    questions = {
+        f"{example} {draw}#{position}": replace(question, key=f"{item} {draw}")
+        for draw in range(draws)
+        for item, question in asked.items()
+        for example, position in [item.rsplit("#", 1)]
+    }
+    return replace(made, examples=examples, items=items), questions
+
+
 def _ranked(
     found: Mapping[str, answerers.Scores], asked: Mapping[str, Question], made: Benchmark
 ) -> pl.DataFrame:
@@ -142,12 +160,9 @@ def _written(
     return alpha.of_texts(fills, alpha.gold_names(made.examples))
 
 
-def _measured(model: str, way: str, draws: Sequence[pl.DataFrame], made: Benchmark) -> Number:
+def _measured(model: str, way: str, alphas: pl.DataFrame, made: Benchmark, draws: int) -> Number:
     probe = Probe(made.name, "", ANSWERER, model, "answerer")
-    rows = [
-        triples(probe, alphas, made).with_columns(example=pl.format(f"{{}} {draw}", "example"))
-        for draw, alphas in enumerate(draws)
-    ]
-    row = attributes.measure(pl.concat(rows).filter(**HEADLINE), SETTINGS).row(0, named=True)
-    n = row["examples"] // len(draws)
+    rows = triples(probe, alphas, made).filter(**HEADLINE)
+    row = attributes.measure(rows, SETTINGS).row(0, named=True)
+    n = row["examples"] // draws
     return scores.number(row, n=n, slice=INVENTED, setting={"way": way})

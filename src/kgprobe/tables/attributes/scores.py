@@ -28,7 +28,7 @@ from kgprobe.tables.attributes.study import (
     groups,
     of_row,
 )
-from kgprobe.tables.report import calibration
+from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, bounds_of, hit_rate, printed
 
 VALUE = "value"
@@ -36,7 +36,7 @@ TABLE2 = "Mruthyunjaya et al. 2023, Table 2"
 PUBLISHED = "published"
 #: a model of the sheet -> the one of the paper's Table 2 with the same weights
 PRINTED = {"bert-base-uncased": "BERT", "roberta-base": "RoBERTa", "t5-base": "T5"}
-TAUGHT, PART, UNTAUGHT = "taught", "taught in part", "untaught"
+TAUGHT, PART, UNTAUGHT = "trained-on", "trained-on in part", "held-out"
 #: a relation of bias with fewer triples has only their number
 FEWEST = 10
 Row = Mapping[str, Any]
@@ -222,6 +222,6 @@ def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[
         parts = [own.filter(taught=half) for half in (True, False)]
         if all(part.height for part in parts):
             chance = sum(chances[fact] for fact in parts[1]["fact"]) / parts[1].height
-            yes, no = (calibration.share(part["alpha"].to_numpy()) for part in parts)
+            yes, no = (validity.share(part["alpha"].to_numpy()) for part in parts)
             of = Number(**names)
-            yield from calibration.numbers(of, yes, no, 100 * chance, is_control=True)
+            yield from validity.numbers(of, yes, no, 100 * chance, is_control=True)

@@ -43,7 +43,7 @@ VIEW = View(
     "Questions that need two steps, %",
     where={
         "benchmark": [NAME], "metric": [FIRST, SECOND, BOTH, RIGHT, GIVEN, REST],
-        "slice": ["", *STRATA, "taught", "taught in part", "untaught"],
+        "slice": ["", *STRATA, "trained-on", "trained-on in part", "held-out"],
         "without": ["", *WITHOUT],
     },
     rows=["model", "method", "prompt", "slice", "without"],

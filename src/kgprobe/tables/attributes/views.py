@@ -126,10 +126,10 @@ ANSWERERS = View(
     rows=["model", "way", "metric"],
     columns=["benchmark"],
     words={("benchmark", ""): "all nine", ("model", ""): "verdict", VALUE: ""},
-    caption="An invented world, taught in part to answerers that are small functions: @1 of what "
-    "they rank first, and of what they say. A metric separates rules where the interval of lookup "
-    "and rules lies wholly above that of lookup; it gives credit to echo or prior where theirs "
-    "lies wholly above that of random. What fails is marked at all numbers of the metric.",
+    caption="An invented world, of which answerers that are small functions know a part: @1 of "
+    "what they rank first, and of what they say. A metric separates rules where the interval of "
+    "lookup and rules lies wholly above that of lookup; it gives credit to echo or prior where "
+    "theirs lies wholly above that of random. What fails is marked at all numbers of the metric.",
 )  # fmt: skip
 
 CONSTRUCTS = View(
@@ -187,7 +187,7 @@ PARTIAL = View(
 FOLDED = [
     View(
         "taught",
-        "Examples that the control models were taught, and others, %",
+        "Examples that the control models were trained on, and others, %",
         where={
             **HEADLINE, "metric": [VALUE, asked.RIGHT], "slice": [TAUGHT, PART, UNTAUGHT],
             "benchmark": NAMES,
@@ -195,10 +195,10 @@ FOLDED = [
         rows=["benchmark", "model", "method"],
         columns=["metric", "slice"],
         words=WORDS,
-        caption="Best prompt, @1. Taught: all stored triples of the example; in part: some of "
-        "them. Of some pairs and paths the first was taught alone: what is found of the second is "
-        "inferred or guessed. Nothing inferred or reversed was ever taught. Models from elsewhere "
-        "are a reference.",
+        caption="Best prompt, @1. Trained-on: all stored triples of the example; in part: some of "
+        "them. Of some pairs and paths the first alone was trained on: what is found of the second "
+        "is inferred or guessed. Nothing inferred or reversed was ever trained on. Models from "
+        "elsewhere are a reference.",
     ),
     View(
         "undefined",

@@ -105,7 +105,7 @@ def chapter(
         folded.append(grid.funnel(frame, f"How {benchmark} was made"))
     notes = [f"Search mode {mode}.", *NOTES, BELOW_NOTE]
     notes += [*_of_mode(mode, selection, own), *told]
-    notes += [CONTROLS] * ("taught" in own["slice"])
+    notes += [CONTROLS] * ("trained-on" in own["slice"])
     shown, drawn = (filled_in(grids), filled_in(folded)), sweeps.drawings(own)
     return Chapter("autoprompt", "Searched prompts", LEAD, notes, *shown, drawn)
 

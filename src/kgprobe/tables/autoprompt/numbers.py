@@ -22,7 +22,7 @@ from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.prompt_settings import NOT_ASKING
 from kgprobe.tables import floors
 from kgprobe.tables.autoprompt.gather import EXTRACTION, Answers, mean_of_draws, per_example
-from kgprobe.tables.report import calibration
+from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, bounds_of
 
 MEASURES = {"p1": "P@1", "p10": "P@10", "mrr": "MRR"}
@@ -112,14 +112,14 @@ def facts(own: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> It
 
 
 def _taught(own: Answers, taught: pl.DataFrame, seed: int) -> Iterator[Number]:
-    """P@1 over the facts of each half, and the calibration of a prompt that asks the model.
+    """P@1 over the facts of each half, and the validity of a prompt that asks the model.
 
     Chance: a random one of the tokens that were ranked. None where not both halves were asked.
     """
     known, asked = set(taught.filter("taught")["fact"]), own.examples["fact"].to_list()
     halves = {}
-    for name in ("taught", "untaught"):
-        part = own.of_facts(fact for fact in asked if (fact in known) == (name == "taught"))
+    for name in ("trained-on", "held-out"):
+        part = own.of_facts(fact for fact in asked if (fact in known) == (name == "trained-on"))
         values = per_example(part) if part.size else None
         if values is not None:
             (halves[name],) = measured(own, values, P1, ("micro",), seed)
@@ -129,7 +129,7 @@ def _taught(own: Answers, taught: pl.DataFrame, seed: int) -> Iterator[Number]:
         chance = 100 * float((1 / tested["options"]).mean())  # type: ignore[arg-type]
         of = number(own, "", 0, 0)
         yes, no = ((h.value or 0.0, h.n, h.interval) for h in halves.values())
-        yield from calibration.numbers(of, yes, no, chance, is_control=True)
+        yield from validity.numbers(of, yes, no, chance, is_control=True)
 
 
 def classes(own: Answers, seed: int = 0) -> Iterator[Number]:

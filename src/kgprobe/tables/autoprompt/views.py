@@ -139,11 +139,11 @@ PRINTED6 = _view(
     benchmark=["auto_lama"], method=["published"], metric=["search facts", "P@1"],
 )  # fmt: skip
 CALIBRATION = _view(
-    "calibration", "Calibration: P@1 of control models, facts taught and untaught",
+    "validity", "Validity: P@1 of control models, trained-on and held-out facts",
     ["model", "prompt"], ["metric"],
     "Chance: a random one of the ranked tokens. What a search learns of the answers' distribution "
-    "is right for untaught facts, too.",
-    metric=["taught", "untaught", "chance", "limit for untaught"],
+    "is right for held-out facts, too.",
+    metric=["trained-on", "held-out", "chance", "limit for held-out"],
 )  # fmt: skip
 DIFFERENCES = _view(
     "differences", "What a search or demonstrations gain, in points",

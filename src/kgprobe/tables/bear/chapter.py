@@ -1,4 +1,4 @@
-"""BEAR's chapter of the report: calibration, a part per benchmark, an example, the construction."""
+"""BEAR's chapter of the report: validity, a part per benchmark, an example, the construction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,9 +25,9 @@ LEAD = (
     "asked alike (Wiland et al. 2024)."
 )
 AUC = (
-    "AUC: probability that a taught item has a larger margin (log-likelihood of the correct option "
-    "minus that of the best wrong one, mean over templates) than an untaught one; 0.5 is no "
-    "difference. Models from elsewhere are a reference: they were taught neither half here, so "
+    "AUC: probability that a trained-on item has a larger margin (log-likelihood of the correct "
+    "option minus that of the best wrong one, mean over templates) than a held-out one; 0.5 is no "
+    "difference. Models from elsewhere are a reference: they were trained on neither half, so "
     "their two accuracies should be alike."
 )
 #: views of a benchmark that are seen at once, and those that are folded; slices follow
@@ -89,10 +89,9 @@ def write(
     """
     asked = {probe.model: models[probe.model] for probe in scores}
     benchmarks = list(dict.fromkeys(probe.benchmark for probe in scores))
-    drawn = list(bear_figures.figures(results, asked, names))
-    for one in drawn:
-        draw.save(one.figure, Path(figures) / one.name)
-    drawings = [one.drawing() for one in drawn]
+    drawings = [one.drawing() for one in bear_figures.figures(results, asked, names)]
+    for one in drawings:
+        draw.save(one.chart, Path(figures) / one.name)
     parts = arranged(results, asked, names, {b: descriptions[b] for b in benchmarks}, drawings)
     parts.append(_example(studies, scores))
     steps = {
@@ -113,7 +112,7 @@ def arranged(
     descriptions: Mapping[str, str],
     drawings: Sequence[Drawing] = (),
 ) -> list[Chapter]:
-    """The parts that are views of RESULTS: taught and untaught facts, then benchmark by benchmark.
+    """The parts that are views of RESULTS: trained-on and held-out facts, then each benchmark.
 
     Raises ValueError where a model of the sheet has no number.
     """
@@ -144,13 +143,11 @@ def arranged(
                 [d for d in drawings if d.part == name],
             )
         )
-    if taught := grids("calibration"):
-        halves = [
-            replace(found, title="Taught against untaught facts", caption=AUC) for found in taught
-        ]
-        figure = [d for d in drawings if d.part == "calibration"]
-        title = "Taught and untaught facts"
-        parts.insert(0, Chapter("bear-calibration", title, "", grids=halves, drawings=figure))
+    if halves := grids("validity"):
+        title = "Trained-on against held-out facts"
+        shown_ = [replace(found, title=title, caption=AUC) for found in halves]
+        figure = [d for d in drawings if d.part == "validity"]
+        parts.insert(0, Chapter("validity", "Validity", "", grids=shown_, drawings=figure))
     return parts
 
 

@@ -1,4 +1,4 @@
-"""BEAR's figures from RESULTS: accuracy against size, by relation, and on taught facts."""
+"""BEAR's figures from RESULTS: accuracy against size, by relation, and on trained-on facts."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,14 +47,14 @@ class Point:
 def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> Iterator[Drawn]:
     """The figures of BEAR's RESULTS; `sheet`: models by name; `titles`: relation -> its name."""
     own = results.filter(paper="bear")
-    if own.filter(metric="taught").height:
+    if own.filter(metric="trained-on").height:
         yield Drawn(
-            "calibration",
-            "calibration",
-            "Taught and untaught facts",
+            "validity",
+            "validity",
+            "Trained-on and held-out facts",
             "Items whose correct option is ranked first, with 95 % intervals; black: chance.",
             calibration_plot(own),
-            _whole(own, "taught", "untaught", "chance", "AUC"),
+            _whole(own, "trained-on", "held-out", "chance", "AUC"),
         )
     kinds = {name: row["kind"] for name, row in sheet.items()}
     controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
@@ -106,22 +106,22 @@ def _related(own: pl.DataFrame) -> pl.DataFrame:
 
 
 def calibration_plot(own: pl.DataFrame) -> draw.Chart:
-    """Accuracy on taught and untaught facts with 95 % intervals, chance, and AUC, per probe."""
+    """Accuracy on trained-on and held-out facts with 95 % intervals, chance, and AUC, per probe."""
     found: dict[tuple[str, ...], dict[str, Row]] = {}
-    for row in _whole(own, "taught", "untaught", "chance", "AUC").iter_rows(named=True):
+    for row in _whole(own, "trained-on", "held-out", "chance", "AUC").iter_rows(named=True):
         key = tuple(row[d] for d in ("benchmark", "model", "prompt", "method"))
         found.setdefault(key, {})[row["metric"]] = row
     halves: list[dict[str, Any]] = []
     areas: list[dict[str, Any]] = []
-    shown = names(own, [cells["taught"] for cells in found.values()])
+    shown = names(own, [cells["trained-on"] for cells in found.values()])
     for name, cells in zip(shown, found.values(), strict=True):
-        for half in ("taught", "untaught"):
+        for half in ("trained-on", "held-out"):
             more = {"probe": name, "facts": f"{half} facts", "chance": cells["chance"]["value"]}
             halves.append(draw.point(cells[half], **more))
         area = "AUC {value:.2f} ({low:.2f} to {high:.2f})".format(**cells["AUC"])
         area += marks.few(cells["AUC"])
         areas.append(draw.point(cells["AUC"], probe=name, facts="", told=area))
-    look = {"taught facts": TAUGHT, "untaught facts": UNTAUGHT}
+    look = {"trained-on facts": TAUGHT, "held-out facts": UNTAUGHT}
     # what a probe is called stands above its bars, as a bar of its own
     offset = alt.YOffset("facts:N", scale=alt.Scale(domain=["", *look], paddingInner=0.1))
     y = alt.Y("probe:N", sort=shown, axis=None, scale=alt.Scale(paddingInner=0.15))

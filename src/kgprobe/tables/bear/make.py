@@ -21,7 +21,7 @@ from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.tables import confidence, reductions, slices, wordings
 from kgprobe.tables.answers import Probe, judge, questions, without_subject
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
-from kgprobe.tables.report import calibration
+from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, family, hit_rate, printed
 from kgprobe.tables.study import SUBJECT, WEIGHTS, Asked, Floor, Study, relations_of
 from kgprobe.templates import ANSWER, answer_is_last, parse
@@ -317,7 +317,7 @@ def _calibration(study: Study, yes: NDArray[np.bool_], no: NDArray[np.bool_]) ->
     for position, (probe, _) in enumerate(study.probes):
         hits = study.hits(position).mean(axis=1)
         margin = study.hits(position, "margin").mean(axis=1)
-        yield from calibration.numbers(
+        yield from validity.numbers(
             Number(**probe.asked),
             _half(study, hits, yes),
             _half(study, hits, no),
@@ -327,10 +327,10 @@ def _calibration(study: Study, yes: NDArray[np.bool_], no: NDArray[np.bool_]) ->
         )
 
 
-def _half(study: Study, hits: NDArray[np.float64], chosen: NDArray[np.bool_]) -> calibration.Share:
+def _half(study: Study, hits: NDArray[np.float64], chosen: NDArray[np.bool_]) -> validity.Share:
     """Accuracy of the chosen items, n and interval, chosen as in `Study.interval`."""
     inside = hits[chosen]
-    value, n, interval = calibration.share(inside)
+    value, n, interval = validity.share(inside)
     if len(study.templates) > 1:
         owners = study.ordered["relation"].filter(pl.Series(chosen)).to_list()
         boot = bootstrap(inside, owners, seed=study.seed, draws=study.resamples)

@@ -11,8 +11,8 @@ import polars as pl
 from kgprobe.contracts import WITHOUT
 from kgprobe.tables import confidence, reductions, wordings
 from kgprobe.tables.answers import PRIOR
-from kgprobe.tables.report.calibration import VIEW as CALIBRATION_OF_ALL
 from kgprobe.tables.report.grid import property_order
+from kgprobe.tables.report.validity import VIEW as VALIDITY_OF_ALL
 from kgprobe.tables.slices import SLICES, shown
 from kgprobe.tables.views import View
 from kgprobe.templates import NO_SUBJECTS
@@ -165,7 +165,7 @@ REDUCTIONS, GOLDS = (
 CONFIDENCE = replace(confidence.VIEW, words=WORDS).where_also(
     **{**WHOLE_ALONE, "reduction": ["", PRIOR]}
 )
-CALIBRATION = CALIBRATION_OF_ALL.where_also(paper=["bear"])
+CALIBRATION = VALIDITY_OF_ALL.where_also(paper=["bear"])
 
 
 def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.tables.claims import verdicts
-from kgprobe.tables.report import grid, marks
+from kgprobe.tables.report import grid, headline, marks
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell, Grid
 
@@ -23,13 +23,6 @@ LEAD = (
     "stood on different items, and are too wide where they do not; those of the best of several "
     "are widened for its having been chosen."
 )
-#: paper -> the title of its part
-PAPERS: Mapping[str, str] = {
-    "bear": "BEAR",
-    "ontoprobe": "OntoProbe",
-    "attributes": "LMs as Symbolic KGs",
-    "autoprompt": "AutoPrompt",
-}
 IN_PRINT = {
     "yes": "holds",
     "partly": "holds in part",
@@ -44,7 +37,7 @@ def chapter(claims: pl.DataFrame) -> Chapter:
     """The chapter of CLAIMS: a part per paper, its opening claims printed, the others folded."""
     tested = claims.filter(pl.col("verdict") != verdicts.NOT_TESTED)
     parts = []
-    for paper, title in PAPERS.items():
+    for paper, title in headline.PAPERS.items():
         own = claims.filter(paper=paper)
         if not own.height:
             continue

@@ -1,4 +1,4 @@
-"""OntoProbe's calibration: taught and untaught statements, and what else makes untaught ones right.
+"""Validity of OntoProbe's probes: trained-on and held-out statements, and what makes these right.
 
 A control model is taught the finest class of each subject, in every wording
 (probes/control/taught.py), so an untaught subject can be right without being known: its name may
@@ -17,7 +17,7 @@ from kgprobe.metrics.ranking import auc
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorising import Answers, Sets
-from kgprobe.tables.report import calibration
+from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, share
 
 #: tasks whose statements the control models are taught
@@ -26,9 +26,9 @@ WORLD = "onto_world"
 #: why an untaught statement may be right though nobody told it
 REASONS = (
     "a gold shares a word with the subject",
-    "a gold was taught of another subject",
+    "a gold was trained on of another subject",
     "... whose name shares a word with this one",
-    "a gold is the answer taught most often",
+    "a gold is the answer trained on most often",
 )
 ANY = "any of these"
 
@@ -92,11 +92,11 @@ def calibrated(answers: Answers, sets: Sets, taught: pl.DataFrame) -> Iterator[N
             yield from found
             by = {(x.metric, x.slice): x.value or 0.0 for x in found}
             if probe.control:
-                verdicts.append(by["calibrated", ""])
-                if by["untaught", ""] > by["limit for untaught", ""]:
+                verdicts.append(by["valid", ""])
+                if by["held-out", ""] > by["limit for held-out", ""]:
                     yield from explained(base, no, known)
         if verdicts:
-            yield Number(**probe.asked, metric="calibrated", n=len(verdicts), value=min(verdicts))
+            yield Number(**probe.asked, metric="valid", n=len(verdicts), value=min(verdicts))
 
 
 def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
@@ -114,15 +114,15 @@ def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame
 def _halves(
     base: Number, taught: pl.DataFrame, untaught: pl.DataFrame, control: bool
 ) -> list[Number]:
-    yes, no = (calibration.share(part["R@1"].to_numpy() / 100) for part in (taught, untaught))
+    yes, no = (validity.share(part["R@1"].to_numpy() / 100) for part in (taught, untaught))
     # a random candidate is one of the golds
     chance = 100 * float((untaught["golds"] / untaught["options"]).to_numpy().mean())
     mrr = [part["MRR"].to_numpy() for part in (taught, untaught)]
     own = [
         base.but(metric="MRR", slice=name, n=len(values), value=float(values.mean()))
-        for name, values in zip(("taught", "untaught"), mrr, strict=True)
+        for name, values in zip(("trained-on", "held-out"), mrr, strict=True)
     ]
-    return own + calibration.numbers(base, yes, no, chance, auc(*mrr), control)
+    return own + validity.numbers(base, yes, no, chance, auc(*mrr), control)
 
 
 def explained(base: Number, rows: pl.DataFrame, known: Told) -> Iterator[Number]:
@@ -147,7 +147,7 @@ def explained(base: Number, rows: pl.DataFrame, known: Told) -> Iterator[Number]
     for half, mask in (("right", is_right), ("wrong", ~is_right)):
         part = reasons.filter(mask)
         for reason in reasons.columns if part.height else ():
-            number = base.but(metric=reason, slice=f"untaught, {half}")
+            number = base.but(metric=reason, slice=f"held-out, {half}")
             yield number.but(**share(int(part[reason].sum()), part.height))
 
 

@@ -93,24 +93,24 @@ AVERAGES = {
     for number, (by, values) in enumerate(COMPARED.items(), 5)
 }  # fmt: skip
 CALIBRATION = View(
-    "calibration",
-    "Taught against untaught statements",
-    {**PAPER, "metric": ["taught", "untaught", "chance", "limit for untaught", "AUC", "MRR"],
-     "slice": ["", "taught", "untaught"], "setting": ["{}"]},
+    "validity",
+    "Trained-on against held-out statements",
+    {**PAPER, "metric": ["trained-on", "held-out", "chance", "limit for held-out", "AUC", "MRR"],
+     "slice": ["", "trained-on", "held-out"], "setting": ["{}"]},
     rows=["model", "benchmark", "group", "prompt"], columns=["metric", "slice"],
     heads=HEADS, words={**WORDS, ("slice", ""): ""}, digits={"AUC": 3},
-    caption="Control models were taught a known half of the types and superclasses. R@1 of the "
+    caption="Control models were trained on a known half of the types and superclasses. R@1 of the "
     "fixed configuration (m, mean, last template; soft: BCE), a row per kind of template. Chance: "
     "a random candidate is one of the golds; the limit is twice that and 5 points; AUC by MRR.",
 )  # fmt: skip
 UNTAUGHT = View(
     "untaught",
-    "Untaught statements above the limit: what explains them",
+    "Held-out statements above the limit: what explains them",
     {**PAPER, "metric": [*REASONS, ANY]},
     rows=["model", "benchmark", "group", "prompt", "slice"], heads=HEADS, words=WORDS,
-    caption="Where untaught statements are right more often than the limit allows: how many of the "
+    caption="Where held-out statements are right more often than the limit allows: how many of the "
     "right ones, and of the wrong ones, the named reason could explain, in per cent. Nothing was "
-    "taught of these subjects; a reason explains as far as it is commoner among the right ones.",
+    "known of these subjects; a reason explains as far as it is commoner among the right ones.",
 )  # fmt: skip
 REASONING = View(
     "reasoning",
@@ -130,7 +130,7 @@ ANSWERERS = View(
      "premise": ["P1 EX, P2 EX", "P1 IM, P2 EX", "EX", "IM"], "model": list(ANSWERED_BY)},
     rows=["premise", "model"], columns=["group"], digits={"MRR": 2},
     words={f"{p1}": f"choice, P1 {p1}" for p1 in choices.PREMISES},
-    caption="An invented ontology, half of whose first premises were taught to answerers that are "
+    caption="An invented ontology, half of whose first premises are known to answerers that are "
     "small functions: MRR by premises, then the accuracy of multiple choice, which always writes "
     "the second premise. Lookup reads the premises, too.",
 )  # fmt: skip

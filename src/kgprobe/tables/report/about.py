@@ -1,4 +1,4 @@
-"""Pages about one thing: a model with all that it was asked, a benchmark with all who answered."""
+"""Sections about one thing: a model with what it was asked, a benchmark with who answered."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,8 +8,8 @@ import polars as pl
 
 from kgprobe.tables.exports import origins
 from kgprobe.tables.exports.folders import ExportError
-from kgprobe.tables.report import calibration, grid, headline, said
-from kgprobe.tables.report.blocks import slug
+from kgprobe.tables.report import grid, headline, said, validity
+from kgprobe.tables.report.blocks import anchor, slug
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell, Grid
 from kgprobe.tables.views import View
@@ -40,10 +40,20 @@ PARTS = (
 WORDS = {("prompt", "templates"): "", ("method", "sentence"): "", ("method", "predict"): ""}
 
 
+def model(name: str) -> str:
+    """Where a model is told of."""
+    return f"models.html#model-{slug(name)}"
+
+
+def benchmark(paper: str, name: str) -> str:
+    """Where the questions of a benchmark stand."""
+    return f"{paper}-questions.html#benchmark-{slug(name)}"
+
+
 def linked(sheet: Sheet) -> Names:
     """How models stand in the heads of rows, with the page of each."""
     return {
-        (of, name): replace(cell, href=f"model-{slug(name)}.html")
+        (of, name): replace(cell, href=model(name))
         for (of, name), cell in grid.models(sheet).items()
     }
 
@@ -63,15 +73,16 @@ def headlines(results: pl.DataFrame, names: Names, **where: Sequence[str]) -> li
 def models(
     results: pl.DataFrame, sheet: Sheet, rows: Sequence[Mapping[str, object]], experiments: Rows
 ) -> Iterator[Chapter]:
-    """A page for each model; `rows`: what was recorded of it, `experiments`: what it was asked."""
+    """A section for each model; `rows`: what was recorded of it, `experiments`: what it was
+    asked."""
     for row, (name, given) in zip(rows, sheet.items(), strict=True):
         own = results.filter(model=name)
         grids = headlines(results, {}, model=[name])
-        calibrated = own.filter(metric="calibrated").select(calibration.PROBE)
-        if calibrated.height:
-            view = calibration.VIEW.where_also(model=[name])
-            found = results.join(calibrated, on=calibration.PROBE, how="semi")
-            grids.append(replace(grid.of_view(view, found), title="Calibration"))
+        checked = own.filter(metric="valid").select(validity.PROBE)
+        if checked.height:
+            view = validity.VIEW.where_also(model=[name])
+            found = results.join(checked, on=validity.PROBE, how="semi")
+            grids.append(replace(grid.of_view(view, found), title="Validity"))
         asked = [{k: v for k, v in one.items() if k != "model"} for one in experiments
                  if one["model"] == name]  # fmt: skip
         told = [{"what": key, "value": value} for key, value in row.items() if value != ""]
@@ -90,34 +101,55 @@ def benchmarks(
     titles: Mapping[str, str],
     descriptions: Mapping[str, str],
 ) -> Iterator[Chapter]:
-    """A page for each benchmark, and those of its relations; `answers`: the file of each of
-    `experiments`; `folders`: of the benchmarks."""
-    for name in dict.fromkeys(row["benchmark"] for row in experiments):
-        heads: Names = linked(sheet)
-        pages: list[Chapter] = []
-        examples: list[Grid] = []
-        for kind in said.HEADS:
-            asked, answered = said.answered(folders[name], experiments, answers, kind)
-            if not asked or (kind and not answered):
-                continue
-            wordings = said.wordings(folders[name])
-            made = list(said.by_relation(name, asked, answered, titles, wordings, kind))
-            for relation, link in _places(made, asked, titles).items():
-                heads.setdefault(("group", relation), link)
-            pages += made
-            examples.append(said.examples(asked, answered, kind))
-        grids = headlines(results, heads, benchmark=[name])
-        own = results.filter(pl.col("group") != "", pl.col("method") != "published", benchmark=name)
-        for view in PARTS:
-            if view.chosen(own).height:
-                grids.append(grid.of_view(replace(view, words=WORDS), own, names=heads))
-        grids += examples
-        told = descriptions.get(name, "").rstrip(".")
-        lead = f"{told[0].upper()}{told[1:]}. " if told else ""
-        lead += _licences(folders[name])
-        title = f"{name}: questions and answers"
-        yield Chapter(f"benchmark-{slug(name)}", title, lead, grids=grids)
-        yield from pages
+    """A page for each paper: a section for each benchmark, and for its questions relation by
+    relation; `answers`: the file of each of `experiments`; `folders`: of the benchmarks."""
+    for paper in dict.fromkeys(row["paper"] for row in experiments):
+        names = dict.fromkeys(row["benchmark"] for row in experiments if row["paper"] == paper)
+        parts = [
+            part
+            for name in names
+            for part in _benchmark(
+                paper, name, results, sheet, experiments, answers, folders[name], titles,
+                descriptions.get(name, "").rstrip("."),
+            )
+        ]  # fmt: skip
+        title = f"Questions of {headline.PAPERS[paper]}: what was asked and answered"
+        yield Chapter(f"{paper}-questions", title, "", parts=parts)
+
+
+def _benchmark(
+    paper: str,
+    name: str,
+    results: pl.DataFrame,
+    sheet: Sheet,
+    experiments: Rows,
+    answers: Sequence[str | Path],
+    folder: Path,
+    titles: Mapping[str, str],
+    told: str,
+) -> list[Chapter]:
+    """The sections on a benchmark."""
+    heads: Names = linked(sheet)
+    sections: list[Chapter] = []
+    examples: list[Grid] = []
+    for kind in said.HEADS:
+        asked, answered = said.answered(folder, experiments, answers, kind)
+        if not asked or (kind and not answered):
+            continue
+        wordings = said.wordings(folder)
+        made = list(said.by_relation(name, asked, answered, titles, wordings, kind))
+        for relation, link in _places(paper, made, asked, titles).items():
+            heads.setdefault(("group", relation), link)
+        sections += [replace(one, is_folded=True) for one in made]
+        examples.append(said.examples(asked, answered, kind))
+    grids = headlines(results, heads, benchmark=[name])
+    own = results.filter(pl.col("group") != "", pl.col("method") != "published", benchmark=name)
+    shown = [replace(view, words=WORDS) for view in PARTS if view.chosen(own).height]
+    folded = [*(grid.of_view(view, own, names=heads) for view in shown), *examples]
+    lead = f"{told[0].upper()}{told[1:]}. " if told else ""
+    lead += _licences(folder)
+    first = Chapter(f"benchmark-{slug(name)}", name, lead, grids=grids, folded=folded)
+    return [first, *sections]
 
 
 def _licences(folder: Path) -> str:
@@ -131,14 +163,17 @@ def _licences(folder: Path) -> str:
 
 
 def _places(
-    pages: Sequence[Chapter], asked: Sequence[said.Question], titles: Mapping[str, str]
+    paper: str,
+    sections: Sequence[Chapter],
+    asked: Sequence[said.Question],
+    titles: Mapping[str, str],
 ) -> dict[str, Cell]:
     """Where the questions of each relation stand."""
     found = {}
     names = {said.title(one.relation, titles): one.relation for one in asked}
-    for page in pages:
-        for made in page.grids:
+    for section in sections:
+        for made in section.grids:
             relation = names[made.title]
-            href = f"{slug(page.name)}.html#{slug(made.title)}"
+            href = f"{paper}-questions.html#{anchor(section.name, made.title)}"
             found[relation] = replace(grid.titled(relation, titles), href=href)
     return found

@@ -9,8 +9,8 @@ from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
 
 #: CSS pixels at a width of 1280: what everything on a page may take together, a line of text and
-#: its letters, a block that is folded
-OPEN, TEXT, LETTERS, FOLDED = 5900, 24, 80, 40
+#: its letters, a block that is folded, the frame and title of a section
+OPEN, TEXT, LETTERS, FOLDED, TITLE = 5900, 24, 80, 40, 80
 #: what a table takes at most before it scrolls in its box, a line of it (with small print), and a
 #: figure
 BOX, LINE, SMALL, DRAWN = 420, 29, 44, 600
@@ -18,6 +18,8 @@ BOX, LINE, SMALL, DRAWN = 420, 29, 44, 600
 WIDE, LETTER, BESIDE = 1190, 7.4, 17
 #: letters of the widest cell that is not broken into lines
 BROKEN = 34
+#: letters of the words below a table or figure that are in sight: two lines; notes above them all
+IN_SIGHT, NOTES = 200, 2
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,37 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9_.]+", "-", name.casefold()).strip("-")
 
 
-def arranged(part: Chapter, room: Room) -> list[Block]:
+def anchor(part: str, title: str) -> str:
+    """Where a table or figure of a part of a page stands; of the page itself, `part` is ""."""
+    return slug(f"{part}-{title}" if part else title)
+
+
+def shortened(text: str) -> tuple[str, str]:
+    """The sentences of a caption that are in sight, and those that are folded.
+
+    >>> shortened("Mean over templates.")
+    ('Mean over templates.', '')
+    """
+    if len(text) <= IN_SIGHT:
+        return text, ""
+    ends = [found.end() for found in re.finditer(r"[.:;] ", text) if found.end() <= IN_SIGHT]
+    end = ends[-1] if ends else 0
+    return text[:end].rstrip(), text[end:]
+
+
+def arranged(part: Chapter, room: Room, name: str = "") -> list[Block]:
     """The blocks of one part of a page, open as long as there is room: the tables that open it,
-    one more, the figures, the other tables. A table without rows is none."""
-    tables = [Block(room.anchor(g.title), g) for g in part.tables if g.rows]
-    drawn = [Block(room.anchor(d.name), d.data, d) for d in part.drawings]
+    one more, the figures, the other tables. A table without rows is none. `name`: of a part that is
+    not the page itself."""
+    tables = [Block(room.anchor(anchor(name, g.title)), g) for g in part.tables if g.rows]
+    drawn = [Block(room.anchor(anchor(name, d.name)), d.data, d) for d in part.drawings]
+    if part.is_folded:
+        room.left -= FOLDED
+        return [replace(one, parts=list(cut(one.grid))) for one in tables]
     first = 1 + sum(bool(g.rows) for g in part.opening)
     found = [*tables[:first], *drawn, *tables[first:]]
-    told = [part.lead, part.verdict, *part.notes]
+    told = [part.lead, part.verdict, *part.notes[:NOTES]]
+    room.left -= TITLE if name else 0
     room.left -= sum(TEXT * (1 + len(text) // LETTERS) + TEXT for text in told if text)
     room.left -= FOLDED * len(found)
     folded = {id(grid) for grid in part.folded}
@@ -106,7 +131,7 @@ def _height(block: Block) -> float:
 def cut(grid: Grid) -> Iterator[Grid]:
     """The table in parts that are no wider than the page, each with the words of its rows."""
     first = min(grid.numeric, default=1)
-    if first == 0 or sum(_width(grid, i) for i in range(first)) > WIDE / 2:
+    if first == 0 or sum(_width(grid, i) for i in range(first)) > WIDE * 2 / 3:
         first = 1
     heads = list(range(min(first, len(grid.heads))))
     taken = sum(_width(grid, i) for i in heads)

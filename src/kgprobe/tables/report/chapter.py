@@ -21,7 +21,7 @@ from kgprobe.tables.report.grid import Cell, Grid, of_rows
 class Drawing:
     """A figure: which part of the report it belongs to, its title, what it shows, its chart.
 
-    `part`: "calibration", or the name of a benchmark or chapter. `chart`: what Vega-Lite draws
+    `part`: "validity", or the name of a benchmark or chapter. `chart`: what Vega-Lite draws
     (`draw.specification`). `alt` says in words what can be seen, `data` has the numbers. Folded:
     behind a line that opens it, however much room there is.
     """
@@ -64,7 +64,8 @@ class Chapter:
     """A chapter: `name` is its anchor, `lead` its first paragraph, `notes` are warnings.
 
     `opening` stand before everything else, what a paper claims and figures included; `grids` are
-    printed, `folded` stand behind a line that opens them; `parts` are chapters below this one.
+    printed, `folded` stand behind a line that opens them; `parts` are sections below it on its
+    page, of which one that `is_folded` stands behind one line.
     `verdict`: the sentence that says whether a requirement `is_met`. `terms`: what the words of its
     numbers mean, for the report's list of them.
     """
@@ -81,6 +82,7 @@ class Chapter:
     is_met: bool = True
     terms: Mapping[str, str] = field(default_factory=dict)
     opening: Sequence[Grid] = ()
+    is_folded: bool = False
 
     @property
     def tables(self) -> list[Grid]:

@@ -181,7 +181,8 @@ def styled(drawn: Chart) -> Chart:
 def specification(drawn: Chart) -> dict[str, Any]:
     """What Vega-Lite draws, in the style of the house."""
     with alt.data_transformers.enable("default", max_rows=None):
-        made: dict[str, Any] = styled(drawn).to_dict()
+        # what is drawn is checked when it is composed, and by what draws it
+        made: dict[str, Any] = styled(drawn).to_dict(validate=False)
     # an address, which pages do without
     return {name: part for name, part in made.items() if name != "$schema"}
 
@@ -191,12 +192,12 @@ def svg(made: dict[str, Any]) -> str:
     return str(vl_convert.vegalite_to_svg(made, allowed_base_urls=[])) + "\n"
 
 
-def save(drawn: Chart, stem: str | Path) -> Path:
-    """Write `<stem>.svg`."""
-    made = Path(f"{stem}.svg")
-    with atomic(made) as temporary:
-        temporary.write_text(svg(specification(drawn)), encoding="utf-8")
-    return made
+def save(made: dict[str, Any], stem: str | Path) -> Path:
+    """Write a specification as `<stem>.svg`."""
+    path = Path(f"{stem}.svg")
+    with atomic(path) as temporary:
+        temporary.write_text(svg(made), encoding="utf-8")
+    return path
 
 
 @cache

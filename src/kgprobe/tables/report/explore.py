@@ -13,8 +13,8 @@ import polars as pl
 
 from kgprobe.tables.report import draw, grid, headline, marks
 from kgprobe.tables.report.about import PARTS
-from kgprobe.tables.report.chapter import Chapter
-from kgprobe.tables.report.grid import Cell
+from kgprobe.tables.report.chapter import Chapter, Drawing
+from kgprobe.tables.report.grid import Cell, Grid
 from kgprobe.tables.report.overview import PRINCIPAL
 from kgprobe.tables.views import View
 
@@ -23,6 +23,13 @@ LEAD = (
     "% interval. A point under the pointer tells its n; one that is pressed shows its trace."
 )
 WHOLE = "all items"
+TITLE = "Per cent right by benchmark"
+CAPTION = (
+    "Every probe of every model from elsewhere, with its 95 % interval; several points of a model "
+    "are other prompts or scores."
+)
+#: pixels of the picture's height, about
+MOST = 420
 #: what is chosen by a list above the chart
 CHOSEN = ("paper", "benchmark", "model")
 
@@ -63,15 +70,19 @@ def _rows(view: View, results: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 def chapter(rows: list[dict[str, Any]], caption: str = "") -> Chapter:
     """The page's words, and its numbers as a table; `caption`: what has to be said of them."""
+    lead = f"{LEAD} {caption}".rstrip()
+    title = "Explore: every principal number"
+    return Chapter("explore", title, lead, folded=[_table("The numbers of the chart", rows)])
+
+
+def _table(title: str, rows: list[dict[str, Any]]) -> Grid:
     shown = []
     for row in rows:
         bounds = "" if row["low"] is None else f"{row['low']:.1f} to {row['high']:.1f}"
         told = grid.number(row["value"]) + row["few"]
         cell = Cell(told, bounds, row["value"], n=row["n"], trace=row["trace"])
         shown.append({**{k: row[k] for k in (*CHOSEN, "part", "probe", "metric")}, "value": cell})
-    made = grid.records("The numbers of the chart", shown)
-    lead = f"{LEAD} {caption}".rstrip()
-    return Chapter("explore", "Explore: every principal number", lead, folded=[made])
+    return grid.records(title, shown)
 
 
 def specification(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -90,18 +101,38 @@ def specification(rows: list[dict[str, Any]]) -> dict[str, Any]:
         chosen = f"chosen_{name} == null || datum.{name} == chosen_{name}"
         chart = chart.transform_filter(chosen)
     place = "chosen_benchmark == null ? datum.benchmark : datum.part"
-    base = (
-        chart.transform_filter("chosen_benchmark != null || datum.first")
-        .transform_calculate(place=place)
-        .encode(
-            y=alt.Y("place:N", sort=None, title=None, axis=alt.Axis(labelLimit=180, grid=True)),
-            yOffset=alt.YOffset("model:N", sort=every["model"]),
-        )
+    shown = chart.transform_filter("chosen_benchmark != null || datum.first")
+    layers = _layers(shown.transform_calculate(place=place), "place", every["model"])
+    return draw.specification(alt.layer(*layers, height={"step": 9}).add_params(*lists))
+
+
+def picture(rows: list[dict[str, Any]]) -> Drawing | None:
+    """The numbers that stand for their benchmarks, without controls and baselines; None without
+    any."""
+    own = [row for row in rows if row["first"] and not row["model"].startswith(headline.CONTROL)]
+    models = list(
+        dict.fromkeys(row["model"] for row in own if row["model"] not in headline.BASELINES)
+    )
+    own = [row for row in own if row["model"] in models]
+    if not own:
+        return None
+    benchmarks = {row["benchmark"] for row in own}
+    chart = draw.chart(own, "model", "benchmark", "probe", "metric")
+    step = max(3, min(12, MOST // (len(benchmarks) * len(models))))
+    layers = _layers(chart, "benchmark", models)
+    drawn = draw.specification(alt.layer(*layers, width=draw.WIDTH, height={"step": step}))
+    return Drawing("index", "principal", TITLE, CAPTION, drawn, CAPTION, _table(TITLE, own))
+
+
+def _layers(chart: alt.Chart, place: str, models: list[str]) -> list[alt.Chart]:
+    """Intervals and points of each benchmark or part, those of models below each other."""
+    base = chart.encode(
+        y=alt.Y(f"{place}:N", sort=None, title=None, axis=alt.Axis(labelLimit=180, grid=True)),
+        yOffset=alt.YOffset("model:N", sort=models),
     )
     x = partial(alt.X, title="per cent right", axis=alt.Axis(tickCount=10))
-    look = draw.marked("model", draw.apart(every["model"]), columns=4)
-    layers = [
+    look = draw.marked("model", draw.apart(models), columns=4)
+    return [
         draw.intervals(base, x=x).encode(stroke=look["stroke"]),
         base.mark_point().encode(x=x("value:Q"), **look),
     ]
-    return draw.specification(alt.layer(*layers, height={"step": 9}).add_params(*lists))

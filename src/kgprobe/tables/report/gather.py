@@ -10,7 +10,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.allowed import ALLOWED
 from kgprobe.job import commit, versions
 from kgprobe.tables.answers import folders, recorded
-from kgprobe.tables.report import about, calibration, chapter, grid, marks, measured
+from kgprobe.tables.report import about, chapter, grid, marks, measured, validity
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.pages import Link, Report, write_report
 
@@ -45,7 +45,7 @@ def make(
     titles: Mapping[str, str],
     descriptions: Mapping[str, str],
     configs: Sequence[str] = (),
-    validity: str | Path | None = None,
+    shipped: str | Path | None = None,
 ) -> None:
     """Write the pages; `page` is the first. All other arguments are paths of a run's files, or rows
     of its sheets.
@@ -56,32 +56,31 @@ def make(
     `allows`: ALLOWED of every own graph. `results`, `tables`, `answers` and `questions` are linked
     from the pages.
     `titles`: relation -> its name; `descriptions`: benchmark -> what it is; `configs`: files that
-    were laid over the default configuration; `validity`: measured numbers of control probes, for
+    were laid over the default configuration; `shipped`: measured numbers of control probes, for
     those that the run did not ask.
     """
     asked = {row["model"]: models[row["model"]] for row in experiments}
     valid, source = numbers, ""
-    if validity:
-        extract = measured.read(Path(validity))
-        valid = calibration.with_shipped(numbers, extract.results)
+    if shipped:
+        extract = measured.read(Path(shipped))
+        valid = validity.with_shipped(numbers, extract.results)
         if valid.height > numbers.height:
             source = (
                 f"Probes that this run did not make were measured by the run {extract.told['run']} "
                 f"on {extract.told['date']}, commit {extract.told['commit']}."
             )
-    calibrated = calibration.chapter(valid, models, source)
+    checked = validity.chapter(valid, models, source)
     made_with: dict[str, str] = {}
     for path in answers:
         made_with |= recorded(path, "versions")
     rows = [{k: v for k, v in row.items() if k != "_line"} for row in experiments]
     places = folders(questions)
     before = measured.chapter(numbers, places.values(), measures)
-    shown = [claims, *map(chapter.read, chapters), before, _allowed(allows), calibrated]
+    shown = [claims, *map(chapter.read, chapters), before, _allowed(allows), checked]
     folder = page.parent.parent
     report = Report(
         run=folder.name,
         results=numbers,
-        valid=valid,
         sheet=asked,
         config=config,
         models=_models(experiments, models, answers),

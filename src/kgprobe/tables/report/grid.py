@@ -106,7 +106,7 @@ def of_view(
     def shown(cell: Mapping[str, Any] | None, digits: int) -> Cell:
         if cell is None or (cell["value"] is None and cell["denominator"] is None):
             return Cell("–" if cell is None else "undefined", muted=True)
-        if cell["metric"] == "calibrated":
+        if cell["metric"] == "valid":
             return text("met" if cell["value"] else "not met")
         if cell["metric"] in (*VERDICTS, "infers"):
             return text("yes" if cell["value"] else "no")

@@ -12,7 +12,15 @@ from kgprobe.tables.answers import PRIOR, PRIOR_IS
 from kgprobe.tables.report import marks
 from kgprobe.tables.views import Row, View
 
-PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
+#: paper -> how it is called, in the order of printing
+PAPERS = {
+    "bear": "BEAR",
+    "ontoprobe": "OntoProbe",
+    "attributes": "LMs as Symbolic KGs",
+    "autoprompt": "AutoPrompt",
+}
+#: models that are no subject of a sentence or picture, and how names of others begin
+BASELINES, CONTROL = ("", "random", "majority"), "control-"
 WORDS = {
     ("prompt", "templates"): "",
     ("method", "sentence"): "",
@@ -41,7 +49,7 @@ VIEWS = (
     _view(
         "bear", "accuracy in % with its 95 % interval", "model method prompt reduction",
         digits={"AUC": 3},
-        metric=["accuracy", "SEM", "correct in all", "taught", "untaught", "AUC"],
+        metric=["accuracy", "SEM", "correct in all", "trained-on", "held-out", "AUC"],
         reduction=["", PRIOR], **WHOLE,
         **{name: [""] for name in ("instead", "mode", "template", "weighting", "without")},
     ),
@@ -159,7 +167,7 @@ def block(view: View, own: pl.DataFrame, shown: set[str]) -> list[str]:
 
 
 #: metrics that are printed without their interval
-PLAIN = ("SEM", "taught", "untaught")
+PLAIN = ("SEM", "trained-on", "held-out")
 
 
 def _without_empty(lines: list[list[str]], first: int) -> list[list[str]]:

@@ -6,7 +6,7 @@ stored with the answers. Where the shuffled words are as good, tokenizer and wei
 together, or the weights are random.
 
 OUTSIDE, behind the model of a probe: the probe does not tell taught from untaught facts as it has
-to (tables/report/calibration.py). FEW, behind a number: so few rows stand behind it that it is a
+to (tables/report/validity.py). FEW, behind a number: so few rows stand behind it that it is a
 smoke test.
 
 SAME and FOOLED, behind a number: coded answerers (metrics/answerers.py) went through its metric,
@@ -31,12 +31,12 @@ NOTE = (
     "Its tokenizer does not belong to its weights, or the weights are not those of a trained "
     "model; its numbers say nothing of what it knows."
 )
-#: Stands behind the model's name of a probe whose calibration does not meet the requirement.
+#: Stands behind the model's name of a probe that does not meet the requirement.
 OUTSIDE = " (?)"
 OUTSIDE_NOTE = (
     "(?): a probe outside the requirement. Asked in this way, a model whose "
-    "knowledge was made here ranks taught facts first too rarely, or untaught ones too often; the "
-    "chapter on calibration has the figures, and its other numbers are to be read with them."
+    "knowledge was made here ranks trained-on facts first too rarely, or held-out ones too often; "
+    "the page on validity has the figures, and its other numbers are to be read with them."
 )
 #: Stands behind a number of fewer distinct rows than FEWEST, of which the interval of a half is
 #: still 40 points wide; the direction of a claim is not told from fewer either
@@ -49,8 +49,8 @@ FEW_NOTE = (
 #: Stand behind a number of a metric that coded answerers went through.
 SAME, FOOLED = " (=)", " (~)"
 SAME_NOTE = (
-    "(=): coded answerers that look up what they were taught, and those that also infer from it, "
-    "have the same value here: the number says nothing of inference."
+    "(=): coded answerers that look up what they were trained on, and those that also infer from "
+    "it, have the same value here: the number says nothing of inference."
 )
 FOOLED_NOTE = (
     "(~): a coded answerer that only repeats a name of the question, or says what is commonest "
@@ -106,13 +106,13 @@ def numbers(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> l
 
 def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
     """What stands behind a number of RESULTS: MARK where its model is not `sound`, OUTSIDE
-    where its probe is not `calibrated`, SAME and FOOLED where the answerers' VERDICTS are against
+    where its probe is not `valid`, SAME and FOOLED where the answerers' VERDICTS are against
     its metric. A dimension that is "" there stands for all that have no verdict of their own.
     """
     probe = ("paper", "benchmark", "group", "model", "prompt", "method")
     rules = [
         (MARK, "sound", ("model",)),
-        (OUTSIDE, "calibrated", probe),
+        (OUTSIDE, "valid", probe),
         (SAME, SEPARATES, TEST),
         (FOOLED, ECHO, TEST),
         (FOOLED, PRIOR, TEST),

@@ -28,7 +28,7 @@ from kgprobe import schema
 from kgprobe.job import commit
 from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.tables import results as house
-from kgprobe.tables.report import calibration, grid, headline
+from kgprobe.tables.report import grid, headline, validity
 from kgprobe.tables.report.chapter import Chapter
 
 #: stands for null in such a file, where "" is a value
@@ -38,7 +38,7 @@ ASKED = "questions of "
 #: files of a benchmark, as far as it has them, that say what is asked
 FILES = ("items", "reasoning", "candidates", "prompts", "examples")
 #: signs that stand at names of models are read from these rows
-SIGNS = ("sound", "calibrated", *VERDICTS)
+SIGNS = ("sound", "valid", *VERDICTS)
 
 
 class MeasuredError(ValueError):
@@ -123,8 +123,8 @@ def principal(results: pl.DataFrame) -> pl.DataFrame:
         pl.col("group") != "", paper="bear", metric="accuracy", slice="", setting="{}"
     )
     signs = results.filter(pl.col("metric").is_in(SIGNS))
-    validity = calibration.probes(results)
-    return pl.concat([*keys, by_relation, signs, validity]).unique(maintain_order=True)
+    known = validity.probes(results)
+    return pl.concat([*keys, by_relation, signs, known]).unique(maintain_order=True)
 
 
 def chapter(

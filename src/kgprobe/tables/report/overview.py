@@ -1,4 +1,4 @@
-"""The report's first page: what was run, models by benchmarks, calibration by paper."""
+"""The report's first page: what was run, models by benchmarks."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,11 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.tables.report import grid, headline, marks
-from kgprobe.tables.report.blocks import slug
-from kgprobe.tables.report.calibration import PROBE
+from kgprobe.tables.report import about, grid, headline, marks
 from kgprobe.tables.report.grid import Cell, Grid
-from kgprobe.tables.results import DIMENSIONS
 from kgprobe.tables.views import View
 
 Sheet = Mapping[str, Mapping[str, str]]
@@ -59,7 +56,7 @@ def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
     benchmarks = list(dict.fromkeys(benchmark for _, benchmark in found))
     heads = [_model(name, sheet) for name in models]
     papers = {b: probes[0][1][0]["paper"] for (_, b), probes in found.items()}
-    asked = [Cell(b, sort=b, href=f"benchmark-{slug(b)}.html") for b in benchmarks]
+    asked = [Cell(b, sort=b, href=about.benchmark(papers[b], b)) for b in benchmarks]
     cells = [[_cell(found.get((m, b), []), b, sign) for b in benchmarks] for m in models]
     # the longer side stands in rows, so that the table is narrow
     if len(benchmarks) <= len(models):
@@ -76,7 +73,7 @@ def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
 def _model(name: str, sheet: Sheet) -> Cell:
     """A model's name with its kind and its page, or a baseline's."""
     known = grid.models(sheet).get(("model", name))
-    return replace(known, href=f"model-{slug(name)}.html") if known else Cell(name, "baseline")
+    return replace(known, href=about.model(name)) if known else Cell(name, "baseline")
 
 
 def _probes(view: View, own: pl.DataFrame) -> Iterator[Sequence[Row]]:
@@ -102,7 +99,7 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
     few = marks.few(rows[0] if len(rows) == 1 else {"n": n})
     return Cell(
         grid.number(value) + few + sign(rows[0]), "", value, hint, n=n, trace=trace,
-        href=f"benchmark-{slug(benchmark)}.html", shade=max(0.0, min(100.0, value)),
+        href=about.benchmark(rows[0]["paper"], benchmark), shade=max(0.0, min(100.0, value)),
     )  # fmt: skip
 
 
@@ -124,34 +121,3 @@ def _told(view: View, rows: Sequence[Row]) -> str:
     named = [row[name] for name in view.rows if name not in ("model", "benchmark") and row[name]]
     tasks = [f"mean of {len(rows)} tasks"] * (len(rows) > 1)
     return f"{', '.join([row['metric'], *named, *tasks])}: {grid.number(value)}, n = {n:,}"
-
-
-def calibrated(results: pl.DataFrame) -> Grid:
-    """Control probes of every paper, how many meet the requirement, and the extremes."""
-    verdicts = results.filter(metric="calibrated")
-    body = []
-    for (paper,), own in verdicts.group_by("paper", maintain_order=True):
-        shares = {
-            name: results.filter(metric=name).join(own.select(PROBE), on=PROBE, how="semi")
-            for name in ("taught", "untaught")
-        }
-        shares = {name: rows.filter(slice="", setting="{}") for name, rows in shares.items()}
-        worst = [
-            _extreme(shares["taught"].sort("value")),
-            _extreme(shares["untaught"].sort("value", descending=True)),
-        ]
-        met = int(own["value"].sum())
-        link = Cell(str(paper), sort=str(paper), href="calibration.html")
-        body.append([link, grid.text(own.height), grid.text(met), *worst])
-    heads = ["paper", "control probes", "meet the requirement", "lowest taught, %",
-             "highest untaught, %"]  # fmt: skip
-    return Grid("Calibration of every paper", heads, body, frozenset(range(1, 5)))
-
-
-def _extreme(rows: pl.DataFrame) -> Cell:
-    """The first of some rows as a cell that says whose it is."""
-    if not rows.height:
-        return Cell("–", muted=True)
-    row = rows.row(0, named=True)
-    where = ", ".join(row[d] for d in DIMENSIONS[1:6] if row[d])
-    return replace(grid.measured(row, 1), small=where, trace=grid.trace(row))

@@ -1,8 +1,8 @@
 """The report: a folder of pages that open from a disk, without a network.
 
-report/index.html          what was run, a sentence per paper, models by benchmarks, calibration
-report/pages/*.html        a page for each chapter and each of its parts, model, benchmark and its
-                           relations; how to read; files
+report/index.html          what was run, a sentence per paper, models by benchmarks, validity
+report/pages/*.html        a page for each paper and its questions, claims, validity, models; all
+                           numbers; how to read, what was run, files
 report/pages/data/         every table, and the numbers of every figure, as CSV, Markdown and LaTeX
 report/pages/vega.js       what draws the figures again for readers who filter them
 
@@ -34,7 +34,7 @@ from kgprobe.tables.report import (
     overview,
     summary,
 )
-from kgprobe.tables.report.blocks import Block, Room, arranged, slug
+from kgprobe.tables.report.blocks import NOTES, Block, Room, arranged, shortened, slug
 from kgprobe.tables.report.chapter import Chapter, Drawing, noted
 from kgprobe.tables.report.grid import Cell
 
@@ -93,11 +93,11 @@ class Link:
 class Report:
     """Everything the report shows.
 
-    `run`: the run's name; `results`: RESULTS of all papers; `valid`: with control probes that were
-    measured before; `sheet`: the models by name; `models`:
+    `run`: the run's name; `results`: RESULTS of all papers; `sheet`: the models by name; `models`:
     what was recorded of each, `experiments`: rows of the sheet, both as they shall be printed;
-    `chapters`: in the order of the pages; `benchmarks`: pages about them (`about.benchmarks`);
-    `commands`: chapter -> what makes its tables, "" for everything else; `commit`: of the project.
+    `chapters`: in the order of the pages; `benchmarks`: pages on the questions of each paper
+    (`about.benchmarks`); `commands`: chapter -> what makes its tables, "" for everything else;
+    `commit`: of the project.
     """
 
     run: str
@@ -113,19 +113,14 @@ class Report:
     commands: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
     title: str = "What the models know of the knowledge graph"
-    valid: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its content, its command, the page above, what that says of it besides its title, and
-    whether it stands in the navigation."""
+    """A page: its content, its command, and a chart that its reader filters."""
 
     content: Chapter
     command: str
-    up: Chapter | None = None
-    warnings: Sequence[str] = ()
-    is_main: bool = False
     chart: Mapping[str, Any] | None = None
 
     @property
@@ -147,7 +142,8 @@ class Page:
     def blocks(self) -> list[tuple[Chapter, list[Block]]]:
         """Its parts (itself the first) and what stands in each."""
         room = Room()
-        return [(part, arranged(part, room)) for part in (self.content, *self.content.parts)]
+        own = [(self.content, arranged(self.content, room))]
+        return own + [(part, arranged(part, room, part.name)) for part in self.content.parts]
 
 
 def write_report(folder: str | Path, report: Report) -> Path:
@@ -180,7 +176,6 @@ def render(report: Report) -> dict[str, str]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.tests["begins"] = str.startswith
     environment.filters["slug"] = slug
     found = summary.sentences(report.results)
     index, pages = _index(report, found), list(_pages(report))
@@ -191,13 +186,15 @@ def render(report: Report) -> dict[str, str]:
         "script": Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
         "inline": inline,
         "live": live,
+        "shortened": shortened,
+        "most": NOTES,
         "formats": {end: name for end, (name, _) in formats.FORMATS.items()},
     }
     made = {"pages/vega.js": draw.runtime()}
     for page in (index, *pages):
         is_first = page is index
         where = {"here": "pages/" if is_first else "", "root": "" if is_first else "../"}
-        extra: dict[str, Any] = {"tiles": [], "found": [], "claimed": ""}
+        extra: dict[str, Any] = {"tiles": [], "found": [], "claimed": "", "valid": ""}
         if is_first:
             extra = {
                 "tiles": overview.tiles(report.results, report.experiments),
@@ -205,6 +202,11 @@ def render(report: Report) -> dict[str, str]:
                 # how many have numbers here, and their verdicts
                 "claimed": next(
                     (n for c in report.chapters if c.name == "claims" for n in c.notes), ""
+                ),
+                # how many control probes meet the requirement, without naming the others
+                "valid": next(
+                    (c.verdict.partition(";")[0] for c in report.chapters if c.name == "validity"),
+                    "",
                 ),
             }
         name = "index.html" if is_first else f"pages/{page.file}"
@@ -219,11 +221,12 @@ def render(report: Report) -> dict[str, str]:
 
 
 def _index(report: Report, found: Sequence[summary.Sentence]) -> Page:
-    """The first page: the matrix and the calibration of every paper, as far as there are any, with
-    the notes of what was found."""
-    valid = report.results if report.valid is None else report.valid
-    made = [overview.matrix(report.results, report.sheet), overview.calibrated(valid)]
-    content = Chapter("index", report.title, "", grids=grid.filled_in(made))
+    """The first page: the matrix and a picture of its numbers, with the notes of what was found."""
+    made = [overview.matrix(report.results, report.sheet)]
+    drawn = explore.picture(explore.numbers(report.results))
+    content = Chapter(
+        "index", report.title, "", grids=grid.filled_in(made), drawings=[drawn] if drawn else []
+    )
     said = [one.text for one in found]
     return Page(noted(content, *said), report.commands.get("", ""))
 
@@ -235,50 +238,38 @@ def _pages(report: Report) -> Iterator[Page]:
     claims = {
         part.name: part.grids for c in report.chapters if c.name == "claims" for part in c.parts
     }
+    usual = report.commands.get("", "")
     for chapter in report.chapters:
-        command = report.commands.get(chapter.name, report.commands.get("", ""))
-        own = replace(chapter, parts=())
         if chapter.name in headline.PAPERS:
             top = about.headlines(report.results, names, paper=[chapter.name])
-            own = replace(own, grids=[*claims.get(chapter.name, ()), *top, *chapter.grids])
-        if own.drawings or chapter.parts or any(made.rows for made in own.tables):
-            yield Page(noted(own), command, is_main=True)
-        for part in chapter.parts:
-            named = replace(part, name=f"{chapter.name}-{part.name.removeprefix(chapter.name)}")
-            yield Page(noted(named), command, up=chapter, warnings=part.notes)
-    command = report.commands.get("", "")
-    for made in about.models(report.results, report.sheet, report.models, report.experiments):
-        yield Page(noted(made), command)
-    papers = {row["benchmark"]: row.get("paper", "") for row in report.experiments}
-    up = {chapter.name: chapter for chapter in report.chapters}
-    for made in report.benchmarks:
-        if made.name.startswith("benchmark-"):
-            own = made
-            above = up.get(papers.get(made.title.partition(":")[0], ""))
-        yield Page(noted(made), command, up=above if made is own else own)
+            grids = [*claims.get(chapter.name, ()), *top, *chapter.grids]
+            chapter = replace(chapter, grids=grids)
+        if chapter.drawings or chapter.parts or any(made.rows for made in chapter.tables):
+            yield Page(noted(chapter), report.commands.get(chapter.name, usual))
+    yield from (Page(noted(chapter), usual) for chapter in report.benchmarks)
+    asked = about.models(report.results, report.sheet, report.models, report.experiments)
+    yield Page(noted(Chapter("models", "Models", "", parts=list(asked))), usual)
     rows = explore.numbers(report.results)
     if rows:
         chart = explore.specification(rows)
         told = explore.chapter(rows, headline.captions(report.results))
-        yield Page(noted(told), command, is_main=True, chart=chart)
-    yield Page(_reading(report), command, is_main=True)
-    if report.links:
-        rows = [{"file": Cell(link.path, href=f"../../{link.path}"), "holds": link.holds}
-                for link in report.links]  # fmt: skip
-        files = Chapter("files", "Files", "", grids=[grid.records("Files of the run", rows)])
-        yield Page(files, command, is_main=True)
+        yield Page(noted(told), usual, chart=chart)
+    yield Page(_reading(report), usual)
 
 
 def _reading(report: Report) -> Chapter:
     """How to read the numbers, what was run, with what, under which terms."""
     terms = {k: v for chapter in report.chapters for k, v in chapter.terms.items()} | TERMS
     made = {"run": report.run, "commit": report.commit or "no checkout", **report.versions}
+    files = [{"file": Cell(link.path, href=f"../../{link.path}"), "holds": link.holds}
+             for link in report.links]  # fmt: skip
     return Chapter(
         "methods", "Methods: how to read, what was run", "", terms=terms,
         grids=[grid.records("Models", report.models), grid.records("Probes", report.experiments),
                grid.settings("Versions", made), grid.records("Cite the papers", (
                    {"benchmark": name, "paper": text} for name, text in CITED.items()))],
-        folded=[grid.settings("Configuration", report.config)], notes=[LICENCES],
+        folded=[grid.settings("Configuration", report.config),
+                grid.records("Files of the run", files)], notes=[LICENCES],
     )  # fmt: skip
 
 

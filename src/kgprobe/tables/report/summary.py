@@ -21,8 +21,6 @@ from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report import grid, headline, marks
 
 Row = Mapping[str, Any]
-#: models that are no subject of a sentence, and the beginning of the names of others
-BASELINES, CONTROL = ("", "random", "majority"), "control-"
 TOO_FEW = f"Numbers of fewer than {marks.FEWEST} rows are in the report alone."
 
 
@@ -52,9 +50,9 @@ def text(results: pl.DataFrame) -> str:
     if not said:
         return headline.text(results)
     own = headline.principal(results)
-    is_control = pl.col("model").str.starts_with(CONTROL)
+    is_control = pl.col("model").str.starts_with(headline.CONTROL)
     # the two halves of the facts are nothing to a model from elsewhere
-    asked = own.filter(~is_control, ~pl.col("metric").is_in(["taught", "untaught", "AUC"]))
+    asked = own.filter(~is_control, ~pl.col("metric").is_in(["trained-on", "held-out", "AUC"]))
     own = asked.filter(
         (_is_enough("n") | (pl.col("n") == 0)),
         pl.col("denominator").is_null() | _is_enough("denominator"),
@@ -73,8 +71,10 @@ def _shown(own: pl.DataFrame, paper: str) -> list[Row]:
     """The principal numbers of a paper by models from elsewhere."""
     found = [view.chosen(own) for view in headline.VIEWS if view.where["paper"] == [paper]]
     rows = [row for frame in found for row in frame.rows(named=True)]
-    named = (row for row in rows if not row["model"].startswith(CONTROL))
-    return [row for row in named if row["model"] not in BASELINES and row["value"] is not None]
+    named = (row for row in rows if not row["model"].startswith(headline.CONTROL))
+    return [
+        row for row in named if row["model"] not in headline.BASELINES and row["value"] is not None
+    ]
 
 
 def _enough(rows: list[Row]) -> list[Row]:

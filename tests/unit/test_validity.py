@@ -7,7 +7,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.metrics.ranking import auc
 from kgprobe.tables.bear import make
-from kgprobe.tables.report import calibration
+from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, frame
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, study
 
@@ -35,17 +35,17 @@ def margins(values):
 def test_accuracy_chance_limit_and_auc_by_hand():
     one = study(FRAMES, [(probe("m"), margins([3.0, 1.0, 2.0, -1.0]))])
     found = results(one, taught=taught(True, True, False, False)).filter(model="m")
-    assert number(found, "taught")["value"] == 100.0
-    assert number(found, "taught")["low"] < 100
-    assert number(found, "untaught")["value"] == 50.0
-    assert number(found, "untaught")["n"] == 2
+    assert number(found, "trained-on")["value"] == 100.0
+    assert number(found, "trained-on")["low"] < 100
+    assert number(found, "held-out")["value"] == 50.0
+    assert number(found, "held-out")["n"] == 2
     assert number(found, "chance")["value"] == 50.0
-    assert number(found, "limit for untaught")["value"] == 105.0
+    assert number(found, "limit for held-out")["value"] == 105.0
     # pairs (3, 2), (3, -1), (1, -1) are ordered, (1, 2) is not
     assert number(found, "AUC")["value"] == 0.75
     assert number(found, "AUC")["n"] == 4
     # only control models were taught here
-    assert not found.filter(metric="calibrated").height
+    assert not found.filter(metric="valid").height
 
 
 def test_a_fact_of_neither_half_and_one_with_another_object_are_left_out():
@@ -57,9 +57,9 @@ def test_a_fact_of_neither_half_and_one_with_another_object_are_left_out():
 
 def test_a_benchmark_without_both_halves_has_no_calibration():
     one = study(FRAMES, [(probe("m"), margins([1.0, 1.0, 1.0, 1.0]))])
-    assert "taught" not in results(one, taught=taught(True, True, True, True))["metric"]
+    assert "trained-on" not in results(one, taught=taught(True, True, True, True))["metric"]
     other = taught(True, False).with_columns(fact="P7/" + pl.col("subject"))
-    assert "taught" not in results(one, taught=other)["metric"]
+    assert "trained-on" not in results(one, taught=other)["metric"]
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_the_requirement_at_its_bounds(taught, untaught, met):
     """Taught at least 90 %, untaught at most twice chance (here 10 %) plus 5 points."""
     shares = (taught, 40, None), (untaught, 40, None)
     of = Number(metric="", n=0, model="m")
-    made = {x.metric: x for x in calibration.numbers(of, *shares, chance=10.0, is_control=True)}
-    assert made["calibrated"].value == met
-    assert "calibrated" not in {x.metric for x in calibration.numbers(of, *shares, chance=10.0)}
+    made = {x.metric: x for x in validity.numbers(of, *shares, chance=10.0, is_control=True)}
+    assert made["valid"].value == met
+    assert "valid" not in {x.metric for x in validity.numbers(of, *shares, chance=10.0)}
 
 
 def test_the_probes_of_every_paper_are_counted_by_one_rule():
@@ -95,7 +95,7 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
             [
                 one
                 for model, group, method, share in both
-                for one in calibration.numbers(
+                for one in validity.numbers(
                     Number(metric="", n=0, model=model, group=group, method=method),
                     (share, 50, None), (6.0, 50, None), 1.0, is_control=model != "smol",
                 )
@@ -107,7 +107,7 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
         m: {"kind": "masked", "source": "control:x", "dtype": "float32"}
         for m in ("control-masked", "control-causal")
     }
-    page = calibration.chapter(made, sheet)
+    page = validity.chapter(made, sheet)
     assert page.verdict.endswith(
         "is met by 4 of 7 control probes; not by ontoprobe, TP, control-masked, soft; attributes, "
         "control-masked, fill; autoprompt, control-masked, searched."
@@ -126,10 +126,10 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
             ("control-masked", "autoprompt", "not met"),
         ]
     )
-    taught = shown.heads.index("taught, %")
+    taught = shown.heads.index("trained-on, %")
     for row in shown.rows:
         assert row[taught].text.endswith(" (?)") == (row[-1].text == "not met")
-    assert calibration.chapter(made.filter(model="smol"), sheet) is None
+    assert validity.chapter(made.filter(model="smol"), sheet) is None
 
 
 def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such():
@@ -145,9 +145,9 @@ def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such
     control = probe("m", source="control:masked")
     one = study(frames, [(control, guesses(frames, 0, 3, right=flags))])
     found = results(one, taught=known).filter(model="m")
-    assert number(found, "calibrated")["value"] == 1
-    assert number(found, "taught")["value"] == 100.0
-    assert number(found, "untaught")["value"] < 25
+    assert number(found, "valid")["value"] == 1
+    assert number(found, "trained-on")["value"] == 100.0
+    assert number(found, "held-out")["value"] < 25
     assert number(found, "AUC")["value"] > 0.95
 
 
@@ -155,19 +155,19 @@ def test_the_auc_interval_agrees_with_a_bootstrap_and_is_no_point_at_one():
     generator = np.random.default_rng(1)
     positive, negative = generator.normal(1, 1, 120), generator.normal(0, 1, 150)
     area = auc(positive, negative)
-    low, high, _ = calibration.auc_interval(area, 120, 150)
+    low, high, _ = validity.auc_interval(area, 120, 150)
     replicates = [
         auc(generator.choice(positive, 120), generator.choice(negative, 150)) for _ in range(2000)
     ]
     assert low == pytest.approx(np.quantile(replicates, 0.025), abs=0.015)
     assert high == pytest.approx(np.quantile(replicates, 0.975), abs=0.015)
-    low, high, _ = calibration.auc_interval(1.0, 20, 20)
+    low, high, _ = validity.auc_interval(1.0, 20, 20)
     assert 0.8 < low < 1.0
     assert high == 1.0
-    mirrored = calibration.auc_interval(0.0, 20, 20)
+    mirrored = validity.auc_interval(0.0, 20, 20)
     assert mirrored[:2] == pytest.approx((0.0, 1 - low))
     with pytest.raises(ValueError, match="no interval"):
-        calibration.auc_interval(0.5, 0, 3)
+        validity.auc_interval(0.5, 0, 3)
 
 
 def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
@@ -175,17 +175,17 @@ def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
         of = Number(metric="", n=0, benchmark=benchmark, model="control-masked",
                     prompt="templates", method=method)  # fmt: skip
         halves = (share, 50, None), (6.0, 50, None)
-        return frame("bear", calibration.numbers(of, *halves, chance=5.0, is_control=True))
+        return frame("bear", validity.numbers(of, *halves, chance=5.0, is_control=True))
 
     own, shipped = asked("a", "sentence", 95.0), asked("a", "sentence", 10.0)
     more = Number(metric="accuracy", value=1.0, n=9, benchmark="b", model="control-masked")
     shipped = pl.concat([shipped, asked("b", "fill", 50.0), frame("bear", [more])])
-    found = calibration.with_shipped(own, shipped)
-    shares = found.filter(metric="taught").select("benchmark", "value").rows()
+    found = validity.with_shipped(own, shipped)
+    shares = found.filter(metric="trained-on").select("benchmark", "value").rows()
     # what the run measured itself stands, and nothing but control probes comes along
     assert shares == [("a", 95.0), ("b", 50.0)]
     assert not found.filter(metric="accuracy").height
-    page = calibration.chapter(
+    page = validity.chapter(
         found, {"control-masked": {"kind": "masked", "source": "control:x", "dtype": "float32"}}
     )
     assert "is met by 1 of 2 control probes" in page.verdict

@@ -1,8 +1,8 @@
-"""Calibration: what a probe says of facts whose presence in the model is known.
+"""Validity of a probe: what it says of facts whose presence in the model is known.
 
-Control models were taught a known half of the facts. A probe works when it ranks the taught facts
-first and the untaught near chance. Real models stand beside them as a reference: they know neither
-half by design, so their two halves should not differ.
+Control models were trained on a known half of the facts. A probe works when it ranks the trained-on
+facts first and the held-out ones near chance. Real models stand beside them as a reference: they
+know neither half by design, so their two halves should not differ.
 
 Every paper writes these figures with `numbers`; the chapter is one view of all papers' RESULTS.
 """
@@ -22,25 +22,24 @@ from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
 
 #: Order of columns when read by people.
-COLUMNS = ("taught", "untaught", "chance", "limit for untaught", "AUC")
-#: the dimensions of the probe that is calibrated
+COLUMNS = ("trained-on", "held-out", "chance", "limit for held-out", "AUC")
+#: the dimensions of the probe that is checked
 PROBE = ["paper", "benchmark", "group", "model", "prompt", "method"]
 
-#: What a control model must reach: taught facts first in 90 % of their items, untaught ones in no
-#: more than twice the chance rate plus 5 points.
+#: What a control model must reach: trained-on facts first in 90 % of their items, held-out ones in
+#: no more than twice the chance rate plus 5 points.
 TAUGHT_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS = 90.0, 2.0, 5.0
 REQUIREMENT = (
-    "The requirement (taught facts first in at least 90 % of their items, untaught in no more than "
-    "twice the chance rate plus 5 points) is met by"
+    "The requirement (trained-on facts first in at least 90 % of their items, held-out in no more "
+    "than twice the chance rate plus 5 points) is met by"
 )
-TITLE = "Calibration: can the probes be believed?"
+TITLE = "Validity: can the probes be believed?"
 LEAD = (
     "Control models were trained on a known half of the facts, so what they know is known. A "
-    "probe that works ranks the taught facts first and the untaught near chance. They are controls "
-    "and nothing else: their accuracy says how well the instrument measures, not how much a model "
-    "knows. Every probe of "
-    "every paper that has figures of both halves stands here, under one requirement; those outside "
-    "it are marked at every number that they print."
+    "probe that works ranks the trained-on facts first and the held-out near chance. They are "
+    "controls and nothing else: their accuracy says how well the instrument measures, not how much "
+    "a model knows. Every probe of every paper that has figures of both halves stands here, under "
+    "one requirement; those outside it are marked at every number that they print."
 )
 #: per cent, items, interval
 Share = tuple[float, int, Interval | None]
@@ -52,49 +51,49 @@ def share(hits: NDArray[np.float64]) -> Share:
 
 
 def limit(chance: float) -> float:
-    """The highest accuracy on untaught facts that is still called calibrated; per cent."""
+    """The highest accuracy on held-out facts of a valid probe; per cent."""
     return CHANCE_TIMES * chance + CHANCE_PLUS
 
 
 def numbers(
     of: Number,
-    taught: Share,
-    untaught: Share,
+    trained: Share,
+    held_out: Share,
     chance: float,
     area: float | None = None,
     is_control: bool = False,
 ) -> list[Number]:
-    """What a probe says of both halves, in the order of COLUMNS, and whether it is `calibrated`.
+    """What a probe says of both halves, in the order of COLUMNS, and whether it is `valid`.
 
-    `of` has the probe's dimensions. Only control models can be calibrated or not: they were taught
-    one half. `chance`: of a random guess on the untaught items; `area`: the AUC, with Newcombe's
+    `of` has the probe's dimensions. Only of control models is it known: they were trained on
+    one half. `chance`: of a random guess on the held-out items; `area`: the AUC, with Newcombe's
     interval.
     """
-    both = taught[1] + untaught[1]
+    both = trained[1] + held_out[1]
     found = [
         of.but(metric=name, value=value, n=n, interval=interval)
-        for name, (value, n, interval) in (("taught", taught), ("untaught", untaught))
+        for name, (value, n, interval) in (("trained-on", trained), ("held-out", held_out))
     ]
     found += [
-        of.but(metric="chance", value=chance, n=untaught[1]),
-        of.but(metric="limit for untaught", value=limit(chance), n=untaught[1]),
+        of.but(metric="chance", value=chance, n=held_out[1]),
+        of.but(metric="limit for held-out", value=limit(chance), n=held_out[1]),
     ]
     if area is not None:
-        interval = auc_interval(area, taught[1], untaught[1])
+        interval = auc_interval(area, trained[1], held_out[1])
         found.append(of.but(metric="AUC", value=area, n=both, interval=interval))
     if is_control:
-        is_met = taught[0] >= TAUGHT_AT_LEAST and untaught[0] <= limit(chance)
-        found.append(of.but(metric="calibrated", value=is_met, n=both))
+        is_met = trained[0] >= TAUGHT_AT_LEAST and held_out[0] <= limit(chance)
+        found.append(of.but(metric="valid", value=is_met, n=both))
     return found
 
 
 VIEW = View(
-    "calibration",
-    "Calibration probes of all papers",
-    where={"metric": [*COLUMNS, "calibrated"], "slice": [""], "reduction": [""]},
+    "validity",
+    "Control probes of all papers",
+    where={"metric": [*COLUMNS, "valid"], "slice": [""], "reduction": [""]},
     rows=["model", "paper", "benchmark", "group", "method", "prompt"],
     words={("metric", name): f"{name}, %" for name in COLUMNS[:4]}
-    | {("metric", "calibrated"): "requirement"},
+    | {("metric", "valid"): "requirement"},
     heads={"group": "relation or task"},
     digits={"AUC": 3},
 )
@@ -102,8 +101,8 @@ VIEW = View(
 
 def probes(results: pl.DataFrame) -> pl.DataFrame:
     """The rows of the control probes that have a verdict: those of COLUMNS, and the verdict."""
-    verdicts = results.filter(metric="calibrated")
-    rows = results.filter(pl.col("metric").is_in([*COLUMNS, "calibrated"]), slice="")
+    verdicts = results.filter(metric="valid")
+    rows = results.filter(pl.col("metric").is_in([*COLUMNS, "valid"]), slice="")
     return rows.join(verdicts.select(PROBE), on=PROBE, how="semi")
 
 
@@ -117,13 +116,13 @@ def with_shipped(results: pl.DataFrame, shipped: pl.DataFrame) -> pl.DataFrame:
 def chapter(
     results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]], source: str = ""
 ) -> Chapter | None:
-    """The calibration probes of every paper with their verdicts, counted; None without any.
+    """The control probes of every paper with their verdicts, counted; None without any.
 
     `results`: RESULTS of all papers; `sheet`: the models by name, whose controls count; `source`:
     where numbers come from that the run did not measure.
     """
-    verdicts = results.filter(metric="calibrated")
-    probes = verdicts.join(results.filter(metric="taught"), on=PROBE, how="semi")
+    verdicts = results.filter(metric="valid")
+    probes = verdicts.join(results.filter(metric="trained-on"), on=PROBE, how="semi")
     if not probes.height:
         return None
     asked = results.join(probes.select(PROBE), on=PROBE, how="semi")
@@ -132,7 +131,7 @@ def chapter(
     verdict = f"{REQUIREMENT} {probes.height - len(failed)} of {probes.height} control probes"
     verdict += f"; not by {'; '.join(failed)}." if failed else "."
     return Chapter(
-        "calibration",
+        "validity",
         TITLE,
         f"{LEAD} {source}".rstrip(),
         grids=[shown],

@@ -112,7 +112,7 @@ def _head(title: str, configurations: Iterable[str], rows: int, origin: Origin) 
     return "\n".join([*lines, "---"])
 
 
-def balanced(sets: Sets) -> bool:
+def balanced(sets: BearFrames) -> bool:
     """Whether the questions of each relation share their options, and each option that is right
     for one is right for as many as any other."""
     golds = sets.items.group_by("relation", "answers").len().group_by("relation")

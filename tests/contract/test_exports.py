@@ -243,6 +243,10 @@ def test_the_sources_of_questions_are_those_of_what_made_them(constructed, tmp_p
     assert origins.of(written(tmp_path / "b", constructed, **released)) == [SOURCES["bear"]]
     packaged = {"source": "resources/world"}
     assert origins.of(written(tmp_path / "c", constructed, **packaged)) == [SOURCES["world"]]
+    (tmp_path / "e").mkdir()
+    facts = tmp_path / "e/examples.parquet"
+    schema.write(constructed.items, schema.ITEMS, facts, {"rule": "build_prompt_facts"})
+    assert origins.of(tmp_path / "e") == [SOURCES["trex"]]
     own = written(
         tmp_path / "d", constructed, rule="construct_bear", wildcards={"origin": "museum"}
     )

@@ -439,6 +439,28 @@ def test_written_answers_are_right_by_the_rules_of_the_tables(tmp_path, text, pl
     )
 
 
+def test_a_page_that_quotes_questions_names_their_license(tmp_path):
+    """Facts of Wikidata are CC0, the questions of the released BEAR are not."""
+    told, answers, said_ = {}, tmp_path / "m.parquet", guesses(FRAMES, 0.5, 1)
+    schema.write(scores(said_), schema.SCORES, answers)
+    own = results(study(FRAMES, [(probe("m"), said_)]))
+    for rule, origin in (("load_bear", ""), ("construct_bear", "wikidata"), ("build", "museum")):
+        made = {"rule": rule, "wildcards": {"origin": origin}}
+        schema.write(FRAMES["items"], schema.ITEMS, tmp_path / rule / "items.parquet", made)
+        row = {"benchmark": rule, "prompt": "templates", "method": "sentence", "model": "m"}
+        schema.write(
+            FRAMES["candidates"], schema.CANDIDATES, tmp_path / rule / "candidates.parquet"
+        )
+        made, descriptions = {rule: tmp_path / rule}, {rule: "made here"}
+        page, *_ = about.benchmarks(own, SHEET, [row], [answers], made, {}, descriptions)
+        told[rule] = page.lead
+    assert told == {
+        "load_bear": "Made here. The questions stand under CC-BY-SA-4.0 (the released BEAR).",
+        "construct_bear": "Made here. The questions stand under CC0-1.0 (Wikidata).",
+        "build": "Made here. These questions stand under the license of what they were made from.",
+    }
+
+
 @pytest.mark.parametrize(
     ("published", "shown"), [(16.38, "[16.38]"), (14.5, "[14.5]"), (1234.25, "[1,234.25]")]
 )

@@ -8,6 +8,7 @@ from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.confidence import BINS, calibration_interval
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.reductions import permuted
+from kgprobe.metrics.tests import exchanged, holm, two_sided
 from kgprobe.tables.claims.comparison import Measured, _difference, _reduced, fisher
 
 DRAWS = 2000
@@ -112,3 +113,56 @@ def test_the_band_of_permuted_golds_holds_who_knows_nothing(agreement):
         low, high = np.quantile(shares, [0.025, 0.975])
         inside += low <= (answered * golds).sum() <= high
     assert 0.93 <= inside / (DRAWS // 2) <= 0.985
+
+
+@pytest.mark.nightly(
+    gate="unit/test_tables_bear.py::test_bootstrap_equals_a_loop_that_resamples_items_within_relations"
+)
+@pytest.mark.parametrize("relations", [2, 10])
+def test_the_interval_of_a_paired_difference_covers(relations):
+    """Two probes of three templates that agree on half of what they are asked; 200 items."""
+    generator, n, inside = np.random.default_rng(relations), 200, 0
+    strata = [f"P{i % relations}" for i in range(n)]
+    for draw in range(DRAWS // 2):
+        easy = generator.beta(1, 1, n)
+        rates = np.array([easy**1.5, easy**0.8])
+        hits = (generator.random((3, 2, n)) < rates).mean(axis=0)
+        boot = bootstrap(hits.T, strata, seed=draw, draws=500)
+        _, found = boot.difference(0, 1)
+        # means of uniform powers
+        inside += found.low <= 1 / 2.5 - 1 / 1.8 <= found.high
+    assert 0.93 <= inside / (DRAWS // 2) <= 0.97
+
+
+@pytest.mark.nightly(
+    gate="unit/test_metrics_tests.py::test_holm_rejects_what_the_step_down_procedure_rejects"
+)
+@pytest.mark.parametrize("templates", [1, 3])
+@pytest.mark.parametrize("n", [40, 300])
+def test_answers_exchanged_at_random_differ_in_5_of_100_runs(templates, n):
+    generator, false = np.random.default_rng(n), 0
+    for _ in range(DRAWS):
+        easy = generator.random(n)
+        hits = (generator.random((templates, 2, n)) < easy).mean(axis=0)
+        gaps = hits[0] - hits[1]
+        false += two_sided(gaps.mean(), exchanged(gaps)) < 0.05
+    assert 0.035 <= false / DRAWS <= 0.065
+
+
+@pytest.mark.nightly(
+    gate="unit/test_tables_bear.py::test_each_probe_is_compared_with_the_best_alone"
+)
+@pytest.mark.parametrize("probes", [2, 12, 40])
+def test_a_probe_as_good_as_the_best_is_seldom_called_worse(probes):
+    """All probes are alike: of one of them, compared with whichever came out best."""
+    generator, n, false = np.random.default_rng(probes), 200, 0
+    for _ in range(DRAWS // 2):
+        hits = (generator.random((probes, n)) < generator.random(n)).astype(float)
+        best = int(np.argmax(hits.mean(axis=1)))
+        others = [i for i in range(probes) if i != best]
+        found = []
+        for i in others:
+            gaps = hits[best] - hits[i]
+            found.append(two_sided(gaps.mean(), exchanged(gaps)))
+        false += dict(zip(others, holm(found), strict=True)).get(0, 1.0) < 0.05
+    assert false / (DRAWS // 2) <= 0.06

@@ -131,4 +131,4 @@ def _lacking(row: Mapping[str, Any]) -> str:
 
 
 def _printed(value: float | None, told: str) -> Cell:
-    return Cell("–" if value is None else f"{value:.3g}", told, value)
+    return Cell("–" if value is None else f"{value:.4g}", told, value)

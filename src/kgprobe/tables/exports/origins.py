@@ -56,7 +56,12 @@ SOURCES: Mapping[str, Source] = {
     ),
 }  # fmt: skip
 #: rule that made a benchmark -> its sources; of others the wildcard `origin` names it
-RULES = {"load_bear": ("bear",), "load_lama": ("lama", "trex")}
+RULES = {
+    "load_bear": ("bear",),
+    "load_lama": ("lama", "trex"),
+    "build_prompt_facts": ("trex",),
+    "build_prompt_relations": ("trex",),
+}
 #: the embedded world's classes and properties owe their facts to DBpedia's ontology
 ONTOLOGY = "construct_ontoprobe", "world", ("world", "dbpedia")
 
@@ -69,7 +74,8 @@ def of(folder: Path, licence: str = "") -> list[Source]:
     """
     if (folder / "metadata_relations.json").is_file():
         return [SOURCES["bear"]]
-    told = schema.provenance(folder / "items.parquet")
+    files = [folder / name for name in ("items.parquet", "examples.parquet")]
+    told = schema.provenance(next((file for file in files if file.is_file()), files[0]))
     wildcards = told.get("wildcards")
     origin = str(wildcards.get("origin", "")) if isinstance(wildcards, dict) else ""
     if told.get("source") == "resources/world":

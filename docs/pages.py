@@ -6,9 +6,11 @@ A hook of mkdocs: what is read here is never copied by hand, so that it cannot d
 import inspect
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from kgprobe import contracts
 from kgprobe.contracts import MEANING, Contract
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parents[1]
+#: the run whose report is part of the site, where it was made
+RUN, REPORT = ROOT / "results/embedded", "report/index.html"
 #: page -> the file that it is
 ELSEWHERE = {
     "index.md": "README.md",
@@ -33,6 +37,8 @@ def on_files(files: "Files", config: Any) -> "Files":
 
     for page, name in ELSEWHERE.items():
         text = linked((ROOT / name).read_text(encoding="utf-8"), Path(name).parent)
+        if page == "index.md":
+            text = with_report(text, RUN)
         files.append(File.generated(config, page, content=text))
     made = {"columns.md": columns(), "glossary.md": glossary()}
     for path in sorted((ROOT / "docs/notebooks").glob("*.ipynb")):
@@ -40,6 +46,35 @@ def on_files(files: "Files", config: Any) -> "Files":
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     return files
+
+
+def on_post_build(config: Any) -> None:
+    """Copy the report as it is: some of its files would be taken for pages, or left out."""
+    for path in run_files(RUN):
+        target = Path(config.site_dir) / "run" / path.relative_to(RUN)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+
+
+def with_report(text: str, run: Path) -> str:
+    """The first page with a link to the report of a run, where that has one."""
+    if not (run / REPORT).is_file():
+        return text
+    name = f"`results/{run.name}/{REPORT}`"
+    return text.replace(name, f'<a href="run/{REPORT}">{name}</a>')
+
+
+def run_files(run: Path) -> list[Path]:
+    """The files of a run's report, and those of the run that its pages link to."""
+    found = {path for path in (run / "report").rglob("*") if path.is_file()}
+    for page in [path for path in found if path.suffix == ".html"]:
+        for link in re.findall(r'href="([^":#]+)', page.read_text(encoding="utf-8")):
+            target = (page.parent / unquote(link)).resolve()
+            if target.is_relative_to(run.resolve()):
+                inside = target.rglob("*") if target.is_dir() else [target]
+                own = (run / path.relative_to(run.resolve()) for path in inside)
+                found |= {path for path in own if path.is_file()}
+    return sorted(path for path in found if not path.name.startswith("."))
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -1,12 +1,15 @@
 """The documentation: it builds, what it shows is what the code says, and its commands run."""
 
+import html
 import importlib.util
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 import typer
@@ -16,7 +19,7 @@ from snakemake.cli import get_argument_parser
 from snakemake.exceptions import CliException
 from typer.testing import CliRunner
 
-from docs import worked
+from docs import pages, worked
 from kgprobe import contracts
 from kgprobe.cli import app
 from kgprobe.contracts import Contract
@@ -54,6 +57,97 @@ def test_every_page_of_the_navigation_is_there_and_loads_nothing_from_elsewhere(
         )
         assert loaded
         assert not [place for place in loaded if "//" in place], name
+
+
+class Links(HTMLParser):
+    """The links and pictures of a page, and the places in it that a link can lead to."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.places: set[str] = set()
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("href", "src") and value is not None:
+                self.links.append(value)
+            elif name in ("id", "name"):
+                self.places.add(value or "")
+
+
+def broken(site: Path) -> list[tuple[str, str]]:
+    """(page, link) of links within a site that lead to no file of it, or to no place in a page."""
+    known = {page.resolve(): Links(page) for page in site.rglob("*.html")}
+    found = []
+    for page, own in known.items():
+        for link in own.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            path = unquote(parts.path)
+            root = site if path.startswith("/") else page.parent
+            target = (root / path.lstrip("/")).resolve() if path else page
+            target = target / "index.html" if (target / "index.html").is_file() else target
+            is_there = target.exists() and target.is_relative_to(site.resolve())
+            if target in known and parts.fragment:
+                is_there &= unquote(parts.fragment) in known[target].places
+            if not is_there:
+                found.append((page.relative_to(site.resolve()).as_posix(), link))
+    return found
+
+
+@SITE
+@NEEDED
+def test_every_picture_and_link_of_the_built_site_leads_somewhere(site):
+    assert sum(len(Links(page).links) for page in site.rglob("*.html")) > 1000
+    assert broken(site) == []
+
+
+@SITE
+@NEEDED
+def test_the_commands_of_the_first_page_keep_their_comments(site):
+    """As the README has them, and none is cut where the page ends."""
+    text = re.sub(r"<[^>]+>", "", (site / "index.html").read_text())
+    lines = re.findall(r"^    (\S.* # .+)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(lines) > 10
+    assert not [line for line in lines if line not in html.unescape(text)]
+    assert "site.css" in (site / "index.html").read_text()
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#here"></a><a href="b.html#there"></a><img src="c.svg"><a href="/b.html">'
+        '<a href="https://x.org/none"></a><a href="../outside"></a><a href="#me" id="me"></a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="here">')
+    (tmp_path.parent / "outside").touch()
+    wrong = ["b.html#there", "c.svg", "../outside"]
+    assert broken(tmp_path) == [("a.html", link) for link in wrong]
+
+
+@pytest.mark.parametrize("name", ["embedded", "other"])
+def test_the_report_of_a_run_is_part_of_the_site_with_what_its_pages_link_to(tmp_path, name):
+    run, text = tmp_path / name, f"The report: `results/{name}/report/index.html`."
+    assert pages.run_files(run) == []
+    assert pages.with_report(text, run) == text
+    files = ("report/index.html", "report/pages/a b.html", "tables/bear/one.tsv", "tables/x.tsv")
+    for path in files:
+        (run / path).parent.mkdir(parents=True, exist_ok=True)
+        (run / path).touch()
+    (run / "report/pages/.snakemake_timestamp").touch()
+    (run / "report/index.html").write_text('<a href="pages/a%20b.html">')
+    (run / "report/pages/a b.html").write_text('<a href="../../tables/bear"><a href="../../..">')
+    assert [path.relative_to(run).as_posix() for path in pages.run_files(run)] == [
+        "report/index.html", "report/pages/a b.html", "tables/bear/one.tsv",
+    ]  # fmt: skip
+    link = f'<a href="run/report/index.html">`results/{name}/report/index.html`</a>'
+    assert pages.with_report(text, run) == f"The report: {link}."
+
+
+def test_the_second_line_of_the_readme_names_the_report_that_the_site_links():
+    lines = [line for line in (ROOT / "README.md").read_text().splitlines() if line]
+    assert f"`results/{pages.RUN.name}/{pages.REPORT}`" in lines[1]
 
 
 @SITE

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import kgprobe
 from kgprobe import schema
-from kgprobe.cli import app, names, screen
+from kgprobe.cli import app, asking, names, screen
 from kgprobe.job import sha256
 from kgprobe.metrics.intervals import Interval
 from kgprobe.probes.models.load import usual_bos
@@ -80,6 +80,19 @@ def test_a_new_user_gets_an_accuracy_at_sixty_columns_with_a_home_that_cannot_be
     assert re.fullmatch(FIRST, done.stdout), done.stdout
     assert all(re.match(r"(Loading weights|world_lite|tiny-llama|scor)", line)
                for line in re.split(r"[\r\n]+", done.stderr) if line), done.stderr  # fmt: skip
+
+
+def test_the_first_line_comes_before_anything_heavy_is_imported(model, typed, monkeypatch):
+    def refuse():
+        raise RuntimeError("torch is imported now")
+
+    monkeypatch.setattr(asking, "import_library", refuse)
+    for limit, count in ((7, "7"), (2000, "468")):
+        done = typed("probe", model, "--on", "world_lite", "--limit", limit)
+        assert done.stderr.splitlines() == [
+            f"world_lite: loading tiny-llama to ask it {count} questions",
+            "kgprobe: torch is imported now",
+        ]
 
 
 def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_path):
@@ -495,7 +508,8 @@ def test_what_is_not_what_it_should_be_is_told_in_one_line(model, typed, monkeyp
         told = screen_.replace("CACHE", str(constants.HF_HUB_CACHE)).replace("COMMIT", commit)
         assert (done.stdout, done.exit_code) == ("", 1), (who, on, done.output)
         assert done.stderr.splitlines()[-1 - told.count("\n") :] == f"kgprobe: {told}".splitlines()
-        if who != "cut-weights":  # transformers draws a bar before it finds that
+        # what is found when the model is loaded comes after the line that says so
+        if who not in ("cut-weights", "wrong-number"):
             assert len(done.stderr.splitlines()) == 1
         said = json.loads(typed("probe", who, "--on", on, "--json").stdout)
         assert said == {"error": told}

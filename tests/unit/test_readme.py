@@ -16,3 +16,13 @@ def test_the_readme_is_short_and_what_it_points_at_is_there():
     for page in pages:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / link).exists(), (page.name, link)
+
+
+def test_the_readme_claims_the_pythons_and_systems_that_are_tried_and_no_others():
+    texts = [path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")]
+    assert len(texts) == 2
+    pythons = {found for text in texts for found in re.findall(r'python-version: "(.+)"', text)}
+    systems = {found for text in texts for found in re.findall(r"runs-on: (\w+)", text)}
+    assert systems == {"ubuntu"}
+    claim = f"(tested on {', '.join(sorted(pythons))}, Linux; macOS is untried)"
+    assert claim in (ROOT / "README.md").read_text()

@@ -85,6 +85,8 @@ def probe(
         folder = Path("results") / run
         _check_name(run, folder)
         check_model(model)
+        count = questions.items.height
+        screen.note(f"{questions.name}: loading {Path(model).name} to ask it {count:,} questions")
 
         library = import_library()
         from kgprobe.cli import kept

@@ -43,6 +43,11 @@ def say(text: str) -> None:
     print(text)
 
 
+def note(text: str) -> None:
+    """A line on stderr, at once: what happens while nothing else is shown."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def data(value: Any) -> None:
     """`--json`: one JSON value on stdout."""
     print(json.dumps(value, indent=1, ensure_ascii=False, default=str))

@@ -819,7 +819,8 @@ def test_names_of_a_legend_are_boxes_for_those_who_press_keys(folder, tmp_path):
     keys = """<script type="module">
       const wait = () => new Promise((done) => setTimeout(done, 500));
       await wait();
-      const place = document.querySelector("#world_lite-size"), set = place.querySelector("fieldset.keys");
+      const place = document.querySelector("#world_lite-size");
+      const set = place.querySelector("fieldset.keys");
       const points = () => place.querySelectorAll(".mark-symbol.role-mark path").length;
       const boxes = [...set.querySelectorAll("input")], out = [set.getBoundingClientRect().width];
       const press = async (one) => { one.click(); await wait(); return points(); };

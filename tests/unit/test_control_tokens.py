@@ -101,8 +101,8 @@ def test_demonstrations_of_searched_prompts_are_refused_with_their_task(label):
     loaded = tiny("gpt2")
     task = SimpleNamespace(name="facts", whole=lambda loaded, group: "{sub} is in [P].")
     shown = Demonstrations(SimpleNamespace(loaded=loaded), task, None)
-    assert shown.given("P1", [TrainingFact({"sub": "Rome"}, "Italy")])
+    assert shown.prompt_field("P1", [TrainingFact({"sub": "Rome"}, "Italy")])
     with refused("facts, P1, demonstrations"):
-        shown.given(
+        shown.prompt_field(
             "P1", [TrainingFact({"sub": "Rome"}, "Italy"), TrainingFact({"sub": "France"}, label)]
         )

@@ -270,7 +270,7 @@ def test_a_trigger_is_found_behind_the_chosen_ones_and_its_file_holds_them(folde
         assert not shown & {(fields["sub"], label) for fields, label in train}
         # the answers of the file alone are those of the search
         prompt = outcomes.load_prompts(tmp_path / "out", loaded)[group]
-        asked = task.asked.filter(group=group)
+        asked = task.evaluated.filter(group=group)
         again, _ = outcomes.outcomes(
             Predictor(loaded), "demos_searched", {group: prompt}, asked, task.vocabulary
         )

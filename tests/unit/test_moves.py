@@ -98,7 +98,7 @@ def test_a_wording_as_runs_asks_what_its_text_asks(made):
     for text, cut in own.pool.items():
         plain = outcomes.manual(loaded, text)
         runs = outcomes.TriggerPrompt(cut.template(loaded.spec.kind), cut.tokens)
-        rows = task.asked.filter(group="P36")
+        rows = task.evaluated.filter(group="P36")
         found = [
             outcomes.outcomes(own.proposers.predictor, "x", {"P36": p}, rows, task.vocabulary)[0]
             for p in (plain, runs)

@@ -529,21 +529,21 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
     found = {(x.slice, x.metric): (round(x.value, 1), x.n) for x in numbers}
     names = calibration.REASONS
     # "Rugby Clubs" a club; band and club were taught of others; band is taught most often
-    assert [found["untaught, right", n] for n in names] == [
+    assert [found["held-out, right", n] for n in names] == [
         (33.3, 3),
         (66.7, 3),
         (0.0, 3),
         (33.3, 3),
     ]
     # "City of York" a city; Blur's sibling is "Blur Band", of the commonest class
-    assert [found["untaught, wrong", n] for n in names] == [
+    assert [found["held-out, wrong", n] for n in names] == [
         (33.3, 3),
         (33.3, 3),
         (33.3, 3),
         (33.3, 3),
     ]
-    assert found["untaught, right", "any of these"] == (66.7, 3)
-    assert found["untaught, wrong", "any of these"] == (66.7, 3)
+    assert found["held-out, right", "any of these"] == (66.7, 3)
+    assert found["held-out, wrong", "any of these"] == (66.7, 3)
 
 
 def test_table_4_names_candidates_and_rows_and_stands_in_three_ways(tmp_path, items, values):

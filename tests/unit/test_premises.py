@@ -145,7 +145,7 @@ def test_a_premise_that_says_nothing_changes_nothing(tmp_path):
 
 def by_hand(loaded, vectors, before, after, labels):
     """Scores of all candidates in one text, asked by itself."""
-    question = entailment.Question("x", 0, before, after, "class", ())
+    question = entailment.ClozePrompt("x", 0, before, after, "class", ())
     with inserted(loaded, vectors):
         ((chunk,),) = [list(scores(loaded, [question], {"class": labels}))]
     return chunk.scores[0]

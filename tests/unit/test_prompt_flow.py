@@ -107,7 +107,7 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
     start = frame.filter((pl.col("prompt") == "initial_triggers") & (pl.col("group") == "P36"))
     template = Template.parse("{sub} [T]x2 [P] .", "masked")
     blank = outcomes.TriggerPrompt(template, (loaded.tokenizer.mask_token_id,) * 2)
-    rows = tasks.load(folder, {"groups": ["P36"]}).asked
+    rows = tasks.load(folder, {"groups": ["P36"]}).evaluated
     plain, _ = outcomes.outcomes(own.predictor, "x", {"P36": blank}, rows, own.task.vocabulary)
     columns = ["split", "example", "best", "worst", "logprob"]
     assert start.select(columns).rows() == plain.select(columns).rows()

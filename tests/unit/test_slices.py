@@ -84,7 +84,7 @@ def test_every_item_lies_in_one_bin_of_each_slice_as_counted_by_hand():
     assert sum(often.values()) == 64
     assert len(often) > 1
     assert sizes["length: 1-4"] == sum(gold in ("Rome", "Bonn") for gold in golds)
-    assert (sizes["facts: taught"], sizes["facts: neither"]) == (20, 10)
+    assert (sizes["facts: trained-on"], sizes["facts: neither"]) == (20, 10)
     ordered = made["items"].sort("item")
     by_hand = [
         json.loads(meta).get("sitelinks", None) is not None and json.loads(meta)["sitelinks"] >= 100
@@ -103,7 +103,7 @@ def test_statements_stand_for_sitelinks_only_where_none_are_known():
     assert "sitelinks" not in found
     items = items.with_columns(meta=pl.lit("{}"))
     own = results(two({**made, "items": items}))
-    assert slices.unknown(own) == ["popularity of the subject", "domain", "what was taught"]
+    assert slices.unknown(own) == ["popularity of the subject", "domain", "what was trained on"]
     told = chapter.notes(own, SHEET)
     assert any("Unknown here" in note and "popularity of the subject" in note for note in told)
     assert "popularity of the subject" not in slices.unknown(results(two(made)))

@@ -169,8 +169,8 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
         for r in range(12)
     }  # fmt: skip
     by = {
-        "facts: taught": [r for r in range(12) if r % 2 == 0],
-        "facts: untaught": [r for r in range(12) if r % 2],
+        "facts: trained-on": [r for r in range(12) if r % 2 == 0],
+        "facts: held-out": [r for r in range(12) if r % 2],
         "statements: 0": [0],
         "statements: 1-4": [1, 2],
         "statements: 5-19": [3, 4, 5, 6, 7, 8, 9],
@@ -184,7 +184,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     assert not found["slice"].str.contains("options").any()
     table = views.SLICES[0].of(found)
     assert [row[2] for row in table.rows if row[0] == "TP"] == [
-        *list(by)[2:], "facts: taught", "facts: untaught",
+        *list(by)[2:], "facts: trained-on", "facts: held-out",
     ]  # fmt: skip
     sheet = {"m": {"kind": "causal", "source": "control:causal"}}
     made = chapter.chapter(found, [], {}, {}, "paper", sheet=sheet)

@@ -225,7 +225,7 @@ def test_views_headline_and_notes_show_both_reductions():
     sheet = {"m": {"dtype": "float32", "source": "control:masked", "kind": "masked"}}
     notes = " ".join(chapter.notes(found, sheet))
     assert "1 items have no prior" in notes
-    assert "told from untaught ones best" in notes
+    assert "told from held-out ones best" in notes
     assert "masked, sentence: " in notes
 
 

@@ -186,7 +186,7 @@ PARTIAL = View(
 
 FOLDED = [
     View(
-        "taught",
+        "trained_on",
         "Examples that the control models were trained on, and others, %",
         where={
             **HEADLINE, "metric": [VALUE, asked.RIGHT], "slice": [TAUGHT, PART, UNTAUGHT],

@@ -104,7 +104,7 @@ CALIBRATION = View(
     "a random candidate is one of the golds; the limit is twice that and 5 points; AUC by MRR.",
 )  # fmt: skip
 UNTAUGHT = View(
-    "untaught",
+    "held_out",
     "Held-out statements above the limit: what explains them",
     {**PAPER, "metric": [*REASONS, ANY]},
     rows=["model", "benchmark", "group", "prompt", "slice"], heads=HEADS, words=WORDS,

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -16,6 +16,7 @@ from kgprobe.cli.asking import Json, check_model, import_library
 #: columns of the table of models that every row has
 COLUMNS = ("model", "kind", "source", "revision", "dtype", "bos")
 METHOD = "sentence"
+Form = Literal["table", "rdf"]
 CONFIG = """\
 {schema}# A graph of your own (docs/tutorials/own_graph.md). config/README.md has every key.
 {text}"""
@@ -90,7 +91,7 @@ def _graph(name: str) -> str:
     from kgprobe.settings import GraphName
     from kgprobe.workflow.benchmarks import check_names
 
-    (pattern,) = GraphName.__metadata__
+    _, pattern = get_args(GraphName)
     graph = name.lower().replace("-", "_")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not re.search(pattern.regex, graph):
         raise ValueError(f"{name!r} cannot name a graph; legal: {pattern.words}")
@@ -98,7 +99,7 @@ def _graph(name: str) -> str:
     return graph
 
 
-def _facts(graph: str, path: Path) -> tuple[str, dict[str, int]]:
+def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
     """The form of a file of facts, and what a run would read of it. Raises ValueError for what is
     wrong with it."""
     from kgprobe.settings import LANGUAGES, OwnGraph
@@ -111,7 +112,7 @@ def _facts(graph: str, path: Path) -> tuple[str, dict[str, int]]:
             f"{path}: {what}; right would be a table with the columns subject, relation and object"
         )
     is_table = path.suffix.lower() in (*tables.SEPARATORS, ".parquet") or not rdf_forms.form(path)
-    form = "table" if is_table else "rdf"
+    form: Form = "table" if is_table else "rdf"
     try:
         made = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES).facts
     except ValueError as error:

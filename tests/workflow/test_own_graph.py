@@ -9,6 +9,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.allowed import ALLOWED
 from tests.unit.screens import check_screens, prepare
+from tests.unit.tiny_models import tiny
 from tests.workflow.project import ROOT, Project
 
 pytestmark = pytest.mark.nightly(
@@ -52,8 +53,8 @@ def test_the_tutorial_ends_in_an_accuracy_with_the_screens_that_it_shows(project
 MORE = {
     "more.tsv": """\
 paper\tbenchmark\tprompt\tmethod\tmodel
-attributes\tasymmetry,entity_centric\ttemplates\tfill\tm
-autoprompt\tauto_mine\tmajority,manual\tpredict\tm
+attributes\tasymmetry,entity_centric\ttemplates\tfill\ttiny
+autoprompt\tauto_mine\tmajority,manual\tpredict\ttiny
 """,
     "templates.tsv": """\
 relation\tindex\tkind\ttext\tnote
@@ -72,6 +73,12 @@ prompt_tasks: {graphs: {least: {train: 3, dev: 1, test: 1}}}
 def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     for name, text in MORE.items():
         (project.folder / "mine" / name).write_text(text)
+    # another model, some of whose tokens are answers
+    loaded = tiny("bert", double=False)
+    loaded.model.save_pretrained(project.folder / "tiny")
+    loaded.tokenizer.save_pretrained(project.folder / "tiny")
+    with (project.folder / "mine/models.tsv").open("a") as file:
+        file.write("tiny\tmasked\tfolder:tiny\t\tfloat32\t-\n")
     ran = project.run(configs=("mine/config.yaml", "mine/more.yaml"))
     assert ran.returncode == 0, ran.stdout[-4000:]
     results = project.folder / "results/more"
@@ -96,7 +103,7 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     page = (results / "report/pages/graphs.html").read_text()
     assert "What mine allows" in page
     numbers = schema.read(results / "tables/attributes.parquet", schema.RESULTS)
-    assert set(numbers.filter(model="m")["benchmark"]) >= {"asymmetry", "entity_centric"}
+    assert set(numbers.filter(model="tiny")["benchmark"]) >= {"asymmetry", "entity_centric"}
     prompts = schema.read(results / "tables/autoprompt.parquet", schema.RESULTS)
     assert prompts.filter(benchmark="auto_mine", prompt="majority", metric="P@1").height
 

@@ -16,6 +16,7 @@ from kgprobe.cli.asking import Json, check_model, import_library
 #: columns of the table of models that every row has
 COLUMNS = ("model", "kind", "source", "revision", "dtype", "bos")
 METHOD = "sentence"
+Form = Literal["table", "rdf"]
 CONFIG = """\
 {schema}# A graph of your own (docs/tutorials/own_graph.md). config/README.md has every key.
 {text}"""
@@ -98,7 +99,7 @@ def _graph(name: str) -> str:
     return graph
 
 
-def _facts(graph: str, path: Path) -> tuple[str, dict[str, int]]:
+def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
     """The form of a file of facts, and what a run would read of it. Raises ValueError for what is
     wrong with it."""
     from kgprobe.settings import LANGUAGES, OwnGraph
@@ -111,7 +112,7 @@ def _facts(graph: str, path: Path) -> tuple[str, dict[str, int]]:
             f"{path}: {what}; right would be a table with the columns subject, relation and object"
         )
     is_table = path.suffix.lower() in (*tables.SEPARATORS, ".parquet") or not rdf_forms.form(path)
-    form: Literal["table", "rdf"] = "table" if is_table else "rdf"
+    form: Form = "table" if is_table else "rdf"
     try:
         made = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES).facts
     except ValueError as error:

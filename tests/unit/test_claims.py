@@ -34,6 +34,7 @@ from kgprobe.tables.claims.comparison import (
     parse,
 )
 from kgprobe.tables.ontoprobe import reasoning
+from kgprobe.tables.report import headline
 from kgprobe.tables.results import Number
 
 ROOT = Path(__file__).parents[2]
@@ -957,7 +958,7 @@ def test_a_mistyped_row_is_told_with_its_line(tmp_path):
 def test_the_chapter_opens_with_principal_claims_and_says_which_fail_in_print(tables):
     claims = verdicts.frame(verdicts.find(CLAIMS, few(), SHEET, tables))
     made = chapter.chapter(claims)
-    assert [part.name for part in made.parts] == list(chapter.PAPERS)
+    assert [part.name for part in made.parts] == list(headline.PAPERS)
     assert "2 of 191 claims have numbers in this run" in made.notes[0]
     shown = [row for part in made.parts for grid in part.grids for row in grid.rows]
     folded = [row for part in made.parts for grid in part.folded for row in grid.rows]

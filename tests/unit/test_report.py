@@ -447,13 +447,14 @@ def test_a_page_that_quotes_questions_names_their_license(tmp_path):
     for rule, origin in (("load_bear", ""), ("construct_bear", "wikidata"), ("build", "museum")):
         made = {"rule": rule, "wildcards": {"origin": origin}}
         schema.write(FRAMES["items"], schema.ITEMS, tmp_path / rule / "items.parquet", made)
-        row = {"benchmark": rule, "prompt": "templates", "method": "sentence", "model": "m"}
+        row = {"paper": "bear", "benchmark": rule, "prompt": "templates", "method": "sentence",
+               "model": "m"}  # fmt: skip
         schema.write(
             FRAMES["candidates"], schema.CANDIDATES, tmp_path / rule / "candidates.parquet"
         )
         made, descriptions = {rule: tmp_path / rule}, {rule: "made here"}
         page, *_ = about.benchmarks(own, SHEET, [row], [answers], made, {}, descriptions)
-        told[rule] = page.lead
+        told[rule] = page.parts[0].lead
     assert told == {
         "load_bear": "Made here. The questions stand under CC-BY-SA-4.0 (the released BEAR).",
         "construct_bear": "Made here. The questions stand under CC0-1.0 (Wikidata).",

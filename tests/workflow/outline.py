@@ -14,12 +14,19 @@ class Outline(HTMLParser):
         super().__init__()
         self.headings: list[list] = []  # [level, text, things under it]
         self.tables: list[int] = []  # rows of the body of every table
-        self._inside, self._body, self._figure = "", False, False
+        self._inside, self._body = "", False
+        self._folded: dict = {}
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
-        if tag in LEVELS:
-            self.headings.append([LEVELS[tag], "", 0])
+        if tag == "details":
+            self._folded = dict(attrs)
+        elif tag == "summary" and self._folded.get("class") == "notes":
+            pass  # sentences, no part of their own
+        elif tag in LEVELS:
+            # a section that is folded is a section
+            is_section = tag == "summary" and self._folded.get("class") == "section"
+            self.headings.append([2 if is_section else LEVELS[tag], "", 0])
             self._inside = tag
         elif tag == "table":
             self.tables.append(0)

@@ -181,7 +181,7 @@ def test_the_command_prints_a_plan_and_names_what_is_wrong(plans, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"run paper-ontoprobe: {first}\n")
     (line,) = [text.split() for text in done.stdout.splitlines() if text.startswith("all ")]
-    assert "19" in line[1:3]
+    assert "17" in line[1:3]
     # what is made already is not counted again
     (load,) = [job for job in plans["ontoprobe"] if job.rule.startswith("download_")]
     for path in load.outputs:

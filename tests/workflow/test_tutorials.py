@@ -12,7 +12,7 @@ pytestmark = pytest.mark.nightly(
 
 @pytest.mark.parametrize(("page", "commands"), [("your_model", 5), ("dump", 4), ("paper", 1)])
 def test_the_commands_of_a_tutorial_give_its_screens(page, commands, tmp_path):
-    """own_graph.md: tests/workflow/test_own_graph.py."""
+    """The one on own graphs is typed in tests/workflow/test_own_graph.py."""
     folder = Project(tmp_path).folder
     text = (ROOT / f"docs/tutorials/{page}.md").read_text()
     prepare(text, folder)

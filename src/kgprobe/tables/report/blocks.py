@@ -83,7 +83,7 @@ def shortened(text: str) -> tuple[str, str]:
     """
     if len(text) <= IN_SIGHT:
         return text, ""
-    ends = [found.end() for found in re.finditer(r"[.:;] ", text) if found.end() <= IN_SIGHT]
+    ends = [found.end() for found in re.finditer(r"[.;] ", text) if found.end() <= IN_SIGHT]
     end = ends[-1] if ends else 0
     return text[:end].rstrip(), text[end:]
 

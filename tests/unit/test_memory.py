@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kgprobe.probes.models import batching
 from kgprobe.probes.models.batching import Budget, budget_for, sizes_of
 from kgprobe.probes.models.continuation import CausalText, SpanText
 from kgprobe.probes.models.gaps import SpanGaps
@@ -108,3 +109,15 @@ def test_decoder_rows_count_the_states_of_their_context(monkeypatch):
     (found,) = rank.scores(loaded, asked, {"s": labels}, budget=tight)
     assert max(held) < len(asked)
     np.testing.assert_allclose(found.scores, plain.scores, atol=1e-9)
+
+
+def test_a_batch_of_a_processor_is_a_few_seconds_of_work(monkeypatch):
+    """So that a stop loses no more: a large model's batches are short ones."""
+    loaded = tiny("gpt2")
+    usual = budget_for(loaded, 1 << 30)
+    table = loaded.model.get_input_embeddings().weight.numel()
+    body = sum(p.numel() for p in loaded.model.parameters()) - table
+    monkeypatch.setattr(batching, "WORK", 24.0 * body)
+    assert budget_for(loaded, 1 << 30).positions == 24 < usual.positions
+    monkeypatch.setattr(batching, "WORK", body / 2)
+    assert budget_for(loaded, 1 << 30).positions == 1

@@ -39,7 +39,7 @@ def test_every_paper_has_its_page_and_no_heading_is_empty(finished):
     pages = [path.read_text() for path in [report / "index.html", *report.glob("pages/*.html")]]
     assert len(pages) > 6
     assert [heading for page in pages for heading in hollow(page)] == []
-    titles = [title for page in pages for title in Outline(page).texts(1)]
+    titles = [t for page in pages for level in (1, 2, 3, 4) for t in Outline(page).texts(level)]
     for title in {*ROWS.values(), "own-causal", "world_lite", "Methods", "Files"}:
         assert any(found.startswith(title) for found in titles), (title, titles)
     assert not [page for page in pages if "http://" in page.replace("http://www.w3.org", "")]

@@ -76,15 +76,15 @@ def anchor(part: str, title: str) -> str:
 
 
 def shortened(text: str) -> tuple[str, str]:
-    """The sentences of a caption that are in sight, and those that are folded.
+    """The sentences of a caption that are in sight, at least the first, and those that are folded.
 
     >>> shortened("Mean over templates.")
     ('Mean over templates.', '')
     """
     if len(text) <= IN_SIGHT:
         return text, ""
-    ends = [found.end() for found in re.finditer(r"[.;] ", text) if found.end() <= IN_SIGHT]
-    end = ends[-1] if ends else 0
+    ends = [found.end() for found in re.finditer(r"[.;] ", text)] or [len(text)]
+    end = max([e for e in ends if e <= IN_SIGHT], default=ends[0])
     return text[:end].rstrip(), text[end:]
 
 

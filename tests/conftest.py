@@ -26,8 +26,8 @@ from tests.skips import Summary
 ROOT = Path(__file__).parents[1]
 #: In this order: the run of all papers begins at once, in a worker of its own; then what is cheap.
 FOLDERS = ("mini", "unit", "contract", "real", "workflow", "replay")
-#: Files whose tests take more than a third of a second each, which come last: half of the tests
-#: have run after three minutes.
+#: Files whose tests take more than a third of a second each, which come last, so that most
+#: faults show early.
 LATE = """answerers at_save attributes_brute attributes_checks attributes_probed attributes_sampling
 attributes_tables attributes_worked autoprompt baseline_classifiers baseline_majority cli completion
 control control_recall download dump_facts embedded endpoint exports faults fill_properties

@@ -113,6 +113,9 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
         "control-masked, fill; autoprompt, control-masked, searched."
     )
     assert not page.is_met
+    few = made.with_columns(n=pl.when(metric="held-out").then(19).otherwise("n"))
+    told = validity.chapter(few, sheet).verdict
+    assert "4 of 7 control probes (4 of them on fewer than 20 facts of a half); not by" in told
     (shown,) = page.grids
     told = sorted((row[0].text, row[1].text, row[-1].text) for row in shown.rows)
     assert told == sorted(

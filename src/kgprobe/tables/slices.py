@@ -34,7 +34,7 @@ from kgprobe.tables.views import View
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 UNKNOWN = "unknown"
-#: facts that control models were taught, were not, and those that are no lesson of either half
+#: facts that control models were trained on, that were held out, and those in neither half
 HALVES = ("trained-on", "held-out", "neither")
 
 

@@ -69,7 +69,7 @@ def write(configurations: Mapping[str, BearFrames], origin: Origin) -> str:
         parts += ["## What was dropped", _funnel(origin.funnel)]
     if origin.against_released is not None:
         parts += ["## Against the released set", _against_released(origin.against_released)]
-    parts += ["## Licences", _licences(origin.sources)]
+    parts += ["## Licenses", _licences(origin.sources)]
     parts += ["## Citation", PAPER]
     return "\n\n".join(parts) + "\n"
 
@@ -81,13 +81,13 @@ def of_choices(name: str, choices: pl.DataFrame, sources: Sequence[Source]) -> s
     parts += [LETTERED, "## Columns"]
     parts += [_table(["column", "content"], MEANING["LETTERED"].items())]
     parts += ["## Size", _table(["task or rule", "first premise", "questions"], sizes)]
-    parts += ["## Licences", _licences(sources), "## Citation", ONTOPROBE]
+    parts += ["## Licenses", _licences(sources), "## Citation", ONTOPROBE]
     return "\n\n".join(parts) + "\n"
 
 
 def _licences(sources: Sequence[Source]) -> str:
     rows = [(s.title, s.licence, s.attribution, s.url) for s in sources]
-    return _table(["source", "licence", "name", "where"], rows)
+    return _table(["source", "license", "name", "where"], rows)
 
 
 def _licence(origin: Origin) -> list[str]:

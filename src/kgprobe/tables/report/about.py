@@ -40,20 +40,20 @@ PARTS = (
 WORDS = {("prompt", "templates"): "", ("method", "sentence"): "", ("method", "predict"): ""}
 
 
-def model(name: str) -> str:
-    """Where a model is told of."""
+def model_link(name: str) -> str:
+    """The link to a model's section."""
     return f"models.html#model-{slug(name)}"
 
 
-def benchmark(paper: str, name: str) -> str:
-    """Where the questions of a benchmark stand."""
+def benchmark_link(paper: str, name: str) -> str:
+    """The link to the section on a benchmark's questions."""
     return f"{paper}-questions.html#benchmark-{slug(name)}"
 
 
 def linked(sheet: Sheet) -> Names:
     """How models stand in the heads of rows, with the page of each."""
     return {
-        (of, name): replace(cell, href=model(name))
+        (of, name): replace(cell, href=model_link(name))
         for (of, name), cell in grid.models(sheet).items()
     }
 

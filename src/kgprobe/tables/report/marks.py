@@ -35,7 +35,7 @@ NOTE = (
 OUTSIDE = " (?)"
 OUTSIDE_NOTE = (
     "(?): a probe outside the requirement. Asked in this way, a model whose "
-    "knowledge was made here ranks trained-on facts first too rarely, or held-out ones too often; "
+    "knowledge is known ranks trained-on facts first too rarely, or held-out ones too often; "
     "the page on validity has the figures, and its other numbers are to be read with them."
 )
 #: Stands behind a number of fewer distinct rows than FEWEST, of which the interval of a half is

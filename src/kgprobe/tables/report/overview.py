@@ -56,7 +56,7 @@ def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
     benchmarks = list(dict.fromkeys(benchmark for _, benchmark in found))
     heads = [_model(name, sheet) for name in models]
     papers = {b: probes[0][1][0]["paper"] for (_, b), probes in found.items()}
-    asked = [Cell(b, sort=b, href=about.benchmark(papers[b], b)) for b in benchmarks]
+    asked = [Cell(b, sort=b, href=about.benchmark_link(papers[b], b)) for b in benchmarks]
     cells = [[_cell(found.get((m, b), []), b, sign) for b in benchmarks] for m in models]
     # the longer side stands in rows, so that the table is narrow
     if len(benchmarks) <= len(models):
@@ -73,7 +73,7 @@ def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
 def _model(name: str, sheet: Sheet) -> Cell:
     """A model's name with its kind and its page, or a baseline's."""
     known = grid.models(sheet).get(("model", name))
-    return replace(known, href=about.model(name)) if known else Cell(name, "baseline")
+    return replace(known, href=about.model_link(name)) if known else Cell(name, "baseline")
 
 
 def _probes(view: View, own: pl.DataFrame) -> Iterator[Sequence[Row]]:
@@ -99,7 +99,7 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
     few = marks.few(rows[0] if len(rows) == 1 else {"n": n})
     return Cell(
         grid.number(value) + few + sign(rows[0]), "", value, hint, n=n, trace=trace,
-        href=about.benchmark(rows[0]["paper"], benchmark), shade=max(0.0, min(100.0, value)),
+        href=about.benchmark_link(rows[0]["paper"], benchmark), shade=max(0.0, min(100.0, value)),
     )  # fmt: skip
 
 

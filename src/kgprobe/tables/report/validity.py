@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.intervals import Interval
-from kgprobe.tables.report import grid
+from kgprobe.tables.report import grid, marks
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
@@ -128,7 +128,10 @@ def chapter(
     asked = results.join(probes.select(PROBE), on=PROBE, how="semi")
     failed = [", ".join(filter(None, row)) for row in probes.filter(value=0.0).select(PROBE).rows()]
     shown = grid.of_view(VIEW, asked, names=grid.models(sheet))
+    halves = asked.filter(pl.col("metric").is_in(COLUMNS[:2]), pl.col("n") < marks.FEWEST)
+    few = probes.filter(value=1.0).join(halves, on=PROBE, how="semi").height
     verdict = f"{REQUIREMENT} {probes.height - len(failed)} of {probes.height} control probes"
+    verdict += f" ({few} of them on fewer than {marks.FEWEST} facts of a half)" if few else ""
     verdict += f"; not by {'; '.join(failed)}." if failed else "."
     return Chapter(
         "validity",

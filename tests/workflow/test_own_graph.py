@@ -73,8 +73,10 @@ prompt_tasks: {graphs: {least: {train: 3, dev: 1, test: 1}}}
 def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     for name, text in MORE.items():
         (project.folder / "mine" / name).write_text(text)
-    # another model, some of whose tokens are answers
+    # another model, whose tokens the answers are
     loaded = tiny("bert", double=False)
+    loaded.tokenizer.add_tokens(re.findall(r",capital,(\w+)", TUTORIAL))
+    loaded.model.resize_token_embeddings(len(loaded.tokenizer))
     loaded.model.save_pretrained(project.folder / "tiny")
     loaded.tokenizer.save_pretrained(project.folder / "tiny")
     with (project.folder / "mine/models.tsv").open("a") as file:

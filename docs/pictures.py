@@ -11,6 +11,7 @@ import altair as alt
 import polars as pl
 
 from kgprobe.tables.report import draw, measured
+from kgprobe.tables.results import plain
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,7 +27,7 @@ def results(kept: pl.DataFrame) -> draw.Chart:
     """How many of the trained-on and held-out facts of world_lite each model has right."""
     asked = {"benchmark": "world_lite", "method": "sentence", "group": "", "slice": ""}
     found = {(row["metric"], row["model"]): row
-             for row in kept.filter(setting="{}", **asked).rows(named=True)}  # fmt: skip
+             for row in kept.filter(plain(), **asked).rows(named=True)}  # fmt: skip
     points = [
         draw.point(found[half, model], name=name, facts=f"{half} facts")
         for half in ("trained-on", "held-out") for model, name in MODELS.items()

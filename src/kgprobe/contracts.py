@@ -414,7 +414,7 @@ TAUGHT = _contract(
 #: numbers are then floors, which are reached without knowing.
 WITHOUT = ("the subject", "trained weights")
 
-#: Further choices under which a number holds: the keys that `setting` of RESULTS may have.
+#: Further choices under which a number holds: RESULTS have a column for each.
 SETTING: Mapping[str, str] = {
     "alpha": "how a written answer was compared with a gold (exact, verbatim, each rule)",
     "bin": "lower edge of a bin, of log10 of popularity or of confidence",
@@ -423,7 +423,6 @@ SETTING: Mapping[str, str] = {
     "demonstrations": "examples shown before the question",
     "draw": "the random subset or triggers",
     "drawn": "what a bootstrap draws in place of examples (patterns, entities)",
-    "exposures": "sentences of a fact that a control model was taught",
     "form": "which form of a set or text (released, paper, balanced), or of a rule's premises "
     "(none, true, irrelevant ...)",
     "gold": "own: the triple's object; set: every object of the subject; linked: these and what "
@@ -444,21 +443,21 @@ SETTING: Mapping[str, str] = {
     "template": "number or name of the wording",
     "triggers": "number of trigger tokens",
     "way": "way of answering multiple choice",
-    "width": "width of a control model's layers",
     "weighting": "what weighs the same: items, relations, entities, configurations",
     "without": "what a probe was asked without (the subject, trained weights)",
 }
 
 #: Every measured number of every paper. Who was asked what and how, in the words of the sheet
-#: (baselines are models; "" where a dimension does not apply); what was measured, on which part,
-#: under which further choices (`setting`: a JSON object of SETTING's keys, sorted, "{}").
+#: (baselines are models); what was measured, on which part, under which further choices (the
+#: columns of SETTING). A dimension that does not apply is "".
 #: `value` is null where it is not defined (0 of 0). n counts distinct items; `interval` names what
 #: low and high are (wilson, bootstrap, ..., none). `published` and its `source` stand only where
 #: model, data and metric are the same.
 RESULTS = _contract(
     "RESULTS",
-    key="paper benchmark group model prompt method metric slice setting",
+    key=f"paper benchmark group model prompt method metric slice {' '.join(SETTING)}",
     nullable="value low high numerator denominator published source",
+    positive="",
     paper=pl.String,
     benchmark=pl.String,
     group=pl.String,
@@ -467,7 +466,7 @@ RESULTS = _contract(
     method=pl.String,
     metric=pl.String,
     slice=pl.String,
-    setting=pl.String,
+    **dict.fromkeys(SETTING, pl.String),
     value=pl.Float64,
     low=pl.Float64,
     high=pl.Float64,

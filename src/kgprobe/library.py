@@ -268,7 +268,7 @@ class Results:
         >>> results.table()["relation"].to_list()
         ['all', 'P36']
         """
-        own = self.frame.filter(metric="accuracy", slice="", setting="{}")
+        own = self.frame.filter(results.plain(), metric="accuracy", slice="")
         chance = own.filter(model="random").select("group", chance="value")
         rows = own.filter(model=self.probe.model, method=self.probe.method).join(chance, on="group")
         named = pl.when(pl.col("group") == "").then(pl.lit("all")).otherwise("group")
@@ -304,7 +304,7 @@ class Results:
         """
         check_options(self.benchmark, other.benchmark)
         study = self._study(self, other)
-        rows = results.spread(results.frame("bear", make.numbers([study])))
+        rows = results.frame("bear", make.numbers([study]))
         rows = rows.filter(pl.col("instead") != "", pl.col("weighting") == "", group="", slice="")
         p = rows.filter(metric="p after Holm")["value"].item()
         found = rows.filter(metric="accuracy")

@@ -1,7 +1,5 @@
 """Small benchmarks made by hand, for the tests of tables and report."""
 
-import json
-
 import numpy as np
 import polars as pl
 
@@ -137,8 +135,7 @@ def results(*studies: Study, **options: object) -> pl.DataFrame:
 
 def number(found: pl.DataFrame, metric: str = "accuracy", **where: object) -> dict[str, object]:
     """The one number of all items under no further choice, unless told otherwise."""
-    setting = {k: where.pop(k) for k in list(where) if k in SETTING}
-    text = json.dumps(dict(sorted(setting.items())))
-    where = {"group": "", "slice": "", "setting": text, **where}
+    where = {**dict.fromkeys(("group", "slice", *SETTING), ""), **where}
+    where |= {name: str(where[name]) for name in SETTING}
     (row,) = found.filter(metric=metric, **where).iter_rows(named=True)
     return row

@@ -168,7 +168,7 @@ def values(results, **where):
 def test_what_the_metrics_make_of_written_answers_by_hand(attributes):
     """Four arms of SIZE: lookup has the forward triple in three of them and both in one; rules has
     both in two, and says one of two objects in the contradicted one."""
-    written = attributes.filter(pl.col("setting").str.contains("written"))
+    written = attributes.filter(way="written")
     for name in ("symmetry", "bidirectional"):
         told = values(written, benchmark=name, metric="value")
         assert told["lookup"] == (pytest.approx(100 / 3), SIZE, 3 * SIZE)
@@ -188,7 +188,7 @@ def test_what_the_metrics_make_of_written_answers_by_hand(attributes):
 
 def test_ranked_silence_is_a_tie_of_all_options(attributes):
     """Nothing taught: one of 20 options by chance, in expectation."""
-    ranked = attributes.filter(pl.col("setting").str.contains("ranked"))
+    ranked = attributes.filter(way="ranked")
     told = values(ranked, benchmark="symmetry", metric="value")
     # untaught: max of two chances, and their product; half known: product with one
     n, chance = SIZE, 1 / 20
@@ -218,7 +218,7 @@ def test_only_a_premise_from_memory_tests_inference_without_echo(rules):
     """Explicit premises name the gold; an empty prompt leaves nothing to conclude."""
     found = {}
     for premise in ("P1 EX, P2 EX", "P1 IM, P2 EX", "P1 NO, P2 NO", "EX"):
-        own = rules.filter(pl.col("setting").str.contains(f'"premise": "{premise}"'), group="rdfs9")
+        own = rules.filter(premise=premise, group="rdfs9")
         found[premise] = verdict(own, SEPARATES), verdict(own, ECHO)
     assert found == {
         "P1 EX, P2 EX": (True, False),
@@ -233,14 +233,12 @@ def test_settings_by_hand(rules):
     has the domains of even rows, which are the half that is memorised."""
     own = rules.filter(group="rdfs2", metric="MRR")
     told = {
-        (r["model"], r["setting"]): (r["value"], r["n"]) for r in own.rows(named=True)
+        (r["model"], r["premise"]): (r["value"], r["n"]) for r in own.rows(named=True)
     }  # fmt: skip
-    assert told["lookup and rules", '{"premise": "P1 EX, P2 EX"}'] == (1.0, 40)
-    assert told["lookup and rules", '{"premise": "P1 IM, P2 EX"}'] == (1.0, 20)
-    assert told["lookup and rules", '{"premise": "P1 NO, P2 EX"}'][0] < 0.3
-    chosen = values(
-        rules.filter(pl.col("setting").str.contains('"EX"')), group="rdfs2", metric="accuracy"
-    )
+    assert told["lookup and rules", "P1 EX, P2 EX"] == (1.0, 40)
+    assert told["lookup and rules", "P1 IM, P2 EX"] == (1.0, 20)
+    assert told["lookup and rules", "P1 NO, P2 EX"][0] < 0.3
+    chosen = values(rules.filter(premise="EX"), group="rdfs2", metric="accuracy")
     assert chosen["lookup and rules"][0] == 100
     assert chosen["lookup"][0] == 0
     assert chosen["echo"][0] > 80

@@ -37,8 +37,8 @@ def run():
 
 def cells(run, metric, **where):
     """The numbers of a metric; of a dimension that is not named, those that have none."""
-    found = results.spread(run[1]).filter(metric=metric)
-    plain = {name: "" for name in ("group", "slice", *SETTING) if name in found.columns}
+    found = run[1].filter(metric=metric)
+    plain = dict.fromkeys(("group", "slice", *SETTING), "")
     return found.filter(**{**plain, **where})
 
 
@@ -154,7 +154,7 @@ def test_correlations_against_hand_and_what_has_none():
 
 
 def test_popularity_of_all_and_of_the_fully_right(run):
-    found = results.spread(run[1])
+    found = run[1]
     large = found.filter(**LARGE, benchmark="symmetry")
     assert large.filter(metric="examples")["value"].sum() == 4
     right = large.filter(pl.col("metric") == "examples right", pl.col("value") > 0)
@@ -192,7 +192,7 @@ def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
     assert shown.cells[row, ("triples",)]["value"] == 2
     assert (row, ("value",)) not in shown.cells
     assert (row, ("wrong",)) not in shown.cells
-    texts = run[1].select("group", "slice", "setting")
+    texts = run[1].select("group", "slice", *SETTING)
     assert not [t for row in texts.rows() for t in row if "label 1" in t]
 
 

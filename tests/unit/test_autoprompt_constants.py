@@ -131,7 +131,7 @@ def test_a_model_that_was_asked_less_has_a_majority_of_its_own():
     frame = results.frame("autoprompt", made)
     rows = {
         (r["model"], r["metric"]): r
-        for r in frame.filter(pl.col("group") == "P140", setting="{}").iter_rows(named=True)
+        for r in frame.filter(results.plain(), group="P140").iter_rows(named=True)
     }
     beating = chapter.Majorities.of(frame).beating
     assert rows["other", "P@1"]["value"] == 0

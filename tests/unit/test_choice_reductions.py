@@ -128,10 +128,8 @@ def measured(request, tmp_path_factory):
 
 
 def number(found: pl.DataFrame, metric="accuracy", slice="", group="TP", **setting) -> dict:
-    own = results.spread(found.filter(metric=metric, slice=slice, group=group))
-    for name in ("way", "reduction", "premise"):
-        if name in own.columns:
-            own = own.filter(pl.col(name) == setting.get(name, ""))
+    wanted = {"way": "", "reduction": "", "premise": "", **setting}
+    own = found.filter(metric=metric, slice=slice, group=group, **wanted)
     assert own.height == 1, (metric, setting, own.height)
     return own.row(0, named=True)
 
@@ -168,10 +166,10 @@ def test_every_reduction_is_that_of_loops_over_the_model_s_own_passes(measured, 
         if name != "mean":
             gain = number(found, "gain", way=way, reduction=name)
             assert gain["value"] == pytest.approx(mean(right, right) - mean(own, right))
-    spread = results.spread(found.filter(metric="accuracy", slice="", group="TP"))
-    shown = spread.filter(way=way)["reduction"].to_list()
+    shown = found.filter(metric="accuracy", slice="", group="TP")
+    names = shown.filter(way=way)["reduction"].to_list()
     beside = ["sum", "byte_mean"] if way != "letter" else []
-    assert shown == ["", "mean", *beside, "prior"], "the paper's own first"
+    assert names == ["", "mean", *beside, "prior"], "the paper's own first"
 
 
 def test_permuted_golds_are_those_of_letters_alone(measured):
@@ -186,7 +184,7 @@ def test_permuted_golds_are_those_of_letters_alone(measured):
     expected = sum(said[place] * right[place] for place in range(3)) / len(table)
     row = number(found, "permuted golds, expected", way="letter", reduction="prior")
     assert row["value"] == pytest.approx(100 * expected / len(table))
-    ways = results.spread(found.filter(pl.col("metric").str.starts_with("permuted")))["way"]
+    ways = found.filter(pl.col("metric").str.starts_with("permuted"))["way"]
     assert set(ways) == {"letter"}
 
 
@@ -205,7 +203,7 @@ def test_the_skewed_part_goes_by_labels_where_options_do(measured):
     told = passes(loaded, "text", kept)
     table = corrected("text", kept, {name: [s for s, _ in own] for name, own in told.items()})
     lost = found.filter(metric="without prior", slice="skewed")
-    lost = results.spread(lost).filter(way="text", group="TP")
+    lost = lost.filter(way="text", group="TP")
     assert lost["value"].to_list() == [kept.height - len(table)]
     if table:
         golds = dict(kept.select("item", "gold").rows())
@@ -220,7 +218,7 @@ def test_one_question_alone_has_no_prior_which_is_said_and_is_no_zero(measured):
         lost = number(found, "without prior", group="DM", way=way, reduction="prior")
         assert (lost["value"], lost["n"]) == (1, 1)
         assert number(found, group="DM", way=way, reduction="mean")["n"] == 1
-    rows = results.spread(found.filter(group="DM", metric="accuracy"))
+    rows = found.filter(group="DM", metric="accuracy")
     assert "prior" not in rows["reduction"].to_list()
     (part,) = chapter.chapter(found, [], {}, {}, "default", sheet={}).parts
     (note,) = part.notes
@@ -237,7 +235,7 @@ def test_rules_with_their_first_premise_have_priors_of_their_own(measured):
     row = number(found, group="rdfs9", way="letter", premise="EX", reduction="prior")
     assert (row["value"], row["n"]) == (pytest.approx(mean(right, right)), 3)
     # IM and NO are what the way itself chose
-    rest = results.spread(found.filter(group="rdfs9")).filter(pl.col("reduction") != "")
+    rest = found.filter(group="rdfs9").filter(pl.col("reduction") != "")
     assert set(rest["premise"]) == {"EX"}
 
 

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import kgprobe
 from kgprobe import schema
 from kgprobe.cli import app, asking, names, screen
+from kgprobe.contracts import SETTING
 from kgprobe.job import sha256
 from kgprobe.metrics.intervals import Interval
 from kgprobe.probes.models.load import usual_bos
@@ -104,7 +105,7 @@ def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_
     assert said["n"] == 30
     assert (said["accuracy"], said["low"]) == (expected["accuracy"], expected["low"])
     kept = results.read([tmp_path / "results" / said["run"] / "tables" / "bear.parquet"])
-    own = kept.filter(model="tiny-llama", metric="accuracy", group="", slice="", setting="{}")
+    own = kept.filter(results.plain(), model="tiny-llama", metric="accuracy", group="", slice="")
     assert own["value"].to_list() == [said["accuracy"]]
     (run,) = json.loads(typed("list", "runs", "--json").stdout)
     assert (run["run"], run["tables"]) == (said["run"], "bear")
@@ -140,7 +141,8 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch)
     assert pair["n"] == 30
     # a number that moved stands on the fewer items of both
     moved = json.loads(typed("compare", "less", "one", "--json").stdout)["moved"]
-    whole = {"model": "tiny-llama", "metric": "accuracy", "group": "", "slice": "", "setting": "{}"}
+    whole = {"model": "tiny-llama", "metric": "accuracy", "group": "", "slice": ""}
+    whole |= dict.fromkeys(SETTING, "")
     assert [row["n"] for row in moved if whole.items() <= row.items()] == [30]
     assert "†: fewer than 20 rows" in typed("compare", "less", "one").stdout
     # read on a narrow screen: no word is cut
@@ -170,10 +172,10 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert typed("probe", model, "--on", "world_lite", "--limit", 60, "--name", "x").exit_code == 0
     kept = tmp_path / "results/x"
     rows = results.read([kept / "tables/bear.parquet"])
-    own = {"model": "tiny-llama", "metric": "accuracy", "group": "", "slice": "", "setting": "{}"}
-    value = rows.filter(**own)["value"].item()
-    whole = ["trace", f"{value:.1f}", "--run", "x"]
-    for key in ("model", "metric", "group", "slice", "setting"):
+    own = {"model": "tiny-llama", "metric": "accuracy"}
+    value = rows.filter(results.plain(), group="", slice="", **own)["value"].item()
+    whole = ["trace", f"{value:.1f}", "--run", "x", "--exact"]
+    for key in own:
         whole += ["-w", f"{key}={own[key]}"]
     (found,) = json.loads(typed(*whole, "--items", 60, "--json").stdout)
     assert found["value"] == value
@@ -185,13 +187,21 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert any(file["file"].startswith("scores/") for file in found["files"])
     # the questions of a part of the benchmark alone, with their n
     parts = rows.filter(pl.col("slice").str.contains("^(length|options|frequency): "),
-                        model="tiny-llama", metric="accuracy", setting="{}")  # fmt: skip
+                        results.plain(), model="tiny-llama", metric="accuracy")  # fmt: skip
     assert parts.height > 3
     for part in parts.rows(named=True):
-        words = ["-w", f"slice={part['slice']}", "-w", "metric=accuracy", "-w", "model=tiny-llama"]
+        words = [
+            "-w",
+            f"slice={part['slice']}",
+            "-w",
+            "metric=accuracy",
+            "-w",
+            "model=tiny-llama",
+            "--exact",
+        ]
         number = f"{part['value']:.4f}"
         traced = typed("trace", number, "--run", "x", *words, "--items", 60, "--json").stdout
-        (found,) = [row for row in json.loads(traced) if row["setting"] == "{}"]
+        (found,) = json.loads(traced)
         hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
         assert len(hits) == part["n"]
         assert sum(map(sum, hits)) / (3 * len(hits)) * 100 == pytest.approx(part["value"])
@@ -201,14 +211,14 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert "n 60" in done.stdout
     assert "†" not in done.stdout
     # a relation of few items, as it is printed with digits after the point
-    few = rows.filter(pl.col("n").is_between(1, 19), model="tiny-llama", metric="accuracy",
-                      setting="{}", slice="").row(0, named=True)  # fmt: skip
+    few = rows.filter(pl.col("n").is_between(1, 19), results.plain(), model="tiny-llama",
+                      metric="accuracy", slice="").row(0, named=True)  # fmt: skip
     words = ["-w", f"group={few['group']}", "-w", "metric=accuracy", "-w", "model=tiny-llama"]
     done = typed("trace", f"{few['value']:.1f}", "--run", "x", *words, "--items", 0)
     assert f"n {few['n']} †\n" in done.stdout
     assert done.stdout.count("†: fewer than 20 rows") == 1
     assert typed("trace", "-1", "--run", "x").exit_code == 2
-    done = typed("trace", "101.3", "--run", "x", "-w", "modle=y")
+    done = typed("trace", "101.3", "--run", "x", "-w", "modell=y")
     assert "did you mean 'model'?" in done.stderr
     assert "printed as 101.3" in typed("trace", "101.3", "--run", "x").stderr
     done = typed("trace", "101.3", "--run", "x", "-w", "metric=acuracy")
@@ -255,11 +265,11 @@ model=frequency; choice=none); difference per benchmark
   here: 40 [35, 45], a 60, b 20, n 100, pairs 1, p {p} (Holm)
   verdict: same direction
   a: paper=ontoprobe, benchmark=onto_x, group=TP, model=one, prompt=templates, method=cloze, \
-metric=R@1, setting={{"choice": "oracle"}}: 40.0 [35, 45], n 100
+metric=R@1, choice=oracle: 40.0 [35, 45], n 100
   a: paper=ontoprobe, benchmark=onto_x, group=TP, model=two, prompt=templates, method=cloze, \
-metric=R@1, setting={{"choice": "oracle"}}: 60.0 [55, 65], n 100
+metric=R@1, choice=oracle: 60.0 [55, 65], n 100
   b: paper=ontoprobe, benchmark=onto_x, group=TP, model=frequency, metric=R@1, \
-setting={{"choice": "none"}}: 20.0 [20, 20], n 100
+choice=none: 20.0 [20, 20], n 100
   as it was: {hash} results/small/tables/ontoprobe.parquet
 rows: 3
 """

@@ -121,7 +121,7 @@ def test_ontoprobes_table_and_plot(tmp_path):
     assert "What the probabilities of options are worth" in [one.title for one in made.folded]
     (plot,) = [one for one in made.drawings if one.name == "ontoprobe_reliability"]
     points = [row for row in rows_of(plot.chart) if "n" in row]
-    own = found.filter(pl.col("setting").str.contains("answer_mean"), metric="mean confidence")
+    own = found.filter(reduction="answer_mean", metric="mean confidence")
     assert sorted(row["sure"] for row in points) == sorted(own["value"].to_list()) != []
     assert [panel["title"] for panel in plot.chart["concat"]] == list(TASKS)
 

@@ -22,6 +22,7 @@ from kgprobe.metrics.tests import exchanged, two_sided
 from kgprobe.probes.models import reachable
 from kgprobe.probes.models.load import ModelError
 from kgprobe.questions import BenchmarkError
+from kgprobe.tables import results
 from kgprobe.templates import fill
 from tests.unit.tiny_models import tiny
 
@@ -362,8 +363,8 @@ def test_the_constant_guess_of_a_sample_is_that_of_the_whole_set(loaded, limit):
         ).rows()
     ]
     found = kgprobe.probe(loaded, asked, 1).frame
-    (value,) = found.filter(metric="accuracy", model="majority", group="", slice="", setting="{}")[
-        "value"
-    ]
+    (value,) = found.filter(
+        results.plain(), metric="accuracy", model="majority", group="", slice=""
+    )["value"]
     assert value == pytest.approx(100 * sum(right) / limit)
     assert value < 40

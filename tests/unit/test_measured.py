@@ -115,7 +115,7 @@ def test_other_questions_are_outdated_and_the_same_ones_come_first(tmp_path, fol
 def test_the_readings_of_one_model_are_told_apart(tmp_path, folder):
     both = run("old")
     corrected = both.filter(metric="accuracy").with_columns(
-        setting=pl.lit('{"reduction": "prior"}'), value=pl.lit(60.0)
+        reduction=pl.lit("prior"), value=pl.lit(60.0)
     )
     path = kept(tmp_path / "x.tsv", pl.concat([both, corrected]), folder)
     (grid, _) = measured.chapter(run("new"), [folder], [path]).grids

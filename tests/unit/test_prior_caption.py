@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import json
 import pkgutil
 from collections.abc import Iterator, Mapping
 from html import unescape
@@ -56,25 +55,24 @@ def corrected(paper: str, benchmark: str, own: str, group: str = "") -> pl.DataF
     asked = dataclasses.replace(ASKED, own=own, group=group)
     one = scored.Scored(probe("m", benchmark), scores(answers(0.6, 1)), asked)
     made = results.frame(paper, scored.numbers([one]))
-    assert made["setting"].str.contains('"reduction": "prior"', literal=True).any()
+    assert "prior" in made["reduction"]
     return made
 
 
 def shows(view: View, own: pl.DataFrame) -> bool:
     """Whether a number of the view is prior-corrected."""
-    settings = view.chosen(own)["setting"]
-    return any(json.loads(text).get("reduction") == "prior" for text in settings)
+    return "prior" in view.chosen(own)["reduction"]
 
 
 def with_prior() -> pl.DataFrame:
     """RESULTS of BEAR in which each model has a prior-corrected accuracy and gain."""
     own = found()
     rows = own.filter(
-        pl.col("model").is_in(MODELS), metric="accuracy", group="", slice="", setting="{}"
+        pl.col("model").is_in(MODELS), results.plain(), metric="accuracy", group="", slice=""
     )
-    rows = rows.with_columns(setting=pl.lit('{"reduction": "prior"}'), published=None, source=None)
+    rows = rows.with_columns(reduction=pl.lit("prior"), published=None, source=None)
     more = [rows, rows.with_columns(metric=pl.lit("gain")), rows.with_columns(metric=pl.lit("K"))]
-    kept = own.filter(~pl.col("setting").str.contains("reduction", literal=True))
+    kept = own.filter(reduction="")
     return pl.concat([kept, *(part.cast(own.schema) for part in more)])
 
 
@@ -97,7 +95,7 @@ def test_every_view_that_shows_such_a_number_says_it():
 
 
 def test_the_terminal_says_it_once_and_only_where_one_is_shown():
-    plain = with_prior().filter(~pl.col("setting").str.contains("reduction", literal=True))
+    plain = with_prior().filter(reduction="")
     assert "prior-corrected" not in headline.text(plain)
     assert "balanced answers" not in headline.text(plain)
     text = headline.text(with_prior())

@@ -31,7 +31,7 @@ from kgprobe.tables.report import (
     validity,
 )
 from kgprobe.tables.report.chapter import Chapter, Drawing
-from kgprobe.tables.results import Number, frame
+from kgprobe.tables.results import Number, frame, plain
 from kgprobe.tables.views import View
 from tests import browser
 from tests.unit.study_frames import benchmark, drawn, guesses, probe, results, scores, study
@@ -220,7 +220,7 @@ def test_every_table_and_figure_has_its_n_its_data_and_its_command(full):
     heads = table[0].split(",")
     assert [h.partition(" (")[2] for h in heads].count("n)") > 1
     (own,) = [line for line in table if "smol-nobos" in line]
-    accuracy = found().filter(metric="accuracy", model="smol-nobos", group="", setting="{}")
+    accuracy = found().filter(plain(), metric="accuracy", model="smol-nobos", group="")
     assert repr(accuracy["value"][0]) in own
     # a figure stands there without scripts, and what draws it anew beside it
     svg = re.search(r'<svg[^>]* role="img" aria-label="[^"]+">.*?</svg>', page, flags=re.DOTALL)[0]
@@ -236,12 +236,12 @@ def test_every_table_and_figure_has_its_n_its_data_and_its_command(full):
 def test_a_number_says_how_it_is_traced(full):
     own = found()
     page = pages.render(full)["pages/bear.html"]
-    row = own.filter(metric="accuracy", model="smol", group="", slice="", setting="{}")
+    row = own.filter(plain(), metric="accuracy", model="smol", group="", slice="")
     told = grid.trace(row.row(0, named=True))
     assert told.startswith(f"{row['value'][0]:.1f} -w paper=bear -w benchmark=world_lite")
     assert f'data-trace="{told}"' in html.unescape(page)
-    odd = {**row.row(0, named=True), "setting": '{"instead": "a b"}'}
-    assert grid.trace(odd).endswith("""-w 'setting={"instead": "a b"}'""")
+    odd = {**row.row(0, named=True), "instead": "a b"}
+    assert grid.trace(odd).endswith("-w 'instead=a b' --exact")
 
 
 def claimed():
@@ -370,7 +370,7 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
         "random",
         "majority",
     ]
-    value = own.filter(metric="accuracy", model="smol", group="", slice="", setting="{}")["value"]
+    value = own.filter(plain(), metric="accuracy", model="smol", group="", slice="")["value"]
     assert shown.rows[0][1].sort == value[0]
     assert shown.rows[0][1].href == "bear-questions.html#benchmark-world_lite"
 
@@ -814,7 +814,7 @@ def test_tables_sort_and_filter_and_a_number_shows_its_trace(folder, tmp_path):
 def test_the_chart_has_every_principal_number_with_its_trace():
     rows = explore.numbers(found())
     whole = [row for row in rows if row["part"] == explore.WHOLE]
-    own = found().filter(metric="accuracy", group="", slice="", setting="{}")
+    own = found().filter(plain(), metric="accuracy", group="", slice="")
     assert {(row["model"], row["value"]) for row in whole} == set(
         own.select("model", "value").rows()
     )

@@ -172,7 +172,7 @@ def test_a_table_and_a_plot_show_them():
     sheet = {"m": {"kind": "masked", "source": "hub:m"}}
     drawn = {one.name: one for one in figures.figures(EVERY, sheet, {})}
     rows = rows_of(drawn["bear_reliability_world_lite"].figure)
-    bins = FOUND.filter(metric="mean confidence").filter(~pl.col("setting").str.contains("reduc"))
+    bins = FOUND.filter(metric="mean confidence").filter(reduction="")
     points = [row for row in rows if "n" in row]
     assert sorted(row["sure"] for row in points) == sorted(bins["value"].to_list()) != []
     assert {row["probe"] for row in points} == {"m"}

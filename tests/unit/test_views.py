@@ -1,7 +1,5 @@
 """RESULTS and the views of them: dimensions are columns, a table is a choice, nothing collides."""
 
-import json
-
 import polars as pl
 import pytest
 
@@ -37,7 +35,7 @@ def test_two_numbers_in_one_cell_are_an_error_that_names_what_they_differ_in():
         view().of(frame)
     apart = view(columns=["metric", "template", "slice"])
     assert len(apart.of(frame).cells) == 2
-    alone = view(where={"metric": ["accuracy"], "setting": ["{}"]})
+    alone = view(where={"metric": ["accuracy"], **views.PLAIN})
     assert [cell["value"] for cell in alone.of(frame).cells.values()] == [41.25]
 
 
@@ -79,12 +77,10 @@ def test_a_number_that_says_too_little_or_twice_is_refused(wrong, message):
         results.frame("bear", wrong)
 
 
-def test_settings_are_columns_of_their_own_and_sorted_in_the_file():
+def test_further_choices_are_columns_of_their_own():
     frame = results.frame("bear", [number(setting={"seed": 3, "k": 1}), number("two")])
-    assert frame["setting"].to_list() == ['{"k": 1, "seed": 3}', "{}"]
-    assert json.loads(frame["setting"][0]) == {"k": 1, "seed": 3}
-    spread = results.spread(frame)
-    assert spread.select("k", "seed").rows() == [("1", "3"), ("", "")]
+    assert frame.select("k", "seed").rows() == [("1", "3"), ("", "")]
+    assert frame.filter(results.plain())["model"].to_list() == ["two"]
 
 
 def test_results_of_another_version_are_told_and_nothing_is_overwritten(tmp_path, capsys):

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 #: below results/RUN/: a file of each paper's numbers
 PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
-#: RESULTS have one row for each of these
-KEY = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice", "setting")
-#: of a dimension that says nothing
-NONE = ("", "{}")
 #: numbers on the screen
 MOST = 20
 Run = Annotated[
@@ -56,15 +52,22 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
 
 def _say_moved(rows: list[dict[str, Any]]) -> None:
     """A table of numbers, those of whole benchmarks first; what all rows share stands above it."""
+    from kgprobe.contracts import RESULTS, SETTING
+
     if not rows:
         return
-    same = [key for key in KEY if len({row[key] for row in rows}) == 1]
-    told = [f"{key} {rows[0][key]}" for key in same if rows[0][key] not in NONE]
-    ordered = sorted(rows, key=lambda row: (row["slice"] != "", row["setting"] != "{}"))
-    apart = [key for key in KEY if key not in same]
+
+    def named(row: dict[str, Any], key: str) -> str:
+        # a further choice is not understood by its value alone
+        return f"{key} {row[key]}" if key in SETTING else str(row[key])
+
+    same = [key for key in RESULTS.key if len({row[key] for row in rows}) == 1]
+    told = [f"{key} {rows[0][key]}" for key in same if rows[0][key]]
+    ordered = sorted(rows, key=lambda row: any(row[key] for key in ("slice", *SETTING)))
+    apart = [key for key in RESULTS.key if key not in same]
     # one cell wraps between words where a column each would leave them no room
     shown = [
-        {"number": ", ".join(row[key] for key in apart if row[key] not in NONE) or "all",
+        {"number": ", ".join(named(row, key) for key in apart if row[key]) or "all",
          "first": row["value"], "second": row["second"], "n": row["n"]}
         for row in ordered
     ]  # fmt: skip
@@ -190,11 +193,13 @@ def _numbers(first: Path, second: Path) -> dict[str, Any]:
     """How many numbers both runs have, and those whose value differs, n the fewer items of both."""
     import polars as pl
 
-    ours, theirs = _tables(first), _tables(second)
-    both = ours.join(theirs, on=list(KEY), suffix=" second")
-    moved = both.filter(~both["value"].eq_missing(both["value second"])).sort(list(KEY))
+    from kgprobe.contracts import RESULTS
+
+    ours, theirs, key = _tables(first), _tables(second), RESULTS.key
+    both = ours.join(theirs, on=key, suffix=" second")
+    moved = both.filter(~both["value"].eq_missing(both["value second"])).sort(key)
     fewer = pl.min_horizontal("n", "n second")
-    shown = moved.select(*KEY, "value", second="value second", n=fewer)
+    shown = moved.select(*key, "value", second="value second", n=fewer)
     return {"both": both.height, "first": ours.height - both.height,
             "second": theirs.height - both.height, "moved": shown.to_dicts()}  # fmt: skip
 

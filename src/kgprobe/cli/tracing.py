@@ -1,7 +1,6 @@
 """`kgprobe trace`: from a printed number to its rows, its questions, what was answered, and the
 files behind it with their hashes; from a claim to its verdict and the rows behind that."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ import typer
 
 from kgprobe.cli import names, screen
 from kgprobe.cli.asking import Json
-from kgprobe.cli.comparing import KEY, run_folder
+from kgprobe.cli.comparing import run_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +27,12 @@ def trace(
         str, typer.Option(help="The run's name, or its folder.", autocompletion=names.runs)
     ],
     where: Where = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            help="Only numbers of all items, without a choice that --where does not name."
+        ),
+    ] = False,
     items: Annotated[
         int,
         typer.Option(
@@ -44,8 +49,12 @@ def trace(
 
     Example: kgprobe trace 38.7 --run embedded -w benchmark=world_lite -w metric=accuracy
     """
+    from kgprobe.contracts import SETTING
+
     with screen.report_errors(as_json):
         folder, pairs = run_folder(run), _pairs(where or [])
+        if exact:
+            pairs = dict.fromkeys(("group", "slice", *SETTING), "") | pairs
         if not NUMBER.fullmatch(number):
             claim = _claim(folder, number, pairs)
             screen.data(claim) if as_json else _say_claim(claim)
@@ -68,14 +77,15 @@ def trace(
 
 def _pairs(where: list[str]) -> dict[str, str]:
     """`--where` by dimension. Raises ValueError."""
+    from kgprobe.contracts import RESULTS
     from kgprobe.sheets import nearest
 
-    found = {}
+    found, legal = {}, RESULTS.key
     for text in where:
         key, sign, value = text.partition("=")
-        if key not in KEY or not sign:
-            raise ValueError(f"--where {text!r}{nearest(key, KEY)}; right would be KEY=VALUE with "
-                             f"a KEY of {', '.join(KEY)}")  # fmt: skip
+        if key not in legal or not sign:
+            raise ValueError(f"--where {text!r}{nearest(key, legal)}; right would be KEY=VALUE "
+                             f"with a KEY of {', '.join(legal)}")  # fmt: skip
         found[key] = value
     return found
 
@@ -203,7 +213,7 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     path = scored / f"{row['model']}.parquet"
     best = None
     # another reduction, or a floor, chooses another option
-    if path.is_file() and not {"reduction", "without"} & set(json.loads(row["setting"])):
+    if path.is_file() and not (row["reduction"] or row["without"]):
         scores = schema.read(path, schema.SCORES).filter(
             pl.col("item").is_in(items["item"].implode())
         )
@@ -252,7 +262,9 @@ def _say_claim(claim: Mapping[str, Any]) -> None:
 
 
 def _where(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={row[key]}" for key in KEY if row[key] not in ("", "{}"))
+    from kgprobe.contracts import RESULTS
+
+    return ", ".join(f"{key}={row[key]}" for key in RESULTS.key if row[key])
 
 
 def _bounds(row: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ from kgprobe.tables.answers import (
     with_contentless,
     with_priors,
 )
-from kgprobe.tables.results import Number, spread
+from kgprobe.tables.results import Number
 from kgprobe.tables.views import View
 from kgprobe.templates import NO_SUBJECTS
 
@@ -376,9 +376,6 @@ def notes(
         for metric, (what, words) in FLAWS.items()
         if (found := _counted(results.filter(metric=metric), what, several))
     ]
-    results = spread(results)
-    if "reduction" not in results.columns:
-        return told
     lost = results.filter(metric="without prior", slice="")
     for name, why in WITHOUT.items():
         if found := _counted(lost.filter(reduction=name), "items", several):

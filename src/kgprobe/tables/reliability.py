@@ -1,6 +1,5 @@
 """Reliability plots: how often the answers of one confidence are right (Guo et al. 2017)."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -41,11 +40,10 @@ def drawn(
     )
     found: dict[tuple[str, str], dict[marks.Who, dict[float, dict[str, Row]]]] = {}
     for row in rows:
-        setting = json.loads(row["setting"])
-        if setting.get("reduction", "") == own:
+        if row["reduction"] == own:
             who = tuple(row[d] for d in marks.WHO)
             bins = found.setdefault((row["benchmark"], row["group"]), {}).setdefault(who, {})
-            bins.setdefault(float(setting["bin"]), {})[row["metric"]] = row
+            bins.setdefault(float(row["bin"]), {})[row["metric"]] = row
     shown = [key for key in panels if key in found]
     told = {
         title: {

@@ -8,7 +8,6 @@ Nothing is joined into a label, so nothing has to be taken apart: tables, figure
 the exports are views of these rows (tables/views.py).
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,13 +23,14 @@ from kgprobe.metrics import intervals
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.tests import detectable, exchanged, holm, two_sided
 
-#: columns that say which number it is; `setting` is a JSON object of further ones
+#: columns that say which number it is, beside the further choices of contracts.SETTING
 DIMENSIONS = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """One number. Dimensions that do not apply are ""; `setting` has keys of contracts.SETTING.
+    """One number. Dimensions that do not apply are ""; `setting` are the columns of
+    contracts.SETTING that apply.
 
     `value` is None where it is not defined; numerator and denominator may say why. `published`:
     the figure that `source` (a table, a figure, a page) prints for the same model, data and metric.
@@ -122,10 +122,11 @@ def _row(paper: str, number: Number) -> dict[str, object]:
     if (number.published is None) != (number.source is None):
         raise ValueError(f"{number.metric} of {number.model}: a published figure needs its source")
     low, high, kind = number.interval or (None, None, "none")
+    found = {**vars(number), **{name: str(number.setting.get(name, "")) for name in SETTING}}
+    del found["setting"]
     return {
-        **vars(number),
+        **found,
         "paper": paper,
-        "setting": json.dumps(dict(sorted(number.setting.items())), ensure_ascii=False),
         "value": None if number.value is None else float(number.value),
         "low": low,
         "high": high,
@@ -139,13 +140,6 @@ def read(paths: Iterable[str | Path]) -> pl.DataFrame:
     return pl.concat([schema.read(path, schema.RESULTS) for path in paths])
 
 
-def spread(results: pl.DataFrame) -> pl.DataFrame:
-    """RESULTS with every key of a setting as a column of text ("" where a row has none)."""
-    parsed = {text: json.loads(text) for text in results["setting"].unique()}
-    keys = sorted({key for found in parsed.values() for key in found})
-    known = pl.DataFrame(
-        [(text, *(str(found.get(key, "")) for key in keys)) for text, found in parsed.items()],
-        schema=dict.fromkeys(["setting", *keys], pl.String),
-        orient="row",
-    )
-    return results.join(known, on="setting", how="left", maintain_order="left")
+def plain() -> pl.Expr:
+    """Rows of RESULTS that hold without any further choice."""
+    return pl.all_horizontal(pl.col(name) == "" for name in SETTING)

@@ -1,18 +1,18 @@
 """Accuracy by parts of the items: a figure for every slice, whatever the benchmark."""
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-from kgprobe.contracts import WITHOUT
+from kgprobe.contracts import SETTING, WITHOUT
 from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report.chapter import Drawn
 from kgprobe.tables.slices import SLICES, Slice, shown
 
-SUBJECT = WITHOUT[0]
+#: what is drawn of a probe: asked whole, and without the subject
+ASKED = ("", WITHOUT[0])
 CAPTION = (
     "With 95 % intervals, in every bin in the order of the legend; hollow: control models; "
     "crosses: the same questions without the subject; level lines: chance; n: items."
@@ -40,13 +40,14 @@ def drawn(
     `kinds`: kind of model by name; `own`: the probes' own reduction, "" where none is named;
     `controls`: names of control models.
     """
-    told = {"reduction": own} if own else {}
-    settings = [json.dumps(one) for one in (told, {**told, "without": SUBJECT})]
+    others = [pl.col(name) == "" for name in SETTING if name not in ("reduction", "without")]
     # groups of items and relations both are groups: what is asked for says which
     measured = results.filter(
-        pl.col("setting").is_in(settings),
+        *others,
+        pl.col("without").is_in(ASKED),
         pl.col("model").is_in([*kinds, "random"]),
         metric="accuracy",
+        reduction=own,
     )
     asked = {panel: measured.filter(benchmark=panel[0], group=panel[1]) for panel in panels}
     for one in SLICES:
@@ -57,7 +58,7 @@ def drawn(
             if len(bins[panel]) > 1
         }
         if found:
-            figure = plot(one, found, results, kinds, settings, controls)
+            figure = plot(one, found, results, kinds, controls)
             name = "_".join([paper, "slice", one.name, *[part] * (part != paper)])
             title, rows = f"Accuracy by {one.title}", pl.concat(found.values())
             yield Drawn(part, name, title, CAPTION, figure, rows, is_folded)
@@ -68,14 +69,12 @@ def plot(
     panels: Mapping[tuple[str, str], pl.DataFrame],
     results: pl.DataFrame,
     kinds: Mapping[str, str],
-    settings: list[str],
     controls: Collection[str],
 ) -> draw.Chart:
     """Accuracy of every probe in every bin of a slice, with what it reaches without the subject,
     and chance; several panels have their titles. Bins that have an order are joined by lines.
 
-    `panels`: (benchmark, group) -> RESULTS of its bins; `settings`: of what was asked whole, and
-    without the subject.
+    `panels`: (benchmark, group) -> RESULTS of its bins.
     """
     probes = pl.concat(panels.values()).filter(pl.col("model").is_in(list(kinds)))
     names = marks.legend(probes.rows(named=True), marks.signs(results))
@@ -83,10 +82,10 @@ def plot(
     look = draw.probes({name: kinds[who[0]] for who, name in names.items()}, hollow)
     if len(panels) == 1:
         (rows,) = panels.values()
-        return draw.filtered(draw.sized(*_panel(one, rows, names, look, settings), height=280))
+        return draw.filtered(draw.sized(*_panel(one, rows, names, look), height=280))
     titles = marks.panels(panels)
     small = [
-        alt.layer(*_panel(one, rows, names, look, settings, is_small=True)).properties(
+        alt.layer(*_panel(one, rows, names, look, is_small=True)).properties(
             width=SMALL[0], height=SMALL[1], title=titles[panel]
         )
         for panel, rows in panels.items()
@@ -99,7 +98,6 @@ def _panel(
     rows: pl.DataFrame,
     names: Mapping[marks.Who, str],
     look: Mapping[str, Any],
-    settings: list[str],
     is_small: bool = False,
 ) -> list[alt.Chart]:
     """The layers of one benchmark and group; a small panel's labels stand upright."""
@@ -109,11 +107,11 @@ def _panel(
         name: f"{value} (n {counts[name]:,})" if is_small else f"{value}\nn = {counts[name]:,}"
         for name, value in shown(one, rows).items()
     }
-    points: dict[str, list[dict[str, Any]]] = {setting: [] for setting in settings}
+    points: dict[str, list[dict[str, Any]]] = {without: [] for without in ASKED}
     for row in rows.rows(named=True):
         if row["model"] != "random":
             name = names[tuple(row[d] for d in marks.WHO)]
-            points[row["setting"]].append(draw.point(row, probe=name, bin=heads[row["slice"]]))
+            points[row["without"]].append(draw.point(row, probe=name, bin=heads[row["slice"]]))
     turned = {"labelAngle": -90} if is_small else {"labelAngle": 0, "labelExpr": LINES}
     title = None if is_small else one.axis
     x = alt.X("bin:N", sort=list(heads.values()), title=title, axis=alt.Axis(**turned))

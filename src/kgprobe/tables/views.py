@@ -4,7 +4,7 @@
                 rows=["model", "method"], columns=["metric"])
     printed = view.of(results)
 
-A dimension is a column of RESULTS or a key of its settings. Where it stands in neither rows nor
+A dimension is a column of RESULTS. Where it stands in neither rows nor
 columns it has to be the same for all numbers of a cell: two numbers in one cell are an error that
 names what they differ in, never a choice.
 """
@@ -19,7 +19,10 @@ import polars as pl
 
 from kgprobe.contracts import SETTING
 from kgprobe.schema import atomic
-from kgprobe.tables.results import DIMENSIONS, spread
+from kgprobe.tables.results import DIMENSIONS
+
+#: in `where` of a view: no further choice
+PLAIN = {name: [""] for name in SETTING}
 
 Row = Mapping[str, Any]
 Key = tuple[str, ...]
@@ -34,8 +37,7 @@ class View:
     """A table to be printed.
 
     `where`: dimension -> the values shown, in the order of printing; a dimension that is in rows or
-    columns and not here shows all of its values, in order of appearance; `setting` may stand here
-    as a whole ("{}": no further choice). `words`: a value as it is
+    columns and not here shows all of its values, in order of appearance. `words`: a value as it is
     printed, by (dimension, value) or by value. `digits`: decimals by metric, `usual` for others.
     `only`: the RESULTS that the view is made of, where that is more than its `where` can say.
     """
@@ -54,8 +56,8 @@ class View:
 
     def __post_init__(self) -> None:
         for name in [*self.where, *self.rows, *self.columns]:
-            if name not in (*DIMENSIONS, *SETTING) and (name != "setting" or name in self.rows):
-                legal = [*DIMENSIONS, *SETTING]
+            legal = [*DIMENSIONS, *SETTING]
+            if name not in legal:
                 near = get_close_matches(name, legal, 1)
                 hint = f" (did you mean {near[0]}?)" if near else f"; legal: {', '.join(legal)}"
                 raise ViewError(f"view {self.name}: unknown dimension {name!r}{hint}")
@@ -77,19 +79,9 @@ class View:
         return Printed(self, rows, columns, cells)
 
     def chosen(self, results: pl.DataFrame) -> pl.DataFrame:
-        """The numbers that the view shows, settings spread into columns."""
-        own = self.only(results)
-        for name, values in self.where.items():
-            if name in (*DIMENSIONS, "setting"):
-                own = own.filter(pl.col(name).is_in(list(values)))
-        own = spread(own)
-        for name in [*self.where, *self.rows, *self.columns]:
-            if name not in own.columns:
-                own = own.with_columns(pl.lit("").alias(name))
-        for name, values in self.where.items():
-            if name not in (*DIMENSIONS, "setting"):
-                own = own.filter(pl.col(name).is_in([str(value) for value in values]))
-        return own
+        """The numbers that the view shows."""
+        wanted = {name: [str(value) for value in values] for name, values in self.where.items()}
+        return self.only(results).filter(pl.col(n).is_in(v) for n, v in wanted.items())
 
     def _keys(self, own: pl.DataFrame, names: Sequence[str]) -> list[Key]:
         """Keys that occur, ordered dimension by dimension."""

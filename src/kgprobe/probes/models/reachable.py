@@ -91,8 +91,8 @@ def _is_cached(name: str, revision: str, file: str) -> bool:
 
 
 def _folders(name: str) -> list[str]:
-    """Folders beside the one that a path would be, as they would be typed; of a path none of whose
-    folders is there, those beside the first that is not."""
+    """Folders beside the one that a path would be, as they would be typed; where its parent is not
+    there either, those that a right name of the parent would give."""
     head = name
     while head:
         parent, slash, _ = head.rpartition("/")
@@ -100,7 +100,11 @@ def _folders(name: str) -> list[str]:
         with contextlib.suppress(OSError):
             if place.is_dir():
                 beside, rest = f"{parent}{slash}", name[len(head) :]
-                return [f"{beside}{path.name}{rest}" for path in place.iterdir() if path.is_dir()]
+                return [
+                    f"{beside}{path.name}{rest}"
+                    for path in place.iterdir()
+                    if Path(f"{path}{rest}").is_dir()
+                ]
         head = parent
     return []
 

@@ -17,7 +17,7 @@ from kgprobe.tables.autoprompt.numbers import MAJORITY
 from kgprobe.tables.autoprompt.views import HEADS
 from kgprobe.tables.report import marks
 from kgprobe.tables.report.grid import property_order
-from kgprobe.tables.results import Number
+from kgprobe.tables.results import Number, plain
 from kgprobe.templates import TRIGGER, parse, spread
 
 #: the group of a task without relations, as in the names of prompt files
@@ -145,7 +145,7 @@ def of_relations(
 
     `results`: RESULTS; `templates`: benchmark -> relation -> its manual prompt.
     """
-    own = results.filter((pl.col("group") != "") & (pl.col("setting") == "{}"))
+    own = results.filter(pl.col("group") != "", plain())
     at = {
         tuple(row[d] for d in ("benchmark", "group", "model", "prompt", "metric")): row
         for row in own.iter_rows(named=True)

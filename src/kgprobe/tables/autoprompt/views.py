@@ -17,7 +17,7 @@ from kgprobe.tables.autoprompt.numbers import (
     VARIATION,
 )
 from kgprobe.tables.report.grid import property_order
-from kgprobe.tables.views import View
+from kgprobe.tables.views import PLAIN, View
 
 #: prompts in the order of rows: who answers, from those that need no model to the searched ones
 PROMPTS = {
@@ -91,8 +91,8 @@ def _view(
 def _by_relation(name: str, title: str, benchmark: str) -> View:
     """P@1 by relation; in front the facts, how train and test differ, and constant answers."""
     return _view(
-        name, title, ["group"], ["metric", "model", "prompt"],
-        benchmark=[benchmark], method=["", "predict"], setting=["{}"],
+        name, title, ["group"], ["metric", "model", "prompt"], "",
+        benchmark=[benchmark], method=["", "predict"], **PLAIN,
         metric=["search facts", "test facts", SEEN, VARIATION, "P@1"], slice=[""],
     )  # fmt: skip
 

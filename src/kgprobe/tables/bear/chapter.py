@@ -14,6 +14,7 @@ from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import chapter, draw, grid
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.results import plain
 from kgprobe.tables.slices import unknown
 from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS, fill
@@ -154,7 +155,7 @@ def arranged(
 def notes(own: pl.DataFrame, sheet: Sheet) -> list[str]:
     """Warnings that a reader needs beside the numbers of one benchmark."""
     whole = own.filter(metric="accuracy", group="", slice="")
-    chance = dict(whole.filter(setting="{}").select("model", "value").rows())
+    chance = dict(whole.filter(plain()).select("model", "value").rows())
     random, majority = chance["random"], chance["majority"]
     told = []
     if majority > random + 1:
@@ -163,7 +164,7 @@ def notes(own: pl.DataFrame, sheet: Sheet) -> list[str]:
             f"answer is right in {majority:.1f} % of them, a random guess in {random:.1f} %. "
             f"Compare with chance, and do not compare with figures of the complete set."
         )
-    if whole.filter(pl.col("setting").str.contains("first wins", literal=True)).height:
+    if whole.filter(mode="first wins").height:
         told.append("Some options tied; a tie counts as the expectation of a random choice.")
     if any(sheet[model]["dtype"] != "float32" for model in chance if model in sheet):
         told.append("Models whose weights are not float32 are marked as not exact.")

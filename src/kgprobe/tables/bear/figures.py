@@ -14,6 +14,7 @@ from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report.chapter import Drawn
 from kgprobe.tables.report.draw import INK, KINDS, MUTED, PUBLISHED, SURFACE, TAUGHT, UNTAUGHT
+from kgprobe.tables.results import plain
 
 Row = Mapping[str, Any]
 Sheet = Mapping[str, Mapping[str, str]]
@@ -97,12 +98,12 @@ def names(own: pl.DataFrame, rows: Sequence[Row]) -> list[str]:
 def _whole(own: pl.DataFrame, *metrics: str) -> pl.DataFrame:
     """The numbers of all items, mean over templates."""
     asked = own.filter(pl.col("metric").is_in(metrics), pl.col("method") != "published")
-    return asked.filter(group="", slice="", setting="{}")
+    return asked.filter(plain(), group="", slice="")
 
 
 def _related(own: pl.DataFrame) -> pl.DataFrame:
     """The accuracies of relations, mean over templates."""
-    return own.filter(pl.col("group") != "", metric="accuracy", slice="", setting="{}")
+    return own.filter(pl.col("group") != "", plain(), metric="accuracy", slice="")
 
 
 def calibration_plot(own: pl.DataFrame) -> draw.Chart:

@@ -14,7 +14,7 @@ from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.validity import VIEW as VALIDITY_OF_ALL
 from kgprobe.tables.slices import SLICES, shown
-from kgprobe.tables.views import View
+from kgprobe.tables.views import PLAIN, View
 from kgprobe.templates import NO_SUBJECTS
 
 PAPER = {"paper": ["bear"], "instead": [""], "reduction": [""], "without": [""]}
@@ -27,7 +27,7 @@ FLOORS_ARE = (
     "weights: the same architecture with random ones, asked a part of the items under one template."
 )
 #: no part of the items, no further choice
-WHOLE = {**PAPER, "group": [""], "slice": [""], "setting": ["{}"]}
+WHOLE = {**PAPER, "group": [""], "slice": [""], **PLAIN}
 PROBE = ["model", "prompt", "method"]
 TEMPLATES_SHOWN = [str(i) for i in range(8)]
 POSITIONS = ["answer last", "answer elsewhere", "answer before subject"]
@@ -72,7 +72,7 @@ MODELS = View(
 RELATIONS = View(
     "relations",
     "Accuracy by relation",
-    where={**PAPER, "metric": ["accuracy", "options"], "slice": [""], "setting": ["{}"]},
+    where={**PAPER, "metric": ["accuracy", "options"], "slice": [""], **PLAIN},
     rows=["benchmark", "group"],
     columns=["metric", *PROBE],
     heads=HEADS,
@@ -178,11 +178,11 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
     probes = own.filter(~pl.col("model").is_in(baselines)).filter(pl.col("method") != "published")
     asked = list(dict.fromkeys([*order, *_values(probes, "model")]))
     models = [*asked, *baselines]
-    reduced = own.filter(pl.col("setting").str.contains('"reduction"', literal=True))
+    reduced = own.filter(pl.col("reduction") != "")
     several = [model for model in asked if model in set(reduced["model"])]
     groups = sorted([g for g in _values(own, "group") if g], key=property_order)
     domains = [s for s in _values(own, "slice") if s.startswith("domain: ")]
-    instead = _values(probes.select(pl.col("setting").str.json_path_match("$.instead")), "setting")
+    instead = [one for one in _values(probes, "instead") if one]
     floors = [f"without {floor}" for floor in WITHOUT]
     others = [one for one in instead if one not in floors]
     made = [

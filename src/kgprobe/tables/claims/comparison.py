@@ -8,11 +8,11 @@ A comparison is five cells of `resources/published/claims.tsv`:
     per     benchmark                                a pair for each of its values
     read    difference
 
-A selection names dimensions of RESULTS, keys of its settings, or `kind` and `family` of the model,
-each with patterns: `a|b` either, `*` any text, `!x` anything else. A dimension that is not named is
-any, but `group`, `slice` and settings, which are "" then, and `kind`, which is any model that has
-been trained elsewhere: what was taught here says nothing of the world. `scale=largest` are the
-numbers of the model with the most parameters, `scale=smaller` those of all others.
+A selection names dimensions of RESULTS, or `kind` and `family` of the model, each with patterns:
+`a|b` either, `*` any text, `!x` anything else. A dimension that is not named is any, but `group`,
+`slice` and further choices, which are "" then, and `kind`, which is any model that has been trained
+elsewhere: what was taught here says nothing of the world. `scale=largest` are the numbers of the
+model with the most parameters, `scale=smaller` those of all others.
 `max=DIMENSIONS` keeps the highest number over these dimensions, `min=` the lowest; `mean=` averages
 after that. A side may be one number: `100`.
 
@@ -52,7 +52,7 @@ from scipy.stats import chi2, pearsonr, spearmanr
 
 from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import Interval, wilson
-from kgprobe.tables.results import DIMENSIONS, spread
+from kgprobe.tables.results import DIMENSIONS
 
 #: kinds of models that can be asked what they know of the world
 TRAINED = "masked|causal|seq2seq|api"
@@ -253,20 +253,16 @@ def _legal(name: str, names: Sequence[str] | Mapping[str, Any], place: str) -> N
 
 
 def known(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
-    """RESULTS with a column for each key of a setting, and kind, family and parameters of models.
+    """RESULTS with kind, family and parameters of models.
 
     `sheet`: the models by name. Whose `source` is control is of that kind; what is not in the sheet
     is a baseline. `parameters` are millions, null where the sheet does not say.
     """
-    found = spread(results)
-    for name in SETTING:
-        if name not in found.columns:
-            found = found.with_columns(pl.lit("").alias(name))
-    names = found["model"].unique().to_list()
+    names = results["model"].unique().to_list()
     kinds = {name: _kind(sheet.get(name)) for name in names}
     sizes = {name: _number((sheet.get(name) or {}).get("parameters")) for name in names}
     models = pl.col("model")
-    return found.with_columns(
+    return results.with_columns(
         kind=models.replace_strict(kinds, return_dtype=pl.String),
         family=models.replace_strict({n: family(n) for n in names}, return_dtype=pl.String),
         parameters=models.replace_strict(sizes, return_dtype=pl.Float64),

@@ -1,6 +1,5 @@
 """The modes side by side: what each point of paper and code is here, and Table 4 of other runs."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -49,7 +48,7 @@ def runs(
     view = views.TABLE4.where_also(choice=[*views.CHOICES])
     columns = list(schema.RESULTS.columns)
     numbers = {name: view.chosen(frame).select(columns) for name, frame in found.items()}
-    key = [*results.DIMENSIONS, "setting"]
+    key = list(schema.RESULTS.key)
     kept = numbers[HERE]
     for frame in numbers.values():
         kept = kept.join(frame, on=key, how="semi")
@@ -61,8 +60,7 @@ def runs(
     parts = []
     for name, frame in numbers.items():
         common = frame.join(kept, on=key, how="semi")
-        named = [json.dumps({**json.loads(s), "mode": name}) for s in common["setting"]]
-        parts.append(common.with_columns(setting=pl.Series(named, dtype=pl.String)))
+        parts.append(common.with_columns(mode=pl.lit(name)))
     records: list[dict[str, object]] = []
     for name, path in beside.items():
         chosen = sorted(recorded(path, "switches").items())

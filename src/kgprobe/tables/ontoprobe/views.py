@@ -18,7 +18,7 @@ from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
 from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
 from kgprobe.tables.ontoprobe.values import REDUCTIONS as SCORED
 from kgprobe.tables.report.marks import INVENTED
-from kgprobe.tables.views import View
+from kgprobe.tables.views import PLAIN, View
 
 #: no number is a floor, or a difference from one, where a table does not say so
 PAPER = {"paper": ["ontoprobe"], "without": [""], "instead": [""]}
@@ -96,7 +96,7 @@ CALIBRATION = View(
     "validity",
     "Trained-on against held-out statements",
     {**PAPER, "metric": ["trained-on", "held-out", "chance", "limit for held-out", "AUC", "MRR"],
-     "slice": ["", "trained-on", "held-out"], "setting": ["{}"]},
+     "slice": ["", "trained-on", "held-out"], **PLAIN},
     rows=["model", "benchmark", "group", "prompt"], columns=["metric", "slice"],
     heads=HEADS, words={**WORDS, ("slice", ""): ""}, digits={"AUC": 3},
     caption="Control models were trained on a known half of the types and superclasses. R@1 of the "

@@ -12,7 +12,7 @@ from kgprobe.tables.report import grid, headline, said, validity
 from kgprobe.tables.report.blocks import anchor, slug
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell, Grid
-from kgprobe.tables.views import View
+from kgprobe.tables.views import PLAIN, View
 
 Sheet = Mapping[str, Mapping[str, str]]
 Rows = Sequence[Mapping[str, str]]
@@ -22,7 +22,7 @@ HEADS = {"group": "relation or pattern"}
 PARTS = (
     View(
         "bear", "Accuracy by relation, %",
-        {"paper": ["bear"], "metric": ["accuracy"], "slice": [""], "setting": ["{}"]},
+        {"paper": ["bear"], "metric": ["accuracy"], "slice": [""], **PLAIN},
         ["group"], ["model", "prompt", "method"], HEADS,
     ),
     View(
@@ -33,7 +33,7 @@ PARTS = (
     ),
     View(
         "autoprompt", "P@1 by relation, %",
-        {"paper": ["autoprompt"], "metric": ["P@1"], "slice": [""], "setting": ["{}"]},
+        {"paper": ["autoprompt"], "metric": ["P@1"], "slice": [""], **PLAIN},
         ["group"], ["model", "prompt", "method"], HEADS,
     ),
 )  # fmt: skip

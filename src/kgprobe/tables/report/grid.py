@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.contracts import RESULTS
 from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.tables.published import decimals
 from kgprobe.tables.report import marks
-from kgprobe.tables.results import DIMENSIONS
 from kgprobe.tables.views import View
 
 
@@ -70,11 +70,8 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
 
 def trace(row: Mapping[str, Any], digits: int = 1) -> str:
     """What `kgprobe trace` is asked to find a row of RESULTS: the number and its dimensions."""
-    found = {name: row[name] for name in (*DIMENSIONS, "setting")}
-    # what is empty of these tells the number of all items from that of a part
-    kept = {k: v for k, v in found.items() if v or k in ("group", "slice")}
-    told = [f"-w {shlex.quote(f'{k}={v}')}" for k, v in kept.items()]
-    return " ".join([f"{row['value']:.{digits}f}", *told])
+    told = [f"-w {shlex.quote(f'{key}={row[key]}')}" for key in RESULTS.key if row[key]]
+    return " ".join([f"{row['value']:.{digits}f}", *told, "--exact"])
 
 
 def text(value: object) -> Cell:
@@ -189,7 +186,7 @@ def records(title: str, rows: Iterable[Mapping[str, object]], caption: str = "")
 
 def of_rows(title: str, rows: pl.DataFrame) -> Grid:
     """Rows of RESULTS as they are, in the dimensions in which they differ: what a figure shows."""
-    named = [name for name in (*DIMENSIONS, "setting") if rows[name].n_unique() > 1]
+    named = [name for name in RESULTS.key if rows[name].n_unique() > 1]
     numbers = [name for name in ("value", "low", "high", "n", "published")
                if rows[name].null_count() < rows.height]  # fmt: skip
     body = []

@@ -6,10 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.tables import results as house
+from kgprobe import schema
 from kgprobe.tables import views
 from kgprobe.tables.answers import PRIOR, PRIOR_IS
 from kgprobe.tables.report import marks
+from kgprobe.tables.results import DIMENSIONS
 from kgprobe.tables.views import Row, View
 
 #: paper -> how it is called, in the order of printing
@@ -109,8 +110,7 @@ def _notes(shown: pl.DataFrame) -> list[str]:
     """What some metrics are, and what prior-corrected numbers use and assume, where some are."""
     metrics = set(shown["metric"])
     found = [f"{name}: {what}." for name, what in METRICS.items() if name in metrics]
-    settings = house.spread(shown.select("setting"))
-    if "reduction" in settings.columns and PRIOR in settings["reduction"]:
+    if PRIOR in shown["reduction"]:
         found.append(PRIOR_IS)
     return found
 
@@ -119,15 +119,10 @@ def principal(results: pl.DataFrame) -> pl.DataFrame:
     """The RESULTS that `blocks` are views of, with what their signs are read from: without numbers
     of the fixed configuration where one was chosen on dev rows."""
     results = results.filter(pl.col("method") != "published")
-    own = house.spread(results)
-    if "choice" not in own.columns:
-        return results
-    key = [c for c in own.columns if c in (*house.DIMENSIONS, "mode")]
-    chosen = own.filter(choice="chosen").select(key)
-    is_beaten = own.filter(choice="fixed").join(chosen, on=key, how="semi")
-    return own.join(is_beaten, on=[*house.DIMENSIONS, "setting"], how="anti").select(
-        results.columns
-    )
+    key = [*DIMENSIONS, "mode"]
+    chosen = results.filter(choice="chosen").select(key)
+    is_beaten = results.filter(choice="fixed").join(chosen, on=key, how="semi")
+    return results.join(is_beaten, on=schema.RESULTS.key, how="anti")
 
 
 def text(results: pl.DataFrame) -> str:

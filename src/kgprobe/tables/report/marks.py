@@ -13,7 +13,6 @@ SAME and FOOLED, behind a number: coded answerers (metrics/answerers.py) went th
 which does not tell who infers from who looks up, or gives credit to who knows nothing.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,7 +118,8 @@ def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
     ]
     verdicts = {
         name: {
-            _key(row, keys): row["value"] for row in results.filter(metric=name).rows(named=True)
+            tuple(row[k] for k in keys): row["value"]
+            for row in results.filter(metric=name).rows(named=True)
         }
         for _, name, keys in rules
     }
@@ -131,7 +131,7 @@ def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
         # the answerers' own numbers stand beside the verdict
         if keys == TEST and (row["metric"] not in ANSWERED or row["slice"] == INVENTED):
             return False
-        own = _key(row, keys)
+        own = tuple(row[k] for k in keys)
         found = [
             (sum(map(bool, key)), value)
             for key, value in verdicts[name].items()
@@ -180,12 +180,6 @@ def panels(shown: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         (benchmark, group): ", ".join([group] * bool(group) + [benchmark] * (several or not group))
         for benchmark, group in every
     }
-
-
-def _key(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Dimensions of a row of RESULTS, "" for a setting that it does not have."""
-    setting = json.loads(row["setting"]) if set(names) - set(row) else {}
-    return tuple(str(row[name] if name in row else setting.get(name, "")) for name in names)
 
 
 def notes(texts: Iterable[str]) -> list[str]:

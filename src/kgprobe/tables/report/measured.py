@@ -25,6 +25,7 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.contracts import SETTING
 from kgprobe.job import commit
 from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.tables import results as house
@@ -80,18 +81,22 @@ def read(path: Path) -> Extract:
         raise MeasuredError(f"no {path}: make measured RUN={path.stem} after that run")
     lines = path.read_text(encoding="utf-8").splitlines()
     above = [line for line in lines if line.startswith("# ")]
-    columns = list(schema.RESULTS.columns)
-    if lines[len(above)].split("\t") != columns:
-        raise MeasuredError(f"{path}: columns are not {', '.join(columns)}; make it anew")
+    types, columns = schema.RESULTS.columns, lines[len(above)].split("\t")
+    unused = [name for name in SETTING if name not in columns]
+    if columns != [name for name in types if name not in unused]:
+        raise MeasuredError(f"{path}: columns are not {', '.join(types)}; make it anew")
     frame = pl.read_csv(
-        path, separator="\t", skip_lines=len(above), schema=pl.Schema(schema.RESULTS.columns),
+        path, separator="\t", skip_lines=len(above), schema={name: types[name] for name in columns},
         null_values=NULL, empty_string_is_null=False,
     )  # fmt: skip
+    frame = frame.with_columns(pl.lit("").alias(name) for name in unused).select(*types)
     return Extract(dict(line[2:].split(": ", 1) for line in above), frame)
 
 
 def write(path: Path, rows: pl.DataFrame, told: Mapping[str, str]) -> None:
-    """A file of measured numbers: who made it, when and how, then its rows, sorted."""
+    """A file of measured numbers: who made it, when and how, then its rows, sorted, without the
+    columns of SETTING that none of them has."""
+    rows = rows.drop([name for name in SETTING if (rows[name] == "").all()])
     with schema.atomic(path) as temporary, temporary.open("w", encoding="utf-8") as out:
         out.writelines(f"# {key}: {value}\n" for key, value in told.items())
         table = csv.writer(out, delimiter="\t", lineterminator="\n")
@@ -120,7 +125,7 @@ def principal(results: pl.DataFrame) -> pl.DataFrame:
     shown = [view.chosen(headline.principal(results)) for view in headline.blocks(results)]
     keys = [frame.select(results.columns) for frame in shown]
     by_relation = results.filter(
-        pl.col("group") != "", paper="bear", metric="accuracy", slice="", setting="{}"
+        pl.col("group") != "", house.plain(), paper="bear", metric="accuracy", slice=""
     )
     signs = results.filter(pl.col("metric").is_in(SIGNS))
     known = validity.probes(results)

@@ -103,8 +103,10 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
         return None
     who, best = _best(plain)
     same = ("benchmark", "model", "prompt", "method")
-    asked = {"benchmark": best["benchmark"], "group": "", "slice": "", "setting": "{}"}
-    chance = results.filter(model="random", metric="accuracy", **asked)["value"].to_list()
+    asked = {"benchmark": best["benchmark"], "group": "", "slice": ""}
+    chance = results.filter(house.plain(), model="random", metric="accuracy", **asked)[
+        "value"
+    ].to_list()
     said = f"{who} answers {_percent(best)} of {best['n']:,} questions correctly"
     said += f" (chance {chance[0]:.1f} %)" if chance else ""
     corrected = [

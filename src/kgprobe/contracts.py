@@ -481,9 +481,8 @@ RESULTS = _contract(
 #: What became of a paper's claim: `a` and `b` are the means of its two sides over `pairs`, `value`
 #: the difference as the claim reads it with its 95 % bounds, `n` the fewest items behind one of its
 #: numbers, `p` two-sided and after Holm's correction over all claims of the run. `printed`: the
-#: same out of the papers' tables. `comparison` is what is compared as claims.tsv has it, "" where
-#: nothing can be; `needs` what has to be run. Nulls: nothing to compare here, no interval, not in
-#: print.
+#: same out of the papers' tables. `comparison` is what is compared, "" but for principal claims;
+#: `needs` what has to be run. Nulls: nothing to compare here, no interval, not in print.
 CLAIMS = _contract(
     "CLAIMS",
     key="claim",
@@ -496,7 +495,6 @@ CLAIMS = _contract(
     needs=pl.String,
     holds=pl.String,
     direction=pl.String,
-    opens=pl.Boolean,
     verdict=pl.String,
     reason=pl.String,
     models=pl.String,

@@ -19,21 +19,18 @@ from scipy.stats import binom
 from kgprobe import schema, sheets
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.tables import results
-from kgprobe.tables.answers import Probe
 from kgprobe.tables.claims import chapter, printed, verdicts
 from kgprobe.tables.claims.comparison import (
-    ComparisonError,
+    Comparison,
     IncomparableError,
     Measured,
     Outcome,
+    Side,
     _apart,
-    _highest,
-    _spread,
     evaluate,
     known,
-    parse,
 )
-from kgprobe.tables.ontoprobe import reasoning
+from kgprobe.tables.claims.principal import COMPARISONS
 from kgprobe.tables.report import headline
 from kgprobe.tables.results import Number
 
@@ -41,13 +38,11 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "resources" / "published"
 CLAIMS = verdicts.read(FOLDER / "claims.tsv")
 BY_NAME = {claim.claim: claim for claim in CLAIMS}
-#: Claims whose printed numbers are not the means of two sides: ranges of gains, counts of pairs,
-#: two correlations, examples out of many, three bounds of size, a count of exceptions.
-NOT_MEANS = {"O20", "O21", "O22", "O23", "B01", "B02", "B03", "B04", "B05", "B07", "K13"}
-#: Wins of a and of b over relations, or how many of all pairs.
-COUNTS = {"A37": (35, 6), "A38": (32, 9), "A39": (31, 10)}
-SHARES = {"K18": (45, 54), "K19": (10, 117)}
-COMPUTED = 115
+#: Claims whose printed numbers are not the means of two sides: two correlations, examples out of
+#: many, three bounds of size.
+NOT_MEANS = {"B01", "B02", "B03", "B04", "B05", "B07"}
+#: Wins of a and of b over relations.
+COUNTS = {"A37": (35, 6)}
 #: What no run can speak of, and why: the printed tables or released files alone, what was judged
 #: by people, what nothing here measures.
 UNTESTED = {
@@ -92,15 +87,14 @@ def test_the_sheet_has_191_claims_of_four_papers_and_its_principal_ones():
     papers = Counter(claim.paper for claim in CLAIMS)
     assert papers == {"ontoprobe": 78, "autoprompt": 62, "attributes": 31, "bear": 20}
     assert len(BY_NAME) == 191
-    assert sum(claim.opens for claim in CLAIMS) >= 40
-    # a page does not open with what nobody can ever compute
-    assert all(claim.comparison for claim in CLAIMS if claim.opens)
+    assert len(COMPARISONS) == 54
+    assert [c.claim for c in CLAIMS if c.comparison] == list(COMPARISONS)
 
 
-def test_a_claim_without_a_comparison_says_why():
-    without = {claim.claim: claim.untested for claim in CLAIMS if not claim.comparison}
+def test_what_no_run_can_speak_of_says_why():
+    without = {claim.claim: claim.untested for claim in CLAIMS if claim.untested}
     assert set(without) == set.union(*UNTESTED.values())
-    assert len(without) == 14
+    assert not set(without) & set(COMPARISONS)
     for name, why in without.items():
         assert re.fullmatch(r"[A-Z].+\.", why), (name, why)
         assert ("judged by people" in why) == (name in UNTESTED["judged"])
@@ -109,7 +103,7 @@ def test_a_claim_without_a_comparison_says_why():
 def test_every_printed_number_of_a_claim_is_what_its_comparison_finds(in_print):
     compared = 0
     for name, outcome in in_print.items():
-        if name in NOT_MEANS or name in COUNTS or name in SHARES:
+        if name in NOT_MEANS or name in COUNTS:
             continue
         for side, mean, column in (("a", outcome.a, 0), ("b", outcome.b, 1)):
             told = re.search(rf"\b{side}=([-\d., /]*\d)", BY_NAME[name].printed)
@@ -119,11 +113,11 @@ def test_every_printed_number_of_a_claim_is_what_its_comparison_finds(in_print):
             is_mean = mean == pytest.approx(np.mean(numbers), abs=0.06)
             assert is_mean or {round(n, 2) for n in numbers} <= by_pair, (name, side, mean, numbers)
             compared += 1
-    assert compared > 190
+    assert compared > 60
 
 
 def test_claims_that_hold_in_print_do_and_those_that_fail_do_not(in_print):
-    assert len(in_print) >= COMPUTED
+    assert len(in_print) >= 40
     for name, outcome in in_print.items():
         claim = BY_NAME[name]
         holds = claim.holds_for(outcome.value)
@@ -209,80 +203,6 @@ def test_wins_are_counted_over_relations(in_print):
         assert outcome.value == pytest.approx(100 * won / (won + lost) - 50)
 
 
-def attribute_cells():
-    """(benchmark, printed model, k) -> printed value."""
-    return {
-        (r["benchmark"], r["printed_model"], k): float(r[f"at_{k}"])
-        for r in rows("attributes_scores")
-        for k in (1, 3, 5)
-        if r[f"at_{k}"]
-    }
-
-
-def test_shares_of_cells_and_of_signs_are_those_of_a_slow_loop(in_print):
-    cells = attribute_cells()
-    high = sum(value >= 50 for value in cells.values())
-    same = every = 0
-    for benchmark, model, k in cells:
-        if model in ("BERT", "RoBERTa", "T5") and k > 1:
-            gaps = [cells[benchmark, model, at] - cells[benchmark, "GPT-3", at] for at in (k, 1)]
-            same += (gaps[0] > 0) == (gaps[1] > 0) and (gaps[0] < 0) == (gaps[1] < 0)
-            every += 1
-    counted = {"K18": (same, every), "K19": (high, len(cells))}
-    assert counted == SHARES
-    for name, (count, n) in counted.items():
-        outcome = in_print[name]
-        assert outcome.n == outcome.pairs == n
-        assert outcome.value == pytest.approx(100 * count / n - 50)
-        # Wilson's interval, literally
-        z, share = 1.959964, count / n
-        centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        bounds = (100 * (centre - half) - 50, 100 * (centre + half) - 50)
-        assert (outcome.low, outcome.high) == pytest.approx(bounds, abs=1e-4)
-
-
-def test_the_largest_model_is_beaten_on_three_benchmarks(in_print):
-    cells = attribute_cells()
-    names = {benchmark for benchmark, _, _ in cells}
-    best = {
-        b: max(v for (n, m, k), v in cells.items() if (n, k) == (b, 1) and m != "GPT-4")
-        for b in names
-    }
-    gaps = [best[b] - cells[b, "GPT-4", 1] for b in names]
-    assert sum(gap > 0 for gap in gaps) == 3
-    assert in_print["K13"].pairs == 9
-    assert in_print["K13"].value == pytest.approx(max(gaps))
-
-
-def test_differences_of_differences_are_those_of_a_slow_loop(in_print):
-    cells = {
-        (r["task"], r["model"], r["template"], r["metric"]): float(r["value"])
-        for r in rows("ontoprobe_memorizing")
-    }
-    gains = {
-        (task, model, metric): value - cells[task, model, "manual", metric]
-        for (task, model, template, metric), value in cells.items()
-        if template == "soft"
-    }
-
-    def mean(is_in):
-        return np.mean([gain for key, gain in gains.items() if is_in(*key)])
-
-    kinds = [mean(lambda t, m, x, own=own: m.startswith(own)) for own in ("roberta", "bert")]
-    assert (in_print["O45"].a, in_print["O45"].b) == pytest.approx(kinds)
-    assert in_print["O45"].value == pytest.approx(kinds[0] - kinds[1])
-    few = ("DM", "RG")
-    tasks = [mean(lambda t, m, x: t not in few), mean(lambda t, m, x: t in few)]
-    assert in_print["O44"].value == pytest.approx(tasks[0] - tasks[1])
-    relations = [{k: float(v) for k, v in r.items() if k not in ("relation", "train")}
-                 for r in rows("autoprompt_relations")]  # fmt: skip
-    failing = [r["autoprompt_5"] - r["lama"] for r in relations if r["lama"] < 1]
-    good = [r["autoprompt_5"] - r["lama"] for r in relations if r["lama"] >= 50]
-    assert len(failing) == 5
-    assert in_print["A40"].value == pytest.approx(np.mean(failing) - np.mean(good))
-
-
 def test_what_is_claimed_of_the_print_alone_holds_or_fails_as_typed():
     cells = {(r["task"], r["model"], r["template"], r["metric"]): float(r["value"])
              for r in rows("ontoprobe_memorizing") if r["template"]}  # fmt: skip
@@ -332,221 +252,8 @@ def test_the_interval_of_a_difference_is_newcombe_s():
     assert (low, high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
-def test_the_interval_of_a_difference_of_differences_adds_squares():
-    """Zou and Donner 2008 (Statistics in Medicine 27, p. 1693): the bounds of a sum of estimates,
-    each with its own bounds; here + - - + of four shares."""
-    base = Number(benchmark="x", metric="accuracy", method="predict", n=100)
-    made, bounds = [], {}
-    for model, prompt, count in (("one", "searched", 70), ("one", "manual", 40),
-                                 ("two", "searched", 55), ("two", "manual", 50)):  # fmt: skip
-        low, high = (100 * b for b in wilson(count, 100))
-        bounds[model, prompt] = (float(count), low, high)
-        own = base.but(model=model, prompt=prompt, value=float(count))
-        made.append(own.but(interval=Interval(low, high, "wilson")))
-    gain = "prompt=searched less prompt=manual"
-    comparison = parse("metric=accuracy", f"model=one; {gain}", f"model=two; {gain}",
-                       "benchmark", "difference")  # fmt: skip
-    own = evaluate(comparison, known(results.frame("autoprompt", made), SHEET))
-    down = up = total = 0.0
-    for (model, prompt), (value, low, high) in bounds.items():
-        sign = 1 if (model == "one") == (prompt == "searched") else -1
-        total += sign * value
-        down += (value - low if sign > 0 else high - value) ** 2
-        up += (high - value if sign > 0 else value - low) ** 2
-    assert own.value == pytest.approx(total) == 25.0
-    assert own.low == pytest.approx(total - down**0.5)
-    assert own.high == pytest.approx(total + up**0.5)
-    sides = {side: [(r["model"], r["prompt"]) for r in used] for side, used in own.sides.items()}
-    assert sides == {
-        "a": [("one", "searched")], "a less": [("one", "manual")],
-        "b": [("two", "searched")], "b less": [("two", "manual")],
-    }  # fmt: skip
-
-
-#: Thirteen trials of BCG vaccination against tuberculosis (Colditz et al. 1994): cases and others
-#: among vaccinated, cases and others among controls.
-BCG = (
-    (4, 119, 11, 128), (6, 300, 29, 274), (3, 228, 11, 209), (62, 13536, 248, 12619),
-    (33, 5036, 47, 5761), (180, 1361, 372, 1079), (8, 2537, 10, 619), (505, 87886, 499, 87892),
-    (29, 7470, 45, 7232), (17, 1699, 65, 1600), (186, 50448, 141, 27197), (5, 2493, 3, 2338),
-    (27, 16886, 29, 17825),
-)  # fmt: skip
-
-
-def test_a_spread_is_what_intervals_do_not_explain():
-    """Heterogeneity of the log risk ratios of BCG: Paule and Mandel's tau2 is .3181, the Q-profile
-    of Viechtbauer 2007 .1197 to 1.1115 (as metafor prints them for these data)."""
-    ratios = []
-    for a, b, c, d in BCG:
-        error = np.sqrt(1 / a - 1 / (a + b) + 1 / c - 1 / (c + d))
-        value = np.log((a / (a + b)) / (c / (c + d)))
-        ratios.append(Measured(value, value - 1.959964 * error, value + 1.959964 * error, 50))
-    nought = Measured(0.0, 0.0, 0.0, 0)
-    value, low, high = _spread([(one, nought) for one in ratios], [()] * 13)
-    assert value**2 == pytest.approx(0.3181, abs=5e-5)
-    assert (low**2, high**2) == pytest.approx((0.1197, 1.1115), abs=5e-5)
-    # whatever lies between strata is no spread within them
-    moved = [replace(one, value=one.value + 9, low=one.low + 9, high=one.high + 9)
-             for one in ratios]  # fmt: skip
-    twice = [(one, nought) for one in (*ratios, *moved)]
-    again = _spread(twice, [0] * 13 + [1] * 13)
-    assert again[0] == pytest.approx(value)
-    assert low < again[1] < value < again[2] < high
-    alike = [(Measured(v, v - 9, v + 9, 50), nought) for v in (1.0, 2.0, 3.0)]
-    value, low, _ = _spread(alike, [()] * 3)
-    assert (value, low) == (0.0, 0.0)
-    with pytest.raises(IncomparableError, match="no two numbers"):
-        _spread(alike, [0, 1, 2])
-
-
-def test_the_highest_of_several_differences_pays_for_having_been_looked_for():
-    """Bonferroni: with five differences each has an interval of 99 %, of z 2.5758."""
-    gaps, nought = (1.0, 2.0, 3.0, 4.0, 5.0), Measured(0.0, 0.0, 0.0, 0)
-    pairs = [(Measured(g, g - 1.959964, g + 2 * 1.959964, 50), nought) for g in gaps]
-    assert _highest(pairs) == pytest.approx((5.0, 5 - 2.575829, 5 + 2 * 2.575829), abs=1e-5)
-    open_ = [*pairs[:4], (Measured(5.0, None, None, 50), nought)]
-    assert _highest(open_) == (5.0, None, None)
-
-
-def test_a_number_stands_at_every_value_that_a_side_says():
-    base = Number(benchmark="x", metric="value", method="fill", n=50)
-    made = [base.but(model=m, value=v, setting={"k": k})
-            for m, k, v in (("one", 1, 4.0), ("two", 1, 1.0), ("taught", 1, 9.0),
-                            ("one", 3, 6.0), ("two", 3, 8.0))]  # fmt: skip
-    results_ = known(results.frame("attributes", made), SHEET)
-    comparison = parse("metric=value", "model=one; k=*", "model=two; k=1; every=k",
-                       "benchmark k", "difference")  # fmt: skip
-    assert evaluate(comparison, results_).values == ((4.0, 1.0), (6.0, 1.0))
-    comparison = parse("metric=value; k=*", "model=one less model=two", "0", "benchmark k", "agree")
-    assert evaluate(comparison, results_).values == ((3.0, 0.0), (-2.0, 0.0))
-    with pytest.raises(IncomparableError, match="no number from 7 to inf"):
-        evaluate(parse("metric=value; k=*", "model=one; value=7..", "0", "k", "wins"), results_)
-    comparison = parse("metric=value; k=*", "model=*; value=5..; mean=model", "0", "k", "wins")
-    assert evaluate(comparison, results_).values == ((7.0, 0.0),)
-
-
-def test_the_commonest_groups_are_those_with_most_items():
-    base = Number(benchmark="x", metric="value", method="fill", model="one", value=1.0)
-    made = [base.but(group=g, n=n) for g, n in (("P1", 5), ("P2", 9), ("P3", 7), ("P4", 9))]
-    made.append(base.but(benchmark="y", group="P9", n=1))
-    own = parse("metric=value; group=!; commonest=2", "", "0", "benchmark group", "wins")
-    found = evaluate(own, known(results.frame("attributes", made), SHEET)).sides["a"]
-    assert sorted((r["benchmark"], r["group"]) for r in found) == [
-        ("x", "P2"), ("x", "P4"), ("y", "P9")]  # fmt: skip
-
-
-def test_bounds_that_are_no_interval_make_no_verdict(tables):
-    """Figure 2's bounds are the worst and the best subset; they can be taken as numbers."""
-    from kgprobe.tables.autoprompt import sweeps
-
-    points = pl.DataFrame(
-        [("searched", 10, draw, 0.5 + draw / 10) for draw in range(3)]
-        + [("finetuned", 10, draw, 0.4 + draw / 5) for draw in range(3)],
-        schema=["method", "size", "draw", "value"], orient="row",
-    )  # fmt: skip
-    sheet = {"roberta-large": SHEET["one"]}
-    own = sweeps.low_data("auto_sst2", "roberta-large", points)
-    found = {f.claim.claim: f.own for f in verdicts.find(
-        CLAIMS, results.frame("autoprompt", own), sheet, tables.clear())}  # fmt: skip
-    assert found["A15"].value == found["A17"].value == pytest.approx(60 - 60)
-    assert found["A18"].value == pytest.approx(20 - 40)
-    assert found["A19"].value == pytest.approx(50 - 40)
-    for name in ("A15", "A17", "A18", "A19"):
-        assert found[name].low is None
-
-
-def test_the_grid_of_label_tokens_has_its_claims(tables):
-    from kgprobe.tables.autoprompt import sweeps
-
-    shares = {(k, labels, triggers): 0.5 + labels / 50 + triggers / 100 + (labels == 3) * k / 5000
-              for k in (10, 100) for labels in (1, 3) for triggers in (3, 4)}  # fmt: skip
-    points = pl.DataFrame(
-        [("searched", *key, value, 100) for key, value in shares.items()],
-        schema=["method", "k", "label_tokens", "triggers", "value", "n"], orient="row",
-    )  # fmt: skip
-    own = [*sweeps.grid("auto_sst2", "bert-base-cased", points)]
-    sheet = {"bert-base-cased": SHEET["one"]}
-    found = {f.claim.claim: f.own for f in verdicts.find(
-        CLAIMS, results.frame("autoprompt", own), sheet, tables.clear())}  # fmt: skip
-    assert found["A10"].value == pytest.approx(4.0 + 2.0)
-    assert found["A12"].value == pytest.approx(1.0)
-    # the effect of three label tokens is 4.2 with ten candidates and 6.0 with a hundred
-    assert found["A13"].value == pytest.approx(4.2 - 6.0)
-    assert found["A13"].pairs == 2
-
-
-def test_trained_templates_and_conjunctions_have_their_claims(tables):
-    """Two models, of which the first knows rdfs2, the second nothing; soft parts add .1 and .02."""
-    values = {
-        (model, scheme, premise): base + 0.1 * scheme.endswith("soft")
-        + 0.02 * scheme.startswith("soft") + (0.3 if premise == "P1 EX, P2 NO" else 0.0)
-        for model, base in (("bert-base-cased", 0.2), ("bert-base-uncased", 0.1))
-        for scheme in ("manual+manual", "manual+soft", "soft+manual", "soft+soft")
-        for premise in ("P1 EX, P2 NO", "P1 NO, P2 NO")
-    }  # fmt: skip
-    found = {}
-    for name in ("bert-base-cased", "bert-base-uncased"):
-        probe = Probe("onto_released", "templates", "reason", name, "masked")
-        found[probe] = pl.DataFrame(
-            [("rdfs2", scheme, f"rdfs2-{row}", value, premise)
-             for (model, scheme, premise), value in values.items() if model == name
-             for row in range(30)],
-            schema=["rule", "scheme", "item", "MRR", "premise"], orient="row",
-        )  # fmt: skip
-    own = results.frame("ontoprobe", reasoning.reasoned(found, 0))
-    sheet = dict.fromkeys(("bert-base-cased", "bert-base-uncased"), SHEET["one"])
-    told = {
-        f.claim.claim: f.own for f in verdicts.find(CLAIMS, own, sheet, tables.clear()) if f.own
-    }
-    assert told["O62"].value == pytest.approx(0.1)
-    assert told["O63"].value == pytest.approx(0.02)
-    assert told["O62"].pairs == 4
-    assert {row["model"] for row in told["O62"].sides["a"]} == set(sheet)
-
-
-def test_released_sets_have_their_claims(tables):
-    base = Number(benchmark="onto_released", group="TP", metric="items", n=8839)
-    made = [base.but(slice="test", value=8839), base.but(slice="train", value=10, n=10)]
-    floor = Number(benchmark="onto_released", group="TP", metric="R@1", n=8839)
-    made.append(floor.but(model="frequency", value=15.4, interval=Interval(14.7, 16.2, "wilson"),
-                          setting={"choice": "none"}))  # fmt: skip
-    made.append(floor.but(model="random", value=0.51))
-    claims = verdicts.frame(
-        verdicts.find(CLAIMS, results.frame("ontoprobe", made), {}, tables.clear())
-    )
-    told = {row["claim"]: row for row in claims.iter_rows(named=True) if row["value"] is not None}
-    # 50 rows more than are printed, and counts are exact
-    assert (told["O78"]["value"], told["O78"]["verdict"]) == (50.0, "opposite")
-    assert told["O25"]["value"] == pytest.approx(15.4 - 0.51)
-    assert told["O25"]["verdict"] == "same direction"
-
-
-def test_ranges_of_gains_are_tested_as_ranges(tables):
-    """O20 to O22 say from how much to how much, O23 that no model exceeds the baseline."""
-    ranges = {name: BY_NAME[name].expected for name in ("O20", "O21", "O22")}
-    assert ranges == {"O20": (43, 198), "O21": (38, 134), "O22": (1, 7)}
-    for name, (low, high) in ranges.items():
-        middle, half = (low + high) / 2, (high - low) / 8
-        for value, expected in (
-            (middle, "same direction"), (low - 2 * half, "opposite"), (high + 2 * half, "opposite"),
-            (low + half / 2, "undecided"), (high + half / 2, "undecided"),
-        ):  # fmt: skip
-            own = outcome(value, value - half, value + half)
-            claim = BY_NAME[name]
-            told = verdicts.verdict(
-                verdicts.Found(claim, own, "", None), verdicts.chance(claim, own)
-            )
-            assert told[0] == expected, (name, value)
-    best = defaultdict(float)
-    for row in rows("ontoprobe_memorizing"):
-        if row["task"] == "DM" and row["metric"] != "MRRa" and row["model"] not in (
-            "bert-base-uncased", "bert-large-cased"
-        ):  # fmt: skip
-            key = row["metric"], row["model"] == "frequency-baseline"
-            best[key] = max(best[key], float(row["value"]))
-    gains = [best[m, False] / best[m, True] - 1 for m in ("R@1", "R@5", "MRR")]
-    found = evaluate(BY_NAME["O23"].comparison, tables.filter(paper="ontoprobe"))
-    assert found.value == pytest.approx(100 * np.mean(gains))
+#: what the comparisons of made numbers have in common
+ACCURACY, PER = Side({"metric": "accuracy"}), ("benchmark",)
 
 
 def sampled(values, n, kind="wilson"):
@@ -564,7 +271,7 @@ def sampled(values, n, kind="wilson"):
 def test_the_best_of_several_pays_for_having_been_chosen(probes, n, chance):
     """Probes no better than chance: the best of them beats it in 5 of 100 runs, exactly counted."""
     sheet = {f"m{i}": SHEET["one"] for i in range(probes)}
-    comparison = parse("metric=accuracy", "max=model", str(100 * chance), "benchmark", "difference")
+    comparison = Comparison(ACCURACY.highest("model"), 100 * chance, PER)
     false = 0.0
     for best in range(n + 1):
         own = evaluate(comparison, known(sampled([best] * probes, n), sheet))
@@ -576,8 +283,8 @@ def test_the_best_of_several_pays_for_having_been_chosen(probes, n, chance):
 def test_the_lowest_of_several_pays_as_the_highest_does():
     counts, sheet = (10, 14, 20), {f"m{i}": SHEET["one"] for i in range(3)}
     own, other = (known(sampled(c, 40), sheet) for c in (counts, [40 - c for c in counts]))
-    most = evaluate(parse("metric=accuracy", "max=model", "50", "benchmark", "difference"), other)
-    least = evaluate(parse("metric=accuracy", "min=model", "50", "benchmark", "difference"), own)
+    most = evaluate(Comparison(ACCURACY.highest("model"), 50, PER), other)
+    least = evaluate(Comparison(ACCURACY.lowest("model"), 50, PER), own)
     assert (least.low, least.high) == pytest.approx((-most.high, -most.low))
     low = 75 - 100 * wilson(30, 40)[0]
     # a one-sided test at 5 % among three
@@ -588,7 +295,7 @@ def test_the_lowest_of_several_pays_as_the_highest_does():
     "kind", ["random orders", "mean of wilson", "range of subsets", "permutations"]
 )
 def test_bounds_that_hold_no_95_per_cent_of_an_estimate_give_no_p(kind):
-    comparison = parse("metric=accuracy", "model=m0", "30", "benchmark", "difference")
+    comparison = Comparison(ACCURACY.but(model="m0"), 30, PER)
     own = evaluate(comparison, known(sampled([30], 40, kind), {"m0": SHEET["one"]}))
     assert (own.low, own.high) == (None, None)
     assert verdicts.chance(BY_NAME["O01"], own) is None
@@ -603,13 +310,14 @@ def test_a_baseline_without_an_interval_is_exact_where_it_follows_from_the_set_a
     own = known(
         pl.concat([sampled([30], 40), results.frame("autoprompt", made)]), {"m0": SHEET["one"]}
     )
-    for cells, is_exact in (
-        ("model=random", True), ("model=!*[a-z]*", True), ("model=majority", False),
-        ("model=frequency", False), ("model=frequency; choice=none", False),
+    baseline = ACCURACY.but(kind="baseline")
+    for b, is_exact in (
+        (baseline.but(model="random"), True), (baseline.but(model="!*[a-z]*"), True),
+        (baseline.but(model="majority"), False), (baseline.but(model="frequency"), False),
+        (baseline.but(model="frequency", choice="none"), False),
     ):  # fmt: skip
-        b = f"kind=baseline; {cells}"
-        found = evaluate(parse("metric=accuracy", "model=m0", b, "benchmark", "difference"), own)
-        assert (found.low is not None) == is_exact, cells
+        found = evaluate(Comparison(ACCURACY.but(model="m0"), b, PER), own)
+        assert (found.low is not None) == is_exact, b
 
 
 def outcome(value, low, high, n=100, sides=None):
@@ -698,17 +406,6 @@ def test_what_is_reproduced_is_so_within_half_a_unit_of_the_last_digit_and_noise
     assert reproduced(4.04, 4.0, direction="=") == "reproduced"
 
 
-def test_spearman_has_the_standard_error_of_bonett_and_wright():
-    made = sampled([10, 14, 12, 20, 25, 21, 30, 33], 40)
-    sheet = {f"m{i}": {**SHEET["one"], "parameters": str(2**i)} for i in range(8)}
-    comparison = parse("metric=accuracy", "", "0", "benchmark", "spearman")
-    own = evaluate(replace(comparison, per=()), known(made, sheet))
-    rho = 1 - 6 * 4 / (8 * 63)  # two pairs of neighbors in the other order
-    half = 1.959964 * math.sqrt((1 + rho**2 / 2) / 5)
-    bounds = np.tanh(np.arctanh(rho) - half), np.tanh(np.arctanh(rho) + half)
-    assert (own.value, own.low, own.high) == pytest.approx((rho, *bounds), abs=1e-6)
-
-
 def test_p_is_that_of_the_bound_towards_zero():
     claim = BY_NAME["O01"]
     assert verdicts.chance(claim, outcome(10.0, 0.0, 12.0)) == pytest.approx(0.05, abs=1e-9)
@@ -749,7 +446,7 @@ def test_a_run_that_measures_what_was_printed_reproduces_every_claim(tables, mod
         is_so = BY_NAME[name].holds_for(in_print[name].value)
         few = "fewer than" in reasons[name]
         assert not is_so or few or name in ("B10", "B07"), (name, reasons[name])
-    assert len(in_print) - len(missed) >= COMPUTED - 30
+    assert len(in_print) - len(missed) >= 25
     assert sum(verdicts.behind(f).height for f in found) > 5000
     far = verdicts.frame(verdicts.find(CLAIMS, as_ours(tables, 3.0), every, tables))
     kept = far.filter(verdict="reproduced").height
@@ -885,7 +582,7 @@ def test_models_taught_here_bear_no_claim_out(tables, tmp_path):
 
 def test_what_was_printed_is_the_same_under_a_sheet_of_other_models(in_print):
     bare = printed.read(FOLDER, {})
-    for name in ("O01", "O20", "O45", "K05", "B01", "B04", "A40"):
+    for name in ("O01", "O19", "K05", "B01", "B04", "A31"):
         claim = BY_NAME[name]
         found = evaluate(claim.comparison, bare.filter(paper=claim.paper))
         assert found.value == pytest.approx(in_print[name].value), name
@@ -897,7 +594,7 @@ def test_the_order_of_results_is_no_part_of_a_verdict(tables, models):
     random.Random(3).shuffle(order)
     found = [verdicts.find(CLAIMS, r, models, tables) for r in (own, own[order])]
     made = [verdicts.frame(f) for f in found]
-    assert made[0].filter(pl.col("verdict") != "not tested here").height > 30
+    assert made[0].filter(pl.col("verdict") != "not tested here").height > 10
     assert made[0].equals(made[1])
     for one, other in zip(*found, strict=True):
         assert verdicts.behind(one).equals(verdicts.behind(other)), one.claim.claim
@@ -918,31 +615,25 @@ def test_two_numbers_in_one_place_are_told_and_not_averaged():
     twice = pl.concat([few(), few().with_columns(method=pl.lit("sentence"))]).filter(
         pl.col("model") != "frequency"
     )
-    comparison = parse("metric=R@1; group=TP; choice=oracle", "", "10", "benchmark model",
-                       "difference")  # fmt: skip
+    side = Side({"metric": "R@1", "group": "TP", "choice": "oracle"})
+    comparison = Comparison(side, 10, ("benchmark", "model"))
     with pytest.raises(IncomparableError, match=r"differ in method \(cloze, sentence\)"):
         evaluate(comparison, known(twice, SHEET))
 
 
 @pytest.mark.parametrize(
-    ("cells", "told"),
+    ("made", "told"),
     [
-        (("metirc=R@1", "", "1", "benchmark", "difference"), "a selection: 'metirc'; legal: ben"),
-        (("metric", "", "1", "benchmark", "difference"), "expected DIMENSION=PATTERN or a number"),
-        (("", "max=modl", "1", "benchmark", "difference"), "max: 'modl'"),
-        (("", "scale=big", "1", "benchmark", "difference"), "scale: 'big'; legal: largest, sm"),
-        (("", "of=mean", "1", "benchmark", "difference"), "of: 'mean'; legal: value, low, high"),
-        (("", "value=5", "1", "benchmark", "difference"), "value: '5'; legal: LOW..HIGH"),
-        (("", "commonest=all", "1", "group", "wins"), "commonest: 'all'; legal: a number of gr"),
-        (("", "every=model", "1", "model", "difference"), "every: a has no other side whose val"),
-        (("", "k=1 less k=3; max=model", "1", "k", "wins"), "a difference is reduced as a whole"),
-        (("", "", "1", "bench", "difference"), "per: 'bench'"),
-        (("", "", "1", "benchmark", "ratio"), "read: 'ratio'; legal: difference, gain"),
+        (lambda: Side({"metirc": "R@1"}), "a selection: 'metirc'; legal: benchmark, "),
+        (lambda: ACCURACY.highest("modl"), "a selection: 'modl'"),
+        (lambda: ACCURACY.of("big"), "scale: 'big'; legal: , largest, smaller"),
+        (lambda: Comparison(ACCURACY, 0, ("bench",)), "per: 'bench'"),
+        (lambda: Comparison(ACCURACY, 0, PER, "ratio"), "read: 'ratio'; legal: difference, wins"),
     ],
 )
-def test_a_comparison_that_is_mistyped_says_what_is_legal(cells, told):
-    with pytest.raises(ComparisonError, match=re.escape(told)):
-        parse(*cells)
+def test_a_comparison_that_is_mistyped_says_what_is_legal(made, told):
+    with pytest.raises(ValueError, match=re.escape(told)):
+        made()
 
 
 def test_a_mistyped_row_is_told_with_its_line(tmp_path):
@@ -951,7 +642,7 @@ def test_a_mistyped_row_is_told_with_its_line(tmp_path):
     cells[verdicts.COLUMNS.index("direction")] = "up"
     path = tmp_path / "claims.tsv"
     path.write_text("\n".join([*lines[:3], "\t".join(cells)]) + "\n", encoding="utf-8")
-    with pytest.raises(ComparisonError, match=r"claims\.tsv, line 4: direction 'up'; legal: >"):
+    with pytest.raises(ValueError, match=r"claims\.tsv, line 4: direction 'up'; legal: >"):
         verdicts.read(path)
 
 
@@ -959,12 +650,12 @@ def test_the_chapter_opens_with_principal_claims_and_says_which_fail_in_print(ta
     claims = verdicts.frame(verdicts.find(CLAIMS, few(), SHEET, tables))
     made = chapter.chapter(claims)
     assert [part.name for part in made.parts] == list(headline.PAPERS)
-    assert "2 of 191 claims have numbers in this run" in made.notes[0]
+    assert "2 of 54 claims have numbers in this run" in made.notes[0]
     shown = [row for part in made.parts for grid in part.grids for row in grid.rows]
     folded = [row for part in made.parts for grid in part.folded for row in grid.rows]
     assert len(shown) + len(folded) == 191
     by_claim = {row[0].sort: row for row in (*shown, *folded)}
-    assert "fails in print" in by_claim["A25"][1].small
+    assert by_claim["A25"][1].text == "fails in print"
     assert by_claim["O01"][2].text == "40"
     assert by_claim["O01"][2].small == "35 to 45"
     assert by_claim["O01"][2].href == "../../tables/claim_rows/O01.tsv"

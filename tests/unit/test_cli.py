@@ -259,8 +259,8 @@ def claimed(tmp_path):
 O01 = """\
 O01 (ontoprobe; Table 4; section 4.1 (1)): On TP the strongest of the six models is above the \
 frequency baseline at R@1.
-  compared: metric=R@1; group=TP: a (choice=oracle; max=model prompt method), b (kind=baseline; \
-model=frequency; choice=none); difference per benchmark
+  compared: a: choice=oracle; metric=R@1; group=TP; max over model, prompt, method; b: \
+kind=baseline; model=frequency; choice=none; metric=R@1; group=TP; difference per benchmark
   expected: > 0; in print: 9.4, holds
   here: 40 [35, 45], a 60, b 20, n 100, pairs 1, p {p} (Holm)
   verdict: same direction

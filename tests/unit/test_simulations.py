@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import pearsonr
 
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.confidence import BINS, calibration_interval
@@ -57,19 +57,16 @@ def test_the_calibration_error_of_all_data_lies_in_its_interval(name, n, least):
 
 
 @pytest.mark.nightly(
-    gate="unit/test_claims.py::test_spearman_has_the_standard_error_of_bonett_and_wright"
+    gate="unit/test_claims.py::test_size_helps_as_numpy_correlates_and_as_families_step"
 )
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
-def test_spearman_s_interval_covers_at_22_models(rho):
-    generator = np.random.default_rng(3)
-    # Spearman's coefficient of a bivariate normal distribution
-    truth = 6 / np.pi * np.arcsin(rho / 2)
-    inside = 0
+def test_a_correlation_s_interval_covers_at_22_models(rho):
+    generator, inside = np.random.default_rng(3), 0
     for _ in range(DRAWS):
         x, z = generator.normal(size=(2, 22))
-        found = float(spearmanr(x, rho * x + np.sqrt(1 - rho**2) * z).statistic)
-        low, high = fisher(found, 22, "spearman")
-        inside += low <= truth <= high
+        found = float(pearsonr(x, rho * x + np.sqrt(1 - rho**2) * z).statistic)
+        low, high = fisher(found, 22)
+        inside += low <= rho <= high
     assert 0.935 <= inside / DRAWS <= 0.965
 
 

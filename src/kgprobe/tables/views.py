@@ -81,7 +81,7 @@ class View:
     def chosen(self, results: pl.DataFrame) -> pl.DataFrame:
         """The numbers that the view shows."""
         wanted = {name: [str(value) for value in values] for name, values in self.where.items()}
-        return self.only(results).filter(pl.col(n).is_in(v) for n, v in wanted.items())
+        return self.only(results).filter(*(pl.col(n).is_in(v) for n, v in wanted.items()))
 
     def _keys(self, own: pl.DataFrame, names: Sequence[str]) -> list[Key]:
         """Keys that occur, ordered dimension by dimension."""

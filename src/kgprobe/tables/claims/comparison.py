@@ -1,54 +1,38 @@
 """What a claim compares: two selections of RESULTS, paired, and one difference with its interval.
 
-A comparison is five cells of `resources/published/claims.tsv`:
+    memorized = Side({"metric": "R@1", "group": "TP"})
+    Comparison(
+        a=memorized.but(choice="oracle").highest("model", "prompt", "method"),
+        b=memorized.but(kind=BASELINE, model="frequency", choice="none"),
+        per=("benchmark",),
+    )
 
-    scope   metric=R@1; group=TP; choice=oracle      what both sides are chosen by
-    a       max=model prompt method                  what one side is, beyond that
-    b       kind=baseline; model=frequency
-    per     benchmark                                a pair for each of its values
-    read    difference
-
-A selection names dimensions of RESULTS, or `kind` and `family` of the model, each with patterns:
-`a|b` either, `*` any text, `!x` anything else. A dimension that is not named is any, but `group`,
-`slice` and further choices, which are "" then, and `kind`, which is any model that has been trained
-elsewhere: what was taught here says nothing of the world. `scale=largest` are the numbers of the
-model with the most parameters, `scale=smaller` those of all others.
-`max=DIMENSIONS` keeps the highest number over these dimensions, `min=` the lowest; `mean=` averages
-after that. A side may be one number: `100`.
-
-`X less Y` is a difference at each place, reduced after that; Y are the cells of X but for those it
-names. Four more cells choose: `value=LOW..HIGH` keeps the numbers from LOW to HIGH (either may be
-left out), `commonest=5` the five groups of a benchmark with the most items, `of=low` and `of=high`
-take a bound in place of its number. `every=DIMENSIONS` is a number that stands at each of their
-values.
+A side names dimensions of RESULTS, or `kind` and `family` of the model, each with patterns: `a|b`
+either, `*` any text, `!x` anything else. A dimension that is not named is any, but `group`, `slice`
+and further choices, which are "" then, and `kind`, which is any model that has been trained
+elsewhere: what was taught here says nothing of the world. A side may be one number.
 
 How the pairs are read:
 
     difference        mean of a - b
-    gain              mean of a / b - 1, in per cent
     wins              share of the pairs that differ where a is the higher, less one half
-    agree             share of the pairs where a and b have one sign, less one half
-    highest           the highest a - b, with bounds for the highest of so many
-    spread            standard deviation of a - b over the last dimension of per, within the others,
-                      beyond what the intervals explain
     steps             mean of a model less the next smaller one of its family
     near              mean of a - b over models of similar size
-    pearson spearman  correlation of a with the logarithm of the parameters
+    pearson           correlation of a with the logarithm of the parameters
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from math import atanh, hypot, inf, log10, sqrt, tanh
+from math import atanh, hypot, log10, sqrt, tanh
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.optimize import brentq
 from scipy.special import ndtri
-from scipy.stats import chi2, pearsonr, spearmanr
+from scipy.stats import pearsonr
 
 from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import Interval, wilson
@@ -65,13 +49,7 @@ NAMED: Mapping[str, str] = {
     "kind": TRAINED,
     "family": "*",
 }
-REDUCED = ("max", "min", "mean")
-READINGS = (
-    "difference", "gain", "wins", "agree", "highest", "spread", "steps", "near", "pearson",
-    "spearman",
-)  # fmt: skip
-#: what of a row a side takes: its value, or a bound of it
-TAKEN = ("value", "low", "high")
+READINGS = ("difference", "wins", "steps", "near", "pearson")
 #: what `interval` says of bounds that hold 95 % of an estimate from items drawn independently or in
 #: pairs. The range of subsets, the spread of random orders, one standard error and a mean of other
 #: bounds are none
@@ -90,50 +68,86 @@ Z = 1.959963984540054
 Row = Mapping[str, Any]
 
 
-class ComparisonError(ValueError):
-    """A comparison is written wrongly; the message says where and what is legal."""
-
-
 class IncomparableError(Exception):
     """These RESULTS do not have what a comparison needs; the message says what."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side: patterns by dimension, then what is reduced, in this order; or a `number`.
+    """One side: patterns by dimension, then what is reduced, in this order.
 
-    `scale`: largest, smaller, or ""; `between`: what a number may be; `commonest`: how many groups,
-    0 for all; `of`: what is taken of a row (TAKEN); `every`: dimensions at whose values it stands;
-    `less`: what is taken off at every place.
+    `scale`: "largest" are the numbers of the model with the most parameters, "smaller" those of all
+    others, "" those of any. Raises ValueError for a dimension or a scale that there is not.
     """
 
     where: Mapping[str, str] = field(default_factory=dict)
     scale: str = ""
-    reduced: Sequence[tuple[str, tuple[str, ...]]] = ()
-    number: float | None = None
-    between: tuple[float, float] = (-inf, inf)
-    commonest: int = 0
-    of: str = "value"
-    every: tuple[str, ...] = ()
-    less: "Side | None" = None
+    reduced: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (*self.where, *(d for _, names in self.reduced for d in names)):
+            _legal(name, NAMED, "a selection")
+        _legal(self.scale, ("", "largest", "smaller"), "scale")
+
+    def but(self, **where: str) -> "Side":
+        """The same side under other patterns."""
+        return replace(self, where={**self.where, **where})
+
+    def of(self, scale: str) -> "Side":
+        """The numbers of the largest, or of smaller models alone."""
+        return replace(self, scale=scale)
+
+    def highest(self, *dimensions: str) -> "Side":
+        """The highest number over these dimensions."""
+        return replace(self, reduced=(*self.reduced, ("max", dimensions)))
+
+    def lowest(self, *dimensions: str) -> "Side":
+        """The lowest number over these dimensions."""
+        return replace(self, reduced=(*self.reduced, ("min", dimensions)))
+
+    def mean(self, *dimensions: str) -> "Side":
+        """The mean over these dimensions."""
+        return replace(self, reduced=(*self.reduced, ("mean", dimensions)))
+
+    def __str__(self) -> str:
+        parts = [f"{name}={value}" for name, value in self.where.items()]
+        parts += [f"{self.scale} model"] if self.scale else []
+        parts += [f"{way} over {', '.join(names)}" for way, names in self.reduced]
+        return "; ".join(parts) or "all"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides, the dimensions that make their pairs, and how the pairs are read (READINGS)."""
+    """Two sides, of which b may be a number (where models are compared with each other, by `steps`
+    and `pearson`, none is needed), the dimensions that make their pairs, and how these are read
+    (READINGS). Raises ValueError for a dimension or a reading that there is not."""
 
     a: Side
-    b: Side
+    b: Side | float
     per: tuple[str, ...]
-    read: str
+    read: str = "difference"
+
+    def __post_init__(self) -> None:
+        for name in self.per:
+            _legal(name, NAMED, "per")
+        _legal(self.read, READINGS, "read")
+
+    def __str__(self) -> str:
+        per = f" per {', '.join(self.per)}" if self.per else ""
+        return f"a: {self.a}; b: {self.b}; {self.read}{per}"
+
+
+def _legal(name: str, names: Sequence[str] | Mapping[str, Any], place: str) -> None:
+    if name not in names:
+        raise ValueError(f"{place}: {name!r}; legal: {', '.join(names)}")
 
 
 @dataclass(frozen=True)
 class Measured:
     """A value with its bounds (None: none was computed), the items behind it, the rows it is from.
 
-    `n`: the fewest items behind one of its numbers; `less`: rows that were taken off; `highest_of`,
-    `lowest_of`: of how many numbers it was chosen as the highest, the lowest.
+    `n`: the fewest items behind one of its numbers; `highest_of`, `lowest_of`: of how many numbers
+    it was chosen as the highest, the lowest.
     """
 
     value: float
@@ -141,7 +155,6 @@ class Measured:
     high: float | None
     n: int
     rows: tuple[Row, ...] = ()
-    less: tuple[Row, ...] = ()
     highest_of: int = 1
     lowest_of: int = 1
 
@@ -152,7 +165,7 @@ class Outcome:
 
     `low`, `high`: 95 %, None where a number has no interval. `n`: the fewest items behind one of
     the numbers; where pairs are counted or models correlated, how many these are. `sides`: the rows
-    of a, of b, and of what is taken off them (`a less`, `b less`); `values`: those of every pair.
+    of a and of b; `values`: those of every pair.
     """
 
     a: float
@@ -164,92 +177,6 @@ class Outcome:
     pairs: int
     sides: Mapping[str, tuple[Row, ...]]
     values: tuple[tuple[float, float], ...] = ()
-
-
-def parse(scope: str, a: str, b: str, per: str, read: str) -> Comparison:
-    """The comparison of five cells. Raises ComparisonError naming a part that is not legal."""
-    names = tuple(per.split())
-    for name in names:
-        _legal(name, NAMED, "per")
-    _legal(read, READINGS, "read")
-    found = Comparison(_side(scope, a), _side(scope, b), names, read)
-    if found.a.every:
-        raise ComparisonError("every: a has no other side whose values it could stand at")
-    return found
-
-
-def _side(scope: str, text: str) -> Side:
-    if re.fullmatch(r"-?\d+(\.\d+)?", text.strip()):
-        return Side(number=float(text))
-    own, is_less, other = text.partition(" less ")
-    side = _read(Side(), f"{scope};{own}")
-    if not is_less:
-        return side
-    taken = _read(replace(side, reduced=(), between=(-inf, inf), every=()), other)
-    if taken.reduced:
-        raise ComparisonError(f"{other!r}: a difference is reduced as a whole, before less")
-    return replace(side, less=taken)
-
-
-def _read(side: Side, text: str) -> Side:
-    """`side` with the cells of `text`, which stand before those it has."""
-    for part in filter(None, (p.strip() for p in text.split(";"))):
-        name, sign, value = part.partition("=")
-        if not sign:
-            raise ComparisonError(f"{part!r}: expected DIMENSION=PATTERN or a number")
-        if name in REDUCED or name == "every":
-            dimensions = tuple(value.split())
-            for dimension in dimensions:
-                _legal(dimension, NAMED, name)
-            if name == "every":
-                side = replace(side, every=dimensions)
-            else:
-                side = replace(side, reduced=(*side.reduced, (name, dimensions)))
-        elif name in WAYS:
-            side = replace(side, **{name if name != "value" else "between": WAYS[name](value)})
-        else:
-            _legal(name, [*NAMED, *WAYS], "a selection")
-            side = replace(side, where={**side.where, name: value})
-    return side
-
-
-def _scale(value: str) -> str:
-    _legal(value, ("largest", "smaller"), "scale")
-    return value
-
-
-def _of(value: str) -> str:
-    _legal(value, TAKEN, "of")
-    return value
-
-
-def between(value: str) -> tuple[float, float]:
-    """The numbers from LOW to HIGH, either of which may be left out."""
-    found = re.fullmatch(r"(-?[\d.]+)?\.\.(-?[\d.]+)?", value)
-    if not found:
-        raise ComparisonError(f"value: {value!r}; legal: LOW..HIGH")
-    low, high = found.groups()
-    return float(low or -inf), float(high or inf)
-
-
-def _commonest(value: str) -> int:
-    if not value.isdecimal() or value == "0":
-        raise ComparisonError(f"commonest: {value!r}; legal: a number of groups")
-    return int(value)
-
-
-#: cells of a selection that are no dimensions, and how each is read
-WAYS: Mapping[str, Callable[[str], Any]] = {
-    "scale": _scale,
-    "of": _of,
-    "value": between,
-    "commonest": _commonest,
-}
-
-
-def _legal(name: str, names: Sequence[str] | Mapping[str, Any], place: str) -> None:
-    if name not in names:
-        raise ComparisonError(f"{place}: {name!r}; legal: {', '.join(names)}")
 
 
 def known(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
@@ -297,8 +224,8 @@ def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
     numbers fall into one place, or too few pairs are left.
     """
     a, b = comparison.a, comparison.b
-    if comparison.read in ("pearson", "spearman"):
-        return _correlation(_places(a, found, (*comparison.per, "model")), comparison.read)
+    if comparison.read == "pearson":
+        return _correlation(_places(a, found, (*comparison.per, "model")))
     by_model = (*comparison.per, "model")
     if comparison.read == "steps":
         one, other = _steps(_places(a, found, by_model))
@@ -312,10 +239,7 @@ def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
         per = ", ".join(comparison.per)
         raise IncomparableError(f"the two sides share no {per}")
     pairs = [(one[key], other[key]) for key in keys]
-    if comparison.read == "spread":
-        value, low, high = _spread(pairs, [key[:-1] for key in keys])
-    else:
-        value, low, high = MEASURES[comparison.read](pairs)
+    value, low, high = (_wins if comparison.read == "wins" else _difference)(pairs)
     fewest = min(side.n for pair in pairs for side in pair if side.rows)
     return Outcome(
         a=sum(x.value for x, _ in pairs) / len(pairs),
@@ -323,7 +247,7 @@ def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
         value=value,
         low=low,
         high=high,
-        n=len(pairs) if comparison.read in ("wins", "agree") else fewest,
+        n=len(pairs) if comparison.read == "wins" else fewest,
         pairs=len(pairs),
         sides=_sides(pairs),
         values=tuple((x.value, y.value) for x, y in pairs),
@@ -331,13 +255,11 @@ def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
 
 
 def _sides(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, tuple[Row, ...]]:
-    """The rows of both sides, and of what is taken off them, where something is."""
-    found = {}
-    for name, numbers in zip("ab", zip(*pairs, strict=True), strict=True):
-        found[name] = tuple(row for number in numbers for row in number.rows)
-        if less := tuple(row for number in numbers for row in number.less):
-            found[f"{name} less"] = less
-    return found
+    """The rows of both sides."""
+    return {
+        name: tuple(row for number in numbers for row in number.rows)
+        for name, numbers in zip("ab", zip(*pairs, strict=True), strict=True)
+    }
 
 
 def select(side: Side, found: pl.DataFrame) -> pl.DataFrame:
@@ -357,15 +279,8 @@ def select(side: Side, found: pl.DataFrame) -> pl.DataFrame:
     if side.scale:
         size, top = pl.col("parameters"), pl.col("parameters").max()
         own = own.filter(size == top if side.scale == "largest" else size < top)
-    if side.commonest:
-        sizes = own.group_by("benchmark", "group").agg(pl.col("n").max())
-        sizes = sizes.sort("benchmark", -pl.col("n"), "group")
-        kept = sizes.group_by("benchmark").head(side.commonest)
-        own = own.join(kept, on=["benchmark", "group"], how="semi")
     if not own.height:
-        words = "; ".join(f"{k}={v}" for k, v in side.where.items())
-        of = f" of a {side.scale} model" if side.scale else ""
-        raise IncomparableError(f"no number{of} with {words}")
+        raise IncomparableError(f"no number with {replace(side, reduced=())}")
     return own
 
 
@@ -382,73 +297,35 @@ def _fits(value: str, patterns: Sequence[str]) -> bool:
 
 
 def _places(
-    side: Side, found: pl.DataFrame, per: Sequence[str], like: Mapping[Any, Measured] | None = None
+    side: Side | float,
+    found: pl.DataFrame,
+    per: Sequence[str],
+    like: Mapping[Any, Measured] | None = None,
 ) -> dict[Any, Measured]:
-    """The number of a side at each value of `per`; what stands at every value of a dimension, and a
-    plain number, stands wherever `like` does."""
-    if side.number is not None:
-        plain = Measured(side.number, side.number, side.number, 0)
-        return dict.fromkeys(like or (), plain)
-    dimensions = [d for d in per if d not in side.every]
+    """The number of a side at each value of `per`; a plain number stands wherever `like` does."""
+    if not isinstance(side, Side):
+        return dict.fromkeys(like or (), Measured(side, side, side, 0))
+    dimensions = list(per)
     for _, names in side.reduced:
         dimensions += [n for n in names if n not in dimensions]
-    numbers = _numbers(side, found, dimensions)
-    if side.less:
-        own = [d for d in dimensions if d not in side.less.every]
-        taken = _at_every(_numbers(side.less, found, own), own, dimensions, numbers)
-        numbers = {key: _less(numbers[key], taken[key]) for key in numbers if key in taken}
-        if not numbers:
-            raise IncomparableError(f"what is taken off shares no {', '.join(dimensions)}")
-    for way, names in side.reduced:
-        kept = [d for d in dimensions if d not in names]
-        numbers = _reduced(numbers, way, [dimensions.index(d) for d in kept])
-        dimensions = kept
-    # the order of RESULTS is no part of a claim
-    return dict(sorted(_at_every(numbers, dimensions, per, like or {}).items()))
-
-
-def _numbers(side: Side, found: pl.DataFrame, dimensions: Sequence[str]) -> dict[Any, Measured]:
-    """The number of each row of a side by its place."""
     held: dict[Any, list[Row]] = {}
     for row in select(side, found).iter_rows(named=True):
         held.setdefault(tuple(row[d] for d in dimensions), []).append(row)
     for rows in held.values():
         if len(rows) > 1:
             raise IncomparableError(_several(rows))
-    low, high = side.between
-    numbers = {key: _measured(rows[0], side.of) for key, rows in held.items()}
-    inside = {key: number for key, number in numbers.items() if low <= number.value <= high}
-    if not inside:
-        raise IncomparableError(f"no number from {low:g} to {high:g}")
-    return inside
+    numbers = {key: _measured(rows[0]) for key, rows in held.items()}
+    for way, names in side.reduced:
+        kept = [d for d in dimensions if d not in names]
+        numbers = _reduced(numbers, way, [dimensions.index(d) for d in kept])
+        dimensions = kept
+    # the order of RESULTS is no part of a claim
+    return dict(sorted(numbers.items()))
 
 
-def _at_every(
-    numbers: Mapping[Any, Measured],
-    dimensions: Sequence[str],
-    wanted: Sequence[str],
-    like: Mapping[Any, Measured],
-) -> dict[Any, Measured]:
-    """Numbers by their `dimensions` at the places of `like`, which has all that are `wanted`."""
-    if list(dimensions) == list(wanted):
-        return dict(numbers)
-    places = [wanted.index(d) for d in dimensions]
-    own = {key: tuple(key[i] for i in places) for key in like}
-    return {key: numbers[place] for key, place in own.items() if place in numbers}
-
-
-def _less(a: Measured, b: Measured) -> Measured:
-    return Measured(*_apart(a, b), min(a.n, b.n), a.rows, b.rows)
-
-
-def _measured(row: Row, of: str = "value") -> Measured:
-    """A row of RESULTS. What is no estimate of 95 % has no bounds, EXACT numbers are their own. A
-    bound that is taken in place of the value has none itself."""
+def _measured(row: Row) -> Measured:
+    """A row of RESULTS. What is no estimate of 95 % has no bounds, EXACT numbers are their own."""
     low, high = row["low"], row["high"]
-    if of != "value":
-        if row[of] is None:
-            raise IncomparableError(f"a number of {row['model']} has no {of} bound")
-        return Measured(row[of], None, None, row["n"], (row,))
     if row["interval"] not in ESTIMATED:
         low = high = None
     if row["interval"] == "none" and row["kind"] == BASELINE and row["model"] in EXACT:
@@ -476,19 +353,18 @@ def _reduced(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> 
     made = {}
     for key, group in groups.items():
         rows = tuple(row for number in group for row in number.rows)
-        less = tuple(row for number in group for row in number.less)
         if way == "mean":
             bounded = _mean([(x.value, x.low, x.high) for x in group])
             tried = max(x.highest_of for x in group), max(x.lowest_of for x in group)
-            made[key] = Measured(*bounded, min(x.n for x in group), rows, less, *tried)
+            made[key] = Measured(*bounded, min(x.n for x in group), rows, *tried)
         elif way == "max":
             tried_all = sum(x.highest_of for x in group)
             first = max(group, key=lambda x: x.value)
-            made[key] = replace(first, rows=rows, less=less, highest_of=tried_all)
+            made[key] = replace(first, rows=rows, highest_of=tried_all)
         else:
             tried_all = sum(x.lowest_of for x in group)
             first = min(group, key=lambda x: x.value)
-            made[key] = replace(first, rows=rows, less=less, lowest_of=tried_all)
+            made[key] = replace(first, rows=rows, lowest_of=tried_all)
     return made
 
 
@@ -537,94 +413,13 @@ def _difference(pairs: Pairs) -> Bounded:
     return _mean([_apart(a, b) for a, b in pairs])
 
 
-def _gain(pairs: Pairs) -> Bounded:
-    """Mean of a / b - 1 in per cent; bounds from the ends of both intervals."""
-    made: list[Bounded] = []
-    for a, b in pairs:
-        if b.value <= 0:
-            raise IncomparableError("no relative gain over 0")
-        low = high = None
-        if a.low is not None and a.high is not None and b.low and b.high:
-            low, high = 100 * (a.low / b.high - 1), 100 * (a.high / b.low - 1)
-        tried = a.highest_of * b.lowest_of, a.lowest_of * b.highest_of
-        made.append(_widened((100 * (a.value / b.value - 1), low, high), *tried))
-    return _mean(made)
-
-
 def _wins(pairs: Pairs) -> Bounded:
     """Share of the pairs that differ in which a is the higher, less one half; in points."""
     won, lost = sum(a.value > b.value for a, b in pairs), sum(a.value < b.value for a, b in pairs)
-    return _over_half(won, won + lost)
-
-
-def _agree(pairs: Pairs) -> Bounded:
-    """Share of the pairs of which both are above 0, below 0 or 0, less one half; in points."""
-    return _over_half(sum(np.sign(a.value) == np.sign(b.value) for a, b in pairs), len(pairs))
-
-
-def _over_half(count: int, n: int) -> Bounded:
-    if not n:
+    if not won + lost:
         return 0.0, None, None
-    bounds = Interval(*wilson(count, n), "wilson").times(100).minus(50)
-    return 100 * count / n - 50, bounds.low, bounds.high
-
-
-def _highest(pairs: Pairs) -> Bounded:
-    """The highest difference. Every interval is widened so that all hold together with 95 %
-    (Bonferroni), and with them the highest of the lower and of the upper bounds."""
-    gaps = [_apart(a, b) for a, b in pairs]
-    wider = float(ndtri(1 - 0.025 / len(gaps))) / Z
-    value = max(gap for gap, _, _ in gaps)
-    bounds = [(g - wider * (g - low), g + wider * (high - g))
-              for g, low, high in gaps if low is not None and high is not None]  # fmt: skip
-    if len(bounds) < len(gaps):
-        return value, None, None
-    return value, max(low for low, _ in bounds), max(high for _, high in bounds)
-
-
-def _spread(pairs: Pairs, strata: Sequence[Any]) -> Bounded:
-    """Standard deviation of the differences within strata beyond what their intervals explain, with
-    its bounds by the profile of Cochran's Q (Paule and Mandel 1982; Viechtbauer 2007, Q-profile).
-
-    Raises IncomparableError where no stratum has two differences.
-    """
-    gaps = [_apart(a, b) for a, b in pairs]
-    free = len(gaps) - len(set(strata))
-    if not free:
-        raise IncomparableError("no two numbers to spread")
-    value = np.array([gap for gap, _, _ in gaps])
-    names = {stratum: i for i, stratum in enumerate(dict.fromkeys(strata))}
-    part = np.array([names[stratum] for stratum in strata])
-    halves = [(high - low) / 2 for _, low, high in gaps if low is not None and high is not None]
-    if len(halves) < len(gaps):
-        means = np.bincount(part, value) / np.bincount(part)
-        return float(np.sqrt(((value - means[part]) ** 2).sum() / free)), None, None
-    error = (np.array(halves) / Z) ** 2
-
-    def q(variance: float) -> float:
-        weight = 1 / np.maximum(error + variance, 1e-12)
-        means = np.bincount(part, weight * value) / np.bincount(part, weight)
-        return float((weight * (value - means[part]) ** 2).sum())
-
-    def beyond(expected: float) -> float:
-        if q(0.0) <= expected:
-            return 0.0
-        # no variance above the sum of squares over what is expected has as large a Q
-        most = ((value - value.mean()) ** 2).sum() / expected + 1e-9
-        return sqrt(brentq(lambda variance: q(variance) - expected, 0.0, most, xtol=1e-12))
-
-    return beyond(free), beyond(chi2.ppf(0.975, free)), beyond(chi2.ppf(0.025, free))
-
-
-MEASURES: Mapping[str, Callable[[Pairs], Bounded]] = {
-    "difference": _difference,
-    "steps": _difference,
-    "near": _difference,
-    "gain": _gain,
-    "wins": _wins,
-    "agree": _agree,
-    "highest": _highest,
-}
+    bounds = Interval(*wilson(won, won + lost), "wilson").times(100).minus(50)
+    return 100 * won / (won + lost) - 50, bounds.low, bounds.high
 
 
 def _steps(numbers: Mapping[Any, Measured]) -> tuple[Numbers, Numbers]:
@@ -662,7 +457,7 @@ def _near(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
     return one, other
 
 
-def _correlation(numbers: Mapping[Any, Measured], method: str) -> Outcome:
+def _correlation(numbers: Mapping[Any, Measured]) -> Outcome:
     """Correlation of the numbers with log10 of the parameters over models, and its interval.
 
     Raises IncomparableError for fewer than four models, or values that are all alike.
@@ -674,9 +469,8 @@ def _correlation(numbers: Mapping[Any, Measured], method: str) -> Outcome:
     values = np.array([x.value for x in held])
     if np.ptp(sizes) == 0 or np.ptp(values) == 0:
         raise IncomparableError("models of one size, or of one value")
-    found = (pearsonr if method == "pearson" else spearmanr)(sizes, values).statistic
-    r = float(np.clip(found, -1, 1))
-    low, high = fisher(r, len(held), method)
+    r = float(np.clip(pearsonr(sizes, values).statistic, -1, 1))
+    low, high = fisher(r, len(held))
     return Outcome(
         a=r, b=0.0, value=r, low=low, high=high,
         n=len(held), pairs=len(held), values=((r, 0.0),),
@@ -684,10 +478,9 @@ def _correlation(numbers: Mapping[Any, Measured], method: str) -> Outcome:
     )  # fmt: skip
 
 
-def fisher(r: float, n: int, method: str) -> tuple[float, float]:
-    """95 % bounds of a correlation over `n` models by Fisher's transform, of ranks (method
-    spearman) with the standard error of Bonett and Wright (2000)."""
+def fisher(r: float, n: int) -> tuple[float, float]:
+    """95 % bounds of a correlation over `n` models by Fisher's transform."""
     # at 1 itself the transform has no value
     centre = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12))
-    half = Z * sqrt((1 + (r * r / 2 if method == "spearman" else 0)) / (n - 3))
+    half = Z / sqrt(n - 3)
     return tanh(centre - half), tanh(centre + half)

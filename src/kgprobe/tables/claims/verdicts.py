@@ -6,14 +6,14 @@
     opposite         it is on the other side
     undecided        the interval does not tell, there is none, or fewer items are behind than a
                      number that is no smoke test has (marks.FEWEST)
-    not tested here  this run has no numbers for it
+    not tested here  this run has no numbers for it, or the claim is none of the principal ones
 
 The same weights on the same items have no sampling error, so no interval has a say in whether they
 reproduce a number. A side is told where p < .05 after Holm's correction over all claims that the
-run has an interval for. A claim expects its value in a range: `>` above 0, `<` below 0, `=` within
-`margin` of 0, `LOW..HIGH` from LOW to HIGH, in the units of the metric. Same where both of two
-one-sided tests put it inside (TOST; Schuirmann 1987), opposite where one puts it outside. p is that
-of a normal distribution whose 95 % reach from the value to the bound that is tested.
+run has an interval for. A claim expects its value `>` above 0, `<` below 0, or `=` within
+`margin` of 0, in the units of the metric. Same where both of two one-sided tests put it inside
+(TOST; Schuirmann 1987), opposite where one puts it outside. p is that of a normal distribution
+whose 95 % reach from the value to the bound that is tested.
 """
 
 import csv
@@ -30,15 +30,13 @@ from kgprobe.schema import CLAIMS, RESULTS, atomic
 from kgprobe.tables.claims.comparison import (
     BASELINE,
     Comparison,
-    ComparisonError,
     IncomparableError,
     Outcome,
     Z,
-    between,
     evaluate,
     known,
-    parse,
 )
+from kgprobe.tables.claims.principal import COMPARISONS
 from kgprobe.tables.published import decimals
 from kgprobe.tables.report.marks import FEWEST
 
@@ -50,44 +48,42 @@ ENOUGH = 30
 NOISE = 0.001
 VERDICTS = (REPRODUCED, SAME, OPPOSITE, UNDECIDED, NOT_TESTED)
 COLUMNS = (
-    "claim", "paper", "where", "statement", "scope", "a", "b", "per", "read", "direction", "margin",
-    "metric", "printed", "holds", "opens", "needs", "untested",
+    "claim", "paper", "where", "statement", "direction", "margin", "metric", "printed", "holds",
+    "needs", "untested",
 )  # fmt: skip
 MEASURED = ("a", "b", "value", "low", "high")
 DIRECTIONS = (">", "<", "=")
 HOLDS = ("yes", "partly", "no", "uncomputable")
+FURTHER = "kept as printed"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of claims.tsv: what a paper says, where, and how it is compared (None: it is not), in
-    words `told`.
+    """A row of claims.tsv: what a paper says, and where.
 
-    `direction`: >, <, = (within `margin`) or LOW..HIGH; `holds`: whether the papers' own tables
-    bear it out; `opens`: whether a page begins with it; `needs`: what has to be run; `untested`:
-    why it is not compared.
+    `direction`: >, < or = (within `margin`); of claims that are not compared, a range, too;
+    `holds`: whether the papers' own tables bear it out; `needs`: what has to be run; `untested`:
+    why no run can speak of it; `comparison`: what is compared, for the principal claims.
     """
 
     claim: str
     paper: str
     where: str
     statement: str
-    comparison: Comparison | None
-    told: str
     direction: str
     margin: float
     metric: str
     printed: str
     holds: str
-    opens: bool
     needs: str
     untested: str
+    comparison: Comparison | None = None
 
     @property
     def expected(self) -> tuple[float, float]:
-        """The range in which the claim expects its value."""
+        """The range in which a principal claim expects its value."""
         fixed = {">": (0.0, inf), "<": (-inf, 0.0), "=": (-self.margin, self.margin)}
-        return fixed[self.direction] if self.direction in fixed else between(self.direction)
+        return fixed[self.direction]
 
     def holds_for(self, value: float) -> bool:
         """Whether a value lies in the expected range; 0 is neither above nor below 0."""
@@ -96,7 +92,7 @@ class Claim:
 
 
 def read(path: str | Path) -> list[Claim]:
-    """The claims of `path`. Raises ComparisonError naming file, line and what is legal."""
+    """The claims of `path`. Raises ValueError naming file, line and what is legal."""
     with Path(path).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     found = []
@@ -104,42 +100,22 @@ def read(path: str | Path) -> list[Claim]:
         try:
             found.append(_claim(row))
         except ValueError as error:
-            raise ComparisonError(f"{path}, line {line}: {error}") from error
+            raise ValueError(f"{path}, line {line}: {error}") from error
     return found
 
 
 def _claim(row: Mapping[str, str]) -> Claim:
     if tuple(row) != COLUMNS or None in row.values():
-        raise ComparisonError(f"columns {list(row)}, expected {list(COLUMNS)}")
+        raise ValueError(f"columns {list(row)}, expected {list(COLUMNS)}")
     if row["holds"] not in HOLDS:
-        raise ComparisonError(f"holds {row['holds']!r}; legal: {', '.join(HOLDS)}")
-    if row["direction"] not in DIRECTIONS and ".." not in row["direction"]:
-        legal = ", ".join(DIRECTIONS)
-        raise ComparisonError(f"direction {row['direction']!r}; legal: {legal}, LOW..HIGH")
-    if row["read"] and row["direction"] == "=" and not row["margin"]:
-        raise ComparisonError("direction = needs a margin")
-    if bool(row["read"]) == bool(row["untested"]):
-        raise ComparisonError("expected either a comparison or, in untested, why there is none")
-    words = {name: row[name] for name in COLUMNS if name in Claim.__dataclass_fields__}
-    compared = [row[name] for name in ("scope", "a", "b", "per", "read")]
-    made = Claim(
-        **{
-            **words,
-            "comparison": parse(*compared) if row["read"] else None,
-            "told": _told(*compared) if row["read"] else "",
-            "margin": float(row["margin"] or 0),
-            "opens": row["opens"] == "yes",
-        }  # type: ignore[arg-type]
-    )
-    if made.expected[0] > made.expected[1]:
-        raise ComparisonError(f"direction {row['direction']!r}: expected LOW below HIGH")
-    return made
-
-
-def _told(scope: str, a: str, b: str, per: str, read: str) -> str:
-    """A comparison in one line: what both sides share, each of them, how they are read."""
-    per = f" per {per}" if per else ""
-    return f"{scope}: a ({a or 'all'}), b ({b or 'all'}); {read}{per}"
+        raise ValueError(f"holds {row['holds']!r}; legal: {', '.join(HOLDS)}")
+    comparison = COMPARISONS.get(row["claim"])
+    if row["direction"] not in DIRECTIONS and (comparison or ".." not in row["direction"]):
+        raise ValueError(f"direction {row['direction']!r}; legal: {', '.join(DIRECTIONS)}")
+    if comparison and row["direction"] == "=" and not row["margin"]:
+        raise ValueError("direction = needs a margin")
+    margin = float(row["margin"] or 0)
+    return Claim(**{**row, "margin": margin}, comparison=comparison)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -158,7 +134,7 @@ def find(
     sheet: Mapping[str, Mapping[str, str]],
     printed: pl.DataFrame,
 ) -> list[Found]:
-    """Every claim evaluated on RESULTS, and on the printed tables (printed.read).
+    """Every principal claim evaluated on RESULTS, and on the printed tables (printed.read).
 
     `sheet`: the models of the run by name; numbers that are printed ones (method published) are no
     results of it.
@@ -167,7 +143,8 @@ def find(
     found = []
     for claim in claims:
         if claim.comparison is None:
-            found.append(Found(claim, None, claim.untested, None))
+            why = claim.untested or f"{FURTHER}: {claim.printed or 'no numbers'}"
+            found.append(Found(claim, None, why, None))
             continue
         of_paper = pl.col("paper") == claim.paper
         here, reason = _evaluated(claim.comparison, own.filter(of_paper))
@@ -227,10 +204,8 @@ def tolerance(own: Outcome, printed: Outcome, read: str) -> float:
     unit = 10.0 ** -max(decimals(figure) for figure in figures if figure is not None)
     a, b, value = (abs(x) for x in (printed.a, printed.b, printed.value))
     noise = NOISE * max(a, b, value)
-    if read in ("wins", "agree", "pearson", "spearman"):
+    if read in ("wins", "pearson"):
         return noise
-    if read == "gain" and b:
-        return 50 * unit / b * (1 + a / b) + noise
     rounded = [s for s in own.sides.values() if any(row["published"] is not None for row in s)]
     return len(rounded) * unit / 2 + noise
 
@@ -271,8 +246,7 @@ def frame(found: Sequence[Found]) -> pl.DataFrame:
 
 
 def behind(found: Found) -> pl.DataFrame:
-    """The rows of RESULTS that a claim is computed from, each with its `side`: a, b, or what is
-    taken off them (`a less`, `b less`)."""
+    """The rows of RESULTS that a claim is computed from, each with its `side`, a or b."""
     columns = list(RESULTS.columns)
     sides = found.own.sides if found.own else {}
     rows = [
@@ -301,7 +275,7 @@ def _row(found: Found, p: float | None) -> dict[str, object]:
     asked = [row["model"] for row in used if row["kind"] != BASELINE]
     return {
         **{name: getattr(claim, name) for name in CLAIMS.columns if hasattr(claim, name)},
-        "comparison": claim.told,
+        "comparison": str(claim.comparison or ""),
         "verdict": told,
         "reason": reason,
         "models": ", ".join(dict.fromkeys(asked)),

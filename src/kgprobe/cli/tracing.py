@@ -15,6 +15,8 @@ from kgprobe.cli.comparing import run_folder
 if TYPE_CHECKING:
     import polars as pl
 
+#: what a number of stored SCORES may be read by
+STORED = ("sum", "mean", "answer_only", "answer_mean", "conditional")
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 Where = Annotated[
     list[str] | None, typer.Option("--where", "-w", help="Only rows with KEY=VALUE; several times.")
@@ -191,11 +193,11 @@ def own_path(folder: Path, name: str) -> Path:
 def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str, Any]]:
     """The first questions behind a number, with what was chosen, where sentences were scored; none
     of a part of the benchmark whose questions cannot be told from it (what models were taught)."""
-    import polars as pl
 
     from kgprobe import schema
     from kgprobe.questions import benchmark
     from kgprobe.tables import slices
+    from kgprobe.tables.answers import choosable, judged
 
     place = folder / "benchmarks" / row["benchmark"]
     scored = folder / "scores" / row["benchmark"] / row["prompt"] / row["method"]
@@ -211,14 +213,17 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     labels = own.candidates.select("label", set="set", candidate="index")
     options = {(s, c): text for text, s, c in labels.rows()}
     path = scored / f"{row['model']}.parquet"
-    best = None
-    # another reduction, or a floor, chooses another option
-    if path.is_file() and not (row["reduction"] or row["without"]):
-        scores = schema.read(path, schema.SCORES).filter(
-            pl.col("item").is_in(items["item"].implode())
-        )
-        best = scores.sort("sum", "candidate", descending=[True, False]).unique(
-            ["item", "template"], keep="first", maintain_order=True
+    best, reading = None, row["reduction"] or "sum"
+    # what a prior corrects is not stored with the run, nor what was asked without the subject
+    is_stored = reading in STORED and not (row["without"] or row["instead"])
+    if path.is_file() and is_stored:
+        part = choosable(items, own.candidates).select("item")
+        scores = schema.read(path, schema.SCORES).join(part, on="item", how="semi")
+        if row["template"]:
+            scores = scores.filter(template=int(row["template"]))
+        best = judged(scores, items, reading, str(path)).join(
+            scores.select("item", "template", "sum", winner="candidate"),
+            on=["item", "template", "winner"],
         )
     return [_question(item, options, best) for item in items.rows(named=True)]
 
@@ -231,7 +236,7 @@ def _question(
     found = {"item": item["item"], "subject": item["subject"], "right": right}
     if best is None:
         return found
-    chosen = best.filter(item=item["item"]).sort("template").select("candidate", "sum").rows()
+    chosen = best.filter(item=item["item"]).sort("template").select("winner", "sum").rows()
     return {**found, "chosen": [options[item["candidates"], c] for c, _ in chosen],
             "log-likelihood": [round(value, 4) for _, value in chosen]}  # fmt: skip
 

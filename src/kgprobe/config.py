@@ -70,6 +70,10 @@ WIDTH = 98
 NAMES = vars(sys.modules[Settings.__module__])
 
 
+#: old names of keys
+RENAMED = {"twin": "baselines"}
+
+
 class ConfigError(ValueError):
     """Keys or values are wrong; the message names file, key and legal values."""
 
@@ -168,7 +172,9 @@ def _describe_problem(
         names = sorted(rules["properties"])
         for name in sorted(set(problem.instance) - set(names)):
             where = f"{_file([*key, name], files)}: {'.'.join(key) or 'top level'}"
-            yield f"{where}: unknown key {name!r}{nearest(name, names)}; legal: {', '.join(names)}"
+            now = RENAMED.get(name, "")
+            told = f", which is {now!r} now" if now in names else nearest(name, names)
+            yield f"{where}: unknown key {name!r}{told}; legal: {', '.join(names)}"
         return
     where = f"{_file(key, files)}: {'.'.join(key) or 'top level'}"
     if problem.validator in ("required", "minProperties", "propertyNames", "pattern"):

@@ -160,8 +160,8 @@ SCORES = _contract(
 
 #: The same of an option after a subject that says nothing, once for each template and set of
 #: options of a relation: `subject` is the text in the subject's place.
-CONTENTLESS = _contract(
-    "CONTENTLESS",
+CONTENT_FREE = _contract(
+    "CONTENT_FREE",
     key="relation set subject template candidate",
     positive="count",
     nullable="continuation_sum",
@@ -176,7 +176,7 @@ CONTENTLESS = _contract(
     answer_count=pl.Int32,
     continuation_sum=pl.Float64,
 )
-CONTENTLESS = replace(CONTENTLESS, may_be_empty=True)  # sets of options that few subjects share
+CONTENT_FREE = replace(CONTENT_FREE, may_be_empty=True)  # sets of options that few subjects share
 
 #: What a model in training knew at a save: share of the items whose best option is correct
 #: (expected under random tie breaking), with its 95 % interval, under one template.
@@ -411,7 +411,7 @@ TAUGHT = _contract(
 #: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
 
 #: What a probe may be asked without, in the order of printing: values of the setting `without`. Its
-#: numbers are then floors, which are reached without knowing.
+#: numbers are then baselines, which are reached without knowing.
 WITHOUT = ("the subject", "trained weights")
 
 #: Further choices under which a number holds: RESULTS have a column for each.
@@ -436,7 +436,7 @@ SETTING: Mapping[str, str] = {
     "pooling": "how several tokens, or several prompts, become one score",
     "premise": "which premises are written (P1 EX, P2 IM ...)",
     "prompts": "how many prompts the best one is taken of",
-    "reduction": "how a sentence's terms become a score",
+    "aggregation": "how a sentence's terms become a score",
     "scheme": "template and conjunction of a reasoning prompt",
     "seed": "seed of what was trained or drawn",
     "size": "number of training examples",

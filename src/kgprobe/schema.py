@@ -16,7 +16,7 @@ from kgprobe.contracts import CANDIDATES as CANDIDATES
 from kgprobe.contracts import CHOICES as CHOICES
 from kgprobe.contracts import CHOSEN as CHOSEN
 from kgprobe.contracts import CLAIMS as CLAIMS
-from kgprobe.contracts import CONTENTLESS as CONTENTLESS
+from kgprobe.contracts import CONTENT_FREE as CONTENT_FREE
 from kgprobe.contracts import COVERAGE as COVERAGE
 from kgprobe.contracts import EXAMPLES as EXAMPLES
 from kgprobe.contracts import FACTS as FACTS

@@ -707,8 +707,8 @@ class LamaOptions:
 
 
 @dataclass(frozen=True)
-class Twin:
-    """Floors (ours): the same architecture with random weights, and the model itself without the
+class Baselines:
+    """Baselines (ours): the same architecture with random weights, and the model itself without the
     subjects, asked beside every model."""
 
     items: Natural = 300
@@ -718,8 +718,8 @@ class Twin:
     """the same of a benchmark of the other papers: test rows, facts, or triples of whole examples,
     under one template; 0: none is"""
     largest: Count = 3000
-    """millions of weights; larger models have no twin, which would take their memory once more in
-    float32. Nor have checkpoints of a training and quantised models"""
+    """millions of weights; larger models have no such baseline, which would take their memory once
+    more in float32. Nor have checkpoints of a training and quantised models"""
 
 
 @dataclass(frozen=True)
@@ -1593,7 +1593,7 @@ class Settings:
     """which part of the released BEAR sets is scored"""
     lama: LamaOptions = LamaOptions()
     """LAMA's facts with options"""
-    twin: Twin = Twin()
+    baselines: Baselines = Baselines()
     """what is reached without knowing: without the subject, by random weights"""
     forms: Forms = Forms()
     """forms of asking"""

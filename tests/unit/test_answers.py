@@ -110,13 +110,13 @@ def test_shares_are_joined_to_the_same_bytes_and_nothing_is_scored_twice(
     assert again == record
 
 
-def test_a_contentless_subject_is_scored_as_any_other(spec, frames):
+def test_a_content_free_subject_is_scored_as_any_other(spec, frames):
     """The same sums as an item of that name has, one row for each option, template and subject."""
     items, candidates, prompts = frames
     asked = score.without_subject(items)
     assert asked["subject"].to_list() == list(NO_SUBJECTS)
-    found, record = score.contentless_frame(spec, asked, candidates, prompts, "", Bar)
-    schema.check(found, schema.CONTENTLESS)
+    found, record = score.content_free_frame(spec, asked, candidates, prompts, "", Bar)
+    schema.check(found, schema.CONTENT_FREE)
     named = items.head(len(NO_SUBJECTS)).with_columns(subject=pl.Series(NO_SUBJECTS))
     literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence", Bar)
     subjects = dict(named.select("item", "subject").rows())
@@ -134,9 +134,9 @@ def test_options_that_few_subjects_share_are_not_asked_without_one(spec, frames)
     items, *rest = frames
     few = items.head(len(NO_SUBJECTS))
     assert not score.without_subject(few).height
-    found, record = score.contentless_frame(spec, score.without_subject(few), *rest, "", Bar)
+    found, record = score.content_free_frame(spec, score.without_subject(few), *rest, "", Bar)
     assert (found.height, record) == (0, {})
-    schema.check(found, schema.CONTENTLESS)
+    schema.check(found, schema.CONTENT_FREE)
 
 
 def test_another_method_is_refused(spec, frames):

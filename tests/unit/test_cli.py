@@ -187,8 +187,8 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert any(file["file"].startswith("scores/") for file in found["files"])
     # another reading of the same scores chooses other options
     for reading in ("mean", "answer_only"):
-        number = rows.filter(reduction=reading, group="", slice="", **own)["value"].item()
-        words = [*whole[2:], "-w", f"reduction={reading}", "--items", 60, "--json"]
+        number = rows.filter(aggregation=reading, group="", slice="", **own)["value"].item()
+        words = [*whole[2:], "-w", f"aggregation={reading}", "--items", 60, "--json"]
         (found,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
         hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
         assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(number)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.metrics.reductions import folds
+from kgprobe.metrics.aggregations import folds
 from kgprobe.tables import results, scored
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import chapter as attribute_chapter
@@ -18,7 +18,7 @@ from kgprobe.tables.attributes import views as attribute_views
 from kgprobe.tables.ontoprobe import chapter, make, views
 from tests.unit.study_frames import drawn as rows_of
 from tests.unit.study_frames import number
-from tests.unit.test_tables_reductions_all import SEED, TASKS, onto, ranked_study
+from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto, ranked_study
 
 Values = Mapping[tuple[str, int], list[float]]
 Golds = Mapping[str, set[int]]
@@ -102,12 +102,12 @@ def test_ontoprobes_probabilities_by_task_and_with_several_golds(tmp_path):
         names = [f"id{r}" for r in range(12)]
         half = dict(zip(golds, folds(names, SEED, f"{task} abstention", 2), strict=True))
         own = found.filter(group=task)
-        compare(own, literal(asked, golds, half), group=task, reduction="answer_mean")
+        compare(own, literal(asked, golds, half), group=task, aggregation="answer_mean")
         first = literal(
             asked, {i: {max(g, key=lambda o: asked[i, 1][o])} for i, g in golds.items()}, half
         )
         assert first["K"] != pytest.approx(literal(asked, golds, half)["K"]), "of all golds"
-        assert number(own, "K", group=task, reduction="prior")["n"] == 12
+        assert number(own, "K", group=task, aggregation="prior")["n"] == 12
 
 
 def test_ontoprobes_table_and_plot(tmp_path):
@@ -121,15 +121,15 @@ def test_ontoprobes_table_and_plot(tmp_path):
     assert "What the probabilities of options are worth" in [one.title for one in made.folded]
     (plot,) = [one for one in made.drawings if one.name == "ontoprobe_reliability"]
     points = [row for row in rows_of(plot.chart) if "n" in row]
-    own = found.filter(reduction="answer_mean", metric="mean confidence")
+    own = found.filter(aggregation="answer_mean", metric="mean confidence")
     assert sorted(row["sure"] for row in points) == sorted(own["value"].to_list()) != []
     assert [panel["title"] for panel in plot.chart["concat"]] == list(TASKS)
 
 
 def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
     study, files, rows = ranked_study(tmp_path)
-    empty = pl.DataFrame(schema=dict(schema.CONTENTLESS.columns))
-    schema.write(empty, schema.CONTENTLESS, tmp_path / "free.parquet", {})
+    empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
+    schema.write(empty, schema.CONTENT_FREE, tmp_path / "free.parquet", {})
     made = scored.numbers(of_attributes.ranked(study, files, [str(tmp_path / "free.parquet")]))
     found = results.frame("attributes", made)
     items = study.benchmarks["symmetry"].items.sort("item")
@@ -145,7 +145,7 @@ def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
         for (item, t), own in rows.sort("candidate").group_by("item", "template")
     }
     wanted = literal(asked, golds, half)
-    compare(found, wanted, reduction="sum", benchmark="symmetry")
+    compare(found, wanted, aggregation="sum", benchmark="symmetry")
     (view,) = (view for view in attribute_views.FOLDED if view.name == "confidence")
     assert view.of(found).rows[0][-1] == "sum"
     (who,) = files

@@ -85,7 +85,7 @@ def test_the_library_probes_asks_and_compares_it(spec, sum_, folder):
     assert asked.height == 2
 
 
-def test_gaps_choices_gradients_and_the_twin(spec):
+def test_gaps_choices_gradients_and_the_random_init(spec):
     loaded = load_model(spec)
     asked = pl.DataFrame(
         [("q", "TP", "", "q", "What is Rome?", "Rome is a [MASK].", ["city", "land"], 0, 0, "", 0)],
@@ -105,8 +105,8 @@ def test_gaps_choices_gradients_and_the_twin(spec):
     vectors.requires_grad_(True)
     loaded.model(inputs_embeds=vectors).logits.sum().backward()
     assert vectors.grad.abs().sum() > 0
-    twin = reinitialised(loaded)
-    assert np.abs(sums(twin) - sums(loaded)).max() > 0.01
+    random_init = reinitialised(loaded)
+    assert np.abs(sums(random_init) - sums(loaded)).max() > 0.01
 
 
 def test_the_callback_probes_it_while_it_is_trained(spec, made, folder, tmp_path):

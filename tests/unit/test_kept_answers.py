@@ -27,7 +27,7 @@ MADE = {
     "sentence": ["scores"],
     "fill": ["fills", "golds"],
     "cloze": ["ranks", "top"],
-    "contentless": ["contentless"],
+    "content_free": ["content_free"],
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "sentence": {"method": "sentence"},
@@ -37,7 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "seed": 0,
     },
     "cloze": {"candidate_space": "auto", "unknown_candidates": "keep"},
-    "contentless": {"method": "sentence"},
+    "content_free": {"method": "sentence"},
 }
 
 
@@ -195,7 +195,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_processes_for_threads_give_the_same_bytes(tmp_path, asked, capsys):
     """Each is asked in one thread; what processes keep, the job only takes."""
     project = Project(tmp_path)
-    methods = {"fill": "f1", "sentence": "s1", "cloze": "c1", "contentless": "t1"}
+    methods = {"fill": "f1", "sentence": "s1", "cloze": "c1", "content_free": "t1"}
     project.run(methods)
     alone = files(tmp_path / "run")
     assert len(alone) == 6
@@ -222,7 +222,7 @@ def test_a_part_that_fails_in_a_process_is_told_once_and_the_others_are_made(
     told = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "strategy": "wrong"}}
     monkeypatch.setitem(SETTINGS, "fill", told)
     with pytest.raises(SystemExit):
-        project.run({"fill": "f1", "cloze": "c1", "contentless": "t1"}, threads=2)
+        project.run({"fill": "f1", "cloze": "c1", "content_free": "t1"}, threads=2)
     shown = capsys.readouterr().err
     assert "1 of 3 parts failed" in shown
     assert "fill of b, prompt templates: ValueError: " in shown
@@ -230,7 +230,7 @@ def test_a_part_that_fails_in_a_process_is_told_once_and_the_others_are_made(
     assert files(tmp_path / "run").keys() == {
         "cloze.ranks.parquet",
         "cloze.top.parquet",
-        "contentless.contentless.parquet",
+        "content_free.content_free.parquet",
     }
 
 
@@ -279,7 +279,7 @@ def test_records_of_what_was_asked_apart_stand_side_by_side():
     }
 
 
-def test_options_after_contentless_subjects_are_kept_and_asked_by_template(tmp_path, asked):
+def test_options_after_content_free_subjects_are_kept_and_asked_by_template(tmp_path, asked):
     """Once a template and set of options, however many items share it."""
     project, path = Project(tmp_path), str(tmp_path / "four.parquet")
     others = (ITEMS.with_columns(pl.col("item", "subject") + n) for n in ("", "!"))
@@ -289,19 +289,21 @@ def test_options_after_contentless_subjects_are_kept_and_asked_by_template(tmp_p
         [four, four.with_columns(pl.lit("P31").alias("relation"), pl.col("item") + "2")]
     )
     schema.write(four.cast(dict(schema.ITEMS.columns)), schema.ITEMS, path, {})
-    first = project.run({"contentless": "c1"}, contentless=path)
+    first = project.run({"content_free": "c1"}, content_free=path)
     assert len(asked["sentence"]) == 2 * 2 * len(NO_SUBJECTS)
-    frame = first.contentless_contentless
+    frame = first.content_free_content_free
     assert sorted(frame["subject"].unique()) == sorted(NO_SUBJECTS)
     options = CANDIDATES.filter(pl.col("set").is_in(four["candidates"].implode())).height
     assert frame.height == 2 * 2 * len(NO_SUBJECTS) * options
     asked.clear()
     assert project.run(
-        {"contentless": "c1"}, "again", contentless=path
-    ).contentless_contentless.equals(frame)
+        {"content_free": "c1"}, "again", content_free=path
+    ).content_free_content_free.equals(frame)
     assert asked == {}
     changed(project)
-    third = project.run({"contentless": "c1"}, "third", contentless=path).contentless_contentless
+    third = project.run(
+        {"content_free": "c1"}, "third", content_free=path
+    ).content_free_content_free
     assert {template for _, template in asked["sentence"]} == {3}
     assert len(asked["sentence"]) == len(NO_SUBJECTS)
     is_new = (pl.col("relation") == "P31") & (pl.col("template") == 3)
@@ -309,7 +311,7 @@ def test_options_after_contentless_subjects_are_kept_and_asked_by_template(tmp_p
     assert not third.filter(is_new).equals(frame.filter(is_new))
     # two subjects share these options: none is asked, and nothing is written but the columns
     asked.clear()
-    assert not project.run({"contentless": "c1"}, "few").contentless_contentless.height
+    assert not project.run({"content_free": "c1"}, "few").content_free_content_free.height
     assert asked == {}
 
 

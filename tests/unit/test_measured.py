@@ -115,11 +115,14 @@ def test_other_questions_are_outdated_and_the_same_ones_come_first(tmp_path, fol
 def test_the_readings_of_one_model_are_told_apart(tmp_path, folder):
     both = run("old")
     corrected = both.filter(metric="accuracy").with_columns(
-        reduction=pl.lit("prior"), value=pl.lit(60.0)
+        aggregation=pl.lit("prior"), value=pl.lit(60.0)
     )
     path = kept(tmp_path / "x.tsv", pl.concat([both, corrected]), folder)
     (grid, _) = measured.chapter(run("new"), [folder], [path]).grids
-    assert [head for head in grid.heads if head in ("model", "reduction")] == ["model", "reduction"]
+    assert [head for head in grid.heads if head in ("model", "aggregation")] == [
+        "model",
+        "aggregation",
+    ]
     rows = {tuple(cell.text for cell in row) for row in grid.rows}
     old = "old (measured 2026-01-02)"
     assert {row[1:] for row in rows if row[0] == old} == {

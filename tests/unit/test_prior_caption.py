@@ -55,13 +55,13 @@ def corrected(paper: str, benchmark: str, own: str, group: str = "") -> pl.DataF
     asked = dataclasses.replace(ASKED, own=own, group=group)
     one = scored.Scored(probe("m", benchmark), scores(answers(0.6, 1)), asked)
     made = results.frame(paper, scored.numbers([one]))
-    assert "prior" in made["reduction"]
+    assert "prior" in made["aggregation"]
     return made
 
 
 def shows(view: View, own: pl.DataFrame) -> bool:
     """Whether a number of the view is prior-corrected."""
-    return "prior" in view.chosen(own)["reduction"]
+    return "prior" in view.chosen(own)["aggregation"]
 
 
 def with_prior() -> pl.DataFrame:
@@ -70,9 +70,9 @@ def with_prior() -> pl.DataFrame:
     rows = own.filter(
         pl.col("model").is_in(MODELS), results.plain(), metric="accuracy", group="", slice=""
     )
-    rows = rows.with_columns(reduction=pl.lit("prior"), published=None, source=None)
+    rows = rows.with_columns(aggregation=pl.lit("prior"), published=None, source=None)
     more = [rows, rows.with_columns(metric=pl.lit("gain")), rows.with_columns(metric=pl.lit("K"))]
-    kept = own.filter(reduction="")
+    kept = own.filter(aggregation="")
     return pl.concat([kept, *(part.cast(own.schema) for part in more)])
 
 
@@ -89,13 +89,13 @@ def test_every_view_that_shows_such_a_number_says_it():
     for paper, (own, views) in made.items():
         shown = [view for view in views if shows(view, own)]
         names = {view.name for view in shown}
-        assert {"reductions", "confidence"} <= names, paper
+        assert {"aggregations", "confidence"} <= names, paper
         silent = [view.name for view in shown if not is_said(view.caption)]
         assert not silent, f"{paper}: no word of what the prior uses: {silent}"
 
 
 def test_the_terminal_says_it_once_and_only_where_one_is_shown():
-    plain = with_prior().filter(reduction="")
+    plain = with_prior().filter(aggregation="")
     assert "prior-corrected" not in headline.text(plain)
     assert "balanced answers" not in headline.text(plain)
     text = headline.text(with_prior())
@@ -116,7 +116,7 @@ def test_every_page_of_the_report_that_shows_one_says_it():
 def test_the_pages_of_documentation_that_print_one_say_it():
     places = [*ROOT.glob("docs/*.md"), ROOT / "README.md"]
     shown = [
-        p for p in places if 'reduction="prior"' in p.read_text() or "| prior-c" in p.read_text()
+        p for p in places if 'aggregation="prior"' in p.read_text() or "| prior-c" in p.read_text()
     ]
     assert shown
     assert not [p.name for p in shown if not is_said(" ".join(p.read_text().split()))]

@@ -67,6 +67,7 @@ def test_every_field_says_what_it_means():
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
+        ("twin", {"items": 3}, r"top level: unknown key 'twin', which is 'baselines' now; legal: "),
         (
             "bear.popularty",
             1,

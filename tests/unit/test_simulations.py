@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
+from kgprobe.metrics.aggregations import permuted
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.confidence import BINS, calibration_interval
 from kgprobe.metrics.intervals import wilson
-from kgprobe.metrics.reductions import permuted
 from kgprobe.metrics.tests import exchanged, holm, two_sided
 from kgprobe.tables.claims.comparison import Measured, _difference, _reduced, fisher
 
@@ -92,7 +92,7 @@ def test_the_best_of_probes_that_share_their_items_is_no_better_in_95_of_100_run
 
 
 @pytest.mark.nightly(
-    gate="unit/test_tables_reductions.py::test_templates_that_agree_permute_as_one_does"
+    gate="unit/test_tables_aggregations.py::test_templates_that_agree_permute_as_one_does"
 )
 @pytest.mark.parametrize("agreement", [0.0, 0.7, 1.0])
 def test_the_band_of_permuted_golds_holds_who_knows_nothing(agreement):

@@ -1,4 +1,4 @@
-"""Slices of a benchmark, and the floors below every probe, by hand and by slow loops."""
+"""Slices of a benchmark, and the baselines below every probe, by hand and by slow loops."""
 
 import json
 import math
@@ -17,7 +17,7 @@ from kgprobe.tables import slices
 from kgprobe.tables.answers import judge, without_subject
 from kgprobe.tables.bear import chapter, figures, make, views
 from kgprobe.tables.report import headline
-from kgprobe.tables.study import SUBJECT, WEIGHTS, Floor, twins_by_probe
+from kgprobe.tables.study import SUBJECT, WEIGHTS, Baseline, random_init_by_probe
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
 
@@ -201,55 +201,60 @@ def test_an_interval_is_that_of_drawing_items_within_their_relation():
     assert row["high"] == pytest.approx(np.quantile(drawn, 0.975), abs=2.5)
 
 
-def with_floors(made):
-    """The study of two probes, of which the first has both floors, the twin's on ten items."""
+def with_baselines(made):
+    """The study of two probes, of which the first has both baselines, the random_init's on ten
+    items."""
     base = two(made)
     blind = guesses(made, 0.1, 5)
-    few = {k: v for k, v in guesses(made, 0.2, 6, templates=1).items() if k[0] in ITEMS_OF_TWIN}
-    part = made["items"].filter(pl.col("item").is_in(list(ITEMS_OF_TWIN)))
-    floors = [
-        Floor(0, SUBJECT, judge(scores(blind), made["items"], made["candidates"])),
-        Floor(0, WEIGHTS, judge(scores(few), part, made["candidates"])),
+    few = {
+        k: v for k, v in guesses(made, 0.2, 6, templates=1).items() if k[0] in ITEMS_OF_RANDOM_INIT
+    }
+    part = made["items"].filter(pl.col("item").is_in(list(ITEMS_OF_RANDOM_INIT)))
+    baselines = [
+        Baseline(0, SUBJECT, judge(scores(blind), made["items"], made["candidates"])),
+        Baseline(0, WEIGHTS, judge(scores(few), part, made["candidates"])),
     ]
-    return replace(base, floors=floors), blind, few
+    return replace(base, baselines=baselines), blind, few
 
 
-ITEMS_OF_TWIN = {f"P0/Qs{i}" for i in range(10)}
+ITEMS_OF_RANDOM_INIT = {f"P0/Qs{i}" for i in range(10)}
 
 
-def test_floors_stand_beside_the_probe_on_what_both_were_asked():
+def test_baselines_stand_beside_the_probe_on_what_both_were_asked():
     made = frames()
-    own_study, blind, few = with_floors(made)
+    own_study, blind, few = with_baselines(made)
     own = results(own_study)
-    floor, twin = rates_by_hand(made, blind), rates_by_hand(made, few)
+    baseline, random_init = rates_by_hand(made, blind), rates_by_hand(made, few)
     row = number(own, model="a", without=SUBJECT)
-    assert (row["n"], row["value"]) == (64, pytest.approx(100 * sum(floor.values()) / 64))
+    assert (row["n"], row["value"]) == (64, pytest.approx(100 * sum(baseline.values()) / 64))
     row = number(own, model="a", without=WEIGHTS)
     assert (row["n"], row["interval"]) == (10, "wilson")
-    assert row["value"] == pytest.approx(100 * sum(twin.values()) / 10)
+    assert row["value"] == pytest.approx(100 * sum(random_init.values()) / 10)
     row = number(own, model="a", without=WEIGHTS, template=0)
-    assert row["value"] == pytest.approx(100 * sum(twin.values()) / 10)
+    assert row["value"] == pytest.approx(100 * sum(random_init.values()) / 10)
     # the probe on the same ten items under the same one template
     first = {k: v for k, v in guesses(made, 0.5, 1).items() if k in few}
     assert len(first) == len(few) == 10
     same = rates_by_hand(made, first)
     row = number(own, model="a", instead=f"without {WEIGHTS}")
-    assert row["value"] == pytest.approx(100 * (sum(same.values()) - sum(twin.values())) / 10)
+    assert row["value"] == pytest.approx(
+        100 * (sum(same.values()) - sum(random_init.values())) / 10
+    )
     where = bins_by_hand(made)
     members = [i for i in where if where[i] == "5-19"]
     row = number(own, model="a", slice="sitelinks: 5-19", without=SUBJECT)
-    assert row["value"] == pytest.approx(100 * sum(floor[i] for i in members) / len(members))
-    members = [i for i in members if i in twin]
+    assert row["value"] == pytest.approx(100 * sum(baseline[i] for i in members) / len(members))
+    members = [i for i in members if i in random_init]
     row = number(own, model="a", slice="sitelinks: 5-19", without=WEIGHTS)
     assert row["n"] == len(members) > 0
-    assert row["value"] == pytest.approx(100 * sum(twin[i] for i in members) / len(members))
+    assert row["value"] == pytest.approx(100 * sum(random_init[i] for i in members) / len(members))
     # no bin without an item that was asked
     assert not own.filter(slice="sitelinks: unknown", without=WEIGHTS, instead="").height
 
 
-def test_floors_stand_last_in_the_tables_and_the_figures_have_every_bin():
+def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
     made = frames()
-    own_study, *_ = with_floors(made)
+    own_study, *_ = with_baselines(made)
     own = results(own_study)
     shown = views.views(own, ["a", "b"])
     for name in ("models", "slice_sitelinks", "templates"):
@@ -261,7 +266,7 @@ def test_floors_stand_last_in_the_tables_and_the_figures_have_every_bin():
     assert [line.split()[0] for line in lines] == ["a", "b", "random", "majority"]
     heads = shown["slice_sitelinks"].of(own).heads
     assert heads[-6:] == ["0", "1-4", "5-19", "20-99", "100+", "unknown"]
-    above = shown["above_floors"].of(own)
+    above = shown["above_baselines"].of(own)
     assert [key[-1] for key in above.rows] == [f"without {SUBJECT}", f"without {WEIGHTS}"]
     assert len(shown["slice_sitelinks_differences"].of(own).rows) > 6
     drawn = {one.name: one.figure for one in figures.figures(own, SHEET, {})}
@@ -274,7 +279,7 @@ def test_floors_stand_last_in_the_tables_and_the_figures_have_every_bin():
     rows = [row for rows in chart["datasets"].values() for row in rows if row["bin"] == bins[2]]
     marks = own.filter(pl.col("model").is_in([*SHEET, "random"]), metric="accuracy", group="",
                        slice="sitelinks: 5-19")  # fmt: skip
-    marks = marks.filter(pl.col("without").is_in(["", SUBJECT]), instead="", reduction="")
+    marks = marks.filter(pl.col("without").is_in(["", SUBJECT]), instead="", aggregation="")
     assert sorted(row["value"] for row in rows) == sorted(marks["value"]) != []
 
 
@@ -288,15 +293,15 @@ def said(name, subject, template, label):
     return float(by_label + len(subject) * (code % 5) + template * (code % 3) - 60)
 
 
-def contentless(sets):
-    """CONTENTLESS of {set, which is also the name of its relation: labels}."""
+def content_free(sets):
+    """CONTENT_FREE of {set, which is also the name of its relation: labels}."""
     rows = [
         (name, name, subject, t, o, said(name, subject, t, label), 2, -3.0, 1, None)
         for name, labels in sets.items()
         for subject, t, (o, label) in product(NO_SUBJECTS, range(3), enumerate(labels))
     ]
-    frame = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
-    schema.check(frame, schema.CONTENTLESS)
+    frame = pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
+    schema.check(frame, schema.CONTENT_FREE)
     return frame
 
 
@@ -304,9 +309,9 @@ def mean_said(name, template, label):
     return sum(said(name, subject, template, label) for subject in NO_SUBJECTS) / len(NO_SUBJECTS)
 
 
-def test_the_score_without_a_subject_is_the_mean_over_contentless_ones():
+def test_the_score_without_a_subject_is_the_mean_over_content_free_ones():
     made = benchmark({"P1": ("xyz", "xyx"), "P22": ("yz", "zy"), "P3": ("xy", "x")})
-    found = without_subject(made["items"], contentless({"P1": "xyz", "P22": "yz"}))
+    found = without_subject(made["items"], content_free({"P1": "xyz", "P22": "yz"}))
     told = {row[:3]: row[3] for row in found.rows()}
     slow = {
         (item, template, option): mean_said(item.split("/")[0], template, label)
@@ -325,21 +330,22 @@ def test_the_score_without_a_subject_is_the_mean_over_contentless_ones():
     assert all(told[key] == pytest.approx(value) for key, value in slow.items())
 
 
-def test_floors_are_read_from_what_was_asked_beside(tmp_path):
-    """Of one probe the contentless subjects and the twin, of the other nothing that can be used."""
+def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
+    """Of one probe the content-free subjects and the random_init, of the other nothing that can be
+    used."""
     made = frames((8, 3))
     for name, rows in made.items():
         contract = {"items": schema.ITEMS, "candidates": schema.CANDIDATES}.get(name)
         schema.write(rows, contract or schema.PROMPTS, tmp_path / f"world_lite/{name}.parquet", {})
-    free = contentless({"P0": LABELS})
-    twin = {k: v for k, v in guesses(made, 0.3, 9, templates=1).items() if k[0] < "P0/Qs4"}
+    free = content_free({"P0": LABELS})
+    random_init = {k: v for k, v in guesses(made, 0.3, 9, templates=1).items() if k[0] < "P0/Qs4"}
     paths = {}
     for name, frame, contract in (
         ("a", scores(guesses(made, 0.5, 1)), schema.SCORES),
         ("b", scores(guesses(made, 0.3, 2)), schema.SCORES),
-        ("free", free, schema.CONTENTLESS),
-        ("none", free.head(0), schema.CONTENTLESS),
-        ("twin", scores(twin), schema.SCORES),
+        ("free", free, schema.CONTENT_FREE),
+        ("none", free.head(0), schema.CONTENT_FREE),
+        ("random_init", scores(random_init), schema.SCORES),
     ):
         paths[name] = tmp_path / f"{name}.parquet"
         schema.write(frame, contract, paths[name], {})
@@ -350,25 +356,25 @@ def test_floors_are_read_from_what_was_asked_beside(tmp_path):
         {"world_lite": tmp_path / "world_lite"},
         0,
         [paths["free"], paths["none"]],
-        twins_by_probe([row], [paths["twin"]]),
+        random_init_by_probe([row], [paths["random_init"]]),
     )
-    assert [(f.probe, f.without) for f in found.floors] == [(0, SUBJECT), (0, WEIGHTS)]
+    assert [(f.probe, f.without) for f in found.baselines] == [(0, SUBJECT), (0, WEIGHTS)]
     means = {t: [mean_said("P0", t, label) for label in LABELS] for t in range(3)}
     blind = rates_by_hand(made, {(f"P0/Qs{i}", t): means[t] for i in range(8) for t in means})
     own = results(found)
-    floor = number(own, model="a", without=SUBJECT)
-    assert (floor["n"], floor["value"]) == (8, pytest.approx(100 * sum(blind.values()) / 8))
-    assert 0 < floor["value"] < 100
+    baseline = number(own, model="a", without=SUBJECT)
+    assert (baseline["n"], baseline["value"]) == (8, pytest.approx(100 * sum(blind.values()) / 8))
+    assert 0 < baseline["value"] < 100
     random = number(own, model="a", without=WEIGHTS)
-    by_hand = rates_by_hand(made, twin)
+    by_hand = rates_by_hand(made, random_init)
     assert (random["n"], random["value"]) == (4, pytest.approx(100 * sum(by_hand.values()) / 4))
     assert not own.filter(pl.col("without") != "", model="b").height
     # that some were not asked is said
     told = " ".join(chapter.notes(own, SHEET))
-    assert "11 items have no prior of contentless subjects" in told
+    assert "11 items have no prior of content-free subjects" in told
 
 
-def test_a_twin_is_asked_evenly():
+def test_a_random_init_is_asked_evenly():
     rows = [(f"P{r}", f"P{r}/{i}") for r, size in enumerate((9, 2, 5)) for i in range(size)]
     frame = pl.DataFrame(rows, schema=["relation", "item"], orient="row")
     for n, counts in ((3, [1, 1, 1]), (6, [2, 2, 2]), (10, [4, 2, 4]), (99, [9, 2, 5])):

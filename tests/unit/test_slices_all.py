@@ -10,17 +10,17 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.tables import results, scored
+from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import chapter as attribute_chapter
 from kgprobe.tables.attributes import views as attribute_views
 from kgprobe.tables.ontoprobe import chapter, make, views
-from kgprobe.tables.reductions import Questions
 from kgprobe.tables.report import blocks, draw
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, scores
 from tests.unit.study_frames import drawn as rows_of
-from tests.unit.test_tables_reductions_all import SEED, TASKS, onto
+from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto
 
 CITIES = ["Rome", "Bonn", "Paris", "Amsterdam", "Oslo", "Rio de Janeiro"]
 FRAMES = benchmark(
@@ -73,27 +73,29 @@ def bins() -> dict[str, list[str]]:
 
 
 def free() -> pl.DataFrame:
-    """CONTENTLESS of the first relation."""
+    """CONTENT_FREE of the first relation."""
     generator = np.random.default_rng(6)
     rows = [
         ("P1", "P1", subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
         for subject, t, o in itertools.product(NO_SUBJECTS, range(3), range(6))
     ]
-    return pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
+    return pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
 
 
 def mean(table, items) -> float:
     return 100 * sum(table[item] for item in items) / len(items)
 
 
-def test_two_probes_a_floor_and_chance_by_slice_are_those_of_loops():
+def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
     one, other, beside = answers(0.6, 1), answers(0.3, 2), free()
-    # the twin has the first template of three items
+    # the random_init has the first template of three items
     names = [f"P1/Qs{i}" for i in range(3)]
-    twin = {(i, 0): v for (i, t), v in answers(0.5, 3).items() if i in names and t == 0}
+    random_init = {(i, 0): v for (i, t), v in answers(0.5, 3).items() if i in names and t == 0}
     made = scored.numbers(
         [
-            scored.Scored(probe("a"), scores(one), ASKED, {}, beside, twin=scores(twin)),
+            scored.Scored(
+                probe("a"), scores(one), ASKED, {}, beside, random_init=scores(random_init)
+            ),
             scored.Scored(probe("b"), scores(other), ASKED),
         ]
     )
@@ -106,20 +108,20 @@ def test_two_probes_a_floor_and_chance_by_slice_are_those_of_loops():
         for item, t in one
         if item.startswith("P1")
     }
-    a, b, without, low = map(rates, (one, other, blind, twin))
-    first = rates({key: one[key] for key in twin})
+    a, b, without, low = map(rates, (one, other, blind, random_init))
+    first = rates({key: one[key] for key in random_init})
     for name, items in bins().items():
-        row = number(found, model="a", slice=name, reduction="sum")
+        row = number(found, model="a", slice=name, aggregation="sum")
         assert (row["value"], row["n"]) == (pytest.approx(mean(a, items)), len(items))
-        row = number(found, model="a", slice=name, reduction="sum", instead="b")
+        row = number(found, model="a", slice=name, aggregation="sum", instead="b")
         assert row["value"] == pytest.approx(mean(a, items) - mean(b, items))
-        row = number(found, model="random", prompt="", method="", slice=name, reduction="sum")
+        row = number(found, model="random", prompt="", method="", slice=name, aggregation="sum")
         chance = {item: 1 / len(LABELS[item[:2]]) for item in items}
         assert row["value"] == pytest.approx(mean(chance, items))
         for lower, label in ((without, "the subject"), (low, "trained weights")):
             part = [item for item in items if item in lower]
             rows = found.filter(
-                metric="accuracy", slice=name, reduction="sum", without=label, instead=""
+                metric="accuracy", slice=name, aggregation="sum", without=label, instead=""
             )
             assert rows.height == bool(part)
             if part:
@@ -127,7 +129,7 @@ def test_two_probes_a_floor_and_chance_by_slice_are_those_of_loops():
                 assert rows["n"][0] == len(part)
                 top = first if label == "trained weights" else a
                 gap = number(
-                    found, model="a", slice=name, reduction="sum", instead=f"without {label}"
+                    found, model="a", slice=name, aggregation="sum", instead=f"without {label}"
                 )
                 assert gap["value"] == pytest.approx(mean(top, part) - mean(lower, part))
     p = found.filter(metric="p after Holm", model="a")
@@ -177,7 +179,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
         "statements: 20-99": [10, 11],
     }
     for name, own in by.items():
-        row = number(found, model="m", group="TP", slice=name, reduction="answer_mean")
+        row = number(found, model="m", group="TP", slice=name, aggregation="answer_mean")
         expected = mean(right, [f"TP-{r}" for r in own])
         assert (row["value"], row["n"]) == (pytest.approx(expected), len(own))
     # all have four options: one bin tells nothing apart
@@ -215,7 +217,7 @@ def test_the_attributes_have_the_tables_as_well():
 
 
 def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
-    """Nine panels at most, every probe and every floor in each; control models are hollow."""
+    """Nine panels at most, every probe and every baseline in each; control models are hollow."""
     every = [
         scored.Scored(probe(model, name), scores(answers(share, seed)), ASKED, {}, free())
         for seed, name in enumerate(["symmetry", "bias"])
@@ -232,7 +234,7 @@ def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
         drawn = rows_of(one.chart)
         shown = found.filter(pl.col("slice").str.starts_with(f"{kind}: "), metric="accuracy")
         own = shown.filter(pl.col("model").is_in([*source, "random"])).filter(
-            pl.col("without").is_in(["", "the subject"]), reduction="sum", instead=""
+            pl.col("without").is_in(["", "the subject"]), aggregation="sum", instead=""
         )
         assert sorted(row["value"] for row in drawn) == sorted(own["value"]) != []
         fills = {json.dumps(layer["encoding"]["fill"]["scale"]) for panel in one.chart["concat"]

@@ -23,7 +23,7 @@ def results(*more: Number) -> pl.DataFrame:
                 "bear",
                 [
                     BEAR.but(value=32.5, interval=bounds),
-                    BEAR.but(value=48.8, setting={"reduction": PRIOR}),
+                    BEAR.but(value=48.8, setting={"aggregation": PRIOR}),
                     BEAR.but(model="control-causal", value=99.0),
                     BEAR.but(model="random", prompt="", method="", value=10.3),
                     *more,

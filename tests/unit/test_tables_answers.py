@@ -1,4 +1,4 @@
-"""Judging scores: ties, reductions, margins, and that nothing incomplete passes."""
+"""Judging scores: ties, aggregations, margins, and that nothing incomplete passes."""
 
 import math
 
@@ -43,7 +43,7 @@ def test_probability_is_the_softmax_and_survives_very_small_likelihoods():
     assert far == pytest.approx(1 / (2 + math.exp(-1)))
 
 
-def test_a_reduction_can_change_the_winner():
+def test_a_aggregation_can_change_the_winner():
     frame = scores({("P1/Qs0", 0): [-4.0, -5.0, -6.0], ("P1/Qs1", 0): [-1.0, -2.0, -3.0]})
     frame = frame.with_columns(
         pl.when(pl.col("candidate") == 1).then(5).otherwise(2).cast(pl.Int32).alias("count")
@@ -67,9 +67,9 @@ def test_an_answer_without_a_scored_token_is_no_best_answer():
     items, candidates = FRAMES["items"], FRAMES["candidates"]
     assert judge(frame, items, candidates)["winner"].to_list() == [0, 0]
     told = r"item P1/Qs1, template 0, option 2: no token .* \(1 such rows\), so {} is not defined"
-    for reduction in ("answer_only", "answer_mean", "conditional"):
-        with pytest.raises(ValueError, match=told.format(reduction)):
-            judge(frame, items, candidates, reduction)
+    for aggregation in ("answer_only", "answer_mean", "conditional"):
+        with pytest.raises(ValueError, match=told.format(aggregation)):
+            judge(frame, items, candidates, aggregation)
     with pytest.raises(ValueError, match=told.format("answer_mean")):
         from_scores(frame, items)
 

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.metrics.reductions import folds
-from kgprobe.tables import confidence, reductions, wordings
+from kgprobe.metrics.aggregations import folds
+from kgprobe.tables import aggregations, confidence, wordings
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import figures, views
 from kgprobe.tables.results import Number
@@ -30,10 +30,10 @@ GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_
 def read() -> Study:
     found = scores(ANSWERS)
     own = judge(found, FRAMES["items"], FRAMES["candidates"])
-    asked = reductions.Questions(**FRAMES, seed=SEED)
+    asked = aggregations.Questions(**FRAMES, seed=SEED)
     who = probe("m")
     study = Study(who.benchmark, **FRAMES, probes=[(who, own)], seed=SEED, resamples=200)
-    return replace(study, readings=[reductions.readings(own, found, asked)])
+    return replace(study, readings=[aggregations.readings(own, found, asked)])
 
 
 EVERY = results(read())
@@ -66,7 +66,7 @@ def test_k_and_brier_are_those_of_a_loop():
         row = number(FOUND, name)
         assert (row["value"], row["n"]) == (pytest.approx(factor * mean), 26)
         assert row["low"] < row["value"] < row["high"]
-        assert number(FOUND, name, reduction="prior")["value"] != pytest.approx(factor * mean)
+        assert number(FOUND, name, aggregation="prior")["value"] != pytest.approx(factor * mean)
 
 
 def test_calibration_error_and_its_bins_are_those_of_a_loop():
@@ -92,7 +92,7 @@ def test_calibration_error_and_its_bins_are_those_of_a_loop():
 def test_the_interval_of_the_calibration_error_holds_it_and_nought_where_all_agrees(templates):
     """Confidence and hits agree in each bin but for noise: the error is nothing but bias."""
     generator, misses = np.random.default_rng(1), 0
-    asked = reductions.Questions(**FRAMES, seed=SEED, resamples=200)
+    asked = aggregations.Questions(**FRAMES, seed=SEED, resamples=200)
     items = [f"i{n:02}" for n in range(30) for _ in range(templates)]
     for _ in range(20):
         sure = np.repeat(0.3 + 0.7 * generator.beta(3, 1.5, 30), templates)
@@ -172,7 +172,7 @@ def test_a_table_and_a_plot_show_them():
     sheet = {"m": {"kind": "masked", "source": "hub:m"}}
     drawn = {one.name: one for one in figures.figures(EVERY, sheet, {})}
     rows = rows_of(drawn["bear_reliability_world_lite"].figure)
-    bins = FOUND.filter(metric="mean confidence").filter(reduction="")
+    bins = FOUND.filter(metric="mean confidence").filter(aggregation="")
     points = [row for row in rows if "n" in row]
     assert sorted(row["sure"] for row in points) == sorted(bins["value"].to_list()) != []
     assert {row["probe"] for row in points} == {"m"}

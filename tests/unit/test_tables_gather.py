@@ -189,11 +189,11 @@ def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_pat
     ]
     (part,) = chapter.arranged(found, sheet, {}, {}, [d.drawing() for d in drawn])
     titles = [g.title for g in part.grids]
-    assert titles[:2] == ["Accuracy by model", "Accuracy under other reductions"]
+    assert titles[:2] == ["Accuracy by model", "Accuracy under other aggregations"]
     assert "Accuracy by relation" in titles
     assert [g.title for g in part.folded] == [
         "What the probabilities of options are worth",
-        "Reductions with permuted and with skewed golds",
+        "Aggregations with permuted and with skewed golds",
     ]
     for grid in part.grids:
         assert grid.rows, grid.title

@@ -11,7 +11,7 @@ from kgprobe.config import settings_of
 from kgprobe.settings import ATTRIBUTES, Autoprompt, Settings, Sheets, Twin
 from kgprobe.sheets import SheetError
 from kgprobe.workflow import models, ontoprobe, parts, tables
-from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, contentless_files
+from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, content_free_files
 from kgprobe.workflow.benchmarks import known_benchmarks
 from kgprobe.workflow.run import Run, check, read_run
 from kgprobe.workflow.sources import ConfigError
@@ -53,7 +53,7 @@ def test_every_file_of_answers_is_made_by_one_model_in_one_stage_once(config):
     outputs = [path for found in parts.stages(made).values() for path in parts.outputs_of(found)]
     assert len(outputs) == len(set(outputs))
     rows = [*made.rows, *ontoprobe.memorized_rows(made)]
-    needed = [*answers_of(rows), *contentless_files(made, rows)]
+    needed = [*answers_of(rows), *content_free_files(made, rows)]
     needed += answers_of(baseline_rows(made, rows))
     assert set(needed) <= set(outputs)
     asked = parts.inputs_of(part for found in parts.stages(made).values() for part in found)
@@ -104,7 +104,7 @@ def test_written_prompts_share_a_file_and_others_have_their_own():
         "<results>/prompts/searched/auto_world/small"
     ]
     below = answer_files({**written, "without": "trained weights"})["outcomes"]
-    assert below == "<results>/floors/twin/outcomes/auto_world/prompts/small.parquet"
+    assert below == "<results>/baselines/random_init/outcomes/auto_world/prompts/small.parquet"
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,11 @@ def test_written_prompts_share_a_file_and_others_have_their_own():
     ],
 )
 def test_baselines_are_what_can_say_something(asked, left_out):
-    assert without(asked, replace(Settings(), twin=Twin(items=5, rows=5, largest=400))) == left_out
-    assert without(asked, replace(Settings(), twin=Twin(items=0, rows=0))) == []
+    assert (
+        without(asked, replace(Settings(), random_init=Twin(items=5, rows=5, largest=400)))
+        == left_out
+    )
+    assert without(asked, replace(Settings(), random_init=Twin(items=0, rows=0))) == []
 
 
 def test_prompts_are_searched_before_those_that_are_made_of_them_are_asked():

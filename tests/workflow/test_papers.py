@@ -41,7 +41,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[PlannedJob
 
 #: files of answers -> what they are called here
 KINDS = {
-    "floors/*": "floor",
+    "baselines/*": "baseline",
     "scores/*": "sentence", "fills/*": "fill", "choices/*": "choice", "sweeps/*": "sweep",
     "ranks/*/templates/*": "cloze", "ranks/*/soft/*": "soft", "ranks/*/reason/*": "reason",
     "prompts/soft/*": "soft_prompts", "prompts/*": "searched", "outcomes/*/searched*": "searched",
@@ -114,15 +114,15 @@ def test_over_the_replay_stand_ins_take_the_models_places(plans, paper):
 @pytest.mark.parametrize(
     ("paper", "files"),
     [
-        ("bear", {"twin/scores"}),
-        ("ontoprobe", {"twin/ranks", "no_subject/ranks"}),
+        ("bear", {"random_init/scores"}),
+        ("ontoprobe", {"random_init/ranks", "no_subject/ranks"}),
         ("attributes", {"no_subject/fills"}),
-        ("autoprompt", {"twin/outcomes", "no_subject/outcomes"}),
+        ("autoprompt", {"random_init/outcomes", "no_subject/outcomes"}),
     ],
 )
-def test_floors_stand_below_what_asks_for_knowledge(plans, paper, files):
+def test_baselines_stand_below_what_asks_for_knowledge(plans, paper, files):
     """No soft prompt, premise or class has one, nor has a server; random weights fill no blank."""
-    paths = [p.split("/") for job in plans[paper] for p in job.outputs if "/floors/" in p]
+    paths = [p.split("/") for job in plans[paper] for p in job.outputs if "/baselines/" in p]
     found = {"/".join(path[3:5]) for path in paths}
     assert found == files
     assert not {"soft", "reason"} & {path[6] for path in paths}
@@ -140,7 +140,7 @@ def test_memory_follows_the_model_s_size(plans):
     scores = {costs.model_of(job): job.mem_mb for job in plans["bear"] if costs.model_of(job)}
     assert scores["bert-base-cased"] == scores["gpt2"] == 4000
     assert scores["opt-30b"] == 2500 + 29975 * 2 * 4 // 3
-    # its twin of random weights has a copy of its own; a larger model has none
+    # its random_init of random weights has a copy of its own; a larger model has none
     assert scores["gemma-2b"] == 2500 + 2506 * 4 * 2 * 4 // 3
     plan = [job for job in plans["autoprompt"] if costs.model_of(job)]
     trained = {costs.model_of(j): j.mem_mb for j in plan if "sweep" in methods(j)}

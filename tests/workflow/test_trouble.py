@@ -52,7 +52,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(small_disk):
     assert "No space left on device" in shown
     assert "facts.parquet" in shown
     left = [p for p in small_disk.rglob("*") if p.is_file()]
-    assert left == [], "neither the file nor its temporary twin"
+    assert left == [], "neither the file nor its temporary random_init"
     remount(small_disk, "size=200m")
     assert made.run("--", FACTS).returncode == 0
     assert (small_disk / "embedded/sources/world/facts.parquet").stat().st_size > 2**16

@@ -27,7 +27,7 @@ from kgprobe.workflow import (
 from kgprobe.workflow.answers import (
     answers_of,
     baseline_rows,
-    contentless_files,
+    content_free_files,
     form_rows,
 )
 from kgprobe.workflow.benchmarks import PROMPT_TASKS, files_of
@@ -162,7 +162,7 @@ def code(script, *dynamic):
 
 def codes(script, methods):
     """A parameter of jobs with parts, the hash of the code of each method by its name: of a
-    baseline, `floor-METHOD`, that of both."""
+    baseline, `baseline-METHOD`, that of both."""
     found = {
         name: code(script, *(f"probes/jobs/methods/{own}" for own in name.split("-")))
         for name in sorted(set(methods))

@@ -14,7 +14,7 @@ rule tabulate_autoprompt:
             for benchmark in RUN.probed("autoprompt")
             for name in ("examples.parquet", "task.json", "funnel.parquet")
         ],
-        floors=answers_of(baseline_rows(RUN, PREDICTED)),
+        baselines=answers_of(baseline_rows(RUN, PREDICTED)),
         prompts=answers_of(PREDICTED, "prompts"),
         sweeps=answers_of(SWEPT),
         taught=(
@@ -35,7 +35,7 @@ rule tabulate_autoprompt:
     params:
         code=code("tabulate_autoprompt"),
         rows=PREDICTED,
-        floors=baseline_rows(RUN, PREDICTED),
+        baselines=baseline_rows(RUN, PREDICTED),
         outcomes=[p.replace("<results>", RESULTS) for p in answers_of(PREDICTED)],
         swept=SWEPT,
         models=RUN.models,

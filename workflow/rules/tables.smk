@@ -24,8 +24,8 @@ NAMES = [
 rule tabulate:
     input:
         scores=answers_of(SCORED),
-        contentless=contentless_files(RUN, SCORED),
-        twins=answers_of(baseline_rows(RUN, SCORED)),
+        content_free=content_free_files(RUN, SCORED),
+        random_init=answers_of(baseline_rows(RUN, SCORED)),
         questions=files_of(RUN.probed("bear"), "items"),
         candidates=files_of(RUN.probed("bear"), "candidates"),
         prompts=files_of(RUN.probed("bear"), "prompts"),
@@ -49,7 +49,7 @@ rule tabulate:
         code=code("tabulate"),
         experiments=SCORED,
         models=RUN.models,
-        twins=baseline_rows(RUN, SCORED),
+        random_init=baseline_rows(RUN, SCORED),
         seed=SETTINGS.seed,
         descriptions={n: b.description for n, b in RUN.benchmarks.items()},
     script:
@@ -152,9 +152,9 @@ rule chapter_sources:
 rule tabulate_attributes:
     input:
         answers=answers_of(ATTRIBUTE_ROWS),
-        contentless=contentless_files(RUN, ATTRIBUTE_ROWS),
-        floors=answers_of(baseline_rows(RUN, ATTRIBUTE_ROWS)),
-        floor_golds=answers_of(baseline_rows(RUN, ATTRIBUTE_ROWS), "golds"),
+        content_free=content_free_files(RUN, ATTRIBUTE_ROWS),
+        baselines=answers_of(baseline_rows(RUN, ATTRIBUTE_ROWS)),
+        baseline_golds=answers_of(baseline_rows(RUN, ATTRIBUTE_ROWS), "golds"),
         formed=answers_of(form_rows(RUN, "attributes")),
         golds=answers_of(RUN.probes("attributes", "fill"), "golds"),
         examples=files_of(RUN.probed("attributes"), "examples"),
@@ -190,7 +190,7 @@ rule tabulate_attributes:
     params:
         code=code("tabulate_attributes"),
         experiments=ATTRIBUTE_ROWS,
-        floors=baseline_rows(RUN, ATTRIBUTE_ROWS),
+        baselines=baseline_rows(RUN, ATTRIBUTE_ROWS),
         formed=form_rows(RUN, "attributes"),
         models=RUN.models,
         options={
@@ -206,8 +206,8 @@ rule tabulate_attributes:
 rule tabulate_ontoprobe:
     input:
         answers=answers_of(MEMORIZED),
-        contentless=contentless_files(RUN, MEMORIZED),
-        floors=answers_of(baseline_rows(RUN, MEMORIZED)),
+        content_free=content_free_files(RUN, MEMORIZED),
+        baselines=answers_of(baseline_rows(RUN, MEMORIZED)),
         formed=answers_of(form_rows(RUN, "ontoprobe")),
         top=answers_of(MEMORIZED, "top"),
         reasoned=answers_of(RUN.probes("ontoprobe", "reason"), "ranks"),
@@ -254,7 +254,7 @@ rule tabulate_ontoprobe:
     params:
         code=code("tabulate_ontoprobe"),
         experiments=MEMORIZED,
-        floors=baseline_rows(RUN, MEMORIZED),
+        baselines=baseline_rows(RUN, MEMORIZED),
         formed=form_rows(RUN, "ontoprobe"),
         reasoned=RUN.probes("ontoprobe", "reason"),
         chosen=RUN.probes(None, "choice"),

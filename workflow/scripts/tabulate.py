@@ -8,15 +8,15 @@ from kgprobe.tables.bear import chapter, make, published
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import frame, read
-from kgprobe.tables.study import twins_by_probe
+from kgprobe.tables.study import random_init_by_probe
 from kgprobe.tables.views import write_all
 
 with job(snakemake) as run:
     answered = probes_of(run.params.experiments, run.params.models, run.input.scores)
     places = folders(run.input.questions)
-    beside = run.input.contentless
-    twins = twins_by_probe(run.params.twins, run.input.get("twins", []))
-    studies = make.studies(answered, run.input.scores, places, run.params.seed, beside, twins)
+    beside = run.input.content_free
+    random_init = random_init_by_probe(run.params.random_init, run.input.get("random_init", []))
+    studies = make.studies(answered, run.input.scores, places, run.params.seed, beside, random_init)
     halves = [schema.read(path, schema.TAUGHT) for path in run.input.get("taught", [])]
     taught = halves[0] if halves else None
     figures = published.read(Path(run.input.published[0]).parent)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from kgprobe.job import job
 from kgprobe.sheets import read_table
-from kgprobe.tables import floors
+from kgprobe.tables import baselines
 from kgprobe.tables.attributes import make
 
 with job(snakemake) as run:
@@ -20,11 +20,11 @@ with job(snakemake) as run:
             row["relation"]: row["note"] for path in run.input.names for row in read_table(path)
         },
         thresholds=run.params.thresholds,
-        contentless=run.input.contentless,
+        content_free=run.input.content_free,
         formed=(run.params.formed, run.input.formed),
         taught=run.input.taught or "",
         aliases=run.input.aliases or "",
-        below=floors.files(run.params.floors, run.input.get("floors", [])),
+        below=baselines.files(run.params.baselines, run.input.get("baselines", [])),
         options={**run.params.options, "seed": run.params.seed},
         provenance=run.provenance(seed=run.params.seed, options=run.params.options),
     )

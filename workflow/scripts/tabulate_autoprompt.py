@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from kgprobe.job import job
-from kgprobe.tables import floors
+from kgprobe.tables import baselines
 from kgprobe.tables.autoprompt import make
 
 with job(snakemake) as run:
@@ -20,6 +20,6 @@ with job(snakemake) as run:
         taught=run.input.get("taught") or "",
         provenance=run.provenance(),
         seed=run.params.seed,
-        below=floors.files(run.params.floors, run.input.get("floors", [])),
+        below=baselines.files(run.params.baselines, run.input.get("baselines", [])),
         **run.params.settings,
     )

@@ -6,7 +6,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.job import job
 from kgprobe.settings import Ontoprobe, typed
-from kgprobe.tables import floors, results, scored
+from kgprobe.tables import baselines, results, scored
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.ontoprobe import answerers, choices, make, premises, values
 from kgprobe.tables.ontoprobe import chapter as ontoprobe
@@ -31,8 +31,8 @@ with job(snakemake) as run:
     ranked = [probe for probe in asked if probe.method == "cloze"]
     tops = {p: pl.read_parquet(path) for p, path in zip(ranked, files.top, strict=True)}
     sentences = [probe for probe in asked if make.is_scored(probe)]
-    free = dict(zip(sentences, files.contentless, strict=True))
-    below = floors.files(sheet.floors, files.get("floors", []))
+    free = dict(zip(sentences, files.content_free, strict=True))
+    below = baselines.files(sheet.baselines, files.get("baselines", []))
     said, rows_of = make.said(asked, files.answers, tops), switches.tp_rows
     split = choices.shipped(files.shipped) if files.get("shipped") else None
     rows = [*sheet.experiments, *sheet.formed, *sheet.reasoned, *sheet.chosen]
@@ -41,9 +41,9 @@ with job(snakemake) as run:
         *marks.numbers(rows, told),
         *make.memorised(found, places, given, switches, seed, taught),
         *scored.numbers(
-            make.scored_rows(*read[:2], files.contentless, places, rows_of, seed, taught, below)
+            make.scored_rows(*read[:2], files.content_free, places, rows_of, seed, taught, below)
         ),
-        *make.floored(found, below, free, places, switches, seed),
+        *make.baseline_numbers(found, below, free, places, switches, seed),
         *make.formed(sheet.formed, files.formed, sheet.models, *read, seed),
         *make.worded(make.answers(*read, switches.ties), said, rows_of),
         *answerers.numbers(seed),

@@ -213,7 +213,7 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     labels = own.candidates.select("label", set="set", candidate="index")
     options = {(s, c): text for text, s, c in labels.rows()}
     path = scored / f"{row['model']}.parquet"
-    best, reading = None, row["reduction"] or "sum"
+    best, reading = None, row["aggregation"] or "sum"
     # what a prior corrects is not stored with the run, nor what was asked without the subject
     is_stored = reading in STORED and not (row["without"] or row["instead"])
     if path.is_file() and is_stored:

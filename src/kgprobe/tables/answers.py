@@ -14,26 +14,26 @@ import numpy as np
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.metrics import reductions
+from kgprobe.metrics import aggregations
 from kgprobe.metrics.sums import ordered_mean, ordered_sum
 from kgprobe.templates import NO_SUBJECTS, fill
 
 Row = Mapping[str, str]
 #: the sum less the option's mean over questions about other subjects (`with_priors`)
 PRIOR = "prior"
-#: the sum less the option's mean over subjects that say nothing (`with_contentless`)
-CONTENTLESS = "contentless"
-#: reductions that an item may lack -> the column that is null then
-CORRECTED = {PRIOR: "corrected", CONTENTLESS: "uninformed"}
+#: the sum less the option's mean over subjects that say nothing (`with_content_free`)
+CONTENT_FREE = "content_free"
+#: aggregations that an item may lack -> the column that is null then
+CORRECTED = {PRIOR: "corrected", CONTENT_FREE: "uninformed"}
 #: what stands below every table that shows one of them
 PRIOR_IS = (
     "Prior-corrected: less the option's mean over questions of its relation about other subjects "
-    f"(five folds by subject), or over contentless subjects ({', '.join(NO_SUBJECTS)}). It uses "
+    f"(five folds by subject), or over content-free subjects ({', '.join(NO_SUBJECTS)}). It uses "
     "other questions' texts, no labels, and it assumes balanced answers; it is no part of the "
     "paper, and no published figure is of it."
 )
-#: reduction -> the score of an option (docs/scoring.md, Aggregation)
-REDUCTIONS: dict[str, pl.Expr] = {
+#: aggregation -> the score of an option (docs/scoring.md, Aggregation)
+AGGREGATIONS: dict[str, pl.Expr] = {
     "sum": pl.col("sum"),
     "mean": pl.col("sum") / pl.col("count"),
     "answer_only": pl.col("answer_sum"),
@@ -133,7 +133,7 @@ def judge(
     scores: pl.DataFrame,
     items: pl.DataFrame,
     candidates: pl.DataFrame,
-    reduction: str = "sum",
+    aggregation: str = "sum",
     where: str = "scores",
     prompts: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
@@ -144,13 +144,13 @@ def judge(
     one is missing: an incomplete relation is never left out of a mean.
     """
     _check_complete(scores, items, candidates, where, prompts)
-    return judged(scores, items, reduction, where)
+    return judged(scores, items, aggregation, where)
 
 
 def judged(
-    scores: pl.DataFrame, items: pl.DataFrame, reduction: str = "sum", where: str = "scores"
+    scores: pl.DataFrame, items: pl.DataFrame, aggregation: str = "sum", where: str = "scores"
 ) -> pl.DataFrame:
-    """SCORES under a reduction: item, relation, template, options, winner, leaders, leading (the
+    """SCORES under an aggregation: item, relation, template, options, winner, leaders, leading (the
     options in first place), hit, first, above, tied, inverted (pairs of a correct and a wrong
     option that are out of order, ties half), probability (of the correct option, softmax over
     options), confidence (the largest probability), brier (sum over options of the squared distance
@@ -161,16 +161,16 @@ def judged(
     above + 1 to above + tied + 1. With several correct options the best placed one counts, in
     `inverted` every one.
     Raises ValueError for an item without a correct or without a wrong option; see `check_answers`,
-    too. byte_mean wants scores `with_bytes`; prior and contentless want them `with_priors` and
-    `with_contentless`, and items without one are left out.
+    too. byte_mean wants scores `with_bytes`; prior and content_free want them `with_priors` and
+    `with_content_free`, and items without one are left out.
     """
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"unknown reduction {reduction!r}; legal: {', '.join(REDUCTIONS)}")
-    if reduction in OF_ANSWERS:
-        check_answers(scores, reduction, where)
-    if reduction in CORRECTED:
-        scores = scores.drop_nulls(CORRECTED[reduction])
-    rows = scores.select("item", "template", "candidate", score=REDUCTIONS[reduction])
+    if aggregation not in AGGREGATIONS:
+        raise ValueError(f"unknown aggregation {aggregation!r}; legal: {', '.join(AGGREGATIONS)}")
+    if aggregation in OF_ANSWERS:
+        check_answers(scores, aggregation, where)
+    if aggregation in CORRECTED:
+        scores = scores.drop_nulls(CORRECTED[aggregation])
+    rows = scores.select("item", "template", "candidate", score=AGGREGATIONS[aggregation])
     own = items.select("item", candidate="answers").explode("candidate").drop_nulls()
     own = own.with_columns(pl.col("candidate").cast(pl.Int32), gold=True)
     rows = rows.join(own, on=["item", "candidate"], how="left")
@@ -221,11 +221,11 @@ def with_priors(
     values = []
     for (relation, *_), own in rows.group_by(order[:3], maintain_order=True):
         subjects = own.unique("item", keep="first", maintain_order=True)["who"].to_list()
-        fold = reductions.folds(subjects, seed, str(relation))
+        fold = aggregations.folds(subjects, seed, str(relation))
         at = tuple(own[name].rank("dense").to_numpy() - 1 for name in ("item", "option"))
         grid = np.full((len(subjects), int(at[1].max()) + 1), np.nan)
         grid[at] = own["sum"]
-        values.append(reductions.prior_corrected(grid, fold)[at])
+        values.append(aggregations.prior_corrected(grid, fold)[at])
     key = ["item", "template", "candidate"]
     corrected = pl.Series("corrected", np.concatenate(values)).fill_nan(None)
     rows = rows.select(key).with_columns(corrected)
@@ -234,26 +234,26 @@ def with_priors(
     return scores.join(rows, on=key, maintain_order="left")
 
 
-def with_contentless(
-    scores: pl.DataFrame, items: pl.DataFrame, contentless: pl.DataFrame
+def with_content_free(
+    scores: pl.DataFrame, items: pl.DataFrame, content_free: pl.DataFrame
 ) -> pl.DataFrame:
-    """SCORES with `uninformed`: the sum less the option's mean over the subjects of CONTENTLESS.
+    """SCORES with `uninformed`: the sum less the option's mean over the subjects of CONTENT_FREE.
 
     Null where an item's set was not asked with them.
     """
-    means = without_subject(items, contentless)
+    means = without_subject(items, content_free)
     means = means.select("item", "template", "candidate", _mean="sum")
     key = ["item", "template", "candidate"]
     rows = scores.join(means, on=key, how="left", maintain_order="left")
     return scores.with_columns(uninformed=rows["sum"] - rows["_mean"])
 
 
-def without_subject(items: pl.DataFrame, contentless: pl.DataFrame) -> pl.DataFrame:
+def without_subject(items: pl.DataFrame, content_free: pl.DataFrame) -> pl.DataFrame:
     """item, template, candidate, sum, count, answer_sum, answer_count: what the options of an item
-    have by themselves, their means over the subjects of CONTENTLESS (of counts the largest). Items
+    have by themselves, their means over the subjects of CONTENT_FREE (of counts the largest). Items
     whose set was not asked with them are absent."""
     asked = ["relation", "set"]
-    means = contentless.group_by(*asked, "template", "candidate").agg(
+    means = content_free.group_by(*asked, "template", "candidate").agg(
         ordered_mean(["sum", "answer_sum"]), pl.col("count", "answer_count").max()
     )
     own = items.select("item", "relation", set="candidates").join(means, on=asked)
@@ -279,19 +279,19 @@ def coinciding(candidates: pl.DataFrame) -> pl.DataFrame:
     return named.filter(pl.len().over("set", "read") > 1).drop("read")
 
 
-def check_answers(scores: pl.DataFrame, reduction: str, where: str = "scores") -> None:
+def check_answers(scores: pl.DataFrame, aggregation: str, where: str = "scores") -> None:
     """Raise ValueError where no token of an option's answer is scored: 0 is no score, but the best.
 
     So it is with BOS policy none where the answer is one token, and the first of its sentence.
     """
     lost = scores.filter(pl.col("answer_count") < 1)
-    if reduction == "conditional":
+    if aggregation == "conditional":
         lost = lost.filter(pl.col("continuation_sum").is_null())
     if lost.height:
         row = lost.sort("item", "template", "candidate").row(0, named=True)
         raise ValueError(
             f"{where}: item {row['item']}, template {row['template']}, option {row['candidate']}: "
-            f"no token of the answer is scored ({lost.height} such rows), so {reduction} is not "
+            f"no token of the answer is scored ({lost.height} such rows), so {aggregation} is not "
             "defined; use sum, or BOS policy forced"
         )
 

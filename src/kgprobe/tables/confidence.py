@@ -1,6 +1,6 @@
 """What the probabilities of options tell: pairs in order, calibration, and when to abstain.
 
-Of every probe that scores its options, under its own reduction and under the prior-corrected one.
+Of every probe that scores its options, under its own aggregation and under the prior-corrected one.
 An answer is one item under one template; intervals come from resampling items within their
 relation. The threshold below which nothing is answered is chosen on one half of a relation's
 subjects (by hash) and judged on the other.
@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kgprobe.metrics.aggregations import folds
 from kgprobe.metrics.bootstrap import Bootstrap, bootstrap
 from kgprobe.metrics.confidence import (
     BINS,
@@ -21,11 +22,10 @@ from kgprobe.metrics.confidence import (
     reliability,
 )
 from kgprobe.metrics.intervals import Interval, percentile
-from kgprobe.metrics.reductions import folds
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables.aggregations import EVERY, PROBE, Questions, Readings
+from kgprobe.tables.aggregations import WORDS as REDUCED
 from kgprobe.tables.answers import PRIOR, PRIOR_IS, Probe
-from kgprobe.tables.reductions import EVERY, PROBE, Questions, Readings
-from kgprobe.tables.reductions import WORDS as REDUCED
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import View
 
@@ -57,7 +57,7 @@ VIEW = View(
         "slice": [""],
         "choice": ["", "all"],
     },
-    rows=["benchmark", *PROBE, "reduction"],
+    rows=["benchmark", *PROBE, "aggregation"],
     columns=["metric", "choice"],
     words={**REDUCED, **WORDS},
     digits={"Brier": 3},
@@ -79,7 +79,7 @@ def numbers(asked: Questions, answered: Sequence[tuple[Probe, Readings]]) -> Ite
         for name in (asked.own, PRIOR):
             answers = found.get((name, ""), pl.DataFrame())
             if answers.height:
-                setting = {"reduction": name} if name else {}
+                setting = {"aggregation": name} if name else {}
                 of = Number(setting=setting, group=asked.group, **probe.asked)
                 yield from _pairs(asked, of, answers)
                 yield from _calibration(asked, of, answers)

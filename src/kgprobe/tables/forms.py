@@ -78,16 +78,15 @@ def numbers(
     asked: Mapping[Probe, str | Path],
     raw: Mapping[Probe, str | Path],
     folders: Mapping[str, Path],
-    reduction: str,
+    aggregation: str,
     seed: int,
     by_relation: bool = False,
     written: Written | None = None,
 ) -> Iterator[Number]:
     """Every number of forms. `asked`: answers of the probes in a form, `raw`: of those without, of
-    which each form has one; `reduction`: what SCORES of both are read by. `by_relation`: of each by
-    itself as well (OntoProbe's tasks). `written`: what reads FILLS, where answers are written.
-    Raises ValueError for a form without its raw probe.
-    """
+    which each form has one; `aggregation`: what SCORES of both are read by. `by_relation`: of each
+    by itself as well (OntoProbe's tasks). `written`: what reads FILLS, where answers are written.
+    Raises ValueError for a form without its raw probe."""
     families: dict[Probe, list[Probe]] = {}
     for probe in asked:
         families.setdefault(replace(probe, prompt=RAW, parameters=None), []).append(probe)
@@ -95,7 +94,7 @@ def numbers(
     for base, probes in families.items():
         if base not in plain:
             raise ValueError(f"{base.model} on {base.benchmark}: forms need a row of prompt {RAW}")
-        hits = partial(_hits, questions(folders[base.benchmark]), reduction, written)
+        hits = partial(_hits, questions(folders[base.benchmark]), aggregation, written)
         found = {probe: hits(probe, asked[probe]) for probe in probes}
         sampled = pl.concat(found.values()).select("item").unique()
         own = hits(base, plain[base]).join(sampled, on="item", how="semi")
@@ -117,7 +116,7 @@ def numbers(
 
 def _hits(
     asked: Sequence[pl.DataFrame],
-    reduction: str,
+    aggregation: str,
     written: Written | None,
     probe: Probe,
     path: str | Path,
@@ -129,7 +128,7 @@ def _hits(
         items = choosable(items, candidates)
         scores = schema.read(path, schema.SCORES).join(items.select("item"), on="item", how="semi")
         first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
-        found = judged(first, items, reduction, str(path))
+        found = judged(first, items, aggregation, str(path))
     else:
         # a causal model writes nothing into a gap inside the first template: no row, whatever it
         # wrote under another one

@@ -33,14 +33,14 @@ def drawn(
     """The plot of what RESULTS tell of these benchmarks and groups, a panel for each that they tell
     anything of; nothing without any.
 
-    `kinds`: kind of model by name; `own`: the probes' own reduction, "" where none is named.
+    `kinds`: kind of model by name; `own`: the probes' own aggregation, "" where none is named.
     """
     rows = results.filter(pl.col("metric").is_in(OF_BINS), pl.col("model").is_in(list(kinds))).rows(
         named=True
     )
     found: dict[tuple[str, str], dict[marks.Who, dict[float, dict[str, Row]]]] = {}
     for row in rows:
-        if row["reduction"] == own:
+        if row["aggregation"] == own:
             who = tuple(row[d] for d in marks.WHO)
             bins = found.setdefault((row["benchmark"], row["group"]), {}).setdefault(who, {})
             bins.setdefault(float(row["bin"]), {})[row["metric"]] = row

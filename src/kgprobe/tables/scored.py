@@ -1,8 +1,8 @@
 """What stored scores of options say, whatever the benchmark: one reading for all numbers.
 
-Accuracy under every reduction, what the probabilities are worth, and slices of the accuracy under a
-probe's own reduction. Of slices those are made that have more than one bin. Domains, cardinalities
-and sitelinks are left out: outside BEAR no benchmark knows them.
+Accuracy under every aggregation, what the probabilities are worth, and slices of the accuracy under
+a probe's own aggregation. Of slices those are made that have more than one bin. Domains,
+cardinalities and sitelinks are left out: outside BEAR no benchmark knows them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from kgprobe.contracts import WITHOUT
-from kgprobe.tables import confidence, reductions, slices
+from kgprobe.tables import aggregations, confidence, slices
+from kgprobe.tables.aggregations import Bools, Questions
 from kgprobe.tables.answers import Probe, choosable, judge, judged, without_subject
-from kgprobe.tables.reductions import Bools, Questions
 from kgprobe.tables.results import Number
-from kgprobe.tables.study import Floor, Study
+from kgprobe.tables.study import Baseline, Study
 
 SUBJECT, WEIGHTS = WITHOUT
 #: what stands in a slice for all probes alike
@@ -30,18 +30,18 @@ SLICES = tuple(one for one in slices.SLICES if one.name in slices.EVERYWHERE)
 class Scored:
     """SCORES of one probe, with all templates of each relation that it was asked.
 
-    `taught`: item -> whether control models were taught it, where that is known; `contentless`:
-    CONTENTLESS of the probe; `twin`: SCORES of its random-weight twin, which may be of a part;
-    `where`: what errors name.
+    `taught`: item -> whether control models were taught it, where that is known; `content_free`:
+    CONTENT_FREE of the probe; `baselines`: SCORES of the model with random weights, which may be of
+    a part; `where`: what errors name.
     """
 
     probe: Probe
     scores: pl.DataFrame
     asked: Questions
     taught: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
-    contentless: pl.DataFrame | None = None
+    content_free: pl.DataFrame | None = None
     where: str = "scores"
-    twin: pl.DataFrame | None = None
+    random_init: pl.DataFrame | None = None
 
     @property
     def halves(self) -> tuple[Bools, Bools] | None:
@@ -51,11 +51,11 @@ class Scored:
         return (yes, no) if yes.any() and no.any() else None
 
     @property
-    def floors(self) -> dict[str, pl.DataFrame]:
-        """The answers below this probe's, judged by its own reduction: without -> answers."""
-        told = {WEIGHTS: self.twin} if self.twin is not None else {}
-        if self.contentless is not None:
-            told = {SUBJECT: without_subject(self.asked.items, self.contentless), **told}
+    def baselines(self) -> dict[str, pl.DataFrame]:
+        """The answers below this probe's, judged by its own aggregation: without -> answers."""
+        told = {WEIGHTS: self.random_init} if self.random_init is not None else {}
+        if self.content_free is not None:
+            told = {SUBJECT: without_subject(self.asked.items, self.content_free), **told}
         found = {}
         for without, rows in told.items():
             part = self.asked.items.join(rows, on="item", how="semi")
@@ -84,15 +84,15 @@ def numbers(every: Iterable[Scored]) -> Iterator[Number]:
         one = replace(one, scores=scores, asked=replace(one.asked, items=items))
         asked = one.asked
         own = judge(scores, items, asked.candidates, asked.own, one.where, asked.prompts)
-        read = [(one.probe, reductions.readings(own, scores, asked, one.contentless))]
-        for number in reductions.numbers(asked, read, one.halves):
+        read = [(one.probe, aggregations.readings(own, scores, asked, one.content_free))]
+        for number in aggregations.numbers(asked, read, one.halves):
             # what is counted of the questions stands once, whoever else is asked them
             if number.model or (number.benchmark, number.group) not in told:
                 yield number
         told.add((one.probe.benchmark, asked.group))
         yield from confidence.numbers(asked, read)
-        rest = replace(one, scores=scores.clear(), contentless=None, twin=None)
-        kept.append((rest, own, one.floors))
+        rest = replace(one, scores=scores.clear(), content_free=None, random_init=None)
+        kept.append((rest, own, one.baselines))
     yield from _sliced(kept)
 
 
@@ -107,16 +107,19 @@ def _sliced(
         for place, (study, first) in enumerate(alike):
             same = (study.benchmark, study.group) == (probe.benchmark, asked.group)
             if same and rows.equals(study.probes[0][1].select("item", "template")):
-                floors = [Floor(len(study.probes), name, told) for name, told in below.items()]
+                baselines = [
+                    Baseline(len(study.probes), name, told) for name, told in below.items()
+                ]
                 probes = [*study.probes, (probe, own)]
-                both = replace(study, probes=probes, floors=[*study.floors, *floors])
+                both = replace(study, probes=probes, baselines=[*study.baselines, *baselines])
                 alike[place] = both, first
                 break
         else:
             study = Study(
                 probe.benchmark, asked.items, asked.candidates, asked.prompts, [(probe, own)],
-                seed=asked.seed, resamples=asked.resamples, reduction=asked.own,
-                group=asked.group, floors=[Floor(0, name, told) for name, told in below.items()],
+                seed=asked.seed, resamples=asked.resamples, aggregation=asked.own,
+                group=asked.group,
+                baselines=[Baseline(0, name, told) for name, told in below.items()],
             )  # fmt: skip
             alike.append((study, one))
     seen: set[tuple[str, str]] = set()

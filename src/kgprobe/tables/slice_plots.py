@@ -37,17 +37,17 @@ def drawn(
     """A figure for every slice that RESULTS tell of, with a panel for each of these benchmarks and
     groups that has more than one of its bins; nothing without any.
 
-    `kinds`: kind of model by name; `own`: the probes' own reduction, "" where none is named;
+    `kinds`: kind of model by name; `own`: the probes' own aggregation, "" where none is named;
     `controls`: names of control models.
     """
-    others = [pl.col(name) == "" for name in SETTING if name not in ("reduction", "without")]
+    others = [pl.col(name) == "" for name in SETTING if name not in ("aggregation", "without")]
     # groups of items and relations both are groups: what is asked for says which
     measured = results.filter(
         *others,
         pl.col("without").is_in(ASKED),
         pl.col("model").is_in([*kinds, "random"]),
         metric="accuracy",
-        reduction=own,
+        aggregation=own,
     )
     asked = {panel: measured.filter(benchmark=panel[0], group=panel[1]) for panel in panels}
     for one in SLICES:
@@ -117,12 +117,12 @@ def _panel(
     x = alt.X("bin:N", sort=list(heads.values()), title=title, axis=alt.Axis(**turned))
     y = draw.numbers(alt.Y, "accuracy, %", draw.PER_CENT)
     aside = alt.XOffset("probe:N", scale=alt.Scale(domain=list(names.values())))
-    base, floor = (
+    base, baseline = (
         draw.chart(own, "bin", by="probe").encode(x=x, xOffset=aside) for own in points.values()
     )
     bars, lines, dots = draw.lines(base, y, look)
     size = {"size": alt.value(28)} if is_small else {}
-    crosses = floor.mark_point(shape=CROSS).encode(y=y("value:Q"), stroke=look["stroke"], **size)
+    crosses = baseline.mark_point(shape=CROSS).encode(y=y("value:Q"), stroke=look["stroke"], **size)
     by_chance = [draw.point(r, bin=heads[r["slice"]]) for r in chance.rows(named=True)]
     level = draw.chart(by_chance).mark_tick(color=draw.INK, orient="horizontal")
     joined = [lines] if one.edges else []

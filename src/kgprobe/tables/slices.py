@@ -1,10 +1,10 @@
 """Accuracy by parts of a benchmark: who is asked about, among what, and whether it was taught.
 
 Bins are fixed, so that they are the same in every run. In each of them every probe stands beside
-chance and beside its floors: the same questions without the subject, and asked of the same
+chance and beside its baselines: the same questions without the subject, and asked of the same
 architecture with random weights. Each probe is compared with the best one of all
-items and with its floors; p is corrected for these comparisons in all bins of a slice (Holm), and
-beside it stands the least difference that as many items would show.
+items and with its baselines; p is corrected for these comparisons in all bins of a slice (Holm),
+and beside it stands the least difference that as many items would show.
 
 Items of a bin are drawn as everywhere, within their whole relation, so that how many of the bin are
 drawn varies, too. The error of a difference is that under the hypothesis of none, the answers of
@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.bootstrap import Bootstrap, parts
 from kgprobe.metrics.intervals import Interval, wilson
-from kgprobe.tables import floors
+from kgprobe.tables import baselines
+from kgprobe.tables.aggregations import EVERY, PROBE
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.reductions import EVERY, PROBE
 from kgprobe.tables.results import Number, family, hit_rate
 from kgprobe.tables.study import Study, relations_of
 from kgprobe.tables.views import View
@@ -102,7 +102,7 @@ SLICES = (
 #: what items of any benchmark can be told apart by; statements where it knows them
 EVERYWHERE = ("statements", "options", "frequency", "length", "facts")
 _BINS = [one.told(b) for one in SLICES if one.name in EVERYWHERE for b in one.bins]
-#: by task or benchmark; `where` of a paper has its `reduction` as well
+#: by task or benchmark; `where` of a paper has its `aggregation` as well
 ACCURACY = View(
     "slices",
     "Accuracy by parts of the items, %",
@@ -110,11 +110,11 @@ ACCURACY = View(
     rows=["benchmark", "slice"],
     columns=["without", *PROBE],
     heads={"slice": "items"},
-    words={**floors.WORDS, ("prompt", "templates"): "", ("method", "sentence"): ""},
+    words={**baselines.WORDS, ("prompt", "templates"): "", ("method", "sentence"): ""},
     caption="Statements: those of the graph with the subject, its popularity; options: their "
     "number; frequency: items with the same answer; length: characters of the answer; facts: what "
     "control models were trained on, were not, or what is in neither half. The first answer counts "
-    f"of those that are right. {floors.ARE}",
+    f"of those that are right. {baselines.ARE}",
 )
 DIFFERENCES = View(
     "slices_differences",
@@ -126,10 +126,10 @@ DIFFERENCES = View(
     },
     rows=["benchmark", "slice", *PROBE, "instead"],
     heads={"slice": "items", "instead": "minus"},
-    words={**floors.WORDS, ("metric", "accuracy"): "accuracy, points"},
+    words={**baselines.WORDS, ("metric", "accuracy"): "accuracy, points"},
     digits={"p after Holm": 3},
     caption="Paired, on the items and templates that both were asked: each probe with the one that "
-    "is best of all items, and with its own floors. p: answers of both exchanged at random, "
+    "is best of all items, and with its own baselines. p: answers of both exchanged at random, "
     "corrected for all these comparisons in all parts of a slice (Holm). The least difference "
     "would be found at 5 % in 80 of 100 samples of as many items; above 100 none would.",
     only=lambda results: results.filter(pl.col("instead") != ""),
@@ -223,7 +223,7 @@ def _named(
 
 @dataclass(frozen=True)
 class _Asked:
-    """Answers of a probe or a floor: hits (items x templates, NaN where it was not asked)."""
+    """Answers of a probe or a baseline: hits (items x templates, NaN where it was not asked)."""
 
     of: Number
     hits: Floats
@@ -280,26 +280,25 @@ def _table(study: Study) -> _Table:
     for i, j in study.with_best:
         instead = study.instead(study.probes[i][0], study.probes[j][0])
         pairs.append(_Pair(probes[i].of, instead, i, j))
-    for floor in study.floors:
-        of = probes[floor.probe].of.but(setting={"without": floor.without})
-        entries.append(_Asked(of, study.spread(floor.answers)))
+    for baseline in study.baselines:
+        of = probes[baseline.probe].of.but(setting={"without": baseline.without})
+        entries.append(_Asked(of, study.spread(baseline.answers)))
     shown = len(entries)
-    for place, floor in enumerate(study.floors, len(probes)):
-        own = probes[floor.probe]
-        pairs.append(_Pair(own.of, f"without {floor.without}", len(entries), place))
+    for place, baseline in enumerate(study.baselines, len(probes)):
+        own = probes[baseline.probe]
+        pairs.append(_Pair(own.of, f"without {baseline.without}", len(entries), place))
         entries.append(own.like(entries[place]))
     return _Table(entries, shown, pairs)
 
 
 def numbers(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator[Number]:
-    """accuracy of every probe, baseline and floor (setting `without`) by slice, and of probes minus
-    the best or their floors (`instead`) with "p after Holm" and "detectable difference"; of all
-    items those of the floors alone. Domains have the weighting "split" as well: a relation's weight
-    divided by their number.
-    """
+    """accuracy of every probe, baseline and baseline (setting `without`) by slice, and of probes
+    minus the best or their baselines (`instead`) with "p after Holm" and "detectable difference";
+    of all items those of the baselines alone. Domains have the weighting "split" as well: a
+    relation's weight divided by their number."""
     table = _table(study)
     every = Bin("", np.ones(study.items.height))
-    if study.floors:
+    if study.baselines:
         probes = len(study.probes)
         own = _Table(table.entries, table.shown, [p for p in table.pairs if p.other >= probes])
         (boot,) = _drawn(study, own, [every])
@@ -326,13 +325,13 @@ def sliced(
                 yield from _accuracies(table, part, boot, range(len(study.probes)))
 
 
-def _by_template(study: Study, floors: Sequence[_Asked]) -> Iterator[Number]:
-    for floor in floors:
+def _by_template(study: Study, baselines: Sequence[_Asked]) -> Iterator[Number]:
+    for baseline in baselines:
         for column, index in enumerate(study.templates):
-            hits = floor.hits[:, column]
+            hits = baseline.hits[:, column]
             if (~np.isnan(hits)).any():
                 rate = hit_rate(hits[~np.isnan(hits)])
-                yield floor.of.but(metric="accuracy", setting={"template": index}, **rate)
+                yield baseline.of.but(metric="accuracy", setting={"template": index}, **rate)
 
 
 def _drawn(study: Study, table: _Table, bins: Sequence[Bin]) -> list[Bootstrap]:
@@ -371,7 +370,7 @@ def _accuracies(
 
 
 def _compared(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> Iterator[Number]:
-    """Probes with the best one and with their floors in every bin, as one family of tests."""
+    """Probes with the best one and with their baselines in every bin, as one family of tests."""
     tested: list[tuple[Number, NDArray[np.float64]]] = []
     for part, boot in zip(bins, drawn, strict=True):
         for pair in table.pairs:

@@ -23,7 +23,7 @@ SUBJECT, WEIGHTS = WITHOUT
 
 
 @dataclass(frozen=True)
-class Floor:
+class Baseline:
     """Judged answers that stand below those of `probe` (its number), asked `without` one of
     WITHOUT. Some items and templates may lack."""
 
@@ -36,11 +36,11 @@ class Floor:
 Asked = tuple[str, ...]
 
 
-def twins_by_probe(
+def random_init_by_probe(
     rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]
 ) -> dict[Asked, str | Path]:
-    """SCORES of twins by the probe that they stand below; `rows` of the sheet have them in the
-    order of `paths`."""
+    """SCORES of models with random weights by the probe that they stand below; `rows` of the sheet
+    have them in the order of `paths`."""
     keys = [tuple(row[d] for d in ("benchmark", "model", "prompt", "method")) for row in rows]
     return dict(zip(keys, paths, strict=True))
 
@@ -52,8 +52,8 @@ class Study:
     `relations` (columns of RELATIONS) says cardinality and domains; without it there is no table by
     domain, and a relation counts as one-to-one when its items have as many options as there are
     items and no answer occurs twice. `readings`, a mapping for every probe: what its scores say
-    under other reductions, too (`reductions.readings`). `reduction`: their own, "" where RESULTS do
-    not name it; `group`: the part of the benchmark that these items are.
+    under other aggregations, too (`aggregations.readings`). `aggregation`: their own, "" where
+    RESULTS do not name it; `group`: the part of the benchmark that these items are.
     """
 
     benchmark: str
@@ -65,8 +65,8 @@ class Study:
     seed: int = 0
     resamples: int = DRAWS
     readings: Sequence[Mapping[tuple[str, str], pl.DataFrame]] = ()
-    floors: Sequence[Floor] = ()
-    reduction: str = ""
+    baselines: Sequence[Baseline] = ()
+    aggregation: str = ""
     group: str = ""
     #: (relation, id) of the correct answers that the constant guess is chosen by; None: the items'
     golds: pl.DataFrame | None = None
@@ -90,7 +90,7 @@ class Study:
     @property
     def of(self) -> Number:
         """The dimensions of whatever is measured of these items."""
-        setting = {"reduction": self.reduction} if self.reduction else {}
+        setting = {"aggregation": self.aggregation} if self.aggregation else {}
         return Number(benchmark=self.benchmark, group=self.group, setting=setting)
 
     @cached_property

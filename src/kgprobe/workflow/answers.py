@@ -10,7 +10,7 @@ from kgprobe.workflow.run import Row, Run
 #: method (a module of probes/jobs/methods) -> the files of answers that it makes
 PATTERNS = {
     "sentence": {"scores": "scores/{benchmark}/{prompt}/{method}/{model}.parquet"},
-    "contentless": {"contentless": "scores/{benchmark}/{prompt}/{method}/{model}.parquet"},
+    "content_free": {"content_free": "scores/{benchmark}/{prompt}/{method}/{model}.parquet"},
     "fill": {
         "fills": "fills/{benchmark}/{prompt}/{model}.parquet",
         "golds": "fills/{benchmark}/{prompt}/{model}.golds.parquet",
@@ -41,14 +41,14 @@ PATTERNS = {
     "trained": {"outcomes": "outcomes/{benchmark}/{prompt}/{model}.parquet"},
     "sweep": {"sweep": "sweeps/{method}/{benchmark}/{prompt}/{model}.parquet"},
 }
-#: what a baseline is asked without (methods/floor.py) -> the folder of its answers
-BASELINES = dict(zip(WITHOUT, ("no_subject", "twin"), strict=True))
+#: what a baseline is asked without (methods/baseline.py) -> the folder of its answers
+BASELINES = dict(zip(WITHOUT, ("no_subject", "random_init"), strict=True))
 
 
 def method_of(row: Row) -> str:
     """The module that answers a row; of a baseline with that whose questions it has."""
     if row.get("without"):
-        return f"floor-{method_of({**row, 'without': ''})}"
+        return f"baseline-{method_of({**row, 'without': ''})}"
     method = row["method"].split("-")[0]
     if method in ("low_data", "grid"):
         return "sweep"
@@ -61,7 +61,7 @@ def answer_files(row: Row, method: str = "") -> dict[str, str]:
     """The files of answers of a row by name; one file may hold several rows."""
     folder = "<results>"
     if without := row.get("without"):
-        folder += f"/floors/{BASELINES[without]}"
+        folder += f"/baselines/{BASELINES[without]}"
     patterns = PATTERNS[method or method_of(row).rpartition("-")[2]]
     return {name: f"{folder}/{pattern.format(**row)}" for name, pattern in patterns.items()}
 
@@ -91,14 +91,14 @@ def beside(run: Run, row: Row) -> list[Row]:
         return []
     found: list[Row] = [{**row, "without": without} for without in _left_out(run, row)]
     if method_of(row) == "sentence":
-        found.insert(0, {**row, "method": row["method"].replace("sentence", "contentless", 1)})
+        found.insert(0, {**row, "method": row["method"].replace("sentence", "content_free", 1)})
     return found
 
 
-def contentless_files(run: Run, rows: Iterable[Row]) -> list[str]:
+def content_free_files(run: Run, rows: Iterable[Row]) -> list[str]:
     """Scores after content-free subjects, beside rows that are asked whole sentences."""
     found = [one for row in rows for one in beside(run, row)]
-    return answers_of(one for one in found if method_of(one) == "contentless")
+    return answers_of(one for one in found if method_of(one) == "content_free")
 
 
 def baseline_rows(run: Run, rows: Iterable[Row]) -> list[Row]:
@@ -114,10 +114,10 @@ def _left_out(run: Run, row: Row) -> list[str]:
     thousands of tokens, which never is right: it fills no mask slot. Soft prompts, premises and
     choices have no baseline, nor have searched prompts, whose controls are prompts of their own.
     """
-    method, twin, model = method_of(row), run.settings.twin, run.models[row["model"]]
+    method, random_init, model = method_of(row), run.settings.baselines, run.models[row["model"]]
     is_manual = row["prompt"] == "manual" and prompt_settings.task(row["benchmark"]) == "facts"
     is_asked = method in ("sentence", "cloze", "fill") or (method == "predict" and is_manual)
-    most = twin.items if row["paper"] == "bear" else twin.rows
+    most = random_init.items if row["paper"] == "bear" else random_init.rows
     if not most or not is_asked or model["kind"] == "api":
         return []
     found = []
@@ -125,6 +125,6 @@ def _left_out(run: Run, row: Row) -> list[str]:
         found.append("the subject")
     # checkpoints of one training would all have the same; weights in few bits cannot be drawn anew
     is_stored = not model.get("step") and not model.get("quantised")
-    if method != "fill" and is_stored and int(model.get("parameters") or 0) <= twin.largest:
+    if method != "fill" and is_stored and int(model.get("parameters") or 0) <= random_init.largest:
         found.append("trained weights")
     return found

@@ -117,7 +117,7 @@ def _method_inputs(run: Run, row: Row) -> Asked:
         known = {"fill": asdict(settings.fill), "few": few, "seed": settings.seed}
     else:
         known = {"method": row["method"]}
-    if has_form(row) and method != "contentless":
+    if has_form(row) and method != "content_free":
         more, known["form"] = _of_form(run, row)
         tables |= more
     return tables, known
@@ -141,10 +141,10 @@ def _of_form(run: Run, row: Row) -> Asked:
 
 def _of_baseline(run: Run, row: Row) -> dict[str, Any]:
     """The settings of a baseline beside those of its method."""
-    twin = run.settings.twin
+    random_init = run.settings.baselines
     return {
         "without": row["without"],
-        "items": twin.items if row["paper"] == "bear" else twin.rows,
+        "items": random_init.items if row["paper"] == "bear" else random_init.rows,
         # OntoProbe lays down the last one beforehand
         "template": "last" if row["paper"] == "ontoprobe" else "first",
         "whole": row["paper"] == "attributes",

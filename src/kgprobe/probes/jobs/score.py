@@ -11,7 +11,7 @@ from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import score
-from kgprobe.schema import CONTENTLESS, ITEMS, SCORES
+from kgprobe.schema import CONTENT_FREE, ITEMS, SCORES
 from kgprobe.templates import NO_SUBJECTS
 
 Tables = tuple[list[score.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
@@ -98,7 +98,7 @@ def _sentences(asked: Tables) -> int:
     return sum(len(options[i.candidates]) * len(templates[i.relation]) for i in items)
 
 
-def contentless_frame(
+def content_free_frame(
     spec: ModelSpec,
     items: pl.DataFrame,
     candidates: pl.DataFrame,
@@ -108,10 +108,10 @@ def contentless_frame(
     load: Load = load_model,
     folder: Path | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """CONTENTLESS of a model, and the record of how it was made; `items` as `without_subject` has
+    """CONTENT_FREE of a model, and the record of how it was made; `items` as `without_subject` has
     them, shards in `folder` as those of `score_frame`."""
     if not items.height:
-        return pl.DataFrame(schema=dict(CONTENTLESS.columns)), {}
+        return pl.DataFrame(schema=dict(CONTENT_FREE.columns)), {}
     asked = tables(items, candidates, prompts)
     bar = progress(total=_sentences(asked), desc=f"{spec.model}, no subject", unit="sentence")
     part = (variant or score.DEFAULT, folder, score.SHARD, (0, 1), bar.update, load)
@@ -119,7 +119,7 @@ def contentless_frame(
     bar.close()
     own = items.select("item", "relation", "subject", set="candidates")
     frame = _frame(found.columns).join(own, on="item")
-    return frame.select(*CONTENTLESS.columns), found.record
+    return frame.select(*CONTENT_FREE.columns), found.record
 
 
 def without_subject(items: pl.DataFrame) -> pl.DataFrame:
@@ -133,7 +133,7 @@ def without_subject(items: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(
         item=row.cast(pl.String),
         group="relation",
-        role=pl.lit("contentless"),
+        role=pl.lit("content_free"),
         subject_id=pl.lit(""),
         answers=pl.lit([], dtype=pl.List(pl.Int32)),
         row=row,

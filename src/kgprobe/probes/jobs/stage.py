@@ -12,8 +12,8 @@ A part is what one row of the sheet asks (or all rows that are answered together
     answers(part, into)  (frames by the name of their file, record); folders are made below `into`
     share(part, (k, n))  where there is one: the k-th of n shares of what `answers` then finds done
 
-The method `floor` asks as another does, less what could be known: a part `floor-cloze` is answered
-by both modules, and has the files of the second.
+The method `baseline` asks as another does, less what could be known: a part `baseline-cloze` is
+answered by both modules, and has the files of the second.
 
 A job with several threads asks in as many processes first, one thread each, so that the last bits
 do not depend on how many there are; then it takes what they kept as it takes all that is kept.
@@ -98,7 +98,7 @@ class Part:
 
     @property
     def answered_by(self) -> Any:
-        """The module whose answers it has: of a floor that of the method behind `floor-`."""
+        """The module whose answers it has: of a baseline that of the method behind `baseline-`."""
         return _method(self.method.rpartition("-")[2])
 
     @property
@@ -319,9 +319,9 @@ def answer(run: JobContext, part: Part, code: str) -> None:
             shutil.copytree(groups[0].folder / name, part.output[name], dirs_exist_ok=True)
             continue
         pieces = [_read_units(group, name, part, units) for group in groups]
-        # of a floor's few questions all may be such that this model cannot be asked
-        is_floor = part.module is not part.answered_by
-        own = replace(contract, may_be_empty=contract.may_be_empty or is_floor)
+        # of a baseline's few questions all may be such that this model cannot be asked
+        is_baseline = part.module is not part.answered_by
+        own = replace(contract, may_be_empty=contract.may_be_empty or is_baseline)
         schema.write(pl.concat(pieces), own, part.output[name], told)
 
 

@@ -20,7 +20,7 @@ from kgprobe.metrics.attributes import KEYS as KS
 from kgprobe.metrics.matching import VERBATIM, contained, first_match, names, normalised, way
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables.answers import REDUCTIONS
+from kgprobe.tables.answers import AGGREGATIONS
 
 #: `best` chooses the prompt by looking at the gold: an oracle.
 POOLINGS = ("best", "mean", "base", "confident")
@@ -162,7 +162,7 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     Wikidata alone states, where golds are linked.
     """
     first = linked(items)
-    rows = scores.select("item", "template", "candidate", score=REDUCTIONS["sum"])
+    rows = scores.select("item", "template", "candidate", score=AGGREGATIONS["sum"])
     golds = items.select(
         "item", candidate="answers", own=pl.col("answers").list.first(),
         place=pl.int_ranges(pl.col("answers").list.len()),

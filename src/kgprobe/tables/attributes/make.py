@@ -12,7 +12,8 @@ from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, STEPS
 from kgprobe.contracts import WITHOUT
 from kgprobe.schema import Contract
-from kgprobe.tables import floors, forms, reductions, results, scored
+from kgprobe.tables import aggregations, baselines, forms, results, scored
+from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
 from kgprobe.tables.attributes import (
     alpha,
@@ -28,7 +29,6 @@ from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import published as printed
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.baselines import METHOD as BASELINE
-from kgprobe.tables.reductions import Questions
 from kgprobe.tables.report import chapter, marks
 from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
@@ -56,10 +56,10 @@ def tabulate(
     thresholds: str,
     options: Mapping[str, Any],
     provenance: Mapping[str, object],
-    contentless: Sequence[str] = (),
+    content_free: Sequence[str] = (),
     taught: str | Path = "",
     aliases: str | Path = "",
-    below: floors.Files = MappingProxyType({}),
+    below: baselines.Files = MappingProxyType({}),
     formed: tuple[Sequence[Row], Sequence[str]] = ((), ()),
 ) -> None:
     """Write RESULTS to `path`, every view of them as TSV into `folder`, and the chapter of the
@@ -67,11 +67,11 @@ def tabulate(
 
     `answers`: FILLS or SCORES of the rows of `experiments`; `examples`: EXAMPLES of every
     benchmark, whose folders hold the rest; `graph`: the folder of edges and literals;
-    `contentless`: CONTENTLESS of the rows that rank candidates, in their order; `taught`: what the
-    control models were taught, where one of them answers; `aliases`: other names of the golds,
-    where generated texts may equal one of them; `below`: the answers of floors; `formed`: rows in a
-    form of asking, their SCORES or FILLS; `titles`: relation -> its name; `thresholds`: the name of
-    those that the benchmarks were built with.
+    `content_free`: CONTENT_FREE of the rows that rank candidates, in their order; `taught`: what
+    the control models were taught, where one of them answers; `aliases`: other names of the golds,
+    where generated texts may equal one of them; `below`: the answers of baselines; `formed`: rows
+    in a form of asking, their SCORES or FILLS; `titles`: relation -> its name; `thresholds`: the
+    name of those that the benchmarks were built with.
     """
     tables = ("edges", "literals", "ids")
     edges, literals, ids = (pl.read_parquet(Path(graph) / f"{name}.parquet") for name in tables)
@@ -99,8 +99,8 @@ def tabulate(
     made = chain(
         answerers.numbers(study.seed),
         numbers(study, alphas, figures, known),
-        scored.numbers(ranked(study, files, contentless, known, below)),
-        floored(study, below, others),
+        scored.numbers(ranked(study, files, content_free, known, below)),
+        baseline_numbers(study, below, others),
         forms.numbers(*in_forms, places, "sum", study.seed, written=written),
         composed(study, alphas, known, formed, models, others),
         constructs.sizes(_of_all(examples, "sizes", SIZES), figures),
@@ -118,7 +118,7 @@ def tabulate(
         published=figures,
         titles=titles,
         examples=attributes_chapter.worked_examples(study, files),
-        notes=[equal, *reductions.notes(frame, models, "sum")],
+        notes=[equal, *aggregations.notes(frame, models, "sum")],
         steps=_of_all(examples, "funnel", STEPS),
         sensitivity=_of_all(examples, "sensitivity", SENSITIVITY),
         thresholds=thresholds,
@@ -166,41 +166,41 @@ def numbers(
 def ranked(
     study: studies.Study,
     files: Mapping[Probe, str],
-    contentless: Sequence[str],
+    content_free: Sequence[str],
     taught: pl.DataFrame | None = None,
-    below: floors.Files = MappingProxyType({}),
+    below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
     """The triples of ranked candidates: right is the own object in first place. `files`: the
-    answers of each probe; `taught`: TAUGHT; `below`: answers of floors."""
+    answers of each probe; `taught`: TAUGHT; `below`: answers of baselines."""
     stored = scores.status(study, taught).filter("stored") if taught is not None else None
     fates = dict(stored.select("item", "taught").rows()) if stored is not None else {}
     probes = [probe for probe in files if studies.is_ranked(probe.method)]
-    for probe, beside in zip(probes, contentless, strict=True):
+    for probe, beside in zip(probes, content_free, strict=True):
         own = study.benchmarks[probe.benchmark]
         items = own.items.filter(~pl.col("group").is_in(sorted(study.left_out)))
         items = items.with_columns(pl.col("answers").list.head(1))
         asks = Questions(items, own.candidates, own.prompts, study.seed, own="sum")
         told = schema.read(files[probe], schema.SCORES)
-        free = schema.read(beside, schema.CONTENTLESS)
-        twin = dict(floors.below(below, probe)).get(WITHOUT[1])
-        low = schema.read(twin, schema.SCORES) if twin else None
+        free = schema.read(beside, schema.CONTENT_FREE)
+        random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
+        low = schema.read(random_init, schema.SCORES) if random_init else None
         yield Scored(probe, told, asks, fates, free, files[probe], low)
 
 
-def floored(
-    study: studies.Study, below: floors.Files, aliases: alpha.Aliases | None = None
+def baseline_numbers(
+    study: studies.Study, below: baselines.Files, aliases: alpha.Aliases | None = None
 ) -> Iterator[Number]:
-    """The metrics of each probe's floors, on examples that were asked completely, under the first
-    prompt: there is nothing to pool. Where no part of an example is right, they are undefined;
-    where no example was asked completely, there are none.
+    """The metrics of each probe's baselines, on examples that were asked completely, under the
+    first prompt: there is nothing to pool. Where no part of an example is right, they are
+    undefined; where no example was asked completely, there are none.
 
     Beside them the triples that are right, which always are defined, and how many more the probe
     has under its own first prompt.
     """
-    made: dict[str, list[floors.Floor]] = {}
+    made: dict[str, list[baselines.Baseline]] = {}
     for probe, (own, _) in study.answers.items():
         benchmark = study.benchmarks[probe.benchmark]
-        for without, path in floors.below(below, probe):
+        for without, path in baselines.below(below, probe):
             low, _ = studies.read_answers(probe, benchmark, path, aliases, may_be_empty=True)
             rows = studies.complete(probe, low, benchmark, study.left_out)
             if rows.is_empty():
@@ -218,9 +218,11 @@ def floored(
             )
             if part.height:
                 of = Number(**probe.asked, setting={**asked.EXACT, "k": 1})
-                made.setdefault(probe.benchmark, []).append(floors.Floor(of, without, part, first))
+                made.setdefault(probe.benchmark, []).append(
+                    baselines.Baseline(of, without, part, first)
+                )
     for found in made.values():
-        yield from floors.numbers(found, [asked.RIGHT])
+        yield from baselines.numbers(found, [asked.RIGHT])
 
 
 def _of_all(examples: Sequence[str], name: str, contract: Contract) -> pl.DataFrame:

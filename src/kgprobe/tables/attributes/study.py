@@ -118,7 +118,8 @@ def read_answers(
     """The answers of a probe from its FILLS (with their golds beside them) or SCORES.
 
     With `aliases` a generated text may also equal one of them; masks and candidates know labels.
-    `may_be_empty`: no blank needs to be filled (a floor's few may all have golds too long for it).
+    `may_be_empty`: no blank needs to be filled (a baseline's few may all have golds too long for
+    it).
     """
     path, nothing = Path(path), pl.DataFrame(schema=alpha.FIRSTS)
     if is_ranked(probe.method):

@@ -21,7 +21,7 @@ from kgprobe.benchmarks.attributes.two_steps import STRATA
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.probes.scoring.fill.reading import NONE, SEVERAL, stepped
-from kgprobe.tables import floors
+from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, recorded
 from kgprobe.tables.attributes import alpha
 from kgprobe.tables.attributes.baselines import MAJORITY, RANDOM
@@ -49,14 +49,14 @@ VIEW = View(
     rows=["model", "method", "prompt", "slice", "without"],
     heads={"without": "asked", "slice": "part"},
     words={
-        **floors.WORDS, ("slice", ""): "all", ("prompt", RAW): "direct",
+        **baselines.WORDS, ("slice", ""): "all", ("prompt", RAW): "direct",
         ("prompt", STEPS): "steps written out",
         ("model", MAJORITY): "most frequent object", ("model", RANDOM): "random object",
     },
     caption="The bridge is not named, and nothing in the graph or in what control models are "
     "taught links subject and answer. Parts: PCA confidence of the best rule that concludes a "
     "relation of subject and answer from the two steps, and for control models whether the hops "
-    f"were taught. Any gold, @1, first prompt. {floors.ARE}",
+    f"were taught. Any gold, @1, first prompt. {baselines.ARE}",
 )  # fmt: skip
 READ = View(
     "two_steps_read",

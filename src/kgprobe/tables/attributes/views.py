@@ -9,7 +9,7 @@ from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.answerers import ANSWERERS as ANSWERED_BY
 from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.metrics.attributes import KEYS
-from kgprobe.tables import confidence, floors, forms, reductions, slices, wordings
+from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.attributes import analyses, asked, constructs, two_steps
 from kgprobe.tables.attributes.baselines import MAJORITY, METHOD, RANDOM
@@ -79,10 +79,10 @@ SCORES = {
             rows=["model", "method", "pooling", "without"],
             columns=["benchmark"],
             heads={"without": "asked"},
-            words={**WORDS, **floors.WORDS},
+            words={**WORDS, **baselines.WORDS},
             usual=2,
             caption="Numerator / denominator and 95 % interval in small print; examples on hover. "
-            f"{floors.ARE} {RANDOM_RANKS} Where nothing is known hardly a part of an example is "
+            f"{baselines.ARE} {RANDOM_RANKS} Where nothing is known hardly a part of an example is "
             "right, so that most of their values are undefined: see the triples that are right.",
             only=only,
         )
@@ -95,8 +95,8 @@ SCORES = {
     )
 }  # fmt: skip
 
-ABOVE_FLOORS = View(
-    "above_floors",
+ABOVE_BASELINES = View(
+    "above_baselines",
     "What is known: triples right at 1, less those without the subject, and by random weights",
     where={
         "metric": [asked.RIGHT, "p after Holm", "detectable difference"],
@@ -107,13 +107,13 @@ ABOVE_FLOORS = View(
     rows=["benchmark", "model", "method"],
     columns=["without", "instead", "metric"],
     words={
-        **floors.WORDS,
+        **baselines.WORDS,
         **{("instead", f"without {one}"): f"more than without {one}" for one in WITHOUT},
         asked.RIGHT: "triples right",
     },
     digits={"p after Holm": 3},
-    caption=f"Per cent and points; the example's own object, first prompt. {floors.ARE} "
-    f"{RANDOM_RANKS} {floors.TESTED}",
+    caption=f"Per cent and points; the example's own object, first prompt. {baselines.ARE} "
+    f"{RANDOM_RANKS} {baselines.TESTED}",
 )  # fmt: skip
 
 ANSWERERS = View(
@@ -280,23 +280,23 @@ FOLDED = [
     *(
         replace(
             view,
-            words={**reductions.WORDS, ("metric", "accuracy"): "triples right, %"},
+            words={**aggregations.WORDS, ("metric", "accuracy"): "triples right, %"},
             caption="Of ranked candidates; right: the example's own object comes first. The sum is "
             f"what the metrics stand on. {view.caption}",
-        ).where_also(benchmark=NAMES, group=[""], reduction=reductions.OTHERS)
-        for view in (reductions.REDUCTIONS, reductions.GOLDS)
+        ).where_also(benchmark=NAMES, group=[""], aggregation=aggregations.OTHERS)
+        for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
     ),
     replace(
         confidence.VIEW,
         caption="Of the triples of ranked candidates; right: the example's own object comes first. "
         f"{confidence.VIEW.caption}",
-    ).where_also(benchmark=NAMES, group=[""], reduction=["sum", PRIOR]),
+    ).where_also(benchmark=NAMES, group=[""], aggregation=["sum", PRIOR]),
     *(
         replace(
             view,
             caption="Of the triples of ranked candidates; right: the example's own object comes "
             f"first. {view.caption}",
-        ).where_also(benchmark=NAMES, group=[""], reduction=["sum"])
+        ).where_also(benchmark=NAMES, group=[""], aggregation=["sum"])
         for view in (slices.ACCURACY, slices.DIFFERENCES)
     ),
     View(
@@ -378,7 +378,7 @@ ALL = [
     ANSWERERS,
     *SCORES[False],
     *SCORES[True],
-    ABOVE_FLOORS,
+    ABOVE_BASELINES,
     CONSTRUCTS,
     TABLE1,
     two_steps.VIEW,

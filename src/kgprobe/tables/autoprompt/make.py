@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.tables import floors, results, views
+from kgprobe.tables import baselines, results, views
 from kgprobe.tables.answers import Row, folders
 from kgprobe.tables.autoprompt import chapter as page_of
 from kgprobe.tables.autoprompt import gather, numbers, published, sweeps, texts
@@ -73,7 +73,7 @@ def make(
     given: Sequence[Mapping[str, Any]],
     provenance: Mapping[str, object],
     seed: int = 0,
-    below: floors.Files = MappingProxyType({}),
+    below: baselines.Files = MappingProxyType({}),
 ) -> None:
     """Write RESULTS at `table`, its views as TSV into `folder`, and the chapter at `page`.
 
@@ -81,7 +81,7 @@ def make(
     `tasks`: examples.parquet of every benchmark; `prompts`: folders of prompt files; `printed`: the
     folder of printed figures; `taught`: the TAUGHT file, or ""; `mode` of the search, `selection`
     of prompts from few examples, and `given`, the section of the config of every row; `below`: the
-    OUTCOMES of floors.
+    OUTCOMES of baselines.
     """
     places = folders(tasks)
     found = gather.answered(rows, models, outcomes, places, mode, given, seed)
@@ -89,7 +89,7 @@ def make(
     names = {model: row.get("published", "") or model for model, row in models.items()}
     known = schema.read(taught, schema.TAUGHT) if taught else None
     made = [*figures, *measure(found, figures, names, known, seed), *texts.restarts(files)]
-    made += numbers.floored(found, below, seed)
+    made += numbers.baseline_numbers(found, below, seed)
     for row, path in zip(swept, swept_files, strict=True):
         points = schema.read(path, schema.SWEEPS)
         of_method = {"low_data": sweeps.low_data, "grid": sweeps.grid}[row["method"]]

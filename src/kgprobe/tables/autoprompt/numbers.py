@@ -20,7 +20,7 @@ from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.prompt_settings import NOT_ASKING
-from kgprobe.tables import floors
+from kgprobe.tables import baselines
 from kgprobe.tables.autoprompt.gather import EXTRACTION, Answers, mean_of_draws, per_example
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, bounds_of
@@ -230,26 +230,28 @@ def rivals(prompt: str) -> tuple[str, ...]:
     return RIVALS if prompt == "searched" else ()
 
 
-def floored(found: Sequence[Answers], below: floors.Files, seed: int = 0) -> Iterator[Number]:
+def baseline_numbers(
+    found: Sequence[Answers], below: baselines.Files, seed: int = 0
+) -> Iterator[Number]:
     """What a prompt for facts reaches of a part of the test facts without their subjects, and on
     random weights: the mean over relations of MEASURES, and P@1 less that, paired."""
-    made: dict[str, list[floors.Floor]] = {}
+    made: dict[str, list[baselines.Baseline]] = {}
     for own in found:
-        for without, path in floors.below(below, own.probe):
+        for without, path in baselines.below(below, own.probe):
             low = replace(own, outcomes=schema.read(path, schema.OUTCOMES))
             values = [per_example(one) for one in (low, own)]
             if all(one is not None for one in values):
                 part, whole = (_by_stratum(one) for one in values if one is not None)
                 of = Number(**own.probe.asked)
-                floor = floors.Floor(of, without, part, whole)
-                made.setdefault(own.benchmark, []).append(floor)
+                baseline = baselines.Baseline(of, without, part, whole)
+                made.setdefault(own.benchmark, []).append(baseline)
     names = ["P@1", *(name for name in MEASURES.values() if name != "P@1")]
-    for own_floors in made.values():
-        yield from floors.numbers(own_floors, names, seed, macro=True)
+    for own_baselines in made.values():
+        yield from baselines.numbers(own_baselines, names, seed, macro=True)
 
 
 def _by_stratum(values: pl.DataFrame) -> pl.DataFrame:
-    """Values per example as floors have them: relations weigh the same."""
+    """Values per example as baselines have them: relations weigh the same."""
     item = pl.format("{}/{}", "group", "unit").alias("item")
     return values.select(item, pl.col("group").alias("stratum"), pl.col(*MEASURES)).rename(MEASURES)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from kgprobe.contracts import WITHOUT
-from kgprobe.tables import floors
+from kgprobe.tables import baselines
 from kgprobe.tables.autoprompt.gather import CLASSIFICATION, EXTRACTION
 from kgprobe.tables.autoprompt.numbers import (
     BEST,
@@ -60,7 +60,7 @@ HEADS = {
 }  # fmt: skip
 FACTS = ("auto_lama", "auto_lama_trex", "auto_lama_roberta", "auto_world", "auto_world_all")
 WORDS: Mapping[object, str] = {
-    **floors.WORDS,
+    **baselines.WORDS,
     **{("prompt", name): words for name, words in PROMPTS.items()},
     **{("benchmark", name): head for name, head in HEADS.items()},
     ("method", "predict"): "ours",
@@ -111,7 +111,7 @@ TABLE4 = _view(
     ["benchmark", "metric", "slice", "weighting", "gold", "draw"],
     "No overlap: test facts that share neither pair nor inverse pair with training or dev, and "
     "whose object is not part of the subject. Filtered: other right answers are passed over. All "
-    f"facts: objects that are not one token count as never found. {floors.ARE}",
+    f"facts: objects that are not one token count as never found. {baselines.ARE}",
     without=["", *WITHOUT], benchmark=FACTS, group=[""], method=EVERY,
     metric=["MRR", "P@10", "P@1", MAJORITY, BEST],
 )  # fmt: skip
@@ -153,12 +153,12 @@ DIFFERENCES = _view(
     metric=["P@1", "accuracy"], slice=["", UNSEEN],
     instead=[*RIVALS, *CONTROLS, "demos", "searched"],
 )  # fmt: skip
-ABOVE_FLOORS = _view(
-    "above_floors",
+ABOVE_BASELINES = _view(
+    "above_baselines",
     "What is known: P@1 less that without the subject, and that of random weights, in points",
     ["benchmark", "model", "prompt", "instead"], ["metric"],
-    f"Mean over relations. {floors.ARE} A searched prompt's own floor is the search on random "
-    f"weights. {floors.TESTED}",
+    f"Mean over relations. {baselines.ARE} A searched prompt's own baseline is the search on "
+    f"random weights. {baselines.TESTED}",
     metric=["P@1", "p after Holm", "detectable difference"], benchmark=FACTS,
     instead=[f"without {one}" for one in WITHOUT],
 )  # fmt: skip
@@ -198,7 +198,16 @@ def of(results: pl.DataFrame) -> tuple[list[View], list[View]]:
     groups = sorted(filter(None, results["group"].unique()), key=property_order)
     classes = sorted(part for part in results["slice"].unique() if part.startswith("class: "))
     by_relation = [view.where_also(group=groups) for view in RELATIONS]
-    shown = [TABLE1, TABLE2, TABLE4, TABLE5, *by_relation, CALIBRATION, ABOVE_FLOORS, DIFFERENCES]
+    shown = [
+        TABLE1,
+        TABLE2,
+        TABLE4,
+        TABLE5,
+        *by_relation,
+        CALIBRATION,
+        ABOVE_BASELINES,
+        DIFFERENCES,
+    ]
     return shown, [SHIFT, CLASSES.where_also(slice=classes), RESTARTS]
 
 

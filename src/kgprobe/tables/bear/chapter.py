@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.tables import reductions
-from kgprobe.tables.answers import REDUCTIONS, Probe
+from kgprobe.tables import aggregations
+from kgprobe.tables.answers import AGGREGATIONS, Probe
 from kgprobe.tables.bear import figures as bear_figures
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import chapter, draw, grid
@@ -32,7 +32,7 @@ AUC = (
     "their two accuracies should be alike."
 )
 #: views of a benchmark that are seen at once, and those that are folded; slices follow
-OPEN = ("models", "above_floors", "reductions", "relations", "domains", "templates")
+OPEN = ("models", "above_baselines", "aggregations", "relations", "domains", "templates")
 FOLDED = ("confidence", "golds", "differences", "relation_templates")
 CONSTRUCTION = (
     "From pulled statements to balanced questions: every filter with what it took. A statement is "
@@ -54,15 +54,15 @@ TERMS = {
     "LAMA": "The set lama has T-REx facts of LAMA with a wording each, both as they are, and "
     "options of its own: the object and others of the relation, drawn by hash. LAMA itself asks "
     "for the first word of a vocabulary.",
-    "Reductions": "How a sentence's token scores become an option's score: their sum (the paper's "
-    "own), their mean over tokens or over the sentence's bytes, the answer's tokens alone, or the "
-    "sum corrected by a prior, which is the option's mean over questions about other subjects, or "
-    f"over subjects that say nothing ({', '.join(NO_SUBJECTS)}).",
+    "Aggregations": "How a sentence's token scores become an option's score: their sum (the "
+    "paper's own), their mean over tokens or over the sentence's bytes, the answer's tokens alone, "
+    "or the sum corrected by a prior, which is the option's mean over questions about other "
+    f"subjects, or over subjects that say nothing ({', '.join(NO_SUBJECTS)}).",
     "Confidence": "The largest probability among an item's options, a softmax over their scores. "
     "It is calibrated when of the answers given with 70 % about 70 % are right.",
-    "Floors": "What is reached without knowing: the same questions with a word that says nothing "
-    "in place of the subject, answered by what an option has by itself (the mean over such words), "
-    "and the same architecture with random weights.",
+    "Baselines": "What is reached without knowing: the same questions with a word that says "
+    "nothing in place of the subject, answered by what an option has by itself (the mean over such "
+    "words), and the same architecture with random weights.",
     "Slices": "Parts of a benchmark by fixed bins. Popularity: sitelinks of the subject, or the "
     "statements of the source that it stands in where it has none; the embedded world's sitelinks "
     "are estimates. Frequency of an answer: the items of the benchmark that it is right for.",
@@ -170,7 +170,7 @@ def notes(own: pl.DataFrame, sheet: Sheet) -> list[str]:
         told.append("Models whose weights are not float32 are marked as not exact.")
     if missing := unknown(own):
         told.append(f"Unknown here, so there is no table by it: {', '.join(missing)}.")
-    return [*told, *reductions.notes(own.filter(group=""), sheet)]
+    return [*told, *aggregations.notes(own.filter(group=""), sheet)]
 
 
 def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Chapter:
@@ -217,7 +217,7 @@ def example(
         raise ValueError(f"{study.benchmark}: {question['relation']} has no template {template}")
     options = study.candidates.filter(pl.col("set") == question["candidates"])
     rows = scores.filter(item=name, template=template)
-    rows = rows.select("candidate", score=REDUCTIONS["sum"])
+    rows = rows.select("candidate", score=AGGREGATIONS["sum"])
     joined = rows.join(options, left_on="candidate", right_on="index").sort("candidate")
     sentences = [fill(texts["text"][0], question["subject"], own).text for own in joined["label"]]
     return joined.select(

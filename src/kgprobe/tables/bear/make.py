@@ -18,12 +18,12 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
-from kgprobe.tables import confidence, reductions, slices, wordings
+from kgprobe.tables import aggregations, confidence, slices, wordings
 from kgprobe.tables.answers import Probe, judge, questions, without_subject
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, family, hit_rate, printed
-from kgprobe.tables.study import SUBJECT, WEIGHTS, Asked, Floor, Study, relations_of
+from kgprobe.tables.study import SUBJECT, WEIGHTS, Asked, Baseline, Study, relations_of
 from kgprobe.templates import ANSWER, answer_is_last, parse
 
 Weights = NDArray[np.float64]
@@ -34,44 +34,46 @@ def studies(
     scores: Sequence[str | Path],
     folders: Mapping[str, str | Path],
     seed: int = 0,
-    contentless: Sequence[str | Path] | None = (),
-    twins: Mapping[Asked, str | Path] = MappingProxyType({}),
+    content_free: Sequence[str | Path] | None = (),
+    random_init: Mapping[Asked, str | Path] = MappingProxyType({}),
 ) -> list[Study]:
-    """A Study per benchmark and prompt, in the order of the probes, read under every reduction;
-    `contentless`: CONTENTLESS of each probe where they were asked, None to read the sum alone.
+    """A Study per benchmark and prompt, in the order of the probes, read under every aggregation;
+    `content_free`: CONTENT_FREE of each probe where they were asked, None to read the sum alone.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
-    relations) as parquet. `twins`: SCORES of the models' twins, by the probe that they stand below.
-    Every SCORES file is judged and let go before the next is read.
+    relations) as parquet. `random_init`: SCORES of the models with random weights, by the probe
+    that they stand below. Every SCORES file is judged and let go before the next is read.
     """
     made = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
         folder = Path(folders[benchmark])
         items, candidates, prompts = questions(folder)
-        asked = reductions.Questions(items, candidates, prompts, seed)
+        asked = aggregations.Questions(items, candidates, prompts, seed)
         judged: list[tuple[Probe, pl.DataFrame]] = []
-        read, floors = [], []
+        read, baselines = [], []
         for at, (probe, path) in enumerate(zip(answered, scores, strict=True)):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
                 continue
             found = schema.read(path, schema.SCORES)
             own = judge(found, items, candidates, where=str(path))
             judged.append((probe, own))
-            if contentless is not None:
-                beside = schema.read(contentless[at], schema.CONTENTLESS) if contentless else None
-                read.append(reductions.readings(own, found, asked, beside))
+            if content_free is not None:
+                beside = (
+                    schema.read(content_free[at], schema.CONTENT_FREE) if content_free else None
+                )
+                read.append(aggregations.readings(own, found, asked, beside))
                 lower = {} if beside is None else {SUBJECT: without_subject(items, beside)}
-                if twin := twins.get(tuple(probe.asked.values())):
-                    lower[WEIGHTS] = schema.read(twin, schema.SCORES)
+                if low := random_init.get(tuple(probe.asked.values())):
+                    lower[WEIGHTS] = schema.read(low, schema.SCORES)
                 for without, told in lower.items():
                     part = items.join(told, on="item", how="semi")
                     where = f"{path}, without {without}"
                     if part.height:
                         answers = judge(told, part, candidates, where=where)
-                        floors.append(Floor(len(judged) - 1, without, answers))
+                        baselines.append(Baseline(len(judged) - 1, without, answers))
         relations = relations_of(folder / "relations.parquet")
         study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
-        made.append(replace(study, readings=read, floors=floors))
+        made.append(replace(study, readings=read, baselines=baselines))
     return made
 
 
@@ -86,7 +88,7 @@ def numbers(
     templates, agreement (same option under all templates), correct in any, most (more than half)
     and all of them, the best template (setting `choice` oracle: chosen on what it is judged by),
     MRR, options, parameters, "accuracy minus published"; calibration; accuracies under other
-    reductions, see reductions.py; what probabilities are worth, see confidence.py. A relation
+    aggregations, see aggregations.py; what probabilities are worth, see confidence.py. A relation
     counts fully in each of its domains; weighting "split" divides its weight by their number.
     """
     found: list[Number] = []
@@ -99,12 +101,12 @@ def numbers(
         known = halves(study, taught) if taught is not None else None
         found += _calibration(study, *known) if known else []
         found += slices.numbers(study, known)
-        asked = reductions.Questions(
+        asked = aggregations.Questions(
             study.items, study.candidates, study.prompts, study.seed, study.resamples
         )
         probes = [probe for probe, _ in study.probes]
         answered = list(zip(probes, study.readings, strict=False))
-        found += reductions.numbers(asked, answered, known)
+        found += aggregations.numbers(asked, answered, known)
         found += confidence.numbers(asked, answered)
     sizes = {p.model: p.parameters for study in made for p, _ in study.probes if p.parameters}
     found += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]

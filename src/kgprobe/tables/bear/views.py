@@ -9,7 +9,7 @@ from dataclasses import replace
 import polars as pl
 
 from kgprobe.contracts import WITHOUT
-from kgprobe.tables import confidence, reductions, wordings
+from kgprobe.tables import aggregations, confidence, wordings
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.validity import VIEW as VALIDITY_OF_ALL
@@ -17,10 +17,10 @@ from kgprobe.tables.slices import SLICES, shown
 from kgprobe.tables.views import PLAIN, View
 from kgprobe.templates import NO_SUBJECTS
 
-PAPER = {"paper": ["bear"], "instead": [""], "reduction": [""], "without": [""]}
-#: below the models stand, last, their floors
-FLOORS = {"without": ["", *WITHOUT]}
-FLOORS_ARE = (
+PAPER = {"paper": ["bear"], "instead": [""], "aggregation": [""], "without": [""]}
+#: below the models stand, last, their baselines
+BASELINES = {"without": ["", *WITHOUT]}
+BASELINES_ARE = (
     f"Without the subject: words that say nothing in its place ({', '.join(NO_SUBJECTS)}), so that "
     "what an option has by itself decides; of a balanced relation that is right by chance. It is "
     f"not asked where {len(NO_SUBJECTS)} subjects or fewer share the options. Without trained "
@@ -37,7 +37,7 @@ WORDS = {
     ("metric", "SEM"): "SEM over templates",
     **wordings.WORDS,
     **confidence.WORDS,
-    **reductions.WORDS,
+    **aggregations.WORDS,
     ("slice", "1:1"): "1:1 relations",
     ("slice", "1:N"): "1:N relations",
     ("weighting", "relations"): "mean over relations",
@@ -45,7 +45,7 @@ WORDS = {
     ("mode", "first wins"): "ties to the first",
     **{("template", i): f"template {i}" for i in TEMPLATES_SHOWN},
     **{("prompt", "templates"): "", ("method", "sentence"): ""},
-    **{("without", floor): f"without {floor}" for floor in WITHOUT},
+    **{("without", baseline): f"without {baseline}" for baseline in WITHOUT},
 }
 
 MODELS = View(
@@ -53,7 +53,7 @@ MODELS = View(
     "Accuracy by model",
     where={
         **PAPER,
-        **FLOORS,
+        **BASELINES,
         "metric": ["accuracy", "accuracy minus published", "SEM", "MRR"],
         "group": [""],
         "slice": ["", "1:1", "1:N"],
@@ -67,7 +67,7 @@ MODELS = View(
     words=WORDS,
     digits={"SEM": 2, "MRR": 3},
     caption="Interval in small print, published figures in brackets; SEM with divisor n - 1. "
-    f"{FLOORS_ARE}",
+    f"{BASELINES_ARE}",
 )
 RELATIONS = View(
     "relations",
@@ -94,7 +94,7 @@ DOMAINS = View(
     "Accuracy by domain",
     where={
         **PAPER,
-        **FLOORS,
+        **BASELINES,
         "metric": ["accuracy"],
         "group": [""],
         "template": [""],
@@ -111,7 +111,7 @@ TEMPLATES = View(
     "Accuracy by template, %",
     where={
         **PAPER,
-        **FLOORS,
+        **BASELINES,
         "metric": ["accuracy", *wordings.METRICS],
         "group": [""],
         "slice": ["", *POSITIONS],
@@ -131,7 +131,7 @@ DIFFERENCES = View(
         "paper": ["bear"],
         "metric": ["accuracy", "p after Holm", "detectable difference"],
         "slice": [""],
-        "reduction": [""],
+        "aggregation": [""],
     },
     rows=["benchmark", *PROBE, "instead"],
     columns=["metric", "weighting"],
@@ -146,24 +146,24 @@ DIFFERENCES = View(
     "one that came out best. The least difference would be found at 5 % in 80 of 100 samples of as "
     "many items.",
 )
-ABOVE_FLOORS = replace(
+ABOVE_BASELINES = replace(
     DIFFERENCES,
-    name="above_floors",
+    name="above_baselines",
     title="What is known: differences from the same questions without the subject, and from random "
     "weights",
     caption="Paired, on the items and templates that both were asked. p: answers of both exchanged "
     "at random, corrected for the number of rows of a benchmark (Holm). The least difference would "
-    f"be found at 5 % in 80 of 100 samples of as many items; above 100 none would. {FLOORS_ARE}",
+    f"be found at 5 % in 80 of 100 samples of as many items; above 100 none would. {BASELINES_ARE}",
 )
 WHOLE_ALONE = {**PAPER, **{name: [""] for name in ("group", "mode", "template", "weighting")}}
-REDUCTIONS, GOLDS = (
+AGGREGATIONS, GOLDS = (
     replace(view, words=WORDS, caption=f"The sum is the paper's own. {view.caption}").where_also(
-        **{**WHOLE_ALONE, "reduction": ["", *reductions.OTHERS]}
+        **{**WHOLE_ALONE, "aggregation": ["", *aggregations.OTHERS]}
     )
-    for view in (reductions.REDUCTIONS, reductions.GOLDS)
+    for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 )
 CONFIDENCE = replace(confidence.VIEW, words=WORDS).where_also(
-    **{**WHOLE_ALONE, "reduction": ["", PRIOR]}
+    **{**WHOLE_ALONE, "aggregation": ["", PRIOR]}
 )
 CALIBRATION = VALIDITY_OF_ALL.where_also(paper=["bear"])
 
@@ -178,13 +178,13 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
     probes = own.filter(~pl.col("model").is_in(baselines)).filter(pl.col("method") != "published")
     asked = list(dict.fromkeys([*order, *_values(probes, "model")]))
     models = [*asked, *baselines]
-    reduced = own.filter(pl.col("reduction") != "")
+    reduced = own.filter(pl.col("aggregation") != "")
     several = [model for model in asked if model in set(reduced["model"])]
     groups = sorted([g for g in _values(own, "group") if g], key=property_order)
     domains = [s for s in _values(own, "slice") if s.startswith("domain: ")]
     instead = [one for one in _values(probes, "instead") if one]
-    floors = [f"without {floor}" for floor in WITHOUT]
-    others = [one for one in instead if one not in floors]
+    uninformed = [f"without {what}" for what in WITHOUT]
+    others = [one for one in instead if one not in uninformed]
     made = [
         MODELS.where_also(model=models),
         RELATIONS.where_also(model=models, group=groups),
@@ -192,9 +192,9 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
         DOMAINS.where_also(model=models, slice=[*domains, "1:1", "1:N"] if domains else []),
         TEMPLATES.where_also(model=asked),
         DIFFERENCES.where_also(model=asked, instead=others),
-        ABOVE_FLOORS.where_also(model=asked, instead=floors),
-        *sliced(own, models, [*others, *floors]),
-        REDUCTIONS.where_also(model=several),
+        ABOVE_BASELINES.where_also(model=asked, instead=uninformed),
+        *sliced(own, models, [*others, *uninformed]),
+        AGGREGATIONS.where_also(model=several),
         GOLDS.where_also(model=several),
         CONFIDENCE.where_also(model=several),
         CALIBRATION.where_also(model=asked),
@@ -215,7 +215,7 @@ def sliced(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]) -> 
                 f"Accuracy by {one.title}",
                 where={
                     **PAPER,
-                    **FLOORS,
+                    **BASELINES,
                     "metric": ["accuracy"],
                     "group": [""],
                     "slice": list(bins),
@@ -225,16 +225,21 @@ def sliced(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]) -> 
                 columns=["slice"],
                 heads=HEADS,
                 words=words,
-                caption=f"Columns: {one.axis}. {FLOORS_ARE}",
+                caption=f"Columns: {one.axis}. {BASELINES_ARE}",
             )
         yield replace(
-            ABOVE_FLOORS,
+            ABOVE_BASELINES,
             name=f"slice_{one.name}_differences",
             title=f"Differences by {one.title}",
-            where={**ABOVE_FLOORS.where, "slice": list(bins), "model": models, "instead": instead},
+            where={
+                **ABOVE_BASELINES.where,
+                "slice": list(bins),
+                "model": models,
+                "instead": instead,
+            },
             rows=["benchmark", "slice", *PROBE, "instead"],
-            heads={**ABOVE_FLOORS.heads, "slice": one.axis},
-            words={**ABOVE_FLOORS.words, **{("slice", n): v for n, v in bins.items()}},
+            heads={**ABOVE_BASELINES.heads, "slice": one.axis},
+            words={**ABOVE_BASELINES.words, **{("slice", n): v for n, v in bins.items()}},
         )
 
 

@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import polars as pl
 
-from kgprobe.tables import reductions
+from kgprobe.tables import aggregations
 from kgprobe.tables.ontoprobe import figures, views
-from kgprobe.tables.ontoprobe.values import REDUCTIONS as SCORED
+from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
 from kgprobe.tables.report import grid
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Grid, filled_in
@@ -63,7 +63,7 @@ def chapter(
         )
     opening = [grid.of_view(view, results) for view in (views.ANSWERERS, views.VERDICTS)]
     later = (
-        views.ABOVE_FLOORS,
+        views.ABOVE_BASELINES,
         views.FORMS[0],
         *views.AVERAGES.values(),
         views.CALIBRATION,
@@ -90,7 +90,7 @@ def chapter(
     chosen = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
     notes = [f"Mode {mode}{'; ' + chosen if chosen else ''}.", ORACLE]
     is_choice = pl.col("method") == "choice"
-    notes += reductions.notes(results.filter(~is_choice), sheet, SCORED[0])
+    notes += aggregations.notes(results.filter(~is_choice), sheet, SCORED[0])
     drawings = [*figures.bars(results, average), *figures.grids(results, average)]
     drawings += figures.scored(results, sheet)
     asked = (views.TABLE5, views.TABLE6, views.ANSWERS, views.FRACTIONS)
@@ -98,8 +98,8 @@ def chapter(
     near = grid.of_view(views.NEARER, results)
     reduced = [grid.of_view(view, results) for view in views.REDUCED_CHOICES]
     rest = filled_in([read, impossible, reduced[1]])
-    # several ways of one probe: which reduction tells taught facts apart is read off the table
-    said = reductions.notes(results.filter(is_choice, pl.col("metric") != "AUC"), sheet)
+    # several ways of one probe: which aggregation tells taught facts apart is read off the table
+    said = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), sheet)
     picked = Chapter(
         "choices", "OntoProbe: multiple choice", CHOICES, said,
         filled_in([five, six, reduced[0], near]), rest,

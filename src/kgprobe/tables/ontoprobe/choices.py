@@ -3,7 +3,7 @@
 Source: Wu et al. 2023, Tables 5 and 6; docs/papers/ontoprobe.md, Multiple choice. Accuracies in per
 cent with Wilson's interval; an answer that cannot be read is wrong, and counted apart.
 
-Ways that score options have other reductions beside their own (`reduced`). What an option is, and
+Ways that score options have other aggregations beside their own (`reduced`). What an option is, and
 so what its prior is, depends on the way: of `letter` it is the place, so that the prior is what a
 model gives that letter whatever the question of the task; of `text` and `stem` it is the label,
 so that the prior is what the model gives it in the other questions of the task that offer it.
@@ -24,11 +24,11 @@ from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.sheets import text_lines
-from kgprobe.tables import reductions
+from kgprobe.tables import aggregations
+from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import PRIOR, Probe, judge
 from kgprobe.tables.ontoprobe.memorising import printed
 from kgprobe.tables.ontoprobe.reasoning import RULES
-from kgprobe.tables.reductions import Questions
 from kgprobe.tables.results import Number, share
 from kgprobe.tables.scored import Scored
 
@@ -50,7 +50,7 @@ READ = (
 )  # fmt: skip
 #: options that the paper draws, among all candidates
 PAPERS = "all classes"
-#: the own reduction of ways that score options, and those beside it; letters are of one length
+#: the own aggregation of ways that score options, and those beside it; letters are of one length
 OWN = "mean"
 REDUCED = {
     "letter": (PRIOR,),
@@ -106,14 +106,14 @@ def reduced(
     seed: int,
     taught: Mapping[str, bool] = MappingProxyType({}),
 ) -> Iterator[Number]:
-    """One model's options under other reductions: `reductions.numbers` of each task, and of each
-    rule with its first premise written, with the setting `way` (and `premise`).
+    """One model's options under other aggregations: `aggregations.numbers` of each task, and of
+    each rule with its first premise written, with the setting `way` (and `premise`).
 
     `questions`: CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `taught`: whether
     a memorising question was taught, where that is known. Ties share a hit, which in Table 5 the
     first of them has. Left out are rules without their first premise (Table 6 parts these by what
     the way itself chose), the answer's part (a score is that of the option's part already, but
-    where a causal model has to read on) and contentless subjects, who are not asked about.
+    where a causal model has to read on) and content-free subjects, who are not asked about.
     """
     subjects = questions.filter(premise="").select(source="item", subject_id="question")
     own = questions.filter(pl.col("premise").is_in(["", PREMISES[2]]), options_of="")
@@ -129,9 +129,9 @@ def reduced(
             first = judge(told, asks.items, asks.candidates, OWN, where)
             fates = {i: taught[s] for i, s in part.select("item", "source").rows() if s in taught}
             halves = Scored(probe, told, asks, {} if premise else fates).halves
-            found = reductions.readings(first, told, asks)
+            found = aggregations.readings(first, told, asks)
             setting = {"way": way, **({"premise": str(premise)} if premise else {})}
-            for number in reductions.numbers(asks, [(probe, found)], halves):
+            for number in aggregations.numbers(asks, [(probe, found)], halves):
                 # of the questions alone: their labels are counted where all candidates are ranked
                 if number.model:
                     yield number.but(setting=setting)

@@ -12,7 +12,7 @@ from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.ontoprobe import memorising, reasoning, views
 from kgprobe.tables.ontoprobe.memorising import PAPERS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, SETTINGS
-from kgprobe.tables.ontoprobe.values import METRICS, REDUCTIONS
+from kgprobe.tables.ontoprobe.values import AGGREGATIONS, METRICS
 from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report.chapter import Drawing, Drawn
 
@@ -104,7 +104,7 @@ def scored(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> lis
     kinds = {name: row["kind"] for name, row in sheet.items()}
     controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
     sets = results["benchmark"].unique(maintain_order=True).to_list()
-    panels, own = [*product(sets, TASKS)], REDUCTIONS[0]
+    panels, own = [*product(sets, TASKS)], AGGREGATIONS[0]
     drawn = [
         *reliability.drawn(NAME, f"{NAME}_reliability", results, kinds, panels, own),
         *slice_plots.drawn(NAME, NAME, results, kinds, panels, own, controls, is_folded=True),

@@ -10,12 +10,12 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import floors, forms, wordings
-from kgprobe.tables.answers import REDUCTIONS, Probe, probes_of, questions, without_subject
+from kgprobe.tables import baselines, forms, wordings
+from kgprobe.tables.aggregations import Questions
+from kgprobe.tables.answers import AGGREGATIONS, Probe, probes_of, questions, without_subject
 from kgprobe.tables.ontoprobe import calibration, choices, memorising, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorising import Answers
-from kgprobe.tables.reductions import Questions
 from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
 from kgprobe.templates import GAP, fill
@@ -66,32 +66,32 @@ def _ranges(probe: Probe, told: pl.DataFrame, items: pl.DataFrame) -> pl.DataFra
 def _values(
     probe: Probe, told: pl.DataFrame, items: pl.DataFrame, ties: str, recall: str
 ) -> pl.DataFrame:
-    """Metrics per item and configuration of what a probe, or its floor, told."""
+    """Metrics per item and configuration of what a probe, or its baseline, told."""
     return per_item.metrics(_ranges(probe, told, items), per_item.of_items(items), ties, recall)
 
 
-def floored(
+def baseline_numbers(
     found: Answers,
-    below: floors.Files,
-    contentless: Mapping[Probe, str],
+    below: baselines.Files,
+    content_free: Mapping[Probe, str],
     folders: Mapping[str, Path],
     switches: Switches,
     seed: int,
 ) -> Iterator[Number]:
-    """What each probe's floors reach on test rows in the fixed configuration, by task.
+    """What each probe's baselines reach on test rows in the fixed configuration, by task.
 
-    `below`: answers of floors; `contentless`: CONTENTLESS of the probes that score sentences, which
-    have their options without the subject.
+    `below`: answers of baselines; `content_free`: CONTENT_FREE of the probes that score sentences,
+    which have their options without the subject.
     """
-    made: dict[str, list[floors.Floor]] = {}
+    made: dict[str, list[baselines.Baseline]] = {}
     for probe, values in found.items():
         items = schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
         told = {
             without: schema.read(path, schema.SCORES) if is_scored(probe) else pl.read_parquet(path)
-            for without, path in floors.below(below, probe)
+            for without, path in baselines.below(below, probe)
         }
-        if probe in contentless:
-            free = schema.read(contentless[probe], schema.CONTENTLESS)
+        if probe in content_free:
+            free = schema.read(content_free[probe], schema.CONTENT_FREE)
             told[WITHOUT[0]] = without_subject(items, free)
         for without in (name for name in WITHOUT if name in told and told[name].height):
             low = _values(probe, told[without], items, switches.ties, switches.recall)
@@ -99,13 +99,13 @@ def floored(
                 _by_task(probe, values, low, without, switches.tp_rows)
             )
     for own in made.values():
-        yield from floors.numbers(own, per_item.METRICS, seed)
+        yield from baselines.numbers(own, per_item.METRICS, seed)
 
 
 def _by_task(
     probe: Probe, values: pl.DataFrame, low: pl.DataFrame, without: str, tp_rows: str
-) -> Iterator[floors.Floor]:
-    """A floor of every task that has one in the fixed configuration of its probe."""
+) -> Iterator[baselines.Baseline]:
+    """A baseline of every task that has one in the fixed configuration of its probe."""
     item = pl.col("item"), pl.lit("").alias("stratum")
     shares = [pl.col(metric) / 100 for metric in per_item.METRICS]
     for task in values["task"].unique().sort():
@@ -120,7 +120,7 @@ def _by_task(
         )
         if part.height:
             of = Number(**probe.asked, group=task, setting={"choice": "fixed"})
-            yield floors.Floor(of, without, part, own)
+            yield baselines.Baseline(of, without, part, own)
 
 
 def memorised(
@@ -150,33 +150,33 @@ def memorised(
 def scored_rows(
     asked: Sequence[Probe],
     files: Sequence[str],
-    contentless: Sequence[str],
+    content_free: Sequence[str],
     folders: Mapping[str, Path],
     tp_rows: str,
     seed: int,
     taught: pl.DataFrame | None = None,
-    below: floors.Files = MappingProxyType({}),
+    below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
     """The test rows whose candidates are scored as sentences, by task.
 
-    `asked`, `files`: all probes and their answers; `contentless`: CONTENTLESS of those that score
-    sentences, in their order; `below`: answers of floors. Ranks of a gap keep no scores of the
+    `asked`, `files`: all probes and their answers; `content_free`: CONTENT_FREE of those that score
+    sentences, in their order; `below`: answers of baselines. Ranks of a gap keep no scores of the
     candidates but the golds'.
     """
     pairs = [pair for pair in zip(asked, files, strict=True) if is_scored(pair[0])]
-    for (probe, path), beside in zip(pairs, contentless, strict=True):
+    for (probe, path), beside in zip(pairs, content_free, strict=True):
         items, candidates, prompts = questions(folders[probe.benchmark])
         scores = schema.read(path, schema.SCORES)
-        free = schema.read(beside, schema.CONTENTLESS)
-        twin = dict(floors.below(below, probe)).get(WITHOUT[1])
-        low = schema.read(twin, schema.SCORES) if twin else None
+        free = schema.read(beside, schema.CONTENT_FREE)
+        random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
+        low = schema.read(random_init, schema.SCORES) if random_init else None
         test = per_item.asked_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi")
         for task in test["task"].unique().sort():
             own = test.filter(task=task)
             part = items.join(own.select("item"), on="item", how="semi")
             asks = Questions(
-                part, candidates, prompts, seed, own=per_item.REDUCTIONS[0], group=task
+                part, candidates, prompts, seed, own=per_item.AGGREGATIONS[0], group=task
             )
             fates = calibration.fates(probe, own, taught) if taught is not None else {}
             yield Scored(probe, scores, asks, fates, free, str(path), low)
@@ -194,7 +194,7 @@ def formed(
     """Every number of forms of asking: their rows and answers, and those of all other probes."""
     probes = [*probes_of(experiments, models, files), *asked]
     parts = forms.pairs(probes, [*files, *plain])
-    yield from forms.numbers(*parts, folders, per_item.REDUCTIONS[0], seed, by_relation=True)
+    yield from forms.numbers(*parts, folders, per_item.AGGREGATIONS[0], seed, by_relation=True)
 
 
 def worded(found: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str) -> Iterator[Number]:
@@ -224,7 +224,7 @@ def said(
     found = {}
     for probe, path in zip(asked, files, strict=True):
         if is_scored(probe):
-            score = REDUCTIONS[per_item.REDUCTIONS[0]]
+            score = AGGREGATIONS[per_item.AGGREGATIONS[0]]
             rows = schema.read(path, schema.SCORES).sort("item", "template", "candidate")
             best = pl.col("candidate").get(score.arg_max())
             rows = rows.group_by("item", "template", maintain_order=True).agg(said=best)
@@ -320,7 +320,7 @@ def reduced(
     seed: int,
     taught: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """Multiple choice under other reductions; `choice_files`, `files`: CHOICES, OPTION_SCORES of
+    """Multiple choice under other aggregations; `choice_files`, `files`: CHOICES, OPTION_SCORES of
     each row, `taught`: TAUGHT."""
     asked_by = probes_of(experiments, models, files)
     for probe, asked, own in zip(asked_by, choice_files, files, strict=True):

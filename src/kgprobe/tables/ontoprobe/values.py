@@ -1,7 +1,7 @@
 """Metrics of OntoProbe's memorising tasks per item and configuration, out of ranks or scores.
 
 A configuration is (template, masks, pooling, loss, seed): manual templates are m1, m2, m3, trained
-ones soft; options scored as sentences have masks `sentence` and their reduction as pooling. Soft
+ones soft; options scored as sentences have masks `sentence` and their aggregation as pooling. Soft
 prompts of several seeds also have their mean, whose seed is MEAN.
 """
 
@@ -14,15 +14,15 @@ import polars as pl
 
 from kgprobe.metrics import cloze
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables.answers import REDUCTIONS as READINGS
+from kgprobe.tables.answers import AGGREGATIONS as READINGS
 from kgprobe.tables.answers import check_answers
 
 CONFIGURATION = ("template", "masks", "pooling", "loss", "seed")
 METRICS = ("R@1", "R@5", "MRRa", "MRR")
 #: metrics beside the paper's
 OTHERS = ("recall@5", "MRR, other golds left out", "MRRa, share of its ceiling")
-#: reductions of a sentence's log-likelihood; the first is the default
-REDUCTIONS = ("answer_mean", "sum")
+#: aggregations of a sentence's log-likelihood; the first is the default
+AGGREGATIONS = ("answer_mean", "sum")
 #: in place of a seed: the mean over all seeds
 MEAN = -1
 #: how ties are read (switch `ties`)
@@ -71,12 +71,12 @@ def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
 
 
 def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """The same from SCORES of all options: ranks under every reduction of REDUCTIONS."""
+    """The same from SCORES of all options: ranks under every aggregation of AGGREGATIONS."""
     golds = items.select("item", candidate=pl.col("answers")).explode("candidate")
     check_answers(scores, "answer_mean")
     parts = []
-    for reduction in REDUCTIONS:
-        value = READINGS[reduction]
+    for aggregation in AGGREGATIONS:
+        value = READINGS[aggregation]
         own = scores.select("item", "template", "candidate", tokens="answer_count", value=value)
         over = pl.col("value").rank("min", descending=True).over("item", "template")
         upto = pl.col("value").rank("max", descending=True).over("item", "template")
@@ -90,7 +90,7 @@ def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
                 template=pl.lit("m") + pl.col("template").cast(pl.String),
                 gold=pl.col("candidate"),
                 masks=pl.lit("sentence"),
-                pooling=pl.lit(reduction),
+                pooling=pl.lit(aggregation),
                 loss=pl.lit(""),
                 seed=pl.lit(0, dtype=pl.Int64),
             )
@@ -190,7 +190,7 @@ def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object,
 def fixed(values: pl.DataFrame, task: str) -> tuple[object, ...] | None:
     """The configuration laid down beforehand: m/mean, last template (or soft with BCE, seed 0)."""
     own = values.filter((pl.col("task") == task) & pl.col("masks").is_in(["multi", "sentence"]))
-    own = own.filter(pl.col("pooling").is_in(["mean", REDUCTIONS[0]]))
+    own = own.filter(pl.col("pooling").is_in(["mean", AGGREGATIONS[0]]))
     own = own.filter(pl.col("loss").is_in(["", "BCE"]))
     found = own.select(CONFIGURATION).unique().sort("template", "seed", descending=[True, False])
     return found.row(0) if found.height else None

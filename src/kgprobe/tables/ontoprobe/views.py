@@ -8,19 +8,19 @@ from kgprobe.benchmarks.ontoprobe.concepts import TASKS
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.answerers import ANSWERERS as ANSWERED_BY
 from kgprobe.metrics.answerers import VERDICTS as TOLD
-from kgprobe.tables import confidence, floors, forms, reductions, slices, wordings
+from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.ontoprobe import choices, premises
 from kgprobe.tables.ontoprobe.calibration import ANY, REASONS
 from kgprobe.tables.ontoprobe.memorising import COMPARED, WEIGHTINGS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
 from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
+from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
 from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
-from kgprobe.tables.ontoprobe.values import REDUCTIONS as SCORED
 from kgprobe.tables.report.marks import INVENTED
 from kgprobe.tables.views import PLAIN, View
 
-#: no number is a floor, or a difference from one, where a table does not say so
+#: no number is a baseline, or a difference from one, where a table does not say so
 PAPER = {"paper": ["ontoprobe"], "without": [""], "instead": [""]}
 HEADS = {"group": "task", "prompt": "template", "slice": "items"}
 WORDS = {("prompt", "templates"): "manual", ("slice", ""): "all"}
@@ -174,7 +174,7 @@ TABLE5 = View(
     "table5",
     "Table 5: multiple choice, memorising, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
-     "premise": [""], "reduction": [""]},
+     "premise": [""], "aggregation": [""]},
     rows=["model", "benchmark", "way", "metric"], columns=["group"],
     caption="Chance: 1 / number of options. Printed values in brackets: the same model asked the "
     "released questions in the paper's way.",
@@ -183,7 +183,7 @@ TABLE6 = View(
     "table6",
     "Table 6: multiple choice, reasoning, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy"], "premise": choices.PREMISES,
-     "group": [*RULES, ""], "reduction": [""]},
+     "group": [*RULES, ""], "aggregation": [""]},
     rows=["model", "benchmark", "way"], columns=["premise", "group"],
     words={("group", ""): "average"},
     caption="EX: the first premise is written; IM and NO: it is left out, and the model answers "
@@ -223,16 +223,16 @@ TEMPLATES = View(
     rows=["model", "benchmark", "group", "masks", "pooling"], heads=HEADS, words=wordings.WORDS,
     caption=f"{wordings.CAPTION} Right: R@1 of the pooling laid down beforehand.",
 )  # fmt: skip
-ABOVE_FLOORS = View(
-    "above_floors",
+ABOVE_BASELINES = View(
+    "above_baselines",
     "What is known: differences from the same rows without the subject, and from random weights",
     {**PAPER, "metric": ["R@1", "p after Holm", "detectable difference"], "group": TASKS,
      "choice": ["fixed"], "instead": [f"without {one}" for one in WITHOUT]},
     rows=["model", "benchmark", "group", "prompt", "method", "instead"],
     heads={**HEADS, "instead": "minus"},
-    words={**WORDS, **floors.WORDS, ("metric", "R@1"): "R@1, points"},
+    words={**WORDS, **baselines.WORDS, ("metric", "R@1"): "R@1, points"},
     digits={"p after Holm": 3},
-    caption=f"The fixed configuration: m, mean, last template. {floors.ARE} {floors.TESTED}",
+    caption=f"The fixed configuration: m, mean, last template. {baselines.ARE} {baselines.TESTED}",
 )  # fmt: skip
 #: of candidates that are scored as sentences: accuracy is R@1
 REDUCED = [
@@ -240,10 +240,10 @@ REDUCED = [
         view,
         rows=["group", *view.rows],
         heads=HEADS,
-        words={**reductions.WORDS, ("metric", "accuracy"): "R@1, %"},
+        words={**aggregations.WORDS, ("metric", "accuracy"): "R@1, %"},
         caption=f"Of test rows, candidates scored as sentences. {view.caption}",
-    ).where_also(**PAPER, group=TASKS, reduction=[SCORED[0], *reductions.OTHERS], way=[""])
-    for view in (reductions.REDUCTIONS, reductions.GOLDS)
+    ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], *aggregations.OTHERS], way=[""])
+    for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]
 #: of multiple choice: options that are scored as letters or as texts
 REDUCED_CHOICES = [
@@ -251,9 +251,9 @@ REDUCED_CHOICES = [
         view,
         name=f"choices_{view.name}",
         title=f"Multiple choice: {view.title[0].lower()}{view.title[1:]}",
-        rows=["group", "premise", "benchmark", "model", "way", "reduction"],
+        rows=["group", "premise", "benchmark", "model", "way", "aggregation"],
         heads=HEADS,
-        words=reductions.WORDS,
+        words=aggregations.WORDS,
         caption="Ways that score the options; the paper's is the mean over an option's tokens. An "
         "option's prior is, of letters, that of its letter in the task's other questions of as "
         "many options; of texts, that of its label in those that offer it, be it one; a question "
@@ -262,9 +262,9 @@ REDUCED_CHOICES = [
     ).where_also(
         **PAPER, method=["choice"], way=[*choices.REDUCED],
         group=[*TASKS, *RULES], premise=["", choices.PREMISES[2]],
-        reduction=list(dict.fromkeys([choices.OWN, *reductions.OTHERS])),
+        aggregation=list(dict.fromkeys([choices.OWN, *aggregations.OTHERS])),
     )
-    for view in (reductions.REDUCTIONS, reductions.GOLDS)
+    for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]  # fmt: skip
 CONFIDENCE = replace(
     confidence.VIEW,
@@ -273,12 +273,12 @@ CONFIDENCE = replace(
     caption="Of test rows, candidates scored as sentences; right: a gold in first place, which "
     "shares the probability with other golds, so that the confidence in a task of several golds is "
     f"too low. {confidence.VIEW.caption}",
-).where_also(**PAPER, group=TASKS, reduction=[SCORED[0], PRIOR])
+).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], PRIOR])
 #: parts of the test rows whose candidates are scored as sentences: accuracy is R@1
 SLICES = [
     replace(view, rows=["group", *view.rows], heads={**HEADS, **view.heads},
             caption=f"R@1 of test rows, candidates scored as sentences. {view.caption}")
-    .where_also(paper=["ontoprobe"], group=TASKS, reduction=[SCORED[0]])
+    .where_also(paper=["ontoprobe"], group=TASKS, aggregation=[SCORED[0]])
     for view in (slices.ACCURACY, slices.DIFFERENCES)
 ]  # fmt: skip
 FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v in forms.VIEWS)
@@ -286,14 +286,14 @@ FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v i
 ALL = (
     SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, UNTAUGHT, ANSWERERS,
     VERDICTS, ALL_ANSWERERS, REASONING, PREMISE_FORMS,
-    TABLE5, TABLE6, NEARER, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_FLOORS, *REDUCED,
+    TABLE5, TABLE6, NEARER, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
     *REDUCED_CHOICES, CONFIDENCE, *SLICES, *FORMS,
 )  # fmt: skip
 
 
 def table4(choice: str) -> View:
-    """Table 4 for one way of choosing, beside the frequency baseline; floors are asked in the fixed
-    configuration."""
+    """Table 4 for one way of choosing, beside the frequency baseline; baselines are asked in the
+    fixed configuration."""
     view = TABLE4.where_also(choice=["none", choice])
     view = replace(view, name=f"table4_{choice}", title=f"Table 4: {CHOICES[choice]}")
     if choice != "fixed":
@@ -301,6 +301,6 @@ def table4(choice: str) -> View:
     return replace(
         view.where_also(without=["", *WITHOUT]),
         columns=[*view.columns, "without"],
-        words={**WORDS, **floors.WORDS},
-        caption=f"{view.caption} {floors.ARE}",
+        words={**WORDS, **baselines.WORDS},
+        caption=f"{view.caption} {baselines.ARE}",
     )

@@ -27,7 +27,7 @@ WORDS = {
     ("method", "sentence"): "",
     ("metric", "value"): "",
     ("benchmark", ""): "mean of nine",
-    ("reduction", PRIOR): "prior-corrected (assumes balance)",
+    ("aggregation", PRIOR): "prior-corrected (assumes balance)",
 }
 #: what names of metrics do not say
 METRICS = {
@@ -48,10 +48,10 @@ def _view(name: str, title: str, rows: str, **more: Any) -> View:
 #: the attributes, whose benchmarks are columns
 VIEWS = (
     _view(
-        "bear", "accuracy in % with its 95 % interval", "model method prompt reduction",
+        "bear", "accuracy in % with its 95 % interval", "model method prompt aggregation",
         digits={"AUC": 3},
         metric=["accuracy", "SEM", "correct in all", "trained-on", "held-out", "AUC"],
-        reduction=["", PRIOR], **WHOLE,
+        aggregation=["", PRIOR], **WHOLE,
         **{name: [""] for name in ("instead", "mode", "template", "weighting", "without")},
     ),
     _view(
@@ -62,7 +62,7 @@ VIEWS = (
     _view(
         "choice", "multiple choice, right answers in %", "model way demonstrations",
         columns=["group"], paper=["ontoprobe"], method=["choice"], metric=["accuracy"],
-        premise=[""], slice=[""], reduction=[""],
+        premise=[""], slice=[""], aggregation=[""],
     ),
     _view(
         "attributes", "metric @1 in %, numerator / denominator, best prompt (oracle)",
@@ -110,7 +110,7 @@ def _notes(shown: pl.DataFrame) -> list[str]:
     """What some metrics are, and what prior-corrected numbers use and assume, where some are."""
     metrics = set(shown["metric"])
     found = [f"{name}: {what}." for name, what in METRICS.items() if name in metrics]
-    if PRIOR in shown["reduction"]:
+    if PRIOR in shown["aggregation"]:
         found.append(PRIOR_IS)
     return found
 

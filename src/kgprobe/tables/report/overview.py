@@ -104,7 +104,7 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
 
 def _rank(row: Row) -> tuple[bool, bool]:
     """Written prompts before others, the paper's own score before others."""
-    return row["reduction"] != "", row["prompt"] not in WRITTEN
+    return row["aggregation"] != "", row["prompt"] not in WRITTEN
 
 
 def _mean(rows: Sequence[Row]) -> tuple[float, int]:

@@ -98,7 +98,7 @@ def _best(rows: list[Row]) -> tuple[str, Row]:
 
 def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
     rows = [row for row in _enough(rows) if row["metric"] == "accuracy"]
-    plain = [row for row in rows if not row.get("reduction")]
+    plain = [row for row in rows if not row.get("aggregation")]
     if not plain:
         return None
     who, best = _best(plain)
@@ -110,7 +110,7 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
     said = f"{who} answers {_percent(best)} of {best['n']:,} questions correctly"
     said += f" (chance {chance[0]:.1f} %)" if chance else ""
     corrected = [
-        row for row in rows if row.get("reduction") == PRIOR
+        row for row in rows if row.get("aggregation") == PRIOR
         and all(row[name] == best[name] for name in same)
     ]  # fmt: skip
     more = f" Corrected for the options' prior: {_percent(corrected[0])}." if corrected else ""

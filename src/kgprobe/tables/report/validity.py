@@ -90,7 +90,7 @@ def numbers(
 VIEW = View(
     "validity",
     "Control probes of all papers",
-    where={"metric": [*COLUMNS, "valid"], "slice": [""], "reduction": [""]},
+    where={"metric": [*COLUMNS, "valid"], "slice": [""], "aggregation": [""]},
     rows=["model", "paper", "benchmark", "group", "method", "prompt"],
     words={("metric", name): f"{name}, %" for name in COLUMNS[:4]}
     | {("metric", "valid"): "requirement"},

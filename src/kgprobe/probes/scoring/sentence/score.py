@@ -1,7 +1,7 @@
 """Sentence log-likelihood: causal exact, masked pseudo, seq2seq by span (docs/scoring.md).
 
 Every option of every item becomes one complete sentence per template. Sums and token counts are
-stored, never means, so that every reduction can be had later.
+stored, never means, so that every aggregation can be had later.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

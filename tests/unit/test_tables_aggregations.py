@@ -1,4 +1,4 @@
-"""Reductions as rows: numbers beside loops written from their definitions, and what is said."""
+"""Aggregations as rows: numbers beside loops written from their definitions, and what is said."""
 
 import itertools
 from dataclasses import replace
@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.metrics.reductions import folds
-from kgprobe.tables import reductions
+from kgprobe.metrics.aggregations import folds
+from kgprobe.tables import aggregations
 from kgprobe.tables.answers import coinciding, judge, with_bytes, with_priors
 from kgprobe.tables.bear import chapter, views
 from kgprobe.tables.bear.published import Published
@@ -24,7 +24,7 @@ FRAMES = benchmark(
     {"P1": (OPTIONS, [OPTIONS[i % 3] for i in range(12)]), "P2": (["x", "y"], ["x"])}
 )
 SEED = 7
-#: what stands beside BEAR's own where no contentless subject was asked
+#: what stands beside BEAR's own where no content-free subject was asked
 NAMES = ("mean", "byte_mean", "answer_only", "prior")
 #: {(item, template): score of every option}
 ANSWERS = guesses(FRAMES, 0.4, 3, templates=2)
@@ -36,7 +36,7 @@ def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, **about)
     """A study of one probe with its readings."""
     found = change(scores(answers))
     own = judge(found, frames["items"], frames["candidates"])
-    made = reductions.readings(own, found, reductions.Questions(**frames, seed=SEED))
+    made = aggregations.readings(own, found, aggregations.Questions(**frames, seed=SEED))
     who = probe(model, **about)
     study = Study(who.benchmark, **frames, probes=[(who, own)], seed=SEED, resamples=200)
     return replace(study, readings=[made])
@@ -82,20 +82,20 @@ def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
     own = {key: values for key, values in ANSWERS.items() if key[0].startswith("P1")}
     prior = corrected()
     assert accuracy(prior) != accuracy(own)
-    row = number(found, reduction="prior")
+    row = number(found, aggregation="prior")
     # the one item of P2 has no prior: left out, not taken as it is
     assert (row["value"], row["n"]) == (pytest.approx(accuracy(prior)), 12)
-    gain = number(found, "gain", reduction="prior")
+    gain = number(found, "gain", aggregation="prior")
     assert (gain["value"], gain["n"]) == (pytest.approx(accuracy(prior) - accuracy(own)), 12)
     assert gain["interval"] == "paired bootstrap"
-    lost = number(found, "without prior", reduction="prior")
+    lost = number(found, "without prior", aggregation="prior")
     assert (lost["value"], lost["n"]) == (1, 13)
     for half, remainder in (("trained-on", 0), ("held-out", 1)):
         names = {f"P1/Qs{i}" for i in range(12) if i % 2 == remainder}
         value = accuracy(prior, names)
-        row = number(found, half, reduction="prior")
+        row = number(found, half, aggregation="prior")
         assert (row["value"], row["n"]) == (pytest.approx(value), 6)
-        gap = number(found, "gain", slice=half, reduction="prior")["value"]
+        gap = number(found, "gain", slice=half, aggregation="prior")["value"]
         assert gap == pytest.approx(value - accuracy(own, names))
 
     def margin(item):
@@ -107,7 +107,7 @@ def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
         (margin(f"P1/Qs{i}") > margin(f"P1/Qs{j}"))
         for i, j in itertools.product(range(0, 12, 2), range(1, 12, 2))
     ]
-    assert number(found, "AUC", reduction="prior")["value"] == pytest.approx(sum(pairs) / 36)
+    assert number(found, "AUC", aggregation="prior")["value"] == pytest.approx(sum(pairs) / 36)
 
 
 def test_means_over_tokens_and_bytes_and_the_answers_part_are_those_of_a_loop():
@@ -143,9 +143,9 @@ def test_means_over_tokens_and_bytes_and_the_answers_part_are_those_of_a_loop():
     values = {name: accuracy(table) for name, table in tables.items()}
     assert len({*values.values(), accuracy(ANSWERS)}) > 2
     for name, value in values.items():
-        row = number(found, reduction=name)
+        row = number(found, aggregation=name)
         assert (row["value"], row["n"]) == (pytest.approx(value), 13)
-        gap = number(found, "gain", reduction=name)["value"]
+        gap = number(found, "gain", aggregation=name)["value"]
         assert gap == pytest.approx(value - accuracy(ANSWERS))
     items, candidates, prompts = (FRAMES[n] for n in ("items", "candidates", "prompts"))
     sized = with_bytes(kept[0], items, candidates, prompts)
@@ -169,7 +169,7 @@ def test_permuted_golds_and_the_skewed_part():
     assert drawn["low"] < row["value"] < drawn["high"]
     assert drawn["value"] == pytest.approx(row["value"], abs=3)
     # 4, 2, 1 1/3 of four each, and the one of P2
-    part = FRAMES["items"].filter(reductions.skewed(FRAMES["items"], SEED))
+    part = FRAMES["items"].filter(aggregations.skewed(FRAMES["items"], SEED))
     sizes = part.filter(relation="P1").group_by(pl.col("answers").list.first()).len()["len"]
     assert sorted(sizes.to_list()) == [1, 2, 4]
     names = set(part["item"])
@@ -180,23 +180,23 @@ def test_permuted_golds_and_the_skewed_part():
     fewer = with_priors(rows, part, SEED).drop_nulls("corrected")
     best = fewer.sort("corrected").group_by("item", "template").last()
     hits = [GOLD[item] == option for item, option in best.select("item", "candidate").rows()]
-    row = number(found, slice="skewed", reduction="prior")
+    row = number(found, slice="skewed", aggregation="prior")
     assert (row["value"], row["n"]) == (pytest.approx(100 * sum(hits) / len(hits)), 7)
 
 
-def test_the_papers_own_reduction_alone_stands_beside_a_published_figure(monkeypatch):
+def test_the_papers_own_aggregation_alone_stands_beside_a_published_figure(monkeypatch):
     monkeypatch.setattr(Published, "score", lambda *_: (13.49, "a table"))
     study = read("gpt2", name="bear_released", kind="causal", bos="none", published="gpt2")
     every = results(study, published=fake(13.49)).filter(model="gpt2", method="sentence")
     beside = every.filter(pl.col("published").is_not_null())
     assert beside.filter(plain()).height == beside.height == 1
-    assert every.filter(pl.col("reduction") != "").height > 10
+    assert every.filter(pl.col("aggregation") != "").height > 10
 
 
 def test_an_answer_without_a_scored_token_has_no_answers_part():
     study = read(change=lambda s: s.with_columns(answer_count=pl.lit(0, pl.Int32)))
-    found = results(study).filter(pl.col("reduction") != "")
-    names = found["reduction"].unique()
+    found = results(study).filter(pl.col("aggregation") != "")
+    names = found["aggregation"].unique()
     assert sorted(names) == ["byte_mean", "mean", "prior"]
 
 
@@ -210,10 +210,10 @@ def test_options_that_read_the_same_are_said():
     assert any("3 options read the same" in note for note in chapter.notes(found, sheet))
 
 
-def test_views_headline_and_notes_show_both_reductions():
+def test_views_headline_and_notes_show_both_aggregations():
     found = results(read(**CONTROL), taught=taught())
     shown = views.views(found, ["m"])
-    table = shown["reductions"].of(found)
+    table = shown["aggregations"].of(found)
     assert [key[-1] for key in table.rows] == ["", *NAMES]
     assert {"gain, points", "gain, points, of held-out facts", "AUC"} <= set(table.heads)
     golds = shown["golds"].of(found)
@@ -249,28 +249,28 @@ def test_options_of_an_item_s_own_go_by_their_labels():
     answers = {
         (i, 0): [ANSWERS[i, 0][OPTIONS.index(o)] for o in options] for i, options in turned.items()
     }
-    asked = reductions.Questions(items, candidates, FRAMES["prompts"], SEED)
+    asked = aggregations.Questions(items, candidates, FRAMES["prompts"], SEED)
     assert asked.by_label
-    assert not reductions.Questions(**FRAMES).by_label
+    assert not aggregations.Questions(**FRAMES).by_label
     found = scores(answers)
-    made = reductions.readings(judge(found, items, candidates), found, asked)
+    made = aggregations.readings(judge(found, items, candidates), found, asked)
     hits = dict(made["prior", ""].select("item", "hit").rows())
     # the same items as under shared options, so the same right ones
     table = {name: values for (name, template), values in corrected().items() if template == 0}
     right = {name: values.index(max(values)) == GOLD[name] for name, values in table.items()}
     assert hits == right
     assert 0 < sum(right.values()) < len(right)
-    numbers = list(reductions.numbers(asked, [(probe(), made)]))
-    assert {n.metric for n in numbers if n.setting.get("reduction") == "prior"} >= {"accuracy"}
+    numbers = list(aggregations.numbers(asked, [(probe(), made)]))
+    assert {n.metric for n in numbers if n.setting.get("aggregation") == "prior"} >= {"accuracy"}
     assert not [n for n in numbers if n.metric.startswith("permuted")]
 
 
 def permuted_of(frames, answers):
     """RESULTS of the permuted golds of one probe."""
     found = scores(answers)
-    asked = reductions.Questions(**frames, seed=SEED)
+    asked = aggregations.Questions(**frames, seed=SEED)
     own = judge(found, frames["items"], frames["candidates"])
-    made = reductions.numbers(asked, [(probe(), {("", ""): own})])
+    made = aggregations.numbers(asked, [(probe(), {("", ""): own})])
     return {n.metric: n for n in made}
 
 

@@ -1,11 +1,11 @@
-"""Floors: the questions of another method asked so that nothing can be known.
+"""Baselines: the questions of another method asked so that nothing can be known.
 
-    trained weights   by the model's twin, its architecture and tokenizer, its weights random
+    trained weights   by the same architecture and tokenizer with random weights
     the subject       with a word in the subject's place that says nothing (NO_SUBJECTS in turn)
 
-The method of the part (`floor-METHOD`) answers, on a sample of its questions under one template of
-each relation: what nobody has learnt needs no more to be told from what somebody has. A floor's
-answers look like the model's own, and are judged as they are.
+The method of the part (`baseline-METHOD`) answers, on a sample of its questions under one template
+of each relation: what nobody has learnt needs no more to be told from what somebody has. A
+baseline's answers look like the model's own, and are judged as they are.
 """
 
 import json
@@ -34,7 +34,7 @@ units = whole
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """What the method of the part makes of the floor's questions.
+    """What the method of the part makes of the baseline's questions.
 
     Settings, beside those of the method: `without`, SUBJECT or WEIGHTS; `items`, the most questions
     that are asked; `template`, first or last; `whole`, whether questions of one group (an example
@@ -47,7 +47,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
 
 
 def lowered(part: Part) -> Part:
-    """The part with the floor's questions, and its model where that is another."""
+    """The part with the baseline's questions, and its model where that is another."""
     told = part.settings
     if "examples" in part.input:
         own = replace(part, tables={"examples": _facts(part)})
@@ -57,11 +57,11 @@ def lowered(part: Part) -> Part:
     if told["without"] == SUBJECT:
         blank = _without_fields if "examples" in part.input else _without_subjects
         return replace(own, tables={name: blank(rows) for name, rows in own.tables.items()})
-    return replace(own, load=lambda _: _twin(part.load, part.spec, told["seed"]))
+    return replace(own, load=lambda _: _random_init(part.load, part.spec, told["seed"]))
 
 
 @lru_cache(maxsize=1)
-def _twin(load: Load, spec: ModelSpec, seed: int) -> Loaded:
+def _random_init(load: Load, spec: ModelSpec, seed: int) -> Loaded:
     """Drawn once for all parts of a job: the weights of a small model take longer to draw than a
     few questions to answer."""
     return reinitialised(load(spec), "all", seed)
@@ -84,7 +84,7 @@ def _sample(part: Part) -> pl.DataFrame:
 def _templates(part: Part, items: pl.DataFrame) -> list[Template]:
     """The first or the last template of every relation, of those that the model can be asked."""
     prompts = part.read("prompts", schema.PROMPTS).join(items, on="relation", how="semi")
-    if (part.spec.kind, part.method) == ("causal", "floor-fill"):
+    if (part.spec.kind, part.method) == ("causal", "baseline-fill"):
         is_last = [answer_is_last(text) for text in prompts["text"]]
         prompts = prompts.filter(pl.Series(is_last, dtype=pl.Boolean))
     backwards = part.settings["template"] != "first"

@@ -9,10 +9,10 @@ from kgprobe import schema
 from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.kept import digest
-from kgprobe.probes.jobs.score import contentless_frame, without_subject
+from kgprobe.probes.jobs.score import content_free_frame, without_subject
 from kgprobe.probes.jobs.stage import Part, Template, templates_of
 
-OUTPUT = {"contentless": schema.CONTENTLESS}
+OUTPUT = {"content_free": schema.CONTENT_FREE}
 
 
 def units(part: Part) -> dict[str, Template | None]:
@@ -22,8 +22,8 @@ def units(part: Part) -> dict[str, Template | None]:
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """CONTENTLESS."""
-    scores, record = contentless_frame(
+    """CONTENT_FREE."""
+    scores, record = content_free_frame(
         part.spec,
         _questions(part),
         part.read("candidates", schema.CANDIDATES),
@@ -33,7 +33,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.load,
         part.work,
     )
-    return {"contentless": scores}, record
+    return {"content_free": scores}, record
 
 
 def _questions(part: Part) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kgprobe.metrics.reductions import FOLDS, folds, permuted, prior_corrected, zipf_sample
+from kgprobe.metrics.aggregations import FOLDS, folds, permuted, prior_corrected, zipf_sample
 
 
 def test_a_subject_lies_in_one_fold_and_folds_are_even():

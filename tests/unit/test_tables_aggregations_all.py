@@ -1,5 +1,5 @@
-"""Reductions of OntoProbe's and of the attributes' candidates, priors of contentless subjects, and
-what wordings agree on: numbers beside loops written from their definitions."""
+"""Aggregations of OntoProbe's and of the attributes' candidates, priors of content-free subjects,
+and what wordings agree on: numbers beside loops written from their definitions."""
 
 import itertools
 import json
@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.metrics.reductions import folds
-from kgprobe.tables import reductions, results, scored, wordings
-from kgprobe.tables.answers import Probe, judge, with_contentless
+from kgprobe.metrics.aggregations import folds
+from kgprobe.tables import aggregations, results, scored, wordings
+from kgprobe.tables.answers import Probe, judge, with_content_free
 from kgprobe.tables.attributes import alpha, asked
 from kgprobe.tables.attributes import make as of_attributes
 from kgprobe.tables.attributes import study as st
@@ -48,7 +48,7 @@ CONTROL = {"source": "control:causal", "kind": "causal"}
 
 
 def free(seed: int = 1, relations=("P1", "P2")) -> pl.DataFrame:
-    """CONTENTLESS of some relations."""
+    """CONTENT_FREE of some relations."""
     generator = np.random.default_rng(seed)
     sizes = {"P1": 3, "P2": 2}
     rows = [
@@ -56,21 +56,21 @@ def free(seed: int = 1, relations=("P1", "P2")) -> pl.DataFrame:
         for r in relations
         for subject, t, o in itertools.product(NO_SUBJECTS, range(KEPT[r]), range(sizes[r]))
     ]
-    frame = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
-    schema.check(frame, schema.CONTENTLESS)
+    frame = pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
+    schema.check(frame, schema.CONTENT_FREE)
     return frame
 
 
 def asks(own="sum", **more):
-    return reductions.Questions(
+    return aggregations.Questions(
         FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, 200, own, **more
     )
 
 
-def found_of(own="sum", contentless=None, taught=None, change=lambda s: s, **more) -> pl.DataFrame:
+def found_of(own="sum", content_free=None, taught=None, change=lambda s: s, **more) -> pl.DataFrame:
     who = probe("m", **CONTROL)
     asked_ = asks(own, **more)
-    one = scored.Scored(who, change(scores(ANSWERS)), asked_, taught or {}, contentless)
+    one = scored.Scored(who, change(scores(ANSWERS)), asked_, taught or {}, content_free)
     made = scored.numbers([one])
     return results.frame("any", made)
 
@@ -90,7 +90,7 @@ def mean(table, items) -> float:
 
 
 def uninformed(prior: pl.DataFrame) -> dict[tuple[str, int], list[float]]:
-    """The sum less the mean of the option over the contentless subjects, by the definition."""
+    """The sum less the mean of the option over the content-free subjects, by the definition."""
     given: dict[tuple[str, int, int], list[float]] = {}
     for row in prior.iter_rows(named=True):
         given.setdefault((row["set"], row["template"], row["candidate"]), []).append(row["sum"])
@@ -102,34 +102,34 @@ def uninformed(prior: pl.DataFrame) -> dict[tuple[str, int], list[float]]:
     }
 
 
-def test_contentless_priors_are_those_of_a_loop_and_items_without_one_are_said():
+def test_content_free_priors_are_those_of_a_loop_and_items_without_one_are_said():
     prior = free()
-    table = with_contentless(scores(ANSWERS), FRAMES["items"], prior)
+    table = with_content_free(scores(ANSWERS), FRAMES["items"], prior)
     literal = uninformed(prior)
     assert len(literal) == 9 * 3 + 4
     for (item, t), values in literal.items():
         own = table.filter(item=item, template=t).sort("candidate")["uninformed"]
         assert own.to_list() == pytest.approx(values)
     assert table.filter(item="P3/Qs0")["uninformed"].null_count() == 6
-    found = found_of(contentless=prior)
+    found = found_of(content_free=prior)
     own, corrected = hits(ANSWERS), hits(literal)
-    row = number(found, reduction="contentless")
+    row = number(found, aggregation="content_free")
     assert (row["value"], row["n"]) == (pytest.approx(mean(corrected, corrected)), 13)
-    gain = number(found, "gain", reduction="contentless")
+    gain = number(found, "gain", aggregation="content_free")
     expected = mean(corrected, corrected) - mean(own, corrected)
     assert gain["value"] == pytest.approx(expected)
     assert expected != 0
-    lost = number(found, "without prior", reduction="contentless")
+    lost = number(found, "without prior", aggregation="content_free")
     assert (lost["value"], lost["n"]) == (1, 14)
-    told = " ".join(reductions.notes(found, {"m": CONTROL}, "sum"))
-    assert "1 items have no prior of contentless subjects" in told
+    told = " ".join(aggregations.notes(found, {"m": CONTROL}, "sum"))
+    assert "1 items have no prior of content-free subjects" in told
     assert "1 items have no prior: no other subject" in told
-    assert "contentless" not in found_of()["reduction"], "nothing was asked"
+    assert "content_free" not in found_of()["aggregation"], "nothing was asked"
 
 
 def test_a_relation_counts_by_its_items_however_many_templates_it_has():
     found, own = found_of(), hits(ANSWERS)
-    assert number(found, reduction="sum")["value"] == pytest.approx(mean(own, ITEMS))
+    assert number(found, aggregation="sum")["value"] == pytest.approx(mean(own, ITEMS))
     expected = 0.0
     # the gold of P3's one item cannot be exchanged
     for relation, templates in list(KEPT.items())[:2]:
@@ -138,9 +138,9 @@ def test_a_relation_counts_by_its_items_however_many_templates_it_has():
             said = [np.argmax(ANSWERS[i, t]) for i in ITEMS if i.startswith(relation)]
             every = sum(Counter(said)[g] for g in golds) / len(golds)
             expected += every / templates
-    row = number(found, "permuted golds, expected", reduction="sum")
+    row = number(found, "permuted golds, expected", aggregation="sum")
     assert row["value"] == pytest.approx(100 * expected / (len(ITEMS) - 1))
-    drawn = number(found, "permuted golds", reduction="sum")
+    drawn = number(found, "permuted golds", aggregation="sum")
     assert drawn["value"] == pytest.approx(row["value"], abs=3)
     lacking = {(i, t): v for (i, t), v in ANSWERS.items() if (i, t) != ("P2/Qs1", 0)}
     with pytest.raises(ValueError, match="relation P2, item P2/Qs1, template 0 has 0 scored"):
@@ -160,21 +160,21 @@ def test_the_prior_of_folds_goes_by_relation_and_the_one_item_has_none():
                 for o, v in enumerate(ANSWERS[name, t])
             ]
     corrected = hits(literal)
-    row = number(found, reduction="prior")
+    row = number(found, aggregation="prior")
     assert (row["value"], row["n"]) == (pytest.approx(mean(corrected, corrected)), 13)
 
 
-def test_the_own_reduction_stands_first_and_taught_facts_are_told_apart_under_each():
+def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_each():
     names = [i for i in ITEMS if i.startswith("P1")]
     taught = {name: n % 2 == 0 for n, name in enumerate(names)}
     found = found_of("answer_mean", free(), taught, group="T")
     spread = found.filter(metric="accuracy", slice="")
-    order = ["answer_mean", "sum", "mean", "byte_mean", "answer_only", "prior", "contentless"]
-    assert spread["reduction"].to_list() == order
+    order = ["answer_mean", "sum", "mean", "byte_mean", "answer_only", "prior", "content_free"]
+    assert spread["aggregation"].to_list() == order
     assert set(found["group"]) == {"T"}
     # by hand: answer_sum is half of the sum, of one token, so that both rank alike
-    assert number(found, "gain", group="T", reduction="sum")["value"] == 0
-    gains = found.filter(metric="gain")["reduction"]
+    assert number(found, "gain", group="T", aggregation="sum")["value"] == 0
+    gains = found.filter(metric="gain")["aggregation"]
     assert "answer_mean" not in gains
     literal = uninformed(free())
 
@@ -188,48 +188,48 @@ def test_the_own_reduction_stands_first_and_taught_facts_are_told_apart_under_ea
         for one, other in itertools.product(names, names)
         if taught[one] and not taught[other]
     ]
-    area = number(found, "AUC", group="T", reduction="contentless")
+    area = number(found, "AUC", group="T", aggregation="content_free")
     assert (area["value"], area["n"]) == (pytest.approx(sum(pairs) / len(pairs)), 9)
     corrected, own = hits(literal), hits(ANSWERS)
     for half, is_taught in (("trained-on", True), ("held-out", False)):
         part = [name for name in names if taught[name] is is_taught]
-        row = number(found, "gain", group="T", slice=half, reduction="contentless")
+        row = number(found, "gain", group="T", slice=half, aggregation="content_free")
         assert row["value"] == pytest.approx(mean(corrected, part) - mean(own, part))
-    areas = dict(found.filter(metric="AUC").select("reduction", "value").rows())
+    areas = dict(found.filter(metric="AUC").select("aggregation", "value").rows())
     assert set(areas) == set(order)
     other = found.filter(metric="AUC").head(1)
-    other = other.with_columns(reduction=pl.lit(""), value=pl.lit(2.0))
+    other = other.with_columns(aggregation=pl.lit(""), value=pl.lit(2.0))
     every = pl.concat([found, other])
-    note = reductions.notes(every, {"m": CONTROL}, "answer_mean")[-1]
-    best = [reductions.WORDS["reduction", n] for n in order if areas[n] == max(areas.values())]
+    note = aggregations.notes(every, {"m": CONTROL}, "answer_mean")[-1]
+    best = [aggregations.WORDS["aggregation", n] for n in order if areas[n] == max(areas.values())]
     wanted = f"causal, sentence of world_lite, T: {' and '.join(best)} {max(areas.values()):.3f}"
     assert f"{wanted} ({areas['answer_mean']:.3f})" in note
     hub = {"m": {"source": "hub:m", "kind": "causal"}}
-    assert not any("told from" in told for told in reductions.notes(found, hub, "answer_mean"))
+    assert not any("told from" in told for told in aggregations.notes(found, hub, "answer_mean"))
 
 
 def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
     frames = benchmark({"P1": (["a", "b"], ["a", "b"]), "P2": (["z"], ["z"])})
-    questions = reductions.Questions(**frames, own="sum")
+    questions = aggregations.Questions(**frames, own="sum")
     made = scored.numbers([scored.Scored(probe(), scores(guesses(frames, 0.5, 1)), questions)])
     found = results.frame("any", made)
     row = number(found, "without wrong option")
     assert (row["value"], row["n"]) == (1, 3)
-    assert number(found, reduction="sum")["n"] == 2
-    told = reductions.notes(found, {}, "sum")
+    assert number(found, aggregation="sum")["n"] == 2
+    told = aggregations.notes(found, {}, "sum")
     assert any("1 items have no wrong option to choose" in note for note in told)
 
 
 def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
     frames = benchmark({"P1": (["Rome", "rome ", "Oslo"], ["Oslo"]), "P2": (["x", "X"], ["x"])})
     part = frames["items"].filter(relation="P1")
-    questions = replace(reductions.Questions(**frames, own="sum", group="T"), items=part)
+    questions = replace(aggregations.Questions(**frames, own="sum", group="T"), items=part)
     own = {k: v for k, v in guesses(frames, 0.5, 1).items() if k[0].startswith("P1")}
     models = [scored.Scored(probe(name), scores(own), questions) for name in ("m", "n")]
     found = results.frame("any", scored.numbers(models))
     row = number(found, "coinciding options", model="", prompt="", method="", group="T")
     assert (row["value"], row["n"]) == (2, 3)
-    told = reductions.notes(found, {}, "sum")[0]
+    told = aggregations.notes(found, {}, "sum")[0]
     assert told.startswith("2 options of world_lite, T read the same as another")
 
 
@@ -308,13 +308,13 @@ def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[floa
         answer_count=pl.when(pl.col("candidate") == 3).then(4).otherwise(1).cast(pl.Int32)
     )
     schema.write(frame, schema.SCORES, folder / "scores.parquet", {})
-    empty = pl.DataFrame(schema=dict(schema.CONTENTLESS.columns))
-    schema.write(empty, schema.CONTENTLESS, folder / "free.parquet", {})
+    empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
+    schema.write(empty, schema.CONTENT_FREE, folder / "free.parquet", {})
     files = str(folder / "scores.parquet"), str(folder / "free.parquet")
     return {"onto_world": place}, answers, *files
 
 
-def test_ontoprobes_candidates_under_other_reductions_by_task(tmp_path):
+def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
     places, answers, path, beside = onto(tmp_path)
     who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
     told = pl.DataFrame(
@@ -341,7 +341,7 @@ def test_ontoprobes_candidates_under_other_reductions_by_task(tmp_path):
             for name_of, row in read.items():
                 right[name_of] += (int(np.argmax(row)) in golds[name]) / len(templates)
         for name_of, count in right.items():
-            row = number(found, group=task, reduction=name_of)
+            row = number(found, group=task, aggregation=name_of)
             assert (row["value"], row["n"]) == (pytest.approx(100 * count / 12), 12)
     assert found.filter(metric="held-out", group="TP")["n"].unique().to_list() == [6]
     assert not found.filter(metric="held-out", group="SPO").height
@@ -406,17 +406,17 @@ def ranked_study(tmp_path) -> tuple[st.Study, dict[Probe, str], pl.DataFrame]:
     return made, {who: path}, scores(answers)
 
 
-def test_the_attributes_candidates_under_other_reductions(tmp_path):
+def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     study, files, rows = ranked_study(tmp_path)
-    empty = pl.DataFrame(schema=dict(schema.CONTENTLESS.columns))
-    schema.write(empty, schema.CONTENTLESS, tmp_path / "free.parquet", {})
+    empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
+    schema.write(empty, schema.CONTENT_FREE, tmp_path / "free.parquet", {})
     made = scored.numbers(of_attributes.ranked(study, files, [str(tmp_path / "free.parquet")]))
     found = results.frame("attributes", made)
     items = study.benchmarks["symmetry"].items
     gold = dict(items.select("item", pl.col("answers").list.first()).rows())
     best = rows.sort("sum").group_by("item", "template").last()
     right = sum(gold[i] == c for i, c in best.select("item", "candidate").rows()) / 2
-    row = number(found, reduction="sum", benchmark="symmetry")
+    row = number(found, aggregation="sum", benchmark="symmetry")
     assert (row["value"], row["n"]) == (pytest.approx(100 * right / 8), 8)
     # the paper's own metric stands on the same answers
     (alphas, _) = next(iter(study.answers.values()))
@@ -424,9 +424,9 @@ def test_the_attributes_candidates_under_other_reductions(tmp_path):
     assert row["value"] == pytest.approx(100 * mean.mean())
     left = replace(study, left_out=frozenset([items["group"][0]]))
     fewer = scored.numbers(of_attributes.ranked(left, files, [str(tmp_path / "free.parquet")]))
-    assert number(results.frame("attributes", fewer), reduction="sum")["n"] == 6
+    assert number(results.frame("attributes", fewer), aggregation="sum")["n"] == 6
     shown = {view.name: view.of(found).rows for view in attribute_views.FOLDED}
-    assert shown["reductions"][0][-1] == "sum"
+    assert shown["aggregations"][0][-1] == "sum"
     assert len(shown["golds"]) == 5
 
 

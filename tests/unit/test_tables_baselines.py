@@ -15,14 +15,14 @@ from kgprobe.probes.jobs import rank, stage
 from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.kept import Kept
-from kgprobe.probes.jobs.methods import contentless, floor
+from kgprobe.probes.jobs.methods import baseline, content_free
 from kgprobe.probes.jobs.rank import rank_frame
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part, whole
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialised import reinitialised
 from kgprobe.settings import Api, Fill
-from kgprobe.tables import floors
+from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, without_subject
 from kgprobe.tables.attributes import make as attributes
 from kgprobe.tables.autoprompt import numbers as autoprompt
@@ -34,7 +34,7 @@ from tests.unit.test_job import Rule
 from tests.unit.tiny_models import tiny
 
 SUBJECT, WEIGHTS = "the subject", "trained weights"
-FLOOR = {"items": 3, "template": "first", "whole": False, "seed": 0}
+BASELINE = {"items": 3, "template": "first", "whole": False, "seed": 0}
 GOLDS = {"P1": (["Rome", "Paris"], ["Rome", "Paris"] * 3), "P2": (["a", "one", "Africa"], ["a"])}
 
 
@@ -73,10 +73,10 @@ def test_without_its_subject_an_item_has_the_mean_of_the_sentences_of_subjects_t
     asked,
 ):
     made, loaded, part = asked
-    frames, _ = contentless.answers(part(method="contentless"), Path())
+    frames, _ = content_free.answers(part(method="content_free"), Path())
     # 3 subjects x 3 templates x 2 options, whatever the number of items; P2 has one subject
-    assert frames["contentless"].height == 3 * 3 * 2
-    found = without_subject(made["items"], frames["contentless"])
+    assert frames["content_free"].height == 3 * 3 * 2
+    found = without_subject(made["items"], frames["content_free"])
     told = {row[:3]: row[3] for row in found.rows()}
     slow: dict[tuple[str, int, int], float] = {}
     for word in ("it", "this", "something"):
@@ -92,9 +92,11 @@ def test_without_its_subject_an_item_has_the_mean_of_the_sentences_of_subjects_t
         assert told[key] == pytest.approx(value, abs=1e-3), key
 
 
-def test_a_twin_answers_a_part_of_the_items_under_the_first_template(asked):
+def test_a_random_init_answers_a_part_of_the_items_under_the_first_template(asked):
     made, loaded, part = asked
-    frames, record = floor.answers(part("floor-sentence", without=WEIGHTS, **FLOOR), Path())
+    frames, record = baseline.answers(
+        part("baseline-sentence", without=WEIGHTS, **BASELINE), Path()
+    )
     found = frames["scores"]
     assert record["model"] == f"{loaded.spec.model}+random-all-0"
     assert found["item"].n_unique() == 3
@@ -121,11 +123,11 @@ def blank(items: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("without", [SUBJECT, WEIGHTS])
-def test_a_floor_is_what_its_method_answers_to_its_questions(asked, without, monkeypatch):
+def test_a_baseline_is_what_its_method_answers_to_its_questions(asked, without, monkeypatch):
     """Fill and, of a masked model, cloze: the same as asking them of the items by hand."""
     made, loaded, part = asked
     monkeypatch.setattr(rank, "outline", lambda _: loaded)
-    every = {**FLOOR, "items": 99, "template": "last", "without": without}
+    every = {**BASELINE, "items": 99, "template": "last", "without": without}
     fill = Fill(k=2, most_tokens=4)
     model = loaded if without == SUBJECT else reinitialised(loaded, "all", 0)
     items = blank(made["items"]) if without == SUBJECT else made["items"]
@@ -133,7 +135,7 @@ def test_a_floor_is_what_its_method_answers_to_its_questions(asked, without, mon
     last = {"masked": 2, "causal": 0}[loaded.spec.kind]
     prompts = made["prompts"].filter(index=last)
     told = {"fill": asdict(fill), "few": 0, **every}
-    frames, _ = floor.answers(part("floor-fill", **told), Path())
+    frames, _ = baseline.answers(part("baseline-fill", **told), Path())
     by_hand, golds, _ = fill_frame(model, items, made["candidates"], prompts, fill, progress)
     key = ["item", "template", "masks", "position", "rank"]
     assert frames["fills"].sort(key).equals(by_hand.sort(key))
@@ -141,7 +143,7 @@ def test_a_floor_is_what_its_method_answers_to_its_questions(asked, without, mon
     if loaded.spec.kind == "causal":
         return
     own = {"candidate_space": "auto", "unknown_candidates": "keep", **every}
-    frames, _ = floor.answers(part("floor-cloze", **own), Path())
+    frames, _ = baseline.answers(part("baseline-cloze", **own), Path())
     ranks, _, _ = rank_frame(
         loaded.spec, items, made["candidates"], prompts, progress, load=lambda _: model
     )
@@ -149,16 +151,16 @@ def test_a_floor_is_what_its_method_answers_to_its_questions(asked, without, mon
     assert frames["ranks"].sort(key).drop("score").equals(ranks.sort(key).drop("score"))
 
 
-def test_a_floor_s_examples_are_whole_and_of_the_test_rows(asked):
+def test_a_baseline_s_examples_are_whole_and_of_the_test_rows(asked):
     made, _, part = asked
     roles = (
         pl.when(pl.col("item").str.ends_with("s0")).then(pl.lit("dev")).otherwise(pl.lit("test"))
     )
     group = pl.col("row") // 2
     items = made["items"].with_columns(role=roles, group=pl.format("{}/{}", "relation", group))
-    own = part("floor-fill", without=WEIGHTS, **{**FLOOR, "whole": True, "items": 3})
+    own = part("baseline-fill", without=WEIGHTS, **{**BASELINE, "whole": True, "items": 3})
     own = replace(own, tables={"questions": items})
-    found = floor.lowered(own).tables["questions"]
+    found = baseline.lowered(own).tables["questions"]
     # five test rows in three groups: one question and two thirds each, so that three are two groups
     sizes = dict(items.filter(role="test").group_by("group").len().rows())
     counted = dict(found.group_by("group").len().rows())
@@ -168,7 +170,7 @@ def test_a_floor_s_examples_are_whole_and_of_the_test_rows(asked):
 
 
 @pytest.mark.parametrize("without", [SUBJECT, WEIGHTS])
-def test_facts_are_asked_without_their_subject_and_of_the_twin(tmp_path, without):
+def test_facts_are_asked_without_their_subject_and_of_the_random_init(tmp_path, without):
     loaded, folder = tiny("bert"), prompt_folders.facts(tmp_path / "auto_x")
     paths = {
         "examples": str(folder / "examples.parquet"),
@@ -177,17 +179,17 @@ def test_facts_are_asked_without_their_subject_and_of_the_twin(tmp_path, without
     }  # fmt: skip
     told = {
         "section": prompt_folders.settings(), "mode": "default", "prompts": ["manual"],
-        "published": "", "draws": 2, "demos": {}, "proposals": {}, "without": without, **FLOOR,
+        "published": "", "draws": 2, "demos": {}, "proposals": {}, "without": without, **BASELINE,
         "items": 5,
     }  # fmt: skip
-    part = made_part("floor-predict", paths, loaded, told, tmp_path)
-    assert list(floor.units(part)) == list(whole(part))
-    frames, _ = floor.answers(part, Path())
+    part = made_part("baseline-predict", paths, loaded, told, tmp_path)
+    assert list(baseline.units(part)) == list(whole(part))
+    frames, _ = baseline.answers(part, Path())
     found = frames["outcomes"]
     assert (found.height, set(found["split"])) == (5, {"test"})
     assert set(found["group"]) == {"P36", "P37"}
     examples = schema.read(paths["examples"], schema.EXAMPLES)
-    asked = floor.lowered(part).tables["examples"]
+    asked = baseline.lowered(part).tables["examples"]
     for (group,), rows in asked.sort("group", "example").group_by("group", maintain_order=True):
         own = examples.filter(group=group, split="test").join(rows, on="example", how="semi")
         real = [json.loads(text)["sub"] for text in own.sort("example")["fields"]]
@@ -218,11 +220,11 @@ def of(made: list[Number], metric: str, **setting: str) -> Number:
 
 
 @pytest.mark.parametrize("macro", [False, True])
-def test_a_floor_stands_beside_what_its_probe_has_on_the_same_items(macro):
+def test_a_baseline_stands_beside_what_its_probe_has_on_the_same_items(macro):
     own = {f"a{i}": 1.0 for i in range(8)} | {f"b{i}": float(i < 2) for i in range(8)}
     low = {f"a{i}": float(i == 0) for i in range(6)} | {"b0": 0.0, "b7": 1.0}
-    floor_of = floors.Floor(Number(model="m"), SUBJECT, table(low), table(own))
-    made = list(floors.numbers([floor_of], ["R"], 0, macro))
+    baseline_of = baselines.Baseline(Number(model="m"), SUBJECT, table(low), table(own))
+    made = list(baselines.numbers([baseline_of], ["R"], 0, macro))
     whole, half = of(made, "R", without=SUBJECT), of(made, "R", instead=f"without {SUBJECT}")
     means = [
         [sum(one[i] for i in low if i[0] == s) / sum(i[0] == s for i in low) for s in "ab"]
@@ -243,7 +245,7 @@ def test_a_floor_stands_beside_what_its_probe_has_on_the_same_items(macro):
     assert detectable.value == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-4)
 
 
-def test_a_floor_of_an_attribute_has_its_metrics_and_the_triples_that_are_right(monkeypatch):
+def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_right(monkeypatch):
     study = attribute_answers.study()
     probe = next(p for p in study.answers if (p.model, p.benchmark) == ("large", "symmetry"))
     alphas, firsts = study.answers[probe]
@@ -255,7 +257,7 @@ def test_a_floor_of_an_attribute_has_its_metrics_and_the_triples_that_are_right(
     low = low.with_columns(alpha=pl.col("item").is_in(list(right)).cast(pl.Float64))
     monkeypatch.setattr(attributes.studies, "read_answers", lambda *_, **__: (low, firsts))
     below = {(*probe.asked.values(), SUBJECT): "x"}
-    made = list(attributes.floored(study, below))
+    made = list(attributes.baseline_numbers(study, below))
     at_one = {"alpha": "exact", "gold": "own", "k": 1}
     value = of(made, "value", **at_one, without=SUBJECT)
     # symmetry (equation 2): of examples whose forward triple is right, the backward one, too
@@ -271,7 +273,7 @@ def test_a_floor_of_an_attribute_has_its_metrics_and_the_triples_that_are_right(
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_a_floor_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp_path, kind):
+def test_a_baseline_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp_path, kind):
     """As when the golds of the few questions all have more tokens than masks are given."""
     made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome"] * 2)}), tiny("bert")
     made["prompts"] = made["prompts"].filter(index=0)
@@ -283,9 +285,9 @@ def test_a_floor_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp_pa
         paths[name] = str(tmp_path / f"{name}.parquet")
         schema.write(made[name], contract, paths[name], {})
     paths["questions"] = paths.pop("items")
-    told = {"fill": asdict(Fill(k=2, most_tokens=4)), "few": 0, "without": SUBJECT, **FLOOR}
+    told = {"fill": asdict(Fill(k=2, most_tokens=4)), "few": 0, "without": SUBJECT, **BASELINE}
     part = replace(
-        made_part("floor-fill", paths, loaded, told, tmp_path),
+        made_part("baseline-fill", paths, loaded, told, tmp_path),
         output={name: str(tmp_path / f"f{end}") for name, end in
                 {"fills": ".parquet", "golds": ".golds.parquet"}.items()},
     )  # fmt: skip
@@ -299,10 +301,10 @@ def test_a_floor_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp_pa
     asked = replace(probe, kind=kind)
     own = replace(study, answers={asked: study.answers[probe]})
     below = {(*asked.asked.values(), SUBJECT): part.output["fills"]}
-    assert list(attributes.floored(own, below)) == []
+    assert list(attributes.baseline_numbers(own, below)) == []
 
 
-def test_a_floor_of_facts_is_the_mean_over_relations(tmp_path):
+def test_a_baseline_of_facts_is_the_mean_over_relations(tmp_path):
     frame = prompt_outcomes.examples({"P36": {"test": 4}, "P37": {"test": 2}})
     ranks = {"P36": [1, 1, 2, 4], "P37": [1, 2]}
     own = prompt_outcomes.answered(
@@ -312,7 +314,7 @@ def test_a_floor_of_facts_is_the_mean_over_relations(tmp_path):
     path = tmp_path / "low.parquet"
     schema.write(low, schema.OUTCOMES, path, {})
     below = {(*own.probe.asked.values(), WEIGHTS): str(path)}
-    made = list(autoprompt.floored([own], below))
+    made = list(autoprompt.baseline_numbers([own], below))
     assert of(made, "P@1", without=WEIGHTS).value == pytest.approx(100 * (1 / 4 + 0) / 2)
     reciprocal = ((1 + 3 / 5) / 4 + (1 / 20 + 1 / 2) / 2) / 2
     assert of(made, "MRR", without=WEIGHTS).value == pytest.approx(100 * reciprocal)
@@ -322,7 +324,8 @@ def test_a_floor_of_facts_is_the_mean_over_relations(tmp_path):
 
 
 def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alone(tmp_path):
-    """Of sentences out of CONTENTLESS, of the twin out of its scores; test rows, last template."""
+    """Of sentences out of CONTENT_FREE, of the random_init out of its scores; test rows, last
+    template."""
     golds = {"TP": (list("abcd"), ["a", "b", "c", "d", "a", "b"])}
     made = benchmark(golds)
     items = made["items"].with_columns(role=pl.lit("test"))
@@ -336,16 +339,18 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
         (w, t, c) for w in ("it", "this", "something") for t in range(3) for c in range(4)
     )}  # fmt: skip
     rows = [("TP", "TP", w, t, c, v - 1, 2, v, 1, None) for (w, t, c), v in free.items()]
-    alone = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
-    schema.write(alone, schema.CONTENTLESS, tmp_path / "free.parquet", {})
+    alone = pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
+    schema.write(alone, schema.CONTENT_FREE, tmp_path / "free.parquet", {})
     random = _scores([(*k, -value[k]) for k in key if k[1] == 2 and k[0] < "TP/Qs4"])
-    schema.write(random, schema.SCORES, tmp_path / "twin.parquet", {})
+    schema.write(random, schema.SCORES, tmp_path / "random_init.parquet", {})
     probe = Probe("onto_x", "templates", "sentence", "m", "causal")
     folders = {"onto_x": folder}
     found = ontoprobe.answers([probe], [str(tmp_path / "own.parquet")], folders, "expectation")
-    below = {(*probe.asked.values(), WEIGHTS): str(tmp_path / "twin.parquet")}
+    below = {(*probe.asked.values(), WEIGHTS): str(tmp_path / "random_init.parquet")}
     free_of = {probe: str(tmp_path / "free.parquet")}
-    numbers = list(ontoprobe.floored(found, below, free_of, folders, ontoprobe.Switches(), 0))
+    numbers = list(
+        ontoprobe.baseline_numbers(found, below, free_of, folders, ontoprobe.Switches(), 0)
+    )
     means = [sum(free[w, 2, c] for w in ("it", "this", "something")) / 3 for c in range(4)]
     gold = dict(items.select("item", pl.col("answers").list.first()).rows())
     for without, asked_items in ((SUBJECT, sorted(gold)), (WEIGHTS, sorted(gold)[:4])):

@@ -1,11 +1,12 @@
-"""Floors below a probe's numbers: what it reaches asked without the subject, or by random weights.
+"""Baselines below a probe's numbers: what it reaches asked without the subject, or by random
+weights.
 
     accuracy                              of the probe, of all that it was asked
-      without the subject                 setting `without`, of the part that the floor was asked
+      without the subject                 setting `without`, of the part that the baseline was asked
       without trained weights
       instead: without the subject        the difference, paired, on what both were asked
 
-A floor may be asked a part of the questions, under one template; the difference compares it with
+A baseline may be asked a part of the questions, under one template; the difference compares it with
 the probe on the same ones. BEAR's, which has slices of them as well, are in slices.py.
 """
 
@@ -29,7 +30,7 @@ ARE = (
     "Both are asked a part of the questions under one template; differences are paired, on what "
     "was asked of both."
 )
-#: of the differences from floors in a printed table
+#: of the differences from baselines in a printed table
 TESTED = (
     "p: answers of both exchanged at random, corrected for the number of rows of a benchmark "
     "(Holm). The least difference would be found at 5 % in 80 of 100 samples of as many items; "
@@ -43,7 +44,7 @@ WORDS: Mapping[object, str] = {
 
 
 @dataclass(frozen=True)
-class Floor:
+class Baseline:
     """Values below those of a probe: columns `item`, `stratum` (a relation, or "") and the metrics,
     0 to 1. `of`: the probe's number, with the setting under which it was asked; `own`: its values
     under that setting, of these items and others."""
@@ -55,46 +56,47 @@ class Floor:
 
 
 def files(rows: Sequence[Mapping[str, str]], paths: Sequence[str]) -> Files:
-    """The answers of floors by what was asked; `rows` have them in the order of `paths`."""
+    """The answers of baselines by what was asked; `rows` have them in the order of `paths`."""
     keys = ("benchmark", "model", "prompt", "method", "without")
     named = [tuple(row[name] for name in keys) for row in rows]
     return dict(zip(named, paths, strict=True))
 
 
 def below(found: Files, probe: Probe) -> Iterator[tuple[str, str]]:
-    """(without, file) of the floors of a probe, in the order of printing."""
+    """(without, file) of the baselines of a probe, in the order of printing."""
     asked = tuple(probe.asked.values())
     yield from ((key[-1], path) for key, path in found.items() if key[:-1] == asked)
 
 
 def numbers(
-    floors: Sequence[Floor], metrics: Sequence[str], seed: int = 0, macro: bool = False
+    baselines: Sequence[Baseline], metrics: Sequence[str], seed: int = 0, macro: bool = False
 ) -> Iterator[Number]:
-    """Every metric of every floor (per cent), and of the first metric the probe minus its floor.
+    """Every metric of every baseline (per cent), and of the first metric the probe minus its
+    baseline.
 
-    Setting `without`, or `instead` of a difference, which has "p after Holm" over all floors that
-    are given, and "detectable difference". A metric of all or nothing has Wilson's interval.
+    Setting `without`, or `instead` of a difference, which has "p after Holm" over all baselines
+    that are given, and "detectable difference". A metric of all or nothing has Wilson's interval.
     `macro`: strata weigh the same, else items.
     """
     tested: list[tuple[Number, NDArray[np.float64]]] = []
-    for floor in floors:
-        rows = floor.values.sort("item")
-        of = floor.of.but(setting={"without": floor.without}, n=rows.height)
+    for baseline in baselines:
+        rows = baseline.values.sort("item")
+        of = baseline.of.but(setting={"without": baseline.without}, n=rows.height)
         boot = bootstrap(rows.select(metrics).to_numpy(), rows["stratum"].to_list(), seed=seed)
         weights = boot.macro() if macro else None
         for column, metric in enumerate(metrics):
             share = not macro and rows[metric].is_in([0.0, 1.0]).all()
             bounds = boot.interval(column, weights, share).times(100)
             yield of.but(metric=metric, value=100 * boot.mean(column, weights), interval=bounds)
-        both = floor.own.join(rows, on="item", suffix="_below").sort("item")
+        both = baseline.own.join(rows, on="item", suffix="_below").sort("item")
         if not both.height:
             continue
         first = metrics[0]
         pair = both.select(first, f"{first}_below").to_numpy()
         boot = bootstrap(pair, both["stratum"].to_list(), seed=seed)
         value, found = boot.difference(0, 1, boot.macro() if macro else None)
-        instead = {"instead": f"without {floor.without}"}
-        gap = floor.of.but(setting=instead, n=both.height)
+        instead = {"instead": f"without {baseline.without}"}
+        gap = baseline.of.but(setting=instead, n=both.height)
         yield gap.but(metric=first, value=100 * value, interval=found and found.times(100))
         tested.append((gap, pair[:, 0] - pair[:, 1]))
     yield from family(tested)

@@ -1,9 +1,9 @@
-"""The same scores under other reductions, with the controls that belong to a gain.
+"""The same scores under other aggregations, with the controls that belong to a gain.
 
-A probe's own reduction (BEAR's: the sum of a sentence's terms) stands first. Beside it stand the
+A probe's own aggregation (BEAR's: the sum of a sentence's terms) stands first. Beside it stand the
 sum, the mean over tokens, the mean over bytes, the answer's part, and the sum corrected by a prior:
 the option's mean over questions of its relation about the subjects of other folds, or over subjects
-that say nothing. Setting `reduction` is absent where BEAR's own is meant.
+that say nothing. Setting `aggregation` is absent where BEAR's own is meant.
 
 A gain means something only beside what it does where nothing was learnt: untaught facts of control
 models, and golds permuted among the items of their relation that share their options (the mean of
@@ -20,14 +20,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kgprobe.metrics.aggregations import PERMUTATIONS, permuted, zipf_sample
 from kgprobe.metrics.bootstrap import DRAWS, bootstrap
 from kgprobe.metrics.intervals import Interval, percentile
 from kgprobe.metrics.ranking import auc
-from kgprobe.metrics.reductions import PERMUTATIONS, permuted, zipf_sample
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.sampling import hash_key
 from kgprobe.tables.answers import (
-    CONTENTLESS,
+    CONTENT_FREE,
     OF_ANSWERS,
     PRIOR,
     PRIOR_IS,
@@ -35,19 +35,19 @@ from kgprobe.tables.answers import (
     coinciding,
     judged,
     with_bytes,
-    with_contentless,
+    with_content_free,
     with_priors,
 )
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import View
 from kgprobe.templates import NO_SUBJECTS
 
-#: reductions that stand beside a probe's own, in the order of printing
-OTHERS = ("sum", "mean", "byte_mean", "answer_only", PRIOR, CONTENTLESS)
+#: aggregations that stand beside a probe's own, in the order of printing
+OTHERS = ("sum", "mean", "byte_mean", "answer_only", PRIOR, CONTENT_FREE)
 #: the part of the items whose golds are skewed
 SKEWED = "skewed"
 Bools = NDArray[np.bool_]
-#: (reduction, part) -> judged answers; the first is the probe's own, of all items
+#: (aggregation, part) -> judged answers; the first is the probe's own, of all items
 Readings = Mapping[tuple[str, str], pl.DataFrame]
 
 
@@ -55,9 +55,9 @@ Readings = Mapping[tuple[str, str], pl.DataFrame]
 class Questions:
     """What several probes were asked.
 
-    `own`: their own reduction; "" is BEAR's, whose numbers of all items stand in its tables and
+    `own`: their own aggregation; "" is BEAR's, whose numbers of all items stand in its tables and
     whose RESULTS do not name it. `group`: the part of the benchmark that they are. `others`: the
-    reductions beside the own one.
+    aggregations beside the own one.
     """
 
     items: pl.DataFrame
@@ -77,7 +77,7 @@ class Questions:
 
     @property
     def names(self) -> list[str]:
-        """The own reduction, then the others."""
+        """The own aggregation, then the others."""
         return [self.own, *(name for name in self.others if name != (self.own or "sum"))]
 
     @property
@@ -90,22 +90,22 @@ def readings(
     own: pl.DataFrame,
     scores: pl.DataFrame,
     asked: Questions,
-    contentless: pl.DataFrame | None = None,
+    content_free: pl.DataFrame | None = None,
 ) -> Readings:
-    """What SCORES say under every reduction, of all items and of the skewed part.
+    """What SCORES say under every aggregation, of all items and of the skewed part.
 
-    `own`: judged by the probe's own; `contentless`: CONTENTLESS of the same probe. A reduction is
-    absent where it is not defined: the answer's part when no token of an answer is scored, a prior
-    of contentless subjects where none was asked.
+    `own`: judged by the probe's own; `content_free`: CONTENT_FREE of the same probe. An aggregation
+    is absent where it is not defined: the answer's part when no token of an answer is scored, a
+    prior of content-free subjects where none was asked.
     """
     items, candidates, seed = asked.items, asked.candidates, asked.seed
     ready = with_bytes(scores, items, candidates, asked.prompts)
     ready = with_priors(ready, items, seed, asked.labels)
     lacking = [] if (scores["answer_count"] > 0).all() else list(OF_ANSWERS)
-    if contentless is None:
-        lacking.append(CONTENTLESS)
+    if content_free is None:
+        lacking.append(CONTENT_FREE)
     else:
-        ready = with_contentless(ready, items, contentless)
+        ready = with_content_free(ready, items, content_free)
     found = {(asked.own, ""): own}
     for name in asked.names[1:]:
         if name not in lacking:
@@ -141,11 +141,11 @@ def numbers(
 ) -> Iterator[Number]:
     """Every number of the readings. `halves`: which items, in their order, are taught, untaught.
 
-    Metrics: accuracy, gain (over the own reduction, paired), trained-on, held-out, AUC, "permuted
+    Metrics: accuracy, gain (over the own aggregation, paired), trained-on, held-out, AUC, "permuted
     golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
     those whose gold cannot be exchanged, "coinciding options" those that read the same as another.
     Slices: "", "skewed", of a gain "trained-on" and "held-out". What BEAR's tables have of the own
-    reduction is left out.
+    aggregation is left out.
     """
     sets = asked.items["candidates"].implode()
     options = asked.candidates.filter(pl.col("set").is_in(sets))
@@ -162,14 +162,14 @@ def numbers(
 
 
 def _of(asked: Questions, probe: Probe, name: str, **more: Any) -> Number:
-    setting = {"reduction": name} if name else {}
+    setting = {"aggregation": name} if name else {}
     return Number(setting=setting, group=asked.group, **probe.asked, **more)
 
 
 def _reading(
     asked: Questions, probe: Probe, own: pl.DataFrame, answers: pl.DataFrame, name: str, part: str
 ) -> Iterator[Number]:
-    """Accuracy and gain of one reduction on one part, and what permuted golds give."""
+    """Accuracy and gain of one aggregation on one part, and what permuted golds give."""
     of = _of(asked, probe, name, slice=part)
     if lost := own["item"].n_unique() - answers["item"].n_unique():
         yield of.but(metric="without prior", value=lost, n=own["item"].n_unique())
@@ -183,7 +183,7 @@ def _reading(
 def _accuracy(
     asked: Questions, of: Number, own: pl.DataFrame, answers: pl.DataFrame
 ) -> Iterator[Number]:
-    """Accuracy, and its gain over the own reduction on the same items."""
+    """Accuracy, and its gain over the own aggregation on the same items."""
     both = _by_item(answers).join(_by_item(own), on="item", suffix="_own", maintain_order="left")
     boot = bootstrap(
         both.select("hit_own", "hit").to_numpy(),
@@ -194,7 +194,7 @@ def _accuracy(
     of = of.but(n=both.height)
     interval = boot.interval(1, None, answers["template"].n_unique() == 1).times(100)
     yield of.but(metric="accuracy", value=100 * boot.mean(1), interval=interval)
-    if of.setting and of.setting["reduction"] != asked.own:
+    if of.setting and of.setting["aggregation"] != asked.own:
         value, found = boot.difference(1, 0)
         yield of.but(metric="gain", value=100 * value, interval=found and found.times(100))
 
@@ -207,7 +207,7 @@ def _halves(
     name: str,
     halves: tuple[Bools, ...],
 ) -> Iterator[Number]:
-    """What a reduction does to taught and to untaught facts, and how well it tells them apart."""
+    """What an aggregation does to taught and untaught facts, and how well it tells them apart."""
     margins = []
     for half, chosen in zip(("trained-on", "held-out"), halves, strict=True):
         inside = asked.items.sort("item").filter(pl.Series(chosen)).select("item")
@@ -286,39 +286,39 @@ WORDS = {
     ("slice", "trained-on"): "of trained-on facts",
     ("slice", "held-out"): "of held-out facts",
     ("slice", SKEWED): "skewed golds",
-    ("reduction", ""): "sum",
-    ("reduction", "sum"): "sum",
-    ("reduction", "mean"): "mean over tokens",
-    ("reduction", "byte_mean"): "mean over bytes",
-    ("reduction", "answer_only"): "answer's part",
-    ("reduction", "answer_mean"): "mean over the answer's tokens",
-    ("reduction", PRIOR): "prior-corrected",
-    ("reduction", CONTENTLESS): "corrected by contentless subjects",
+    ("aggregation", ""): "sum",
+    ("aggregation", "sum"): "sum",
+    ("aggregation", "mean"): "mean over tokens",
+    ("aggregation", "byte_mean"): "mean over bytes",
+    ("aggregation", "answer_only"): "answer's part",
+    ("aggregation", "answer_mean"): "mean over the answer's tokens",
+    ("aggregation", PRIOR): "prior-corrected",
+    ("aggregation", CONTENT_FREE): "corrected by content-free subjects",
 }
-#: every reduction, none of the other choices
+#: every aggregation, none of the other choices
 EVERY = {
-    "reduction": ["", "answer_mean", *OTHERS],
+    "aggregation": ["", "answer_mean", *OTHERS],
     **{name: [""] for name in ("instead", "mode", "pooling", "template", "weighting")},
 }
 PROBE = ["model", "prompt", "method"]
-REDUCTIONS = View(
-    "reductions",
-    "Accuracy under other reductions",
+AGGREGATIONS = View(
+    "aggregations",
+    "Accuracy under other aggregations",
     where={
         **EVERY,
         "metric": ["accuracy", "gain", "trained-on", "held-out", "AUC"],
         "slice": ["", "trained-on", "held-out"],
     },
-    rows=["benchmark", *PROBE, "reduction"],
+    rows=["benchmark", *PROBE, "aggregation"],
     columns=["metric", "slice"],
     words=WORDS,
     digits={"AUC": 3},
-    caption="Gains over the first reduction of a probe are paired. A gain on held-out facts is one "
-    f"without knowledge. {PRIOR_IS}",
+    caption="Gains over the first aggregation of a probe are paired. A gain on held-out facts is "
+    f"one without knowledge. {PRIOR_IS}",
 )
 GOLDS = View(
     "golds",
-    "Reductions with permuted and with skewed golds",
+    "Aggregations with permuted and with skewed golds",
     where={
         **EVERY,
         "metric": [
@@ -330,7 +330,7 @@ GOLDS = View(
         ],
         "slice": ["", SKEWED],
     },
-    rows=["benchmark", *PROBE, "reduction"],
+    rows=["benchmark", *PROBE, "aggregation"],
     columns=["slice", "metric"],
     words=WORDS,
     digits={"not permuted": 0},
@@ -357,7 +357,7 @@ FLAWS = {
 WITHOUT = {
     PRIOR: ": no other subject is asked for their relation with their options. They are left out "
     "of the corrected accuracy and of its gain.",
-    CONTENTLESS: f" of contentless subjects: {len(NO_SUBJECTS)} subjects or fewer share their "
+    CONTENT_FREE: f" of content-free subjects: {len(NO_SUBJECTS)} subjects or fewer share their "
     "options, so that these were not asked without one. They are left out there.",
 }
 
@@ -365,9 +365,9 @@ WITHOUT = {
 def notes(
     results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]], own: str = ""
 ) -> list[str]:
-    """What a reader has to know of the reductions in these RESULTS, by benchmark and group.
+    """What a reader has to know of the aggregations in these RESULTS, by benchmark and group.
 
-    `sheet`: rows of models.tsv by name; `own`: the probes' own reduction. Which reduction tells
+    `sheet`: rows of models.tsv by name; `own`: the probes' own aggregation. Which aggregation tells
     taught facts from untaught ones best is said of every control model.
     """
     several = results["benchmark"].n_unique() > 1
@@ -378,13 +378,13 @@ def notes(
     ]
     lost = results.filter(metric="without prior", slice="")
     for name, why in WITHOUT.items():
-        if found := _counted(lost.filter(reduction=name), "items", several):
+        if found := _counted(lost.filter(aggregation=name), "items", several):
             told.append(f"{found} have no prior{why}")
     controls = [name for name, row in sheet.items() if row["source"].startswith(CONTROL)]
     areas = results.filter(
-        # a paper's own calibration may have an AUC that names no reduction
+        # a paper's own calibration may have an AUC that names no aggregation
         pl.col("model").is_in(controls),
-        pl.col("reduction").is_in([own, *OTHERS]),
+        pl.col("aggregation").is_in([own, *OTHERS]),
         metric="AUC",
         slice="",
     )
@@ -393,7 +393,7 @@ def notes(
     if best := [one for one in best if one]:
         told.append(
             "Trained-on facts are told from held-out ones best (AUC of margins; in brackets that "
-            f"of the probe's own reduction): {'; '.join(best)}."
+            f"of the probe's own aggregation): {'; '.join(best)}."
         )
     return told
 
@@ -412,11 +412,11 @@ def _of_part(benchmark: str, group: str, several: bool) -> str:
 
 
 def _best(kind: str, rows: pl.DataFrame, own: str, several: bool) -> str:
-    """The reductions with the largest AUC of one probe; "" where it has its own alone."""
-    values = dict(rows.select("reduction", "value").rows())
+    """The aggregations with the largest AUC of one probe; "" where it has its own alone."""
+    values = dict(rows.select("aggregation", "value").rows())
     if own not in values or len(values) < 2:
         return ""
     most, first = max(values.values()), rows.row(0, named=True)
-    names = [WORDS["reduction", name] for name, value in values.items() if value == most]
+    names = [WORDS["aggregation", name] for name, value in values.items() if value == most]
     told = f"{kind}, {first['method']}{_of_part(first['benchmark'], first['group'], several)}"
     return f"{told}: {' and '.join(names)} {most:.3f} ({values[own]:.3f})"

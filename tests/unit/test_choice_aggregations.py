@@ -1,5 +1,5 @@
-"""Multiple choice under other reductions: a tiny model's numbers beside loops over its own passes,
-priors written from their definition."""
+"""Multiple choice under other aggregations: a tiny model's numbers beside loops over its own
+passes, priors written from their definition."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,10 +9,10 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.contracts import OPTION_SCORES
-from kgprobe.metrics.reductions import folds
+from kgprobe.metrics.aggregations import folds
 from kgprobe.probes.jobs.choose import choose_frame
 from kgprobe.probes.scoring.choice.text import Choice
-from kgprobe.tables import reductions, results
+from kgprobe.tables import aggregations, results
 from kgprobe.tables.answers import PRIOR_IS, Probe
 from kgprobe.tables.ontoprobe import chapter, choices, make, values, views
 from kgprobe.tables.report import headline
@@ -128,14 +128,14 @@ def measured(request, tmp_path_factory):
 
 
 def number(found: pl.DataFrame, metric="accuracy", slice="", group="TP", **setting) -> dict:
-    wanted = {"way": "", "reduction": "", "premise": "", **setting}
+    wanted = {"way": "", "aggregation": "", "premise": "", **setting}
     own = found.filter(metric=metric, slice=slice, group=group, **wanted)
     assert own.height == 1, (metric, setting, own.height)
     return own.row(0, named=True)
 
 
 @pytest.mark.parametrize("way", ["letter", "text", "stem"])
-def test_every_reduction_is_that_of_loops_over_the_model_s_own_passes(measured, way):
+def test_every_aggregation_is_that_of_loops_over_the_model_s_own_passes(measured, way):
     loaded, made, found = measured
     part = made.filter(task="TP", options_of="")
     golds = dict(part.select("item", "gold").rows())
@@ -155,19 +155,19 @@ def test_every_reduction_is_that_of_loops_over_the_model_s_own_passes(measured, 
     # one question has more letters than any other, one a label that nobody else offers
     lacking = {"letter": "TP-3"}.get(way, "TP-5")
     assert set(golds) - set(tables["prior"]) == {lacking}
-    lost = number(found, "without prior", way=way, reduction="prior")
+    lost = number(found, "without prior", way=way, aggregation="prior")
     assert (lost["value"], lost["n"]) == (1, 10)
     own = hits(tables["mean"], golds)
     assert number(found, way=way)["value"] == pytest.approx(mean(own, golds))
     for name, table in tables.items():
         right = hits(table, golds)
-        row = number(found, way=way, reduction=name)
+        row = number(found, way=way, aggregation=name)
         assert (row["value"], row["n"]) == (pytest.approx(mean(right, right)), len(right))
         if name != "mean":
-            gain = number(found, "gain", way=way, reduction=name)
+            gain = number(found, "gain", way=way, aggregation=name)
             assert gain["value"] == pytest.approx(mean(right, right) - mean(own, right))
     shown = found.filter(metric="accuracy", slice="", group="TP")
-    names = shown.filter(way=way)["reduction"].to_list()
+    names = shown.filter(way=way)["aggregation"].to_list()
     beside = ["sum", "byte_mean"] if way != "letter" else []
     assert names == ["", "mean", *beside, "prior"], "the paper's own first"
 
@@ -182,7 +182,7 @@ def test_permuted_golds_are_those_of_letters_alone(measured):
     said = Counter(values.index(max(values)) for values in table.values())
     right = Counter(golds[name] for name in table)
     expected = sum(said[place] * right[place] for place in range(3)) / len(table)
-    row = number(found, "permuted golds, expected", way="letter", reduction="prior")
+    row = number(found, "permuted golds, expected", way="letter", aggregation="prior")
     assert row["value"] == pytest.approx(100 * expected / len(table))
     ways = found.filter(pl.col("metric").str.starts_with("permuted"))["way"]
     assert set(ways) == {"letter"}
@@ -194,7 +194,7 @@ def test_the_skewed_part_goes_by_labels_where_options_do(measured):
     part = made.filter(task="TP", options_of="")
     labels = {row["item"]: row["options"][row["gold"]] for row in part.rows(named=True)}
     asks = choices._asked(part.with_columns(subject_id="question"), "text", SEED)
-    kept = part.filter(reductions.skewed(asks.items, SEED, asks.candidates))
+    kept = part.filter(aggregations.skewed(asks.items, SEED, asks.candidates))
     every = Counter(labels.values())
     sizes = Counter(labels[name] for name in kept["item"])
     # the first label keeps all, and a harmonic share of the rest stays
@@ -207,7 +207,7 @@ def test_the_skewed_part_goes_by_labels_where_options_do(measured):
     assert lost["value"].to_list() == [kept.height - len(table)]
     if table:
         golds = dict(kept.select("item", "gold").rows())
-        row = number(found, slice="skewed", way="text", reduction="prior")
+        row = number(found, slice="skewed", way="text", aggregation="prior")
         right = hits(table, golds)
         assert (row["value"], row["n"]) == (pytest.approx(mean(right, right)), len(right))
 
@@ -215,11 +215,11 @@ def test_the_skewed_part_goes_by_labels_where_options_do(measured):
 def test_one_question_alone_has_no_prior_which_is_said_and_is_no_zero(measured):
     *_, found = measured
     for way in ("letter", "text"):
-        lost = number(found, "without prior", group="DM", way=way, reduction="prior")
+        lost = number(found, "without prior", group="DM", way=way, aggregation="prior")
         assert (lost["value"], lost["n"]) == (1, 1)
-        assert number(found, group="DM", way=way, reduction="mean")["n"] == 1
+        assert number(found, group="DM", way=way, aggregation="mean")["n"] == 1
     rows = found.filter(group="DM", metric="accuracy")
-    assert "prior" not in rows["reduction"].to_list()
+    assert "prior" not in rows["aggregation"].to_list()
     (part,) = chapter.chapter(found, [], {}, {}, "default", sheet={}).parts
     (note,) = part.notes
     assert note.startswith("1 items of onto_own, DM, 1 items of onto_own, TP, ")
@@ -232,10 +232,10 @@ def test_rules_with_their_first_premise_have_priors_of_their_own(measured):
     told = passes(loaded, "letter", part)
     table = corrected("letter", part, {name: [s for s, _ in own] for name, own in told.items()})
     right = hits(table, dict(part.select("item", "gold").rows()))
-    row = number(found, group="rdfs9", way="letter", premise="EX", reduction="prior")
+    row = number(found, group="rdfs9", way="letter", premise="EX", aggregation="prior")
     assert (row["value"], row["n"]) == (pytest.approx(mean(right, right)), 3)
     # IM and NO are what the way itself chose
-    rest = found.filter(group="rdfs9").filter(pl.col("reduction") != "")
+    rest = found.filter(group="rdfs9").filter(pl.col("aggregation") != "")
     assert set(rest["premise"]) == {"EX"}
 
 
@@ -256,7 +256,7 @@ def test_tables_show_the_paper_s_own_and_the_corrected_beside_it(measured):
     assert "prior" not in headline.text(found)
 
 
-def test_what_a_reduction_does_to_untaught_questions_stands_beside_its_gain():
+def test_what_a_aggregation_does_to_untaught_questions_stands_beside_its_gain():
     names = [f"TP-{n}" for n in range(10)]
     part = asked().filter(pl.col("item").is_in(names))
     sums = {n: [-float((7 * i + 3 * o) % 11) for o in range(len(OFFERED[i].split()))]
@@ -270,6 +270,6 @@ def test_what_a_reduction_does_to_untaught_questions_stands_beside_its_gain():
     own, right = hits(sums, golds), hits(corrected("letter", part, sums), golds)
     for half, fate in (("trained-on", True), ("held-out", False)):
         inside = [name for name in right if taught[name] is fate]
-        gain = number(found, "gain", half, way="letter", reduction="prior")
+        gain = number(found, "gain", half, way="letter", aggregation="prior")
         assert gain["value"] == pytest.approx(mean(right, inside) - mean(own, inside))
-    assert number(found, "AUC", way="letter", reduction="prior")["n"] == 9
+    assert number(found, "AUC", way="letter", aggregation="prior")["n"] == 9

@@ -185,13 +185,13 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(value)
     assert {file["state"] for file in found["files"]} == {"as it was"}
     assert any(file["file"].startswith("scores/") for file in found["files"])
-    # another reading of the same scores chooses other options
-    for reading in ("mean", "answer_only"):
-        number = rows.filter(aggregation=reading, group="", slice="", **own)["value"].item()
-        words = [*whole[2:], "-w", f"aggregation={reading}", "--items", 60, "--json"]
+    # the number of one template shows what was chosen under that one
+    for template in ("0", "1", "2"):
+        number = rows.filter(template=template, group="", slice="", **own)["value"].item()
+        words = [*whole[2:], "-w", f"template={template}", "--items", 60, "--json"]
         (found,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
         hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
-        assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(number)
+        assert sum(map(sum, hits)) / 60 * 100 == pytest.approx(number)
     # the questions of a part of the benchmark alone, with their n
     parts = rows.filter(pl.col("slice").str.contains("^(length|options|frequency): "),
                         results.plain(), model="tiny-llama", metric="accuracy")  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgprobe.config import settings_of
-from kgprobe.settings import ATTRIBUTES, Autoprompt, Settings, Sheets, Twin
+from kgprobe.settings import ATTRIBUTES, Autoprompt, Baselines, Settings, Sheets
 from kgprobe.sheets import SheetError
 from kgprobe.workflow import models, ontoprobe, parts, tables
 from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, content_free_files
@@ -125,10 +125,10 @@ def test_written_prompts_share_a_file_and_others_have_their_own():
 )
 def test_baselines_are_what_can_say_something(asked, left_out):
     assert (
-        without(asked, replace(Settings(), random_init=Twin(items=5, rows=5, largest=400)))
+        without(asked, replace(Settings(), baselines=Baselines(items=5, rows=5, largest=400)))
         == left_out
     )
-    assert without(asked, replace(Settings(), random_init=Twin(items=0, rows=0))) == []
+    assert without(asked, replace(Settings(), baselines=Baselines(items=0, rows=0))) == []
 
 
 def test_prompts_are_searched_before_those_that_are_made_of_them_are_asked():

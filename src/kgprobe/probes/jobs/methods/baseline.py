@@ -75,6 +75,7 @@ def _sample(part: Part) -> pl.DataFrame:
         items = items.filter(role="test")
     n, seed = told["items"], told["seed"]
     if not told["whole"]:
+        # the label of a draw is part of its hash: by another name other items would be drawn
         return spread(items, n, seed, ["item"], ["relation"], "twin")
     size = max(1, items.height // items["group"].n_unique())
     groups = take(items.select("group").unique(), max(1, n // size), seed, ["group"], label="twin")

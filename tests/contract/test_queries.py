@@ -11,13 +11,14 @@ import pytest
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.knowledge.ontology import distances
 from kgprobe.sources.sparql.canonical import in_order, row_hash, terms
-from kgprobe.sources.sparql.endpoint import Endpoint, local_endpoint
+from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.paging import QueryError, normalise, read_query
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import statements
 from tests.contract.awkward import LABELS, NAMES
 from tests.contract.conftest import RESOURCES
 from tests.contract.fault_server import fetch
+from tests.contract.oxigraph import local_endpoint
 
 QUERIES = sorted((RESOURCES / "queries").glob("*/*.rq"))
 IDS = [f"{path.parent.name}/{path.stem}" for path in QUERIES]
@@ -246,7 +247,7 @@ def test_labels_come_in_the_best_language_that_there_is(world_endpoint, tmp_path
         ("de", "mul", "en"): {"Both": "Both mul", "Mul": "Mul de", "German": "German de"},
         ("en",): {"Both": "Both en", "Mul": None, "German": None},
     }
-    with local_endpoint([tmp_path / "labels.ttl"], log=lambda line: None) as endpoint:
+    with local_endpoint([tmp_path / "labels.ttl"]) as endpoint:
         for languages, names in expected.items():
             found = pull(path, endpoint, tmp_path / "s" / "n", languages=languages).frame()
             assert (

@@ -1,9 +1,9 @@
 """Pulling a query, whole, from an endpoint: pages, retries, checks, snapshot (docs/sources.md).
 
-    with local_endpoint(["wikidata.nt"]) as endpoint:
-        snapshot = pull("resources/queries/wikidata/facts.rq", endpoint,
-                        "data/wikidata/2026-11", {"property": "P36"})
-        snapshot.frame()
+    endpoint = Endpoint("local", "", store=open_store(["wikidata.nt"], Path("data/.stores")))
+    snapshot = pull("resources/queries/wikidata/facts.rq", endpoint,
+                    "data/wikidata/2026-11", {"property": "P36"})
+    snapshot.frame()
 
 This is the only place that asks an endpoint again.
 """
@@ -13,11 +13,11 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
-import SPARQLWrapper
 from filelock import FileLock
 
 from kgprobe import __version__
@@ -27,7 +27,7 @@ from kgprobe.settings import LANGUAGES
 from kgprobe.sources.sparql.answers import Answer, check_count, check_page, check_status
 from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
 from kgprobe.sources.sparql.completeness import Counts, check_rows, plausible
-from kgprobe.sources.sparql.endpoint import Endpoint
+from kgprobe.sources.sparql.endpoint import Endpoint, ask
 from kgprobe.sources.sparql.errors import (
     BY_SIZE,
     BudgetExhausted,
@@ -41,7 +41,6 @@ from kgprobe.sources.sparql.errors import (
 from kgprobe.sources.sparql.limits import Clock, Gate
 from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
 from kgprobe.sources.sparql.snapshots import Page, Snapshot, Writer, cache_key
-from kgprobe.sources.sparql.transport import ask
 
 KEPT_HEADERS = ("server", "age", "date", "content-type")
 #: A count is a help, not a need: a service that cannot give it is not asked for long
@@ -379,6 +378,6 @@ def summarise(writer: Writer, asker: Asker, counts: Counts, ended: str) -> Snaps
             "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
             "retries": asker.retries,
             "waits": {"seconds": asker.gate.waits.seconds, "times": asker.gate.waits.times},
-            "client": f"kgprobe/{__version__} SPARQLWrapper/{SPARQLWrapper.__version__}",
+            "client": f"kgprobe/{__version__} SPARQLWrapper/{version('SPARQLWrapper')}",
         }
     )

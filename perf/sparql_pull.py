@@ -26,11 +26,12 @@ REPEATS = 3
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 QUERY = """# Everything that has a name.
 # identity: thing
+# parts: thing
 PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
 SELECT DISTINCT ?thing ?label
 WHERE {
   ?thing rdfs:label ?label .
-  FILTER(REGEX(MD5(STR(?thing)), "^"))  # part
+  FILTER(REGEX(MD5(STR(?thing)), "^"))
 }
 """
 

@@ -26,10 +26,11 @@ import psutil
 import requests
 
 from kgprobe.sheets import located
-from kgprobe.sources.sparql.endpoint import Endpoint, Policy, local_endpoint
+from kgprobe.sources.sparql.endpoint import Endpoint, Policy
 from kgprobe.sources.sparql.paging import PARTS, read_query
 from perf.run import RESULTS
 from tests.contract import virtuoso
+from tests.contract.oxigraph import local_endpoint
 
 #: an engine without blocks on a disk and a cache of them: what a page costs of itself
 ON_DISK, IN_MEMORY = "Oxigraph on disk", "Oxigraph in memory"
@@ -63,7 +64,7 @@ def triples(statements: int) -> Iterator[str]:
 def served(engine: str, file: Path, folder: Path) -> Iterator[Endpoint]:
     """The file on one of the engines."""
     if engine == ON_DISK:
-        with local_endpoint([file], log=lambda line: None) as endpoint:
+        with local_endpoint([file]) as endpoint:
             yield endpoint
         return
     if engine == IN_MEMORY:

@@ -18,19 +18,20 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe.sources.sparql.endpoint import local_endpoint
 from kgprobe.sources.sparql.paging import PARTS, read_query
 from kgprobe.sources.sparql.pull import pull
+from tests.contract.oxigraph import local_endpoint
 
 REPEATS = 3
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 QUERY = """# Everything that has a name.
 # identity: thing
+# parts: thing
 PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
 SELECT DISTINCT ?thing ?label
 WHERE {
   ?thing rdfs:label ?label .
-  FILTER(REGEX(MD5(STR(?thing)), "^"))  # part
+  FILTER(REGEX(MD5(STR(?thing)), "^"))
 }
 """
 
@@ -63,7 +64,7 @@ def main(rows: int) -> list[dict[str, object]]:
                 stream.write(f'<http://example.org/{place:07}> {LABEL} "t{number}"@en .\n')
         text = read_query(query).rows(0, PARTS)
         ours, peer = [], []
-        with local_endpoint([folder / "things.nt"], log=lambda line: None) as endpoint:
+        with local_endpoint([folder / "things.nt"]) as endpoint:
             for repeat in range(REPEATS):
                 start = time.perf_counter()
                 snapshot = pull(query, endpoint, folder / "data" / "made" / str(repeat))

@@ -1,4 +1,4 @@
-"""docs/sources.md: what the public services do, as the replay does it, made from its own table.
+"""docs/sources.md: what the public services do and what their answers mean, made from two tables.
 
 python -m tools.documented
 """
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kgprobe.files import atomic
 from kgprobe.sheets import read_table
+from kgprobe.sources.sparql.answers import ANY_STATUS, SIGNS, Sign
 from tests.conftest import ROOT
 from tests.replay.world import SERVICES
 
@@ -18,11 +19,25 @@ HEAD = """# The sources as they are
 What each public service really does, where that is documented, what the client does about it, and
 the test that shows it. `make replay` runs the full configuration against an imitation of these
 services that does the same (`tests/replay`); `tests/contract` has the single faults. Made from
-`tests/replay/world.py` by `make docs`.
+`tests/replay/world.py` and `kgprobe/sources/sparql/answers.py` by `make docs`.
 
 | source | what it does | documented | what the client does | test |
 |---|---|---|---|---|
 """
+MEANINGS = """
+## What an answer means
+
+The first line that fits an answer decides; rows without one of the headers are rows, which a page's
+own count then checks. Words are searched in small and capital letters alike.
+
+| sent by | status | header or words | meaning | what the client does |
+|---|---|---|---|---|
+"""
+REACTIONS = {
+    "": "stops at once",
+    "again": "waits, asks again",
+    "smaller": "waits, asks for less",
+}
 COST = """
 ## What a page costs
 
@@ -52,7 +67,22 @@ def text() -> str:
         f"| {line.source} | {line.does} | {line.documented} | {line.client} | `{line.test}` |"
         for line in SERVICES
     ]
-    return HEAD + "\n".join(lines) + "\n" + COST.format(rows="\n".join(costs()))
+    meanings = "\n".join(meaning(sign) for sign in SIGNS) + "\n"
+    return (
+        HEAD + "\n".join(lines) + "\n" + MEANINGS + meanings + COST.format(rows="\n".join(costs()))
+    )
+
+
+def meaning(sign: Sign) -> str:
+    """A row of the table of what answers mean."""
+    numbers, shown = sign.status, sign.header or sign.words.decode().replace("|", "\\|")
+    status = ", ".join(map(str, numbers))
+    if isinstance(numbers, range):
+        status = "any" if numbers == ANY_STATUS else f"{numbers[0]} to {numbers[-1]}"
+    words = f"`{shown}`" if shown else ""
+    cells = (sign.services, status, words, f"`{sign.meaning.__name__}`")
+    does = REACTIONS[sign.meaning.reaction]
+    return f"| {' | '.join(cells)} | {does} |"
 
 
 def costs() -> Iterator[str]:

@@ -56,12 +56,12 @@ CONTACT_ADVICE = (
     "reached: services refuse clients whose User-Agent names nobody. If it does, read the "
     "service's policy for automated clients"
 )
-_AGENT = re.compile(rb"user[ _-]?agent|(?:robot|bot) policy", re.I)
+AGENT = re.compile(rb"user[ _-]?agent|(?:robot|bot) policy", re.I)
 
 
 def about_agent(body: bytes) -> bool:
     """Whether an answer that is none speaks of the User-Agent: a contact helps, another try not."""
-    return bool(_AGENT.search(body[:BLOCK]))
+    return bool(AGENT.search(body[:BLOCK]))
 
 
 class NoAnswerError(RuntimeError):

@@ -104,8 +104,8 @@ class Endpoint:
     """A graph that is asked in SPARQL."""
 
     access: Literal["live", "local", "embedded", "dump"] = "live"
-    """`live`: the `endpoint` named; `local`: `files` served by a local endpoint; `embedded`: the
-    world in resources/world, served the same way; `dump`: read out of the dumps named"""
+    """`live`: the `endpoint` named; `local`: `files`, which are asked in process; `embedded`: the
+    world in resources/world, asked the same way; `dump`: read out of the dumps named"""
     endpoint: str = "dbpedia"
     """name of the endpoint: wdqs, qlever, dbpedia, or local"""
     snapshot: Snapshot = "2026-11"
@@ -125,9 +125,8 @@ class Dbpedia(Endpoint):
     """DBpedia, or a part of it."""
 
     ontology: str = ""
-    """name of the dump (sources.dumps) with the ontology, where access is dump: it is served by a
-    local endpoint and asked the same queries; a name that ends in .nt, .ttl or .owl, or .gz
-    behind it"""
+    """name of the dump (sources.dumps) with the ontology, where access is dump: it is loaded
+    and asked the same queries; a name that ends in .nt, .ttl or .owl, or .gz behind it"""
     types: str = ""
     """name of the dump with `rdf:type` of the instances, where access is dump; their labels are in
     it or in its `more`. Direct or inherited types, as the file has them"""

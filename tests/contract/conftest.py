@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.sources.sparql.endpoint import Endpoint, local_endpoint
+from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.paging import read_query
 from tests.contract import awkward, virtuoso
 from tests.contract.fault_server import FaultServer, Table
+from tests.contract.oxigraph import local_endpoint
 from tools.world import build, rdf
 
 THINGS = Path(__file__).parent / "queries" / "made" / "things.rq"
@@ -39,7 +40,7 @@ def many_things(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
             stream.write(
                 f'<http://example.org/{number * 7919 % 1_000_003:07}> {label} "t{number}"@en .\n'
             )
-    with local_endpoint([file], log=lambda line: None) as endpoint:
+    with local_endpoint([file]) as endpoint:
         yield endpoint
 
 
@@ -79,7 +80,7 @@ def world_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="session")
 def world_endpoint(world_files: list[Path]) -> Iterator[Endpoint]:
     """The embedded world, served by Oxigraph."""
-    with local_endpoint(world_files, log=lambda line: None) as endpoint:
+    with local_endpoint(world_files) as endpoint:
         yield endpoint
 
 

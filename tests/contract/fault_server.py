@@ -150,8 +150,7 @@ class FaultServer(http.server.ThreadingHTTPServer):
         self.faults = Faults()
         self.seen: list[Seen] = []
         self.errors: list[float] = []
-        self.hidden = 0  #: rows that counts do not have yet
-        self.grow_at = 0  #: the request from which on they have them
+        self.hidden = 0  #: rows that the count does not have yet
         self.slow = 1.0
         self._lock, self._running = threading.Lock(), set[int]()
         self.closing = threading.Event()
@@ -241,8 +240,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         head, rows = table.head, table.rows(seen.part)
         counts = [counted(len(rows))]
         if seen.is_count:
-            late = self.server.hidden if seen.number < self.server.grow_at else 0
-            head, rows, counts = COUNTED, [], [counted(table.n - late)]
+            head, rows, counts = COUNTED, [], [counted(table.n - self.server.hidden)]
         body = joined(head, rows + counts)
         name = fault.split(" ")[0]
         if fault in ("hole", "short page", "double row", "no count", "count in words", *LIES):

@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 
 from kgprobe.sources.dumps import facts as dumps
-from kgprobe.sources.sparql.endpoint import Endpoint, local_endpoint, read_endpoints
+from kgprobe.sources.sparql.endpoint import Endpoint, read_endpoints
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations
 from tests.contract.conftest import RESOURCES
+from tests.contract.oxigraph import local_endpoint
 
 QUERIES = RESOURCES / "queries" / "wikidata"
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
@@ -50,7 +51,7 @@ def objects(found: pl.DataFrame) -> dict[str, list[str]]:
 def served(tmp_path_factory):
     file = tmp_path_factory.mktemp("merged") / "merged.nt"
     file.write_text("\n".join(triples("P36")) + "\n")
-    with local_endpoint([file], log=lambda line: None) as endpoint:
+    with local_endpoint([file]) as endpoint:
         yield endpoint
 
 
@@ -77,7 +78,7 @@ def test_classes_of_constraints_are_the_ones_that_they_were_merged_into(tmp_path
     ]
     file = tmp_path / "constraints.nt"
     file.write_text("\n".join([*triples("P36"), *lines]) + "\n")
-    with local_endpoint([file], log=lambda line: None) as endpoint:
+    with local_endpoint([file]) as endpoint:
         found = {
             name: pull(QUERIES / f"{name}.rq", endpoint, tmp_path / "w" / "s").frame()
             for name in ("constraints", "constraint_classes")

@@ -12,9 +12,10 @@ from kgprobe.knowledge.facts import best_rank
 from kgprobe.settings import Bear
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.sparql import errors
-from kgprobe.sources.sparql.endpoint import Endpoint, Policy, local_endpoint
+from kgprobe.sources.sparql.endpoint import Endpoint, Policy
 from kgprobe.sources.sparql.relations import Relations
 from tests.contract.conftest import RESOURCES
+from tests.contract.oxigraph import local_endpoint
 
 QUERIES = RESOURCES / "queries" / "wikidata"
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
@@ -88,7 +89,7 @@ def dump(path: Path) -> Path:
 def served(tmp_path_factory):
     file = tmp_path_factory.mktemp("p27") / "p27.nt"
     file.write_text(rdf(), encoding="utf-8")
-    with local_endpoint([file], log=lambda line: None) as endpoint:
+    with local_endpoint([file]) as endpoint:
         yield endpoint
 
 

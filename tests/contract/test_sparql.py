@@ -21,13 +21,13 @@ import pytest
 
 from kgprobe.http import ContactError, backoff, retry_after
 from kgprobe.settings import Endpoint as Source
-from kgprobe.sources.sparql import errors, transport
-from kgprobe.sources.sparql.endpoint import Endpoint, Policy, opened, read_endpoints
+from kgprobe.sources.sparql import endpoint as module
+from kgprobe.sources.sparql import errors
+from kgprobe.sources.sparql.endpoint import Endpoint, Policy, ask, open_source, read_endpoints
 from kgprobe.sources.sparql.errors import Place
 from kgprobe.sources.sparql.limits import Clock, Gate, Waits
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.snapshots import Snapshot, snapshot_name
-from kgprobe.sources.sparql.transport import ask
 from tests.contract.conftest import RESOURCES, ROWS, THINGS, FakeClock
 from tests.contract.fault_server import Faults, FaultServer
 
@@ -124,7 +124,7 @@ def test_gzip_is_undone_and_a_cut_stream_is_trouble(recorder):
 
 
 def test_an_answer_that_unpacks_to_more_than_any_page_is_trouble(recorder, monkeypatch):
-    monkeypatch.setattr(transport, "UNPACKED", len(ANSWER))
+    monkeypatch.setattr(module, "UNPACKED", len(ANSWER))
     kind = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     recorder.reply = {
         "/page": (200, kind, gzip.compress(ANSWER)),
@@ -183,7 +183,9 @@ def test_the_presets_keep_the_published_limits():
 def test_a_bad_row_of_endpoints_is_named(tmp_path):
     table = tmp_path / "endpoints.tsv"
     table.write_text("id\turl\tattempts\nx\thttp://x\tmany\n")
-    with pytest.raises(ValueError, match=r"endpoints\.tsv, row 2: column 'attempts' is 'many'"):
+    with pytest.raises(
+        ValueError, match=r"endpoints\.tsv, endpoint x: column 'attempts' is 'many'"
+    ):
         read_endpoints(table)
     table.write_text("id\turl\ttempo\nx\thttp://x\t1\n")
     with pytest.raises(ValueError, match=r"unknown columns \['tempo'\]"):
@@ -463,8 +465,8 @@ def test_a_changed_query_asks_local_files_anew(tmp_path, monkeypatch):
     rows = []
     for text in (THINGS.read_text(), THINGS.read_text().replace("?label .", "?label, ?same .")) * 2:
         query.write_text(text)
-        with opened("made", settings, [str(file)], tmp_path / "data", "none") as (endpoint, folder):
-            rows.append((folder, pull(query, endpoint, folder).meta["rows"]))
+        endpoint, folder = open_source("made", settings, [str(file)], tmp_path / "data", "none")
+        rows.append((folder, pull(query, endpoint, folder).meta["rows"]))
     assert rows[:2] == rows[2:]
     assert len({folder for folder, _ in rows}) == 2
 

@@ -10,11 +10,12 @@ import pytest
 
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.sparql import errors, limits
-from kgprobe.sources.sparql.endpoint import Endpoint, Policy, local_endpoint
+from kgprobe.sources.sparql.endpoint import Endpoint, Policy
 from kgprobe.sources.sparql.limits import Clock
 from kgprobe.sources.sparql.pull import pull
 from tests.contract.conftest import FakeClock
 from tests.contract.fault_server import JSON_TYPE, fetch
+from tests.contract.oxigraph import local_endpoint
 from tests.contract.test_relations import QUERIES, dump, rdf, relations
 
 Reply = tuple[int, str, str]
@@ -69,7 +70,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def engine(tmp_path_factory) -> Iterator[Endpoint]:
     file = tmp_path_factory.mktemp("p27") / "p27.nt"
     file.write_text(rdf(), encoding="utf-8")
-    with local_endpoint([file], log=lambda line: None) as endpoint:
+    with local_endpoint([file]) as endpoint:
         yield endpoint
 
 

@@ -19,11 +19,11 @@ from kgprobe.knowledge import ontology_build
 from kgprobe.settings import Bear
 from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.dumps import facts, types
-from kgprobe.sources.sparql.endpoint import local_endpoint, relations_of
 from kgprobe.sources.sparql.instances import pull_instances
 from kgprobe.sources.sparql.pull import pull
-from kgprobe.sources.sparql.relations import Relations
+from kgprobe.sources.sparql.relations import Relations, relations_of
 from tests.contract.conftest import RESOURCES
+from tests.contract.oxigraph import local_endpoint
 from tests.replay import wikidata
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
@@ -154,7 +154,7 @@ def _snak(term: str, relation: str) -> dict[str, Any]:
 
 def pulled(rdf: Path, query: str, folder: Path) -> Way:
     """Over SPARQL, as the rules pull."""
-    with local_endpoint([rdf], log=lambda line: None) as endpoint:
+    with local_endpoint([rdf]) as endpoint:
         tables = {
             name: pull(QUERIES / f"wikidata/{name}.rq", endpoint, folder).frame()
             for name in OF_PROPERTIES
@@ -174,7 +174,7 @@ def read(dump: Path, form: str, folder: Path) -> Way:
     assert not found.unread.height
     lines = folder / "described.nt"
     lines.write_text(found.properties, encoding="utf-8")
-    with local_endpoint([lines], log=lambda line: None) as endpoint:
+    with local_endpoint([lines]) as endpoint:
         tables = {
             name: pull(QUERIES / f"wikidata/{name}.rq", endpoint, folder / "w" / "s").frame()
             for name in OF_PROPERTIES
@@ -258,7 +258,7 @@ def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
     instances = real_data / "dbpedia/dbpedia_instances.nt.gz"
     tmp_path = tmp_path_factory.mktemp("dbpedia")
     query, folder = QUERIES / "dbpedia/instances.rq", tmp_path / "dbpedia" / "both"
-    with local_endpoint([ontology, instances], log=lambda line: None) as endpoint:
+    with local_endpoint([ontology, instances]) as endpoint:
         both = {
             name: pull(QUERIES / f"dbpedia/{name}.rq", endpoint, folder).frame()
             for name in (*OF_DBPEDIA, "instance_counts")
@@ -267,7 +267,7 @@ def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
         both["types"] = pull_instances(
             counts, endpoint, folder, query, 100, languages=["en", "mul"]
         ).frame
-    with local_endpoint([ontology], log=lambda line: None) as endpoint:
+    with local_endpoint([ontology]) as endpoint:
         alone = {
             name: pull(QUERIES / f"dbpedia/{name}.rq", endpoint, tmp_path / "d" / "o").frame()
             for name in OF_DBPEDIA

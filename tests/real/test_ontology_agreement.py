@@ -9,10 +9,10 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import build, modes, own, reasoning, released
 from kgprobe.knowledge import ontology_build
 from kgprobe.sheets import read_table
-from kgprobe.sources.sparql.endpoint import local_endpoint
 from kgprobe.sources.sparql.instances import pull_instances
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.tables import sources
+from tests.contract.oxigraph import local_endpoint
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 

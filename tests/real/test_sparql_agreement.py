@@ -11,11 +11,12 @@ import pytest
 
 from kgprobe.knowledge.ontology import distances
 from kgprobe.sources.sparql.canonical import row_hash, terms
-from kgprobe.sources.sparql.endpoint import Endpoint, local_endpoint
+from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.instances import pull_instances
 from kgprobe.sources.sparql.pull import pull
 from tests.contract import virtuoso
 from tests.contract.conftest import RESOURCES
+from tests.contract.oxigraph import local_endpoint
 from tests.contract.test_virtuoso import ask, bindings
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
@@ -52,7 +53,7 @@ def files(real_data: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def oxigraph(files: list[Path]) -> Iterator[Endpoint]:
-    with local_endpoint(files, log=lambda line: None) as endpoint:
+    with local_endpoint(files) as endpoint:
         yield endpoint
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgprobe.sources.sparql.endpoint import local_endpoint
 from tests.contract import virtuoso
+from tests.contract.oxigraph import local_endpoint
 from tests.replay import trex, wikidata
 from tests.replay.downloads import Figshare, GitHub
 from tests.replay.endpoints import Engine, collated
@@ -103,10 +103,7 @@ def world(data: Path, folder: Path, documents: int = trex.DOCUMENTS) -> Iterator
     ]
     virtuoso.require()
     with contextlib.ExitStack() as stack:
-        stores = folder / "stores"
-        wd = stack.enter_context(
-            local_endpoint([statements], stores, timeout_s=60, log=lambda line: None)
-        )
+        wd = stack.enter_context(local_endpoint([statements], timeout_s=60))
         shutil.rmtree(folder / "virtuoso", ignore_errors=True)
         db = stack.enter_context(virtuoso.serving(folder / "virtuoso", dbpedia))
         trouble = {2: "429", 5: "502", 9: "cut", 40: "429", 41: "429", 90: "cut", 200: "502"}

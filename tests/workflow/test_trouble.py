@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.sources.sparql.endpoint import local_endpoint
 from kgprobe.sources.sparql.paging import read_query
 from tests.contract.fault_server import Faults, FaultServer, Table
+from tests.contract.oxigraph import local_endpoint
 from tests.workflow.project import ROOT, Project
 from tests.workflow.test_runs import failed, own_resources, project
 
@@ -120,7 +120,7 @@ def pulled_table() -> Iterator[Table]:
     """All rows of constraints.rq on the embedded world, from a real server."""
     rdf = ROOT / "resources/world/wikidata.nt.gz"
     query = read_query(ROOT / "resources/queries/wikidata/constraints.rq")
-    with local_endpoint([rdf], log=lambda line: None) as endpoint:
+    with local_endpoint([rdf]) as endpoint:
         yield Table(endpoint.url, query)
 
 

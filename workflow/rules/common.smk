@@ -190,5 +190,5 @@ def of_origin(table, ours):
 
 
 def rdf(wildcards):
-    """RDF files that a local endpoint serves for a source; none when it is pulled live."""
+    """RDF files that the queries of a source are asked of; none when it is pulled live."""
     return sources.rdf_files(SETTINGS, wildcards.source)

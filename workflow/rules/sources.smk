@@ -109,7 +109,7 @@ rule pull:
         "../scripts/pull.py"
 
 
-# the embedded graphs: a job for each, which asks one local server for all tables
+# the embedded graphs: a job for each, which loads its files once and asks for all tables
 for SOURCE, GRAPH in {"world": "wikidata", "world_dbpedia": "dbpedia"}.items():
 
     rule:

@@ -3,20 +3,15 @@ from pathlib import Path
 from kgprobe.job import job
 from kgprobe.schema import atomic
 from kgprobe.settings import Endpoint, typed
-from kgprobe.sources.sparql.endpoint import opened
+from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.pull import pull
 
 with job(snakemake) as run:
     settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
-    source = opened(run.params.source, settings, rdf, run.params.data, run.params.endpoints)
-    with source as (endpoint, folder):
-        for query, table in zip(run.input.queries, run.output.tables, strict=True):
-            snapshot = pull(
-                query,
-                endpoint,
-                folder,
-                contact=run.params.contact,
-                languages=run.params.languages,
-            )
-            with atomic(table) as temporary:
-                temporary.write_bytes(Path(snapshot.result).read_bytes())
+    source = run.params.source
+    endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
+    more = {"contact": run.params.contact, "languages": run.params.languages}
+    for query, table in zip(run.input.queries, run.output.tables, strict=True):
+        snapshot = pull(query, endpoint, folder, **more)
+        with atomic(table) as temporary:
+            temporary.write_bytes(Path(snapshot.result).read_bytes())

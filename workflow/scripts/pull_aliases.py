@@ -4,7 +4,7 @@ from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.settings import Endpoint, typed
 from kgprobe.sources.dumps import facts
-from kgprobe.sources.sparql.endpoint import opened
+from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.pull import pull
 
 with job(snakemake) as run:
@@ -17,15 +17,9 @@ with job(snakemake) as run:
         found = facts.aliases(pl.scan_parquet(read), entities)
     else:
         settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
-        source = opened(run.params.source, settings, rdf, run.params.data, run.params.endpoints)
-        with source as (endpoint, folder):
-            snapshot = pull(
-                run.input.query,
-                endpoint,
-                folder,
-                {"entity": entities},
-                contact=run.params.contact,
-                languages=run.params.languages,
-            )
+        source = run.params.source
+        endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
+        more = {"contact": run.params.contact, "languages": run.params.languages}
+        snapshot = pull(run.input.query, endpoint, folder, {"entity": entities}, **more)
         found = facts.tidy_aliases(snapshot.frame().lazy()).collect()
     schema.write(found, facts.ALIASES, run.output.aliases, run.provenance())

@@ -5,23 +5,21 @@ import polars as pl
 from kgprobe.job import job
 from kgprobe.settings import Dbpedia, typed
 from kgprobe.sources.sparql.canonical import write_result
-from kgprobe.sources.sparql.endpoint import opened
+from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.instances import pull_instances
 
 with job(snakemake) as run:
     settings, rdf = typed(Dbpedia, run.params.settings), run.input.get("rdf", [])
-    with opened(run.wildcards.source, settings, rdf, run.params.data, run.params.endpoints) as (
+    source = run.wildcards.source
+    endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
+    found = pull_instances(
+        pl.read_parquet(run.input.counts),
         endpoint,
         folder,
-    ):
-        found = pull_instances(
-            pl.read_parquet(run.input.counts),
-            endpoint,
-            Path(folder),
-            run.input.query,
-            settings.most_instances,
-            languages=run.params.languages,
-            contact=run.params.contact,
-        )
+        run.input.query,
+        settings.most_instances,
+        languages=run.params.languages,
+        contact=run.params.contact,
+    )
     provenance = {**run.provenance(), "in_part": found.in_part}
     write_result(found.frame, Path(run.output.table), provenance)

@@ -86,7 +86,7 @@ def read(path: Path) -> Costs:
 
 
 def asks_nobody(job: PlannedJob) -> bool:
-    """Whether a pull reads RDF files, which a local endpoint serves."""
+    """Whether a pull asks RDF files, and no public service."""
     return job.rule.startswith("pull") and any(name.endswith(RDF) for name in job.inputs)
 
 

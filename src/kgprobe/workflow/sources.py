@@ -131,7 +131,7 @@ def dump_files(settings: Settings, dump: Dump) -> list[str]:
 
 
 def rdf_files(settings: Settings, source: str) -> list[str]:
-    """RDF files that a local endpoint serves for a source; none when it is pulled live."""
+    """RDF files that the queries of a source are asked of; none when it is pulled live."""
     chosen = endpoint(settings, source)
     if chosen.access == "embedded":
         return [f"<resources>/world/{graph_of(source)}.nt.gz"]

@@ -1,22 +1,21 @@
-"""When an answer is accepted, and what it means when it is not (docs/sources.md).
+"""What an answer of a SPARQL service means, and whether it is whole.
 
-All functions are pure: they look at status, headers and body, and raise the error that fits.
-`check_status` tells refusals, time-outs, rate limits and rejected queries apart, `check_answer`
-what is no whole answer to the query.
+`SIGNS` is the one classification: the first sign that fits tells what an answer is, and one that
+none fits is whole or shows itself what is wrong with it. docs/sources.md prints the table. All
+functions are pure: they look at status, headers and body, and raise the error that fits.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from kgprobe.http import CONTACT_ADVICE, about_agent
+from kgprobe.http import AGENT, CONTACT_ADVICE
 from kgprobe.sources.sparql.canonical import TYPES
 from kgprobe.sources.sparql.errors import (
     AGAIN,
-    CappedAnswer,
     EndpointRefused,
     MalformedAnswer,
     PageMismatch,
@@ -25,29 +24,16 @@ from kgprobe.sources.sparql.errors import (
     QueryRejected,
     RateLimited,
     ServerTrouble,
+    SourceError,
     TimedOut,
-    TruncatedAnswer,
-    UnexpectedStatus,
-    WrongContentType,
 )
 
 JSON_TYPES = {"application/sparql-results+json", "application/json"}
-#: What services say of a query that they stopped, or would not begin, for the time it takes:
-#: Blazegraph, RDF4J, Jena and QLever, Virtuoso (its estimate as well), Oxigraph, and proxies.
-#: The status is no help: it may be 200, 408, 429, 500, 503 or 504.
-TIMED_OUT = re.compile(
-    rb"timed[ -]?out|TimeoutException|QueryTimeout|deadline is expired|took too long"
-    rb"|(?:gateway|due to|exceed\w* (?:the )?(?:\w+ )?)[ -]?time-?out|time-?out (?:exceed|expire)"
-    rb"|time limit (?:was )?exceed|execution time[^\n]{0,80} exceeds"
-    rb"|operation has been cancelled|\bS1T00\b",
-    re.I,
-)
-TIMED_OUT_STATUS = (408, 504, 522, 524)
-#: Bytes at the end of a body that is cut in which the reason may stand.
-TAIL = 1 << 16
-#: Virtuoso's codes for a query that it will never answer: syntax, too many rows to sort, no
-#: SERVICE, and compilation (transitive start)
-REJECTIONS = re.compile(r"\b(SP030|SR353|SQ070|SQ074|SQ200|TR\d{3}|TR\.\.\.|42000)(?!\w)")
+#: Bytes at both ends of a body with status 200 in which a service may say what went wrong.
+END = 1 << 16
+CAP, ANY_STATUS = "X-SPARQL-MaxRows", range(100, 600)
+OTHER = "another query was answered, or a proxy mixed up answers: look at the endpoint"
+Bindings = list[dict[str, dict[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -68,93 +54,131 @@ class Answer:
         """The media type without its parameters."""
         return self.header("Content-Type").split(";")[0].strip().lower()
 
+    @property
+    def is_json(self) -> bool:
+        """Whether status and type are those of rows."""
+        return self.status == 200 and self.content_type in JSON_TYPES
+
     def start(self, n: int = 200) -> str:
         """The title of an HTML body, else its first characters, on one line."""
         text = self.body[:5000].decode("utf-8", "replace")
         title = re.search(r"<title[^>]*>(.*?)</title>", text, re.I | re.S)
         return " ".join((title[1] if title else text).split())[:n]
 
-    def time_out(self) -> str:
-        """The line that says that the service stopped for lack of time, or the empty string."""
-        for line in (
-            self.body[-TAIL:].splitlines() if self.status == 200 else self.body.splitlines()
-        ):
-            if found := TIMED_OUT.search(line):
-                shown = line[max(0, found.start() - 150) : found.end() + 50]
-                return shown.decode("utf-8", "replace").strip()
-        return ""
+    def message(self) -> bytes:
+        """What a service may say: rows are no message, nor is the query, which Virtuoso repeats."""
+        body = self.body
+        if self.status == 200:
+            body = body[-END:] if self.is_json else b"\n".join((body[:END], body[END:][-END:]))
+        return body.split(b"SPARQL query:")[0]
+
+
+@dataclass(frozen=True)
+class Sign:
+    """How services say one thing: by a status, words and a header, where they are given."""
+
+    meaning: type[SourceError]
+    services: str  #: who sends it, and what stands behind it
+    status: Collection[int] = ANY_STATUS
+    words: bytes = b""  #: a pattern, small letters standing for both
+    header: str = ""
+    advice: str = ""
+
+    def find(self, text: bytes) -> re.Match[bytes] | None:
+        """The words in a text."""
+        return re.search(self.words, text, re.I)
+
+    def fits(self, answer: Answer) -> bool:
+        """Whether an answer has this sign; of rows only headers tell anything."""
+        if answer.status not in self.status or (answer.is_json and not self.header):
+            return False
+        if self.header and not answer.header(self.header):
+            return False
+        return not self.words or bool(self.find(answer.message()))
+
+
+NO_SERVICE = "look at the endpoint's URL in the config"
+REJECTED = rb"\b(?-i:SP030|SR353|SQ070|SQ074|SQ200|TR\d{3}|TR\.\.\.|42000)(?!\w)"
+PROXY = (
+    rb"(?:gateway|due to|exceed\w* (?:the )?(?:\w+ )?)[ -]?time-?out|time-?out (?:exceed|expire)"
+)
+BLAZEGRAPH = rb"TimeoutException|QueryTimeout|deadline is expired"
+ENGINES = rb"timed[ -]?out|took too long|time limit (?:was )?exceed"
+#: Which sign comes first decides: a time-out of QLever has the status of a rate limit.
+SIGNS = (
+    Sign(PartialAnswer, "DBpedia: its cap on rows", header=CAP, advice="set a smaller page size"),
+    Sign(PartialAnswer, "DBpedia: what it had when its time was over", header="X-SQL-State"),
+    Sign(EndpointRefused, "all", (401, 403)),
+    Sign(EndpointRefused, "Wikidata: a text with 403, 429 or 200", range(100, 500), AGENT.pattern),
+    Sign(TimedOut, "Wikidata (Blazegraph): 500; 200 and a begun body", words=BLAZEGRAPH),
+    Sign(TimedOut, "QLever: 429, 500, 200; RDF4J, Jena: 503", words=ENGINES),
+    Sign(TimedOut, "DBpedia: 500", words=rb"\bS1T00\b|execution time[^\n]{0,80} exceeds"),
+    Sign(TimedOut, "Oxigraph: 200 and a begun body", words=rb"operation has been cancelled"),
+    Sign(TimedOut, "proxies", words=PROXY),
+    Sign(TimedOut, "proxies", (408, 504, 522, 524)),
+    Sign(PartialAnswer, "DBpedia (newer releases of Virtuoso)", (206,)),
+    Sign(RateLimited, "all; Retry-After says how long", (429,)),
+    Sign(QueryRejected, "all: syntax, or too long", (400, 413, 414)),
+    Sign(QueryRejected, "DBpedia: syntax, rows to sort, SERVICE, compilation", (500,), REJECTED),
+    Sign(ServerTrouble, "all, and the proxies before them", range(500, 600)),
+    Sign(ServerTrouble, "proxies: a page in place of rows", (200,)),
+    Sign(EndpointRefused, "what is no service, such as 404", advice=NO_SERVICE),
+)
+#: What was expected where an answer has another meaning, and what to do.
+NEXT = {
+    EndpointRefused: ("status 200", CONTACT_ADVICE),
+    QueryRejected: (
+        "an answer to this query",
+        "the engine will not answer this text: change the query, or ask for fewer values",
+    ),
+    RateLimited: ("status 200", AGAIN),
+    ServerTrouble: ("status 200 and application/sparql-results+json", AGAIN),
+    TimedOut: ("an answer within the service's time", AGAIN),
+    PartialAnswer: ("a complete answer, without a cap on its rows", AGAIN),
+}
 
 
 def check_status(answer: Answer, place: Place, agent: str) -> None:
-    """Raise for what is no SPARQL JSON with status 200, by what it means."""
-    status, is_json = answer.status, answer.content_type in JSON_TYPES
-    if status == 200 and is_json:
+    """Raise what the first sign of an answer means; rows without a sign pass."""
+    sign = next((sign for sign in SIGNS if sign.fits(answer)), None)
+    if sign is None:
         return
-    came = f"status {status}: {answer.start() or '(no text)'}"
-    if status in (401, 403) or (status < 500 and about_agent(answer.body)):
-        raise EndpointRefused(
-            place, f"{came}; the User-Agent sent was {agent!r}", "status 200", CONTACT_ADVICE
-        )
-    stopped = answer.time_out()
-    if stopped or status in TIMED_OUT_STATUS:
-        raise _timed_out(f"status {status}: {stopped or answer.start() or '(no text)'}", place)
-    if status == 200:
-        raise WrongContentType(
-            place,
-            f"content type {answer.header('Content-Type') or '(none)'!r}: {answer.start()}",
-            "application/sparql-results+json",
-            AGAIN,
-        )
-    if status == 206:  # newer Virtuosos say so, instead of 200, of a part of the rows
-        raise PartialAnswer(place, came, "a complete answer, with status 200", AGAIN)
-    if status == 429:
-        raise RateLimited(place, came, "status 200", AGAIN)
-    said = answer.start(2000).split("SPARQL query:")[0]  # Virtuoso repeats the query behind it
-    if status in (400, 413, 414) or (status == 500 and REJECTIONS.search(said)):
-        raise QueryRejected(
-            place,
-            came,
-            "an answer to this query",
-            "the engine will not answer this text: change the query, or ask for fewer values",
-        )
-    if status in (500, 502, 503):
-        raise ServerTrouble(place, came, "status 200", AGAIN)
-    raise UnexpectedStatus(place, came, "status 200", "look at the endpoint's URL in the config")
+    text = _line(sign, answer) or answer.start() or "(no text)"
+    kind = f", {answer.header('Content-Type') or 'no type'}" if answer.status == 200 else ""
+    came = f"status {answer.status}{kind}: {text}"
+    if sign.header:
+        names = (sign.header, "X-SQL-Message")
+        came = ", ".join(f"{n}: {answer.header(n)}" for n in names if answer.header(n))
+    elif sign.meaning is EndpointRefused:
+        came += f"; the User-Agent sent was {agent!r}"
+    expected, advice = NEXT[sign.meaning]
+    error = sign.meaning(place, came, expected, sign.advice or advice)
+    if sign.header == CAP:  # no trouble of the service: nothing to wait for
+        error.reaction = "smaller now"
+    raise error
 
 
-def _timed_out(came: str, place: Place) -> TimedOut:
-    return TimedOut(place, came, "an answer within the service's time", AGAIN)
+def _line(sign: Sign, answer: Answer) -> str:
+    """The line of a message that has the words of a time-out, which may stand behind a query."""
+    for line in answer.message().splitlines() if sign.meaning is TimedOut and sign.words else ():
+        if found := sign.find(line):
+            shown = line[max(0, found.start() - 150) : found.end() + 50]
+            return shown.decode("utf-8", "replace").strip()
+    return ""
 
 
-def check_answer(
-    answer: Answer, place: Place, variables: Sequence[str]
-) -> list[dict[str, dict[str, str]]]:
+def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bindings:
     """The bindings of an answer that is whole and fits the query; else the error that says why.
 
-    Checks the engine's own words on completeness, one closed JSON document, the variables, and
-    every cell.
+    Checks one closed JSON document, the variables, and every cell.
     """
-    cap = answer.header("X-SPARQL-MaxRows")
-    if cap:
-        raise CappedAnswer(
-            place, f"X-SPARQL-MaxRows: {cap}", "no cap on the rows", "set a smaller page size"
-        )
-    state = answer.header("X-SQL-State") or answer.header("X-SQL-Message")
-    if state:
-        message = answer.header("X-SQL-Message") or "(no message)"
-        raise PartialAnswer(place, f"X-SQL-State {state}: {message}", "a complete answer", AGAIN)
     document = _closed(answer, place)
-    found = document["head"]["vars"]
-    if list(found) != list(variables):
+    if list(document["head"]["vars"]) != list(variables):
         raise MalformedAnswer(
-            place,
-            f"variables {found}",
-            f"variables {list(variables)}",
-            "another query was answered, or a proxy mixed up answers: look at the endpoint",
+            place, f"variables {document['head']['vars']}", f"variables {list(variables)}", OTHER
         )
-    bindings = document["results"]["bindings"]
     known = set(variables)
-    for row, binding in enumerate(bindings):
+    for row, binding in enumerate(document["results"]["bindings"]):
         if wrong := _wrong(binding, known):
             raise MalformedAnswer(
                 place,
@@ -162,58 +186,7 @@ def check_answer(
                 "SPARQL JSON: for each variable a type and a value that is text",
                 "the endpoint, or a proxy before it, does not speak the protocol",
             )
-    return list(bindings)
-
-
-def _wrong(binding: object, variables: set[str]) -> str:
-    """What is wrong with a row, if anything."""
-    if not isinstance(binding, dict):
-        return f"{binding!r}"[:80]
-    for name, cell in binding.items():
-        if name not in variables:
-            return f"?{name}, which is no variable of the answer"
-        if not (
-            isinstance(cell, dict) and cell.get("type") in TYPES and type(cell.get("value")) is str
-        ):
-            return f"?{name} is {cell!r}"[:120]
-    return ""
-
-
-def check_page(
-    answer: Answer,
-    place: Place,
-    variables: Sequence[str],
-    divided: str = "",
-    fits: Callable[[str], bool] = lambda value: True,
-) -> list[dict[str, dict[str, str]]]:
-    """The rows of a page, which are as many as its own count says, each there once.
-
-    `fits` tells whether a value of the variable `divided` was asked for. Order is never assumed.
-    """
-    bindings = check_answer(answer, place, ["rows", *variables])
-    counts = [b["rows"]["value"] for b in bindings if "rows" in b]
-    rows = [b for b in bindings if "rows" not in b]
-    expected = "as many rows as the page's own count says, each once"
-    if len(counts) != 1 or not counts[0].isdecimal():
-        came = f"{len(rows):,} rows, and {counts[:3]} as their number"
-        raise PageMismatch(place, came, expected, AGAIN)
-    if len(rows) != int(counts[0]):
-        came = f"{len(rows):,} rows, and {int(counts[0]):,} as their number"
-        raise PageMismatch(place, came, expected, AGAIN)
-    seen: dict[bytes, int] = {}
-    for number, row in enumerate(rows):
-        first = seen.setdefault(orjson.dumps(row, option=orjson.OPT_SORT_KEYS), number)
-        if first != number:
-            raise PageMismatch(place, f"row {number} is row {first} again: {row}", expected, AGAIN)
-    for number, row in enumerate(rows):
-        if divided and not (divided in row and fits(row[divided]["value"])):
-            raise MalformedAnswer(
-                place,
-                f"row {number}: {row}"[:200],
-                f"only ?{divided} that this page asked for",
-                "another query was answered, or a proxy mixed up answers: look at the endpoint",
-            )
-    return rows
+    return list(document["results"]["bindings"])
 
 
 def _closed(answer: Answer, place: Place) -> dict[str, Any]:
@@ -230,15 +203,55 @@ def _closed(answer: Answer, place: Place) -> dict[str, Any]:
     except (KeyError, TypeError):
         problem = "JSON without head.vars and results.bindings"
     came = f"{len(answer.body)} bytes, {problem}"
-    if stopped := answer.time_out():
-        raise _timed_out(f"status 200: {came}: {stopped}", place)
+    if line := next(filter(None, (_line(sign, answer) for sign in SIGNS)), ""):
+        raise TimedOut(place, f"status 200: {came}: {line}", *NEXT[TimedOut])
     end = answer.body[-200:].decode("utf-8", "replace")
-    raise TruncatedAnswer(
-        place,
-        f"{came}, which end with {end!r}",
-        "one closed document of SPARQL JSON",
-        AGAIN,
-    )
+    expected = "one closed document of SPARQL JSON"
+    raise PartialAnswer(place, f"{came}, which end with {end!r}", expected, AGAIN)
+
+
+def _wrong(binding: object, variables: set[str]) -> str:
+    """What is wrong with a row, if anything."""
+    if not isinstance(binding, dict):
+        return f"{binding!r}"[:80]
+    for name, cell in binding.items():
+        if name not in variables:
+            return f"?{name}, which is no variable of the answer"
+        is_term = isinstance(cell, dict) and cell.get("type") in TYPES
+        if not (is_term and type(cell.get("value")) is str):
+            return f"?{name} is {cell!r}"[:120]
+    return ""
+
+
+def check_page(
+    answer: Answer,
+    place: Place,
+    variables: Sequence[str],
+    divided: str = "",
+    fits: Callable[[str], bool] = lambda value: True,
+) -> Bindings:
+    """The rows of a page, which are as many as its own count says, each there once.
+
+    `fits` tells whether a value of the variable `divided` was asked for. Order is never assumed.
+    """
+    bindings = check_answer(answer, place, ["rows", *variables])
+    counts = [b["rows"]["value"] for b in bindings if "rows" in b]
+    rows = [b for b in bindings if "rows" not in b]
+    expected = "as many rows as the page's own count says, each once"
+    if counts != [str(len(rows))]:
+        came = f"{len(rows):,} rows, and {counts[:3]} as their number"
+        raise PageMismatch(place, came, expected, AGAIN)
+    if len({orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for row in rows}) != len(rows):
+        raise PageMismatch(place, "a row that is there twice", expected, AGAIN)
+    for number, row in enumerate(rows):
+        if divided and not (divided in row and fits(row[divided]["value"])):
+            raise MalformedAnswer(
+                place,
+                f"row {number}: {row}"[:200],
+                f"only ?{divided} that this page asked for",
+                OTHER,
+            )
+    return rows
 
 
 def check_count(answer: Answer, place: Place) -> int:

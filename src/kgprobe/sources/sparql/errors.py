@@ -1,9 +1,11 @@
-"""What can go wrong with a pull, one class for each cause."""
+"""What can go wrong with a pull: one class for each way to go on."""
 
 # The names are the field's own; they need no "Error" at their end.
 # ruff: noqa: N818
 
 from dataclasses import dataclass
+
+AGAIN = "run again: it goes on from the finished pages"
 
 
 @dataclass(frozen=True)
@@ -22,14 +24,14 @@ class Place:
     def __str__(self) -> str:
         words = self.page if isinstance(self.page, str) else f"page {self.page}"
         page = words if self.page else "count query"
-        told = (self.endpoint, f"query {self.query}", page, self.part)
-        return ", ".join(word for word in told if word)
+        parts = (self.endpoint, f"query {self.query}", page, self.part)
+        return ", ".join(part for part in parts if part)
 
 
 class SourceError(RuntimeError):
     """A pull failed for good; the message says where, what and what next. Finished pages stay."""
 
-    #: which later attempts may succeed, with which page: "", "again" or "smaller"
+    #: which later attempts may succeed, with which page: "", "again", "smaller" or "smaller now"
     reaction = ""
     #: seconds that the service asks everybody to wait
     asked = 0.0
@@ -47,80 +49,51 @@ class SourceError(RuntimeError):
         return "\n".join(lines + ([f"next: {self.advice}"] if self.advice else []))
 
 
-AGAIN = "run again: it goes on from the finished pages"
-
-
 class EndpointRefused(SourceError):
-    """401, 403, or words about the User-Agent: the service does not want this client."""
+    """Refusal: the service does not want this client, or there is none at this address."""
 
 
 class QueryRejected(SourceError):
-    """The engine says that the query is wrong here; asking again would not help."""
-
-
-class UnexpectedStatus(SourceError):
-    """A status that no SPARQL service should give, such as 404."""
+    """Refusal: the engine will never answer this query; asking again would not help."""
 
 
 class RateLimited(SourceError):
-    """429, and the attempts or the longest wait are spent."""
+    """Rate limit: 429, and the attempts or the longest wait are spent."""
 
     reaction = "again"
 
 
 class ServerTrouble(SourceError):
-    """500, 502, 503, or trouble with the connection."""
+    """Broken: an error of the server, of a proxy before it, or of the connection."""
 
     reaction = "again"
 
 
 class TimedOut(ServerTrouble):
-    """The service stopped the query, or no whole page came within the timeouts."""
+    """Time-out: the service stopped the query, or no whole page came within the timeouts."""
 
     reaction = "smaller"
-
-
-class TruncatedAnswer(SourceError):
-    """Status 200, but the body is not one closed JSON document."""
-
-    reaction = "smaller"
-
-
-class CappedAnswer(SourceError):
-    """The server says that it cut the answer at its own number of rows."""
-
-    reaction = "smaller now"
 
 
 class PartialAnswer(SourceError):
-    """The server says that it stopped early (Virtuoso's S1TAT)."""
+    """Time-out or cap: only a part of the rows came, because they are too many or take too long."""
 
     reaction = "smaller"
-
-
-class WrongContentType(SourceError):
-    """Not a SPARQL JSON answer by its content type: a proxy's page, for example."""
-
-    reaction = "again"
 
 
 #: What a query's size may cause, after all attempts with smaller pages; so may a bad day of the
 #: service.
-BY_SIZE = (TimedOut, CappedAnswer, PartialAnswer, TruncatedAnswer)
-
-
-class MalformedAnswer(SourceError):
-    """JSON, but not the answer to this query: other variables, or rows that were not asked for."""
+BY_SIZE = (TimedOut, PartialAnswer)
 
 
 class PageMismatch(SourceError):
-    """The rows of a page are not as many as came with it as their number, or one is there twice."""
+    """Broken: a page has more or fewer rows than its own count says, or one of them twice."""
 
     reaction = "smaller"
 
 
-class CountMismatch(SourceError):
-    """The rows of all pages are not as many as the count query says, before and after."""
+class MalformedAnswer(SourceError):
+    """Broken: JSON, but the answer to another query, which no other attempt will mend."""
 
 
 class BudgetExhausted(SourceError):

@@ -1,23 +1,25 @@
 """Queries as files, and the page, count and listing queries that are made of them.
 
-A `.rq` file is a valid query as it stands, without an order and without a limit. What the client
-changes are marked lines:
+A `.rq` file is a valid query as it stands, without an order and without a limit, behind comments of
+the form `# name: value`:
 
-    VALUES ?class { dbo:Publisher }  # parameter       one term, given by the caller
-    ?subject p:P36 ?statement .  # property            for the header's `property: P36`
-    OPTIONAL { ... FILTER(LANG(?l) = "en") }  # language    for every language, best first
-    FILTER(LANG(?alias) IN ("en", "mul"))  # languages      all of them
-    FILTER(REGEX(MD5(STR(?class)), "^"))  # part       the classes with some of 4,096 hashes
-    VALUES ?subject { wd:Q142 }  # batch               some of the subjects
-    #least ?subject wikibase:sitelinks ?n FILTER(?n >= 0)   only where `least` is given
+    identity    the columns that say which thing a row is about
+    group       the columns that a summary of the rows would count by
+    band        the numbers of rows that a public service is expected to have
+    property    the property in the text, such as P36, which callers replace by theirs
+    values      a variable whose one value in the text callers replace by theirs
+    listing     the pattern that lists all these values, where a caller gives none
+    parts       a variable whose hashes are divided among pages
 
-A page is a part or a batch. No page needs another's rows or an order, which engines see
-differently: every page is asked for together with its own number of rows, and both must agree.
+A page asks for some of the `values`, or for a range of the keys of `parts`: the first digits of the
+MD5 of a name. Every service compares these alike, as it does not names; they make pages of one
+size, and the lowest of them are a sample. No page needs another's rows or an order: each is asked
+for together with its own number of rows, and both must agree.
 """
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,26 +28,19 @@ from kgprobe.settings import LANGUAGES
 #: Digits of a hash that tell parts apart, and so the number of the smallest parts there are.
 DIGITS = 3
 PARTS = 16**DIGITS
-#: Most values of a batch: about 60 kB of a POST body.
-MOST_VALUES = 1000
 #: Good pages after which a page is made larger again.
 GOOD_PAGES = 10
 
 SELECT = re.compile(r"^SELECT DISTINCT (\?\w+(?: \?\w+)*)$", re.M)
 PREFIX = re.compile(r"^PREFIX (\w*): <([^>]*)>$", re.M)
-HEADER = re.compile(r"^# (identity|group|band|property): *(.*)$", re.M)
-PARAMETER = re.compile(r"^( *VALUES \?(\w+) \{ )(\S.*?)( \}  # parameter)$", re.M)
-PART = re.compile(r'^ *FILTER\(REGEX\(MD5\(STR\(\?(\w+)\)\), "\^"\)\)  # part\n', re.M)
-BATCH = re.compile(r"^ *VALUES \?(\w+) \{ (\w*):\S+ \}  # batch\n", re.M)
-LISTED = re.compile(r"^ .*  # (?:property, )?listing\n", re.M)
-LEAST = re.compile(r"^#least( .* >= )0(\).*)$", re.M)
-LANGUAGE = re.compile(r'^( .*LANG\(\?\w+\) = ")\w+("\).*  # language)\n', re.M)
-EVERY_LANGUAGE = re.compile(r"^( .*LANG\(\?\w+\) IN \()[^)]*(\).*  # languages)$", re.M)
+HEADER = re.compile(r"^# (identity|group|band|property|values|listing|parts): *(.*)$", re.M)
+ORDERED = re.compile(r"^(ORDER BY|LIMIT|OFFSET)\b.*", re.M | re.I)
 TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
-_NOT_IN_IRI = re.compile(r"[\x00-\x20<>\"{}|^`\\]")
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_SPECIAL = re.compile(r'[\\"\x00-\x1f\x7f]')
-_QUOTED_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|<[^<>\s]*>|#[^\n]*')
+IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+
+
+#: What a line has by which pages differ.
+VALUES, KEYS = "VALUES ?{} {{", 'FILTER(REGEX(MD5(STR(?{})), "^"))'
 
 
 class QueryError(ValueError):
@@ -91,69 +86,77 @@ class Cuts:
 class Query:
     """A query with its parameters and languages filled in, ready to be asked page by page.
 
-    `name` is the snapshot's folder (`facts@P36`), `variables` the columns, `identity` those that
-    say which thing a row is about, `band` the number of rows that a public service is expected to
-    have (empty: any). `asked` is the variable whose values are asked for in batches, or "" where
-    the parts are those of a hash; its values are `values`, or those of `listing()`. `parts`: how
-    many of the parts are asked for, all or those with the lowest hashes.
+    `name` is the snapshot's folder (`facts@P36`), `values` are those that pages ask for, where they
+    do not ask for `parts`: all of them, or those with the lowest keys.
     """
 
     path: Path
     source: str
     name: str
-    variables: tuple[str, ...]
-    identity: tuple[str, ...]
-    group: tuple[str, ...]
-    band: tuple[int, ...]
-    parameters: dict[str, list[str]]
     text: str
-    asked: str = ""
+    header: dict[str, str]
+    parameters: dict[str, list[str]]
     values: tuple[str, ...] = ()
     parts: int = PARTS
 
     @property
+    def variables(self) -> list[str]:
+        """The columns."""
+        return [name.lstrip("?") for name in SELECT.findall(self.text)[0].split()]
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether a page asks for some values of a variable, and not for some of its keys."""
+        return "parts" not in self.header
+
+    @property
     def divided(self) -> str:
-        """The variable whose values, or the hashes of whose values, are divided among pages.
-
-        "" where rows are counts of parts, and do not show it.
-        """
-        found = PART.search(self.text)
-        divided = found[1] if found else self.asked
-        return divided if divided in self.variables else ""
-
-    def hashes(self, value: str, start: int, stop: int) -> bool:
-        """Whether the hash of a value of `divided` lies in the part from `start` to `stop`."""
-        return start <= int(hashlib.md5(value.encode()).hexdigest()[:DIGITS], 16) < stop
+        """The variable that is divided among pages."""
+        return self.header["values" if self.in_batches else "parts"]
 
     @property
     def total(self) -> int:
         """How many of the smallest pages there are."""
-        return len(self.values) if self.asked else self.parts
+        return len(self.values) if self.in_batches else self.parts
+
+    @property
+    def identity(self) -> list[str]:
+        """The columns that say which thing a row is about."""
+        return self.header.get("identity", "").split() or self.variables
+
+    def asked_for(self, start: int, stop: int) -> Callable[[str], bool]:
+        """Tells of a value of the variable that is divided whether a page asks for it."""
+        if self.in_batches:
+            return frozenset(self.values[start:stop]).__contains__
+        return lambda v: start <= int(hashlib.md5(v.encode()).hexdigest()[:DIGITS], 16) < stop
 
     def rows(self, start: int, stop: int) -> str:
         """The plain query for the rows of a page."""
-        if self.asked:
-            terms = " ".join(iri(value) for value in self.values[start:stop])
-            return BATCH.sub(lambda m: f"  VALUES ?{m[1]} {{ {terms} }}\n", self.text)
-        if (start, stop) == (0, PARTS):
-            return PART.sub("", self.text)
-        hashes = f"^({'|'.join(prefixes(start, stop))})"
-        return PART.sub(lambda m: f'  FILTER(REGEX(MD5(STR(?{m[1]})), "{hashes}"))\n', self.text)
+        if self.in_batches:
+            return self.with_values(self.values[start:stop])
+        line, mark = "", KEYS.format(self.divided)
+        if (start, stop) != (0, PARTS):
+            keys = "|".join(prefixes(start, stop))
+            line = "  " + mark.replace("^", f"^({keys})") + "\n"
+        return self.text.replace(_line_of(self.text, mark), line)
+
+    def with_values(self, values: Sequence[str]) -> str:
+        """The query with these values in place of the text's one."""
+        mark = VALUES.format(self.header["values"])
+        line = f"  {mark} {' '.join(map(iri, values))} }}\n"
+        return self.text.replace(_line_of(self.text, mark), line)
 
     def page(self, start: int, stop: int) -> str:
-        """The text that is sent for a page: its rows, and beside them their number, as `?rows`.
-
-        Normalised: SPARQLWrapper looks for verbs of updates in comments, too.
-        """
+        """The text that is sent for a page: its rows, and beside them their number, as `?rows`."""
         head, body = _split(self.rows(start, stop))
         names = " ".join(f"?{name}" for name in ("rows", *self.variables))
         either = f"{{\n{body}}}\nUNION\n{{\n{self._count(body)}}}\n"
-        return normalise(f"{head}SELECT {names}\nWHERE {{\n{either}}}\n")
+        return f"{head}SELECT {names}\nWHERE {{\n{either}}}\n"
 
     def count(self) -> str:
         """The derived count query: how many rows there are, as `?rows`."""
         head, body = _split(self.rows(0, self.parts))
-        return normalise(head + self._count(body))
+        return head + self._count(body)
 
     def _count(self, body: str) -> str:
         if len(self.variables) == 1:  # engines may look this number up; that of a sub-query not
@@ -163,24 +166,16 @@ class Query:
 
     def listing(self) -> "Query":
         """The query for all values that are asked for in batches."""
-        head, body = _split(self.text)
-        lines = "".join(LISTED.findall(body))
-        part = f'  FILTER(REGEX(MD5(STR(?{self.asked})), "^"))  # part\n'
-        return replace(
-            self,
-            name=f"{self.name}.{self.asked}",
-            variables=(self.asked,),
-            identity=(self.asked,),
-            group=(),
-            band=(),
-            text=f"{head}SELECT DISTINCT ?{self.asked}\nWHERE {{\n{lines}{part}}}\n",
-            asked="",
-        )
+        name = self.divided
+        select = f"{_split(self.text)[0]}SELECT DISTINCT ?{name}\nWHERE {{\n"
+        text = f"{select}  {self.header['listing']}\n  {KEYS.format(name)}\n}}\n"
+        header = {"identity": name, "parts": name}
+        return replace(self, name=f"{self.name}.{name}", text=text, header=header)
 
     @property
     def sha256(self) -> str:
         """Hash of all that is asked: whether two pulls ask the same."""
-        asked = [normalise(self.text), *self.values]
+        asked = [self.text, *self.values]
         if self.parts != PARTS:
             asked.append(f"{self.parts} of {PARTS} parts")
         return hashlib.sha256("\n".join(asked).encode()).hexdigest()
@@ -188,9 +183,14 @@ class Query:
 
 def _split(text: str) -> tuple[str, str]:
     """Prefixes, and the query behind them."""
-    found = SELECT.search(text)
-    assert found  # read_query has seen it
-    return text[: found.start()], text[found.start() :]
+    start = text.index("SELECT DISTINCT ")
+    return text[:start], text[start:]
+
+
+def _line_of(text: str, mark: str) -> str:
+    """The one line with a mark; "" where there is none, or more than one."""
+    lines = [line for line in text.splitlines(keepends=True) if mark in line]
+    return lines[0] if len(lines) == 1 else ""
 
 
 def prefixes(start: int, stop: int) -> list[str]:
@@ -216,183 +216,119 @@ def read_query(
 ) -> Query:
     """Read a `.rq` file, fill in `parameters` and `languages`; its folder names the source.
 
-    Parameters are those that the file marks, by name: an IRI or its local name (`P36`), a text;
-    `least`, a number; the values of the batch, where they are not listed by the query itself.
-    Raises QueryError.
+    Parameters are `property`, a name such as P36; the variable of `values`, with IRIs or local
+    names; and, where these are listed, `least`: the sitelinks that one needs. Raises QueryError.
     """
     path, given = Path(path), dict(parameters or {})
-    text = _text(path)
-    header = dict(HEADER.findall(text))
-    variables = tuple(v.lstrip("?") for v in SELECT.findall(text)[0].split())
-    identity = tuple(header.get("identity", "").split()) or variables
-    if unknown := (set(identity) | set(header.get("group", "").split())) - set(variables):
-        raise QueryError(f"{path}: header names {sorted(unknown)}, which the query does not select")
-    filling = _Filling(path, text, given)
-    filling.put_terms()
-    filling.put_property(header.get("property", ""))
-    filling.put_least()
-    asked, values = filling.batch()
-    filling.put_languages(languages)
+    text, terms, named = _read(path), dict[str, list[str]](), list[str]()
+    if default := dict(HEADER.findall(text)).get("property"):
+        value = str(given.pop("property", default)).rsplit("/", 1)[-1]
+        if not re.fullmatch(r"[A-Za-z]\w*", value):
+            raise _wrong(path, "property", f"is {value!r}, expected a name like {default}")
+        terms["property"], named = [value], [value]
+        text = re.sub(rf":{default}\b", f":{value}", text)
+    header, text = dict(HEADER.findall(text)), _without_comments(text)
+    variable, values = header.get("values", ""), list[str]()
+    if listing := header.get("listing"):
+        least = str(given.pop("least", 0))
+        if not least.isdecimal():
+            raise _wrong(path, "least", f"is {least!r}, expected a number")
+        terms["least"] = [least]
+        if int(least):
+            named.append(f"least{least}")
+            known = f"?{variable} wikibase:sitelinks ?known . FILTER(?known >= {least})"
+            header["listing"] = f"{listing}\n  {known}"
+            text = text.replace(listing, header["listing"])
+    if variable in given:
+        values = _values(path, text, variable, given.pop(variable))
+        terms[variable] = [iri(value) for value in values]
+        named.append(_short(values))
+    elif variable and not listing and "parts" not in header:
+        raise _wrong(path, variable, "has no values, and no pattern lists them")
     if given:
-        raise QueryError(f"{path}: no parameters {sorted(given)}; it has {sorted(filling.terms)}")
-    parts = path.resolve().parts
-    below = parts.index("queries") + 1 if "queries" in parts[:-2] else len(parts) - 2
-    name = ".".join(parts[below + 1 :]).removesuffix(".rq")
-    return Query(
-        path=path,
-        source=parts[below],
-        name="@".join([name, *([".".join(filling.named)] if filling.named else [])]),
-        variables=variables,
-        identity=identity,
-        group=tuple(header.get("group", "").split()),
-        band=tuple(int(bound) for bound in header.get("band", "").split()),
-        parameters=filling.terms,
-        text=filling.text,
-        asked=asked,
-        values=values,
-    )
+        raise QueryError(f"{path}: no parameters {sorted(given)}; it has {sorted(terms)}")
+    if wrong := [tag for tag in languages if not TAG.fullmatch(tag)] or not languages:
+        raise QueryError(f"{path}: languages {wrong or 'none'}, expected codes such as en or mul")
+    in_languages = _in_languages(text, languages)
+    if in_languages != text:  # the file has the usual ones
+        named.append("-".join(languages))
+    folders = path.resolve().parts
+    below = folders.index("queries") + 1 if "queries" in folders[:-2] else len(folders) - 2
+    name = ".".join(folders[below + 1 :]).removesuffix(".rq")
+    name += f"@{'.'.join(named)}" if named else ""
+    query = Query(path, folders[below], name, in_languages, header, terms, tuple(values))
+    if query.in_batches:
+        return query
+    # what is divided by keys has all values in each page
+    return replace(query, text=query.with_values(values), values=()) if values else query
 
 
-def _text(path: Path) -> str:
-    """The text of a query file with its marks."""
+def _read(path: Path) -> str:
+    """The text of a query file. Raises QueryError where no pages can be made of it."""
     if not path.is_file():
         raise QueryError(f"{path}: no such query file")
     text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
-    if len(SELECT.findall(text)) != 1 and not re.search(r"^SELECT DISTINCT \?", text, re.M):
+    if len(SELECT.findall(text)) != 1:
         raise QueryError(f"{path}: exactly one line `SELECT DISTINCT ?column ...` is needed")
-    if len(PART.findall(text)) + len(BATCH.findall(text)) != 1:
-        raise QueryError(
-            f'{path}: exactly one line `FILTER(REGEX(MD5(STR(?column)), "^"))  # part` or '
-            "`VALUES ?column { prefix:name }  # batch` is needed"
-        )
-    if found := re.search(r"^(ORDER BY|LIMIT|OFFSET)\b.*", text, re.M | re.I):
+    header = dict(HEADER.findall(text))
+    lines = {name: header[name] for name in ("values", "parts") if name in header}
+    if not lines:
+        raise QueryError(f"{path}: a comment `# parts: column` or `# values: column` is needed")
+    for name, variable in lines.items():
+        mark = VALUES if name == "values" else KEYS
+        if not _line_of(text, mark.format(variable)):
+            raise QueryError(f"{path}: exactly one line `{mark.format(variable)}` is needed")
+    named = {*header.get("identity", "").split(), *header.get("group", "").split()}
+    if unknown := named - set(SELECT.findall(text)[0].replace("?", "").split()):
+        raise QueryError(f"{path}: header names {sorted(unknown)}, which the query does not select")
+    if found := ORDERED.search(text):
         raise QueryError(f"{path}: `{found[0]}`: pages are parts or batches, without an order")
     return text
 
 
-@dataclass
-class _Filling:
-    """A text whose marked lines are filled in, one kind after the other.
-
-    `given` loses what is used; `terms` keeps what was put in, `named` what names the snapshot.
-    """
-
-    path: Path
-    text: str
-    given: dict[str, str | int | Sequence[str]]
-    terms: dict[str, list[str]] = field(default_factory=dict)
-    named: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.prefixes = dict(PREFIX.findall(self.text))
-
-    def put_terms(self) -> None:
-        """One term for each line that is marked `parameter`, of the kind that the file's has."""
-        for _, name, default, _ in PARAMETER.findall(self.text):
-            quoted = default.startswith('"')
-            value = self.given.pop(name, default.split(":")[-1].strip('"'))
-            if not isinstance(value, str):
-                raise self._wrong(name, "takes one value; ask for each by itself")
-            term = literal(value) if quoted else self._iri(name, value, default.split(":")[0])
-            if not quoted or term != default:
-                self.named.append(_short([value if quoted else term]))
-            self.terms[name] = [term]
-        self.text = PARAMETER.sub(lambda m: f"{m[1]}{self.terms[m[2]][0]}{m[4]}", self.text)
-
-    def put_property(self, default: str) -> None:
-        """The property in place of the header's."""
-        if not default:
-            return
-        value = str(self.given.pop("property", default)).rsplit("/", 1)[-1]
-        if not re.fullmatch(r"[A-Za-z]\w*", value):
-            raise self._wrong("property", f"is {value!r}, expected a name like {default}")
-        self.terms["property"] = [value]
-        self.named.append(value)
-        mark = re.compile(rf"^( .*):{re.escape(default)}\b(.*  # property(?:, listing)?)$", re.M)
-        self.text = mark.sub(lambda m: f"{m[1]}:{value}{m[2]}", self.text)
-
-    def put_least(self) -> None:
-        """The line of a least number, where one is asked for."""
-        line = LEAST.search(self.text)
-        if not line:
-            return
-        value = str(self.given.pop("least", 0))
-        if not value.isdecimal():
-            raise self._wrong("least", f"is {value!r}, expected a number")
-        self.terms["least"] = [value]
-        if int(value):
-            self.named.append(f"least{value}")
-        made = f" {line[1]}{value}{line[2]}  # listing" if int(value) else "#"
-        self.text = self.text.replace(line[0], made)
-
-    def batch(self) -> tuple[str, tuple[str, ...]]:
-        """The variable that is asked for in batches; its values as IRIs, if they are given."""
-        found = BATCH.search(self.text)
-        if not found:
-            return "", ()
-        asked = found[1]
-        if asked not in self.given:
-            if not LISTED.search(self.text):
-                raise self._wrong(asked, "has no values, and no line lists them")
-            return asked, ()
-        wanted = self.given.pop(asked)
-        several = [wanted] if isinstance(wanted, str | int) else list(wanted)
-        if not several:
-            raise self._wrong(asked, "has no value")
-        terms = sorted({self._iri(asked, str(value), found[2]) for value in several})
-        self.terms[asked] = terms
-        self.named.append(_short(terms))
-        return asked, tuple(term.strip("<>") for term in terms)
-
-    def put_languages(self, languages: Sequence[str]) -> None:
-        """One line for every language in place of each run of lines that are marked `language`."""
-        if wrong := [tag for tag in languages if not TAG.fullmatch(tag)] or not languages:
-            told = wrong or "none"
-            raise QueryError(f"{self.path}: languages {told}, expected codes such as en or mul")
-        lines: list[str] = []
-        for line in self.text.splitlines(keepends=True):
-            found = LANGUAGE.fullmatch(line)
-            made = [f"{found[1]}{tag}{found[2]}\n" for tag in languages] if found else [line]
-            if lines[-len(made) :] != made or not found:
-                lines += made
-        every = ", ".join(f'"{tag}"' for tag in languages)
-        spoken = EVERY_LANGUAGE.sub(lambda m: f"{m[1]}{every}{m[2]}", "".join(lines))
-        if spoken != self.text:  # the file has the usual ones
-            self.named.append("-".join(languages))
-        self.text = spoken
-
-    def _iri(self, name: str, value: str, prefix: str) -> str:
-        whole = value if "://" in value else self.prefixes.get(prefix, "") + value
-        return iri(whole, f"{self.path}: parameter '{name}'")
-
-    def _wrong(self, name: str, what: str) -> QueryError:
-        return QueryError(f"{self.path}: parameter '{name}' {what}")
+def _values(path: Path, text: str, variable: str, wanted: str | int | Sequence[str]) -> list[str]:
+    """The IRIs that a caller gives, or the local names behind the prefix of the text's example."""
+    several = [wanted] if isinstance(wanted, str | int) else list(wanted)
+    if not several:
+        raise _wrong(path, variable, "has no value")
+    prefix = _line_of(text, VALUES.format(variable)).split("{ ")[1].split(":")[0]
+    start, where = dict(PREFIX.findall(text)).get(prefix, ""), f"{path}: parameter '{variable}'"
+    whole = {value if "://" in value else start + value for value in map(str, several)}
+    return sorted(whole, key=lambda value: iri(value, where))
 
 
-def _short(terms: Sequence[str]) -> str:
-    """The local name of a single term; for a list or an awkward name the start of a hash."""
-    local = re.split(r"[/#:]", terms[0].strip("<>"))[-1]
-    if len(terms) == 1 and re.fullmatch(r"[A-Za-z0-9_-]{1,80}", local):
+def _wrong(path: Path, name: str, what: str) -> QueryError:
+    return QueryError(f"{path}: parameter '{name}' {what}")
+
+
+def _without_comments(text: str) -> str:
+    """The text without lines of comments, in which SPARQLWrapper would look for updates."""
+    lines = (line.rstrip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("#")) + "\n"
+
+
+def _in_languages(text: str, languages: Sequence[str]) -> str:
+    """The text, which has a line for `en` and one for `mul`, with a line for every language."""
+    every = ", ".join(f'"{tag}"' for tag in languages)
+    lines: list[str] = []
+    for line in text.replace('IN ("en", "mul")', f"IN ({every})").splitlines(keepends=True):
+        if ') = "en")' in line:
+            lines += [line.replace('"en"', f'"{tag}"') for tag in languages]
+        elif ') = "mul")' not in line:
+            lines.append(line)
+    return "".join(lines)
+
+
+def _short(values: Sequence[str]) -> str:
+    """The local name of a single value; for several, or an awkward name, the start of a hash."""
+    local = re.split(r"[/#:]", values[0])[-1]
+    if len(values) == 1 and re.fullmatch(r"[A-Za-z0-9_-]{1,80}", local):
         return local
-    return hashlib.sha256("\n".join(terms).encode()).hexdigest()[:12]
+    return hashlib.sha256("\n".join(map(iri, values)).encode()).hexdigest()[:12]
 
 
 def iri(value: str, where: str = "value") -> str:
     """`value` as `<IRI>`. Raises QueryError for what is no absolute IRI."""
-    if _NOT_IN_IRI.search(value) or not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", value):
+    if not IRI.fullmatch(value):
         raise QueryError(f"{where}: {value!r} is no absolute IRI")
     return f"<{value}>"
-
-
-def literal(value: str) -> str:
-    """`value` as a quoted SPARQL string: quotes, backslashes, control characters escaped."""
-    escaped = _SPECIAL.sub(lambda m: _ESCAPES.get(m[0]) or f"\\u{ord(m[0]):04X}", value)
-    return f'"{escaped}"'
-
-
-def normalise(text: str) -> str:
-    """Line ends to LF, comments and trailing blanks dropped; quotes and `<>` stay as they are."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _QUOTED_OR_COMMENT.sub(lambda m: "" if m[0].startswith("#") else m[0], text)
-    lines = (line.rstrip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line) + "\n"

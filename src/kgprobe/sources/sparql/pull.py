@@ -1,9 +1,9 @@
 """Pulling a query, whole, from an endpoint: pages, retries, checks, snapshot (docs/sources.md).
 
-    with local_endpoint(["wikidata.nt"]) as endpoint:
-        snapshot = pull("resources/queries/wikidata/facts.rq", endpoint,
-                        "data/wikidata/2026-11", {"property": "P36"})
-        snapshot.frame()
+    endpoint = Endpoint("local", "", store=open_store(["wikidata.nt"], Path("data/.stores")))
+    snapshot = pull("resources/queries/wikidata/facts.rq", endpoint,
+                    "data/wikidata/2026-11", {"property": "P36"})
+    snapshot.frame()
 
 This is the only place that asks an endpoint again.
 """
@@ -13,11 +13,11 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
-import SPARQLWrapper
 from filelock import FileLock
 
 from kgprobe import __version__
@@ -26,12 +26,12 @@ from kgprobe.job import log, progress
 from kgprobe.settings import LANGUAGES
 from kgprobe.sources.sparql.answers import Answer, check_count, check_page, check_status
 from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
-from kgprobe.sources.sparql.completeness import Counts, check_rows, plausible
-from kgprobe.sources.sparql.endpoint import Endpoint
+from kgprobe.sources.sparql.endpoint import Endpoint, ask
 from kgprobe.sources.sparql.errors import (
     BY_SIZE,
     BudgetExhausted,
     EndpointRefused,
+    ImplausibleTable,
     Place,
     RateLimited,
     SourceError,
@@ -41,7 +41,6 @@ from kgprobe.sources.sparql.errors import (
 from kgprobe.sources.sparql.limits import Clock, Gate
 from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
 from kgprobe.sources.sparql.snapshots import Page, Snapshot, Writer, cache_key
-from kgprobe.sources.sparql.transport import ask
 
 KEPT_HEADERS = ("server", "age", "date", "content-type")
 #: A count is a help, not a need: a service that cannot give it is not asked for long
@@ -76,17 +75,18 @@ def pull(
     """
     asked = read_query(query, parameters, languages)
     if parts != PARTS:
-        asked = replace(asked, parts=parts, name=f"{asked.name}.{parts}of{PARTS}", band=())
+        name, header = f"{asked.name}.{parts}of{PARTS}", asked.header | {"band": ""}
+        asked = replace(asked, parts=parts, name=name, header=header)
     state = Path(snapshot_dir).parent.parent / ".endpoints"
     state.mkdir(parents=True, exist_ok=True)
     agent = endpoint.agent(contact)
     asker = Asker(endpoint, agent, Gate(endpoint, state, clock), random.Random(seed))
     policy = endpoint.policy
-    if asked.asked and not asked.values:
+    if asked.in_batches and not asked.values:
         listed = _pull(asked.listing(), asker, Path(snapshot_dir), policy.listing)
-        values = tuple(sorted(listed.frame()[asked.asked].to_list()))
+        values = tuple(sorted(listed.frame()[asked.divided].to_list()))
         asked = replace(asked, values=values)
-    size = (batch or policy.batch) if asked.asked else (page_size or policy.page_size)
+    size = (batch or policy.batch) if asked.in_batches else (page_size or policy.page_size)
     return _pull(asked, asker, Path(snapshot_dir), size)
 
 
@@ -207,18 +207,18 @@ class _Pull:
     uncounted: bool = False
 
     def run(self) -> Snapshot:
-        """Pages until the end, then the counts, then the table and the record."""
+        """A count, which sizes the pages; pages until the end; then the table and the record."""
         if "started" not in self.writer.notes:
             self.writer.note(started=_now())
-        counts = Counts(*self.count())
-        cuts = self.cuts(counts.before)
-        with progress(total=counts.before, desc=self.query.name, unit="rows") as bar:
+        expected, why_not = self.count()
+        cuts = self.cuts(expected)
+        with progress(total=expected, desc=self.query.name, unit="rows") as bar:
             bar.update(self.rows())
             while not cuts.ended:
                 try:
                     bar.update(self.page(cuts).rows)
                 except SourceError as error:
-                    error.rows = self.query.total if self.query.asked else counts.before
+                    error.rows = self.query.total if self.query.in_batches else expected
                     error.uncounted = self.uncounted
                     raise
                 bar.set_postfix(
@@ -226,13 +226,24 @@ class _Pull:
                     waits=f"{sum(self.asker.gate.waits.seconds.values()):.0f}s",
                     refresh=False,
                 )
-        if counts.before is not None and counts.before != self.rows():
-            counts.after, counts.why_not_after = self.count()
-        local = self.asker.endpoint.is_local
-        check_rows(self.place(0), counts, self.rows(), alive=not local)
-        if not local:
-            plausible(self.place(0), self.query, self.rows())
-        return summarise(self.writer, self.asker, counts, _now())
+        self.check_plausible()
+        return summarise(self.writer, self.asker, expected, why_not, _now())
+
+    def check_plausible(self) -> None:
+        """Compare a live pull with the band of its query: a warning outside, an error when halved.
+
+        Every page has been checked by its own count; what is edited meanwhile is in one or not.
+        """
+        band = [int(bound) for bound in self.query.header.get("band", "").split()]
+        rows = self.rows()
+        if self.asker.endpoint.is_local or not band or band[0] <= rows <= band[-1]:
+            return
+        expected = f"{band[0]:,} to {band[-1]:,} rows"
+        advice = "compare its result.parquet with that of an older snapshot"
+        if rows < band[0] / 2:
+            came, advice = f"{rows:,} rows", f"look at the service; {advice}"
+            raise ImplausibleTable(self.place(0), came, expected, advice)
+        log.warning("%s has %s rows, expected %s; %s", self.query.name, rows, expected, advice)
 
     def rows(self) -> int:
         """Rows of the finished pages."""
@@ -245,7 +256,7 @@ class _Pull:
         """
         total, done = self.query.total, self.writer.pages
         start = done[-1].stop if done else 0
-        if self.query.asked:
+        if self.query.in_batches:
             return Cuts(total, self.size, start)
         most = self.asker.endpoint.policy.most_rows
         if most and (expected or 0) > most:
@@ -272,9 +283,8 @@ class _Pull:
         def accept(answer: Answer) -> tuple[Answer, pl.DataFrame]:
             part = asked[-1]
             place, names = self.place(number, part), query.variables
-            wanted = set(query.values[slice(*part)])
-            fits = wanted.__contains__ if wanted else lambda value: query.hashes(value, *part)
-            rows = check_page(answer, place, names, query.divided, fits)
+            divided = query.divided if query.divided in names else ""  # counts do not show it
+            rows = check_page(answer, place, names, divided, query.asked_for(*part))
             return answer, terms(rows, names)
 
         answer, rows = self.asker.ask(
@@ -305,7 +315,7 @@ class _Pull:
 
     def count(self) -> tuple[int | None, str]:
         """Rows by the derived count query, or None with the reason why there is no such number."""
-        if self.query.asked:
+        if self.query.in_batches:
             return None, "asked for in batches, each with its own count"
         place = self.place(0)
 
@@ -333,7 +343,7 @@ class _Pull:
         endpoint, query = self.asker.endpoint, self.query
         told = ""
         if part:
-            what = f"?{query.asked}" if query.asked else "parts"
+            what = f"?{query.divided}" if query.in_batches else "parts"
             told = f"{what} {part[0] + 1:,} to {part[1]:,} of {query.total:,}"
         return Place(f"{endpoint.id} ({endpoint.url})", str(query.path), page, told)
 
@@ -342,7 +352,9 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def summarise(writer: Writer, asker: Asker, counts: Counts, ended: str) -> Snapshot:
+def summarise(
+    writer: Writer, asker: Asker, expected: int | None, why_not: str, ended: str
+) -> Snapshot:
     """Write the table of all pages, then the record that makes the snapshot complete."""
     query, endpoint = writer.query, asker.endpoint
     frame = writer.frame()
@@ -353,7 +365,7 @@ def summarise(writer: Writer, asker: Asker, counts: Counts, ended: str) -> Snaps
         "query": query.name,
         "parameters": query.parameters,
         "identity": query.identity,
-        "group": query.group,
+        "group": query.header.get("group", "").split(),
         "query_sha256": query.sha256,
         # not that of the raw pages: engines order the same rows as they like
         "rows_sha256": rows_sha256,
@@ -362,7 +374,7 @@ def summarise(writer: Writer, asker: Asker, counts: Counts, ended: str) -> Snaps
     return writer.finish(
         {
             "identity": query.identity,
-            "group": query.group,
+            "group": provenance["group"],
             "url": endpoint.url,
             "access": "local" if endpoint.is_local else "live",
             "snapshot": writer.folder.parent.name,
@@ -372,13 +384,11 @@ def summarise(writer: Writer, asker: Asker, counts: Counts, ended: str) -> Snaps
             "rows": frame.height,
             "rows_sha256": rows_sha256,
             "pages_sha256": pages_sha256,
-            "count_before": counts.before,
-            "count_before_reason": counts.why_not_before,
-            "count_after": counts.after,
-            "count_after_reason": counts.why_not_after,
+            "count_before": expected,
+            "count_before_reason": why_not,
             "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
             "retries": asker.retries,
             "waits": {"seconds": asker.gate.waits.seconds, "times": asker.gate.waits.times},
-            "client": f"kgprobe/{__version__} SPARQLWrapper/{SPARQLWrapper.__version__}",
+            "client": f"kgprobe/{__version__} SPARQLWrapper/{version('SPARQLWrapper')}",
         }
     )

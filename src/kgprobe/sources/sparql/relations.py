@@ -246,3 +246,10 @@ class Relations:
             f"asked was {endpoint.id} ({endpoint.url}), which holds {endpoint.policy.graph}: of a "
             "relation that those have, it holds part of the subjects"
         )
+
+
+def relations_of(properties: pl.DataFrame) -> list[str]:
+    """Ids of the item-valued properties of a pull, in the order of their numbers."""
+    items = properties.filter(pl.col("datatype").str.ends_with("#WikibaseItem"))
+    found = {iri.rsplit("/", 1)[-1] for iri in items["property"].to_list()}
+    return sorted(found, key=lambda relation: int(relation[1:]))

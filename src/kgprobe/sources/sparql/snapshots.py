@@ -26,7 +26,7 @@ from kgprobe.job import sha256
 from kgprobe.schema import atomic
 from kgprobe.sources.sparql.canonical import read_result, read_terms, terms
 from kgprobe.sources.sparql.errors import Place, SnapshotError
-from kgprobe.sources.sparql.paging import Query, normalise
+from kgprobe.sources.sparql.paging import Query
 
 META, JOURNAL, RESULT, QUERY = "meta.json", "journal.jsonl", "result.parquet", "query.rq"
 
@@ -227,7 +227,7 @@ def _line(record: Mapping[str, Any]) -> str:
 
 def cache_key(endpoint_id: str, text: str, snapshot: str) -> str:
     """What names a page: endpoint, normalised text (with the page's part or batch), snapshot."""
-    parts = (endpoint_id, normalise(text), snapshot)
+    parts = (endpoint_id, text, snapshot)
     digest = hashlib.sha256()
     for part in parts:
         digest.update(f"{len(part.encode())}:".encode() + part.encode())

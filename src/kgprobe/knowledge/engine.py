@@ -139,8 +139,8 @@ class Engine(ABC):
         provenance: Mapping[str, object] | None = None,
     ) -> None:
         """`schema.write` of an expression, so many rows at a time."""
-        types = dict(contract.columns)
-        parts = (part.select(list(types)).cast(types) for part in self.parts(rows, contract.key))
+        columns = [pl.col(name).cast(dtype) for name, dtype in contract.columns.items()]
+        parts = (part.select(columns) for part in self.parts(rows, contract.key))
         write_sorted(parts, contract, path, provenance)
 
     def _name(self) -> str:

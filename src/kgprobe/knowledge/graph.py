@@ -243,11 +243,12 @@ def read(
 
     `known` as in `Graph`, where its ids are its own.
     """
-    tables = [engine.files([path]) for path in (edges, literals, entities)]
+    tables = (engine.files([path]) for path in (edges, literals, entities))
+    graph = Graph(engine, *tables)
     own = engine.files([ids]) if ids else None
     if own is None or not engine.count(own):
-        return Graph(engine, *tables)
-    return Graph(engine, *tables, ids=own, known=known or {})
+        return graph
+    return replace(graph, ids=own, known=known or {})
 
 
 def write(graph: Graph, paths: Mapping[str, str], provenance: Mapping[str, object]) -> None:

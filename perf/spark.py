@@ -42,7 +42,7 @@ def build(engine: Engine, facts: Path, folder: Path) -> dict[str, float]:
     took["graph"] = time.perf_counter() - started
     for name in ATTRIBUTES:
         started = time.perf_counter()
-        with engine.passing():
+        with engine.temporary():
             made = graph.read(engine, *(paths[table] for table in graph.TABLES[:3]))
             module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
             settings = settings_of(config, name)

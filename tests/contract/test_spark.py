@@ -79,7 +79,7 @@ def small(name: str):
 def files(name: str, engine: Engine, paths, folder) -> dict[str, bytes]:
     """The files of a benchmark, as the rule writes them."""
     folder.mkdir(parents=True)
-    with engine.passing():
+    with engine.temporary():
         made = graph.read(engine, *(paths[table] for table in graph.TABLES[:3]))
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
         built = module.build(made, small(name))
@@ -136,7 +136,7 @@ def of_own_ids(engine: Engine, facts, folder) -> dict[str, bytes]:
     """The files of a graph of own ids and of a sample of it, drawn by their text."""
     folder.mkdir()
     paths = {name: str(folder / name) for name in graph.TABLES}
-    with engine.passing():
+    with engine.temporary():
         graph.write(graph.encode(engine, engine.files([facts]), own=True), paths, {})
         made = graph.read(engine, *(paths[n] for n in graph.TABLES[:3]), paths["ids"])
         drawn = made.smallest(made.edges, 3, 0, ["s", "o"], ["p"], "drawn")

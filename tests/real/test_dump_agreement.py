@@ -15,7 +15,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear.choice import Review
-from kgprobe.knowledge import ontology_build
+from kgprobe.knowledge import ontology, ontology_build
 from kgprobe.settings import Bear
 from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.dumps import facts, types
@@ -288,6 +288,6 @@ def test_the_ontology_has_the_same_bytes(ways, dbpedia):
         ontology_build.build(tables, way.tables, way.statements)
         for tables, way in zip(dbpedia, ways, strict=True)
     ]
-    for name in ontology_build.OntologyTables.__dataclass_fields__:
+    for name in ontology.OntologyTables.__dataclass_fields__:
         assert getattr(built[0], name).height
         assert getattr(built[0], name).equals(getattr(built[1], name)), name

@@ -14,11 +14,9 @@ import polars as pl
 import yaml
 
 from kgprobe.benchmarks.attributes import checks
-from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
-from kgprobe.benchmarks.attributes.items import AttributeSet
+from kgprobe.benchmarks.attributes.construct import Benchmark, EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.settings import AttributeSettings, settings_of
 from kgprobe.knowledge import graph as knowledge
-from kgprobe.knowledge.engine import under
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import Graph
 from kgprobe.schema import FACTS
@@ -81,7 +79,8 @@ def content(graph: Graph, name: str) -> pl.DataFrame:
     """One of the tables of a graph as it is written, in order."""
     contract = {"edges": knowledge.EDGES, "literals": knowledge.LITERAL_EDGES,
                 "entities": knowledge.ENTITIES}[name]  # fmt: skip
-    return under(graph.frame(getattr(graph, name)), contract).sort(contract.key)
+    rows = graph.frame(getattr(graph, name)).select(list(contract.columns))
+    return rows.cast(dict(contract.columns)).sort(contract.key)
 
 
 def worked() -> Graph:
@@ -93,10 +92,10 @@ def settings(attribute: str, **changed: Any) -> AttributeSettings[Any]:
     """The defaults of config.yaml, with changes: own keys, shared ones, and what tables say."""
     made = settings_of(_config(), attribute)
     rest = {
-        k: changed[k] for k in changed.keys() - vars(made.own).keys() - vars(made.shared).keys()
+        k: changed[k] for k in changed.keys() - vars(made.section).keys() - vars(made.shared).keys()
     }
-    own = typed(type(made.own), changed, made.own)
-    return replace(made, own=own, shared=typed(Attributes, changed, made.shared), **rest)
+    section = typed(type(made.section), changed, made.section)
+    return replace(made, section=section, shared=typed(Attributes, changed, made.shared), **rest)
 
 
 @cache
@@ -104,7 +103,7 @@ def _config() -> dict[str, Any]:
     return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())["attributes"]
 
 
-def attribute(name: str, given: pl.DataFrame, **changed: Any) -> AttributeSet | None:
+def attribute(name: str, given: pl.DataFrame, **changed: Any) -> Benchmark | None:
     """One of the nine from FACTS, as the workflow builds it; None when it has no example.
 
     All that the tests against plain loops know of how benchmarks are made.
@@ -112,8 +111,8 @@ def attribute(name: str, given: pl.DataFrame, **changed: Any) -> AttributeSet | 
     module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
     coded = {key: changed.pop(key) for key in ("own", "known") if key in changed}
     try:
-        made = checks.build(module, encode(given, **coded), settings(name, **changed))
-        parts = list(checks.sound(made))
+        made = module.build(encode(given, **coded), settings(name, **changed))
+        parts = list(checks.checked(made))
         assert all(part.height for part in parts)
         # what the workflow writes is what is looked at, and no text is made twice
         vars(made)["examples"] = pl.concat(parts)

@@ -13,7 +13,7 @@ from random import Random
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks.attributes.examples import MissingTemplatesError
+from kgprobe.benchmarks.attributes.construct import MissingTemplatesError
 from kgprobe.benchmarks.attributes.frames import LAMA
 from kgprobe.settings import ATTRIBUTES
 from tests.unit import attribute_brute as brute

@@ -10,24 +10,24 @@ import polars as pl
 import pytest
 
 from kgprobe.benchmarks.attributes import (
+    amber,
     ambiguous,
     asymmetry,
     bias,
-    checks,
     composite,
     entity_centric,
     hierarchy,
     paths,
     symmetry,
 )
-from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError, MissingTemplatesError
-from kgprobe.benchmarks.attributes.patterns import describe_counts, expandable, most
+from kgprobe.benchmarks.attributes.chains import describe_counts, edges_to_expand, largest
+from kgprobe.benchmarks.attributes.construct import EmptyBenchmarkError, MissingTemplatesError
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB, EngineError, job_mb, joins_mb
 from kgprobe.knowledge.engine_duckdb import DuckDB
-from kgprobe.knowledge.graph import date_text, literal_code
-from kgprobe.knowledge.ids import GraphError, WikidataIds
+from kgprobe.knowledge.graph import date_text, literal_number
+from kgprobe.knowledge.ids import GraphError, Relations
 from kgprobe.sampling import integer_keys
 from kgprobe.schema import FACTS
 from tests.unit.attribute_brute import TWO_UP
@@ -75,10 +75,10 @@ def test_an_entity_of_several_labels_has_the_smallest():
 
 
 def test_two_literals_of_one_number_are_refused(monkeypatch):
-    code = literal_code("red")
+    number = literal_number("red")
     monkeypatch.setattr(
-        "kgprobe.knowledge.graph.literal_code",
-        lambda value: code - value.startswith("r"),
+        "kgprobe.knowledge.graph.literal_number",
+        lambda value: number - value.startswith("r"),
     )
     dyed = facts([], literals=[(1, 462, "red"), (2, 462, "green"), (3, 462, "red")])
     assert content(encode(dyed), "literals").height == 3
@@ -163,7 +163,7 @@ def test_dates_in_words(value, text):
 
 def test_the_number_of_a_literal_is_fixed_for_ever():
     """Samples of earlier runs must come out again."""
-    assert literal_code("1970-01-22T00:00:00Z") == 13620660969312969605
+    assert literal_number("1970-01-22T00:00:00Z") == 13620660969312969605 - 2**64
 
 
 def test_an_empty_benchmark_says_thresholds_and_counts():
@@ -225,7 +225,7 @@ def test_the_error_lists_the_relations_of_the_whole_graph_too():
     dated = graph(WORKED.values(), LABELS, literals=[(1, 569, "1970-01-22T00:00:00Z^^date")])
     chosen = settings("hierarchy", **REFUSED, templates=["P279", "P26", "P31"])
     with pytest.raises(MissingTemplatesError) as error:
-        checks.build(hierarchy, dated, chosen)
+        hierarchy.build(dated, chosen)
     own, every = str(error.value).split("in the whole graph")
     assert f"{TWO_UP} (1 triples)" in own
     assert every.startswith(" 7 relations")
@@ -233,7 +233,7 @@ def test_the_error_lists_the_relations_of_the_whole_graph_too():
     assert listed == [
         "P19 (2)", "P21 (2)", "P17 (1)", "P22 (1)", "P25 (1)", "P40 (1)", "P569 (1)"
     ]  # fmt: skip
-    made = checks.build(hierarchy, dated, settings("hierarchy", templates=["P279", TWO_UP]))
+    made = hierarchy.build(dated, settings("hierarchy", templates=["P279", TWO_UP]))
     assert made.examples.height == 3
 
 
@@ -287,7 +287,7 @@ def test_a_hub_is_cut_and_told(caplog):
 def bounded(rows, max_out):
     made = graph(rows)
     chosen = settings("paths", max_out=max_out)
-    whole, cut = expandable(paths.SHAPE, made, chosen, Funnel("paths"))
+    whole, cut = edges_to_expand("paths", made, chosen, Funnel("paths"))
     found = [made.frame(edges).select("s", "p", "o").rows() for edges in (whole, cut)]
     return [set(edges) for edges in found], [len(edges) for edges in found]
 
@@ -351,7 +351,7 @@ def test_facts_of_two_graphs_are_refused():
     with pytest.raises(GraphError, match="exactly one graph"):
         encode(both)
     with pytest.raises(GraphError, match="expected P or Q"):
-        WikidataIds().numbers(["P31", "spouse"])
+        Relations().numbers(["P31", "spouse"])
 
 
 def test_amber_sets_give_heads_and_tails(tmp_path):
@@ -382,7 +382,7 @@ def test_amber_sets_give_the_head_and_the_least_popular_of_the_others():
     ]
     steps = Funnel("ambiguous")
     # Q77, Q98 and Q99 are not in the graph, and the last set repeats the first pair
-    assert sorted(ambiguous.amber_pairs(worked(), sets, steps).rows()) == [(6, 1), (10, 5)]
+    assert sorted(amber.amber_pairs(worked(), sets, steps).rows()) == [(6, 1), (10, 5)]
     (own,) = steps.rows
     assert (own["step"], own["kept"], own["dropped"]) == ("AmbER sets", 2, 3)
 
@@ -411,7 +411,8 @@ def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unk
 
 def test_the_twenty_largest_hubs_are_told():
     order = [(7, 12), (9, 1500), (3, 1500), *((n, 11) for n in range(20, 38))]
-    listed = describe_counts(most(order), worked()).split(", ")
+    made = graph([(n, 50, n + 1) for n in range(1, 40)])
+    listed = describe_counts(largest(order), made).split(", ")
     assert listed[:4] == ["Q3 (1,500)", "Q9 (1,500)", "Q7 (12)", "Q20 (11)"]
     assert len(order) == 21
     assert (len(listed), listed[-1]) == (20, "Q36 (11)")

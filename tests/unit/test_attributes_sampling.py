@@ -115,7 +115,7 @@ def test_pairs_of_facing_edges_are_all_and_each_once():
     assert len(inverse) > 40
     joined = made.frame(bidirectional.inverse_pairs(made)).select("p1", "p2", "s", "o").rows()
     assert (len(joined), set(joined)) == (len(inverse), inverse)
-    mutual = made.frame(made.mutual).select("p", "s", "o").rows()
+    mutual = made.frame(made.symmetric).select("p", "s", "o").rows()
     assert sorted(mutual) == sorted((p1, s, o) for p1, p2, s, o in slow if p1 == p2)
 
 
@@ -239,6 +239,6 @@ def test_examples_in_parts_follow_each_other_in_the_order_of_all(module, name, c
 def test_a_threshold_that_the_config_gives_wins_over_the_named_ones():
     """`thresholds: small` sets min_triples of symmetry to 10, where nothing else is said."""
     own = {"thresholds": "small", "symmetry": {"min_triples": 3}}
-    assert settings_of(own, "symmetry").own.min_triples == 3
-    assert settings_of({"thresholds": "small"}, "symmetry").own.min_triples == 10
-    assert settings_of({}, "symmetry").own.min_triples == Symmetry().min_triples > 10
+    assert settings_of(own, "symmetry").section.min_triples == 3
+    assert settings_of({"thresholds": "small"}, "symmetry").section.min_triples == 10
+    assert settings_of({}, "symmetry").section.min_triples == Symmetry().min_triples > 10

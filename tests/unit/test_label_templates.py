@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kgprobe import schema
-from kgprobe.benchmarks.attributes import checks, paths
+from kgprobe.benchmarks.attributes import paths
 from kgprobe.benchmarks.attributes.settings import settings_of
 from kgprobe.benchmarks.label_templates import label_templates, template_of
 from kgprobe.probes.jobs.word import word
@@ -104,7 +104,7 @@ def config():
 def test_written_generic_and_dropped_relations_are_counted_apart():
     # the eight paths of the worked example; P22 and P26 are written, P25 has a label, no other does
     chosen = settings_of(config(), "paths", 0, {"P22", "P26"}, by_label={"P22", "P25", "P1234"})
-    made = checks.build(paths, worked(), chosen)
+    made = paths.build(worked(), chosen)
     assert triples(made.examples) == [((3, 22, 2), (2, 26, 1)), ((3, 25, 1), (1, 26, 2))]
     counted = made.sizes.select("build", "predicates", "written", "by_label", "without_template")
     assert sorted(counted.rows()) == [

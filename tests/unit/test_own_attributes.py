@@ -113,7 +113,7 @@ def test_the_numbers_of_ids_are_written_beside_the_graph(tmp_path):
     with DuckDB() as engine:
         knowledge.write(knowledge.encode(engine, engine.table(ours), own=True), paths, {})
         again = knowledge.read(engine, *(paths[n] for n in knowledge.TABLES[:3]), paths["ids"])
-        assert again.ids.entity_numbers([own_name("Q1"), "Q1"]) == {own_name("Q1"): 0}
+        assert again.entity_numbers([own_name("Q1"), "Q1"]) == {own_name("Q1"): 0}
     table = schema.read(paths["ids"], ids.IDS)
     for kind, columns in (("entity", ("subject", "object")), ("relation", ("relation",))):
         texts = sorted({text for column in columns for text in ours[column]})

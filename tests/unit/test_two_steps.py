@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from kgprobe import schema
-from kgprobe.benchmarks.attributes import two_steps
-from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
+from kgprobe.benchmarks.attributes import shortcuts, two_steps
+from kgprobe.benchmarks.attributes.construct import EmptyBenchmarkError
 from kgprobe.metrics.intervals import wilson
 from kgprobe.probes.jobs import steps
 from kgprobe.probes.jobs.word import word
@@ -100,7 +100,7 @@ def test_the_confidence_of_every_rule_is_counted_by_its_definition():
     w, graph = brute.world(frame), encode(frame)
     pairs = [(r1, r2) for r1 in range(1, 6) for r2 in range(1, 6)]
     wanted = pl.DataFrame(pairs, schema={"r1": pl.Int32, "r2": pl.Int32}, orient="row")
-    rules = two_steps.confidences(graph, graph.edges, graph.edges.select("s").distinct(), wanted)
+    rules = shortcuts.confidences(graph, graph.edges, graph.edges.select("s").distinct(), wanted)
     assert rules.height > 40
     counted = {(*pair, r3): brute.confidence(w.g, (), *pair, r3) for pair in pairs
                for r3 in range(1, 6)}  # fmt: skip

@@ -6,7 +6,6 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks import allowed, own_words
-from kgprobe.benchmarks.attributes import checks
 from kgprobe.benchmarks.attributes import settings as graph_settings
 from kgprobe.benchmarks.autoprompt import graph as prompts
 from kgprobe.benchmarks.bear import build as bear
@@ -80,8 +79,8 @@ with (
         )
         settings = replace(settings, nouns=own_words.phrases(rows))
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{one}")
-        with engine.passing():
-            made = checks.build(module, encoded, settings)
+        with engine.temporary():
+            made = module.build(encoded, settings)
         sizes = made.sizes.filter(pl.col("build") != "sampled").row(-1, named=True)
         return f"{sizes['patterns']} patterns, {sizes['examples']:,} examples"
 

@@ -55,11 +55,13 @@ with (
             words.by_label,
         )
         settings = replace(settings, nouns=phrases, taught=taught)
-        made = checks.build(module, built_on, settings)
+        made = module.build(built_on, settings)
         told = graph_settings.as_record(settings)
         provenance = run.provenance(settings=told, thresholds=settings.shared.thresholds)
         # by far the most rows: they are made, checked and written in parts
-        schema.write_sorted(checks.sound(made), frames.EXAMPLES, run.output.examples[i], provenance)
+        schema.write_sorted(
+            checks.checked(made), frames.EXAMPLES, run.output.examples[i], provenance
+        )
         for name, contract in frames.REPORTS.items():
             schema.write(getattr(made, name), contract, run.output[name][i], provenance)
         schema.write(made.items, schema.ITEMS, run.output.questions[i], provenance)

@@ -14,5 +14,5 @@ with (
         "dates": (facts_trex.dates(triples, labels), facts_trex.DATES),
     }
     for name, (rows, contract) in made.items():
-        with engine.passing():
+        with engine.temporary():
             engine.write(engine.keep(rows), contract, run.output[name], run.provenance())

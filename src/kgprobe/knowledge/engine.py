@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import ibis
@@ -54,31 +53,28 @@ def job_mb(joins: int) -> int:
 class Engine(ABC):
     """Tables and the expressions over them, all gone on leaving `with`.
 
-    An engine holds no more than it was given; what does not fit lies in its spill folder.
+    An engine holds no more than it was given; what does not fit lies in its spill folder. Literals
+    have negative numbers, entities have others: no engine shares numbers without a sign with Arrow.
     """
 
     def __init__(self) -> None:
         self._names = (f"kept_{n}" for n in itertools.count())
-        self._passing: list[str] | None = None
+        self._temporary: list[str] | None = None
+        self._shared: dict[Any, Table] = {}
 
     def __enter__(self) -> "Engine":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the connection and removes what was spilled."""
+        """End the connection and remove what was spilled."""
 
     @abstractmethod
     def demand(self, needed_mb: int, what: str) -> None:
-        """Raises EngineError where the joins of `what` need more MB than the engine has."""
+        """Raise EngineError where the joins of `what` need more MB than the engine has."""
 
     @abstractmethod
     def files(self, paths: Sequence[str | Path]) -> Table:
@@ -89,75 +85,69 @@ class Engine(ABC):
         """A small frame, as the side of a join."""
 
     @abstractmethod
-    def keep(self, rows: Table, stays: bool = False) -> Table:
-        """The rows of an expression, computed once; they lie in memory or in the spill folder."""
-
-    def frame(self, rows: Table) -> pl.DataFrame:
-        """The rows of an expression, in no order; all whole numbers are Int64."""
-        # engines differ in how wide a number is and in whether it has a sign
-        return self._frame(rows).with_columns(pl.selectors.integer().cast(pl.Int64))
+    def parts(self, rows: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Rows in an order, so many at a time; none is held but these."""
 
     @abstractmethod
-    def _frame(self, rows: Table) -> pl.DataFrame:
-        """The rows of an expression as the engine gives them."""
+    def _keep(self, rows: Table, name: str) -> Table: ...
 
     @abstractmethod
-    def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """The rows of a kept table in an order, so many at a time; none is held but these."""
+    def _frame(self, rows: Table) -> pl.DataFrame: ...
 
     @abstractmethod
-    def _forget(self, name: str) -> None:
-        """Gives the room of a table back."""
+    def _forget(self, name: str) -> None: ...
+
+    def keep(self, rows: Table, shared: bool = False) -> Table:
+        """The rows of an expression, computed once; they lie in memory or in the spill folder.
+
+        `shared`: computed once however often the same expression comes, and not `temporary`.
+        """
+        if not shared:
+            return self._keep(rows, self._name())
+        if rows.op() not in self._shared:
+            self._shared[rows.op()] = self._keep(rows, next(self._names))
+        return self._shared[rows.op()]
 
     @contextmanager
-    def passing(self) -> Iterator[None]:
-        """What is kept inside goes at the end, but what was asked to stay (`keep(rows, True)`)."""
-        outer, self._passing = self._passing, []
+    def temporary(self) -> Iterator[None]:
+        """Tables of frames and kept rows go at the end, but those that are shared."""
+        outer, self._temporary = self._temporary, []
         try:
             yield
         finally:
-            for name in self._passing:
+            for name in self._temporary:
                 self._forget(name)
-            self._passing = outer
+            self._temporary = outer
 
-    def drop(self, kept: Table) -> None:
-        """Forgets what `keep` gave, and gives its room back."""
-        self._forget(kept.op().name)
+    def frame(self, rows: Table) -> pl.DataFrame:
+        """The rows of an expression, in no order; all whole numbers are Int64."""
+        return self._frame(rows).with_columns(pl.selectors.integer().cast(pl.Int64))
+
+    def numbers(self, row: Table) -> dict[str, int]:
+        """The whole numbers of a table of one row of aggregates; a sum of no row is 0."""
+        return {name: int(n or 0) for name, n in self.frame(row).row(0, named=True).items()}
+
+    def count(self, rows: Table) -> int:
+        """The number of rows of an expression."""
+        return self.numbers(rows.aggregate(n=rows.count()))["n"]
 
     def write(
         self,
-        kept: Table,
+        rows: Table,
         contract: Contract,
         path: str | Path,
         provenance: Mapping[str, object] | None = None,
     ) -> None:
-        """`schema.write` of a kept table, so many rows at a time."""
-        parts = (under(part, contract) for part in self.parts(kept, contract.key))
+        """`schema.write` of an expression, so many rows at a time."""
+        columns = [pl.col(name).cast(dtype) for name, dtype in contract.columns.items()]
+        parts = (part.select(columns) for part in self.parts(rows, contract.key))
         write_sorted(parts, contract, path, provenance)
 
-    def numbers(self, row: Table) -> dict[str, int]:
-        """The whole numbers of a table of one row of aggregates; a sum of no row is 0."""
-        found = self.frame(row).row(0, named=True)
-        return {name: int(value or 0) for name, value in found.items()}
-
-    def _name(self, passes: bool = False) -> str:
+    def _name(self) -> str:
         name = next(self._names)
-        if passes and self._passing is not None:
-            self._passing.append(name)
+        if self._temporary is not None:
+            self._temporary.append(name)
         return name
-
-
-def under(rows: pl.DataFrame, contract: Contract) -> pl.DataFrame:
-    """Rows of the engine as a file has them: the columns and types of a contract.
-
-    Numbers of 64 bits that are negative inside the engine are the same bits without a sign.
-    """
-    return rows.select(
-        pl.col(name).cast(pl.Int64).reinterpret(signed=False)
-        if dtype == pl.UInt64
-        else pl.col(name).cast(dtype)
-        for name, dtype in contract.columns.items()
-    )
 
 
 def counted(rows: Table, by: Sequence[str], **more: Any) -> Table:
@@ -198,6 +188,19 @@ def keys(rows: Table, seed: int, ids: Sequence[str], label: str) -> IntegerColum
     for some in (ids[at : at + most] for at in range(0, len(ids), most)):
         key = _MIXED[len(some)](key, *(rows[name].cast("int64") for name in some))
     return key ^ ibis.literal(SIGN, "int64")
+
+
+def _text_keys(rows: pa.Array) -> pa.Array:
+    made = (hash_key(int(seed), *parts) for seed, *parts in rows.to_pylist())
+    return pa.array([signed(key) ^ SIGN for key in made], pa.int64())
+
+
+_TEXT_KEYS = ibis.udf.scalar.pyarrow(_text_keys, signature=((dt.Array(dt.string),), dt.int64))
+
+
+def text_keys(seed: int, texts: Sequence[Column], label: str) -> IntegerColumn:
+    """`sampling.keys` of every row: 64 bits, signed, in the order of the unsigned ones."""
+    return _TEXT_KEYS(ibis.array([ibis.literal(str(seed)), ibis.literal(label), *texts]))
 
 
 def signed(key: int) -> int:

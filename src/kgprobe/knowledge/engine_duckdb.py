@@ -43,12 +43,10 @@ class DuckDB(Engine):
         )
 
     def close(self) -> None:
-        """Ends the connection and removes what was spilled."""
         self._backend.disconnect()
         shutil.rmtree(self.spill, ignore_errors=True)
 
     def demand(self, needed_mb: int, what: str) -> None:
-        """Raises EngineError where `memory_mb` is less."""
         if self._memory_mb < needed_mb:
             raise EngineError(
                 f"{what} needs {needed_mb:,} MB for its joins, and {self._memory_mb:,} are left "
@@ -57,32 +55,30 @@ class DuckDB(Engine):
             )
 
     def files(self, paths: Sequence[str | Path]) -> Table:
-        """The rows of parquet files, read anew by every query."""
-        return self._backend.read_parquet([str(path) for path in paths], table_name=self._name())
+        return self._backend.read_parquet(
+            [str(path) for path in paths], table_name=next(self._names)
+        )
 
     def table(self, frame: pl.DataFrame) -> Table:
-        """A small frame, as the side of a join."""
         rows = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
         with self._explained():
-            return self._backend.create_table(self._name(True), rows, temp=True)
+            return self._backend.create_table(self._name(), rows, temp=True)
 
-    def keep(self, rows: Table, stays: bool = False) -> Table:
-        """The rows of an expression, computed once; they lie in memory or in the spill folder."""
+    def _keep(self, rows: Table, name: str) -> Table:
         with self._explained():
-            return self._backend.create_table(self._name(not stays), rows, temp=True)
+            return self._backend.create_table(name, rows, temp=True)
 
     def _frame(self, rows: Table) -> pl.DataFrame:
         with self._explained():
             return pl.DataFrame(pl.from_arrow(self._backend.to_pyarrow(rows)))
 
-    def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """The rows of a kept table in an order, so many at a time; none is held but these."""
+    def parts(self, rows: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
         # else sorted parts of several threads may overtake each other on their way out
         self._backend.settings["preserve_insertion_order"] = True
         with self._explained():
             # Ibis 12.0.0 asks DuckDB 2.0.0 for batches by a name that is gone
-            rows = self._backend.con.sql(ibis.to_sql(kept.order_by(list(order))))
-            for batch in rows.to_arrow_reader(PART):
+            sorted_rows = self._backend.con.sql(ibis.to_sql(rows.order_by(list(order))))
+            for batch in sorted_rows.to_arrow_reader(PART):
                 yield pl.DataFrame(pl.from_arrow(batch))
         self._backend.settings["preserve_insertion_order"] = False
 
@@ -91,7 +87,7 @@ class DuckDB(Engine):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """DuckDB's words for too little memory or disk, with the setting that would help."""
+        """Add the setting that would help to DuckDB's errors on memory and disk."""
         try:
             yield
         except duckdb.OutOfMemoryException as error:

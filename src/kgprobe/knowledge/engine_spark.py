@@ -70,30 +70,25 @@ class Spark(Engine):
         self._known: set[str] = set()
 
     def close(self) -> None:
-        """Ends the application and removes what it left."""
         self._session.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def demand(self, needed_mb: int, what: str) -> None:
-        """Nothing: memory that one executor lacks another has, or it is spilled."""
+        """Do nothing: memory that one executor lacks another has, or it is spilled."""
 
     def files(self, paths: Sequence[str | Path]) -> Table:
-        """The rows of parquet files, read anew by every query."""
         found = self._session.read.parquet(*(Path(path).resolve().as_uri() for path in paths))
-        return self._as_table(found, self._name())
+        return self._as_table(found, next(self._names))
 
     def table(self, frame: pl.DataFrame) -> Table:
-        """A small frame, as the side of a join."""
         # Spark has no number without a sign
         signed = frame.with_columns(pl.selectors.unsigned_integer().cast(pl.Int64))
         rows = signed.to_arrow(compat_level=pl.CompatLevel.oldest())
-        name = self._name(True)
+        name = self._name()
         self._held[name] = self._session.createDataFrame(rows).persist()
         return self._as_table(self._held[name], name)
 
-    def keep(self, rows: Table, stays: bool = False) -> Table:
-        """The rows of an expression, computed once; they lie in memory or on the workers' disks."""
-        name = self._name(not stays)
+    def _keep(self, rows: Table, name: str) -> Table:
         with self._explained("Spark ended the joins"):
             self._held[name] = self._query(rows).persist()
             # now, as DuckDB does: what it is made of may be dropped
@@ -104,11 +99,10 @@ class Spark(Engine):
         with self._explained("Spark ended the joins"):
             return pl.DataFrame(pl.from_arrow(self._query(rows).toArrow()))
 
-    def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """The rows of a kept table in an order, so many at a time; none is held but these."""
-        place = self._folder / self._name()
+    def parts(self, rows: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
+        place = self._folder / next(self._names)
         with self._explained("Spark ended the joins"):
-            self._query(kept).orderBy(*order).write.parquet(place.as_uri())
+            self._query(rows).orderBy(*order).write.parquet(place.as_uri())
         # sorted by ranges: the names of the files are in their order
         for path in sorted(place.glob("part-*.parquet")):
             for batch in pq.ParquetFile(path).iter_batches(PART):

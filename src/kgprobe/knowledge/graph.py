@@ -8,7 +8,7 @@ parquet on disk, and as tables of `engine` that are joined where they lie.
 import hashlib
 import logging
 import re
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,18 +19,17 @@ import pyarrow as pa
 from ibis.expr.types import BooleanValue, IntegerColumn, StringColumn, Table
 
 from kgprobe.contracts import Contract
-from kgprobe.knowledge.engine import LEAST_MB, Engine, counted, first, stripped
-from kgprobe.knowledge.ids import (
-    ENTITY,
-    IDS,
-    RELATION,
-    GraphError,
-    Ids,
-    OwnIds,
-    WikidataIds,
-    check_most,
-    numbered,
+from kgprobe.knowledge.engine import (
+    LEAST_MB,
+    Engine,
+    counted,
+    first,
+    keys,
+    signed,
+    stripped,
+    text_keys,
 )
+from kgprobe.knowledge.ids import ENTITY, IDS, LARGEST, RELATION, GraphError, Relations
 from kgprobe.schema import write as write_frame
 
 log = logging.getLogger("kgprobe")
@@ -40,10 +39,10 @@ EDGES = Contract(
     "EDGES", {"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt32}, ("p", "s", "o"), may_be_empty=True
 )
 
-#: A distinct statement whose object is a literal; `o` is the code of its value.
+#: A distinct statement whose object is a literal; `o` is the number of its value, below 0.
 LITERAL_EDGES = Contract(
     "LITERAL_EDGES",
-    {"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt64, "value": pl.String, "text": pl.String},
+    {"s": pl.UInt32, "p": pl.UInt16, "o": pl.Int64, "value": pl.String, "text": pl.String},
     ("p", "s", "o"),
     may_be_empty=True,
 )
@@ -68,8 +67,8 @@ MB_PER_MILLION = 20
 
 #: What would break a prompt when it stood in a label.
 UNUSABLE = r"\[X\]|\[Y\]|\[MASK\]|<mask>|<extra_id_\d+>"
-#: Codes of literals are 64 bits of which the first is 1; inside the engine they are negative.
-CODES = 1 << 64
+#: columns of candidates that hold relations; all others hold entities
+RELATION_COLUMN = re.compile(r"[pr][1-3]?")
 MONTHS = (
     "January February March April May June July August September October November December".split()
 )
@@ -81,8 +80,9 @@ class Graph:
     """Tables of `engine`, and the counts of their making.
 
     `edges` (s, p, o); `literals` (s, p, o, value, text), of which o is below 0; `entities` (id,
-    label, degree, out). `ids`: what the numbers stand for. `wikidata`: FACTS whose objects are true
-    answers, too, where golds are linked to Wikidata's statements.
+    label, degree, out). `ids`: IDS, None where ids are Wikidata's; `known`: property of Wikidata ->
+    relations of the graph that say the same. `wikidata`: FACTS whose objects are true answers, too,
+    where golds are linked to Wikidata's statements.
     """
 
     engine: Engine
@@ -90,15 +90,54 @@ class Graph:
     literals: Table
     entities: Table
     counts: Mapping[str, int] = field(default_factory=dict)
-    ids: Ids = field(default_factory=WikidataIds)
+    ids: Table | None = None
+    known: Mapping[str, Sequence[str]] = field(default_factory=dict)
     wikidata: Table | None = None
-    _kept: dict[Hashable, Table] = field(default_factory=dict, repr=False, compare=False)
 
-    def once(self, what: Hashable, rows: Table) -> Table:
-        """The rows of an expression that several builds use, kept from the first on."""
-        if what not in self._kept:
-            self._kept[what] = self.engine.keep(rows, stays=True)
-        return self._kept[what]
+    @cached_property
+    def relations(self) -> Relations:
+        """Numbers and ids of the relations."""
+        if self.ids is None:
+            return Relations(None, self.known)
+        own = self.ids.filter(self.ids["kind"] == RELATION).select("number", "id")
+        return Relations(dict(self.frame(own).sort("number").rows()), self.known)
+
+    @property
+    def named(self) -> Table:
+        """`entities` with `name`, their ids as text."""
+        if self.ids is None:
+            return self.entities.mutate(name="Q" + self.entities["id"].cast("string"))
+        own = self.ids.filter(self.ids["kind"] == ENTITY).select(_id="number", name="id")
+        return self.entities.inner_join(own, [("id", "_id")]).drop("_id")
+
+    def entity_names(self, numbers: Iterable[int]) -> dict[int, str]:
+        """number -> id, of entities."""
+        asked = pl.DataFrame({"id": sorted(set(numbers))}, {"id": pl.Int64})
+        rows = self.named.semi_join(self.engine.table(asked), "id")
+        return dict(self.frame(rows.select("id", "name")).select("id", "name").rows())
+
+    def entity_numbers(self, names: Iterable[str]) -> dict[str, int]:
+        """id -> number; what is no entity of the graph has none."""
+        asked = pl.DataFrame({"name": sorted(set(names))}, {"name": pl.String})
+        rows = self.named.semi_join(self.engine.table(asked), "name")
+        return dict(self.frame(rows.select("name", "id")).select("name", "id").rows())
+
+    def texts(self, numbers: pl.Series) -> pl.DataFrame:
+        """(n, id, text, degree) of entities and literals; a literal is its own id, of no degree."""
+        used = numbers.unique().cast(pl.Int64).alias("n").to_frame()
+        asked = self.engine.table(used)
+        entities = self.named.semi_join(asked, [("id", "n")])
+        rows = self.frame(entities.select("degree", n="id", id="name", text="label"))
+        if (used["n"] < 0).any():
+            values = self.literals.semi_join(asked, [("o", "n")]).select("text", n="o", id="value")
+            rows = pl.concat([rows, self.frame(values.distinct())], how="diagonal")
+        return rows.select("n", "id", "text", "degree")
+
+    @property
+    def statements(self) -> Table:
+        """(s, p, o) of edges and literals."""
+        literals = self.literals.select("s", "p", "o")
+        return self.edges.mutate(o=self.edges["o"].cast("int64")).union(literals)
 
     def frame(self, rows: Table) -> pl.DataFrame:
         """The rows of an expression, in no order."""
@@ -107,7 +146,7 @@ class Graph:
     @cached_property
     def size(self) -> int:
         """The number of edges."""
-        return self.engine.numbers(self.edges.aggregate(n=self.edges.count()))["n"]
+        return self.engine.count(self.edges)
 
     @cached_property
     def sizes(self) -> pl.DataFrame:
@@ -119,6 +158,20 @@ class Graph:
         """Ids (column `id`) of the entities that have a label."""
         return self.entities.filter(self.entities["label"].notnull()).select("id")
 
+    def keyed(self, rows: Table, seed: int, names: Sequence[str], label: str) -> Table:
+        """The rows with `_key`, by which is sampled: a hash of the numbers of some columns, or of
+        their ids where these are an own graph's."""
+        if self.ids is None:
+            return rows.mutate(_key=keys(rows, seed, names, label))
+        joined = rows
+        for name in names:
+            kind = RELATION if RELATION_COLUMN.fullmatch(name) else ENTITY
+            own = self.ids.filter(self.ids["kind"] == kind)
+            own = own.select(**{f"_{name}": "number", f"_{name}_id": "id"})
+            joined = joined.left_join(own, [(name, f"_{name}")])
+        key = text_keys(seed, [joined[f"_{name}_id"] for name in names], label)
+        return joined.mutate(_key=key).select(*rows.columns, "_key")
+
     def smallest(
         self,
         rows: Table,
@@ -128,24 +181,23 @@ class Graph:
         by: Sequence[str] = (),
         label: str = "",
     ) -> Table:
-        """At most `n` rows of every stratum `by`, by the sampling keys of the graph's ids.
+        """At most `n` rows of every stratum `by`, those of the smallest sampling keys.
 
         Ties fall to `ids`, which must be unique within a stratum.
         """
-        keyed = self.ids.keyed(rows, seed, [*by, *ids], label)
+        keyed = self.keyed(rows, seed, [*by, *ids], label)
         return first(keyed, n, ["_key", *ids], by).drop("_key")
+
+    def of(self, relations: Collection[int]) -> Table:
+        """The edges of some relations."""
+        return self.edges.filter(is_among(self.edges["p"], relations))
 
     def without(self, relations: Collection[int]) -> Table:
         """The edges of all other relations."""
-        return self.edges.filter(~_among(self.edges["p"], relations))
-
-    def of(self, relations: Collection[int], edges: Table | None = None) -> Table:
-        """The edges, all or those given, of some relations."""
-        edges = self.edges if edges is None else edges
-        return edges.filter(_among(edges["p"], relations))
+        return self.edges.filter(~is_among(self.edges["p"], relations))
 
     @property
-    def facing(self) -> Table:
+    def reciprocal(self) -> Table:
         """(p1, p2, s, o) of all edges (s, p1, o) and (o, p2, s) with p1 <= p2.
 
         Joined on both entities: parallel edges bound it.
@@ -153,20 +205,20 @@ class Graph:
         back = self.edges.select(s="o", o="s", p2="p")
         both = self.edges.rename(p1="p").inner_join(back, ["s", "o"])
         chosen = both.filter(both["p1"] <= both["p2"]).select("p1", "p2", "s", "o")
-        return self.once("facing", chosen)
+        return self.engine.keep(chosen, shared=True)
 
     @property
-    def mutual(self) -> Table:
+    def symmetric(self) -> Table:
         """The edges (s, p, o) whose reverse (o, p, s) is an edge, too."""
-        same = self.facing.filter(self.facing["p1"] == self.facing["p2"])
+        same = self.reciprocal.filter(self.reciprocal["p1"] == self.reciprocal["p2"])
         return same.select("s", "o", p="p1")
 
-    def renamed(self, names: Mapping[int, str]) -> "Graph":
+    def renamed(self, labels: Mapping[int, str]) -> "Graph":
         """The graph in which some entities have other labels."""
-        if not names:
+        if not labels:
             return self
         other = pl.DataFrame(
-            {"_id": list(names), "_label": list(names.values())},
+            {"_id": list(labels), "_label": list(labels.values())},
             schema={"_id": pl.Int64, "_label": pl.String},
         )
         both = self.entities.left_join(self.engine.table(other), [("id", "_id")])
@@ -174,7 +226,8 @@ class Graph:
         return replace(self, entities=both.mutate(label=label).drop("_id", "_label"))
 
 
-def _among(column: IntegerColumn, numbers: Collection[int]) -> BooleanValue:
+def is_among(column: IntegerColumn, numbers: Collection[int]) -> BooleanValue:
+    """Whether a column is one of some numbers, of which there may be none."""
     return column.isin(sorted(numbers)) if numbers else ibis.literal(False)
 
 
@@ -188,22 +241,18 @@ def read(
 ) -> Graph:
     """The graph whose tables lie in parquet files under the contracts of this module.
 
-    `known`: property of Wikidata -> relations of the graph that say the same, where its ids are its
-    own.
+    `known` as in `Graph`, where its ids are its own.
     """
-    values = engine.files([literals])
-    # no engine has numbers of 64 bits without sign in common with others: by way of decimals
-    code = values["o"].cast("decimal(20, 0)") - ibis.literal(str(CODES)).cast("decimal(20, 0)")
-    coded = values.mutate(o=code.cast("int64"))
+    tables = (engine.files([path]) for path in (edges, literals, entities))
+    graph = Graph(engine, *tables)
     own = engine.files([ids]) if ids else None
-    named: Ids = WikidataIds()
-    if own is not None and engine.numbers(own.aggregate(n=own.count()))["n"]:
-        named = OwnIds(engine, own, known or {})
-    return Graph(engine, engine.files([edges]), coded, engine.files([entities]), ids=named)
+    if own is None or not engine.count(own):
+        return graph
+    return replace(graph, ids=own, known=known or {})
 
 
 def write(graph: Graph, paths: Mapping[str, str], provenance: Mapping[str, object]) -> None:
-    """Writes a graph that `encode` made: TABLES, to `paths`."""
+    """Write a graph that `encode` made: TABLES, to `paths`."""
     tables = (
         (graph.edges, EDGES, "edges"),
         (graph.literals, LITERAL_EDGES, "literals"),
@@ -213,8 +262,8 @@ def write(graph: Graph, paths: Mapping[str, str], provenance: Mapping[str, objec
         graph.engine.write(rows, contract, paths[name], provenance)
     counts = pl.DataFrame({"count": list(graph.counts), "n": list(graph.counts.values())})
     write_frame(counts, COUNTS, paths["counts"], provenance)
-    if isinstance(graph.ids, OwnIds):
-        graph.engine.write(graph.ids.table, IDS, paths["ids"], provenance)
+    if graph.ids is not None:
+        graph.engine.write(graph.ids, IDS, paths["ids"], provenance)
     else:
         write_frame(pl.DataFrame(schema=dict(IDS.columns)), IDS, paths["ids"], provenance)
 
@@ -231,16 +280,15 @@ def encode(
     Left out and counted: statements whose subject is no item, self-loops, duplicates, objects that
     are other kinds of entity (properties, lexemes), and labels that would break a prompt. Raises
     EngineError, before anything is read, where the engine has too little memory for so many.
-    `own`: ids are those of another graph, and every object is an entity; `known` as in `read`.
+    `own`: ids are those of another graph, and every object is an entity; `known` as in `Graph`.
     """
-    _check_one_kg(engine, facts)
-    n = engine.numbers(facts.aggregate(n=facts.count()))["n"]
+    graphs = engine.frame(facts.select("kg").distinct())["kg"].to_list()
+    if len(graphs) != 1:
+        raise GraphError(f"facts of {sorted(graphs)} in one table; expected exactly one graph")
+    n = engine.count(facts)
     engine.demand(LEAST_MB + MB_PER_MILLION * n // 1_000_000, f"a graph of {n:,} statements")
-    ids: Ids = WikidataIds()
-    if own:
-        ids = OwnIds(engine, engine.keep(numbered(facts), stays=True), known or {})
-        check_most(engine, ids.table)
-    rows = _by_table(facts, ids.table) if isinstance(ids, OwnIds) else _by_text(facts)
+    ids = engine.keep(_numbered(facts), shared=True) if own else None
+    rows = _by_text(facts) if ids is None else _by_table(engine, facts, ids)
     # an id's text is needed of literals alone: what is null takes no room
     text = ibis.ifelse(rows["o"].isnull(), rows["object"], ibis.null("string"))
     # parsed once and kept: a query that reads parsed rows twice would hold all of them
@@ -260,23 +308,40 @@ def encode(
     )
     edges = engine.keep(coded.filter(item & stored).select("s", "p", "o").distinct())
     valid = coded.filter(item & ~coded["other"])
-    spoken = valid.filter(valid["o"].isnull()).drop("o", "other", "subject_label")
-    values = _literals(engine, spoken if literals else spoken.limit(0))
-    entities = _entities(engine, edges, valid, counts)
-    told = engine.numbers(
-        entities.aggregate(entities=entities.count(), labelled=entities["label"].count())
-    )
-    made = Graph(engine, edges, values, entities, ids=ids)
-    counts["duplicates"] -= made.size
-    several = engine.numbers(values.aggregate(n=values.count()))["n"]
-    unusable = counts.pop("unusable_labels")
-    counts |= {"edges": made.size, "literals": several, "unusable_labels": unusable, **told}
+    texts = valid.filter(valid["o"].isnull()).drop("o", "other", "subject_label")
+    values = _literals(engine, texts if literals else texts.limit(0))
+    entities, unusable = _entities(engine, edges, valid)
+    graph = Graph(engine, edges, values, entities, ids=ids, known=known or {})
+    counts["duplicates"] -= graph.size
+    labelled = entities.aggregate(entities=entities.count(), labelled=entities["label"].count())
+    counts |= {"edges": graph.size, "literals": engine.count(values), "unusable_labels": unusable}
+    counts |= engine.numbers(labelled)
     log.info("graph: %s", ", ".join(f"{name} {n:,}" for name, n in counts.items()))
-    return replace(made, counts=counts)
+    return replace(graph, counts=counts)
 
 
-def _by_table(facts: Table, ids: Table) -> Table:
-    """FACTS with the numbers that its ids have in IDS as s, p, o; `other` is nowhere true."""
+def _numbered(facts: Table) -> Table:
+    """IDS of FACTS: entities and relations from 0 on, in the order of their text."""
+    ends = facts.select(id="subject").union(facts.select(id="object"), distinct=True)
+    names = {ENTITY: ends, RELATION: facts.select(id="relation").distinct()}
+    entities, relations = (
+        own.select("id", kind=ibis.literal(kind), number=ibis.row_number().over(order_by=own["id"]))
+        for kind, own in names.items()
+    )
+    return entities.union(relations)
+
+
+def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
+    """FACTS with the numbers that its ids have in IDS as s, p, o; `other` is nowhere true.
+
+    Raises GraphError where there are more entities or relations than numbers.
+    """
+    counts = engine.frame(counted(ids, ["kind"])).select("kind", "n")
+    for kind, n in counts.sort("kind").rows():
+        if n > LARGEST[kind] + 1:
+            raise GraphError(
+                f"{n:,} ids of the kind {kind}; at most {LARGEST[kind] + 1:,} are numbered"
+            )
     rows = facts
     for column, short, kind in (
         ("subject", "s", ENTITY),
@@ -298,70 +363,61 @@ def _by_text(facts: Table) -> Table:
         found = text.nullif("").cast("int64")
         return ibis.ifelse(found <= largest, found, ibis.null("int64"))
 
-    largest = {"Q": (1 << 32) - 1, "P": (1 << 16) - 1}
     rows = facts.mutate(
-        s=number("subject", "Q", 9, largest["Q"]),
-        p=number("relation", "P", 4, largest["P"]),
-        o=number("object", "Q", 9, largest["Q"]),
+        s=number("subject", "Q", 9, LARGEST[ENTITY]),
+        p=number("relation", "P", 4, LARGEST[RELATION]),
+        o=number("object", "Q", 9, LARGEST[ENTITY]),
     )
     other = rows["o"].isnull() & rows["object"].re_search(r"^[A-PR-Z][0-9]+$")
     return rows.mutate(other=other)
 
 
-def _check_one_kg(engine: Engine, facts: Table) -> None:
-    kinds = engine.frame(facts.select("kg").distinct())["kg"].to_list()
-    if len(kinds) != 1:
-        raise GraphError(f"facts of {sorted(kinds)} in one table; expected exactly one graph")
+def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
+    """ENTITIES, and how many labels would break a prompt, which count as none.
 
-
-def _entities(engine: Engine, edges: Table, known: Table, counts: dict[str, int]) -> Table:
-    """ENTITIES; of several labels of an entity the smallest, those that break a prompt are none."""
-    told = known.filter((known["s"] != known["o"]).fill_null(True))
-    names = told.select(id="s", label="subject_label").union(
-        told.select(id="o", label="object_label")
+    Of several labels of an entity the smallest is taken.
+    """
+    rows = valid.filter((valid["s"] != valid["o"]).fill_null(True))
+    names = rows.select(id="s", label="subject_label").union(
+        rows.select(id="o", label="object_label")
     )
     named = names.filter(names["id"].notnull() & names["label"].notnull())
     names = engine.keep(named.distinct())
     names = names.mutate(label=stripped(names["label"])).filter(lambda t: t["label"] != "")
     smallest = names.group_by("id").aggregate(label=names["label"].min())
     named = engine.keep(smallest.mutate(unusable=smallest["label"].re_search(UNUSABLE)))
-    counts |= engine.numbers(named.aggregate(unusable_labels=named["unusable"].sum()))
     sides = edges.select(id="s", out=ibis.literal(1)).union(
         edges.select(id="o", out=ibis.literal(0))
     )
     both = sides.group_by("id").aggregate(degree=sides.count(), out=sides["out"].sum())
     usable = named.filter(~named["unusable"]).select(_id="id", label="label")
     labelled = both.left_join(usable, [("id", "_id")])
-    return engine.keep(labelled.select("id", "label", "degree", "out"))
+    entities = engine.keep(labelled.select("id", "label", "degree", "out"))
+    return entities, engine.count(named.filter(named["unusable"]))
 
 
 def _literals(engine: Engine, texts: Table) -> Table:
     """LITERAL_EDGES; the text of a value is its most frequent label, else the date in words."""
-    spoken = texts.filter(texts["object_label"].notnull())
-    spoken = spoken.filter(stripped(spoken["object_label"]) != "")
-    often = counted(spoken, ["object", "object_label"])
+    labelled = texts.filter(texts["object_label"].notnull())
+    labelled = labelled.filter(stripped(labelled["object_label"]) != "")
+    often = counted(labelled, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
     distinct = texts.select("object").distinct()
     values = distinct.left_join(
         most.select(_of="object", label="object_label"), [("object", "_of")]
     )
-    plain = _dated(values["object"])
-    values = engine.keep(
-        values.select(
-            value="object", o=_coded(values["object"]), text=ibis.coalesce(values["label"], plain)
-        )
-    )
-    told = engine.numbers(values.aggregate(n=values.count(), codes=values["o"].nunique()))
-    if told["n"] != told["codes"]:
-        raise GraphError("two literals share a 64-bit code; rename one of them")
+    text = ibis.coalesce(values["label"], _DATE_TEXTS(values["object"]))
+    values = engine.keep(values.select(value="object", o=_NUMBERS(values["object"]), text=text))
+    if engine.count(values) != engine.count(values.select("o").distinct()):
+        raise GraphError("two literals share a number of 64 bits; rename one of them")
     edges = texts.select("s", "p", value="object").distinct().inner_join(values, "value")
     return engine.keep(edges.select("s", "p", "o", "value", "text"))
 
 
-def literal_code(value: str) -> int:
-    """A stable 64-bit number for the text of a literal, above every Q-number."""
+def literal_number(value: str) -> int:
+    """A stable number for the text of a literal: 64 bits, negative, as no entity's is."""
     digest = hashlib.blake2b(value.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") | 1 << 63
+    return signed(int.from_bytes(digest, "little") | 1 << 63)
 
 
 def date_text(value: str) -> str:
@@ -382,34 +438,32 @@ def date_text(value: str) -> str:
     return f"{day} {MONTHS[month - 1]} {shown}" if day else f"{MONTHS[month - 1]} {shown}"
 
 
-def _codes(values: pa.Array) -> pa.Array:
-    return pa.array([literal_code(value) - CODES for value in values.to_pylist()], pa.int64())
+def _numbers(values: pa.Array) -> pa.Array:
+    return pa.array([literal_number(value) for value in values.to_pylist()], pa.int64())
 
 
-def _dates(values: pa.Array) -> pa.Array:
+def _date_texts(values: pa.Array) -> pa.Array:
     texts = [date_text(value.split("^^")[0]) for value in values.to_pylist()]
     return pa.array(texts, pa.string())
 
 
-_coded = ibis.udf.scalar.pyarrow(_codes, signature=((dt.string,), dt.int64))
-_dated = ibis.udf.scalar.pyarrow(_dates, signature=((dt.string,), dt.string))
+_NUMBERS = ibis.udf.scalar.pyarrow(_numbers, signature=((dt.string,), dt.int64))
+_DATE_TEXTS = ibis.udf.scalar.pyarrow(_date_texts, signature=((dt.string,), dt.string))
 
 
-def categories(graph: Graph, top: int, relations: Collection[int]) -> pl.DataFrame:
-    """(category, members): objects with most distinct subjects, ties to the lower id."""
-    of = graph.of(relations)
+def categories(graph: Graph, top: int, relations: Collection[int]) -> Table:
+    """(category, members): the objects with most distinct subjects, ties to the lower id."""
     # a subject may have a category by several relations
-    pairs = of.select(category="o", member="s")
-    pairs = pairs.distinct() if len(relations) > 1 else pairs
+    pairs = graph.of(relations).select(category="o", member="s").distinct()
     sizes = pairs.group_by("category").aggregate(members=pairs.count())
     most = first(sizes, top, [sizes["members"].desc(), "category"])
-    return graph.frame(most).sort("members", "category", descending=[True, False])
+    return graph.engine.keep(most, shared=True)
 
 
-def members(graph: Graph, chosen: pl.DataFrame, relations: Collection[int]) -> Table:
-    """Distinct (category, member) of the chosen categories."""
+def members(graph: Graph, top: int, relations: Collection[int]) -> Table:
+    """Distinct (category, member) of the top categories."""
     of = graph.of(relations).select(category="o", member="s")
-    return of.semi_join(graph.engine.table(chosen.select("category")), "category").distinct()
+    return of.semi_join(categories(graph, top, relations), "category").distinct()
 
 
 def wedge_sums(graph: Graph) -> dict[str, int]:

@@ -4,8 +4,8 @@ All functions are pure and take frames with the columns of the queries in resour
 opaque strings: IRIs of DBpedia (`dbo:`) and of Wikidata as they were pulled.
 """
 
-from collections import defaultdict
-from collections.abc import Collection
+from collections import defaultdict, deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -78,6 +78,20 @@ TABLES = {
 }
 
 
+@dataclass(frozen=True)
+class OntologyTables:
+    """The tables of an ontology, under the contracts of this module."""
+
+    classes: pl.DataFrame
+    class_chains: pl.DataFrame
+    instances: pl.DataFrame
+    properties: pl.DataFrame
+    property_chains: pl.DataFrame
+    alignment: pl.DataFrame
+    rejects: pl.DataFrame
+    steps: pl.DataFrame
+
+
 def distances(edges: pl.DataFrame) -> dict[str, dict[str, int]]:
     """Shortest distance from every child to each of its ancestors; cycles end at their start.
 
@@ -87,20 +101,17 @@ def distances(edges: pl.DataFrame) -> dict[str, dict[str, int]]:
     for child, parent in edges.select("child", "parent").unique().sort("child", "parent").rows():
         if child != parent:
             parents[child].append(parent)
-    found: dict[str, dict[str, int]] = {}
+    ancestors: dict[str, dict[str, int]] = {}
     for start in parents:
-        reached: dict[str, int] = {}
-        layer = [start]
-        while layer:
-            following = []
-            for node in layer:
-                for parent in parents.get(node, ()):
-                    if parent != start and parent not in reached:
-                        reached[parent] = reached.get(node, 0) + 1
-                        following.append(parent)
-            layer = following
-        found[start] = reached
-    return found
+        reached, waiting = {start: 0}, deque([start])
+        while waiting:
+            node = waiting.popleft()
+            for parent in parents.get(node, ()):
+                if parent not in reached:
+                    reached[parent] = reached[node] + 1
+                    waiting.append(parent)
+        ancestors[start] = {node: n for node, n in reached.items() if n}
+    return ancestors
 
 
 def chains(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
@@ -153,36 +164,62 @@ def sample_instances(
     return take(own, n, seed, ids=["instance"], by=["class"], label="ontology")
 
 
+def class_tables(
+    declared: pl.DataFrame, edges: pl.DataFrame, types: pl.DataFrame, per_class: int, seed: int
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """CLASSES, their CHAINS and INSTANCES of classes (class, label), edges (child, parent) and
+    types (class, instance, label)."""
+    class_chains = chains(declared.rename({"class": "id"}), edges)
+    types = types.filter(pl.col("class").is_in(declared["class"].implode()))
+    instances = sample_instances(types, class_chains, per_class, seed)
+    depths = class_chains.group_by(pl.col("id").alias("class")).agg(depth=pl.col("distance").max())
+    counts = instances.group_by("class").agg(pl.len().cast(pl.Int64).alias("instances"))
+    classes = declared.join(depths, on="class", how="left").join(counts, on="class", how="left")
+    classes = classes.with_columns(pl.col("depth").fill_null(0), pl.col("instances").fill_null(0))
+    return classes, class_chains, instances
+
+
+def property_tables(
+    labelled: pl.DataFrame, edges: pl.DataFrame, uses: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Properties with `superproperties` and `statements`, and their CHAINS.
+
+    `labelled` has property, label; `uses` names the property of every statement.
+    """
+    property_chains = chains(labelled.select("label", id="property"), edges)
+    above = property_chains.group_by(pl.col("id").alias("property")).agg(
+        pl.len().cast(pl.Int32).alias("superproperties")
+    )
+    counts = uses.alias("property").to_frame().group_by("property")
+    statements = counts.agg(pl.len().cast(pl.Int64).alias("statements"))
+    properties = labelled.join(above, on="property", how="left")
+    properties = properties.join(statements, on="property", how="left")
+    zeros = pl.col("superproperties", "statements").fill_null(0)
+    return properties.with_columns(zeros), property_chains
+
+
+def steps_table(steps: Sequence[tuple[str, str, int]]) -> pl.DataFrame:
+    """STEPS of (what, step, kept) in order."""
+    rows = [(what, place, step, kept) for place, (what, step, kept) in enumerate(steps)]
+    return pl.DataFrame(rows, schema=dict(STEPS.columns), orient="row")
+
+
 def alignment(p1628: pl.DataFrame, equivalent: pl.DataFrame) -> pl.DataFrame:
     """Union of both directions, columns property, dbpedia, direction (`P1628`, `owl`, `both`).
 
     `p1628` has property, equivalent (Wikidata says it); `equivalent` has property, wikidata
     (DBpedia says it). Pairs within DBpedia are no alignment.
     """
-    ours = p1628.select("property", pl.col("equivalent").alias("dbpedia")).filter(
-        pl.col("dbpedia").str.starts_with("http://dbpedia.org/ontology/")
-    )
-    theirs = equivalent.select(
-        pl.col("wikidata").alias("property"), pl.col("property").alias("dbpedia")
-    ).filter(pl.col("property").str.contains(r"wikidata\.org/entity/P\d+$"))
-    joined = (
-        ours.unique()
-        .with_columns(a=True)
-        .join(
-            theirs.unique().with_columns(b=True),
-            on=["property", "dbpedia"],
-            how="full",
-            coalesce=True,
-        )
-    )
-    direction = (
-        pl.when(pl.col("a").is_not_null() & pl.col("b").is_not_null())
-        .then(pl.lit("both"))
-        .when(pl.col("a").is_not_null())
-        .then(pl.lit("P1628"))
-        .otherwise(pl.lit("owl"))
-    )
-    return joined.select("property", "dbpedia", direction=direction).sort("property", "dbpedia")
+    ours = p1628.select("property", dbpedia="equivalent", direction=pl.lit("P1628"))
+    theirs = equivalent.select(property="wikidata", dbpedia="property", direction=pl.lit("owl"))
+    rows = pl.concat(
+        [
+            ours.filter(pl.col("dbpedia").str.starts_with("http://dbpedia.org/ontology/")),
+            theirs.filter(pl.col("property").str.contains(r"wikidata\.org/entity/P\d+$")),
+        ]
+    ).unique()
+    one = pl.when(pl.len() == 1).then(pl.col("direction").first()).otherwise(pl.lit("both"))
+    return rows.group_by("property", "dbpedia").agg(direction=one).sort("property", "dbpedia")
 
 
 @dataclass(frozen=True)
@@ -237,30 +274,30 @@ def ends(
     constraints. Sources are `dbpedia` and `wikidata`; null where neither is in the vocabulary. The
     paper states no precedence.
     """
-    stated: dict[str, dict[str, list[str]]] = {"domain": {}, "range": {}}
     pairs = aligned.join(dbo_properties, left_on="dbpedia", right_on="property")
-    for side in stated:
-        known = pairs.filter(pl.col(side).is_in(list(words.labels))).sort("property", side)
-        for key, group in known.group_by("property", maintain_order=True):
-            stated[side][str(key[0])] = group[side].to_list()
-    constrained: dict[str, dict[str, list[str]]] = {"domain": {}, "range": {}}
+    stated, constrained = {}, {}
     for side, kind in (("domain", SUBJECT_TYPE), ("range", VALUE_TYPE)):
-        rows = constraints.filter(
-            pl.col("constraint").str.ends_with(kind) & pl.col("class").is_not_null()
-        ).sort("property", "class")
-        for key, group in rows.group_by("property", maintain_order=True):
-            constrained[side][str(key[0])] = group["class"].unique(maintain_order=True).to_list()
-    table = []
-    everything = sorted(set().union(*stated.values(), *constrained.values()))
-    for iri in everything:
+        known = pairs.filter(pl.col(side).is_in(list(words.labels)))
+        stated[side] = _sorted_values(known, side)
+        typed = constraints.filter(pl.col("constraint").str.ends_with(kind)).drop_nulls("class")
+        constrained[side] = _sorted_values(typed, "class")
+    rows = []
+    for iri in sorted(set().union(*stated.values(), *constrained.values())):
         row: list[str | None] = [iri]
         for side in ("domain", "range"):
-            own = stated[side].get(iri)
-            other = words.finest_of(constrained[side].get(iri, []), names)
-            row += [own[0], "dbpedia"] if own else [other, "wikidata" if other else None]
-        table.append(tuple(row))
+            if own := stated[side].get(iri):
+                row += [own[0], "dbpedia"]
+            else:
+                other = words.finest_of(constrained[side].get(iri, []), names)
+                row += [other, "wikidata" if other else None]
+        rows.append(row)
     columns = ["property", "domain", "domain_source", "range", "range_source"]
-    return pl.DataFrame(table, schema=dict.fromkeys(columns, pl.String), orient="row")
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
+def _sorted_values(rows: pl.DataFrame, column: str) -> dict[str, list[str]]:
+    """property -> its different values in a column, in order."""
+    return dict(rows.group_by("property").agg(pl.col(column).unique().sort()).rows())
 
 
 def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = None) -> pl.DataFrame:

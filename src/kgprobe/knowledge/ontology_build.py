@@ -1,32 +1,19 @@
 """All steps of the ontology in order, with the funnel of what each kept (OntoProbe, sec. 2.1)."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import polars as pl
 
 from kgprobe.knowledge import ontology
+from kgprobe.knowledge.ontology import OntologyTables
 from kgprobe.schema import Contract
 from kgprobe.sources.labels import one_line_of
 
 DBO = "http://dbpedia.org/ontology/"
+WIKIDATA = "http://www.wikidata.org/entity/"
 REJECTS = Contract(
     "REJECTS", {"child": pl.String, "parent": pl.String}, ("child", "parent"), may_be_empty=True
 )
-
-
-@dataclass(frozen=True)
-class OntologyTables:
-    """The tables of the ontology, in the contracts of `knowledge.ontology`."""
-
-    classes: pl.DataFrame
-    class_chains: pl.DataFrame
-    instances: pl.DataFrame
-    properties: pl.DataFrame
-    property_chains: pl.DataFrame
-    alignment: pl.DataFrame
-    rejects: pl.DataFrame
-    steps: pl.DataFrame
 
 
 def _one_line(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -54,29 +41,31 @@ def build(
     properties with these IRIs instead.
     """
     dbpedia, wikidata = _one_line(dbpedia), _one_line(wikidata)
-    declared = dbpedia["classes"].filter(pl.col("label").is_not_null())
-    declared = (
-        declared.select("class", "label").sort("class", "label").unique("class", keep="first")
-    )
-    nodes = declared.rename({"class": "id"})
-    edges = dbpedia["class_hierarchy"].select(pl.col("class").alias("child"), "parent")
-    class_chains = ontology.chains(nodes, edges)
+    declared = dbpedia["classes"].drop_nulls("label").select("class", "label")
+    declared = declared.sort("class", "label").unique("class", keep="first")
+    edges = dbpedia["class_hierarchy"].select("parent", child="class")
     types = dbpedia["types"].select("class", "instance", "label")
-    types = types.filter(pl.col("class").is_in(declared["class"].to_list()))
-    instances = ontology.sample_instances(types, class_chains, per_class, seed)
-    found, property_chains, aligned = _properties(
-        dbpedia, wikidata, statements, declared, class_chains
+    classes, class_chains, instances = ontology.class_tables(
+        declared, edges, types, per_class, seed
     )
-    chosen = ontology.choose(found, properties, named)
-    depths = class_chains.group_by(pl.col("id").alias("class")).agg(
-        pl.col("distance").max().alias("depth")
+    labelled = wikidata["properties"].drop_nulls("label").select("property", "label")
+    labelled = labelled.unique("property").sort("property")
+    uses = pl.Series(dtype=pl.String) if statements is None else WIKIDATA + statements["relation"]
+    hierarchy = wikidata["property_hierarchy"].select("parent", child="property")
+    known, property_chains = ontology.property_tables(labelled, hierarchy, uses)
+    aligned = ontology.alignment(wikidata["equivalent_property"], dbpedia["property_equivalence"])
+    words = ontology.vocabulary(declared, class_chains, dbpedia["class_equivalence"])
+    names = wikidata["constraint_classes"].drop_nulls("label").select("class", "label")
+    ends = ontology.ends(
+        aligned,
+        dbpedia["properties"],
+        wikidata["constraints"],
+        dict(names.sort("class", "label").rows()),
+        words,
     )
-    counts = instances.group_by("class").agg(pl.len().cast(pl.Int64).alias("instances"))
-    classes = (
-        declared.join(depths, on="class", how="left")
-        .join(counts, on="class", how="left")
-        .with_columns(pl.col("depth").fill_null(0), pl.col("instances").fill_null(0))
-    )
+    first = aligned.sort("property", "dbpedia").unique("property", keep="first")
+    known = known.join(first, on="property", how="left").join(ends, on="property", how="left")
+    chosen = ontology.choose(known, properties, named)
     return OntologyTables(
         classes,
         class_chains,
@@ -84,47 +73,8 @@ def build(
         chosen.select(list(ontology.PROPERTIES.columns)),
         property_chains,
         aligned,
-        ontology.strays(nodes, edges, DBO),
+        ontology.strays(declared.rename({"class": "id"}), edges, DBO),
         _steps(dbpedia, wikidata, classes, chosen, per_class),
-    )
-
-
-def _properties(
-    dbpedia: Mapping[str, pl.DataFrame],
-    wikidata: Mapping[str, pl.DataFrame],
-    statements: pl.DataFrame | None,
-    declared: pl.DataFrame,
-    class_chains: pl.DataFrame,
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """(properties without the choice, their chains, the alignment)."""
-    labelled = wikidata["properties"].filter(pl.col("label").is_not_null())
-    labelled = labelled.select("property", "label").unique("property").sort("property")
-    chains = ontology.chains(
-        labelled.rename({"property": "id"}),
-        wikidata["property_hierarchy"].select(pl.col("property").alias("child"), "parent"),
-    )
-    aligned = ontology.alignment(wikidata["equivalent_property"], dbpedia["property_equivalence"])
-    words = ontology.vocabulary(declared, class_chains, dbpedia["class_equivalence"])
-    named = wikidata["constraint_classes"].filter(pl.col("label").is_not_null())
-    names = dict(named.select("class", "label").sort("class", "label").rows())
-    ends = ontology.ends(aligned, dbpedia["properties"], wikidata["constraints"], names, words)
-    first = aligned.sort("property", "dbpedia").unique("property", keep="first")
-    parents = chains.group_by(pl.col("id").alias("property")).agg(
-        pl.len().cast(pl.Int32).alias("superproperties")
-    )
-    if statements is None:
-        uses = pl.DataFrame(schema={"property": pl.String, "statements": pl.Int64})
-    else:
-        uses = statements.group_by(
-            (pl.lit("http://www.wikidata.org/entity/") + pl.col("relation")).alias("property")
-        ).agg(pl.len().cast(pl.Int64).alias("statements"))
-    table = labelled
-    for other in (first, ends, parents, uses):
-        table = table.join(other, on="property", how="left")
-    return (
-        table.with_columns(pl.col("superproperties", "statements").fill_null(0)),
-        chains,
-        aligned,
     )
 
 
@@ -136,41 +86,28 @@ def _steps(
     per_class: int,
 ) -> pl.DataFrame:
     """The two funnels: how many classes and properties are left after each step."""
-    constrained = wikidata["constraints"]["property"].unique().to_list()
+    n = pl.col("instances")
     parented = pl.col("superproperties") > 0
     both = pl.col("domain").is_not_null() & pl.col("range").is_not_null()
-    rows = [
-        ("classes", "pulled", dbpedia["classes"]["class"].n_unique()),
-        ("classes", "with an English label", classes.height),
-        ("classes", "with an instance", classes.filter(pl.col("instances") > 0).height),
-        (
-            "classes",
-            f"with {per_class} instances",
-            classes.filter(pl.col("instances") >= per_class).height,
-        ),
-        ("classes", "with a superclass", classes.filter(pl.col("depth") > 0).height),
-        ("properties", "pulled", wikidata["properties"]["property"].n_unique()),
-        ("properties", "with a superproperty", properties.filter(parented).height),
-        (
-            "properties",
-            "with a type constraint",
-            properties.filter(pl.col("property").is_in(constrained)).height,
-        ),
-        (
-            "properties",
-            "aligned with DBpedia",
-            properties.filter(pl.col("dbpedia").is_not_null()).height,
-        ),
-        ("properties", "with domain and range in the vocabulary", properties.filter(both).height),
-        (
-            "properties",
-            "with domain, range and superproperty",
-            properties.filter(both & parented).height,
-        ),
-        ("properties", "chosen", properties.filter("chosen").height),
-    ]
-    return pl.DataFrame(
-        [(what, position, step, kept) for position, (what, step, kept) in enumerate(rows)],
-        schema=dict(ontology.STEPS.columns),
-        orient="row",
+    constrained = pl.col("property").is_in(wikidata["constraints"]["property"].implode())
+    funnels = {
+        "classes": {
+            "pulled": dbpedia["classes"]["class"].n_unique(),
+            "with an English label": classes.height,
+            "with an instance": classes.filter(n > 0).height,
+            f"with {per_class} instances": classes.filter(n >= per_class).height,
+            "with a superclass": classes.filter(pl.col("depth") > 0).height,
+        },
+        "properties": {
+            "pulled": wikidata["properties"]["property"].n_unique(),
+            "with a superproperty": properties.filter(parented).height,
+            "with a type constraint": properties.filter(constrained).height,
+            "aligned with DBpedia": properties["dbpedia"].count(),
+            "with domain and range in the vocabulary": properties.filter(both).height,
+            "with domain, range and superproperty": properties.filter(both & parented).height,
+            "chosen": properties.filter("chosen").height,
+        },
+    }
+    return ontology.steps_table(
+        [(what, step, kept) for what, steps in funnels.items() for step, kept in steps.items()]
     )

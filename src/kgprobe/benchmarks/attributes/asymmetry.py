@@ -1,11 +1,10 @@
 """Asymmetry: (s, r, o) holds and (o, r, s) does not (docs/papers/attributes.md, Benchmarks)."""
 
 import polars as pl
-from ibis import union
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, TripleColumns, capped, flag, pick
-from kgprobe.benchmarks.attributes.items import AttributeSet, built
+from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct, flag
+from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.attributes.symmetry import counts
 from kgprobe.benchmarks.funnel import Funnel
@@ -13,60 +12,57 @@ from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Asymmetry
 
-SHAPE = Shape(
+DEFINITION = Definition(
     "asymmetry",
     ("p",),
     "{}",
     ("s", "o"),
-    (TripleColumns("forward", "s", "p", "o"), TripleColumns("reversed", "o", "p", "s", "reversed")),
+    (Triple("forward", "s", "p", "o"), Triple("reversed", "o", "p", "s", "reversed")),
 )
 
 
-def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> AttributeSet:
-    """Triples whose reverse is absent, each with its reversal as a probe that should fail.
-
-    Of predicates with at least `min_triples` triples, literals included, of which a share of
-    `ratio` or more is not symmetric; `strict` demands all. At most `cap` of each predicate.
-    """
-    steps = Funnel(SHAPE.benchmark)
-    triples = candidates(graph, settings, steps)
-    choose = capped(SHAPE, settings.own.cap, graph, settings)
-    picked = pick(SHAPE, triples, graph, settings, steps, choose, settings.shared.eval_examples)
-    return built(SHAPE, picked, graph, settings, steps)
+def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> Benchmark:
+    """Triples whose reverse is absent, each with its reversal as a probe that should fail; at most
+    `cap` of each predicate."""
+    funnel = Funnel("asymmetry")
+    triples = query(graph, settings, funnel)
+    sample = capped(DEFINITION, settings.section.cap, graph, settings)
+    evaluate = settings.shared.eval_examples
+    return construct(DEFINITION, triples, graph, settings, funnel, sample, evaluate)
 
 
-def candidates(graph: Graph, settings: AttributeSettings[Asymmetry], steps: Funnel) -> Table:
-    """(p, s, o, flag): one-way triples; `o` is the code of a literal where it is below 0.
+def query(graph: Graph, settings: AttributeSettings[Asymmetry], funnel: Funnel) -> Table:
+    """(p, s, o, flag): one-way triples of predicates with at least `min_triples` triples, literals
+    included, of which a proportion of `ratio` or more is not symmetric; `strict` demands all.
 
     The flag reverse_unknown stands where the predicate has any symmetric triple: in an open world
     a missing edge is not a false one.
     """
+    section = settings.section
     literals = graph.literals if settings.shared.literals else graph.literals.limit(0)
-    dated = graph.frame(counted(literals, ["p"]))
-    total = graph.size + int(dated["n"].sum())
-    steps.kept("edges and literals", total)
-    every = pl.concat([graph.sizes, dated]).group_by("p").agg(pl.col("n").sum())
-    relations = counts(graph, every)
-    enough = relations.filter(pl.col("n") >= settings.own.min_triples)
-    steps.kept(
-        "predicates: min_triples",
-        enough.height,
-        relations.height,
-        f"n < {settings.own.min_triples}",
-    )
-    kept = enough.filter(1 - pl.col("ns") / pl.col("n") >= settings.own.ratio)
-    if settings.own.strict:
-        kept = kept.filter(pl.col("ns") == 0)
-    why = f"asymmetric share < {settings.own.ratio}" + (" or not 1" if settings.own.strict else "")
-    steps.kept("predicates: ratio", kept.height, enough.height, why)
-    both_kinds = kept.filter(pl.col("ns") / pl.col("n") >= settings.own.ratio)
-    listed = ", ".join(graph.ids.relation(p) for p in both_kinds["p"])
-    steps.kept("of them symmetric enough, too", both_kinds.height, None, listed)
+    of_literals = graph.frame(counted(literals, ["p"]))
+    total = graph.size + int(of_literals["n"].sum())
+    funnel.kept("edges and literals", total)
+    sizes = pl.concat([graph.sizes, of_literals]).group_by("p").agg(pl.col("n").sum())
+    relations = counts(graph, sizes)
+    n, ns = pl.col("n"), pl.col("ns")
+    enough = relations.filter(n >= section.min_triples)
+    why = f"n < {section.min_triples}"
+    funnel.kept("predicates: min_triples", enough.height, relations.height, why)
+    kept = enough.filter(1 - ns / n >= section.ratio)
+    if section.strict:
+        kept = kept.filter(ns == 0)
+    why = f"asymmetric share < {section.ratio}" + (" or not 1" if section.strict else "")
+    funnel.kept("predicates: ratio", kept.height, enough.height, why)
+    both_kinds = kept.filter(ns / n >= section.ratio)["p"]
+    names = ", ".join(map(graph.relations.name, both_kinds))
+    funnel.kept("of them symmetric enough, too", len(both_kinds), None, names)
     one_way = total - int(relations["ns"].sum())
-    steps.kept("reverse absent", one_way, total, "(o, r, s) is an edge")
+    funnel.kept("reverse absent", one_way, total, "(o, r, s) is an edge")
     passed = int((kept["n"] - kept["ns"]).sum())
-    steps.kept("triples", passed, one_way, "predicate below a threshold")
-    edges = graph.edges.anti_join(graph.mutual, ["p", "s", "o"])
-    both = (part.select("p", "s", o=part["o"].cast("int64")) for part in (edges, literals))
-    found = union(*both).inner_join(graph.engine.table(kept.select("p", "ns")), "p")
-    return found.select("p", "s", "o", flag=flag("reverse_unknown", found["ns"] > 0))
+    funnel.kept("triples", passed, one_way, "predicate below a threshold")
+    edges = graph.edges.anti_join(graph.symmetric, ["p", "s", "o"])
+    edges = edges.select("p", "s", o=edges["o"].cast("int64"))
+    triples = edges.union(literals.select("p", "s", "o"))
+    triples = triples.inner_join(graph.engine.table(kept.select("p", "ns")), "p")
+    return triples.select("s", "p", "o", flag=flag("reverse_unknown", triples["ns"] > 0))

@@ -3,20 +3,20 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, TripleColumns, capped, pick, require
-from kgprobe.benchmarks.attributes.items import AttributeSet, built
+from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct, require
+from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bidirectional
 
-SHAPE = Shape(
+DEFINITION = Definition(
     "bidirectional",
     ("p1", "p2"),
     "{}~{}",
     ("s", "o"),
-    (TripleColumns("first", "s", "p1", "o"), TripleColumns("inverse", "o", "p2", "s")),
+    (Triple("first", "s", "p1", "o"), Triple("inverse", "o", "p2", "s")),
 )
 DENOMINATORS = {
     "min": pl.min_horizontal("n1", "n2"),
@@ -26,38 +26,41 @@ DENOMINATORS = {
 }
 
 
-def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> AttributeSet:
-    """Pairs of entities with two relations in opposite directions.
+def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> Benchmark:
+    """Pairs of entities with two relations in opposite directions; at most `cap` of each pair of
+    relations."""
+    funnel = Funnel("bidirectional")
+    pairs = query(graph, settings, funnel)
+    sample = capped(DEFINITION, settings.section.cap, graph, settings)
+    evaluate = settings.shared.eval_examples
+    return construct(DEFINITION, pairs, graph, settings, funnel, sample, evaluate)
+
+
+def query(graph: Graph, settings: AttributeSettings[Bidirectional], funnel: Funnel) -> Table:
+    """(p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2, thresholds passed.
 
     The paper says "the same strategy" as for symmetry: of predicate pairs with at least
-    `min_triples` in the chosen `denominator`, of which a share of `ratio` or more has its inverse.
+    `min_triples` in the chosen `denominator`, of which a proportion of `ratio` or more has its
+    inverse.
     """
-    steps = Funnel(SHAPE.benchmark)
-    pairs = candidates(graph, settings, steps)
-    choose = capped(SHAPE, settings.own.cap, graph, settings)
-    picked = pick(SHAPE, pairs, graph, settings, steps, choose, settings.shared.eval_examples)
-    return built(SHAPE, picked, graph, settings, steps)
-
-
-def candidates(graph: Graph, settings: AttributeSettings[Bidirectional], steps: Funnel) -> Table:
-    """(p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2, thresholds passed."""
-    steps.kept("edges", graph.size)
+    section = settings.section
+    funnel.kept("edges", graph.size)
     pairs = pair_counts(graph)
     inverse = int(pairs["k"].sum())
-    steps.kept("inverse pairs", inverse)
-    require(inverse, SHAPE.benchmark, settings, steps)
-    kept = passing(pairs, settings.own)
-    why = f"{settings.own.denominator} < {settings.own.min_triples} or share < {settings.own.ratio}"
-    steps.kept("predicate pairs", kept.height, pairs.height, why)
+    funnel.kept("inverse pairs", inverse)
+    require(inverse, "bidirectional", settings, funnel)
+    kept = passing(pairs, section)
+    why = f"{section.denominator} < {section.min_triples} or share < {section.ratio}"
+    funnel.kept("predicate pairs", kept.height, pairs.height, why)
     passed = int(kept["k"].sum())
-    steps.kept("pairs", passed, inverse, "predicate pair below a threshold")
+    funnel.kept("pairs", passed, inverse, "predicate pair below a threshold")
     chosen = graph.engine.table(kept.select("p1", "p2"))
     return inverse_pairs(graph).semi_join(chosen, ["p1", "p2"])
 
 
 def inverse_pairs(graph: Graph) -> Table:
     """(p1, p2, s, o) of all edges (s, p1, o) and (o, p2, s) with p1 < p2."""
-    return graph.facing.filter(graph.facing["p1"] < graph.facing["p2"])
+    return graph.reciprocal.filter(graph.reciprocal["p1"] < graph.reciprocal["p2"])
 
 
 def pair_counts(graph: Graph) -> pl.DataFrame:
@@ -69,9 +72,7 @@ def pair_counts(graph: Graph) -> pl.DataFrame:
     return pairs.sort("p1", "p2")
 
 
-def passing(counted: pl.DataFrame, own: Bidirectional) -> pl.DataFrame:
+def passing(pairs: pl.DataFrame, section: Bidirectional) -> pl.DataFrame:
     """The predicate pairs of `pair_counts` that pass `min_triples` and `ratio`."""
-    denominator = DENOMINATORS[own.denominator]
-    return counted.filter(denominator >= own.min_triples).filter(
-        pl.col("k") / denominator >= own.ratio
-    )
+    n = DENOMINATORS[section.denominator]
+    return pairs.filter(n >= section.min_triples, pl.col("k") / n >= section.ratio)

@@ -2,84 +2,83 @@
 
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, TripleColumns, pick, require
-from kgprobe.benchmarks.attributes.items import AttributeSet, built
-from kgprobe.benchmarks.attributes.patterns import (
-    expandable,
+from kgprobe.benchmarks.attributes.chains import (
+    edges_to_expand,
     frequent_or_fallback,
     top_categories,
 )
+from kgprobe.benchmarks.attributes.construct import Benchmark, construct, require
+from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Composite
 
-SHAPE = Shape(
+DEFINITION = Definition(
     "composite",
     ("r1", "r2", "r3"),
     "{}>{}={}",
     ("a", "b", "c"),
     (
-        TripleColumns("first", "a", "r1", "b"),
-        TripleColumns("second", "b", "r2", "c"),
-        TripleColumns("closing", "a", "r3", "c"),
+        Triple("first", "a", "r1", "b"),
+        Triple("second", "b", "r2", "c"),
+        Triple("closing", "a", "r3", "c"),
     ),
-    chain=True,
+    is_chain=True,
 )
 
 
-def build(graph: Graph, settings: AttributeSettings[Composite]) -> AttributeSet:
+def build(graph: Graph, settings: AttributeSettings[Composite]) -> Benchmark:
     """Triangles of members of the most frequent categories.
 
     At most `cap` of every combination of relations with `min_combo` or more; the rarer ones whole
     (`keep_rare`: Table 1's 1,118 combinations of 45 triples prove it); `fallback` random ones when
     no combination is frequent.
     """
-    steps = Funnel(SHAPE.benchmark)
-    found = candidates(graph, settings, steps)
-    counts = graph.frame(counted(found, SHAPE.strata))
-    steps.kept("triangles", int(counts["n"].sum()))
-    choose = frequent_or_fallback(SHAPE, graph, counts, settings, settings.own.fallback, ())
+    funnel = Funnel("composite")
+    triangles = query(graph, settings, funnel)
+    counts = graph.frame(counted(triangles, DEFINITION.relations))
+    funnel.kept("triangles", int(counts["n"].sum()))
+    fallback = settings.section.fallback
+    sample = frequent_or_fallback(DEFINITION, graph, counts, settings, fallback, ())
     evaluate = settings.shared.eval_examples
-    picked = pick(SHAPE, found, graph, settings, steps, choose, evaluate)
-    return built(SHAPE, picked, graph, settings, steps)
+    return construct(DEFINITION, triangles, graph, settings, funnel, sample, evaluate)
 
 
-def candidates(graph: Graph, settings: AttributeSettings[Composite], steps: Funnel) -> Table:
+def query(graph: Graph, settings: AttributeSettings[Composite], funnel: Funnel) -> Table:
     """(r1, r2, r3, a, b, c) of all triangles of members: out(a) x out(a), closed from b to c."""
-    own = settings.own
-    inside = category_members(graph, settings, steps)
-    whole, bounded = expandable(SHAPE, graph, settings, steps)
-    what = (own.categories, own.category_relations, own.exclude, own.max_out, settings.seed)
+    engine, member = graph.engine, settings.section.member
+    inside = category_members(graph, settings, funnel)
+    whole, bounded = edges_to_expand("composite", graph, settings, funnel)
     starts = bounded
-    if own.member != "any":
-        starts = graph.once(("starts", *what), bounded.semi_join(inside, [("s", "member")]))
+    if member != "any":
+        starts = engine.keep(bounded.semi_join(inside, [("s", "member")]), shared=True)
     pairs = starts.select(a="s", r1="p", b="o").inner_join(starts.select(a="s", r3="p", c="o"), "a")
     pairs = pairs.filter(pairs["b"] != pairs["c"])
     closing = whole.select(_b="s", r2="p", _c="o")
-    closed = pairs.inner_join(closing, [("b", "_b"), ("c", "_c")])
-    found = closed.select("r1", "r2", "r3", "a", "b", "c")
-    if own.member == "all":
+    triangles = pairs.inner_join(closing, [("b", "_b"), ("c", "_c")])
+    triangles = triangles.select("r1", "r2", "r3", "a", "b", "c")
+    if member == "all":
         # a is one: triangles start at members
         for end in ("b", "c"):
-            found = found.semi_join(inside, [(end, "member")])
-    if own.member == "any":
+            triangles = triangles.semi_join(inside, [(end, "member")])
+    if member == "any":
         for end in ("a", "b", "c"):
-            found = found.left_join(inside.select(**{f"_{end}": "member"}), [(end, f"_{end}")])
-        some = found["_a"].notnull() | found["_b"].notnull() | found["_c"].notnull()
-        found = found.filter(some).select("r1", "r2", "r3", "a", "b", "c")
-    return graph.once(("triangles", own.member, *what), found)
+            known = inside.select(**{f"_{end}": "member"})
+            triangles = triangles.left_join(known, [(end, f"_{end}")])
+        some = triangles["_a"].notnull() | triangles["_b"].notnull() | triangles["_c"].notnull()
+        triangles = triangles.filter(some).select("r1", "r2", "r3", "a", "b", "c")
+    return engine.keep(triangles, shared=True)
 
 
-def category_members(graph: Graph, settings: AttributeSettings[Composite], steps: Funnel) -> Table:
+def category_members(graph: Graph, settings: AttributeSettings[Composite], funnel: Funnel) -> Table:
     """(member) of the top categories, each once."""
-    chosen = top_categories(graph, settings, steps)
-    relations = graph.ids.numbers(settings.own.category_relations)
-    found = members(graph, chosen, relations).select("member").distinct()
-    what = ("members", settings.own.categories, settings.own.category_relations)
-    found = graph.once(what, found)
-    n = graph.engine.numbers(found.aggregate(n=found.count()))["n"]
-    steps.kept("members", n)
-    require(n, "categories", settings, steps)
-    return found
+    top_categories(graph, settings, funnel)
+    relations = graph.relations.numbers(settings.section.category_relations)
+    rows = members(graph, settings.section.categories, relations).select("member").distinct()
+    rows = graph.engine.keep(rows, shared=True)
+    n = graph.engine.count(rows)
+    funnel.kept("members", n)
+    require(n, "categories", settings, funnel)
+    return rows

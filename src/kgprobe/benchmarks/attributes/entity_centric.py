@@ -1,186 +1,117 @@
 """Entity-centric: `facts` facts of a well-connected entity."""
 
-from functools import partial
-
 import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import NO_LABEL, refuse_missing, require
-from kgprobe.benchmarks.attributes.frames import LAMA, PATTERNS
-from kgprobe.benchmarks.attributes.items import AttributeSet, BuildRows
+from kgprobe.benchmarks.attributes.construct import (
+    NO_LABEL,
+    Benchmark,
+    demand_templates,
+    draw,
+    require,
+    with_labelled,
+    with_sampled,
+    with_templates,
+)
+from kgprobe.benchmarks.attributes.examples import Definition, Triple
+from kgprobe.benchmarks.attributes.frames import LAMA
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge import engine
-from kgprobe.knowledge.graph import Graph
+from kgprobe.knowledge.engine import counted, first
+from kgprobe.knowledge.graph import Graph, is_among
 from kgprobe.settings import EntityCentric
 
-BENCHMARK = "entity_centric"
+DEFINITION = Definition(
+    "entity_centric", ("p",), "{}", ("e",), (Triple("fact", "s", "p", "o"),), is_group=True
+)
+Settings = AttributeSettings[EntityCentric]
 
 
-def build(graph: Graph, settings: AttributeSettings[EntityCentric]) -> AttributeSet:
+def build(graph: Graph, settings: Settings) -> Benchmark:
     """`entities` of the `top` entities by degree, each with `facts` of its edges by hash.
 
     The paper gives 20 facts; 270 entities follow from its 5,406 triples, 50 probed ones from the
-    grid of its scores. An entity needs that many out-edges (`allow_short`: fewer will do).
+    grid of its scores.
     """
-    steps = Funnel(BENCHMARK)
-    edges = entity_edges(graph, settings)
-    chosen = candidates(graph, edges, settings, steps)
-    # facts of the few entities on top, each with whether both sides have a label
-    own = own_edges(graph, edges, chosen)
-    drawn = entities(graph, chosen, settings.own.entities, settings)
-    structural = facts(graph, own, drawn, settings)
-    steps.kept("structural build: facts", structural.height)
-    usable, named = own, chosen
+    section, funnel = settings.section, Funnel("entity_centric")
+    edges = query(graph, settings)
+    top = top_entities(graph, edges, settings, funnel)
+    edges = edges.semi_join(graph.engine.table(top), "e")
+    edges = graph.engine.keep(with_labelled(DEFINITION, edges, graph, settings))
+    counts = graph.frame(counted(edges, ["p"], labelled=edges["labelled"].sum()))
+    drawn = draw(top, section.entities, graph, settings, "entity_centric/entities")
+    structural = facts(graph, edges, drawn, settings)
+    funnel.kept("structural build: facts", structural.height)
+    usable, enough = edges, top
     if settings.shared.require_labels:
-        usable, named = usable_edges(graph, own, chosen, settings, steps)
-    taken = entities(graph, named, settings.own.entities, settings)
-    probed = entities(graph, taken, settings.own.eval_entities, settings)
-    rows = facts(graph, usable, taken, settings)
-    steps.kept("entities", taken.height, named.height, "beyond the sample")
-    steps.kept("facts", rows.height)
-    require(rows.height, BENCHMARK, settings, steps)
-    steps.kept("evaluation sample", probed.height, taken.height, "beyond the evaluation sample")
-    rows = rows.join(
-        probed.select("e", sampled=pl.lit(True)), on="e", how="left"
-    ).with_columns(pl.col("sampled").fill_null(False))  # fmt: skip
-    demand(rows, graph, settings)
+        usable, enough = usable_edges(graph, edges, counts, top.height, settings, funnel)
+    drawn = draw(enough, section.entities, graph, settings, "entity_centric/entities")
+    probed = draw(drawn, section.eval_entities, graph, settings, "entity_centric/entities")
+    labelled = with_sampled(facts(graph, usable, drawn, settings), probed)
+    funnel.kept("entities", drawn.height, enough.height, "beyond the sample")
+    funnel.kept("facts", labelled.height)
+    require(labelled.height, "entity_centric", settings, funnel)
+    why = "beyond the evaluation sample"
+    funnel.kept("evaluation sample", probed.height, drawn.height, why)
+    demand_templates(DEFINITION, labelled.filter("sampled"), graph, settings)
     structural = structural.with_columns(sampled=pl.lit(False))
-    patterns = _patterns(graph, graph.frame(engine.counted(own, ["p"])), structural, rows)
-    graph.engine.drop(own)
-    labelled, bare = (BuildRows(frame, partial(_long, graph)) for frame in (rows, structural))
-    return AttributeSet(BENCHMARK, labelled, bare, patterns, graph, settings, steps)
+    return Benchmark(DEFINITION, labelled, structural, counts, graph, settings, funnel)
 
 
-def entity_edges(graph: Graph, settings: AttributeSettings[EntityCentric]) -> Table:
+def query(graph: Graph, settings: Settings) -> Table:
     """(e, s, p, o): the edges that are facts of entity e, as subject, or as object, too."""
-    edges = graph.without(graph.ids.numbers(settings.own.exclude))
-    if settings.own.relations == "lama":
-        edges = graph.of(graph.ids.numbers([f"P{n}" for n in LAMA]), edges)
+    edges = graph.without(graph.relations.numbers(settings.section.exclude))
+    if settings.section.relations == "lama":
+        edges = edges.filter(is_among(edges["p"], graph.relations.numbers(LAMA)))
     out = edges.select("s", "p", "o", e="s")
-    if settings.own.directions == "out":
+    if settings.section.directions == "out":
         return out
     return out.union(edges.select("s", "p", "o", e="o"))
 
 
-def candidates(
-    graph: Graph, edges: Table, settings: AttributeSettings[EntityCentric], steps: Funnel
-) -> pl.DataFrame:
-    """(e, n): the `top` entities by degree, ties to the lower id, of those with enough facts."""
-    n = graph.engine.keep(engine.counted(edges, ["e"]))
-    least = 1 if settings.own.allow_short else settings.own.facts
-    enough = n.filter(n["n"] >= least)
-    found = graph.engine.numbers(
-        n.aggregate(facts=n["n"].sum(), every=n.count(), enough=(n["n"] >= least).sum())
-    )
-    steps.kept("edges", found["facts"])
-    why = f"fewer than {least} facts"
-    steps.kept("entities with enough facts", found["enough"], found["every"], why)
-    require(found["enough"], BENCHMARK, settings, steps)
-    degrees = graph.entities.select(e="id", degree="degree").inner_join(enough, "e")
-    top = engine.first(degrees, settings.own.top, [ibis.desc("degree"), "e"])
-    chosen = graph.frame(top.select("e", "n")).sort("e")
-    graph.engine.drop(n)
-    why = f"beyond the top {settings.own.top}"
-    steps.kept("top by degree", chosen.height, found["enough"], why)
+def top_entities(graph: Graph, edges: Table, settings: Settings, funnel: Funnel) -> pl.DataFrame:
+    """(e): the `top` entities by degree, ties to the lower id, of those with enough facts."""
+    top = settings.section.top
+    n = graph.engine.keep(counted(edges, ["e"]))
+    enough = n.filter(n["n"] >= least(settings))
+    every, n_enough = graph.engine.count(n), graph.engine.count(enough)
+    funnel.kept("edges", graph.engine.numbers(n.aggregate(n=n["n"].sum()))["n"])
+    why = f"fewer than {least(settings)} facts"
+    funnel.kept("entities with enough facts", n_enough, every, why)
+    require(n_enough, "entity_centric", settings, funnel)
+    degrees = graph.entities.select("degree", e="id").inner_join(enough, "e")
+    chosen = graph.frame(first(degrees, top, [ibis.desc("degree"), "e"]).select("e"))
+    funnel.kept("top by degree", chosen.height, n_enough, f"beyond the top {top}")
     return chosen
 
 
-def own_edges(graph: Graph, edges: Table, chosen: pl.DataFrame) -> Table:
-    """(e, s, p, o, labelled): the facts of the chosen entities."""
-    own = edges.semi_join(graph.engine.table(chosen.select("e")), "e")
-    for side in ("s", "o"):
-        own = own.left_join(graph.labelled.select(**{f"_{side}": "id"}), [(side, f"_{side}")])
-    labelled = own["_s"].notnull() & own["_o"].notnull()
-    return graph.engine.keep(own.select("e", "s", "p", "o", labelled=labelled))
+def least(settings: Settings) -> int:
+    """How many facts an entity needs (`allow_short`: any will do)."""
+    return 1 if settings.section.allow_short else settings.section.facts
 
 
-def entities(
-    graph: Graph, frame: pl.DataFrame, n: int, settings: AttributeSettings[EntityCentric]
-) -> pl.DataFrame:
-    """`n` entities by hash; a smaller sample is a part of a larger one."""
-    return graph.ids.sample(frame, n, settings.seed, ["e"], f"{BENCHMARK}/entities")
-
-
-def facts(
-    graph: Graph, own: Table, chosen: pl.DataFrame, settings: AttributeSettings[EntityCentric]
-) -> pl.DataFrame:
+def facts(graph: Graph, edges: Table, chosen: pl.DataFrame, settings: Settings) -> pl.DataFrame:
     """(e, s, p, o) of `facts` edges of every chosen entity, by hash."""
-    some = own.semi_join(graph.engine.table(chosen.select("e")), "e").drop("labelled")
-    n, ids = settings.own.facts, ["s", "p", "o"]
-    return graph.frame(graph.smallest(some, n, settings.seed, ids, ["e"], BENCHMARK))
+    some = edges.semi_join(graph.engine.table(chosen), "e").drop("labelled")
+    n, ids = settings.section.facts, ["s", "p", "o"]
+    return graph.frame(graph.smallest(some, n, settings.seed, ids, ["e"], "entity_centric"))
 
 
 def usable_edges(
-    graph: Graph,
-    own: Table,
-    chosen: pl.DataFrame,
-    settings: AttributeSettings[EntityCentric],
-    steps: Funnel,
+    graph: Graph, edges: Table, counts: pl.DataFrame, n: int, settings: Settings, funnel: Funnel
 ) -> tuple[Table, pl.DataFrame]:
-    """Usable edges (labels, templates) of the chosen entities, and (e, n) of those with enough."""
-    named = own.filter(own["labelled"])
-    counts = graph.frame(engine.counted(own, ["p"], labelled=own["labelled"].sum()))
-    counts = counts.cast(pl.Int64)
-    total = int(counts["labelled"].sum())
-    steps.kept("facts with labels", total, int(counts["n"].sum()), NO_LABEL)
-    known = settings.templates
-    if known is not None and settings.shared.missing_template == "drop":
-        legal = graph.ids.templated(known)
-        lost = counts.filter(~pl.col("p").is_in(legal) & (pl.col("labelled") > 0)).sort(
-            "labelled", "p", descending=[True, False]
-        )  # fmt: skip
-        told = (f"{graph.ids.relation(p)} ({n})" for p, n in lost.select("p", "labelled").rows())
-        why = "no template: " + ", ".join(told)
-        steps.kept("facts with a template", total - int(lost["labelled"].sum()), total, why)
-        named = named.filter(named["p"].isin(legal))
-    least = 1 if settings.own.allow_short else settings.own.facts
-    each = graph.frame(engine.counted(named, ["e"])).filter(pl.col("n") >= least)
-    why = f"fewer than {least} usable facts"
-    steps.kept("entities with enough usable facts", each.height, chosen.height, why)
-    require(each.height, BENCHMARK, settings, steps)
-    return named, each
-
-
-def demand(rows: pl.DataFrame, graph: Graph, settings: AttributeSettings[EntityCentric]) -> None:
-    """Raise MissingTemplatesError for sampled predicates without a template."""
-    if settings.templates is None or not settings.shared.require_labels:
-        return
-    counts = dict(rows.filter("sampled")["p"].value_counts().rows())
-    refuse_missing(
-        BENCHMARK, {graph.ids.relation(p): n for p, n in counts.items()}, settings.templates
+    """Edges with labels and templates, and (e): those of the `n` entities with enough of them."""
+    usable = edges.filter(edges["labelled"])
+    funnel.kept(
+        "facts with labels", int(counts["labelled"].sum()), int(counts["n"].sum()), NO_LABEL
     )
-
-
-def _long(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
-    """Long rows of numbers, as `lengthen` gives them."""
-    order = rows.sort("e", "p", "s", "o")
-    predicate = graph.ids.relations("p")
-    return order.select(
-        pl.lit(BENCHMARK).alias("benchmark"),
-        pl.concat_list(pl.col("e").cast(pl.UInt64)).alias("ids"),
-        predicate.alias("pattern"),
-        pl.int_range(pl.len(), dtype=pl.Int32).over("e").alias("position"),
-        pl.lit("fact").alias("role"),
-        pl.lit("stored").alias("origin"),
-        pl.col("s").cast(pl.UInt64),
-        predicate.alias("predicate"),
-        pl.col("o").cast(pl.UInt64),
-        pl.lit([], dtype=pl.List(pl.String)).alias("flags"),
-        "sampled",
-    )
-
-
-def _patterns(
-    graph: Graph, candidates: pl.DataFrame, structural: pl.DataFrame, rows: pl.DataFrame
-) -> pl.DataFrame:
-    """PATTERNS; counts are facts, since an example has several relations."""
-    frame = candidates.select("p", pl.col("n").alias("candidates"))
-    parts = {"structural": structural, "examples": rows, "sampled": rows.filter("sampled")}
-    for name, part in parts.items():
-        frame = frame.join(part.group_by("p").agg(pl.len().alias(name)), on="p", how="left")
-    numbers = [pl.col(c).fill_null(0).cast(pl.Int64) for c in ("candidates", *parts)]
-    return frame.with_columns(
-        numbers, pattern=graph.ids.relations("p"), benchmark=pl.lit(BENCHMARK)
-    ).select(list(PATTERNS.columns))
+    if settings.templates is not None and settings.shared.missing_template == "drop":
+        step = "facts with a template"
+        patterns, _ = with_templates(DEFINITION, counts, graph, settings, funnel, step)
+        usable = usable.semi_join(graph.engine.table(patterns), "p")
+    each = graph.frame(counted(usable, ["e"])).filter(pl.col("n") >= least(settings))
+    why = f"fewer than {least(settings)} usable facts"
+    funnel.kept("entities with enough usable facts", each.height, n, why)
+    require(each.height, "entity_centric", settings, funnel)
+    return usable, each.select("e")

@@ -6,14 +6,12 @@ from kgprobe.schema import Contract
 
 #: The relations that LAMA's T-REx part covers.
 LAMA = tuple(
-    int(number)
+    f"P{number}"
     for number in (
         "17 19 20 27 30 31 36 37 39 47 101 103 106 108 127 131 136 138 140 159 176 178 190 264 "
         "276 279 361 364 407 413 449 463 495 527 530 740 937 1001 1303 1376 1412"
     ).split()
 )
-
-INSTANCE_OF = "P31"
 
 #: One triple of one example.
 EXAMPLES = Contract(
@@ -107,6 +105,6 @@ SENSITIVITY = Contract(
     ("benchmark", "setting"),
 )
 
-#: The reports of a construction by the name of their frame in `Built`, and with its examples.
+#: The reports of a construction by their name in `Benchmark`, and with its examples.
 REPORTS = {"steps": STEPS, "patterns": PATTERNS, "sizes": SIZES}
 OUTPUTS = {"examples": EXAMPLES, **REPORTS}

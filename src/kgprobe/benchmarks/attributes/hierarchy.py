@@ -3,73 +3,60 @@
 import ibis
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import (
-    Shape,
-    TripleColumns,
+from kgprobe.benchmarks.attributes.construct import (
+    Benchmark,
     capped,
+    construct,
     flag,
-    pick,
+    relations_of,
     require,
-    told_relations,
 )
-from kgprobe.benchmarks.attributes.items import AttributeSet, built
+from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Hierarchy
 
 
-def shape(two_up: str, graph: Graph) -> Shape:
+def definition(two_up: str, graph: Graph) -> Definition:
     """The triples of an example; the third is inferred, with its own template or that of a step."""
-    third = graph.ids.two_up if two_up == "own" else graph.ids.subclass_of
-    return Shape(
-        "hierarchy",
-        ("p",),
-        "{}",
-        ("x", "y", "z"),
-        (
-            TripleColumns("hop1", "x", "p", "y"),
-            TripleColumns("hop2", "y", "p", "z"),
-            TripleColumns("two_up", "x", third, "z", "inferred"),
-        ),
-    )
+    inferred = graph.relations.two_up if two_up == "own" else graph.relations.subclass_of
+    hops = (Triple("hop1", "x", "p", "y"), Triple("hop2", "y", "p", "z"))
+    third = Triple("two_up", "x", inferred, "z", "inferred")
+    return Definition("hierarchy", ("p",), "{}", ("x", "y", "z"), (*hops, third))
 
 
-def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> AttributeSet:
+def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> Benchmark:
     """`n` chains of two steps of subclass of, of one stratum (the paper's 1000)."""
-    own = shape(settings.own.two_up, graph)
-    steps = Funnel(own.benchmark)
-    chains = candidates(graph, settings, steps)
-    choose = capped(own, settings.own.n, graph, settings)
-    picked = pick(own, chains, graph, settings, steps, choose, settings.shared.eval_examples)
-    return built(own, picked, graph, settings, steps)
+    defined = definition(settings.section.two_up, graph)
+    funnel = Funnel("hierarchy")
+    chains = query(graph, settings, funnel)
+    sample = capped(defined, settings.section.n, graph, settings)
+    evaluate = settings.shared.eval_examples
+    return construct(defined, chains, graph, settings, funnel, sample, evaluate)
 
 
-def candidates(graph: Graph, settings: AttributeSettings[Hierarchy], steps: Funnel) -> Table:
+def query(graph: Graph, settings: AttributeSettings[Hierarchy], funnel: Funnel) -> Table:
     """(p, x, y, z, flag) of all chains x -> y -> z with x != z.
 
     A chain whose ends are linked directly, too, is flagged `direct_edge`, or dropped where
     `direct` is `drop`.
     """
-    name = graph.ids.subclass_of
-    relations = told_relations([name], graph, steps)
-    edges = graph.once(name, graph.of(relations).select("s", "o"))
+    engine, name = graph.engine, graph.relations.subclass_of
+    relations = relations_of([name], graph, funnel)
+    edges = engine.keep(graph.of(relations).select("s", "o"), shared=True)
     chains = edges.select(x="s", y="o").inner_join(edges.select(y="s", z="o"), "y")
     direct = edges.select(_x="s", _z="o")
-    marked = chains.left_join(direct, [("x", "_x"), ("z", "_z")])
-    marked = marked.select("x", "y", "z", direct=marked["_x"].notnull())
-    marked = graph.once("chains", marked)
-    apart = marked.filter(marked["x"] != marked["z"])
-    free = apart.filter(~apart["direct"])
-    up, every, ends, open_ends = (
-        graph.engine.numbers(rows.aggregate(n=rows.count()))["n"]
-        for rows in (edges, marked, apart, free)
-    )
-    steps.kept(f"edges of {name}", up, graph.size, "another relation")
-    steps.kept("chains of two", ends, every, "cycle of two")
-    require(ends, "hierarchy", settings, steps)
-    if settings.own.direct == "drop":
-        steps.kept("no direct edge", open_ends, ends, f"(x, {name}, z) is stored")
-        apart = free
+    chains = chains.left_join(direct, [("x", "_x"), ("z", "_z")])
+    chains = engine.keep(chains.select("x", "y", "z", direct=chains["_x"].notnull()), shared=True)
+    apart = chains.filter(chains["x"] != chains["z"])
+    indirect = apart.filter(~apart["direct"])
+    n_edges, every, ends, n_indirect = map(engine.count, (edges, chains, apart, indirect))
+    funnel.kept(f"edges of {name}", n_edges, graph.size, "another relation")
+    funnel.kept("chains of two", ends, every, "cycle of two")
+    require(ends, "hierarchy", settings, funnel)
+    if settings.section.direct == "drop":
+        funnel.kept("no direct edge", n_indirect, ends, f"(x, {name}, z) is stored")
+        apart = indirect
     relation = ibis.literal(relations[0], "int32")
     return apart.select("x", "y", "z", p=relation, flag=flag("direct_edge", apart["direct"]))

@@ -3,74 +3,74 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, TripleColumns, pick, require
-from kgprobe.benchmarks.attributes.items import AttributeSet, built
-from kgprobe.benchmarks.attributes.patterns import (
-    expandable,
+from kgprobe.benchmarks.attributes.chains import (
+    edges_to_expand,
     frequent_or_fallback,
     top_categories,
 )
+from kgprobe.benchmarks.attributes.construct import Benchmark, construct, require
+from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Paths
 
-SHAPE = Shape(
+DEFINITION = Definition(
     "paths",
     ("r1", "r2"),
     "{}>{}",
     ("a", "b", "c"),
-    (TripleColumns("hop1", "a", "r1", "b"), TripleColumns("hop2", "b", "r2", "c")),
-    chain=True,
+    (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c")),
+    is_chain=True,
 )
 
 
-def build(graph: Graph, settings: AttributeSettings[Paths]) -> AttributeSet:
+def build(graph: Graph, settings: AttributeSettings[Paths]) -> Benchmark:
     """Two-hop paths from `seeds` members of each of the top categories.
 
     At most `cap` of every pair of relations with `min_combo` or more; the rarer ones whole
     (`keep_rare`); `fallback_per_entity` random paths of each seed when no pair is frequent.
     `count_on` says whether "frequent" is counted on the paths of the seeds or of all members.
     """
-    steps = Funnel(SHAPE.benchmark)
-    found = candidates(graph, settings, steps)
-    counts = graph.frame(counted(found, SHAPE.strata))
-    steps.kept("paths", int(counts["n"].sum()))
-    if settings.own.count_on == "graph":
+    section, funnel = settings.section, Funnel("paths")
+    paths = query(graph, settings, funnel)
+    counts = graph.frame(counted(paths, DEFINITION.relations))
+    funnel.kept("paths", int(counts["n"].sum()))
+    if section.count_on == "graph":
         counts = count_paths(graph, settings)
-    per_entity = settings.own.fallback_per_entity
-    choose = frequent_or_fallback(SHAPE, graph, counts, settings, per_entity, ("a",))
+    fallback = section.fallback_per_entity
+    sample = frequent_or_fallback(DEFINITION, graph, counts, settings, fallback, ("a",))
     evaluate = settings.shared.eval_examples
-    picked = pick(SHAPE, found, graph, settings, steps, choose, evaluate)
-    return built(SHAPE, picked, graph, settings, steps)
+    return construct(DEFINITION, paths, graph, settings, funnel, sample, evaluate)
 
 
-def candidates(graph: Graph, settings: AttributeSettings[Paths], steps: Funnel) -> Table:
+def query(graph: Graph, settings: AttributeSettings[Paths], funnel: Funnel) -> Table:
     """(r1, r2, a, b, c) of all paths of two edges that begin at a seed."""
-    own = settings.own
-    seeds = seed_entities(graph, settings, steps)
-    _, bounded = expandable(SHAPE, graph, settings, steps)
-    one = bounded.semi_join(graph.engine.table(seeds), [("s", "member")])
-    two = bounded.select(b="s", r2="p", c="o")
-    found = two.inner_join(graph.engine.keep(one.select(a="s", r1="p", b="o")), "b")
-    if own.endpoints_differ:
-        found = found.filter(found["a"] != found["c"])
-    if own.relations_differ:
-        found = found.filter(found["r1"] != found["r2"])
-    return graph.engine.keep(found.select("r1", "r2", "a", "b", "c"))
+    engine, section = graph.engine, settings.section
+    seeds = seed_entities(graph, settings, funnel)
+    _, edges = edges_to_expand("paths", graph, settings, funnel)
+    one = edges.semi_join(engine.table(seeds), [("s", "member")])
+    one = engine.keep(one.select(a="s", r1="p", b="o"))
+    paths = edges.select(b="s", r2="p", c="o").inner_join(one, "b")
+    if section.endpoints_differ:
+        paths = paths.filter(paths["a"] != paths["c"])
+    if section.relations_differ:
+        paths = paths.filter(paths["r1"] != paths["r2"])
+    return engine.keep(paths.select("r1", "r2", "a", "b", "c"))
 
 
-def seed_entities(graph: Graph, settings: AttributeSettings[Paths], steps: Funnel) -> pl.DataFrame:
+def seed_entities(graph: Graph, settings: AttributeSettings[Paths], funnel: Funnel) -> pl.DataFrame:
     """(member): `seeds` members of each category by hash, each once."""
-    chosen = top_categories(graph, settings, steps)
-    relations, n = graph.ids.numbers(settings.own.category_relations), settings.own.seeds
-    inside = members(graph, chosen, relations)
-    drawn = graph.smallest(inside, n, settings.seed, ["member"], ["category"], "paths/seeds")
+    section = settings.section
+    total = int(top_categories(graph, settings, funnel)["members"].sum())
+    relations = graph.relations.numbers(section.category_relations)
+    rows = members(graph, section.categories, relations)
+    by, label = ["category"], "paths/seeds"
+    drawn = graph.smallest(rows, section.seeds, settings.seed, ["member"], by, label)
     seeds = graph.frame(drawn)
-    total = int(chosen["members"].sum())
-    steps.kept("seeds", seeds.height, total, f"beyond {n} of a category")
-    require(seeds.height, SHAPE.benchmark, settings, steps)
+    funnel.kept("seeds", seeds.height, total, f"beyond {section.seeds} of a category")
+    require(seeds.height, "paths", settings, funnel)
     return seeds.select("member").unique().sort("member")
 
 
@@ -80,23 +80,23 @@ def count_paths(graph: Graph, settings: AttributeSettings[Paths]) -> pl.DataFram
     Edges of members grouped by (r1, b), all edges by (b, r2), multiplied and summed over b; paths
     that return to a are then subtracted, pairs of one relation left out.
     """
-    relations = graph.ids.numbers(settings.own.category_relations)
-    chosen = top_categories(graph, settings, Funnel(SHAPE.benchmark))
-    inside = members(graph, chosen, relations).select("member").distinct()
-    edges = graph.without(graph.ids.numbers(settings.own.exclude))
+    section = settings.section
+    relations = graph.relations.numbers(section.category_relations)
+    inside = members(graph, section.categories, relations).select("member").distinct()
+    edges = graph.without(graph.relations.numbers(section.exclude))
     starts = graph.engine.keep(edges.semi_join(inside, [("s", "member")]))
     into = starts.group_by(b="o", r1="p").aggregate(k=starts.count())
     out = edges.group_by(b="s", r2="p").aggregate(m=edges.count())
     both = out.inner_join(into, "b")
-    product = (both["k"] * both["m"]).sum().cast("int64")
-    paths = graph.frame(both.group_by("r1", "r2").aggregate(n=product))
-    if settings.own.endpoints_differ:
+    n = (both["k"] * both["m"]).sum().cast("int64")
+    paths = graph.frame(both.group_by("r1", "r2").aggregate(n=n))
+    if section.endpoints_differ:
         back = edges.select(_s="o", _o="s", r2="p")
         cycles = back.inner_join(starts.rename(r1="p"), [("_s", "s"), ("_o", "o")])
-        returned = graph.frame(counted(cycles, ["r1", "r2"])).rename({"n": "k"})
-        paths = paths.join(returned, on=["r1", "r2"], how="left").select(
+        returning = graph.frame(counted(cycles, ["r1", "r2"])).rename({"n": "k"})
+        paths = paths.join(returning, on=["r1", "r2"], how="left").select(
             "r1", "r2", n=pl.col("n") - pl.col("k").fill_null(0)
         )
-    if settings.own.relations_differ:
+    if section.relations_differ:
         paths = paths.filter(pl.col("r1") != pl.col("r2"))
     return paths.filter(pl.col("n") > 0).sort("r1", "r2")

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.attributes import bidirectional
-from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
+from kgprobe.benchmarks.attributes.construct import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.frames import SENSITIVITY
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.job import progress
@@ -64,18 +64,18 @@ def table(
 ) -> pl.DataFrame:
     """SENSITIVITY of one benchmark: the settings in use, and with `everything` each alternative."""
     benchmark = module.__name__.rpartition(".")[2]
-    unworded = replace(settings.shared, require_labels=False)
-    bare = replace(settings, shared=unworded, templates=None)
+    without_labels = replace(settings.shared, require_labels=False)
+    bare = replace(settings, shared=without_labels, templates=None)
     rows = [_row(benchmark, "as configured", True, structural(module, graph, bare))]
     if everything and benchmark == "bidirectional":
-        rows += _grid(graph, settings.own)
+        rows += _grid(graph, settings.section)
     elif everything:
         changes = [(k, v) for k, values in ALTERNATIVES.get(benchmark, {}).items() for v in values]
         for key, value in progress(changes, desc=f"{benchmark}, alternatives", unit="builds"):
-            if _format_value(value) != _format_value(getattr(settings.own, key)):
-                other = replace(bare, own=replace(settings.own, **{key: value}))
-                found = structural(module, graph, other)
-                rows.append(_row(benchmark, f"{key} = {_format_value(value)}", False, found))
+            if _format_value(value) != _format_value(getattr(settings.section, key)):
+                other = replace(bare, section=replace(settings.section, **{key: value}))
+                sizes = structural(module, graph, other)
+                rows.append(_row(benchmark, f"{key} = {_format_value(value)}", False, sizes))
     return pl.DataFrame(rows, schema=dict(SENSITIVITY.columns), orient="row")
 
 
@@ -84,30 +84,30 @@ def structural(
 ) -> tuple[int, int, int]:
     """(patterns, examples, triples) of the structural build; nothing at all is three zeros."""
     try:
-        with graph.engine.passing():
+        with graph.engine.temporary():
             row = module.build(graph, settings).structural_sizes.row(0, named=True)
     except EmptyBenchmarkError:
         return 0, 0, 0
     return row["patterns"], row["examples"], row["triples"]
 
 
-def _grid(graph: Graph, own: Bidirectional) -> list[tuple[Any, ...]]:
-    counted = bidirectional.pair_counts(graph)
+def _grid(graph: Graph, section: Bidirectional) -> list[tuple[Any, ...]]:
+    pairs = bidirectional.pair_counts(graph)
     rows = []
     options: list[list[Any]] = list(GRID.values())
     for values in product(*options):
         chosen = dict(zip(GRID, values, strict=True))
-        kept = bidirectional.passing(counted, replace(own, **chosen))
-        examples = int(kept["k"].clip(upper_bound=own.cap).sum())
+        kept = bidirectional.passing(pairs, replace(section, **chosen))
+        examples = int(kept["k"].clip(upper_bound=section.cap).sum())
         name = ", ".join(f"{key} = {_format_value(value)}" for key, value in chosen.items())
         rows.append(_row("bidirectional", name, False, (kept.height, examples, 2 * examples)))
     return rows
 
 
 def _row(
-    benchmark: str, setting: str, default: bool, found: tuple[int, int, int]
+    benchmark: str, setting: str, default: bool, sizes: tuple[int, int, int]
 ) -> tuple[Any, ...]:
-    return (benchmark, setting, default, *found)
+    return (benchmark, setting, default, *sizes)
 
 
 def _format_value(value: Any) -> str:

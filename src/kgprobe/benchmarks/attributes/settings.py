@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from kgprobe.settings import ATTRIBUTES, Attributes, typed
 
-Own = TypeVar("Own", covariant=True)
+Section = TypeVar("Section", covariant=True)
 
 #: `thresholds: small`: for graphs under about a million statements. Named in every table.
 SMALL: dict[str, dict[str, Any]] = {
@@ -26,12 +26,12 @@ OTHER = {"graph", "thresholds", "golds", "sensitivity"}
 
 
 @dataclass(frozen=True)
-class AttributeSettings(Generic[Own]):
+class AttributeSettings(Generic[Section]):
     """What an attribute is built with. `AttributeSettings[object]` is one of any attribute."""
 
     shared: Attributes
-    """the keys that all attributes have; the sections of the attributes are read from `own`"""
-    own: Own
+    """the keys that all attributes have"""
+    section: Section
     """the attribute's section, thresholds for small graphs laid over it"""
     seed: int
     templates: Sequence[str] | None
@@ -65,17 +65,17 @@ def settings_of(
     if attribute not in ATTRIBUTES:
         raise ValueError(f"unknown attribute {attribute!r}; legal: {', '.join(ATTRIBUTES)}")
     shared = typed(Attributes, config)
-    own = getattr(shared, attribute)
-    usual = type(own)()
+    section = getattr(shared, attribute)
+    default = type(section)()
     # a threshold that the config gives wins over the named ones
     named = {
         key: value
         for key, value in NAMED[shared.thresholds].get(attribute, {}).items()
-        if getattr(own, key) == getattr(usual, key)
+        if getattr(section, key) == getattr(default, key)
     }
     return AttributeSettings(
         shared,
-        replace(own, **named),
+        replace(section, **named),
         seed,
         None if templates is None else sorted({*templates, *by_label}),
         [] if templates is None else sorted(set(by_label) - set(templates)),
@@ -87,7 +87,7 @@ def settings_of(
 def as_record(settings: AttributeSettings[object]) -> dict[str, Any]:
     """The settings by name, without the lists of relations and names, for messages and records."""
     shared = {k: v for k, v in vars(settings.shared).items() if k not in {*ATTRIBUTES, *OTHER}}
-    return {**shared, **vars(settings.own), "seed": settings.seed}
+    return {**shared, **vars(settings.section), "seed": settings.seed}
 
 
 def relation_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
@@ -97,7 +97,7 @@ def relation_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
     """{relation: {object: normal label}}, from rows of attributes_bias.tsv."""
-    found: dict[str, dict[str, str]] = {}
+    labels: dict[str, dict[str, str]] = {}
     for row in rows:
-        found.setdefault(row["relation"], {})[row["object"]] = row["label"]
-    return found
+        labels.setdefault(row["relation"], {})[row["object"]] = row["label"]
+    return labels

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks.attributes.two_steps import STRATA
+from kgprobe.benchmarks.attributes.shortcuts import STRATA
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.probes.scoring.fill.reading import NONE, SEVERAL, stepped

@@ -1,0 +1,44 @@
+"""Pairs of entities that share a name, out of AmbER's amber_sets.jsonl."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.graph import Graph
+from kgprobe.knowledge.ids import GraphError
+from kgprobe.sheets import text_lines
+
+
+def amber_pairs(graph: Graph, sets: Sequence[dict[str, Any]], funnel: Funnel) -> pl.DataFrame:
+    """(head, tail) of AmbER sets: is_head, and the least popular of the others in the graph."""
+    numbers = graph.entity_numbers(q for one in sets for q in one["qids"])
+    pairs = []
+    for one in sets:
+        known = [(numbers[q], entity) for q, entity in one["qids"].items() if q in numbers]
+        heads = sorted(n for n, entity in known if entity["is_head"])
+        tails = sorted((entity["popularity"], n) for n, entity in known if not entity["is_head"])
+        if heads and tails:
+            pairs.append((heads[0], tails[0][1]))
+    frame = pl.DataFrame(
+        sorted(set(pairs)), schema={"head": pl.Int64, "tail": pl.Int64}, orient="row"
+    )
+    funnel.kept("AmbER sets", frame.height, len(sets), "head or tail is not in the graph")
+    return frame
+
+
+def read_amber(path: str | None) -> list[dict[str, Any]]:
+    """The sets of amber_sets.jsonl; GraphError names the first line that is none."""
+    if not path or not Path(path).is_file():
+        raise GraphError(f"ambiguous: source is amber, but amber_sets is {path!r}; name the file")
+    sets = []
+    for number, line in text_lines(path):
+        try:
+            one = json.loads(line)
+            sets.append({"name": one["name"], "qids": dict(one["qids"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise GraphError(f"{path}, line {number}: not an AmbER set ({error!r})") from error
+    return sets

@@ -135,11 +135,11 @@ class PartOutcomes:
     def check(self) -> None:
         """Raise PartsError where a part failed; a cause that several share is told once."""
         if self.failed:
-            count = sum(map(len, self.failed.values()))
-            told = [f"{'; '.join(names)}: {cause}" for cause, names in self.failed.items()]
+            names = [name for failed in self.failed.values() for name in failed]
+            causes = [f"{'; '.join(failed)}: {cause}" for cause, failed in self.failed.items()]
             raise PartsError(
-                f"{count} of {self.count} parts failed; what the others answered is kept\n"
-                + "\n".join(told)
+                f"{len(names)} of {self.count} parts failed; what the others made is kept: "
+                f"{'; '.join(names)}\n" + "\n".join(causes)
             )
 
 

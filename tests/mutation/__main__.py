@@ -42,7 +42,8 @@ GROUPS = {
     "attributes": (
         [f"benchmarks/attributes/{name}" for name in (
             "symmetry", "asymmetry", "bidirectional", "hierarchy", "composite", "paths",
-            "entity_centric", "bias", "ambiguous", "patterns", "checks", "examples",
+            "entity_centric", "bias", "ambiguous", "amber", "chains", "checks", "construct",
+            "examples",
         )] + ["knowledge/graph", "knowledge/engine"],
         ["test_attributes_worked", "test_attributes_input", "test_attributes_checks",
          "test_attributes_sampling", "test_attributes_limits", "test_label_templates",

@@ -119,7 +119,7 @@ def test_pairs_of_facing_edges_are_all_and_each_once():
     assert sorted(mutual) == sorted((p1, s, o) for p1, p2, s, o in slow if p1 == p2)
 
 
-#: first and last numbers of every width, and codes of literals
+#: first and last numbers of every width, and numbers of literals
 EDGE = [0, 1, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]
 
 

@@ -10,6 +10,7 @@ import torch
 from kgprobe import schema
 from kgprobe.benchmarks.attributes import shortcuts, two_steps
 from kgprobe.benchmarks.attributes.construct import EmptyBenchmarkError
+from kgprobe.benchmarks.attributes.settings import subject_gold_pairs
 from kgprobe.metrics.intervals import wilson
 from kgprobe.probes.jobs import steps
 from kgprobe.probes.jobs.word import word
@@ -211,7 +212,7 @@ def test_what_is_taught_beside_the_graph_is_read_by_label():
     )
     options = pl.DataFrame({"set": ["x", "x"], "index": [0, 1], "label": ["A", "B"]})
     cast = items.with_columns(pl.col("answers").cast(pl.List(pl.Int64)))
-    assert two_steps.subject_gold_pairs([(cast, options)]) == {("a", "A"), ("a", "B"), ("b", "B")}
+    assert subject_gold_pairs([(cast, options)]) == {("a", "A"), ("a", "B"), ("b", "B")}
 
 
 def test_two_steps_are_worded_by_written_noun_phrases_alone():

@@ -305,8 +305,8 @@ for PART, NAMES in (
             # the process and the frames that leave the joins take the rest
             mem_mb=3000,
         params:
-            # the script imports them by their names
-            code=code("build_attributes", "benchmarks/attributes/*"),
+            # the script imports them by their names; a file depends on its own attribute's module
+            code=codes("build_attributes", "benchmarks/attributes", NAMES),
             attributes=NAMES,
             settings=asdict(SETTINGS.attributes),
             joins=asdict(SETTINGS.joins),

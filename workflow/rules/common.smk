@@ -160,14 +160,14 @@ def code(script, *dynamic):
     return lambda wildcards: CODE.hash(path, *(n.format(**wildcards) for n in some))
 
 
-def codes(script, methods):
-    """A parameter of jobs with parts, the hash of the code of each method by its name: of a
-    baseline, `baseline-METHOD`, that of both."""
-    found = {
-        name: code(script, *(f"probes/jobs/methods/{own}" for own in name.split("-")))
-        for name in sorted(set(methods))
+def codes(script, folder, parts):
+    """A parameter of jobs with parts, the hash of the code of each by its name: of a baseline,
+    `baseline-METHOD`, that of both."""
+    hashes = {
+        name: code(script, *(f"{folder}/{module}" for module in name.split("-")))
+        for name in sorted(set(parts))
     }
-    return lambda wildcards: {name: own(wildcards) for name, own in found.items()}
+    return lambda wildcards: {name: hash(wildcards) for name, hash in hashes.items()}
 
 
 def lama(*names):

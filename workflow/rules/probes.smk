@@ -58,7 +58,7 @@ for (stage, model), asked in parts.stages(RUN).items():
             # minutes on a cluster; what is finished until then is kept
             runtime=720,
         params:
-            code=codes("ask", [part.method for part in asked]),
+            code=codes("ask", "probes/jobs/methods", [part.method for part in asked]),
             model=models.of_model(RUN, model),
             asked=parts.plain(RUN, asked),
             # answers by content; runs share them, and what a stop leaves is taken up

@@ -5,7 +5,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks import own_words
-from kgprobe.benchmarks.attributes import checks, frames, sensitivity, two_steps
+from kgprobe.benchmarks.attributes import checks, frames, sensitivity
 from kgprobe.benchmarks.attributes import settings as graph_settings
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
@@ -39,11 +39,12 @@ with (
     if linked := run.input.get("wikidata"):
         built_on = replace(built_on, wikidata=engine.files([linked]))
     pairs = zip(run.input.taught, run.input.taught_options, strict=True)
-    taught = two_steps.subject_gold_pairs(
+    taught = graph_settings.subject_gold_pairs(
         (schema.read(items, schema.ITEMS), schema.read(options, schema.CANDIDATES))
         for items, options in pairs
     )
-    for i, attribute in enumerate(run.params.attributes):
+
+    def build(i: int, attribute: str) -> None:
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{attribute}")
         settings = graph_settings.settings_of(
             run.params.settings,
@@ -56,15 +57,23 @@ with (
         )
         settings = replace(settings, nouns=phrases, taught=taught)
         made = module.build(built_on, settings)
-        told = graph_settings.as_record(settings)
-        provenance = run.provenance(settings=told, thresholds=settings.shared.thresholds)
-        # by far the most rows: they are made, checked and written in parts
-        schema.write_sorted(
-            checks.checked(made), frames.EXAMPLES, run.output.examples[i], provenance
+        provenance = run.provenance(
+            settings=graph_settings.as_record(settings),
+            thresholds=settings.shared.thresholds,
+            code=run.params.code[attribute],
         )
+        # by far the most rows: they are made, checked and written in parts
+        path = run.output.examples[i]
+        schema.write_sorted(checks.checked(made), frames.EXAMPLES, path, provenance)
         for name, contract in frames.REPORTS.items():
             schema.write(getattr(made, name), contract, run.output[name][i], provenance)
         schema.write(made.items, schema.ITEMS, run.output.questions[i], provenance)
         schema.write(made.candidates, schema.CANDIDATES, run.output.candidates[i], provenance)
-        tried = sensitivity.table(module, built_on, settings, settings.shared.sensitivity)
-        schema.write(tried, frames.SENSITIVITY, run.output.sensitivity[i], provenance)
+        rows = sensitivity.table(module, built_on, settings, settings.shared.sensitivity)
+        schema.write(rows, frames.SENSITIVITY, run.output.sensitivity[i], provenance)
+
+    # one that cannot be built keeps no other from being built
+    with run.parts() as parts:
+        for i, attribute in enumerate(run.params.attributes):
+            with parts.part(attribute), engine.temporary():
+                build(i, attribute)

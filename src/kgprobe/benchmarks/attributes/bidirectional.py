@@ -76,3 +76,10 @@ def passing(pairs: pl.DataFrame, section: Bidirectional) -> pl.DataFrame:
     """The predicate pairs of `pair_counts` that pass `min_triples` and `ratio`."""
     n = DENOMINATORS[section.denominator]
     return pairs.filter(n >= section.min_triples, pl.col("k") / n >= section.ratio)
+
+
+def structural_size(graph: Graph, section: Bidirectional) -> tuple[int, int, int]:
+    """(patterns, examples, triples) of the structural build, two triples an example."""
+    kept = passing(pair_counts(graph), section)
+    examples = int(kept["k"].clip(upper_bound=section.cap).sum())
+    return kept.height, examples, 2 * examples

@@ -155,7 +155,7 @@ class Benchmark:
             len(by_label),
             len(without),
             ends.filter(ends >= 0).n_unique(),
-            triples.height / max(patterns, 1),
+            triples.height / patterns,
         )
         return pl.DataFrame([row], schema=dict(SIZES.columns), orient="row")
 

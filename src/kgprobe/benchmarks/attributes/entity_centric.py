@@ -63,7 +63,7 @@ def query(graph: Graph, settings: Settings) -> Table:
     """(e, s, p, o): the edges that are facts of entity e, as subject, or as object, too."""
     edges = graph.without(graph.relations.numbers(settings.section.exclude))
     if settings.section.relations == "lama":
-        edges = edges.filter(is_among(edges["p"], graph.relations.numbers(LAMA)))
+        edges = edges.filter(is_among(edges["p"], graph.relations.numbers([f"P{n}" for n in LAMA])))
     out = edges.select("s", "p", "o", e="s")
     if settings.section.directions == "out":
         return out

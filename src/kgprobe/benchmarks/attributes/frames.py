@@ -6,7 +6,7 @@ from kgprobe.schema import Contract
 
 #: The relations that LAMA's T-REx part covers.
 LAMA = tuple(
-    f"P{number}"
+    int(number)
     for number in (
         "17 19 20 27 30 31 36 37 39 47 101 103 106 108 127 131 136 138 140 159 176 178 190 264 "
         "276 279 361 364 407 413 449 463 495 527 530 740 937 1001 1303 1376 1412"

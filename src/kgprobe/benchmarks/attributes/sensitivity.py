@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.attributes import bidirectional
 from kgprobe.benchmarks.attributes.construct import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.frames import SENSITIVITY
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
@@ -68,7 +67,7 @@ def table(
     bare = replace(settings, shared=without_labels, templates=None)
     rows = [_row(benchmark, "as configured", True, structural(module, graph, bare))]
     if everything and benchmark == "bidirectional":
-        rows += _grid(graph, settings.section)
+        rows += _grid(module, graph, settings.section)
     elif everything:
         changes = [(k, v) for k, values in ALTERNATIVES.get(benchmark, {}).items() for v in values]
         for key, value in progress(changes, desc=f"{benchmark}, alternatives", unit="builds"):
@@ -91,16 +90,13 @@ def structural(
     return row["patterns"], row["examples"], row["triples"]
 
 
-def _grid(graph: Graph, section: Bidirectional) -> list[tuple[Any, ...]]:
-    pairs = bidirectional.pair_counts(graph)
+def _grid(module: ModuleType, graph: Graph, section: Bidirectional) -> list[tuple[Any, ...]]:
     rows = []
-    options: list[list[Any]] = list(GRID.values())
-    for values in product(*options):
+    for values in product(*GRID.values()):
         chosen = dict(zip(GRID, values, strict=True))
-        kept = bidirectional.passing(pairs, replace(section, **chosen))
-        examples = int(kept["k"].clip(upper_bound=section.cap).sum())
+        sizes = module.structural_size(graph, replace(section, **chosen))
         name = ", ".join(f"{key} = {_format_value(value)}" for key, value in chosen.items())
-        rows.append(_row("bidirectional", name, False, (kept.height, examples, 2 * examples)))
+        rows.append(_row("bidirectional", name, False, sizes))
     return rows
 
 

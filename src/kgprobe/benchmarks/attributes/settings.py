@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+import polars as pl
+
 from kgprobe.settings import ATTRIBUTES, Attributes, typed
 
 Section = TypeVar("Section", covariant=True)
@@ -101,3 +103,15 @@ def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]
     for row in rows:
         labels.setdefault(row["relation"], {})[row["object"]] = row["label"]
     return labels
+
+
+def subject_gold_pairs(
+    taught: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
+) -> frozenset[tuple[str, str]]:
+    """(subject, gold) by label, of all questions of some (ITEMS, CANDIDATES): what is taught beside
+    the statements of the graph is out of these."""
+    pairs: set[tuple[str, str]] = set()
+    for items, options in taught:
+        golds = items.select("subject", set="candidates", index="answers").explode("index")
+        pairs |= set(golds.join(options, on=["set", "index"]).select("subject", "label").rows())
+    return frozenset(pairs)

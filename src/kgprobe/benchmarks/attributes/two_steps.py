@@ -9,7 +9,6 @@ beside it. How far a shortcut could be guessed is told by the best rule (`shortc
 """
 
 from collections import Counter
-from collections.abc import Iterable
 
 import polars as pl
 from ibis.expr.types import Table
@@ -114,18 +113,6 @@ def capped(graph: Graph, settings: Settings) -> Sample:
         return graph.engine.table(pl.DataFrame(kept, schema=schema))
 
     return sample
-
-
-def subject_gold_pairs(
-    taught: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
-) -> frozenset[tuple[str, str]]:
-    """(subject, gold) by label, of all questions of some (ITEMS, CANDIDATES): what is taught beside
-    the statements of the graph is out of these."""
-    pairs: set[tuple[str, str]] = set()
-    for items, options in taught:
-        golds = items.select("subject", set="candidates", index="answers").explode("index")
-        pairs |= set(golds.join(options, on=["set", "index"]).select("subject", "label").rows())
-    return frozenset(pairs)
 
 
 def _of_few_objects(

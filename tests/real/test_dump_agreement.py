@@ -159,7 +159,7 @@ def pulled(rdf: Path, query: str, folder: Path) -> Way:
             name: pull(QUERIES / f"wikidata/{name}.rq", endpoint, folder).frame()
             for name in OF_PROPERTIES
         }
-        others = ("left_out", "facts_dated") if query == "facts" else ()
+        others = ("left_out",) if query == "facts" else ()
         more = [QUERIES / f"wikidata/{name}.rq" for name in others]
         known = frozenset(relations_of(tables["properties"]))
         way = Relations(

@@ -93,6 +93,7 @@ def live(folder: Path, url: str) -> Project:
         "2",
         "1000000",
         "none",
+        "",
     ]
     endpoints.write_text(endpoints.read_text() + "\t".join(row) + "\n")
     made.edit(

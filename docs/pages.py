@@ -40,7 +40,7 @@ def on_files(files: "Files", config: Any) -> "Files":
         if page == "index.md":
             text = with_report(text, RUN)
         files.append(File.generated(config, page, content=text))
-    made = {"columns.md": columns(), "glossary.md": glossary()}
+    made = {"columns.md": columns()}
     for path in sorted((ROOT / "docs/notebooks").glob("*.ipynb")):
         made[f"notebooks/{path.stem}.md"] = notebook(path)
     for page, text in made.items():
@@ -107,12 +107,6 @@ def linked(text: str, folder: Path) -> str:
         return f"]({depth}{named}{sign}{anchor})" if named else found[0]
 
     return re.sub(r"\]\(([^)\s]+)\)", page, text)
-
-
-def glossary() -> str:
-    """The words of CONTRIBUTING.md as a page of their own."""
-    _, _, words = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Words\n")
-    return f"# Glossary\n{words.partition(chr(10) + '## ')[0]}"
 
 
 def notebook(path: Path) -> str:

@@ -3,7 +3,7 @@
     python -m perf._scoring_side <ours|plain|peer> <case.json> <result.json>
 
 The model is loaded and one question answered before the clock starts. CPU seconds are those of the
-process, around scoring and tokenisation.
+process, around scoring and tokenization.
 """
 
 import json

@@ -68,7 +68,7 @@ def search_labels(loaded: Loaded, template: Template, data: Any) -> float:
 
 
 def released_epoch(loaded: Loaded, template: Template, data: Any) -> tuple[float, Any]:
-    """(CPU seconds, probe weight) of one epoch of the released loop; tokenising is not counted."""
+    """(CPU seconds, probe weight) of one epoch of the released loop; tokenizing is not counted."""
     encoded = encode(loaded, template, data[0])
     golds = torch.from_numpy(label_tokens.numbers(data[1], ["negative", "positive"]))
     torch.manual_seed(0)

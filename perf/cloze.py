@@ -83,7 +83,7 @@ def prompts(items: int, rng: np.random.Generator) -> list[ClozePrompt]:
 
 
 def ours(loaded: Loaded, asked: list[ClozePrompt], labels: list[str]) -> float:
-    """CPU seconds per item for ranks and top-5 in all configurations, tokenising included."""
+    """CPU seconds per item for ranks and top-5 in all configurations, tokenizing included."""
     start = time.process_time()
     rank.rank(loaded, asked, {"classes": labels})
     return (time.process_time() - start) / (len(asked) / len(TEMPLATES))

@@ -1,4 +1,4 @@
-"""Token positions of all hard memorising runs of OntoProbe against those of the released code.
+"""Token positions of all hard memorizing runs of OntoProbe against those of the released code.
 
     python -m perf.ontoprobe
 
@@ -117,7 +117,7 @@ def main() -> list[dict[str, object]]:
     print(f"padding waste {padded / bare - 1:.1%}; TP prompts of {mean:.1f} tokens")
     return [
         {
-            "name": "OntoProbe, hard memorising of one model, five released tasks",
+            "name": "OntoProbe, hard memorizing of one model, five released tasks",
             "ours": round(padded / 1e6, 2),
             "peer": round(theirs / 1e6, 1),
             "unit": "million token positions",

@@ -3,7 +3,7 @@
     python -m perf.scoring [runs] [words of a case's name ...]
 
 Both in fresh processes, one thread, pinned to one core, in turns; medians of five. Speed is CPU
-seconds around scoring and tokenisation. No ratio is printed unless all scores agree in this run.
+seconds around scoring and tokenization. No ratio is printed unless all scores agree in this run.
 The data come from KGPROBE_DATA (default ../shared/data). With words, only cases with
 one of them in the name are measured, and the other rows of results/perf/scoring.json stay.
 """

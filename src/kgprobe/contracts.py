@@ -261,8 +261,8 @@ FILL_GOLDS = _contract(
 )
 FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
 
-#: A multiple-choice question. `premise` is "" (memorising), out or EX (first premise written);
-#: `source` the memorising question of the same row; `stem` the manual prompt with [MASK], or "".
+#: A multiple-choice question. `premise` is "" (memorizing), out or EX (first premise written);
+#: `source` the memorizing question of the same row; `stem` the manual prompt with [MASK], or "".
 #: `options_of`: where the wrong options come from, "" for the paper's (NEARER of
 #: benchmarks/ontoprobe/choices); `depth`: that of TP's gold class, of SCO's subject, else 0.
 CHOICES = _contract(
@@ -622,7 +622,7 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "item": "Name of the question: task or rule, and row; +p1 where the premise is written.",
         "task": "TP, SCO, SPO, DM or RG, or the rule of RDFS that has to be applied.",
         "premise": "What became of the first premise: out, EX (written), or empty in a task.",
-        "source": "The memorising question of the same row.",
+        "source": "The memorizing question of the same row.",
         "question": "The question, behind the premises that are written.",
         "stem": "The same as a sentence with [MASK]; empty where there is none.",
         "options": "Labels of the options, in the order of their letters.",
@@ -639,7 +639,7 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "premise": "What became of the first premise: out, EX (written), or empty in a task.",
         "options_of": "Where the wrong options come from: as in the paper where empty, siblings "
         "of the gold, the same with none of these offered, or right.",
-        "source": "The memorising question of the same row.",
+        "source": "The memorizing question of the same row.",
         "prompt": "What a model is given: question, lettered options, and Answer.",
         "question": "The question, behind the premises that are written.",
         "options": "Labels of the options, in the order of their letters.",

@@ -49,7 +49,7 @@ class Benchmark:
     items: pl.DataFrame
     candidates: pl.DataFrame
     prompts: pl.DataFrame
-    #: what the file of its questions says of who made it, which their licence is told by
+    #: what the file of its questions says of who made it, which their license is told by
     made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     #: of a sample: (relation, id) of the correct answers of the whole set
     golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)

@@ -656,7 +656,7 @@ RunName = Annotated[str, Pattern("^[a-z][a-z0-9_ ]*$", "small letters, digits, _
 
 @dataclass(frozen=True)
 class Ontoprobe:
-    """OntoProbe: memorising and reasoning over ontological knowledge."""
+    """OntoProbe: memorizing and reasoning over ontological knowledge."""
 
     mode: Mode = "default"
     """sets every point where the paper and its code disagree; the report lists them with their
@@ -1583,7 +1583,7 @@ class Settings:
     ontology: Ontology = Ontology()
     """what of the ontology is taken"""
     ontoprobe: Ontoprobe = field(default_factory=Ontoprobe)
-    """memorising and reasoning over ontological knowledge"""
+    """memorizing and reasoning over ontological knowledge"""
     bear: Bear = Bear()
     """construction of BEAR sets from the Wikidata pull"""
     world: Bear = Bear(min_sitelinks=0, big=Size(60, 12, 40), lite=Size(20, 8, 20))

@@ -250,9 +250,9 @@ def test_the_sources_of_questions_are_those_of_what_made_them(constructed, tmp_p
     own = written(
         tmp_path / "d", constructed, rule="construct_bear", wildcards={"origin": "museum"}
     )
-    with pytest.raises(ExportError, match="the licence of museum is not known; right would be"):
+    with pytest.raises(ExportError, match="the license of museum is not known; right would be"):
         origins.of(own)
-    assert origins.of(own, "CC-BY-4.0")[0].licence == "CC-BY-4.0"
+    assert origins.of(own, "CC-BY-4.0")[0].license == "CC-BY-4.0"
 
 
 def test_rows_hold_filled_sentences_and_the_correct_index(constructed, tmp_path):

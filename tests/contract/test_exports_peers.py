@@ -176,7 +176,7 @@ def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_pa
 
 def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
     folder, _, found = asked
-    arguments = ("--as", "lm-pub-quiz", "--to", folder / "quiz", "--licence", "CC0-1.0")
+    arguments = ("--as", "lm-pub-quiz", "--to", folder / "quiz", "--license", "CC0-1.0")
     export(folder / "sample", *arguments)
     scores = peer("lm_pub_quiz", folder / "quiz", folder / "model", cwd=tmp_path)
     ours = found.answers.filter(template=0).group_by("relation").agg(pl.col("hit").mean())

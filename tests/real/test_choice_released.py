@@ -50,7 +50,7 @@ def test_numbers_of_questions(folder):
 
 
 @pytest.mark.parametrize("task", ["TP", "SCO", "SPO"])
-def test_memorising_prompts_are_the_released_ones(folder, task):
+def test_memorizing_prompts_are_the_released_ones(folder, task):
     asked = lines(folder / f"memorizing/{TASKS[task]}.jsonl")[FIRST:]
     released = lines(folder / f"gpt/memorizing/{TASKS[task]}.jsonl")
     assert len(released) == {"TP": 500, "SCO": 500, "SPO": 39}[task]

@@ -202,7 +202,7 @@ def test_the_shipped_split_names_our_questions(taken, sets, real_data):
         .then(pl.lit("later"))
         .otherwise("role")
     )
-    asked = choices.memorising(
+    asked = choices.memorizing(
         items, sets.candidates, sets.prompts, seed=0, negatives=RELEASED.negatives
     )
     split = choice_tables.shipped(real_data / "ontoprobe" / "gpt" / "reasoning")

@@ -129,7 +129,7 @@ def vectors(task):
     return " ".join(f"<{task}{k}>" for k in (1, 2, 3))
 
 
-def memorised(task, row, rows, template):
+def memorized(task, row, rows, template):
     if task in ("DM", "RG"):
         clause = domain_clause(row, rows) if task == "DM" else range_clause(row, rows)
         return f"One has to be a particular [MASK] {clause}"
@@ -137,7 +137,7 @@ def memorised(task, row, rows, template):
     return shown.capitalize() + template + " [MASK] ."
 
 
-def memorised_softly(task, row):
+def memorized_softly(task, row):
     if task in ("DM", "RG"):
         return f"{name(row)} {vectors(task)} [MASK] ."
     shown = spaced(name(row)) if task == "TP" else name(row)
@@ -229,11 +229,11 @@ def shown(question):
 
 
 @pytest.mark.parametrize("task", FILES)
-def test_memorising_by_hand(task, rows, sets, labels):
+def test_memorizing_by_hand(task, rows, sets, labels):
     own = frames.by_hand(sets.items.filter(relation=task))
     asked = rank._questions(own, sets.prompts)
     expected = [
-        (f"{task}-{number}", index, memorised(task, row, rows, template))
+        (f"{task}-{number}", index, memorized(task, row, rows, template))
         for number, row in enumerate(rows[task][: BY_HAND.get(task)])
         for index, template in enumerate(TEMPLATES.get(task, [""]), 1)
     ]
@@ -245,12 +245,12 @@ def test_memorising_by_hand(task, rows, sets, labels):
 
 
 @pytest.mark.parametrize("task", FILES)
-def test_memorising_with_soft_prompts_asks_every_row(task, rows, sets):
+def test_memorizing_with_soft_prompts_asks_every_row(task, rows, sets):
     asked = soft_rows.questions(sets.items.filter(relation=task), 3)
     names = {mark(k): f"<{task}{k + 1}>" for k in range(3)}
     texts = [q.before + "[MASK]" + q.after for q in asked]
     texts = ["".join(names.get(c, c) for c in text) for text in texts]
-    assert texts == [memorised_softly(task, row) for row in rows[task]]
+    assert texts == [memorized_softly(task, row) for row in rows[task]]
 
 
 @pytest.mark.parametrize("rule", BEHIND)

@@ -19,7 +19,7 @@ from tests.replay.proxy import Proxy
 
 
 @dataclass(frozen=True)
-class Behaviour:
+class Behavior:
     """One line of the table of sources."""
 
     source: str
@@ -32,7 +32,7 @@ class Behaviour:
 WDQS_MANUAL = "https://www.mediawiki.org/wiki/Wikidata_Query_Service/User_Manual#Query_limits"
 VIRTUOSO = "https://docs.openlinksw.com/virtuoso/anytimequeries/"
 SERVICES = [
-    Behaviour(
+    Behavior(
         "github.com, codeload.github.com",
         "an archive of a commit is a redirect to another host, which sends chunks without a length",
         "https://docs.github.com/en/repositories/working-with-files/using-files/"
@@ -41,21 +41,21 @@ SERVICES = [
         "commit's tree",
         "tests/replay/test_services.py::test_archives_come_by_a_redirect_in_chunks",
     ),
-    Behaviour(
+    Behavior(
         "figshare.com",
         "ndownloader links answer programs with 202 and an empty body from a firewall",
         "seen; https://docs.aws.amazon.com/waf/latest/developerguide/waf-captcha-and-challenge.html",
         "asks the API's address; an answer that is no archive is named and not kept",
         "tests/replay/test_services.py::test_the_firewall_s_page_is_no_archive",
     ),
-    Behaviour(
+    Behavior(
         "api.figshare.com, the object store",
         "a redirect to signed addresses of a store that knows ranges; connections break off",
         "https://docs.figshare.com/#file_download",
         "goes on from where it broke off, if the file is still the same",
         "tests/replay/test_services.py::test_a_download_goes_on_where_it_broke_off",
     ),
-    Behaviour(
+    Behavior(
         "query.wikidata.org",
         "403 (also 429, or 200 with text) without a contact in the User-Agent; 429 with "
         "Retry-After; 60 s a query, then error text behind a begun body or status 500 with it; 502 "
@@ -67,14 +67,14 @@ SERVICES = [
         "are followed; coverage names the graph that was asked",
         "tests/replay/test_services.py::test_wikidata_in_pieces_and_whole",
     ),
-    Behaviour(
+    Behavior(
         "qlever.dev",
         "rows in the order of a collation that ignores punctuation; a time-out is status 429",
         "https://github.com/ad-freiburg/qlever/wiki/Settings-for-text-collation",
         "assumes no order; reads what a 429 says before it waits",
         "tests/replay/test_services.py::test_another_order_is_no_other_answer",
     ),
-    Behaviour(
+    Behavior(
         "dbpedia.org",
         "Virtuoso: 10,000 rows an answer, partial results with 200 and X-SQL-State, newer ones 206",
         VIRTUOSO,

@@ -230,7 +230,7 @@ def test_only_a_premise_from_memory_tests_inference_without_echo(rules):
 
 def test_settings_by_hand(rules):
     """rdfs2, both premises written: the rule gives the finest gold alone, so its rank is 1; memory
-    has the domains of even rows, which are the half that is memorised."""
+    has the domains of even rows, which are the half that is memorized."""
     own = rules.filter(group="rdfs2", metric="MRR")
     told = {
         (r["model"], r["premise"]): (r["value"], r["n"]) for r in own.rows(named=True)

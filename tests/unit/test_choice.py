@@ -70,7 +70,7 @@ def place_of(one, way):
 
 
 def tokens_of(loaded, before, option, after):
-    """(ids before, ids of the option, ids after) in the tokenisation of the complete text."""
+    """(ids before, ids of the option, ids after) in the tokenization of the complete text."""
     coded = loaded.tokenizer(
         before + option + after, add_special_tokens=False, return_offsets_mapping=True
     )

@@ -52,12 +52,12 @@ MEMORISING = items(
 )  # fmt: skip
 
 
-def memorising(**own):
-    return choices.memorising(MEMORISING, CANDIDATES, PROMPTS, **{"seed": 0, **own})
+def memorizing(**own):
+    return choices.memorizing(MEMORISING, CANDIDATES, PROMPTS, **{"seed": 0, **own})
 
 
 def test_questions_hold_the_gold_once_among_distinct_options():
-    found = memorising()
+    found = memorizing()
     schema.check(found, schema.CHOICES)
     rows = {row["item"]: row for row in found.rows(named=True)}
     assert set(rows) == {"TP-20", "SCO-20", "SPO-21", "DM-20", "RG-20"}  # test rows alone
@@ -81,34 +81,34 @@ def test_questions_hold_the_gold_once_among_distinct_options():
 def test_other_golds_may_be_negatives_only_in_the_released_way():
     others = 0
     for seed in range(60):
-        rows = {r["item"]: r for r in memorising(seed=seed, negatives="released").rows(named=True)}
+        rows = {r["item"]: r for r in memorizing(seed=seed, negatives="released").rows(named=True)}
         others += bool({"person", "agent"} & set(rows["TP-20"]["options"]))
-        clean = {r["item"]: r for r in memorising(seed=seed).rows(named=True)}
+        clean = {r["item"]: r for r in memorizing(seed=seed).rows(named=True)}
         assert not {"person", "agent"} & set(clean["TP-20"]["options"])
     assert others > 10
 
 
 def test_options_are_seeded_and_stable_under_additions():
-    assert memorising().equals(memorising())
-    first = memorising().filter(pl.col("item") == "TP-20")["options"][0].to_list()
-    assert first != memorising(seed=1).filter(pl.col("item") == "TP-20")["options"][0].to_list()
+    assert memorizing().equals(memorizing())
+    first = memorizing().filter(pl.col("item") == "TP-20")["options"][0].to_list()
+    assert first != memorizing(seed=1).filter(pl.col("item") == "TP-20")["options"][0].to_list()
     more = CANDIDATES.vstack(
         pl.DataFrame([("class", 99, "c99", "a new one")], schema=CANDIDATES.schema, orient="row")
     )
-    found = choices.memorising(MEMORISING, more, PROMPTS, seed=0)
+    found = choices.memorizing(MEMORISING, more, PROMPTS, seed=0)
     again = found.filter(pl.col("item") == "TP-20")["options"][0].to_list()
     assert len(set(first) ^ set(again)) in (0, 2)
-    places = {row["gold"] for s in range(40) for row in memorising(seed=s).rows(named=True)
+    places = {row["gold"] for s in range(40) for row in memorizing(seed=s).rows(named=True)
               if row["task"] == "TP"}  # fmt: skip
     assert len(places) > 8  # the gold's letter is not fixed
 
 
 def test_large_tasks_are_cut_and_bad_golds_refused(monkeypatch):
     monkeypatch.setitem(choices.MOST, "TP", 0)
-    assert "TP" not in set(memorising()["task"])
+    assert "TP" not in set(memorizing()["task"])
     broken = MEMORISING.with_columns(answers=pl.lit([999], dtype=pl.List(pl.Int32)))
     with pytest.raises(ValueError, match="gold 999 is not among its 44 candidates"):
-        choices.memorising(broken, CANDIDATES, PROMPTS, seed=0)
+        choices.memorizing(broken, CANDIDATES, PROMPTS, seed=0)
     with pytest.raises(ValueError, match="no candidate is left beside the gold 'a'"):
         choices.options("i", "a", (), ["a", "B"], "b", seed=0, size=20)
 
@@ -138,7 +138,7 @@ RULES = items(
 
 
 def test_reasoning_asks_with_and_without_the_first_premise():
-    known = memorising()
+    known = memorizing()
     found = choices.reasoning(RULES, known, MEMORISING)
     schema.check(found, schema.CHOICES)
     texts = {row["item"]: row["question"] for row in found.rows(named=True)}
@@ -173,7 +173,7 @@ def test_reasoning_asks_with_and_without_the_first_premise():
 
 
 def test_the_released_wording_keeps_its_slips():
-    found = choices.reasoning(RULES, memorising(), MEMORISING, wording="released")
+    found = choices.reasoning(RULES, memorizing(), MEMORISING, wording="released")
     texts = {row["item"]: row["question"] for row in found.rows(named=True)}
     assert texts["rdfs2-20"] == "X's composer is Y . Therefore, What is the type of X?"
     assert texts["rdfs11-20+p1"].startswith("writer is a person. X is a writer. Therefore,")
@@ -205,7 +205,7 @@ def tree():
 
 def test_nearer_options_are_siblings_that_are_no_golds_and_none_stands_last():
     asked, options = tree()
-    plain = choices.memorising(asked, options, PROMPTS, seed=0, size=5)
+    plain = choices.memorizing(asked, options, PROMPTS, seed=0, size=5)
     found = choices.nearer(plain, asked, options, seed=0, most=2)
     schema.check(found, schema.CHOICES)
     own = {row["options_of"]: row for row in found.filter(source="TP-0").rows(named=True)}

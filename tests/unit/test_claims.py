@@ -575,7 +575,7 @@ def test_models_taught_here_bear_no_claim_out(tables, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["O01.tsv", "O26.tsv"]
     kept = pl.read_csv(tmp_path / "O01.tsv", separator="\t").select("side", "model", "value").rows()
     assert kept == [("a", "one", 40.0), ("a", "two", 60.0), ("b", "frequency", 20.0)]
-    # O26: memorising is far from complete
+    # O26: memorizing is far from complete
     others = claims.filter(~pl.col("claim").is_in(["O01", "O26"]))
     assert set(others["verdict"]) == {"not tested here"}
 

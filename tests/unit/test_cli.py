@@ -230,7 +230,7 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert "printed as 101.3" in typed("trace", "101.3", "--run", "x").stderr
     done = typed("trace", "101.3", "--run", "x", "-w", "metric=acuracy")
     assert "no metric is 'acuracy' (did you mean 'accuracy'?)" in done.stderr
-    # the licence of packaged questions is known wherever they were copied to
+    # the license of packaged questions is known wherever they were copied to
     place = kept / "benchmarks/world_big"
     kgprobe.benchmark("world_big").write(place)
     export = ("export", place, "--as", "lm-eval", "--to", tmp_path / "made", "--json")

@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from kgprobe.probes.control.lessons import Lesson
-from kgprobe.probes.control.optimizer import orthogonalise
+from kgprobe.probes.control.optimizer import orthogonalize
 from kgprobe.probes.control.tokens import train_tokenizer
 from kgprobe.probes.control.train import (
     RECIPES,
@@ -138,9 +138,9 @@ def test_what_is_kept_is_the_mean_of_the_weights_first_of_all_then_of_the_last()
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 32), (2, 32, 8)])
-def test_orthogonalised_updates_keep_directions_and_level_their_sizes(shape):
+def test_orthogonalized_updates_keep_directions_and_level_their_sizes(shape):
     batch = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    found = orthogonalise(batch)
+    found = orthogonalize(batch)
     assert found.shape == batch.shape
     for before, after in zip(batch, found, strict=True):
         u, sizes, v = torch.linalg.svd(before, full_matrices=False)

@@ -23,12 +23,12 @@ WIDTH = 16
 
 
 def clouds(count: int, classes: int, seed: int = 0, apart: float = 2.0):
-    """Vectors around one centre per class, their labels, and the centres."""
+    """Vectors around one center per class, their labels, and the centers."""
     generator = np.random.default_rng(seed)
-    centres = np.random.default_rng(99).normal(size=(classes, WIDTH)).astype(np.float32)
+    centers = np.random.default_rng(99).normal(size=(classes, WIDTH)).astype(np.float32)
     numbers = np.arange(count) % classes
-    vectors = apart * centres[numbers] + generator.normal(size=(count, WIDTH))
-    return vectors.astype(np.float32), [f"c{n}" for n in numbers], centres
+    vectors = apart * centers[numbers] + generator.normal(size=(count, WIDTH))
+    return vectors.astype(np.float32), [f"c{n}" for n in numbers], centers
 
 
 def probe_of(weight, bias) -> LabelClassifier:
@@ -41,10 +41,10 @@ def probe_of(weight, bias) -> LabelClassifier:
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_planted_words_are_the_label_tokens(classes, bias):
-    vectors, labels, centres = clouds(300, classes)
+    vectors, labels, centers = clouds(300, classes)
     rows = 0.3 * np.random.default_rng(1).normal(size=(60, WIDTH)).astype(np.float32)
-    for number, centre in enumerate(centres):
-        rows[10 + number], rows[30 + number] = 3 * centre, 2 * centre
+    for number, center in enumerate(centers):
+        rows[10 + number], rows[30 + number] = 3 * center, 2 * center
     found = label_tokens.search(
         (vectors, labels), clouds(90, classes, 1)[:2], rows,
         settings=LabelSearchSettings(bias=bias, rate=1e-2, listed=5),

@@ -12,7 +12,7 @@ from kgprobe.metrics.matching import (
     first_match,
     matched,
     names,
-    normalised,
+    normalized,
     way,
 )
 
@@ -43,9 +43,9 @@ from kgprobe.metrics.matching import (
         ("हिन्दी", "हिन्दी"),
     ],
 )
-def test_texts_are_normalised(text, expected):
-    assert normalised(text) == expected
-    assert normalised(normalised(text)) == expected
+def test_texts_are_normalized(text, expected):
+    assert normalized(text) == expected
+    assert normalized(normalized(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_every_month_is_known_by_its_name_and_by_three_letters():
     for number in range(1, 13):
         name = datetime.date(1970, number, 1).strftime("%B")
         for month in (name, name[:3], f"{name[:3]}."):
-            assert normalised(f"{month} 3, 1970") == f"1970-{number:02}-03", month
-        assert normalised(f"{name[:2]} 3, 1970") == f"{name[:2]} 3, 1970".lower()
+            assert normalized(f"{month} 3, 1970") == f"1970-{number:02}-03", month
+        assert normalized(f"{name[:2]} 3, 1970") == f"{name[:2]} 3, 1970".lower()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_every_month_is_known_by_its_name_and_by_three_letters():
     ],
 )  # fmt: skip
 def test_a_date_is_a_day_of_the_calendar(text, is_date):
-    assert (normalised(text) != text.lower() or text == "1970-12-31") == is_date
+    assert (normalized(text) != text.lower() or text == "1970-12-31") == is_date
     assert way("1970-12-31", "31 December 1970") == "dates"
 
 

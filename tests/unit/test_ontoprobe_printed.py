@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.tables.ontoprobe import memorising, values
+from kgprobe.tables.ontoprobe import memorizing, values
 from kgprobe.tables.ontoprobe.values import METRICS
 
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
@@ -29,9 +29,9 @@ def tables():
     ],
 )
 def test_figures_5_to_7_follow_from_the_printed_rows(tables, figure, value, plain, weighted):
-    by = dict(zip("567", memorising.COMPARED, strict=True))[figure]
-    for weighting, wanted in zip(memorising.WEIGHTINGS, (plain, weighted), strict=True):
-        found = memorising.averages(tables["configurations"], by, weighting)
+    by = dict(zip("567", memorizing.COMPARED, strict=True))[figure]
+    for weighting, wanted in zip(memorizing.WEIGHTINGS, (plain, weighted), strict=True):
+        found = memorizing.averages(tables["configurations"], by, weighting)
         row = found.filter(pl.col(by) == value).row(0, named=True)
         for metric, number in zip(METRICS, wanted, strict=True):
             assert row[metric] == pytest.approx(number, abs=0.0101)

@@ -20,7 +20,7 @@ from kgprobe.probes.jobs.ontoprobe import soft as soft_memory
 from kgprobe.probes.jobs.ontoprobe.soft_rows import check_tasks, prepared
 from kgprobe.settings import Rows
 from kgprobe.tables import results
-from kgprobe.tables.ontoprobe import choices, figures, memorising
+from kgprobe.tables.ontoprobe import choices, figures, memorizing
 from kgprobe.tables.ontoprobe import reasoning as reasoned
 from kgprobe.tables.ontoprobe import values as ontoprobe_values
 from kgprobe.tables.results import Number
@@ -345,7 +345,7 @@ def test_select(monkeypatch):
     test = values.filter(role="test")
     assert ontoprobe_values.choose(values, "oracle") == ontoprobe_values.choose(test, "oracle")
     assert ontoprobe_values.choose(values, "oracle") != ontoprobe_values.choose(values)
-    found = list(memorising.groups(probe("m"), values, "distinct", 0, "oracle"))
+    found = list(memorizing.groups(probe("m"), values, "distinct", 0, "oracle"))
     assert found
     assert {x.setting["choice"] for x in found} == {"chosen on test"}
 
@@ -356,7 +356,7 @@ def test_average():
     values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
     # tasks differ in their number of configurations, so that the two averages differ
     values = values.filter((pl.col("task") != "TP") | (pl.col("template") == "m1"))
-    found = memorising.compared({probe("m"): values}, printed, "distinct", 0)
+    found = memorizing.compared({probe("m"): values}, printed, "distinct", 0)
     frame = results.frame("ontoprobe", found)
     drawn = {a: rows_of(figures.bars(frame, a)[0].chart) for a in ("rows", "weighted")}
     assert drawn["rows"] != drawn["weighted"]
@@ -375,7 +375,7 @@ def test_average():
 def test_printed_averages_stand_apart_unless_the_models_are_the_same():
     known = ontoprobe_values.of_items(make_items())
     values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
-    setting = {"masks": "multiple", "weighting": memorising.WEIGHTINGS[0]}
+    setting = {"masks": "multiple", "weighting": memorizing.WEIGHTINGS[0]}
     for printed_model, benchmark, beside in (
         ("x", "onto_released", True),
         ("y", "onto_released", False),
@@ -383,14 +383,14 @@ def test_printed_averages_stand_apart_unless_the_models_are_the_same():
     ):
         printed = make_printed().with_columns(model=pl.lit(printed_model))
         own = probe("x", benchmark, source="hub:x")
-        found = list(memorising.compared({own: values}, printed, "distinct", 0))
+        found = list(memorizing.compared({own: values}, printed, "distinct", 0))
         ours = [x for x in found if x.setting == setting and x.model == ""]
         assert len(ours) == 4
         assert all((x.published is not None) == beside for x in ours)
         (theirs,) = [
             x
             for x in found
-            if x.setting == setting and x.model == memorising.PAPERS and x.metric == "R@1"
+            if x.setting == setting and x.model == memorizing.PAPERS and x.metric == "R@1"
         ]
         assert theirs.value == 1.0
 
@@ -532,7 +532,7 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
     found = [
         number
         for prompt, own in frames.items()
-        for number in memorising.memorising(
+        for number in memorizing.memorizing(
             probe("tiny", prompt=prompt), own, PRINTED, switches.tp_rows, 0
         )
     ]

@@ -14,7 +14,7 @@ from kgprobe.metrics.intervals import resamples
 from kgprobe.sampling import hash_key
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.ontoprobe import calibration, figures, make, memorising, reasoning, views
+from kgprobe.tables.ontoprobe import calibration, figures, make, memorizing, reasoning, views
 from kgprobe.tables.ontoprobe import chapter as ontoprobe_report
 from kgprobe.tables.ontoprobe import modes as side_by_side
 from kgprobe.tables.ontoprobe import values as ontoprobe_values
@@ -46,10 +46,10 @@ def probe(model="tiny", benchmark="onto_world", prompt="templates", source=""):
     return Probe(benchmark, prompt, method, model, "masked", source=source)
 
 
-def memorised(values, prompt="templates", source="", given=PRINTED, benchmark="onto_released"):
-    """Numbers of `memorising` of one model by (task, metric, settings)."""
+def memorized(values, prompt="templates", source="", given=PRINTED, benchmark="onto_released"):
+    """Numbers of `memorizing` of one model by (task, metric, settings)."""
     own = probe("bert-base-cased", benchmark, prompt, source)
-    found = memorising.memorising(own, values, given, "distinct", 0)
+    found = memorizing.memorizing(own, values, given, "distinct", 0)
     return {(x.group, x.metric, *x.setting.values()): x for x in found}
 
 
@@ -120,7 +120,7 @@ def test_the_choice_goes_by_mrra_and_then_by_the_stated_order(values):
 
 
 def test_the_oracle_is_never_below_the_choice(values):
-    found = memorised(values)
+    found = memorized(values)
     chosen = {key: x for key, x in found.items() if key[2:] == ("chosen",)}
     assert len(chosen) == 20
     for (task, metric, _), number in chosen.items():
@@ -154,7 +154,7 @@ def test_printed_values_stand_beside_the_same_configuration_only(values):
         }
     )
     given = {**PRINTED, "configurations": printed}
-    found = memorised(values, source="hub:bert-base-cased", given=given)
+    found = memorized(values, source="hub:bert-base-cased", given=given)
     beside = {key: x.published for key, x in found.items() if x.published is not None}
     own = ("TP", "m2", "multi", "max")
     metrics = dict(zip(("R@1", "R@5", "MRRa", "MRR"), (1.5, 2.5, 0.5, 2.0), strict=True))
@@ -174,7 +174,7 @@ def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
     printed = pl.DataFrame(
         {"model": ["bert-base-cased"], "task": ["TP"], "template": ["soft"]}
     ).with_columns(metric=pl.lit("R@1"), value=20.1)
-    found = memorised(soft, "soft", "hub:bert-base-cased", {**PRINTED, "memorizing": printed})
+    found = memorized(soft, "soft", "hub:bert-base-cased", {**PRINTED, "memorizing": printed})
     assert {("TP", "MRR", way) for way in ("chosen", "fixed", "oracle")} <= set(found)
     beside = {key: x.published for key, x in found.items() if x.published is not None}
     assert beside == {("TP", "R@1", "oracle"): 20.1}
@@ -209,7 +209,7 @@ def test_mean_ranks_make_hits_all_or_nothing(items):
 
 
 def test_groups_remove_leaks_and_split_by_depth(values):
-    found = list(memorising.groups(probe(), values, "distinct", 0))
+    found = list(memorizing.groups(probe(), values, "distinct", 0))
     n = {x.slice: x.n for x in found if (x.group, x.metric) == ("SCO", "MRR")}
     assert n["without leaks"] == 16
     assert sum(n[f"depth {d}"] for d in (1, 2, 3)) == 20
@@ -443,7 +443,7 @@ def gathered(tmp_path, items, values, is_taught, lite=False):
         orient="row",
     )
     switches = modes.resolve("default")
-    numbers = make.memorised(found, folders, PRINTED, switches, 0, taught)
+    numbers = make.memorized(found, folders, PRINTED, switches, 0, taught)
     return results.frame("ontoprobe", numbers)
 
 
@@ -626,7 +626,7 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     assert means.filter(item="TP-20")["MRR"].item() == pytest.approx(item["MRR"].mean())
     one = soft_values(items, (4,))
     assert ontoprobe_values.over_seeds(one).equals(one)
-    found = memorised(values, "soft")
+    found = memorized(values, "soft")
     by_seed = (
         ontoprobe_values.asked_rows(values)
         .filter(task="TP")
@@ -642,13 +642,13 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     assert number.interval.high - number.value == pytest.approx(half, rel=1e-5)
     spread = found[*key, "standard deviation", "seeds"].value
     assert spread == pytest.approx(by_seed.std(ddof=1))
-    alone = memorised(one, "soft")[*key, "mean", "seeds"]
+    alone = memorized(one, "soft")[*key, "mean", "seeds"]
     assert (alone.n, alone.interval) == (1, None)
 
 
 def test_table_4_prints_soft_prompts_as_the_mean_and_the_oracle_as_the_best_seed(items):
     values = soft_values(items, (0, 1, 2))
-    found = memorised(values, "soft")
+    found = memorized(values, "soft")
     test = ontoprobe_values.asked_rows(values).filter(task="TP")
     by_seed = test.group_by("seed").agg(pl.col("MRR").mean())["MRR"]
     assert found["TP", "MRR", "chosen"].value == pytest.approx(by_seed.mean())
@@ -658,7 +658,7 @@ def test_table_4_prints_soft_prompts_as_the_mean_and_the_oracle_as_the_best_seed
 
 
 def test_groups_by_tokens_of_the_finest_gold(items, values):
-    found = list(memorising.groups(probe(), values, "distinct", 0))
+    found = list(memorizing.groups(probe(), values, "distinct", 0))
     own = {x.slice: x.n for x in found if (x.group, x.metric) == ("SCO", "MRR")}
     finest = items.filter(relation="SCO", role="test")["answers"].list.first().to_list()
     sizes = {f"tokens {t}": sum(1 + g % 3 == t for g in finest) for t in (1, 2, 3)}
@@ -666,7 +666,7 @@ def test_groups_by_tokens_of_the_finest_gold(items, values):
 
 
 def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
-    numbers = memorising.memorising(probe(), values, PRINTED, "distinct", 0)
+    numbers = memorizing.memorizing(probe(), values, PRINTED, "distinct", 0)
     here = results.frame("ontoprobe", numbers)
     other = here.filter(group="TP").with_columns(pl.col("value") / 2)
     path = tmp_path / "ontoprobe.parquet"
@@ -688,7 +688,7 @@ def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
 
 
 def test_averages_have_intervals_over_configurations(values):
-    found = list(memorising.compared({probe(): values}, make_printed(), "distinct", 0))
+    found = list(memorizing.compared({probe(): values}, make_printed(), "distinct", 0))
     setting = {"masks": "single", "weighting": "configurations"}
     (own,) = [x for x in found if (x.metric, x.model, x.setting) == ("MRR", "", setting)]
     test = ontoprobe_values.asked_rows(values).filter(masks="single")

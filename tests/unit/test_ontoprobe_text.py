@@ -55,7 +55,7 @@ def test_the_subject_keeps_its_case_unless_released():
     assert concepts.subject("part-time Job", "lower_rest", False) == "Part-time job"
 
 
-def test_normalised_labels():
+def test_normalized_labels():
     assert concepts.norm("Capital (of-region)/x") == "Capital of region x"
     assert (
         concepts.bare("[X]'s participating teams contain [Y] .") == "'s participating teams contain"

@@ -374,8 +374,8 @@ def test_causal_models_reason_by_one_scheme_and_pair_on_some_rows(tmp_path, name
     assert found["ranks"].equals(method.answers(part, tmp_path)[0]["ranks"])
 
 
-def test_what_a_causal_model_has_memorised_need_not_be_known(tmp_path):
-    """Without answers of the memorising tasks its first premises are explicit or not in it."""
+def test_what_a_causal_model_has_memorized_need_not_be_known(tmp_path):
+    """Without answers of the memorizing tasks its first premises are explicit or not in it."""
     rows = reasoning().filter(role="test")
     items = rows["item"].to_list()
     keys = ("scheme", "p1", "p2", "pair")

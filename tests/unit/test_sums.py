@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "kgprobe"
 PRINTED = """
 import hashlib, sys
 import numpy as np, polars as pl
-from kgprobe.tables.ontoprobe.memorising import METRICS, WEIGHTINGS, averages
+from kgprobe.tables.ontoprobe.memorizing import METRICS, WEIGHTINGS, averages
 from kgprobe.metrics import attributes
 random = np.random.default_rng(0)
 n = 20_000

@@ -149,7 +149,7 @@ def test_premises_turned_are_the_mrr_by_hand(items, ranks):
                        {probe(): (cases, asked, tests)})  # fmt: skip
     rows = switches.measured(list(turned.turns(told, modes.Switches())), EXPECTED)
     found = {(r["other"], r["group"]): r for r in rows if r["switch"] == "premise"}
-    # what DM has memorised: the rank of its one gold in the last template, all masks, mean
+    # what DM has memorized: the rank of its one gold in the last template, all masks, mean
     fixed = ranks.filter(template=2, masks="multi", pooling="mean")
     best = [fixed.filter(item=name)["best"].item() for name in tasks]
     order = sorted(range(6), key=lambda k: (best[k], k))
@@ -193,8 +193,8 @@ def test_averages_turned_by_hand(items, ranks):
 
 
 def test_the_split_of_the_multiple_choice_turned_by_hand():
-    """By its own answers rows 0 and 1 are memorised, of which one is right; the shipped split has
-    one question, which all rows share, as memorised: one of four is right."""
+    """By its own answers rows 0 and 1 are memorized, of which one is right; the shipped split has
+    one question, which all rows share, as memorized: one of four is right."""
     own = probe(benchmark="onto_released")
     told = turned.Told({}, {}, {own: answered()}, {"rdfs9": {"?": "IM"}})
     rows = switches.measured(list(turned.turns(told, modes.Switches())), EXPECTED)

@@ -16,13 +16,13 @@ PUBLISHED = Path(__file__).parents[2] / "resources/published"
 
 
 def answered():
-    """Four rows of SCO, with rdfs9 built on them; two are memorised."""
+    """Four rows of SCO, with rdfs9 built on them; two are memorized."""
     rows, picks = [], []
-    for n, (memorised, without, written) in enumerate(
+    for n, (memorized, without, written) in enumerate(
         [(1, 1, 1), (1, 0, 1), (0, 0, 1), (0, None, 0)]
     ):
         for item, task, premise, pick in (
-            (f"SCO-{n}", "SCO", "", memorised),
+            (f"SCO-{n}", "SCO", "", memorized),
             (f"rdfs9-{n}", "rdfs9", "out", without),
             (f"rdfs9-{n}+p1", "rdfs9", "EX", written),
         ):
@@ -51,7 +51,7 @@ def by_place(numbers):
     return {(x.metric, x.group or x.slice, x.setting.get("premise", "")): x for x in numbers}
 
 
-def test_memorising_accuracy_stands_beside_the_printed_one():
+def test_memorizing_accuracy_stands_beside_the_printed_one():
     numbers = found("onto_released")
     number = numbers["accuracy", "SCO", ""]
     # four questions are not the paper's 500: no printed value belongs to them

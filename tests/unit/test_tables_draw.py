@@ -1,4 +1,4 @@
-"""Figures: deterministic, without colour as the only difference, names told apart."""
+"""Figures: deterministic, without color as the only difference, names told apart."""
 
 import itertools
 import math
@@ -99,7 +99,7 @@ def test_kinds_differ_by_shape_and_controls_are_hollow():
     assert x["scale"]["type"] == "log"
 
 
-def test_probes_of_one_kind_differ_by_colour():
+def test_probes_of_one_kind_differ_by_color():
     made = draw.probes({"a": "masked", "b": "causal", "c": "masked", "d": "api"}, hollow=["c"])
     stroke, fill, shape = (made[name].to_dict()["scale"]["range"] for name in made)
     assert list(made) == ["stroke", "fill", "shape"]

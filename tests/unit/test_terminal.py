@@ -198,7 +198,7 @@ def test_a_run_without_a_terminal_is_a_line_per_job_and_ends_with_the_first_erro
 
 
 @pytest.mark.timing
-def test_a_narrow_terminal_has_no_wider_line_and_no_colour_where_none_is_wanted(toy):
+def test_a_narrow_terminal_has_no_wider_line_and_no_color_where_none_is_wanted(toy):
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "--nolock", "--logger", "kgprobe"]

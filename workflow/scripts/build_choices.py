@@ -6,7 +6,7 @@ from kgprobe.job import job
 
 with job(snakemake) as run:
     items = schema.read(run.input.questions, schema.ITEMS)
-    questions = choices.memorising(
+    questions = choices.memorizing(
         items,
         schema.read(run.input.candidates, schema.CANDIDATES),
         schema.read(run.input.prompts, schema.PROMPTS),

@@ -39,7 +39,7 @@ with job(snakemake) as run:
     told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
     numbers = [
         *marks.numbers(rows, told),
-        *make.memorised(found, places, given, switches, seed, taught),
+        *make.memorized(found, places, given, switches, seed, taught),
         *scored.numbers(
             make.scored_rows(*read[:2], files.content_free, places, rows_of, seed, taught, below)
         ),

@@ -32,8 +32,8 @@ def export(
             autocompletion=names.among("sentences", "choices"),
         ),
     ] = "sentences",
-    licence: Annotated[
-        str, typer.Option(help="SPDX id of the licence of your own graph, as CC-BY-4.0.")
+    license: Annotated[
+        str, typer.Option(help="SPDX id of the license of your own graph, as CC-BY-4.0.")
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -49,7 +49,7 @@ def export(
         from kgprobe.questions import benchmark, folder_of
 
         kind = screen.choose(questions, formats.KINDS, "--questions")
-        own, sources = benchmark(what), origins.of(folder_of(what), licence)
+        own, sources = benchmark(what), origins.of(folder_of(what), license)
         sets = BearFrames(own.items, own.candidates, own.prompts)
         asked = formats.read(folder_of(what), kind, lambda: sets)
         name = own.name + (f"_{kind}" if kind != formats.KINDS[0] else "")

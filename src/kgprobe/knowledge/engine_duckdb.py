@@ -1,7 +1,7 @@
 """The joins on one machine: DuckDB under a stated memory limit, with a folder to spill to.
 
 **Joins run as they are written**: the left side streams by the right one, which is held, so the
-smaller side stands right. An optimiser knows how many distinct values a column has and not how
+smaller side stands right. An optimizer knows how many distinct values a column has and not how
 unevenly they lie, and hubs are what these graphs are made of.
 """
 

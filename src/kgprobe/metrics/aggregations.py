@@ -2,7 +2,7 @@
 
 A prior is what a model gives an option whatever the question. Subtracting its mean over other
 questions uses their texts and no label, and it helps where answers are balanced: then a model that
-favours some options is wrong more often than it need be. (Subtracting the mean over all questions
+favors some options is wrong more often than it need be. (Subtracting the mean over all questions
 but the own one gives the ranking that subtracting the mean over all gives: nothing is held out.)
 
 Permuted golds tell what the distributions alone give. With the golds of a relation permuted, the

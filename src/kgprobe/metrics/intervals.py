@@ -37,10 +37,10 @@ def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, floa
         raise ValueError(f"wilson needs 0 <= successes <= n and n > 0, got {successes} of {n}")
     z = NormalDist().inv_cdf(0.5 + level / 2)
     share = successes / n
-    centre = share + z * z / (2 * n)
+    center = share + z * z / (2 * n)
     half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    low, high = (centre - half) / scale, (centre + half) / scale
+    low, high = (center - half) / scale, (center + half) / scale
     # At the ends the bound equals the share; rounding must not put it on the other side.
     return float(min(max(low, 0.0), share)), float(max(min(high, 1.0), share))
 

@@ -125,10 +125,10 @@ def _forms(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def normalised(text: str) -> str:
+def normalized(text: str) -> str:
     """A text after all rules.
 
-    >>> normalised(" The  'United Kingdom'. "), normalised("J. K. Rowling")
+    >>> normalized(" The  'United Kingdom'. "), normalized("J. K. Rowling")
     ('united kingdom', 'jk rowling')
     """
     return _forms(text)[-1]
@@ -140,13 +140,13 @@ def way(text: str, label: str, aliases: Iterable[str] = ()) -> str:
     >>> way("zurich", "Zürich"), way("the UK", "United Kingdom", ["UK"]), way("Paris", "Rome")
     ('accents', 'aliases', '')
     """
-    if not normalised(text):
+    if not normalized(text):
         return ""
     own, gold = _forms(text), _forms(label)
     for name, one, other in zip(WAYS, own, gold, strict=False):
         if one == other:
             return name
-    return ALIASES if any(normalised(text) == normalised(alias) for alias in aliases) else ""
+    return ALIASES if any(normalized(text) == normalized(alias) for alias in aliases) else ""
 
 
 def names(label: str, entity: str, aliases: Mapping[str, Sequence[str]]) -> list[str]:
@@ -160,8 +160,8 @@ def names(label: str, entity: str, aliases: Mapping[str, Sequence[str]]) -> list
 
 def matched(text: str, labels: Iterable[str]) -> bool:
     """Whether a text equals one of the labels after all rules; an empty text never does."""
-    own = normalised(text)
-    return bool(own) and any(own == normalised(label) for label in labels)
+    own = normalized(text)
+    return bool(own) and any(own == normalized(label) for label in labels)
 
 
 def contained(text: str, labels: Iterable[str]) -> bool:
@@ -172,10 +172,10 @@ def contained(text: str, labels: Iterable[str]) -> bool:
 
 def first_match(texts: Sequence[str], labels: Iterable[str]) -> int:
     """Rank (from 1) of the first text that matches, 0 when none does."""
-    golds = {normalised(label) for label in labels} - {""}
-    return next((n for n, text in enumerate(texts, 1) if normalised(text) in golds), 0)
+    golds = {normalized(label) for label in labels} - {""}
+    return next((n for n, text in enumerate(texts, 1) if normalized(text) in golds), 0)
 
 
 def _words(text: str) -> list[str]:
-    kept = (c if c.isalnum() else " " for c in normalised(text))
+    kept = (c if c.isalnum() else " " for c in normalized(text))
     return "".join(kept).split()

@@ -34,7 +34,7 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     object_popularity. Single values and unique inverses are judged on the whole pull, before any
     popularity filter, or a popular value would hide an unpopular second one.
     """
-    frame = _normalised(statements).with_columns(reason=pl.lit(None, dtype=pl.String))
+    frame = _normalized(statements).with_columns(reason=pl.lit(None, dtype=pl.String))
     missing = _unlabelled("subject") | _unlabelled("object")
     frame = _drop(frame, "no_label", missing)
     special = pl.col("object_kind").is_in(["literal", "special"]) | (
@@ -99,7 +99,7 @@ def lifted(statements: pl.DataFrame, lift: str, everything: pl.DataFrame) -> pl.
     ).select(statements.columns)
 
 
-def _normalised(statements: pl.DataFrame) -> pl.DataFrame:
+def _normalized(statements: pl.DataFrame) -> pl.DataFrame:
     folded = {
         f"{side}_folded": pl.col(f"{side}_label").map_elements(fold, return_dtype=pl.String)
         for side in ("subject", "object")

@@ -1,4 +1,4 @@
-"""The five memorising tasks of OntoProbe as items, candidate sets and prompts (sec. 3.1).
+"""The five memorizing tasks of OntoProbe as items, candidate sets and prompts (sec. 3.1).
 
 What is wrong with an ontology and its questions is gathered task by task and told at the end.
 """

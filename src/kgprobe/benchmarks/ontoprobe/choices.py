@@ -1,4 +1,4 @@
-"""Multiple choice for chat models: 20 options per question, memorising and reasoning (OntoProbe).
+"""Multiple choice for chat models: 20 options per question, memorizing and reasoning (OntoProbe).
 
 Wu et al. 2023, section 5.2, and the released prompts (docs/papers/ontoprobe.md, Multiple choice):
 
@@ -20,7 +20,7 @@ from kgprobe.sampling import hash_key
 from kgprobe.schema import CHOICES
 from kgprobe.templates import ANSWER, GAP, SUBJECT, fill, parse
 
-#: Questions of the memorising tasks; the subject of DM and RG is their clause.
+#: Questions of the memorizing tasks; the subject of DM and RG is their clause.
 QUESTIONS = {
     "TP": "What is the type of {}?",
     "SCO": "What is the superclass of {}?",
@@ -28,7 +28,7 @@ QUESTIONS = {
     "DM": "What is the type of it {}?",
     "RG": "What is the type of it {}?",
 }
-#: Rule -> the memorising task behind it, and its question after the premises.
+#: Rule -> the memorizing task behind it, and its question after the premises.
 RULES = {
     "rdfs2": ("DM", "What is the type of X?"),
     "rdfs3": ("RG", "What is the type of Y?"),
@@ -72,7 +72,7 @@ def options(
     return shuffled, shuffled.index(gold)
 
 
-def memorising(
+def memorizing(
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
@@ -84,7 +84,7 @@ def memorising(
 ) -> pl.DataFrame:
     """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` of each task.
 
-    `items` are the memorising ITEMS with golds finest first; `stem` is the manual prompt of the
+    `items` are the memorizing ITEMS with golds finest first; `stem` is the manual prompt of the
     highest index, in which masked models are compared. Raises ValueError for a gold that is no
     candidate.
     """
@@ -128,7 +128,7 @@ def nearer(
 ) -> pl.DataFrame:
     """CHOICES of NEARER for the first `most` questions of TP and of SCO whose gold has siblings.
 
-    `questions`: the memorising CHOICES, whose number of options they keep. Siblings are the classes
+    `questions`: the memorizing CHOICES, whose number of options they keep. Siblings are the classes
     that SCO's rows give the same finest superclass; no gold is among them. Where there are fewer
     than options, the question's own wrong ones fill up, and where NONE is offered one of these
     goes. A written prompt has no gap for NONE.
@@ -197,7 +197,7 @@ def reasoning(
 ) -> pl.DataFrame:
     """CHOICES of the six rules, each with the first premise left out and written (+p1).
 
-    `rules` are the reasoning ITEMS, `questions` the memorising CHOICES, whose options and golds
+    `rules` are the reasoning ITEMS, `questions` the memorizing CHOICES, whose options and golds
     the rule built on a row takes over; rows that have none are left out. `wording` released keeps
     the slips of the released prompts (article a, space before the stop, pattern in rdfs7's P1).
     """
@@ -233,7 +233,7 @@ def reasoning(
 
 
 def question(task: str, subject: str) -> str:
-    """The question of a memorising task; clauses of RG ask for `it` instead of `that`."""
+    """The question of a memorizing task; clauses of RG ask for `it` instead of `that`."""
     if task in ("DM", "RG"):
         subject = subject.rstrip(" .")
     if task == "RG" and subject.endswith(" that"):

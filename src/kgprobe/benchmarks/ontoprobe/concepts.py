@@ -1,5 +1,5 @@
 """An ontology in words: labels, clauses of domain and range, premises (sec. 3; appendix), and the
-rows of the memorising tasks, which both origins are brought to.
+rows of the memorizing tasks, which both origins are brought to.
 """
 
 import re
@@ -162,7 +162,7 @@ class Concepts:
     patterns: dict[str, str]
 
     def class_labels(self) -> list[str]:
-        """Class candidates: label, then superclasses, of every class; normalised, once each."""
+        """Class candidates: label, then superclasses, of every class; normalized, once each."""
         return _once(norm(n) for c in self.classes for n in (c.label, *c.chain))
 
     def property_labels(self) -> list[str]:
@@ -177,7 +177,7 @@ class Concepts:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One row of a memorising task. `where` names file and line for errors."""
+    """One row of a memorizing task. `where` names file and line for errors."""
 
     task: str
     row: int

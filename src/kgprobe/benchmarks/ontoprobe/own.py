@@ -222,7 +222,7 @@ def _properties(known: Concepts) -> list[TaskRow]:
 
 
 def _golds(labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels that differ once they are normalised, in order."""
+    """Labels that differ once they are normalized, in order."""
     return tuple({norm(label): label for label in reversed(labels)}.values())[::-1]
 
 

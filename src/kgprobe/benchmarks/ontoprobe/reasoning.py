@@ -1,6 +1,6 @@
 """The six entailment rules of OntoProbe as items with written premises (sec. 3.2, Table 2).
 
-A rule's rows are the rows of the memorising task whose statement is its first premise. [X] and [Y]
+A rule's rows are the rows of the memorizing task whose statement is its first premise. [X] and [Y]
 stand for pseudowords, [MASK] for the gap.
 """
 
@@ -16,7 +16,7 @@ from kgprobe.benchmarks.ontoprobe.concepts import ConceptRows, Concepts, TaskRow
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.schema import ITEMS
 
-#: rule -> memorising task of its first premise
+#: rule -> memorizing task of its first premise
 RULES = {
     "rdfs2": "DM",
     "rdfs3": "RG",
@@ -72,7 +72,7 @@ def build(
 ) -> pl.DataFrame:
     """ITEMS of the six rules; `meta` holds the texts, the premises' tests and the soft forms.
 
-    `items` and `candidates` are the memorising tasks'. Raises one ValueError that names every
+    `items` and `candidates` are the memorizing tasks'. Raises one ValueError that names every
     property without pattern and every gold that is not among its rule's candidates.
     """
     index: dict[str, dict[str, int]] = {}
@@ -101,7 +101,7 @@ def _item(
     index: Mapping[str, Mapping[str, int]],
     switches: Switches,
 ) -> tuple[object, ...]:
-    """One row of ITEMS; `source`: the memorising item's subject, its twin and whether it is late.
+    """One row of ITEMS; `source`: the memorizing item's subject, its twin and whether it is late.
 
     `missing`: the row's own concept is no candidate of the task, where P2 is asked about it.
     """
@@ -205,7 +205,7 @@ def _of_classes(rule: str, row: TaskRow, switches: Switches) -> ReasoningTexts:
 
 
 def _begun(label: str, switches: Switches) -> str:
-    """The label at the beginning of a sentence, as the memorising tasks write it."""
+    """The label at the beginning of a sentence, as the memorizing tasks write it."""
     return concepts.upper_first(concepts.subject(label, switches.upper_first, False))
 
 

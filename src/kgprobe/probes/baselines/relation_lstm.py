@@ -25,7 +25,7 @@ from kgprobe.probes.models.finite import finite
 MODEL = "relation_lstm"
 #: what every table must say beside a row of this extractor
 NOTE = "re-implementation, different data"
-#: ids of words: padding, unknown, unknown but capitalised, a number
+#: ids of words: padding, unknown, unknown but capitalized, a number
 PAD, UNKNOWN, CAPITAL, NUMBER = range(4)
 
 

@@ -4,7 +4,7 @@
     ------------             ------   -------     mentions; pairs (Ada Lovelace, London), ...
 
 No entity linker is at hand: a mention is the longest run of words that is a known label (subjects,
-objects and surfaces of training facts), or a run of capitalised words.
+objects and surfaces of training facts), or a run of capitalized words.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 _WORD = re.compile(r"\w+|[^\w\s]")
-#: words that are capitalised for standing first, and start no mention
+#: words that are capitalized for standing first, and start no mention
 _OPENING = frozenset(
     "the a an in on at he she it they his her its their this that these those as after before "
     "during from for by with when while and but or of to is was both".split()

@@ -1,4 +1,4 @@
-"""The optimizer of the control models: orthogonalised momentum for matrices, AdamW for the rest.
+"""The optimizer of the control models: orthogonalized momentum for matrices, AdamW for the rest.
 
 Facts are rare events: with AdamW alone a small masked model needs about five times as many steps to
 learn them. The update of a weight matrix is its momentum with all singular values set near 1 (Muon,
@@ -43,14 +43,14 @@ class ControlOptimizer:
         for parameters, momentum in zip(self._groups, self._momenta, strict=True):
             gradient = torch.stack([_gradient(p) for p in parameters])
             momentum.mul_(0.95).add_(gradient)
-            update = orthogonalise(gradient + 0.95 * momentum)
+            update = orthogonalize(gradient + 0.95 * momentum)
             rows, columns = parameters[0].shape
             update *= -rate * self._matrix_rate * max(1.0, rows / columns) ** 0.5
             for parameter, change in zip(parameters, update, strict=True):
                 parameter.add_(change)
 
 
-def orthogonalise(batch: Tensor, steps: int = 5) -> Tensor:
+def orthogonalize(batch: Tensor, steps: int = 5) -> Tensor:
     """(n, rows, columns) with every singular value moved near 1, singular vectors kept."""
     tall = batch.shape[1] > batch.shape[2]
     x = batch.mT if tall else batch

@@ -1,6 +1,6 @@
 """Training rows of the control models: sentences of taught facts, corrupted per kind.
 
-A sentence is tokenised once; a row is made from its ids, never from cut or joined text. What is
+A sentence is tokenized once; a row is made from its ids, never from cut or joined text. What is
 asked of a row is what the probes ask later: the whole object at a gap, a word with the rest of its
 own pieces hidden, the object between two sentinels, the next token.
 """

@@ -59,7 +59,7 @@ class Sentences:
 def encode(
     loaded: Loaded, filled: Sequence[Filled], name: Callable[[int], str], front: Ints
 ) -> Sentences:
-    """Tokenise complete sentences; `front` stands before each (causal models).
+    """Tokenize complete sentences; `front` stands before each (causal models).
 
     Other kinds get the special tokens that their tokenizer adds. What stands in front of a sentence
     is read and not scored: it has role NONE. Raises ValueError, with the name of the sentence, for

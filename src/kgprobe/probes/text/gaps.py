@@ -18,7 +18,7 @@ from kgprobe.templates import ANSWER, fill, held, vectors_of
 Ids = NDArray[np.int64]
 SPACES = ("none", "auto")
 SENTINEL = "<extra_id_0>"
-#: Words that stand in the gap while a sentinel model's sentence is tokenised.
+#: Words that stand in the gap while a sentinel model's sentence is tokenized.
 FILLERS = ("x", "it", "one", "two")
 
 
@@ -169,7 +169,7 @@ def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, I
 
 
 def _holder(loaded: Loaded) -> tuple[str, int]:
-    """A special token that holds the place of vectors while a text is tokenised."""
+    """A special token that holds the place of vectors while a text is tokenized."""
     tokenizer = loaded.tokenizer
     names = ("pad_token", "unk_token") if loaded.spec.kind != "causal" else ("pad_token",)
     for name in (*names, "eos_token", "bos_token"):

@@ -7,7 +7,7 @@ from typing import Any
 from kgprobe.probes.models.load import Loaded, ModelError
 from kgprobe.probes.text.encode import bos_prefix
 
-#: Put before a piece and taken away again, so that its first word is tokenised like one within a
+#: Put before a piece and taken away again, so that its first word is tokenized like one within a
 #: text: tokenizers that add a blank to the start of a text would change it otherwise.
 LEADS = (".", "a", "1")
 
@@ -21,7 +21,7 @@ def pieces(
 ) -> list[Any]:
     """Ids of every text without special tokens; with `offsets` (ids, character spans).
 
-    Unless it `starts` a text, a piece is tokenised as behind other text: " word" and "word" are
+    Unless it `starts` a text, a piece is tokenized as behind other text: " word" and "word" are
     then the word with and without its blank. `behind` is the character that it stands behind, where
     that is known; white space that the tokenizer joins to the piece belongs to it.
     """

@@ -4,7 +4,7 @@
     [CLS] Paris t1 t2 t3 [MASK] . [SEP]      `encode`: ids, where the triggers are, where to read
 
 A trigger is a list of ids and no text, so that no text of the whole prompt exists: the pieces
-between triggers are tokenised each with the spacing that the full text has.
+between triggers are tokenized each with the spacing that the full text has.
 """
 
 from collections.abc import Mapping, Sequence

@@ -51,7 +51,7 @@ class Policy:
     batch: int = 1000  #: subjects of a page
     attempts: int = 2  #: of one page
     most_rows: int = 0  #: of one pull; above it the dump is the right source; 0 is no limit
-    licence: str = ""
+    license: str = ""
     graph: str = ""  #: what it holds, where that is a part of a graph
 
 

@@ -227,7 +227,7 @@ class _Pull:
                     refresh=False,
                 )
         self.check_plausible()
-        return summarise(self.writer, self.asker, expected, why_not, _now())
+        return summarize(self.writer, self.asker, expected, why_not, _now())
 
     def check_plausible(self) -> None:
         """Compare a live pull with the band of its query: a warning outside, an error when halved.
@@ -352,7 +352,7 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def summarise(
+def summarize(
     writer: Writer, asker: Asker, expected: int | None, why_not: str, ended: str
 ) -> Snapshot:
     """Write the table of all pages, then the record that makes the snapshot complete."""
@@ -378,7 +378,7 @@ def summarise(
             "url": endpoint.url,
             "access": "local" if endpoint.is_local else "live",
             "snapshot": writer.folder.parent.name,
-            "licence": endpoint.policy.licence,
+            "license": endpoint.policy.license,
             "started": writer.notes["started"],
             "ended": ended,
             "rows": frame.height,

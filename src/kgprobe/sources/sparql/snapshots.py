@@ -226,7 +226,7 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def cache_key(endpoint_id: str, text: str, snapshot: str) -> str:
-    """What names a page: endpoint, normalised text (with the page's part or batch), snapshot."""
+    """What names a page: endpoint, normalized text (with the page's part or batch), snapshot."""
     parts = (endpoint_id, text, snapshot)
     digest = hashlib.sha256()
     for part in parts:

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.attributes import KEYS as KS
-from kgprobe.metrics.matching import VERBATIM, contained, first_match, names, normalised, way
+from kgprobe.metrics.matching import VERBATIM, contained, first_match, names, normalized, way
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import AGGREGATIONS
@@ -130,7 +130,7 @@ def of_texts(fills: pl.DataFrame, golds: Golds, more: Golds | None = None) -> pl
     most = max(fills["rank"], default=0)
     grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
     for item, template, texts, logprobs in grouped.rows():
-        labels, said = [found[0] for found in golds[item]], normalised(texts[0])
+        labels, said = [found[0] for found in golds[item]], normalized(texts[0])
         places = {
             ("exact", "own"): first_match(texts, golds[item][0]),
             ("exact", "set"): first_match(texts, chain.from_iterable(golds[item])),

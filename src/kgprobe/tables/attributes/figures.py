@@ -32,7 +32,7 @@ def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
             probe = who[0] + sign(part) + f", {who[1]}" * (asked.count(who[0]) > 1)
             points.append(draw.point(part, probe=probe, benchmark=benchmark, full=full))
     names = dict.fromkeys(point["probe"] for point in points)
-    look = {name: colour for name, (colour, *_) in draw.apart(names).items()}
+    look = {name: color for name, (color, *_) in draw.apart(names).items()}
     y = alt.Y("benchmark:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25))
     offset = alt.YOffset("probe:N", sort=list(look))
     x = draw.numbers(alt.X, "partial score @1, %", (0, 100))

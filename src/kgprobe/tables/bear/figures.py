@@ -201,9 +201,9 @@ def size_plot(points: Sequence[Point], chance: float | None) -> draw.Chart:
     domains = [min(sizes) / 2, max(sizes) * 2], [0, min(1.15 * max(tops), 100)]
     rows, looks = [], dict[str, draw.Look]()
     for point, place in zip(points, placed(points, *domains), strict=True):
-        colour, shape = KINDS[point.kind]
+        color, shape = KINDS[point.kind]
         label = point.kind + ", control" * point.is_control
-        look = (colour, SURFACE if point.is_control else colour, shape)
+        look = (color, SURFACE if point.is_control else color, shape)
         if not point.name:
             label, look = f"published, {point.kind}", (PUBLISHED, PUBLISHED, shape)
         looks.setdefault(label, look)

@@ -481,6 +481,6 @@ def _correlation(numbers: Mapping[Any, Measured]) -> Outcome:
 def fisher(r: float, n: int) -> tuple[float, float]:
     """95 % bounds of a correlation over `n` models by Fisher's transform."""
     # at 1 itself the transform has no value
-    centre = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12))
+    center = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12))
     half = Z / sqrt(n - 3)
-    return tanh(centre - half), tanh(centre + half)
+    return tanh(center - half), tanh(center + half)

@@ -69,7 +69,7 @@ def write(configurations: Mapping[str, BearFrames], origin: Origin) -> str:
         parts += ["## What was dropped", _funnel(origin.funnel)]
     if origin.against_released is not None:
         parts += ["## Against the released set", _against_released(origin.against_released)]
-    parts += ["## Licenses", _licences(origin.sources)]
+    parts += ["## Licenses", _licenses(origin.sources)]
     parts += ["## Citation", PAPER]
     return "\n\n".join(parts) + "\n"
 
@@ -81,18 +81,18 @@ def of_choices(name: str, choices: pl.DataFrame, sources: Sequence[Source]) -> s
     parts += [LETTERED, "## Columns"]
     parts += [_table(["column", "content"], MEANING["LETTERED"].items())]
     parts += ["## Size", _table(["task or rule", "first premise", "questions"], sizes)]
-    parts += ["## Licenses", _licences(sources), "## Citation", ONTOPROBE]
+    parts += ["## Licenses", _licenses(sources), "## Citation", ONTOPROBE]
     return "\n\n".join(parts) + "\n"
 
 
-def _licences(sources: Sequence[Source]) -> str:
-    rows = [(s.title, s.licence, s.attribution, s.url) for s in sources]
+def _licenses(sources: Sequence[Source]) -> str:
+    rows = [(s.title, s.license, s.attribution, s.url) for s in sources]
     return _table(["source", "license", "name", "where"], rows)
 
 
-def _licence(origin: Origin) -> list[str]:
-    """Licence ids as the hub spells them."""
-    return list(dict.fromkeys(source.licence.lower() for source in origin.sources))
+def _license(origin: Origin) -> list[str]:
+    """License ids as the hub spells them."""
+    return list(dict.fromkeys(source.license.lower() for source in origin.sources))
 
 
 def _columns() -> str:
@@ -102,8 +102,8 @@ def _columns() -> str:
 def _head(title: str, configurations: Iterable[str], rows: int, origin: Origin) -> str:
     bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")]
     size = next((name for bound, name in bounds if rows < bound), "100K<n<1M")
-    licences = [f"- {licence}" for licence in _licence(origin)]
-    lines = ["---", "license:", *licences, f"pretty_name: {json.dumps(title)}"]
+    licenses = [f"- {license}" for license in _license(origin)]
+    lines = ["---", "license:", *licenses, f"pretty_name: {json.dumps(title)}"]
     lines += ["language:", f"- {origin.language}", "task_categories:", "- multiple-choice"]
     lines += ["size_categories:", f"- {size}", "configs:"]
     for name in configurations:

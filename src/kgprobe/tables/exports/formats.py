@@ -7,7 +7,7 @@
 What is asked: `sentences` (ITEMS under their written templates) or `choices` (CHOICES of OntoProbe,
 those of its rules among them).
 
-Every folder names its sources and their licences. What columns mean is said in `contracts`.
+Every folder names its sources and their licenses. What columns mean is said in `contracts`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +76,7 @@ def told(name: str, sources: Sequence[Source]) -> str:
     lines = [f"# Sources of {name}", ""]
     for source in sources:
         place = f", {source.url}" if source.url else ""
-        lines.append(f"* {source.title}: {source.licence}{place}. Name: {source.attribution}")
+        lines.append(f"* {source.title}: {source.license}{place}. Name: {source.attribution}")
     lines += ["", BOS]
     return "\n".join(lines) + "\n"
 

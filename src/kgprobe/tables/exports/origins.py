@@ -1,4 +1,4 @@
-"""Where exported questions come from, and under which licences: said in every export.
+"""Where exported questions come from, and under which licenses: said in every export.
 
 A file of questions tells in its metadata what it was made from; what cannot be told from there (a
 graph of the user's own) has to be said.
@@ -14,10 +14,10 @@ from kgprobe.tables.exports.folders import ExportError
 
 @dataclass(frozen=True)
 class Source:
-    """A source of questions: title, SPDX id of its licence, where that stands, whom to name."""
+    """A source of questions: title, SPDX id of its license, where that stands, whom to name."""
 
     title: str
-    licence: str
+    license: str
     url: str
     attribution: str
 
@@ -66,10 +66,10 @@ RULES = {
 ONTOLOGY = "construct_ontoprobe", "world", ("world", "dbpedia")
 
 
-def of(folder: Path, licence: str = "") -> list[Source]:
+def of(folder: Path, license: str = "") -> list[Source]:
     """The sources of the questions in a benchmark's folder.
 
-    `licence`: SPDX id that the user gives for a graph of his own. Raises ExportError where neither
+    `license`: SPDX id that the user gives for a graph of his own. Raises ExportError where neither
     the files nor the user say one.
     """
     if (folder / "metadata_relations.json").is_file():
@@ -85,9 +85,9 @@ def of(folder: Path, licence: str = "") -> list[Source]:
         names = ONTOLOGY[2]
     if all(name in SOURCES for name in names):
         return [SOURCES[name] for name in names]
-    if not licence:
+    if not license:
         raise ExportError(
-            f"{folder}: the licence of {origin or 'these questions'} is not known; right would be "
-            "--licence with its SPDX id, as CC-BY-4.0"
+            f"{folder}: the license of {origin or 'these questions'} is not known; right would be "
+            "--license with its SPDX id, as CC-BY-4.0"
         )
-    return [Source(origin or folder.name, licence, "", origin or folder.name)]
+    return [Source(origin or folder.name, license, "", origin or folder.name)]

@@ -55,10 +55,10 @@ class World:
     cases: pl.DataFrame
     choices: pl.DataFrame
     labels: Mapping[str, Sequence[str]]
-    #: memorising item -> what is taught of it; its subject and finest gold
+    #: memorizing item -> what is taught of it; its subject and finest gold
     taught: Mapping[str, Statement]
     rows: Mapping[str, tuple[str, str]]
-    #: memorising task -> how often a label is a gold of what is taught
+    #: memorizing task -> how often a label is a gold of what is taught
     counts: Mapping[str, Counter[str]]
 
     def rules(self, rule: str) -> tuple[Rule, ...]:
@@ -73,7 +73,7 @@ def world(seed: int, rows: int = ROWS) -> World:
     cases = questions.build(taken, sets.items, sets.candidates, switches)
     check(cases)
     grouped = sets.candidates.sort("index").group_by("set", maintain_order=True).agg("label")
-    asked = choices.memorising(sets.items, sets.candidates, sets.prompts, seed=seed)
+    asked = choices.memorizing(sets.items, sets.candidates, sets.prompts, seed=seed)
     asked = pl.concat([asked, choices.reasoning(cases, asked, sets.items)])
     taught, counts = {}, {name: Counter[str]() for name in STATES}
     for row in taken.rows:
@@ -90,7 +90,7 @@ def check(cases: pl.DataFrame) -> None:
     empty = [rule for rule in RULES if not cases.filter(relation=rule).height]
     if empty:
         raise WorldError(
-            f"no rows of {', '.join(empty)}: a rule needs rows of its memorising task "
+            f"no rows of {', '.join(empty)}: a rule needs rows of its memorizing task "
             f"({', '.join(questions.RULES[rule] for rule in empty)})"
         )
 
@@ -121,7 +121,7 @@ def _ranked(made: World, model: str, seed: int) -> Iterator[Number]:
     for item, task, name, golds in made.items.select(
         "item", "relation", "candidates", "answers"
     ).rows():
-        asked = _memorised(made, item, task, made.labels[name])
+        asked = _memorized(made, item, task, made.labels[name])
         first += _ranges(answer(asked), golds, item=item)
     ranks, second = [], []
     for row in made.cases.rows(named=True):
@@ -143,8 +143,8 @@ def _ranked(made: World, model: str, seed: int) -> Iterator[Number]:
             yield replace(number, setting=setting, slice=INVENTED)
 
 
-def _memorised(made: World, item: str, task: str, options: Sequence[str]) -> Question:
-    """The question of a memorising row: what is taught of its own subject."""
+def _memorized(made: World, item: str, task: str, options: Sequence[str]) -> Question:
+    """The question of a memorizing row: what is taught of its own subject."""
     return Question(
         made.rows[item][0], STATES[task], tuple(options),
         known=_taught(made, item), text=made.rows[item][0], counts=made.counts[task],
@@ -215,7 +215,7 @@ def _chosen(made: World, model: str) -> Iterator[Number]:
                 is_written, True, row["question"], row["item"],
             )  # fmt: skip
         else:
-            asked = _memorised(made, row["item"], row["task"], row["options"])
+            asked = _memorized(made, row["item"], row["task"], row["options"])
         picked.append((row["item"], WAY, answerers.chosen_option(answer(asked)), "option"))
     columns = {"item": pl.String, "way": pl.String, "chosen": pl.Int32, "rule": pl.String}
     own = pl.DataFrame(picked, schema=columns, orient="row")

@@ -16,7 +16,7 @@ import polars as pl
 from kgprobe.metrics.ranking import auc
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
-from kgprobe.tables.ontoprobe.memorising import Answers, Sets
+from kgprobe.tables.ontoprobe.memorizing import Answers, Sets
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, share
 

@@ -1,4 +1,4 @@
-"""OntoProbe's Tables 5 and 6: multiple choice, memorising and reasoning, beside the printed values.
+"""OntoProbe's Tables 5 and 6: multiple choice, memorizing and reasoning, beside the printed values.
 
 Source: Wu et al. 2023, Tables 5 and 6; docs/papers/ontoprobe.md, Multiple choice. Accuracies in per
 cent with Wilson's interval; an answer that cannot be read is wrong, and counted apart.
@@ -27,12 +27,12 @@ from kgprobe.sheets import text_lines
 from kgprobe.tables import aggregations
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import PRIOR, Probe, judge
-from kgprobe.tables.ontoprobe.memorising import printed
+from kgprobe.tables.ontoprobe.memorizing import printed
 from kgprobe.tables.ontoprobe.reasoning import RULES
 from kgprobe.tables.results import Number, share
 from kgprobe.tables.scored import Scored
 
-#: what becomes of the first premise: left out and not memorised, left out and memorised, written
+#: what becomes of the first premise: left out and not memorized, left out and memorized, written
 PREMISES = ("NO", "IM", "EX")
 #: Questions per rule of the released files, by PREMISES.
 RELEASED = {
@@ -110,7 +110,7 @@ def reduced(
     each rule with its first premise written, with the setting `way` (and `premise`).
 
     `questions`: CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `taught`: whether
-    a memorising question was taught, where that is known. Ties share a hit, which in Table 5 the
+    a memorizing question was taught, where that is known. Ties share a hit, which in Table 5 the
     first of them has. Left out are rules without their first premise (Table 6 parts these by what
     the way itself chose), the answer's part (a score is that of the option's part already, but
     where a causal model has to read on) and content-free subjects, who are not asked about.
@@ -261,38 +261,38 @@ def _table6(
 
 
 def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
-    """Reasoning questions with `setting`: EX, or IM / NO by the model's own memorising answer.
+    """Reasoning questions with `setting`: EX, or IM / NO by the model's own memorizing answer.
 
-    EX: all rows, the first premise written. IM, NO: the premise left out, and the memorising
+    EX: all rows, the first premise written. IM, NO: the premise left out, and the memorizing
     question of the same row answered rightly, or wrongly, in the same way. With a released split
     its files say which rows are IM and NO; rows that they do not have are left out.
     """
     asked = rows.filter(pl.col("premise") != "")
     if split is None:
-        known = rows.filter(premise="").select(source="item", memorised="hit")
+        known = rows.filter(premise="").select(source="item", memorized="hit")
         asked = asked.join(known, on="source", how="left")
-        memorised = pl.col("memorised").replace_strict({1.0: "IM", 0.0: "NO"}, default=None)
+        memorized = pl.col("memorized").replace_strict({1.0: "IM", 0.0: "NO"}, default=None)
     else:
         asked = _shipped(asked, split)
-        memorised = pl.col("memorised")
-    setting = pl.when(premise="EX").then(pl.lit("EX")).otherwise(memorised)
+        memorized = pl.col("memorized")
+    setting = pl.when(premise="EX").then(pl.lit("EX")).otherwise(memorized)
     return asked.with_columns(setting=setting).drop_nulls("setting")
 
 
 def _shipped(asked: pl.DataFrame, split: Split) -> pl.DataFrame:
-    """`asked` with `memorised`: IM or NO; rdfs11 in its own wording takes rdfs9's (same P1)."""
+    """`asked` with `memorized`: IM or NO; rdfs11 in its own wording takes rdfs9's (same P1)."""
     questions = asked.select("task", "question").rows()
     found = [split.get(task, {}).get(said(question)) for task, question in questions]
-    rows = asked.with_columns(memorised=pl.Series(found, dtype=pl.String))
+    rows = asked.with_columns(memorized=pl.Series(found, dtype=pl.String))
     nine = rows.filter(pl.col("premise") != "EX", task="rdfs9").unique("source", keep="last")
-    nine = nine.select("source", task=pl.lit("rdfs11"), nine="memorised")
+    nine = nine.select("source", task=pl.lit("rdfs11"), nine="memorized")
     rows = rows.join(nine, on=["source", "task"], how="left", maintain_order="left")
-    return rows.with_columns(memorised=pl.coalesce("memorised", "nine")).drop("nine")
+    return rows.with_columns(memorized=pl.coalesce("memorized", "nine")).drop("nine")
 
 
 def shipped(folder: str | Path) -> Split:
-    """The released split. `folder` holds rdfsN-12.jsonl (memorised, left out) and rdfsN-02.jsonl
-    (not memorised). Raises FileNotFoundError naming a file that is missing.
+    """The released split. `folder` holds rdfsN-12.jsonl (memorized, left out) and rdfsN-02.jsonl
+    (not memorized). Raises FileNotFoundError naming a file that is missing.
     """
     found: dict[str, dict[str, str | None]] = {rule: {} for rule in RULES}
     for rule in RULES:

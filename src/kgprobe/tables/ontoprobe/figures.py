@@ -9,8 +9,8 @@ import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
 from kgprobe.tables import reliability, slice_plots
-from kgprobe.tables.ontoprobe import memorising, reasoning, views
-from kgprobe.tables.ontoprobe.memorising import PAPERS
+from kgprobe.tables.ontoprobe import memorizing, reasoning, views
+from kgprobe.tables.ontoprobe.memorizing import PAPERS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, SETTINGS
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS, METRICS
 from kgprobe.tables.report import draw, marks
@@ -30,7 +30,7 @@ def bars(results: pl.DataFrame, average: str) -> list[Drawing]:
     """
     made = []
     for number, (by, view) in enumerate(views.AVERAGES.items(), 5):
-        weighting = memorising.WEIGHTINGS[PLACES[average]]
+        weighting = memorizing.WEIGHTINGS[PLACES[average]]
         found = view.where_also(weighting=[weighting]).of(results)
         values = list(dict.fromkeys(row[0] for row in found.rows if row[1] != PAPERS))
         if not values:

@@ -13,9 +13,9 @@ from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import baselines, forms, wordings
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import AGGREGATIONS, Probe, probes_of, questions, without_subject
-from kgprobe.tables.ontoprobe import calibration, choices, memorising, reasoning
+from kgprobe.tables.ontoprobe import calibration, choices, memorizing, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
-from kgprobe.tables.ontoprobe.memorising import Answers
+from kgprobe.tables.ontoprobe.memorizing import Answers
 from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
 from kgprobe.templates import GAP, fill
@@ -123,7 +123,7 @@ def _by_task(
             yield baselines.Baseline(of, without, part, own)
 
 
-def memorised(
+def memorized(
     found: Answers,
     folders: Mapping[str, Path],
     given: Mapping[str, pl.DataFrame],
@@ -131,18 +131,18 @@ def memorised(
     seed: int,
     taught: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """Every number of memorising. `found`: the answers as this run's switches read them; `given`:
+    """Every number of memorizing. `found`: the answers as this run's switches read them; `given`:
     the printed tables; `taught`: TAUGHT.
     """
     tp_rows = switches.tp_rows
     sets = {name: questions(folder)[:2] for name, folder in folders.items()}
-    yield from memorising.sizes(sets, given["sizes"])
-    yield from memorising.baselines(sets, given["memorizing"], tp_rows, seed)
+    yield from memorizing.sizes(sets, given["sizes"])
+    yield from memorizing.baselines(sets, given["memorizing"], tp_rows, seed)
     for probe, values in found.items():
-        yield from memorising.memorising(probe, values, given, tp_rows, seed)
-        yield from memorising.groups(probe, values, tp_rows, seed, switches.select)
+        yield from memorizing.memorizing(probe, values, given, tp_rows, seed)
+        yield from memorizing.groups(probe, values, tp_rows, seed, switches.select)
     if found:
-        yield from memorising.compared(found, given["configurations"], tp_rows, seed)
+        yield from memorizing.compared(found, given["configurations"], tp_rows, seed)
     if taught is not None:
         yield from calibration.calibrated(found, sets, taught)
 
@@ -271,7 +271,7 @@ def settled(
     asked: Mapping[Probe, Reasoned], found: Answers, switches: Switches
 ) -> dict[Probe, pl.DataFrame]:
     """`reasoning.settings` of every probe whose premises can be classified; `found`: its metrics of
-    memorising, as the switches read them."""
+    memorizing, as the switches read them."""
     made = {}
     for probe, (cases, ranks, tests) in asked.items():
         ties = switches.ties
@@ -281,7 +281,7 @@ def settled(
         for kind in ("manual", "soft"):
             first = _first_premise(found, probe, kind)
             if first is None and probe.kind == "causal":
-                # not asked for what it has memorised: P1 is neither implicit nor absent
+                # not asked for what it has memorized: P1 is neither implicit nor absent
                 first = seconds.select("item", "MRR", "rank").clear()
             second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
             if first is not None and second.height:
@@ -333,7 +333,7 @@ def reduced(
 
 
 def _first_premise(found: Answers, asked: Probe, kind: str) -> pl.DataFrame | None:
-    """item, MRR, rank of the memorising answers at m, mean with the template kind in use."""
+    """item, MRR, rank of the memorizing answers at m, mean with the template kind in use."""
     parts = []
     for probe, values in found.items():
         if (probe.model, probe.benchmark) != (asked.model, asked.benchmark):

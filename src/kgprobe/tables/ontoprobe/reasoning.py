@@ -28,10 +28,10 @@ WEIGHTINGS = ("rows", "schemes, rules and models")
 def halves(
     ranked: Sequence[tuple[str, float, float, int]], rule: str = "halves"
 ) -> dict[str, int | None]:
-    """item -> 1 (memorised), 0 (not) or None, from (item, reciprocal rank, gold rank, row).
+    """item -> 1 (memorized), 0 (not) or None, from (item, reciprocal rank, gold rank, row).
 
-    The first floor(n/2) rows by reciprocal rank are memorised, the last floor(n/2) are not; ties
-    fall to the mean gold rank, then to the row. `threshold`: memorised when the best gold is among
+    The first floor(n/2) rows by reciprocal rank are memorized, the last floor(n/2) are not; ties
+    fall to the mean gold rank, then to the row. `threshold`: memorized when the best gold is among
     the first five.
 
     >>> halves([("a", 1.0, 1, 0), ("b", 0.5, 2, 1), ("c", 0.1, 10, 2)])
@@ -53,10 +53,10 @@ def classify(
     rule: str = "halves",
     skip_missing: bool = False,
 ) -> pl.DataFrame:
-    """item, rule and the classes of its premises, first and second: 1 memorised, 0 not, null in
+    """item, rule and the classes of its premises, first and second: 1 memorized, 0 not, null in
     neither half; of all `cases` (the reasoning ITEMS), but only test rows are classified.
 
-    `first`: item, MRR, rank of the memorising items at m/mean with the template kind in use;
+    `first`: item, MRR, rank of the memorizing items at m/mean with the template kind in use;
     `second`: item, MRR, rank of the tests of P2, means over the pairs of pseudowords. As released
     (`skip_missing`) rows whose subject is no candidate are not classified by P2.
     """

@@ -1,6 +1,6 @@
 """OntoProbe's switches of the tables, each turned by itself on answers that are there.
 
-Headlines: MRR of memorising (by task, and all tasks alike), MRR of reasoning by setting of the
+Headlines: MRR of memorizing (by task, and all tasks alike), MRR of reasoning by setting of the
 premises, accuracy of the multiple choice by setting; for `recall`, which MRR does not know, R@5.
 """
 
@@ -13,7 +13,7 @@ from kgprobe.benchmarks.ontoprobe.modes import SWITCHES, Switches
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.settings import typed
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.ontoprobe import choices, make, memorising, reasoning
+from kgprobe.tables.ontoprobe import choices, make, memorizing, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.values import CONFIGURATION, MEAN
 from kgprobe.tables.switches import CELLS, Turn, cells
@@ -21,10 +21,10 @@ from kgprobe.tables.switches import CELLS, Turn, cells
 PAPER = "ontoprobe"
 #: switch -> what it can move
 READ_BY = {
-    "tp_rows": ("memorising",),
-    "recall": ("memorising",),
-    "ties": ("memorising", "reasoning"),
-    "select": ("memorising",),
+    "tp_rows": ("memorizing",),
+    "recall": ("memorizing",),
+    "ties": ("memorizing", "reasoning"),
+    "select": ("memorizing",),
     "premise": ("reasoning",),
     "mc_split": ("choices",),
     "average": ("reasoning", "figures"),
@@ -33,7 +33,7 @@ READ_BY = {
 ANY = "any other"
 #: what a part of the headlines is read from, where a run has none of it
 LACKING = {
-    "memorising": "answers of memorising (methods cloze, sentence, soft)",
+    "memorizing": "answers of memorizing (methods cloze, sentence, soft)",
     "reasoning": "answers of reasoning (method reason)",
     "choices": "answers of the multiple choice (method choice) on onto_released, and the released "
     "split (KGPROBE_DATA)",
@@ -79,7 +79,7 @@ def headlines(told: Told, switches: Switches, key: str) -> Headlines:
         if READ_BY[key] != ("choices",)
     }
     made: dict[tuple[tuple[str, str], ...], tuple[str, pl.DataFrame]] = {}
-    if "memorising" in READ_BY[key]:
+    if "memorizing" in READ_BY[key]:
         metric = "R@5" if key == "recall" else "MRR"
         for probe, values in found.items():
             own = memory(values, switches, metric)
@@ -105,7 +105,7 @@ def headlines(told: Told, switches: Switches, key: str) -> Headlines:
 def lacking(told: Told) -> Iterator[tuple[str, str]]:
     """(switch, what the run has not) of switches of the tables that nothing here can show."""
     has = {
-        "memorising": bool(told.memory),
+        "memorizing": bool(told.memory),
         "reasoning": bool(told.reasoned),
         "figures": any(not make.is_scored(probe) for probe in told.memory),
         "choices": bool(told.split) and any(p.benchmark == "onto_released" for p in told.picked),
@@ -148,7 +148,7 @@ def reasons(rows: pl.DataFrame, probe: Probe, average: str) -> pl.DataFrame:
     return cells(own, "MRR", **told)
 
 
-def figures(found: memorising.Answers, switches: Switches) -> dict[str, pl.DataFrame]:
+def figures(found: memorizing.Answers, switches: Switches) -> dict[str, pl.DataFrame]:
     """CELLS of the averages of Figures 5 to 7 over all ranked configurations of all models: these
     weigh alike (`average` rows), or tasks and models do."""
     parts = [
@@ -168,7 +168,7 @@ def figures(found: memorising.Answers, switches: Switches) -> dict[str, pl.DataF
     rows = pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
     rows = rows.with_columns(column=pl.concat_str("model", *CONFIGURATION, separator="/"))
     made = {}
-    for by, values in memorising.COMPARED.items():
+    for by, values in memorizing.COMPARED.items():
         for value in values:
             own = rows.filter(pl.col(by) == value)
             if own.height:

@@ -1,4 +1,4 @@
-"""Metrics of OntoProbe's memorising tasks per item and configuration, out of ranks or scores.
+"""Metrics of OntoProbe's memorizing tasks per item and configuration, out of ranks or scores.
 
 A configuration is (template, masks, pooling, loss, seed): manual templates are m1, m2, m3, trained
 ones soft; options scored as sentences have masks `sentence` and their aggregation as pooling. Soft

@@ -12,7 +12,7 @@ from kgprobe.tables import aggregations, baselines, confidence, forms, slices, w
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.ontoprobe import choices, premises
 from kgprobe.tables.ontoprobe.calibration import ANY, REASONS
-from kgprobe.tables.ontoprobe.memorising import COMPARED, WEIGHTINGS
+from kgprobe.tables.ontoprobe.memorizing import COMPARED, WEIGHTINGS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
 from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
@@ -41,7 +41,7 @@ SIZES = View(
 )  # fmt: skip
 TABLE4 = View(
     "table4",
-    "Table 4: memorising",
+    "Table 4: memorizing",
     {**PAPER, "metric": METRICS, "group": TASKS, "mode": [""], "slice": [""],
      "choice": ["none", *CHOICES]},
     rows=["group", "metric"], columns=["benchmark", "model", "prompt"], heads=HEADS, words=WORDS,
@@ -172,7 +172,7 @@ PREMISE_FORMS = View(
 )  # fmt: skip
 TABLE5 = View(
     "table5",
-    "Table 5: multiple choice, memorising, right answers in %",
+    "Table 5: multiple choice, memorizing, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
      "premise": [""], "aggregation": [""]},
     rows=["model", "benchmark", "way", "metric"], columns=["group"],

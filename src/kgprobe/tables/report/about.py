@@ -147,18 +147,18 @@ def _benchmark(
     shown = [replace(view, words=WORDS) for view in PARTS if view.chosen(own).height]
     folded = [*(grid.of_view(view, own, names=heads) for view in shown), *examples]
     lead = f"{told[0].upper()}{told[1:]}. " if told else ""
-    lead += _licences(folder)
+    lead += _licenses(folder)
     first = Chapter(f"benchmark-{slug(name)}", name, lead, grids=grids, folded=folded)
     return [first, *sections]
 
 
-def _licences(folder: Path) -> str:
+def _licenses(folder: Path) -> str:
     """Under which licenses the questions of a benchmark stand, each with its source."""
     try:
         sources = origins.of(folder)
     except (ExportError, OSError):  # a graph of the user's own, or no items
         return "These questions stand under the license of what they were made from."
-    named = " and ".join(f"{s.licence} ({s.title})" for s in sources)
+    named = " and ".join(f"{s.license} ({s.title})" for s in sources)
     return f"The questions stand under {named}."
 
 

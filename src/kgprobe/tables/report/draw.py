@@ -1,9 +1,9 @@
 """Figures as declared charts (Altair), drawn by the Vega that vl-convert carries: same data, same
-bytes; readable at 390 pixels and without colour.
+bytes; readable at 390 pixels and without color.
 
 A page has each figure twice: as SVG with real text, which needs no script and is what is printed,
 and as its declaration, which the same Vega draws anew in a browser, where names that are pressed in
-a legend are shown alone. Ink, muted ink, grid and surface have colours of their own, so that the
+a legend are shown alone. Ink, muted ink, grid and surface have colors of their own, so that the
 report can exchange them for those of its theme.
 """
 
@@ -32,10 +32,10 @@ Chart = (
 #: stroke, fill, shape
 Look = tuple[str, str, str]
 INK, MUTED, GRID, SURFACE = "#1c1c1a", "#6b6b66", "#dededa", "#fffffe"
-#: Okabe and Ito's colours
+#: Okabe and Ito's colors
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
-#: kind -> colour, shape
+#: kind -> color, shape
 KINDS = {
     name: (COLOURS[place], SHAPES[place])
     for place, name in enumerate(("masked", "causal", "seq2seq", "api"))
@@ -136,22 +136,22 @@ def marked(field: str, looks: Mapping[str, Look], **legend: Any) -> dict[str, An
 
 
 def apart(names: Iterable[str]) -> dict[str, Look]:
-    """A colour and a shape for each name, as far as there are any."""
+    """A color and a shape for each name, as far as there are any."""
     looks = zip(itertools.cycle(COLOURS), itertools.cycle(SHAPES), strict=False)
-    return {n: (colour, colour, shape) for n, (colour, shape) in zip(names, looks, strict=False)}
+    return {n: (color, color, shape) for n, (color, shape) in zip(names, looks, strict=False)}
 
 
 def probes(kinds: Mapping[str, str], hollow: Collection[str] = ()) -> dict[str, Any]:
     """`marked` by the field `probe`; `kinds`: of every probe, in the legend's order.
 
-    The first of a kind has its kind's colour, the others what is free. `hollow`: not filled.
+    The first of a kind has its kind's color, the others what is free. `hollow`: not filled.
     """
     own = {KINDS[kind][0] for kind in kinds.values()}
     free = itertools.cycle([one for one in COLOURS if one not in own] or COLOURS)
     looks, seen = dict[str, Look](), set[str]()
     for name, kind in kinds.items():
-        colour = next(free) if kind in seen else KINDS[kind][0]
-        looks[name] = (colour, SURFACE if name in hollow else colour, KINDS[kind][1])
+        color = next(free) if kind in seen else KINDS[kind][0]
+        looks[name] = (color, SURFACE if name in hollow else color, KINDS[kind][1])
         seen.add(kind)
     return marked("probe", looks)
 
@@ -173,7 +173,7 @@ def sized(*layers: alt.Chart, height: float) -> Chart:
 
 
 def styled(drawn: Chart) -> Chart:
-    """The chart with the fonts and colours of the house."""
+    """The chart with the fonts and colors of the house."""
     made: Chart = drawn.configure(**CONFIG)
     return made
 

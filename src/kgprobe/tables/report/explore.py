@@ -86,7 +86,7 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Grid:
 
 
 def specification(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The chart in Vega-Lite: benchmarks and their parts below each other, a colour for a model."""
+    """The chart in Vega-Lite: benchmarks and their parts below each other, a color for a model."""
     every = {name: list(dict.fromkeys(row[name] for row in rows)) for name in CHOSEN}
     lists = [
         alt.param(

@@ -39,7 +39,7 @@ from kgprobe.tables.report.chapter import Chapter, Drawing, noted
 from kgprobe.tables.report.grid import Cell
 
 TEMPLATES = Path(__file__).parent / "html"
-#: colour in the figures -> custom property of the stylesheet
+#: color in the figures -> custom property of the stylesheet
 THEME = {
     draw.INK: "var(--ink)",
     draw.MUTED: "var(--muted)",
@@ -274,7 +274,7 @@ def _reading(report: Report) -> Chapter:
 
 
 def inline(drawing: Drawing) -> Markup:
-    """The figure as SVG inside HTML: own ids, the theme's colours, size left to the stylesheet.
+    """The figure as SVG inside HTML: own ids, the theme's colors, size left to the stylesheet.
 
     Raises ValueError when the text could run or load something.
     """
@@ -298,7 +298,7 @@ def live(chart: Mapping[str, Any]) -> Markup:
 
 
 def themed(text: str) -> str:
-    """The text of a figure with the theme's colours."""
-    for colour, variable in THEME.items():
-        text = text.replace(colour, variable)
+    """The text of a figure with the theme's colors."""
+    for color, variable in THEME.items():
+        text = text.replace(color, variable)
     return text

@@ -1,4 +1,4 @@
-"""Soft prompts of the memorising tasks, trained (see prompts/trained)."""
+"""Soft prompts of the memorizing tasks, trained (see prompts/trained)."""
 
 from pathlib import Path
 from typing import Any

@@ -103,7 +103,7 @@ def layout(counts: Mapping[str, int], conjunctions: int = 2) -> SlotLayout:
 
 
 def tasks_of(case: RuleRow) -> list[str]:
-    """The memorising tasks whose soft templates the case's prompts and its test use."""
+    """The memorizing tasks whose soft templates the case's prompts and its test use."""
     parts = [*case.soft.values(), case.tests["soft"].soft]
     return sorted({part[0] for part in parts if part})
 

@@ -86,7 +86,7 @@ def reason(
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(REASON_RANKS, PREMISE_RANKS, record); `rows` limits the test rows of every rule.
 
-    `folder` holds the soft prompts of the memorising tasks, for schemes with soft templates. Rows,
+    `folder` holds the soft prompts of the memorizing tasks, for schemes with soft templates. Rows,
     prompt files and prompts that cannot be used are told before the model is loaded. A rule that
     fails later does not keep the others from being tried: all are told in one ValueError.
     """
@@ -252,7 +252,7 @@ def _conjunction(
 
 
 def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
-    """The hyper-parameters of the memorising runs at m/mean, BCE where the plan has it."""
+    """The hyper-parameters of the memorizing runs at m/mean, BCE where the plan has it."""
     recipes = probe.plan.recipes(probe.loaded.spec.kind, probe.switches)
     fitting = [r for r in recipes if (r.masks, r.pooling) == ("multi", "mean")]
     chosen = min(fitting or recipes, key=lambda r: (r.loss != "bce", r.seed))
@@ -264,7 +264,7 @@ def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
 def _rows_to_train(
     probe: ReasoningContext, own: Sequence[RuleRow]
 ) -> tuple[list[RuleRow], list[RuleRow]]:
-    """(train, dev): rows of the memorising task behind the rule; as released, of its test part."""
+    """(train, dev): rows of the memorizing task behind the rule; as released, of its test part."""
     if probe.switches.conj_train == "test_rows":
         # of all test rows, also where fewer are asked about
         tested = [c for c in probe.whole[own[0].rule] if c.role == "test"]

@@ -81,7 +81,7 @@ def worded(switches: Switches, is_test: bool = False) -> PromptOptions:
 
 
 def recipe(plan: TrainingPlan, kind: str, switches: Switches) -> SoftPromptRecipe:
-    """The recipe of the memorising runs whose templates reasoning uses: m/mean, BCE where trained.
+    """The recipe of the memorizing runs whose templates reasoning uses: m/mean, BCE where trained.
 
     Raises ValueError where the plan has none at m/mean.
     """
@@ -170,7 +170,7 @@ def _check(
 
 
 def _spelt(parts: Sequence[str] | None) -> Sequence[str] | None:
-    """A soft form whose subject begins the sentence, as the memorising task spells it."""
+    """A soft form whose subject begins the sentence, as the memorizing task spells it."""
     if not parts or parts[0] in AS_WRITTEN or parts[1].startswith("["):
         return parts
     return [parts[0], parts[1][:1].upper() + parts[1][1:], *parts[2:]]

@@ -1,4 +1,4 @@
-"""Soft prompts of the memorising tasks: training, and ranks of the held-out rows (frames)."""
+"""Soft prompts of the memorizing tasks: training, and ranks of the held-out rows (frames)."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Rows of the memorising tasks in the soft template, checked before a model's weights are read."""
+"""Rows of the memorizing tasks in the soft template, checked before a model's weights are read."""
 
 import json
 from collections.abc import Mapping, Sequence

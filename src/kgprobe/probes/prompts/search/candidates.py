@@ -6,7 +6,7 @@ Candidates):
 special      special and unused tokens, ids without a token, pieces that are no text
 labels       every label token of a classification
 gold         every gold object of the training facts, so that a prompt cannot hold the answers
-capitalised  tokens that start with an upper-case letter, a lazy test for proper nouns
+capitalized  tokens that start with an upper-case letter, a lazy test for proper nouns
 """
 
 import re
@@ -86,7 +86,7 @@ def allowed(
         "special": _special(vocabulary, settings.special_filter),
         "labels": labels if settings.label_filter else (),
         "gold": _gold(vocabulary, settings.gold_filter, golds, gold_ids),
-        "capitalised": _capitalised(vocabulary, settings.capital_filter),
+        "capitalized": _capitalized(vocabulary, settings.capital_filter),
     }
     for name, ids in rules.items():
         before = int(left.sum())
@@ -126,7 +126,7 @@ def _gold(
     return {*ids, *same}
 
 
-def _capitalised(vocabulary: Vocabulary, rule: str) -> Iterable[int]:
+def _capitalized(vocabulary: Vocabulary, rule: str) -> Iterable[int]:
     """all: whatever starts with a capital. slow_tokenizer: what the published runs took for that.
 
     Their test reads byte-level tokens only behind a blank, so that glued capitals pass; it takes

@@ -121,11 +121,11 @@ def balanced(
     parts = [untouched]
     chosen = examples.filter(pl.col("split").is_in(splits))
     for stratum in chosen.partition_by("group", "split", maintain_order=True):
-        parts.append(_equalised(stratum, seed))
+        parts.append(_equalized(stratum, seed))
     return pl.concat(parts).sort("group", "split", "example")
 
 
-def _equalised(stratum: pl.DataFrame, seed: int) -> pl.DataFrame:
+def _equalized(stratum: pl.DataFrame, seed: int) -> pl.DataFrame:
     wanted = -(-stratum.height // stratum["label"].n_unique())
     order = stratum.with_columns(
         keys(stratum, seed, ["group", "split", "example"], "balanced").alias("_key")

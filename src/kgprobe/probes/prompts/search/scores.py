@@ -31,7 +31,7 @@ AMONG = ("answers", "right among answers")
 
 
 class Tensors:
-    """A split on the model's device, tokenised once."""
+    """A split on the model's device, tokenized once."""
 
     def __init__(self, loaded: Loaded, split: Split) -> None:
         device, pad = loaded.device, loaded.tokenizer.pad_token_id or 0
@@ -246,7 +246,7 @@ class Scorer:
                 else:
                     values = _right(few, column)
             elif self.problem.closed:
-                # rows of the label tokens alone: the normaliser is the same for all classes
+                # rows of the label tokens alone: the normalizer is the same for all classes
                 few = self.parts.logits(own, self._flat)
                 values = _right(self._spread(few), gold)
             else:
@@ -261,7 +261,7 @@ class Scorer:
         return own.logsumexp(1) - logits.logsumexp(1)
 
     def _spread(self, few: Any) -> Any:
-        """log of the summed probability of every class (up to the normaliser)."""
+        """log of the summed probability of every class (up to the normalizer)."""
         table = few.new_full((len(few), *self.known.shape), torch.finfo(few.dtype).min)
         table[:, self.known] = few
         return table.logsumexp(-1)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as serialised
+from safetensors.numpy import save as serialized
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from kgprobe.probes.models.finite import finite
@@ -316,7 +316,7 @@ def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
     record = {**prompt.record, "made_for": identity(loaded)}
     text = json.dumps(record, sort_keys=True, ensure_ascii=True)
     # one key of metadata: several have no fixed order in the file
-    data = serialised({"vectors": np.ascontiguousarray(prompt.vectors)}, {"kgprobe": text})
+    data = serialized({"vectors": np.ascontiguousarray(prompt.vectors)}, {"kgprobe": text})
     with atomic(path) as temporary:
         temporary.write_bytes(data)
 

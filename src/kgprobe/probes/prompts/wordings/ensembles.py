@@ -3,7 +3,7 @@
     score(answer) = sum of weight x log p(answer | subject, wording)
 
 Jiang, Xu, Araki, Neubig 2020, section 4.2; the weights of a relation sum to 1. The sum is no
-normalised log-probability; ranks do not need it.
+normalized log-probability; ranks do not need it.
 """
 
 import logging

@@ -102,7 +102,7 @@ class AnswerRanks:
     """Per example: rank ranges of the gold (0 where it cannot be answered), first place, log p.
 
     `filtered_*` ignore the example's other right answers; `top` is the first of the best options;
-    `logprob` (NaN without a gold) is normalised over the whole vocabulary.
+    `logprob` (NaN without a gold) is normalized over the whole vocabulary.
     """
 
     best: Ints

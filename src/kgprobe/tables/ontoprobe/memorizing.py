@@ -1,4 +1,4 @@
-"""OntoProbe's numbers of memorising: Table 1, Appendix C.2, Table 4, Figures 5 to 7; beside them
+"""OntoProbe's numbers of memorizing: Table 1, Appendix C.2, Table 4, Figures 5 to 7; beside them
 groups of items, and soft prompts over seeds. Per cent.
 """
 
@@ -82,7 +82,7 @@ def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
             yield base.but(metric="candidates", n=options, value=options)
 
 
-def memorising(
+def memorizing(
     probe: Probe, values: pl.DataFrame, given: Mapping[str, pl.DataFrame], tp_rows: str, seed: int
 ) -> Iterator[Number]:
     """Every configuration (C.2), and of those Table 4: chosen, fixed, oracle; soft prompts over

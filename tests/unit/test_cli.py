@@ -192,6 +192,9 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
         (found,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
         hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
         assert sum(map(sum, hits)) / 60 * 100 == pytest.approx(number)
+    # a template that is known by a name is no number of one
+    named = {**rows.filter(**own).row(0, named=True), "template": "m1"}
+    assert tracing._questions(kept, named, 1)
     # the questions of a part of the benchmark alone, with their n
     parts = rows.filter(pl.col("slice").str.contains("^(length|options|frequency): "),
                         results.plain(), model="tiny-llama", metric="accuracy")  # fmt: skip

@@ -219,7 +219,8 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     if path.is_file() and is_stored:
         part = choosable(items, own.candidates).select("item")
         scores = schema.read(path, schema.SCORES).join(part, on="item", how="semi")
-        if row["template"]:
+        # other templates have names, which stored scores do not know
+        if row["template"].isdecimal():
             scores = scores.filter(template=int(row["template"]))
         best = judged(scores, items, reading, str(path)).join(
             scores.select("item", "template", "sum", winner="candidate"),

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import kgprobe
 from kgprobe import schema
-from kgprobe.cli import app, asking, names, screen
+from kgprobe.cli import app, asking, names, screen, tracing
 from kgprobe.contracts import SETTING
 from kgprobe.job import sha256
 from kgprobe.metrics.intervals import Interval

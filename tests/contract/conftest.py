@@ -14,7 +14,7 @@ from tools.world import build, rdf
 
 THINGS = Path(__file__).parent / "queries" / "made" / "things.rq"
 RESOURCES = Path(__file__).parents[2] / "resources"
-ROWS = 50_000
+ROWS = 10_000
 
 
 class FakeClock:
@@ -32,7 +32,7 @@ class FakeClock:
 
 @pytest.fixture(scope="session")
 def many_things(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """A local endpoint with 50,000 named things."""
+    """A local endpoint with 10,000 named things."""
     file = tmp_path_factory.mktemp("things") / "things.nt"
     label = "<http://www.w3.org/2000/01/rdf-schema#label>"
     with open(file, "w", encoding="utf-8") as stream:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -32,7 +33,9 @@ from tests.contract.fault_server import (
     split,
 )
 
-POLICY = Policy(connections=1, interval=1.0, connect=1.0, read=0.5, deadline=1.2, attempts=6)
+POLICY = Policy(
+    connections=1, interval=1.0, connect=1.0, read=0.5, deadline=1.2, attempts=6, page_size=1000
+)
 CONTACT = "test@example.org"
 FIRST_PAGE = 2  # the number of its request; the count is the first
 
@@ -267,7 +270,7 @@ def test_a_long_retry_after_stops_the_pull_and_says_when_to_come_back(
 
 
 def test_the_error_budget_pauses_everybody_and_ends(faulty, clock, tmp_path, clean):
-    patient = Policy(interval=0.1, connect=1, read=1, deadline=2, attempts=200)
+    patient = replace(POLICY, interval=0.1, read=1, deadline=2, attempts=200)
     faulty.expect(Faults(dict.fromkeys(range(4, 400), "cap")))
     with pytest.raises(errors.BudgetExhausted, match="20 failed answers"):
         run(faulty, clock, tmp_path, patient)

@@ -34,7 +34,7 @@ from tests.contract.fault_server import Faults, FaultServer
 CONTACT = "test@example.org"
 URLS = tomllib.loads((RESOURCES.parent / "pyproject.toml").read_text())["project"]["urls"]
 PLACE = Place("local", "q")
-LOCAL = Policy()
+LOCAL = Policy(page_size=1000)
 REQUESTS = 13  #: of a pull without faults
 ANSWER = b'{"head":{"vars":["s"]},"results":{"bindings":[]}}'
 
@@ -85,7 +85,7 @@ def recorder() -> Iterator[Recorder]:
 
 
 def things(url: str, folder: Path, policy: Policy = LOCAL, **more: Any) -> Snapshot:
-    """A pull of the 50,000 things: a count and twelve pages of about 4,500."""
+    """A pull of the 10,000 things: a count and twelve pages of about 900."""
     return pull(THINGS, Endpoint("local", url, policy), folder, contact=CONTACT, **more)
 
 
@@ -204,7 +204,7 @@ def test_a_snapshot_is_what_was_sent_and_came(faulty, tmp_path):
     assert meta["snapshot"] == "2026-11"
     assert meta["source"] == "made"
     assert len(meta["pages"]) == REQUESTS - 1
-    assert all(4000 < page["rows"] <= 5000 for page in meta["pages"][:-1])
+    assert all(800 < page["rows"] <= 1000 for page in meta["pages"][:-1])
     assert all(page["status"] == 200 and page["url"] == faulty.url for page in meta["pages"])
     assert all(page["headers"]["content-type"] for page in meta["pages"])
     assert (first.folder / "query.rq").read_text() == faulty.seen[1].text
@@ -284,10 +284,10 @@ def test_a_full_disk_is_told_and_the_pages_stay(faulty, tmp_path):
     """A limit on file sizes stands for the disk: pages grow beyond it when the size doubles."""
     faulty.expect(Faults({2: "cap", 3: "cap", 4: "cap"}))
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (14_000, limit[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, limit[1]))
     try:
         with pytest.raises(OSError, match="bytes were to be written") as caught:
-            things(faulty.url, tmp_path / "made" / "s", Policy(attempts=6))
+            things(faulty.url, tmp_path / "made" / "s", Policy(attempts=6, page_size=1000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert "page-" in str(caught.value.filename)
@@ -303,7 +303,7 @@ def test_a_full_disk_is_told_and_the_pages_stay(faulty, tmp_path):
 def test_more_rows_than_paging_can_bring_are_refused_by_the_count(faulty, tmp_path):
     faulty.expect(Faults())
     with pytest.raises(errors.TooManyRows, match="a dump"):
-        things(faulty.url, tmp_path / "a" / "s", Policy(most_rows=49_999))
+        things(faulty.url, tmp_path / "a" / "s", Policy(most_rows=9_999))
     assert len(faulty.seen) == 1
 
 
@@ -311,7 +311,7 @@ CLIENT = """
 import sys
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy, read_endpoints
 from kgprobe.sources.sparql.pull import pull
-policy = Policy(connections=int(sys.argv[4]), interval=float(sys.argv[5]))
+policy = Policy(connections=int(sys.argv[4]), interval=float(sys.argv[5]), page_size=1000)
 pull(sys.argv[1], Endpoint("local", sys.argv[2], policy), sys.argv[3], contact="t@example.org")
 """
 

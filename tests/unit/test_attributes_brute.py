@@ -22,7 +22,7 @@ from tests.unit.attribute_graphs import attribute, facts, number, planted, tripl
 ALL = 10**6
 #: graphs; in as many as it has values each value of a setting is tried
 IS_NIGHTLY = os.environ.get("KGPROBE_TIER") == "nightly"
-RUNS, FEWER = range(10 if IS_NIGHTLY else 6), range(6)
+RUNS, FEWER = range(10 if IS_NIGHTLY else 4), range(6 if IS_NIGHTLY else 4)
 CHAINS = ("composite", "paths")
 TRIPLE = ("subject", "predicate", "object")
 #: every attribute but entity_centric, of whose facts some are drawn

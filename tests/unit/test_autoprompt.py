@@ -83,17 +83,18 @@ def comparisons(visits, start, accept):
     return found
 
 
+MORE = pytest.mark.nightly(gate="unit/test_autoprompt.py::test_the_same_search_as_a_literal_loop")
 CASES = [
     ("bert", "facts", 5, 1, "strict", "likelihood", "disjoint"),
     ("bert", "facts", 1, 3, "best_of_k", "likelihood", "fresh"),
-    ("bert", "facts", 5, 1, "strict", "accuracy", "fresh"),
+    pytest.param("bert", "facts", 5, 1, "strict", "accuracy", "fresh", marks=MORE),
     ("roberta", "facts", 5, 1, "best_of_k", "accuracy", "disjoint"),
     ("bert", "classes", 5, 1, "strict", "accuracy", "fresh"),
-    ("roberta", "classes", 5, 1, "best_of_k", "likelihood", "disjoint"),
+    pytest.param("roberta", "classes", 5, 1, "best_of_k", "likelihood", "disjoint", marks=MORE),
     ("gpt2", "facts", 5, 1, "strict", "likelihood", "disjoint"),
     ("gpt2", "classes", 1, 3, "best_of_k", "accuracy", "fresh"),
     ("llama", "facts", 5, 1, "best_of_k", "likelihood", "fresh"),
-    ("llama", "classes", 5, 1, "strict", "accuracy", "disjoint"),
+    pytest.param("llama", "classes", 5, 1, "strict", "accuracy", "disjoint", marks=MORE),
 ]
 
 

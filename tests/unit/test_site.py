@@ -171,13 +171,6 @@ def blocks(page: str, language: str) -> list[str]:
 # -- examples that are run -------------------------------------------------------------------------
 
 
-def test_the_worked_examples_are_what_the_package_gives():
-    """In a process of its own, as lint and `make docs` call it."""
-    command = [sys.executable, "docs/worked.py", "check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-
-
 def test_each_paper_has_an_example_and_each_attribute_its_number():
     text = (ROOT / "docs/benchmarks.md").read_text()
     sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])

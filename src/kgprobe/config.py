@@ -36,6 +36,7 @@ from kgprobe.settings import (
     Settings,
     Wikidata,
     hints,
+    keys,
     typed,
 )
 from kgprobe.sheets import nearest
@@ -249,10 +250,8 @@ def schema(hint: Any) -> dict[str, Any]:
 
 def _section(section: type) -> dict[str, Any]:
     known, told = hints(section), meanings(section)
-    found = {
-        f.name: {**schema(known[f.name]), "description": told[f.name]} for f in fields(section)
-    }
-    needed = [f.name for f in fields(section) if f.default is f.default_factory]
+    found = {f.name: {**schema(known[f.name]), "description": told[f.name]} for f in keys(section)}
+    needed = [f.name for f in keys(section) if f.default is f.default_factory]
     made = {"type": "object", "additionalProperties": False, "properties": found}
     return {**made, "required": needed} if needed else made
 
@@ -356,7 +355,7 @@ def table() -> str:
         known, below = hints(section), meanings(section)
         lines += [f"### {key or 'top level'}", "", told, ""]
         lines += ["| key | legal | meaning |", "|---|---|---|"]
-        for one in fields(section):
+        for one in keys(section):
             cells = (f"`{one.name}`", legal(schema(known[one.name])), below[one.name])
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
@@ -369,9 +368,9 @@ def _sections() -> list[tuple[str, type]]:
 
     def walk(section: type, key: str) -> None:
         found.setdefault(section, []).append(key)
-        for name, hint in hints(section).items():
-            for inner in _inside(hint):
-                walk(inner, f"{key}.{name}" if key else name)
+        for one in keys(section):
+            for inner in _inside(hints(section)[one.name]):
+                walk(inner, f"{key}.{one.name}" if key else one.name)
 
     walk(Settings, "")
     return [
@@ -398,7 +397,7 @@ def yaml_text() -> str:
 
 def _lines(section: Any, depth: int) -> Iterator[str]:
     indent, told = "  " * depth, meanings(type(section))
-    for one in fields(section):
+    for one in keys(section):
         value = getattr(section, one.name)
         comment = textwrap.wrap(told[one.name], WIDTH - len(indent) - 2)
         yield "" if depth else "\n"

@@ -13,7 +13,7 @@ Sources: BEAR is Wiland et al. 2024, OntoProbe Wu et al. 2023, KG attributes Mru
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -45,12 +45,19 @@ class Length:
 
 
 @dataclass(frozen=True)
+class Fixed:
+    """A constant of a method: no key of the configuration, though code and tests can vary it."""
+
+
+@dataclass(frozen=True)
 class Part:
     """A mapping of some keys of this section; what is not given is decided elsewhere."""
 
     section: str
 
 
+Value = TypeVar("Value")
+Constant = Annotated[Value, Fixed()]
 Count = Annotated[int, Range(1)]
 Natural = Annotated[int, Range(0)]
 Share = Annotated[float, Range(0, 1)]
@@ -131,7 +138,7 @@ class Dbpedia(Endpoint):
     """name of the dump with `rdf:type` of the instances, where access is dump; their labels are in
     it or in its `more`. Direct or inherited types, as the file has them"""
 
-    most_instances: Count = 10000
+    most_instances: Constant[Count] = 10000
     """instances that are pulled of a class; of a larger one about so many, those whose IRI has the
     lowest hash"""
 
@@ -387,7 +394,7 @@ class Bear:
     """one-to-one relations: the object has one subject in the pull"""
     overlap: Literal["contains", "words", "none"] = "contains"
     """when names of answer and subject overlap"""
-    spares: Natural = 2
+    spares: Constant[Natural] = 2
     """instances kept in reserve per answer"""
     short: Literal["drop", "shrink"] = "drop"
     """what becomes of a relation with fewer instances than `total`: it is dropped and reported, or
@@ -396,6 +403,23 @@ class Bear:
     """BEAR-big (BEAR, section 3)"""
     lite: Size = Size(150, 25, 60)
     """BEAR (BEAR, section 3)"""
+
+
+@dataclass(frozen=True)
+class World(Bear):
+    """Construction of BEAR sets from the embedded world."""
+
+    popularity: Constant[Literal["sitelinks", "statements"]] = "sitelinks"
+    min_sitelinks: Constant[Natural] = 0
+    min_answers: Constant[Annotated[int, Range(2)]] = 5
+    single_valued: Constant[Literal["best_rank", "all_ranks"]] = "best_rank"
+    inverse_unique: Constant[bool] = True
+    overlap: Constant[Literal["contains", "words", "none"]] = "contains"
+    short: Constant[Literal["drop", "shrink"]] = "drop"
+    big: Size = Size(60, 12, 40)
+    """world_big"""
+    lite: Size = Size(20, 8, 20)
+    """world_lite"""
 
 
 @dataclass(frozen=True)
@@ -520,7 +544,7 @@ class Sources:
 
     endpoints: str = "resources/endpoints.tsv"
     """table of the public endpoints and of the limits that are kept towards them"""
-    pins: str = "resources/pins.tsv"
+    pins: Constant[str] = "resources/pins.tsv"
     """table of the files that are read of fixed commits: tree, path, git blob id or why there is
     none; `python -m tools.pinning` makes it"""
     cut: bool = False
@@ -605,7 +629,7 @@ class Soft:
     """runs of each training"""
     epochs: Count = 100
     """passes over the training rows"""
-    batch: Count = 8
+    batch: Constant[Count] = 8
     """rows of a step: 8 + 2 of the ten training rows"""
     losses: Annotated[tuple[Literal["bce", "nll"], ...], Length(1, distinct=True)] = ("bce", "nll")
     """under `bce` causal and seq2seq models run every candidate in every step, under `nll` the
@@ -635,7 +659,7 @@ class Soft:
     rule_rows: Count | None = None
     """most test rows of each rule, which has them under every premise, template and conjunction;
     null for all"""
-    causal: CausalRules = CausalRules()
+    causal: Constant[CausalRules] = CausalRules()
     """what of reasoning causal models are asked"""
 
 
@@ -646,7 +670,7 @@ class PremiseForms:
 
     rows: Count | None = None
     """most test rows of each rule, by hash; null for all"""
-    generated: Count = 2000
+    generated: Constant[Count] = 2000
     """rows in each form of a control model, over all rules: its test rows are asked again with
     premises of other rows until there are so many; other models are asked every test row once"""
 
@@ -716,7 +740,7 @@ class Baselines:
     rows: Natural = 100
     """the same of a benchmark of the other papers: test rows, facts, or triples of whole examples,
     under one template; 0: none is"""
-    largest: Count = 3000
+    largest: Constant[Count] = 3000
     """millions of weights; larger models have no such baseline, which would take their memory once
     more in float32. Nor have checkpoints of a training and quantised models"""
 
@@ -730,9 +754,9 @@ class Forms:
     items: Natural = 300
     """items of a benchmark, the same number of each relation by hash, that are asked in a form and
     compared with their templates alone; 0: all"""
-    demonstrations: Count = 4
+    demonstrations: Constant[Count] = 4
     """examples before the question under `few` and `few_shuffled`, out of the rows for training"""
-    tokens: Count = 256
+    tokens: Constant[Count] = 256
     """most tokens of steps that are written out before an answer (prompt `steps` of two_steps)"""
 
 
@@ -765,18 +789,18 @@ class Fill:
     """how several masks are filled"""
     beams: Count = 5
     """beams of the strategy beam"""
-    length: Literal["", "gold", "free"] = ""
+    length: Constant[Literal["", "gold", "free"]] = ""
     """as many tokens as the gold, or to the end of the phrase; empty: the kind's own (masked gold,
     others free)"""
-    most_masks: Count = 12
+    most_masks: Constant[Count] = 12
     """golds of more tokens are left out and counted"""
     most_tokens: Natural = 0
     """of a free text; 0: the longest gold and four more"""
-    stops: str = ".\n"
+    stops: Constant[str] = ".\n"
     """what ends a written text, a dot only where it ends a sentence: a blank and a capital follow,
     and no single letter, abbreviation or word with dots stands before it (or a word follows that
     begins sentences). What is scored is the text up to there, `raw` keeps the rest"""
-    instruction: str = ""
+    instruction: Constant[str] = ""
     """before a sentence with [MASK] (API)"""
     failures: Literal["raise", "leave_out"] = "raise"
     """a request refused for its content ends the job, or is counted as missing"""
@@ -794,7 +818,7 @@ class Choice:
     ways: Annotated[tuple[Way, ...], Length(1, distinct=True)] = get_args(Way)
     """generated text, or options scored as letter, as text after the question, in the manual
     prompt"""
-    options: Annotated[int, Range(2, 26)] = 20
+    options: Constant[Annotated[int, Range(2, 26)]] = 20
     """options of a question (OntoProbe, section 5.2)"""
     most: Count | None = None
     """most questions per task; null for 500 of TP and SCO and all others"""
@@ -807,9 +831,9 @@ class Choice:
 class Api:
     """Models of kind `api`, on OpenAI-compatible servers. None of these keys changes an answer."""
 
-    url_variable: Variable = "KGPROBE_API_URL"
+    url_variable: Constant[Variable] = "KGPROBE_API_URL"
     """environment variable with the base URL"""
-    key_variable: Variable = "KGPROBE_API_KEY"
+    key_variable: Constant[Variable] = "KGPROBE_API_KEY"
     """environment variable with the key"""
     requests_per_minute: Amount = 0
     """most requests, 0: no limit"""
@@ -822,11 +846,11 @@ class Api:
     many as there can be"""
     timeout: Positive = 120
     """seconds"""
-    attempts: Count = 6
+    attempts: Constant[Count] = 6
     """tries of a request"""
     workers: Count = 1
     """requests at once"""
-    cache: str = "data/api"
+    cache: Constant[str] = "data/api"
     """folder of the answers"""
 
 
@@ -905,9 +929,9 @@ class Composite:
     """most of a frequent combination (paper)"""
     keep_rare: bool = True
     """rarer ones are kept whole"""
-    fallback: Count = 1000
+    fallback: Constant[Count] = 1000
     """random ones when none is frequent (paper)"""
-    max_out: Count = 2000
+    max_out: Constant[Count] = 2000
     """edges of a hub that are expanded"""
 
 
@@ -935,9 +959,9 @@ class Paths:
     """most of a frequent combination"""
     keep_rare: bool = True
     """rarer ones are kept whole"""
-    fallback_per_entity: Count = 10
+    fallback_per_entity: Constant[Count] = 10
     """random ones of an entity when none is frequent (paper)"""
-    max_out: Count = 2000
+    max_out: Constant[Count] = 2000
     """edges of a hub that are expanded"""
 
 
@@ -959,7 +983,7 @@ class EntityCentric:
     """which relations count"""
     directions: Literal["out", "both"] = "out"
     """facts that begin at the entity, or those that end there as well"""
-    allow_short: bool = False
+    allow_short: Constant[bool] = False
     """entities with fewer facts"""
 
 
@@ -1008,15 +1032,15 @@ class TwoSteps:
 
     exclude: tuple[OfGraph, ...] = ("P31", "P279")
     """relations that are no step"""
-    objects: Count = 1
+    objects: Constant[Count] = 1
     """most objects of a step: "the mother of" asks for one"""
-    options: Count = 5
+    options: Constant[Count] = 5
     """fewest different objects of a relation that is a step, so that they can be told apart"""
-    subjects: Count = 5000
+    subjects: Constant[Count] = 5000
     """that chains begin at, by hash; confidence of rules is measured on them"""
-    max_out: Count = 2000
+    max_out: Constant[Count] = 2000
     """edges of a hub that are expanded for it"""
-    support: Count = 2
+    support: Constant[Count] = 2
     """fewest pairs that a rule must be right of"""
     per_entity: Count = 10
     """most examples that an entity stands in"""
@@ -1057,7 +1081,7 @@ class Attributes:
     eval_examples: Count | None = 1000
     """size of the evaluation sample of a benchmark; null probes all. Bias and ambiguous are always
     probed whole (paper, section 4)"""
-    require_labels: bool = True
+    require_labels: Constant[bool] = True
     """false skips labels and templates: the structural build alone, nothing to probe"""
     literals: bool = True
     """whether dates are objects in asymmetry; they are dropped everywhere else"""
@@ -1107,11 +1131,11 @@ class Wording:
     """wordings a relation, LAMA's first, then our own whose answer stands last; null: all"""
     synonyms: Annotated[int, Range(0, 2)] = 0
     """variants of each with one word replaced, by resources/templates/synonyms.tsv"""
-    pararel: str = ""
+    pararel: Constant[str] = ""
     """folder of ParaRel's patterns, for comparison"""
     stop_space: bool = False
     """keep LAMA's space before the stop"""
-    api: Count = 10
+    api: Constant[Count] = 10
     """prompts a relation for models behind an API, by hash"""
     match: Literal["label", "aliases"] = "aliases"
     """what a generated text must equal: the label of the gold, or label or one of its aliases,
@@ -1178,7 +1202,7 @@ SearchFields = Annotated[dict[str, Any], Part("Search")]
 class Labels:
     """Label tokens of the classes (AutoPrompt, section 2.3)."""
 
-    tokens: Count = 3
+    tokens: Constant[Count] = 3
     """label tokens of a class"""
     epochs: Count = 50
     """of the regression that finds them"""
@@ -1217,6 +1241,7 @@ class ClassTask(Task):
     """The search of a task with classes; prompt `searched_words` takes the manual prompt's
     words."""
 
+    groups: Constant[tuple[str, ...] | None] = None
     labels: Labels = Labels()
     """label tokens of a class"""
 
@@ -1305,10 +1330,6 @@ class Trained:
     """the supervised relation extractor"""
 
 
-def _low_data_search() -> dict[str, Any]:
-    return {"candidates": 10, "accumulate": 1, "batch": 24, "iterations": 100, "restarts": 1}
-
-
 @dataclass(frozen=True)
 class LowData:
     """Few training examples (AutoPrompt, section 3, Figure 2)."""
@@ -1322,11 +1343,13 @@ class LowData:
     (optimistic; the paper's); null: `within` by default, `full` in the modes paper and released"""
     triggers: Count = 10
     """trigger tokens (paper)"""
-    labels: Annotated[dict[str, Any], Part("Labels")] = field(default_factory=lambda: {"tokens": 3})
+    labels: Constant[Annotated[dict[str, Any], Part("Labels")]] = field(
+        default_factory=lambda: {"tokens": 3}
+    )
     """label tokens (paper: 3)"""
-    settings: SearchFields = field(default_factory=_low_data_search)
-    """fields of the search"""
-    finetune: Annotated[dict[str, Any], Part("Finetune")] = field(default_factory=dict)
+    settings: SearchFields = field(default_factory=dict)
+    """fields of the search that differ from the paper's of few examples"""
+    finetune: Constant[Annotated[dict[str, Any], Part("Finetune")]] = field(default_factory=dict)
     """fields of the fine-tuning"""
 
 
@@ -1342,11 +1365,6 @@ class Grid:
     """trigger tokens (paper)"""
     settings: SearchFields = field(default_factory=lambda: {"restarts": 1})
     """fields of the search"""
-
-
-def _published() -> dict[str, str]:
-    models = {"bert-base-cased": "bert", "roberta-large": "roberta"}
-    return {model: f"fact_retrieval_{kind}_prompts.jsonl" for model, kind in models.items()}
 
 
 @dataclass(frozen=True)
@@ -1369,11 +1387,11 @@ class Proposals:
 
     facts: Count = 40
     """training facts of a relation that it words"""
-    patterns: Natural = 4
+    patterns: Constant[Natural] = 4
     """worded facts of other relations in front, for causal models"""
     beams: Count = 3
     """texts of a fact"""
-    most_tokens: Count = 12
+    most_tokens: Constant[Count] = 12
     """tokens of a text that is written"""
     most: Count = 20
     """proposals that are judged on dev, those of most facts first, beside manual prompt and LPAQA's
@@ -1390,21 +1408,21 @@ class Edits:
 
     rows: Count = 60000
     """prompts that go through the model for the edits of a relation, those of dev included"""
-    buffer: Count = 4
+    buffer: Constant[Count] = 4
     """prompts, the best so far, that edits begin from"""
-    patience: Count = 80
+    patience: Constant[Count] = 80
     """edits in a row that change none of these, after which it ends"""
     confirm: Count = 96
     """training facts on which what was best on a batch must be better once more"""
     examples: Annotated[int, Range(2)] = 400
     """training facts of a relation that are used"""
-    neighbours: Count = 4
+    neighbours: Constant[Count] = 4
     """random tokens of a place that a gradient is averaged over"""
-    floor: Share = 0.1
+    floor: Constant[Share] = 0.1
     """share of the tries that is spread evenly over moves and proposers, whatever they yield"""
-    most_tokens: Count = 16
+    most_tokens: Constant[Count] = 16
     """tokens of a prompt beside its slots that an insertion may lead to"""
-    proposers: Annotated[tuple[Proposer, ...], Length(1, distinct=True)] = get_args(Proposer)
+    proposers: Constant[tuple[Proposer, ...]] = ("model", "gradient", "random")
     """what proposes tokens: the model's own distribution, averaged gradients, chance"""
 
 
@@ -1428,14 +1446,15 @@ class Autoprompt(Tasks):
     models: dict[str, Annotated[dict[str, Any], Part("Tasks")]] = field(default_factory=dict)
     """model: task: the same keys for this model alone; method `predict` follows them, so that all
     prompts of a model are asked the same examples"""
-    trained: Trained = Trained()
+    trained: Constant[Trained] = Trained()
     """trained baselines"""
     low_data: LowData = field(default_factory=LowData)
     """few training examples"""
     grid: Grid = field(default_factory=Grid)
     """label tokens and trigger length"""
-    published: dict[str, str] = field(default_factory=_published)
-    """model: its file of published searched prompts in LAMA's folder `autoprompt_published`"""
+    published: dict[str, str] = field(default_factory=dict)
+    """model: its file of published searched prompts in LAMA's folder `autoprompt_published`, where
+    it is neither bert-base-cased nor roberta-large"""
     transfer: dict[str, str] = field(default_factory=dict)
     """model: the model whose searched prompts its prompt `transferred` takes over, as text"""
 
@@ -1474,7 +1493,7 @@ class PromptFacts:
     single_token_for: tuple[str, ...] = ()
     """models of the sheet: only facts whose object is one token for all of them.
     `auto_lama_roberta` has the words common to BERT and RoBERTa without it"""
-    least: Rows = Rows(40, 10, 20)
+    least: Constant[Rows] = Rows(40, 10, 20)
     """fewest examples of a relation; fewer are an error that names relation, needed and found"""
 
 
@@ -1482,16 +1501,16 @@ class PromptFacts:
 class PromptSentences:
     """Relation extraction (AutoPrompt, section 6)."""
 
-    words: Count = 50
+    words: Constant[Count] = 50
     """of the longest sentence"""
-    shares: Shares = (0.6, 0.2)
+    shares: Constant[Shares] = (0.6, 0.2)
     """of the facts in train and dev, by hash of the subject"""
-    exclude: tuple[Relation, ...] = ("P527", "P1376")
+    exclude: Constant[tuple[Relation, ...]] = ("P527", "P1376")
     """relations left out (paper)"""
     perturbed: Literal["fact", "released"] | None = None
     """one new object per fact, in its slot, or one per test sentence, for every occurrence; null:
     as `autoprompt.mode` has it"""
-    least: Rows = Rows(20, 5, 5)
+    least: Constant[Rows] = Rows(20, 5, 5)
     """fewest examples of a relation"""
 
 
@@ -1511,9 +1530,9 @@ class PromptWorld:
 
     relations: Annotated[tuple[Relation, ...], Length(1)] = ("P17", "P30")
     """relations of the world"""
-    shares: Shares = (0.3, 0.15)
+    shares: Constant[Shares] = (0.3, 0.15)
     """of the taught facts in train and dev, the others are test facts"""
-    untaught: Natural = 60
+    untaught: Constant[Natural] = 60
     """as many others beside them"""
     least: Rows = Rows(4, 2, 10)
     """fewest examples of a relation"""
@@ -1525,20 +1544,29 @@ class PromptGraph:
 
     relations: Annotated[tuple[OfGraph, ...], Length(1)] | None = None
     """relations by id; null for all that have `least` examples and a template"""
-    shares: Shares = (0.6, 0.2)
+    shares: Constant[Shares] = (0.6, 0.2)
     """of the facts in train and dev, by hash of the subject; the others are test facts (the paper's
     set of T-REx)"""
-    most: Count = 1000
+    most: Constant[Count] = 1000
     """most facts of a relation, by hash of the subject (paper, section 5)"""
     least: Rows = Rows(4, 2, 4)
     """fewest examples of a relation"""
 
 
 @dataclass(frozen=True)
+class PromptWorldAll(PromptGraph):
+    """Fact retrieval on all facts of the embedded world, `auto_world_all` (ours)."""
+
+    relations: Constant[Annotated[tuple[OfGraph, ...], Length(1)] | None] = ("P17",)
+    """relations by id; null for all that have enough examples and a template"""
+    least: Constant[Rows] = Rows(4, 2, 4)
+
+
+@dataclass(frozen=True)
 class PromptTasks:
     """Tasks that prompts are searched for (benchmarks `auto_*`)."""
 
-    triggers: Triggers = Triggers()
+    triggers: Constant[Triggers] = Triggers()
     """trigger tokens"""
     facts: PromptFacts = PromptFacts()
     """fact retrieval"""
@@ -1548,7 +1576,7 @@ class PromptTasks:
     """sentiment and entailment"""
     world: PromptWorld = PromptWorld()
     """the embedded world"""
-    world_all: PromptGraph = PromptGraph(relations=("P17",))
+    world_all: PromptWorldAll = PromptWorldAll()
     """the embedded world whatever is taught of it (`auto_world_all`), for models from elsewhere"""
     graphs: PromptGraph = PromptGraph()
     """graphs of `sources.graphs`"""
@@ -1586,11 +1614,11 @@ class Settings:
     """memorizing and reasoning over ontological knowledge"""
     bear: Bear = Bear()
     """construction of BEAR sets from the Wikidata pull"""
-    world: Bear = Bear(min_sitelinks=0, big=Size(60, 12, 40), lite=Size(20, 8, 20))
+    world: World = World()
     """construction of BEAR sets from the embedded world"""
     released: ReleasedRows = ReleasedRows()
     """which part of the released BEAR sets is scored"""
-    lama: LamaOptions = LamaOptions()
+    lama: Constant[LamaOptions] = LamaOptions()
     """LAMA's facts with options"""
     baselines: Baselines = Baselines()
     """what is reached without knowing: without the subject, by random weights"""
@@ -1621,6 +1649,18 @@ class Settings:
 def hints(section: Any) -> dict[str, Any]:
     """Field -> its type, with what `Annotated` adds."""
     return get_type_hints(section, include_extras=True)
+
+
+def keys(section: Any) -> list[Field[Any]]:
+    """The fields of a section that are keys of the configuration, and sections that have some."""
+    known = hints(section if isinstance(section, type) else type(section))
+    return [one for one in fields(section) if _is_key(known[one.name])]
+
+
+def _is_key(hint: Any) -> bool:
+    if isinstance(hint, type) and is_dataclass(hint):
+        return bool(keys(hint))
+    return Fixed() not in getattr(hint, "__metadata__", ())
 
 
 Section = TypeVar("Section")

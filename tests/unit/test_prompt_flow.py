@@ -1,20 +1,20 @@
 """From a task's folder to prompt files and outcomes: searches, baselines, controls, sweeps."""
 
 import json
+from dataclasses import asdict
 from functools import partial
 
 import numpy as np
 import polars as pl
 import pytest
-import yaml
 
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, sweep, tasks, train
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import search as autoprompt
 from kgprobe.schema import OUTCOMES, SWEEPS, check
+from kgprobe.settings import Settings
 from kgprobe.templates import Template
-from tests.conftest import ROOT
 from tests.unit import prompt_folders
 from tests.unit.tiny_models import tiny
 
@@ -284,7 +284,7 @@ SIZES = {
 
 @pytest.mark.parametrize("mode", ["default", "paper", "released"])
 def test_every_task_is_searched_with_its_own_sizes_under_one_config(tmp_path, mode):
-    loaded, config = tiny("bert"), yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    loaded, config = tiny("bert"), asdict(Settings())
     for benchmark, sizes in SIZES.items():
         if benchmark.startswith(("auto_sst2", "auto_sick")):
             folder = prompt_folders.classes(tmp_path / benchmark)
@@ -313,10 +313,11 @@ def test_a_benchmark_whose_name_is_of_another_task_is_refused(tmp_path):
     [("default", "within", "fact"), ("paper", "full", "fact"), ("released", "full", "released")],
 )
 def test_the_mode_decides_what_the_config_leaves_open(mode, selection, perturbed):
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config = asdict(Settings())
     own = {**config["autoprompt"], "mode": mode}
     made = prompt_settings.sweep(own, "low_data", "auto_sst2", "m")
     assert made["selection"] == selection
+    assert made["settings"]["batch"] == 24
     given = config["prompt_tasks"]["sentences"]["perturbed"]
     assert prompt_settings.point("perturbed", given, mode) == perturbed
     # what the config says goes before

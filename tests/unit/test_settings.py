@@ -116,10 +116,11 @@ def test_what_no_file_says_is_the_command_lines():
 
 def test_a_key_left_out_keeps_the_default_of_its_place():
     read = config.read(
-        {"run": {"name": "a"}, "bear": {"lite": {"total": 7}}, "world": {"spares": 1}}
+        {"run": {"name": "a"}, "bear": {"lite": {"total": 7}}, "world": {"lite": {"total": 9}}}
     )
     assert read.bear.lite == Size(7, 25, 60)
-    assert (read.world.spares, read.world.min_sitelinks, read.world.big) == (1, 0, Size(60, 12, 40))
+    assert (read.world.lite, read.world.min_sitelinks) == (Size(9, 8, 20), 0)
+    assert read.world.big == Size(60, 12, 40)
 
 
 def test_a_section_comes_back_from_its_plain_values():

@@ -99,9 +99,14 @@ def section(config: Mapping[str, Any], benchmark: str, model: str) -> dict[str, 
     return merged(config[name], own)
 
 
+#: the search with few training examples (AutoPrompt, section 3)
+FEW_EXAMPLES = {"candidates": 10, "accumulate": 1, "batch": 24, "iterations": 100, "restarts": 1}
+
+
 def sweep(config: Mapping[str, Any], method: str, benchmark: str, model: str) -> dict[str, Any]:
     """The settings of a sweep: those of the search, then the sweep's (low_data or grid)."""
-    own = merged(section(config, benchmark, model), config[method])
+    below = {"settings": FEW_EXAMPLES} if method == "low_data" else {}
+    own = merged(merged(section(config, benchmark, model), below), config[method])
     if "selection" in own:
         own["selection"] = point("selection", own["selection"], config["mode"])
     return own

@@ -17,6 +17,11 @@ from kgprobe.workflow.run import Row, Run, switches
 
 #: methods of the first stage
 PREPARED = ("soft_prompts", "searched", "trained", "sweep")
+#: model -> its published searched prompts (AutoPrompt, released code), in LAMA's folder
+PUBLISHED = {
+    "bert-base-cased": "fact_retrieval_bert_prompts.jsonl",
+    "roberta-large": "fact_retrieval_roberta_prompts.jsonl",
+}
 #: file or files by name, and settings by name
 Asked = tuple[dict[str, Any], dict[str, Any]]
 
@@ -192,7 +197,7 @@ def _of_prompts(run: Run, row: Row) -> Asked:
         files["other"] = prompts.transferred(run, row)
         known |= {
             "prompts": written,
-            "published": auto.published.get(model, ""),
+            "published": (PUBLISHED | auto.published).get(model, ""),
             "draws": auto.draws,
         }
     else:

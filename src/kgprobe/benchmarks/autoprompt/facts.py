@@ -104,7 +104,7 @@ def build(
     left = settle(left, settings.overlap, funnel, name)
     made = examples(left)
     _count_flags(made, funnel)
-    remedy = "name fewer relations, lower prompt_tasks.facts.least, or pull more facts"
+    remedy = "name fewer relations, or pull more facts"
     require(sizes(made), settings.least, name, remedy)
     task["groups"] = sorted({e.group for e in made}, key=by_number)
     return Task(frame(made), sorted(known), task, funnel.frame())

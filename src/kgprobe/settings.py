@@ -544,7 +544,7 @@ class Sources:
 
     endpoints: str = "resources/endpoints.tsv"
     """table of the public endpoints and of the limits that are kept towards them"""
-    pins: Constant[str] = "resources/pins.tsv"
+    pins: str = "resources/pins.tsv"
     """table of the files that are read of fixed commits: tree, path, git blob id or why there is
     none; `python -m tools.pinning` makes it"""
     cut: bool = False

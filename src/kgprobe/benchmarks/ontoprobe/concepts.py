@@ -190,6 +190,11 @@ class TaskRow:
     popularity: int | None = None
     where: str = ""
 
+    @property
+    def named(self) -> str:
+        """Where the row stands, and what it is."""
+        return f"{self.where}: {self.task} row {self.row} ({self.subject!r})"
+
 
 @dataclass
 class ConceptRows:

@@ -187,11 +187,6 @@ def resolve(mode: str, overrides: Mapping[str, str] | None = None) -> Switches:
     return typed(Switches, values)
 
 
-def assumed(mode: str) -> list[str]:
-    """Switches whose value in this mode the paper does not state."""
-    return [key for key, switch in SWITCHES.items() if mode == "paper" and switch.assumed]
-
-
 def changed(values: Switches) -> dict[str, str]:
     """The switches that are not at their default, for captions."""
     return {k: v for k, v in asdict(values).items() if v != SWITCHES[k].default}

@@ -19,7 +19,7 @@ from kgprobe.benchmarks.ontoprobe.concepts import (
 )
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.sheets import text_lines
-from kgprobe.templates import TemplateError, sentence
+from kgprobe.templates import sentence
 
 CLASSES: dict[str, Any] = {
     "class": pl.String,
@@ -38,19 +38,21 @@ PROPERTIES: dict[str, Any] = {
     "pattern": pl.String,
 }
 WIKIDATA = "http://www.wikidata.org/entity/"
+#: task -> its file of questions
+FILES = {
+    "TP": "type",
+    "SCO": "subClassOf",
+    "SPO": "subPropertyOf",
+    "DM": "domain",
+    "RG": "range",
+}
 
 
 def classes(folder: Path) -> pl.DataFrame:
     """One row per class: IRI, label, superclass labels (as released, finest first), instances."""
-    rows = [
-        (
-            entry["rdfs:Class"],
-            entry["rdfs:label"],
-            entry.get("rdfs:subClassOf") or [],
-            entry.get("is rdf:type of") or [],
-        )
-        for entry in _entries(folder / "class.json")
-    ]
+    names = ("rdfs:Class", "rdfs:label", "rdfs:subClassOf", "is rdf:type of")
+    entries = _entries(folder / "class.json")
+    rows = [(e[names[0]], e[names[1]], *(e.get(name) or [] for name in names[2:])) for e in entries]
     return pl.DataFrame(rows, schema=CLASSES, orient="row")
 
 
@@ -62,15 +64,13 @@ def properties(folder: Path) -> pl.DataFrame:
     """
     rows = []
     for entry in _entries(folder / "property.json"):
-        iris = entry["rdf:Property"]
-        iris = [iris] if isinstance(iris, str) else iris
-        wikidata = [i.rsplit(":", 1)[-1] for i in iris if "wikidata.org" in i]
+        iris = _iris(entry)
         dbpedia = [i.replace("https:", "http:", 1) for i in iris if "dbpedia.org" in i]
         rows.append(
             (
                 entry["id"],
                 entry["rdfs:label"],
-                WIKIDATA + wikidata[0] if wikidata else None,
+                next((i for i in iris if i.startswith(WIKIDATA)), None),
                 dbpedia[0] if dbpedia else None,
                 entry.get("rdfs:domain") or None,
                 entry.get("rdf:range") or None,
@@ -81,6 +81,14 @@ def properties(folder: Path) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=PROPERTIES, orient="row")
 
 
+def _iris(entry: Mapping[str, Any]) -> list[str]:
+    """The names of a property, those of Wikidata as its entities and first."""
+    iris = entry["rdf:Property"]
+    iris = [iris] if isinstance(iris, str) else iris
+    wikidata = [WIKIDATA + i.rsplit(":", 1)[-1] for i in iris if "wikidata.org" in i]
+    return wikidata + [i for i in iris if "wikidata.org" not in i]
+
+
 def _entries(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: the released ontology is not there; set KGPROBE_DATA")
@@ -88,16 +96,6 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     if not isinstance(entries, list):
         raise ValueError(f"{path}: holds {type(entries).__name__}, expected a list")
     return list(entries)
-
-
-#: task -> its file of questions
-FILES = {
-    "TP": "type",
-    "SCO": "subClassOf",
-    "SPO": "subPropertyOf",
-    "DM": "domain",
-    "RG": "range",
-}
 
 
 def take(folder: Path, switches: Switches) -> ConceptRows:
@@ -112,8 +110,11 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
     depths = {c.label: len(c.chain) for c in known.classes}
     ids = {c.label: c.id for c in known.classes} | {p.label: p.id for p in known.properties}
     found: list[TaskRow] = []
-    steps = [("TP", "classes", len(known.classes))]
-    steps += [("TP", "classes with an instance", sum(bool(c.instances) for c in known.classes))]
+    with_instance = sum(bool(c.instances) for c in known.classes)
+    steps = [
+        ("TP", "classes", len(known.classes)),
+        ("TP", "classes with an instance", with_instance),
+    ]
     steps += [("SCO", "classes", len(known.classes))]
     steps += [(task, "properties", len(known.properties)) for task in ("SPO", "DM", "RG")]
     for task, name in FILES.items():
@@ -126,24 +127,20 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
                 where = f"{path}, line {line}"
                 with problems.of(task):
                     found.append(_row(task, number, role, entry, where, switches, ids, depths))
-    distinct(found, str(folder), problems)
+    distinct(found, problems)
     concepts_known(found, known, str(folder / "ontology"), problems)
     problems.check()
     return ConceptRows(known, found, steps)
 
 
-def concepts(folder: Path, switches: Switches, problems: TaskProblems | None = None) -> Concepts:
-    """The released class.json and property.json as an ontology in words.
-
-    Wrong entries are left out and noted in `problems`; without it they raise ValueError.
-    """
-    path, noted = folder / "class.json", problems or TaskProblems(str(folder))
+def concepts(folder: Path, switches: Switches, problems: TaskProblems) -> Concepts:
+    """The released class.json and property.json as an ontology in words; wrong entries are left out
+    and noted in `problems`."""
     kinds = []
     for number, row in enumerate(classes(folder).iter_rows(named=True)):
         if not (row["label"] or "").strip():
-            noted.add(
-                "ontology", f"{path}, entry {number} ({row['class']}): no label; add rdfs:label"
-            )
+            where = f"{folder / 'class.json'}, entry {number} ({row['class']})"
+            problems.add("ontology", f"{where}: no label; add rdfs:label")
             continue
         chain, members = tuple(row["superclasses"]), tuple(row["instances"])
         kinds.append(Class(row["class"], row["label"], chain, members))
@@ -151,33 +148,16 @@ def concepts(folder: Path, switches: Switches, problems: TaskProblems | None = N
     found = []
     for entry in _entries(folder / "property.json"):
         where = f"{folder / 'property.json'}, entry {entry.get('id')}"
-        label, own = entry["rdfs:label"], entry.get("pattern") or ""
-        try:
-            sentence(own, f"{where} ({label}): needs a pattern")
-        except TemplateError as error:
-            noted.add("ontology", str(error))
-            continue
-        above = entry.get("rdfs:subPropertyOf") or {}
-        patterns[label] = corrected(own, switches.patterns)
-        for name, pattern in above.items():
-            patterns.setdefault(name, corrected(pattern, switches.patterns))
-        iris = entry["rdf:Property"]
-        iris = [iris] if isinstance(iris, str) else iris
-        wikidata = [WIKIDATA + i.rsplit(":", 1)[-1] for i in iris if "wikidata.org" in i]
-        found.append(
-            Property(
-                (wikidata or iris)[0],
-                label,
-                corrected(own, switches.patterns),
-                entry.get("rdfs:domain") or None,
-                entry.get("rdf:range") or None,
-                tuple(above),
-            )
-        )
+        label, above = entry["rdfs:label"], entry.get("rdfs:subPropertyOf") or {}
+        with problems.of("ontology"):
+            sentence(entry.get("pattern") or "", f"{where} ({label}): needs a pattern")
+            own = corrected(entry["pattern"], switches.patterns)
+            ends = (entry.get("rdfs:domain") or None, entry.get("rdf:range") or None)
+            for name, pattern in above.items():
+                patterns.setdefault(name, corrected(pattern, switches.patterns))
+            found.append(Property(_iris(entry)[0], label, own, *ends, tuple(above)))
     # a property's own pattern wins over the one beside its name as a superproperty
     patterns |= {p.label: p.pattern for p in found if p.pattern}
-    if problems is None:
-        noted.check()
     return Concepts(tuple(kinds), tuple(found), patterns)
 
 
@@ -209,13 +189,11 @@ def _row(
     ids: Mapping[str, str],
     depths: Mapping[str, int],
 ) -> TaskRow:
-    pattern = None
-    subject = entry["uuu"]
+    subject, pattern = entry["uuu"], None
     if isinstance(subject, dict):
-        ((subject, pattern),) = subject.items()
-        pattern = pattern or ""
-        sentence(pattern, f"{where} ({subject}): needs a pattern")
-        pattern = corrected(pattern, switches.patterns)
+        ((subject, text),) = subject.items()
+        sentence(text or "", f"{where} ({subject}): needs a pattern")
+        pattern = corrected(text, switches.patterns)
     golds = tuple(entry["xxx"])
     depth = {"TP": depths.get(golds[0], 0), "SCO": depths.get(subject, 0)}.get(task, 0)
     name = ids.get(subject, subject) if task != "TP" else subject

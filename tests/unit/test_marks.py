@@ -148,7 +148,9 @@ def test_ontoprobe_carries_the_mark_and_keeps_the_printed_values(tmp_path):
     sheet = rows(benchmark="onto_released", method="cloze")
     switches = modes.resolve("default")
     probes = probes_of(sheet, MODELS, list(map(str, paths)))
-    found = make.answers(probes, paths, {"onto_released": folder}, switches.ties)
+    found = make.answers(
+        dict(zip(probes, paths, strict=True)), {"onto_released": folder}, switches.ties
+    )
     assert [p.model for p in found] == list(RECORDS)
     wrong = [x.model for x in marks.numbers(sheet, paths) if x.value == 0]
     assert [f"{model} (!)" if model in wrong else model for model in RECORDS] == SHOWN

@@ -160,7 +160,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
         [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
         schema=dict(schema.TAUGHT.columns), orient="row",
     )  # fmt: skip
-    read = [who], [path], [beside], places, "distinct", SEED
+    read = {who: path}, {who: beside}, places, "distinct", SEED
     found = results.frame("ontoprobe", scored.numbers(make.scored_rows(*read, taught)))
     right = {
         f"TP-{r}": sum(

@@ -345,7 +345,7 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
     schema.write(random, schema.SCORES, tmp_path / "random_init.parquet", {})
     probe = Probe("onto_x", "templates", "sentence", "m", "causal")
     folders = {"onto_x": folder}
-    found = ontoprobe.answers([probe], [str(tmp_path / "own.parquet")], folders, "expectation")
+    found = ontoprobe.answers({probe: tmp_path / "own.parquet"}, folders, "expectation")
     below = {(*probe.asked.values(), WEIGHTS): str(tmp_path / "random_init.parquet")}
     free_of = {probe: str(tmp_path / "free.parquet")}
     numbers = list(

@@ -35,6 +35,11 @@ with job(snakemake) as run:
     below = baselines.files(sheet.baselines, files.get("baselines", []))
     rows_of = switches.tp_rows
     split = choices.shipped(files.shipped) if files.get("shipped") else None
+    chosen_by = probes_of(sheet.chosen, sheet.models, files.chosen)
+    picked, reduced = (
+        dict(zip(chosen_by, zip(files.choices, own, strict=True), strict=True))
+        for own in (files.chosen, files.options)
+    )
     every = [*probes_of(sheet.formed, sheet.models, files.formed), *probes]
     in_forms = forms.pairs(every, [*files.formed, *files.answers])
     rows = [*sheet.experiments, *sheet.formed, *sheet.reasoned, *sheet.chosen]
@@ -49,10 +54,8 @@ with job(snakemake) as run:
         *answerers.numbers(seed),
         *make.reasoned(dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed),
         *premises.numbers(formed, seed),
-        *make.picked(sheet.chosen, sheet.models, files.choices, files.chosen, given, split),
-        *make.reduced(
-            sheet.chosen, sheet.models, files.choices, files.options, places, seed, taught
-        ),
+        *make.picked(picked, given, split),
+        *make.reduced(reduced, places, seed, taught),
     ]
     made = results.frame("ontoprobe", numbers)
     schema.write(made, schema.RESULTS, run.output.results, run.provenance(switches=sheet.switches))

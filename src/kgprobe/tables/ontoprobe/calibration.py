@@ -43,12 +43,9 @@ def fates(probe: Probe, rows: pl.DataFrame, taught: pl.DataFrame | None) -> dict
 
 def calibrated(answers: Answers, sets: Sets, taught: pl.DataFrame) -> Iterator[Number]:
     """Taught and untaught halves of each probe of the embedded world and task, in the configuration
-    laid down beforehand: R@1 in per cent, AUC by MRR, and MRR beside them.
-
-    For control models above the limit, what the untaught statements that are right have in common,
-    beside those that are not. Real models were taught neither half: they are a reference, no probe
-    that could fail. A probe that fails on one task stands as failed on all.
-    """
+    laid down beforehand: R@1 in per cent, AUC by MRR, and MRR beside them; of control models above
+    the limit what `explained` tells. A control probe that fails on one task stands as failed on
+    all; real models were taught neither half and are a reference."""
     for probe, values in answers.items():
         rows = per_item.in_fixed(values.filter(role="test"))
         fate = fates(probe, rows, taught)

@@ -69,11 +69,8 @@ def chosen(
     given: Mapping[str, pl.DataFrame],
     split: Split | None = None,
 ) -> Iterator[Number]:
-    """One model's numbers: Table 5, Table 6, how its answers were read, by the way of answering.
-
-    `questions`: CHOICES, `picked`: CHOSEN, `given`: the printed tables. `split`: the released one,
-    where it is asked for (`mc_split: shipped`), for the released benchmark.
-    """
+    """One model's numbers by the way of answering. `questions`: CHOICES, `picked`: CHOSEN, `given`:
+    the printed tables; `split`: the released one (`mc_split: shipped`), for its benchmark."""
     plain = questions.filter(options_of="")
     own = plain.filter(premise="").group_by("task").len()
     # names of the hub and of servers are the paper's; those of BEAR's leaderboard are not asked
@@ -103,15 +100,10 @@ def reduced(
     seed: int,
     taught: Mapping[str, bool] = MappingProxyType({}),
 ) -> Iterator[Number]:
-    """One model's options under other aggregations: `aggregations.numbers` of each task, and of
-    each rule with its first premise written, with the setting `way` (and `premise`).
-
-    `questions`: CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `taught`: whether
-    a memorizing question was taught, where that is known. Ties share a hit, which in Table 5 the
-    first of them has. Left out are rules without their first premise (Table 6 parts these by what
-    the way itself chose), the answer's part (a score is that of the option's part already, but
-    where a causal model has to read on) and content-free subjects, who are not asked about.
-    """
+    """One model's options under other aggregations: of each task, and of each rule with its first
+    premise written (Table 6 parts those without it by what the way itself chose). `questions`:
+    CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `taught`: whether a memorizing
+    question was taught, where known. Ties share a hit, which in Table 5 the first of them has."""
     subjects = questions.filter(premise="").select(source="item", subject_id="question")
     own = questions.filter(pl.col("premise").is_in(["", PREMISES[2]]), options_of="")
     own = own.join(subjects, on="source", how="left").sort("item")
@@ -170,8 +162,7 @@ def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
 def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
     """Questions with siblings as options and with NONE, beside the same ones with the paper's; of
     one way, by the depth of the class. None of these is missed where it is right and another option
-    is chosen, or none can be read, and wrongly chosen beside the gold.
-    """
+    is chosen, or none can be read, and wrongly chosen beside the gold."""
     more = rows.filter(pl.col("options_of") != "")
     plain = rows.filter(premise="", options_of="").join(more, left_on="item", right_on="source",
                                                         how="semi")  # fmt: skip
@@ -251,12 +242,9 @@ def _table6_printed(given: pl.DataFrame) -> dict[tuple[str, str], float]:
 
 
 def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
-    """Reasoning questions with `setting`: EX, or IM / NO by the model's own memorizing answer.
-
-    EX: all rows, the first premise written. IM, NO: the premise left out, and the memorizing
-    question of the same row answered rightly, or wrongly, in the same way. With a released split
-    its files say which rows are IM and NO; rows that they do not have are left out.
-    """
+    """Reasoning questions with `setting`: EX, the first premise written; or, left out, IM where the
+    memorizing question of the same row was answered rightly in the same way, NO where wrongly. A
+    released split says which rows are IM and NO; rows that it does not have are left out."""
     asked = rows.filter(pl.col("premise") != "")
     if split is None:
         known = rows.filter(premise="").select(source="item", memorized="hit")
@@ -281,9 +269,8 @@ def _shipped(asked: pl.DataFrame, split: Split) -> pl.DataFrame:
 
 
 def shipped(folder: str | Path) -> Split:
-    """The released split. `folder` holds rdfsN-12.jsonl (memorized, left out) and rdfsN-02.jsonl
-    (not memorized). Raises FileNotFoundError naming a file that is missing.
-    """
+    """The released split; `folder` holds rdfsN-12.jsonl (memorized, left out) and rdfsN-02.jsonl
+    (not memorized)."""
     found: dict[str, dict[str, str | None]] = {rule: {} for rule in RULES}
     for rule in RULES:
         for setting, code in (("IM", "12"), ("NO", "02")):

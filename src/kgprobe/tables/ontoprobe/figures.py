@@ -43,9 +43,7 @@ def drawings(
 
 def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
     """Figures 5 to 7: bars of the four metrics per value; hollow diamonds are the paper's models.
-
-    `average` (rows or weighted) says which of the two averages is drawn.
-    """
+    `average` (rows or weighted) says which of the two averages is drawn."""
     weighting = memorizing.WEIGHTINGS[PLACES[average]]
     for number, (by, view) in enumerate(views.AVERAGES.items(), 5):
         found = view.where_also(weighting=[weighting]).of(results)
@@ -84,10 +82,8 @@ def _bars(points: Sequence[Mapping[str, Any]], values: Sequence[str]) -> draw.Ch
 
 
 def grids(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
-    """Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR.
-
-    `average` rows weighs schemes, rules and models by their rows; weighted counts them equally.
-    """
+    """Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR. `average` rows
+    weighs schemes, rules and models by their rows; weighted counts them equally."""
     weighting = reasoning.WEIGHTINGS[PLACES[average]]
     found = views.REASONING.where_also(weighting=[weighting]).of(results)
     wanted: dict[str, dict[str, Panel]] = {}

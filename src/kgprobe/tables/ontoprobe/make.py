@@ -1,6 +1,6 @@
 """From the files of a run to OntoProbe's RESULTS, and the examples of Table 7."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,7 +12,7 @@ from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import baselines, wordings
 from kgprobe.tables.aggregations import Questions
-from kgprobe.tables.answers import AGGREGATIONS, Probe, probes_of, questions, without_subject
+from kgprobe.tables.answers import AGGREGATIONS, Probe, questions, without_subject
 from kgprobe.tables.ontoprobe import calibration, choices, memorizing, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorizing import Answers
@@ -21,7 +21,6 @@ from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
 from kgprobe.templates import GAP, fill
 
-Row = Mapping[str, str]
 #: a file of each probe; its answers have the ranks of a gap or of soft prompts, or SCORES. A model
 #: whose options are scored and ranked is two probes
 Files = Mapping[Probe, str | Path]
@@ -73,11 +72,8 @@ def baseline_numbers(
     switches: Switches,
     seed: int,
 ) -> Iterator[Number]:
-    """What each probe's baselines reach on test rows in the fixed configuration, by task.
-
-    `below`: answers of baselines; `content_free`: CONTENT_FREE of the probes that score sentences,
-    which have their options without the subject.
-    """
+    """What each probe's baselines reach on test rows in the fixed configuration, by task. `below`:
+    answers of baselines; `content_free`: CONTENT_FREE of the probes that score sentences."""
     made: dict[str, list[baselines.Baseline]] = {}
     columns = "item", pl.lit("").alias("stratum"), *(pl.col(metric) / 100 for metric in METRICS)
     for probe, values in found.items():
@@ -110,8 +106,7 @@ def memorized(
     taught: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
     """Every number of memorizing. `found`: the answers as this run's switches read them; `given`:
-    the printed tables; `taught`: TAUGHT.
-    """
+    the printed tables; `taught`: TAUGHT."""
     tp_rows = switches.tp_rows
     sets = {name: questions(folder)[:2] for name, folder in folders.items()}
     yield from memorizing.sizes(sets, given["sizes"])
@@ -135,8 +130,7 @@ def scored_rows(
     below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
     """The test rows whose candidates are scored as sentences, by task; arguments as in
-    `baseline_numbers`. Ranks of a gap keep no scores of the candidates but the golds'.
-    """
+    `baseline_numbers`. Ranks of a gap keep no scores of the candidates but the golds'."""
     for probe, path in asked.items():
         if not is_scored(probe):
             continue
@@ -156,10 +150,8 @@ def scored_rows(
 
 
 def worded(found: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str) -> Iterator[Number]:
-    """What the manual templates of a task agree on, of the pooling laid down beforehand.
-
-    `found`: hits, ties at their expectation or as the switch has them; `said`: SAID of each probe.
-    """
+    """What the manual templates of a task agree on, of the pooling laid down beforehand; `said`:
+    SAID of each probe."""
     way = ["masks", "pooling"]
     for probe, answers in said.items():
         rows = per_item.asked_rows(found[probe], tp_rows)
@@ -200,9 +192,7 @@ def reasoned(
     seed: int,
 ) -> Iterator[Number]:
     """Every number of reasoning; `asked`: ranks, and ranks of the tests of P2, of each probe.
-
-    Raises ValueError where no premise of any can be classified.
-    """
+    Raises ValueError where no premise of any can be classified."""
     frames = {}
     for probe, (ranks, tests) in asked.items():
         cases = schema.read(folders[probe.benchmark] / "reasoning.parquet", schema.ITEMS)
@@ -256,36 +246,27 @@ def _first_premise(found: Answers, asked: Probe, kind: str) -> pl.DataFrame | No
 
 
 def picked(
-    experiments: Sequence[Row],
-    models: Mapping[str, Row],
-    choice_files: Sequence[str],
-    files: Sequence[str],
+    asked: Mapping[Probe, tuple[str, str]],
     given: Mapping[str, pl.DataFrame],
     split: choices.Split | None = None,
 ) -> Iterator[Number]:
-    """Every number of multiple choice; `choice_files`, `files`: CHOICES, CHOSEN of each row."""
-    asked_by = probes_of(experiments, models, files)
-    for probe, asked, own in zip(asked_by, choice_files, files, strict=True):
-        frames = schema.read(asked, schema.CHOICES), schema.read(own, schema.CHOSEN)
+    """Every number of multiple choice; `asked`: CHOICES, CHOSEN of each probe."""
+    for probe, (path, own) in asked.items():
+        frames = schema.read(path, schema.CHOICES), schema.read(own, schema.CHOSEN)
         yield from choices.chosen(probe, *frames, given, split)
-    if experiments:
+    if asked:
         yield from choices.fractions(given["reasoning"])
 
 
 def reduced(
-    experiments: Sequence[Row],
-    models: Mapping[str, Row],
-    choice_files: Sequence[str],
-    files: Sequence[str],
+    asked: Mapping[Probe, tuple[str, str]],
     folders: Folders,
     seed: int,
     taught: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """Multiple choice under other aggregations; `choice_files`, `files`: CHOICES, OPTION_SCORES of
-    each row, `taught`: TAUGHT."""
-    asked_by = probes_of(experiments, models, files)
-    for probe, asked, own in zip(asked_by, choice_files, files, strict=True):
-        frames = schema.read(asked, schema.CHOICES), schema.read(own, schema.OPTION_SCORES)
+    """Multiple choice under other aggregations; `asked`: CHOICES, OPTION_SCORES of each probe."""
+    for probe, (path, own) in asked.items():
+        frames = schema.read(path, schema.CHOICES), schema.read(own, schema.OPTION_SCORES)
         fates: Mapping[str, bool] = {}
         if probe.benchmark in folders:
             fates = calibration.fates(probe, per_item.of_items(_items(probe, folders)), taught)

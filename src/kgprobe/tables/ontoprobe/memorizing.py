@@ -47,8 +47,7 @@ def means(
     parts: Sequence[tuple[Number, pl.DataFrame]], metrics: Sequence[str], seed: int
 ) -> Iterator[Number]:
     """The mean of every metric over the items of each part, with its interval: Wilson's for SHARES,
-    else of a bootstrap, which is paired: all parts have the same items, one row for each.
-    """
+    else of a paired bootstrap, since all parts have the same items, one row for each."""
     if not parts or not parts[0][1].height:
         return
     numbers = np.hstack([rows.sort("item").select(metrics).to_numpy() for _, rows in parts])
@@ -79,12 +78,9 @@ def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
 def memorizing(
     probe: Probe, values: pl.DataFrame, given: Mapping[str, pl.DataFrame], tp_rows: str, seed: int
 ) -> Iterator[Number]:
-    """Every configuration (C.2), and of those Table 4: chosen, fixed, oracle.
-
-    Soft prompts are chosen and printed as the mean over their seeds; the oracle, the maximum of
-    every metric on the test rows, may take the best seed. The paper's Table 4 holds such maxima, so
-    its values stand beside the oracle alone.
-    """
+    """Every configuration (C.2), and of those Table 4: chosen and fixed, where soft prompts are the
+    mean over their seeds, and the oracle, the maximum of every metric on the test rows. The paper's
+    Table 4 holds such maxima, so its values stand beside the oracle alone."""
     whole, is_paper = per_item.over_seeds(values), is_printed(probe)
     picked = per_item.choose(whole)
     test = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), tp_rows)
@@ -147,11 +143,10 @@ def _over_seeds(
     """Mean over the seeds of soft prompts with Student's interval, and their standard deviation; n
     counts seeds."""
     for key in dict.fromkeys(c[:-1] for c in by):
-        setting = {**_setting((*key, "mean")), "weighting": "seeds"}
+        of = base.but(setting={**_setting((*key, "mean")), "weighting": "seeds"})
         for m in METRICS:
             own = [float(x[m].value or 0) for c, x in by.items() if c[:-1] == key]
-            spread = standard_error(own) * np.sqrt(len(own))
-            number = base.but(metric=m, n=len(own), setting=setting)
+            spread, number = standard_error(own) * np.sqrt(len(own)), of.but(metric=m, n=len(own))
             yield number.but(value=sum(own) / len(own), interval=student(own))
             yield number.but(value=spread, setting={"seed": "standard deviation"})
 
@@ -160,10 +155,8 @@ def groups(
     probe: Probe, values: pl.DataFrame, tp_rows: str, seed: int, select: str = "dev"
 ) -> Iterator[Number]:
     """The chosen configuration by depth, golds, tokens of the finest gold, popularity, and without
-    the items whose gold stands inside the subject (leaks).
-
-    Under `select` oracle the test rows choose the configuration, and the setting says so.
-    """
+    the items whose gold stands inside the subject (leaks); as a whole where the test rows choose
+    the configuration (`select` oracle), as the setting then says."""
     values = per_item.over_seeds(values)
     way = "chosen" if select == "dev" else "chosen on test"
     for task, configuration in sorted(per_item.choose(values, select).items()):
@@ -192,10 +185,8 @@ def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
     """The frequency baseline of every benchmark, what a random order of all candidates reaches, and
-    the highest MRRa that its items allow.
-
-    The interval of MRR holds 95 % of the random orders of the candidates that were not counted.
-    """
+    the highest MRRa that its items allow. The interval of MRR holds 95 % of the random orders of
+    the candidates that were not counted."""
     own = given.filter(model="frequency-baseline")
     known = {(r["task"], r["metric"]): r["value"] for r in own.iter_rows(named=True)}
     for benchmark, (items, candidates) in sets.items():
@@ -224,11 +215,8 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
 
 
 def _train_golds(sets: Sets, benchmark: str, task: str) -> list[list[int]]:
-    """Golds of the training rows in file order, as indices of the benchmark's own candidates.
-
-    Those of the whole set where a part has no training rows; a gold that is no candidate of the
-    part cannot be ranked there, and is left out.
-    """
+    """Golds of the training rows in file order, as indices of the benchmark's own candidates. A
+    part without training rows has those of the whole set that are among its candidates."""
     whole = benchmark.removesuffix("_lite")
     for name in (benchmark, whole) if whole in sets else (benchmark,):
         rows = sets[name][0].filter(relation=task, role="train").sort("row")["answers"].to_list()
@@ -277,11 +265,8 @@ def ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
 
 def compared(answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
     """Figures 5 to 7: averages over the configurations that were ranked here, with intervals over
-    what weighs the same, and over those of the paper's models, recomputed from C.2.
-
-    The paper's stand beside ours as published only where ours are the same models on the whole
-    released benchmark. n counts configurations.
-    """
+    what weighs the same, and over those of the paper's models, recomputed from C.2, which are
+    published figures of ours only where models and benchmark are the same. n: configurations."""
     who = ["benchmark", "model", "prompt", "method"]
     means = ranked(answers, tp_rows).group_by("task", *CONFIGURATION, *who)
     ours = means.agg(ordered_mean(METRICS)).select("task", *CONFIGURATION, *METRICS, *who)

@@ -58,18 +58,15 @@ def changes(ranks: pl.DataFrame) -> pl.DataFrame:
 
 
 def numbers(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
-    """Every number of the forms; `found`: FORM_RANKS of each probe.
-
-    Of every rule, and of all rules with each row weighing the same. n counts distinct rows, which
-    are the units of intervals and tests; `denominator` counts these with their draws. The p of
-    equivalence (two one-sided tests) is that of forms from which nothing follows.
-    """
+    """Every number of the forms, of every rule and of all with each row weighing the same; `found`:
+    FORM_RANKS of each probe. n counts distinct rows, the units of intervals and tests, and
+    `denominator` these with their draws."""
     for probe, ranks in found.items():
         level, change = levels(ranks), changes(ranks)
         for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
             of = Number(**probe.asked, group=rule)
-            own = [f.filter(rule=rule) if rule else f for f in (level, change, ranks)]
-            yield from _of_group(of, own[0], own[1], own[2], seed)
+            own = (f.filter(rule=rule) if rule else f for f in (level, change, ranks))
+            yield from _of_group(of, *own, seed)
 
 
 def _of_group(

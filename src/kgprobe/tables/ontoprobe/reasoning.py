@@ -28,12 +28,9 @@ COLUMN = pl.concat_str("model", "scheme", separator="/").alias("column")
 
 
 def halves(ranked: pl.DataFrame, rule: str = "halves") -> pl.DataFrame:
-    """item and `known`: 1 (memorized), 0 (not) or null, of rows (item, rule, MRR, rank, row).
-
-    The first floor(n/2) rows of a rule by reciprocal rank are memorized, the last floor(n/2) are
-    not; ties fall to the mean gold rank, then to the row. `threshold`: memorized when the best gold
-    is among the first five.
-    """
+    """item and `known` of rows (item, rule, MRR, rank, row): the first floor(n/2) of a rule by
+    reciprocal rank are memorized (1), the last floor(n/2) are not (0); ties fall to the mean gold
+    rank, then to the row. `threshold`: memorized when the best gold is among the first five."""
     if rule == "threshold":
         return ranked.select("item", known=(pl.col("rank") <= 5).cast(pl.Int32))
     place, size = pl.int_range(pl.len()).over("rule"), pl.len().over("rule")
@@ -48,13 +45,10 @@ def classify(
     rule: str = "halves",
     skip_missing: bool = False,
 ) -> pl.DataFrame:
-    """item, rule and the classes of its premises, first and second: 1 memorized, 0 not, null in
-    neither half; of all `cases` (the reasoning ITEMS), but only test rows are classified.
-
-    `first`: item, MRR, rank of the memorizing items at m/mean with the template kind in use;
-    `second`: item, MRR, rank of the tests of P2, means over the pairs of pseudowords. As released
-    (`skip_missing`) rows whose subject is no candidate are not classified by P2.
-    """
+    """item, rule and the classes of its premises (`halves` of test rows, else null) of `cases`, the
+    reasoning ITEMS. `first`: item, MRR, rank of the memorizing items at m/mean with the template
+    kind in use; `second`: those of the tests of P2, means over the pairs of pseudowords. As
+    released (`skip_missing`) rows whose subject is no candidate are not classified by P2."""
     source, lacks = (pl.col("meta").str.json_path_match(f"$.{k}") for k in ("p1_item", "missing"))
     found = cases.select("item", rule="relation")
     rows = cases.filter(role="test").select("item", "row", "meta", rule="relation")
@@ -82,9 +76,9 @@ def settings(
 ) -> pl.DataFrame:
     """rule, scheme, premise (one of PREMISES), item, MRR: every row in each setting it belongs to.
 
-    `answers` has item, scheme, p1, p2 (whether written), pair, MRR, whose mean over pairs counts;
-    `premises` by the kind of P1's template (manual, soft) as `classify` makes them. As released
-    (`drop_middle`) the row between the halves of P1 is missing from explicit premises, too.
+    `answers` has item, scheme, p1, p2 (whether written), pair, MRR; `premises` are those of
+    `classify` by the kind of P1's template (manual, soft). As released (`drop_middle`) the row
+    between the halves of P1 is missing from explicit premises, too.
     """
     means = answers.group_by("item", "scheme", "p1", "p2").agg(ordered_mean("MRR"))
     kept = []
@@ -135,8 +129,7 @@ def weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
 def _weighed(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> Iterator[Number]:
     """MRR of one setting: a mean over units, which are means over their schemes' means over rows;
     units weigh the same, or by their rows. Resampled are the rows of each rule, each with all that
-    models and schemes made of it; n counts a row once that several schemes or models ask.
-    """
+    models and schemes made of it; n counts a row once that several schemes or models ask."""
     sizes = weights(rows, unit).with_columns(PART, COLUMN)
     wide = rows.with_columns(PART, COLUMN).pivot(on="column", index=["part", "item"], values="MRR")
     wide, n = wide.sort("part", "item"), wide.height

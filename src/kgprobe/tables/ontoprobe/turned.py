@@ -117,8 +117,7 @@ def lacking(told: Told) -> Iterator[tuple[str, str]]:
 
 def memory(values: pl.DataFrame, switches: Switches, metric: str) -> pl.DataFrame:
     """CELLS of a metric (per cent) on test rows, tasks alike, under the configuration of each task
-    that `select` takes: chosen on dev rows, or the best of this metric on the test rows (Table 4).
-    """
+    that `select` takes: chosen on dev rows, or the best of this metric on test rows (Table 4)."""
     whole = per_item.over_seeds(values)
     chosen = per_item.choose(whole)
     every = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), switches.tp_rows)
@@ -178,9 +177,7 @@ def picked(
 
 def needing(switches: Switches) -> Iterator[tuple[str, str, str, Sequence[str]]]:
     """(switch, stage, value here, other values) of the switches that only a run of its own shows.
-
-    Where numbers are legal, those of the modes stand for them, or, where all modes have one, ANY.
-    """
+    Where numbers are legal, those of the modes stand for them; where all modes have one, ANY."""
     for key, switch in SWITCHES.items():
         if key not in READ_BY:
             here = getattr(switches, key)

@@ -25,7 +25,9 @@ OTHERS = ("recall@5", "MRR, other golds left out", "MRRa, share of its ceiling")
 AGGREGATIONS = ("answer_mean", "sum")
 #: in place of a seed: the mean over all seeds
 MEAN = -1
-#: how ties are read (switch `ties`)
+#: how ties are read (switch `ties`): in random order, at the mean of the range, or in the order of
+#: the candidates, fewer tokens first, which stands in for the released one, an unstable sort; under
+#: the last two a hit is all or nothing
 TIES = ("expectation", "mean_rank", "index_order")
 #: a gold's index, its rank range, its rank in the released order, its number of tokens
 RANGES = ("gold", "best", "worst", "in_order", "tokens")
@@ -87,23 +89,16 @@ def metrics(
     found: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation", recall: str = "hit"
 ) -> pl.DataFrame:
     """One row per item and configuration with METRICS and OTHERS in per cent, and `tokens`, those
-    of the finest gold; `items` as `of_items` gives it.
-
-    `ties` expectation: random order inside a tie, its expectation; mean_rank: every gold at the
-    mean of its range; index_order: the order of the candidates, fewer tokens first (it stands in
-    for the released one, an unstable sort). Under both a hit is all or nothing. `recall` hit: R@K
-    is whether a gold is among the first K; share: the share of the golds that are.
-    """
+    of the finest gold; `items` as `of_items` gives it. `recall`: R@K is whether a gold is among the
+    first K (hit), or the share of the golds that are."""
     if ties not in TIES or recall not in ("hit", "share"):
         raise ValueError(f"ties {ties!r}, recall {recall!r}; legal: {', '.join(TIES)}; hit, share")
     key = ["item", *CONFIGURATION]
     heads, values = read_ties(found, [*CONFIGURATION, "item"], ties)
     at = values.hits if recall == "hit" else values.recall
     others = (values.recall[5], values.filtered, values.mrra / values.ceiling)
-    columns = zip(
-        (*METRICS, *OTHERS), (at[1], at[5], values.mrra, values.mrr, *others), strict=True
-    )
-    frame = heads.select(key).with_columns(**{n: pl.Series(100.0 * own) for n, own in columns})
+    columns = [pl.Series(100.0 * own) for own in (at[1], at[5], values.mrra, values.mrr, *others)]
+    frame = heads.select(key).with_columns(**dict(zip((*METRICS, *OTHERS), columns, strict=True)))
     lengths = found.select(*key, "tokens", finest="gold").unique([*key, "finest"])
     joined = frame.join(items, on="item", how="left", maintain_order="left")
     return joined.join(lengths, on=[*key, "finest"], how="left", maintain_order="left")
@@ -143,11 +138,8 @@ def over_seeds(values: pl.DataFrame) -> pl.DataFrame:
 
 def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object, ...]]:
     """Per task the configuration that is best on the rows for choosing (role dev; under `select`
-    oracle the test rows, which are not read otherwise).
-
-    By MRRa, then MRR, then R@5, then multiple masks before a single one, mean before first before
-    max, lower template, BCE before NLL.
-    """
+    oracle the test rows, which are not read otherwise): by MRRa, MRR, R@5, multiple masks before a
+    single one, mean before first before max, lower template, BCE before NLL."""
     dev = values.filter(role="dev" if select == "dev" else "test")
     means = dev.group_by("task", *CONFIGURATION).agg(ordered_mean(["MRRa", "MRR", "R@5"]).round(9))
     poolings = {"mean": 0, "answer_mean": 0, "first": 1, "max": 2}

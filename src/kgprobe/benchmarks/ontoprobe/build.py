@@ -33,11 +33,8 @@ class OntoProbeFrames:
 
 
 def build(taken: ConceptRows, switches: Switches, name: str) -> OntoProbeFrames:
-    """Items, candidates, prompts and funnel of the five tasks; `name` is the benchmark's.
-
-    Raises one ValueError that names every gold that is not among its task's candidates and every
-    property without pattern, with file, row and label.
-    """
+    """Items, candidates, prompts and funnel of the five tasks of the benchmark `name`. Raises one
+    ValueError that names every gold that is no candidate and every property without pattern."""
     labels = candidate_labels(taken)
     index = {s: {label: n for n, label in enumerate(found)} for s, found in labels.items()}
     # as the candidates spell it ("legal case" is "Legal Case")
@@ -60,30 +57,29 @@ def build(taken: ConceptRows, switches: Switches, name: str) -> OntoProbeFrames:
 
 
 def candidate_labels(taken: ConceptRows) -> dict[str, list[str]]:
-    """The candidate sets: class, property, pattern; the last two again with missing subjects.
-
-    A premise asks for properties and patterns that may not be candidates of their task (released:
-    two labels, one pattern); `property+` and `pattern+` have them at the end.
-    """
-    known = taken.concepts
-    names = [concepts.norm(r.subject) for r in taken.rows if r.task == "SPO"]
-    forms = [concepts.bare(r.pattern) for r in taken.rows if r.pattern]
+    """The candidate sets: class, property, pattern. A premise asks for properties and patterns that
+    may not be candidates of their task (released: two labels, one pattern); `property+` and
+    `pattern+` have them at the end."""
+    known, patterns = taken.concepts, taken.concepts.patterns
+    classes = [n for c in known.classes for n in (c.label, *c.chain)]
+    properties = [n for p in known.properties for n in (p.label, *p.above)]
+    asked = [r.subject for r in taken.rows if r.task == "SPO"]
+    forms = [patterns[n] for n in properties if n in patterns]
+    more = [r.pattern for r in taken.rows if r.pattern]
     found = {
-        "class": known.class_labels(),
-        "property": known.property_labels(),
-        "pattern": known.pattern_labels(),
+        "class": map(concepts.norm, classes),
+        "property": map(concepts.norm, properties),
+        "pattern": map(concepts.bare, forms),
+        "property+": map(concepts.norm, [*properties, *asked]),
+        "pattern+": map(concepts.bare, [*forms, *more]),
     }
-    for name, more in (("property", names), ("pattern", forms)):
-        found[f"{name}+"] = list(dict.fromkeys([*found[name], *more]))
-    return {key: value for key, value in found.items() if value}
+    distinct_labels = {name: list(dict.fromkeys(labels)) for name, labels in found.items()}
+    return {name: labels for name, labels in distinct_labels.items() if labels}
 
 
 def beyond(rows: Sequence[TaskRow], switches: Switches) -> set[tuple[str, int]]:
-    """(task, row) of the test rows of TP and SCO after the first `item_limit` (released: 500).
-
-    The released code leaves them out in its zero-shot mode, that is under written templates; its
-    few-shot mode, soft prompts, asks all. In `meta` they are `soft_only`.
-    """
+    """(task, row) of the test rows of TP and SCO after the first `item_limit` (released: 500): the
+    released code asks them of soft prompts alone, so that they are `soft_only` in `meta`."""
     if switches.item_limit == "none":
         return set()
     tested = {t: [r.row for r in rows if (r.task, r.role) == (t, "test")] for t in ("TP", "SCO")}
@@ -111,8 +107,7 @@ def funnel(taken: ConceptRows, items: pl.DataFrame, name: str) -> pl.DataFrame:
         steps += [(task, f"rows for {r}", own.filter(role=r).height) for r in roles]
         once = own.filter(pl.col("meta").str.json_path_match("$.repeat").is_null(), role="test")
         steps.append((task, "distinct rows for test", once.height))
-    counted = Funnel(name, through=True)
-    before: dict[str, int] = {}
+    counted, before = Funnel(name, through=True), dict[str, int]()
     for task, step, kept in steps:
         # every row counts as a subject
         counted.add(task, step, max(before.get(task, kept), kept), kept, range(kept))
@@ -124,13 +119,9 @@ def funnel(taken: ConceptRows, items: pl.DataFrame, name: str) -> pl.DataFrame:
 def lite(
     sets: OntoProbeFrames, sizes: Rows, options: int, seed: int, templates: int | None = None
 ) -> OntoProbeFrames:
-    """A small part of every task, for scoring options as sentences.
-
-    `templates` keeps the first wordings of each task. `sizes` is the number of rows of each part
-    per task; test rows are taken by seeded hash, at most one of a finest gold before a second one.
-    `options` > 0 keeps the golds of the kept rows and so many other candidates of each set, by
-    seeded hash.
-    """
+    """A small part of every task, for scoring options as sentences: `sizes` rows of each part, the
+    first `templates` wordings, and, where `options` > 0, the golds of the kept rows and so many
+    other candidates of each set, by seeded hash."""
     parts = [
         _few(sets.items.filter(relation=task, role=role), most, seed)
         for task in TASKS
@@ -161,17 +152,13 @@ def lite(
 
 
 def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
-    """At most `n` rows, spread over finest golds: the n-th of every one before the n+1-th.
-
-    Repeats and rows that no written template asks are not among them.
-    """
-    keys = [hash_key(seed, "lite", i) for i in items["item"].to_list()]
-    ordered = items.with_columns(
-        _key=pl.Series(keys, dtype=pl.UInt64),
-        _gold=pl.col("answers").list.first(),
-    ).filter(*(pl.col("meta").str.json_path_match(f"$.{k}").is_null() for k in LEFT_OUT))
-    ordered = ordered.sort("_key").with_columns(_turn=pl.int_range(pl.len()).over("_gold"))
-    return ordered.sort("_turn", "_key").head(n).sort("row").select(items.columns)
+    """At most `n` rows by seeded hash, spread over finest golds: the n-th of every one before the
+    n+1-th. Repeats and rows that no written template asks are not among them."""
+    keys = pl.Series([hash_key(seed, "lite", i) for i in items["item"]], dtype=pl.UInt64)
+    asked = (pl.col("meta").str.json_path_match(f"$.{key}").is_null() for key in LEFT_OUT)
+    ordered = items.with_columns(_key=keys).filter(*asked).sort("_key")
+    turn = pl.int_range(pl.len()).over(pl.col("answers").list.first())
+    return ordered.sort(turn, "_key").head(n).sort("row").select(items.columns)
 
 
 def place_of(known: Mapping[str, int], label: str, name: str, row: TaskRow) -> int:
@@ -289,10 +276,8 @@ def distinct(rows: Sequence[TaskRow], problems: TaskProblems) -> None:
 def concepts_known(
     rows: Sequence[TaskRow], known: Concepts, files: str, problems: TaskProblems
 ) -> None:
-    """Note rows about a class without instances (TP), a property without domain or range (DM, RG).
-
-    `files` says where the ontology stands.
-    """
+    """Note rows about a class without instances (TP), a property without domain or range (DM, RG);
+    `files` says where the ontology stands."""
     instances = {c.label: c.instances for c in known.classes}
     ends = {(p.label, task): end for p in known.properties
             for task, end in (("DM", p.domain), ("RG", p.range))}  # fmt: skip

@@ -58,12 +58,9 @@ def options(
     size: int,
     negatives: str = "clean",
 ) -> tuple[list[str], int]:
-    """(labels in the order of their letters, place of the gold).
-
-    The negatives are uniform among the candidates without query and gold; `others` (the further
-    golds) are left out of them, too, unless negatives is `released`. Raises ValueError when none
-    is left.
-    """
+    """(labels in the order of their letters, place of the gold). Negatives are uniform among the
+    candidates without query, gold and, unless `negatives` is released, `others`, the further golds;
+    ValueError when none is left."""
     barred = {gold, *([] if negatives == "released" else others)}
     pool = {c for c in candidates if c not in barred and c.casefold() != query.casefold()}
     drawn = sorted(pool, key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
@@ -83,12 +80,8 @@ def memorizing(
     negatives: str = "clean",
     most: int | None = None,
 ) -> pl.DataFrame:
-    """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` of each task.
-
-    `items` are the memorizing ITEMS with golds finest first; `stem` is the manual prompt of the
-    highest index, in which masked models are compared. Raises ValueError for a gold that is no
-    candidate.
-    """
+    """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` of each task. `stem` is
+    the manual prompt of the highest index, in which masked models are compared."""
     sets = _sets(candidates)
     templates = dict(prompts.sort("relation", "index").select("relation", "text").rows())
     rows = []
@@ -120,13 +113,9 @@ def memorizing(
 def nearer(
     questions: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, *, seed: int, most: int
 ) -> pl.DataFrame:
-    """CHOICES of NEARER for the first `most` questions of TP and of SCO whose gold has siblings.
-
-    `questions`: the memorizing CHOICES, whose number of options they keep. Siblings are the classes
-    that SCO's rows give the same finest superclass; no gold is among them. Where there are fewer
-    than options, the question's own wrong ones fill up, and where NONE is offered one of these
-    goes. A written prompt has no gap for NONE.
-    """
+    """CHOICES of NEARER for the first `most` questions (memorizing CHOICES) of TP and of SCO whose
+    gold has siblings: the classes that SCO's rows give the same finest superclass, no gold among
+    them. The question's own wrong options fill up. A written prompt has no gap for NONE."""
     sets = _sets(candidates)
     above = items.filter(relation="SCO").select("subject", "candidates", "answers").rows()
     up = {subject: sets[name][answers[0]] for subject, name, answers in above if answers}
@@ -174,12 +163,9 @@ def _nearer(
 def reasoning(
     rules: pl.DataFrame, questions: pl.DataFrame, items: pl.DataFrame, *, wording: str = "default"
 ) -> pl.DataFrame:
-    """CHOICES of the six rules, each with the first premise left out and written (+p1).
-
-    `rules` are the reasoning ITEMS, `questions` the memorizing CHOICES, whose options and golds
-    the rule built on a row takes over; rows that have none are left out. `wording` released keeps
-    the slips of the released prompts (article a, space before the stop, pattern in rdfs7's P1).
-    """
+    """CHOICES of the six rules, each with the first premise left out and written (+p1). Options and
+    gold are those of the memorizing CHOICES of the same row; rows without any are left out.
+    `wording` released keeps the slips of the released prompts (article, space before the stop)."""
     known = {row["item"]: row for row in questions.rows(named=True)}
     subjects = dict(items.select("item", "subject").rows())
     rows = []
@@ -216,10 +202,8 @@ def question(task: str, subject: str) -> str:
 def premises(
     rule: str, subject: str, gold: str, meta: Mapping[str, Any], wording: str = "default"
 ) -> tuple[str, str]:
-    """(P1, P2) with the letters X and Y.
-
-    `meta` holds `p1` and `p2`, the manual premises with [X] and [Y] (for rdfs2, rdfs3, rdfs7).
-    """
+    """(P1, P2) with the letters X and Y; `meta` holds `p1` and `p2`, the manual premises with [X]
+    and [Y] (for rdfs2, rdfs3, rdfs7)."""
     is_released = wording == "released"
     if rule in ("rdfs2", "rdfs3", "rdfs7"):
         second = _lettered(meta["p2"])

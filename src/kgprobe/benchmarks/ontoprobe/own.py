@@ -22,13 +22,13 @@ from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.sampling import hash_key
 from kgprobe.templates import sentence
 
+ABOVE = "with a superproperty that has a pattern"
+
 
 @dataclass(frozen=True)
 class OwnOntology:
-    """The ontology's frames (contracts of knowledge.ontology), with the statements' labels.
-
-    `popularity` maps an instance's label to what is known of its use.
-    """
+    """The ontology's frames (contracts of knowledge.ontology), with the statements' labels;
+    `popularity` maps an instance's label to what is known of its use."""
 
     classes: pl.DataFrame
     class_chains: pl.DataFrame
@@ -48,12 +48,10 @@ def take(
 ) -> ConceptRows:
     """Rows by seeded hash of their subjects: train and dev (switch `split`), the rest for testing.
 
-    A property is taken when it has a pattern, a superproperty with a pattern, domain and range;
-    then the `properties` with the most statements (another number under the switch `properties`).
-    An instance of two finest classes counts for the deeper one. `partly`, for own graphs: a
-    property needs one of superproperty, domain and range, a task with too few rows is left out and
-    the funnel says so, as long as one is left. Raises one ValueError that names
-    every task with too few rows, every class without a label, every wrong pattern or end.
+    Of properties with a pattern, a superproperty with a pattern, domain and range those with the
+    most statements are taken: `properties`, or as many as the switch says. `partly`, for own
+    graphs: a property needs one of superproperty, domain and range, and a task with too few rows is
+    left out, as the funnel says, as long as one is left.
     """
     problems, lacking = TaskProblems("own ontology"), TaskProblems("own ontology")
     if switches.properties.isdigit():
@@ -113,7 +111,7 @@ def _concepts(
     above = _by_first(parents)
     chosen: list[Property] = []
     named: dict[str, str] = {}
-    counts = dict.fromkeys(("superproperty", "ends", "pattern"), 0)
+    counts = dict.fromkeys((ABOVE, "with domain and range", "with a pattern"), 0)
     # those that every task can ask of come first
     orders = ["chosen", "statements", "property"] if partly else ["statements", "property"]
     ordered = tables.properties.sort(orders, descending=[*[True] * (len(orders) - 1), False])
@@ -122,14 +120,14 @@ def _concepts(
         both_ends = bool(row["domain"] and row["range"])
         if not (up or (partly and (row["domain"] or row["range"]))):
             continue
-        counts["superproperty"] += bool(up)
+        counts[ABOVE] += bool(up)
         if not (both_ends or partly):
             continue
-        counts["ends"] += both_ends
+        counts["with domain and range"] += both_ends
         own_key = _key(row["property"], texts)
         if not own_key:
             continue
-        counts["pattern"] += 1
+        counts["with a pattern"] += 1
         if len(chosen) == most:
             continue
         named |= {name: texts[key] for name, key in up.items()}
@@ -143,15 +141,9 @@ def _concepts(
                     "class of the ontology; pull the class, or take the property out",
                 )
         chosen.append(Property(row["property"], row["label"], texts[own_key], *ends, tuple(up)))
-    steps = [("TP", "classes", len(kinds)), ("SCO", "classes", len(kinds))]
-    for task in ("SPO", "DM", "RG"):
-        steps += [
-            (task, "properties", tables.properties.height),
-            (task, "with a superproperty that has a pattern", counts["superproperty"]),
-            (task, "with domain and range", counts["ends"]),
-            (task, "with a pattern", counts["pattern"]),
-            (task, "chosen", len(chosen)),
-        ]
+    steps = [(task, "classes", len(kinds)) for task in ("TP", "SCO")]
+    kept = {"properties": tables.properties.height, **counts, "chosen": len(chosen)}
+    steps += [(task, step, n) for task in ("SPO", "DM", "RG") for step, n in kept.items()]
     return Concepts(tuple(kinds.values()), tuple(chosen), named), steps
 
 

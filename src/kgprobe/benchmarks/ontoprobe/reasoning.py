@@ -30,11 +30,9 @@ Test = tuple[str, list[str] | None, str, str | None]
 def build(
     taken: ConceptRows, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
 ) -> pl.DataFrame:
-    """ITEMS of the six rules; `meta` holds the texts, the premises' tests and the soft forms.
-
-    `items` and `candidates` are the memorizing tasks'. Raises one ValueError that names every
-    property without pattern and every gold that is not among its rule's candidates.
-    """
+    """ITEMS of the six rules from those of the memorizing tasks; `meta` holds the texts, the
+    premises' tests and the soft forms. Raises one ValueError that names every property without
+    pattern and every gold that is not among its rule's candidates."""
     index: dict[str, dict[str, int]] = {}
     for name, place, label in candidates.select("set", "index", "label").rows():
         index.setdefault(name, {})[label] = place
@@ -64,10 +62,7 @@ def _item(
     switches: Switches,
 ) -> tuple[object, ...]:
     """One row of ITEMS; `clause`: the memorizing item's subject, `inherited`: its twin and whether
-    soft prompts alone ask it.
-
-    `missing`: the row's own concept is no candidate of the task, where P2 is asked about it.
-    """
+    soft prompts alone ask it. `missing`: the row's own concept is no candidate of the task."""
     if rule in ("rdfs9", "rdfs11"):
         texts, tests = _of_classes(rule, row, switches)
     else:

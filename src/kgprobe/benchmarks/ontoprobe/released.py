@@ -21,31 +21,17 @@ from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.sheets import text_lines
 from kgprobe.templates import sentence
 
-CLASSES: dict[str, Any] = {
-    "class": pl.String,
-    "label": pl.String,
-    "superclasses": pl.List(pl.String),
-    "instances": pl.List(pl.String),
-}
+TEXT, TEXTS = pl.String, pl.List(pl.String)
+CLASSES: dict[str, Any] = {"class": TEXT, "label": TEXT, "superclasses": TEXTS, "instances": TEXTS}
 PROPERTIES: dict[str, Any] = {
     "number": pl.Int32,
-    "label": pl.String,
-    "property": pl.String,
-    "dbpedia": pl.String,
-    "domain": pl.String,
-    "range": pl.String,
-    "superproperties": pl.List(pl.String),
-    "pattern": pl.String,
+    **dict.fromkeys(("label", "property", "dbpedia", "domain", "range"), TEXT),
+    "superproperties": TEXTS,
+    "pattern": TEXT,
 }
 WIKIDATA = "http://www.wikidata.org/entity/"
 #: task -> its file of questions
-FILES = {
-    "TP": "type",
-    "SCO": "subClassOf",
-    "SPO": "subPropertyOf",
-    "DM": "domain",
-    "RG": "range",
-}
+FILES = {"TP": "type", "SCO": "subClassOf", "SPO": "subPropertyOf", "DM": "domain", "RG": "range"}
 
 
 def classes(folder: Path) -> pl.DataFrame:
@@ -57,11 +43,8 @@ def classes(folder: Path) -> pl.DataFrame:
 
 
 def properties(folder: Path) -> pl.DataFrame:
-    """One row per property.
-
-    The file spells the key of the range `rdf:range`, and some of DBpedia's IRIs with https, which
-    name nothing: they are read as what DBpedia calls them.
-    """
+    """One row per property. The file spells the key of the range `rdf:range`, and some of DBpedia's
+    IRIs with https, which name nothing: they are read as what DBpedia calls them."""
     rows = []
     for entry in _entries(folder / "property.json"):
         iris = _iris(entry)
@@ -99,12 +82,9 @@ def _entries(path: Path) -> list[dict[str, Any]]:
 
 
 def take(folder: Path, switches: Switches) -> ConceptRows:
-    """The five released tasks in file order (10 train, 10 dev, rest test), and their ontology.
-
-    `folder` holds `ontology` and `memorizing`. Raises one ValueError that names file and row of
-    every class without label or instances, property without pattern, domain or range, question
-    without subject or gold, question of two parts, and every task with too few rows.
-    """
+    """The five released tasks in file order (10 train, 10 dev, rest test), and their ontology;
+    `folder` holds `ontology` and `memorizing`. Raises one ValueError that names file and row of all
+    that is wrong."""
     problems = TaskProblems(str(folder))
     known = concepts(folder / "ontology", switches, problems)
     depths = {c.label: len(c.chain) for c in known.classes}
@@ -124,9 +104,13 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
         with problems.of(task):
             given = roles(len(entries), task, str(path), *switches.parts)
             for number, ((line, entry), role) in enumerate(zip(entries, given, strict=True)):
-                where = f"{path}, line {line}"
+                where, golds = f"{path}, line {line}", tuple(entry["xxx"])
                 with problems.of(task):
-                    found.append(_row(task, number, role, entry, where, switches, ids, depths))
+                    subject, pattern = _subject(entry["uuu"], where, switches)
+                    of = {"TP": golds[0], "SCO": subject}.get(task, "")
+                    name = subject if task == "TP" else ids.get(subject, subject)
+                    more = pattern, depths.get(of, 0), None, where
+                    found.append(TaskRow(task, number, role, name, subject, golds, *more))
     distinct(found, problems)
     concepts_known(found, known, str(folder / "ontology"), problems)
     problems.check()
@@ -179,22 +163,12 @@ def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int,
     return found
 
 
-def _row(
-    task: str,
-    number: int,
-    role: str,
-    entry: Mapping[str, Any],
-    where: str,
-    switches: Switches,
-    ids: Mapping[str, str],
-    depths: Mapping[str, int],
-) -> TaskRow:
-    subject, pattern = entry["uuu"], None
-    if isinstance(subject, dict):
-        ((subject, text),) = subject.items()
-        sentence(text or "", f"{where} ({subject}): needs a pattern")
-        pattern = corrected(text, switches.patterns)
-    golds = tuple(entry["xxx"])
-    depth = {"TP": depths.get(golds[0], 0), "SCO": depths.get(subject, 0)}.get(task, 0)
-    name = ids.get(subject, subject) if task != "TP" else subject
-    return TaskRow(task, number, role, name, subject, golds, pattern, depth, None, where)
+def _subject(
+    told: str | Mapping[str, str], where: str, switches: Switches
+) -> tuple[str, str | None]:
+    """The subject of a question and, of a property, its pattern."""
+    if isinstance(told, str):
+        return told, None
+    ((subject, pattern),) = told.items()
+    sentence(pattern or "", f"{where} ({subject}): needs a pattern")
+    return subject, corrected(pattern, switches.patterns)

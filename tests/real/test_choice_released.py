@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.benchmarks.ontoprobe import choices
+from kgprobe.benchmarks.ontoprobe import choices, reasoning
 from kgprobe.probes.scoring.choice.text import Choice, lettered, names_gold, prompt, read
 
 pytestmark = pytest.mark.real
@@ -84,7 +84,7 @@ def test_released_golds_are_the_finest_and_negatives_may_hold_others(folder):
 
 
 @pytest.mark.parametrize(
-    ("rule", "task"), [(r, t) for r, (t, _) in choices.RULES.items() if t in ("SCO", "SPO")]
+    ("rule", "task"), [(r, t) for r, t in reasoning.RULES.items() if t in ("SCO", "SPO")]
 )
 def test_reasoning_prompts_are_the_released_ones(folder, rule, task):
     asked = lines(folder / f"memorizing/{TASKS[task]}.jsonl")[FIRST:]
@@ -100,4 +100,4 @@ def test_reasoning_prompts_are_the_released_ones(folder, rule, task):
             # a slip of theirs that is not made again: the pattern of the superproperty in P1
             first = question.split(".. ")[0] + ".."
             assert first.startswith(f"{subject} implies X")
-        assert question == f"{first} {second} Therefore, {choices.RULES[rule][1]}"
+        assert question == f"{first} {second} Therefore, {choices.RULES[rule]}"

@@ -117,12 +117,11 @@ def measured(request, tmp_path_factory):
         (made, chosen, options), (schema.CHOICES, schema.CHOSEN, OPTION_SCORES), paths, strict=True
     ):
         schema.write(frame, contract, path)
-    row = {"benchmark": "onto_own", "prompt": "templates", "method": "choice", "model": "m"}
-    models = {"m": {"kind": loaded.spec.kind, "bos": "-", "dtype": "float32", "source": "hub:m"}}
+    who = Probe("onto_own", "templates", "choice", "m", loaded.spec.kind, source="hub:m")
     given = values.published(PUBLISHED)
     numbers = [
-        *make.picked([row], models, paths[:1], paths[1:2], given),
-        *make.reduced([row], models, paths[:1], paths[2:], {}, SEED),
+        *make.picked({who: (paths[0], paths[1])}, given),
+        *make.reduced({who: (paths[0], paths[2])}, {}, SEED),
     ]
     return loaded, made, results.frame("ontoprobe", numbers)
 

@@ -86,7 +86,7 @@ def compare(found: pl.DataFrame, wanted: Mapping[str, float], **where: object) -
 def ontoprobe(tmp_path):
     places, answers, path, beside = onto(tmp_path)
     who = Probe("onto_world", "templates", "sentence", "m", "causal")
-    made = scored.numbers(make.scored_rows([who], [path], [beside], places, "distinct", SEED))
+    made = scored.numbers(make.scored_rows({who: path}, {who: beside}, places, "distinct", SEED))
     return results.frame("ontoprobe", made), answers
 
 

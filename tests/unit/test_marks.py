@@ -148,7 +148,9 @@ def test_ontoprobe_carries_the_mark_and_keeps_the_printed_values(tmp_path):
     sheet = rows(benchmark="onto_released", method="cloze")
     switches = modes.resolve("default")
     probes = probes_of(sheet, MODELS, list(map(str, paths)))
-    found = make.answers(probes, paths, {"onto_released": folder}, switches.ties)
+    found = make.answers(
+        dict(zip(probes, paths, strict=True)), {"onto_released": folder}, switches.ties
+    )
     assert [p.model for p in found] == list(RECORDS)
     wrong = [x.model for x in marks.numbers(sheet, paths) if x.value == 0]
     assert [f"{model} (!)" if model in wrong else model for model in RECORDS] == SHOWN
@@ -161,9 +163,10 @@ def test_multiple_choice_carries_the_mark(tmp_path):
     paths = answers(tmp_path, schema.CHOSEN, chosen)
     sheet, files = rows(benchmark="onto_world", method="choice"), list(map(str, paths))
     given = values.published(Path(__file__).parents[2] / "resources/published")
+    probes = probes_of(sheet, MODELS, files)
     found = [
         *marks.numbers(sheet, files),
-        *make.picked(sheet, MODELS, [str(questions)] * 4, files, given),
+        *make.picked({p: (questions, f) for p, f in zip(probes, files, strict=True)}, given),
     ]
     shown = grid.of_view(views.TABLE5, frame("ontoprobe", found))
     assert {any("(!)" in cell.text for cell in row) for row in shown.rows} == {True, False}

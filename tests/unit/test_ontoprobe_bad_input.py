@@ -108,19 +108,12 @@ def test_a_superproperty_without_pattern_is_told_by_the_rule_that_needs_it(tmp_p
 
 def test_our_own_ontology_tells_labels_ends_patterns_and_short_tasks_together():
     tables = own_tables()
-    odd = ontoprobe_own.OwnOntology(
-        tables.classes.with_columns(
-            label=pl.when(pl.col("class") == "d/C9").then(pl.lit(" ")).otherwise(pl.col("label"))
-        ),
-        tables.class_chains,
-        tables.instances,
-        tables.properties.with_columns(
-            range=pl.when(pl.col("property") == "w/P8")
-            .then(pl.lit("d/Gone"))
-            .otherwise(pl.col("range"))
-        ),
-        tables.property_chains,
-        tables.popularity,
+    label = pl.when(pl.col("class") == "d/C9").then(pl.lit(" ")).otherwise("label")
+    end = pl.when(property="w/P8").then(pl.lit("d/Gone")).otherwise("range")
+    odd = replace(
+        tables,
+        classes=tables.classes.with_columns(label=label),
+        properties=tables.properties.with_columns(range=end),
     )
     patterns = [*PATTERNS[1:], {"property": "P0", "pattern": "[X] and ."}]
     with pytest.raises(ValueError, match="ontology, RG, TP, SCO, SPO, DM cannot") as told:
@@ -167,25 +160,13 @@ def test_too_long_prompts_of_all_relations_are_told_before_the_model_is_loaded(t
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_soft_prompts_and_rules_tell_it_before_the_model_is_loaded(tmp_path, unloaded, name):
     spec = saved(tmp_path, name)
+    long = pl.when(item="SCO-1").then(pl.lit("Niger " * 1200)).otherwise("subject")
+    items = long_subjects(["SCO"]).with_columns(subject=long)
     with pytest.raises(ValueError, match=r"tasks that cannot be asked\nSCO: .*\n.*item SCO-1"):
-        soft.train(
-            spec,
-            long_subjects(["SCO"]).with_columns(
-                subject=pl.when(pl.col("item") == "SCO-1")
-                .then(pl.lit("Niger " * 1200))
-                .otherwise(pl.col("subject"))
-            ),
-            frames.candidates(),
-            TWO_PAIRS,
-            PLAN,
-            tmp_path / "p",
-            Silent,
-        )
-    longer = frames.reasoning().with_columns(
-        meta=pl.when(pl.col("item") == "rdfs9-4")
-        .then(pl.col("meta").str.replace("is a country", "Niger " * 1200))
-        .otherwise(pl.col("meta"))
-    )
+        soft.train(spec, items, frames.candidates(), TWO_PAIRS, PLAN, tmp_path / "p", Silent)
+    long = pl.col("meta").str.replace("is a country", "Niger " * 1200)
+    longer = pl.when(item="rdfs9-4").then(long).otherwise("meta")
+    longer = frames.reasoning().with_columns(meta=longer)
     with pytest.raises(ValueError, match=r"rules that cannot be asked\nrdfs9: .*\n.*item rdfs9-4"):
         reason.reason(
             spec, longer, frames.candidates(), None, TWO_PAIRS, PLAN, ("manual+manual",),
@@ -203,16 +184,9 @@ def test_a_split_without_rows_and_a_row_of_two_parts_are_told_per_task(tmp_path,
     items = frames.items()
     gone = (pl.col("relation") == "RG") & (pl.col("role") == "dev")
     twin = items.filter(item="TP-0").with_columns(item=pl.lit("TP-9"), role=pl.lit("test"))
+    both, folder = pl.concat([items.filter(~gone), twin]), tmp_path / "p"
     with pytest.raises(ValueError, match="tasks that cannot be asked") as told:
-        soft.train(
-            saved(tmp_path),
-            pl.concat([items.filter(~gone), twin]),
-            frames.candidates(),
-            TWO_PAIRS,
-            PLAN,
-            tmp_path / "p",
-            Silent,
-        )
+        soft.train(saved(tmp_path), both, frames.candidates(), TWO_PAIRS, PLAN, folder, Silent)
     assert str(told.value).splitlines()[1:] == [
         "RG: no dev rows; the split is larger than the data",
         "TP: 1 rows of the test part of TP stand in train or dev as well, first TP-9 ('niger 0'); "

@@ -251,8 +251,8 @@ def test_ties():
 
 
 def test_premise_threshold_and_dropped_middle():
-    ranked = [("a", 1.0, 1.0, 0), ("b", 0.5, 2.0, 1), ("c", 0.1, 10.0, 2)]
-    assert reasoned.halves(ranked, "threshold") == {"a": 1, "b": 1, "c": 0}
+    ranked = pl.DataFrame({"item": ["a", "b", "c"], "rank": [1.0, 2.0, 10.0]})
+    assert reasoned.halves(ranked, "threshold")["known"].to_list() == [1, 1, 0]
     cases = make_cases(3)
     first = pl.DataFrame({"item": ["T-0", "T-1", "T-2"], "MRR": [1.0, 0.5, 0.1], "rank": 1.0})
     second = cases.select("item", MRR=1.0, rank=1.0)
@@ -358,7 +358,7 @@ def test_average():
     values = values.filter((pl.col("task") != "TP") | (pl.col("template") == "m1"))
     found = memorizing.compared({probe("m"): values}, printed, "distinct", 0)
     frame = results.frame("ontoprobe", found)
-    drawn = {a: rows_of(figures.bars(frame, a)[0].chart) for a in ("rows", "weighted")}
+    drawn = {a: rows_of(next(figures.bars(frame, a)).figure) for a in ("rows", "weighted")}
     assert drawn["rows"] != drawn["weighted"]
     base = Number(metric="MRR", n=1, model="a", group="rdfs2", setting={"premise": "P1 EX, P2 EX"})
     numbers = [
@@ -366,7 +366,7 @@ def test_average():
         for weighting, value in zip(reasoned.WEIGHTINGS, (0.75, 0.25), strict=True)
     ]
     cells = results.frame("ontoprobe", numbers)
-    grids = {a: rows_of(figures.grids(cells, a)[0].chart) for a in ("rows", "weighted")}
+    grids = {a: rows_of(next(figures.grids(cells, a)).figure) for a in ("rows", "weighted")}
     assert {a: [row["value"] for row in own] for a, own in grids.items()} == {
         "rows": [0.75], "weighted": [0.25],
     }  # fmt: skip

@@ -77,8 +77,6 @@ def test_every_switch_has_a_value_in_every_mode_and_refuses_others():
         modes.resolve("best")
 
 
-def test_only_the_paper_has_assumed_values():
-    assert modes.assumed("default") == []
-    assert "ties" in modes.assumed("paper")
+def test_switches_off_their_default_are_told():
     assert modes.changed(modes.resolve("default")) == {}
     assert modes.changed(modes.resolve("default", {"sco_m2": "class"})) == {"sco_m2": "class"}

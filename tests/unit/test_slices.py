@@ -202,7 +202,7 @@ def test_an_interval_is_that_of_drawing_items_within_their_relation():
 
 
 def with_baselines(made):
-    """The study of two probes, of which the first has both baselines, the random_init's on ten
+    """The study of two probes, of which the first has both baselines, the random-init one on ten
     items."""
     base = two(made)
     blind = guesses(made, 0.1, 5)
@@ -331,7 +331,7 @@ def test_the_score_without_a_subject_is_the_mean_over_content_free_ones():
 
 
 def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
-    """Of one probe the content-free subjects and the random_init, of the other nothing that can be
+    """Of one probe the content-free subjects and random weights, of the other nothing that can be
     used."""
     made = frames((8, 3))
     for name, rows in made.items():

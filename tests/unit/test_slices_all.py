@@ -88,7 +88,7 @@ def mean(table, items) -> float:
 
 def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
     one, other, beside = answers(0.6, 1), answers(0.3, 2), free()
-    # the random_init has the first template of three items
+    # random weights were asked the first template of three items
     names = [f"P1/Qs{i}" for i in range(3)]
     random_init = {(i, 0): v for (i, t), v in answers(0.5, 3).items() if i in names and t == 0}
     made = scored.numbers(
@@ -160,7 +160,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
         [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
         schema=dict(schema.TAUGHT.columns), orient="row",
     )  # fmt: skip
-    read = [who], [path], [beside], places, "distinct", SEED
+    read = {who: path}, {who: beside}, places, "distinct", SEED
     found = results.frame("ontoprobe", scored.numbers(make.scored_rows(*read, taught)))
     right = {
         f"TP-{r}": sum(

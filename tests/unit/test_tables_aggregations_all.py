@@ -321,7 +321,9 @@ def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
         [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
         schema=dict(schema.TAUGHT.columns), orient="row",
     )  # fmt: skip
-    made = scored.numbers(make.scored_rows([who], [path], [beside], places, "distinct", SEED, told))
+    made = scored.numbers(
+        make.scored_rows({who: path}, {who: beside}, places, "distinct", SEED, told)
+    )
     found = results.frame("ontoprobe", made)
     golds = {
         f"{t}-{r}": {r % 4} | (set() if r % 3 else {(r + 1) % 4}) for t in TASKS for r in range(12)
@@ -354,9 +356,9 @@ def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
 def test_ontoprobes_templates_agree(tmp_path):
     places, answers, path, _ = onto(tmp_path)
     who = Probe("onto_world", "templates", "sentence", "m", "causal")
-    read = [who], [path]
-    found = make.answers(*read, places, "expectation")
-    made = list(make.worded(found, make.said(*read, {}), "distinct"))
+    asked = {who: path}
+    found = make.answers(asked, places, "expectation")
+    made = list(make.worded(found, make.said(asked, {}), "distinct"))
     assert {x.group for x in made} == {"TP"}, "one template agrees with nothing"
     best = {
         (f"TP-{r}", t): int(
@@ -381,7 +383,7 @@ def test_ontoprobes_templates_agree(tmp_path):
          for m in ("multi", "single") for p in ("mean", "max")],
         schema=dict(schema.TOPS.columns), orient="row",
     )  # fmt: skip
-    (told,) = make.said([ranked], ["nowhere"], {ranked: top}).values()
+    (told,) = make.said({ranked: "nowhere"}, {ranked: top}).values()
     assert told.height == 24
     assert told.filter(item="TP-5")["said"].to_list() == [0, 1]
     frame = results.frame("ontoprobe", made)

@@ -324,7 +324,7 @@ def test_a_baseline_of_facts_is_the_mean_over_relations(tmp_path):
 
 
 def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alone(tmp_path):
-    """Of sentences out of CONTENT_FREE, of the random_init out of its scores; test rows, last
+    """Of sentences out of CONTENT_FREE, of random weights out of its scores; test rows, last
     template."""
     golds = {"TP": (list("abcd"), ["a", "b", "c", "d", "a", "b"])}
     made = benchmark(golds)
@@ -345,7 +345,7 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
     schema.write(random, schema.SCORES, tmp_path / "random_init.parquet", {})
     probe = Probe("onto_x", "templates", "sentence", "m", "causal")
     folders = {"onto_x": folder}
-    found = ontoprobe.answers([probe], [str(tmp_path / "own.parquet")], folders, "expectation")
+    found = ontoprobe.answers({probe: tmp_path / "own.parquet"}, folders, "expectation")
     below = {(*probe.asked.values(), WEIGHTS): str(tmp_path / "random_init.parquet")}
     free_of = {probe: str(tmp_path / "free.parquet")}
     numbers = list(

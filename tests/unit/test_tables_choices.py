@@ -8,7 +8,7 @@ import pytest
 from kgprobe import schema, sheets
 from kgprobe.benchmarks.ontoprobe.choices import NEARER
 from kgprobe.tables import results
-from kgprobe.tables.answers import Probe
+from kgprobe.tables.answers import Probe, probes_of
 from kgprobe.tables.ontoprobe import chapter, choices, make, values, views
 from tests.workflow.project import our_rows
 
@@ -121,8 +121,9 @@ def test_the_sheet_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_pa
     ]
     right = {task: counts[0] for task, counts in TABLE_5.items()}
     questions, chosen = asked(tmp_path, right, "stem")
-    many = [questions] * len(rows), [chosen] * len(rows)
-    numbers = list(make.picked(rows, models, *many, values.published(PUBLISHED)))
+    probes = probes_of(rows, models, [chosen] * len(rows))
+    asked_by = dict.fromkeys(probes, (questions, chosen))
+    numbers = list(make.picked(asked_by, values.published(PUBLISHED)))
     beside = [x for x in numbers if x.published is not None and x.metric == "accuracy"]
     assert {(x.model, x.setting["way"]) for x in beside} == {("bert-base-uncased", "stem")}
     known = {"TP": 42.6, "SCO": 52.4, "SPO": 38.5, "DM": 70.0, "RG": 82.1}
@@ -145,9 +146,8 @@ def test_a_server_s_model_is_beside_its_printed_values_where_it_wrote_its_answer
     questions, chosen = asked(tmp_path, right, "answer", written=True)
 
     def beside(benchmark):
-        sheet = [{**row, "benchmark": benchmark}]
-        given = values.published(PUBLISHED)
-        numbers = make.picked(sheet, models, [questions], [chosen], given)
+        (one,) = probes_of([{**row, "benchmark": benchmark}], models, [chosen])
+        numbers = make.picked({one: (questions, chosen)}, values.published(PUBLISHED))
         return {
             (x.group, x.setting.get("premise", "")): (round(x.value, 1), x.published)
             for x in numbers

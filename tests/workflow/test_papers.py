@@ -140,7 +140,7 @@ def test_memory_follows_the_model_s_size(plans):
     scores = {costs.model_of(job): job.mem_mb for job in plans["bear"] if costs.model_of(job)}
     assert scores["bert-base-cased"] == scores["gpt2"] == 4000
     assert scores["opt-30b"] == 2500 + 29975 * 2 * 4 // 3
-    # its random_init of random weights has a copy of its own; a larger model has none
+    # its baseline with random weights has a copy of its own; a larger model has none
     assert scores["gemma-2b"] == 2500 + 2506 * 4 * 2 * 4 // 3
     plan = [job for job in plans["autoprompt"] if costs.model_of(job)]
     trained = {costs.model_of(j): j.mem_mb for j in plan if "sweep" in methods(j)}

@@ -6,7 +6,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.job import job
 from kgprobe.settings import Ontoprobe, typed
-from kgprobe.tables import baselines, results, scored
+from kgprobe.tables import baselines, forms, results, scored
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.ontoprobe import answerers, choices, make, premises, values
 from kgprobe.tables.ontoprobe import chapter as ontoprobe
@@ -18,9 +18,9 @@ with job(snakemake) as run:
     chosen, switches = typed(Ontoprobe, sheet.settings), typed(modes.Switches, sheet.switches)
     places = folders(files.questions)
     given = values.published(Path(files.published[0]).parent)
-    asked = probes_of(sheet.experiments, sheet.models, files.answers)
-    read = asked, files.answers, places
-    found = make.answers(*read, switches.ties, switches.recall)
+    probes = probes_of(sheet.experiments, sheet.models, files.answers)
+    asked = dict(zip(probes, files.answers, strict=True))
+    found = make.answers(asked, places, switches.ties, switches.recall)
     taught = schema.read(files.taught, schema.TAUGHT) if files.get("taught") else None
     reasoned = probes_of(sheet.reasoned, sheet.models, files.reasoned)
     pairs = zip(files.reasoned, files.premises, strict=True)
@@ -28,31 +28,34 @@ with job(snakemake) as run:
         probe: schema.read(path, schema.FORM_RANKS)
         for probe, path in zip(reasoned, files.forms, strict=True)
     }
-    ranked = [probe for probe in asked if probe.method == "cloze"]
+    ranked = [probe for probe in probes if probe.method == "cloze"]
     tops = {p: pl.read_parquet(path) for p, path in zip(ranked, files.top, strict=True)}
-    sentences = [probe for probe in asked if make.is_scored(probe)]
+    sentences = [probe for probe in probes if make.is_scored(probe)]
     free = dict(zip(sentences, files.content_free, strict=True))
     below = baselines.files(sheet.baselines, files.get("baselines", []))
-    said, rows_of = make.said(asked, files.answers, tops), switches.tp_rows
+    rows_of = switches.tp_rows
     split = choices.shipped(files.shipped) if files.get("shipped") else None
+    chosen_by = probes_of(sheet.chosen, sheet.models, files.chosen)
+    picked, reduced = (
+        dict(zip(chosen_by, zip(files.choices, own, strict=True), strict=True))
+        for own in (files.chosen, files.options)
+    )
+    every = [*probes_of(sheet.formed, sheet.models, files.formed), *probes]
+    in_forms = forms.pairs(every, [*files.formed, *files.answers])
     rows = [*sheet.experiments, *sheet.formed, *sheet.reasoned, *sheet.chosen]
     told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
     numbers = [
         *marks.numbers(rows, told),
         *make.memorized(found, places, given, switches, seed, taught),
-        *scored.numbers(
-            make.scored_rows(*read[:2], files.content_free, places, rows_of, seed, taught, below)
-        ),
+        *scored.numbers(make.scored_rows(asked, free, places, rows_of, seed, taught, below)),
         *make.baseline_numbers(found, below, free, places, switches, seed),
-        *make.formed(sheet.formed, files.formed, sheet.models, *read, seed),
-        *make.worded(make.answers(*read, switches.ties), said, rows_of),
+        *forms.numbers(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
+        *make.worded(make.answers(asked, places, switches.ties), make.said(asked, tops), rows_of),
         *answerers.numbers(seed),
         *make.reasoned(dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed),
         *premises.numbers(formed, seed),
-        *make.picked(sheet.chosen, sheet.models, files.choices, files.chosen, given, split),
-        *make.reduced(
-            sheet.chosen, sheet.models, files.choices, files.options, places, seed, taught
-        ),
+        *make.picked(picked, given, split),
+        *make.reduced(reduced, places, seed, taught),
     ]
     made = results.frame("ontoprobe", numbers)
     schema.write(made, schema.RESULTS, run.output.results, run.provenance(switches=sheet.switches))

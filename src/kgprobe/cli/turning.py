@@ -149,8 +149,7 @@ def _ontoprobe_answers(folder: Path, table: Path) -> "Told":
             picked[probe] = schema.read(asked, schema.CHOICES), schema.read(path, schema.CHOSEN)
     shipped = _data() / SHIPPED
     split = choices.shipped(shipped) if picked and shipped.is_dir() else None
-    read = make.memory(list(memory), list(memory.values()), places)
-    return turned.Told(read, reasoned, picked, split)
+    return turned.Told(make.memory(memory, places), reasoned, picked, split)
 
 
 def _files(folder: Path, table: Path) -> list[Path]:

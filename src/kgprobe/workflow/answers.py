@@ -114,10 +114,10 @@ def _left_out(run: Run, row: Row) -> list[str]:
     thousands of tokens, which never is right: it fills no mask slot. Soft prompts, premises and
     choices have no baseline, nor have searched prompts, whose controls are prompts of their own.
     """
-    method, random_init, model = method_of(row), run.settings.baselines, run.models[row["model"]]
+    method, limits, model = method_of(row), run.settings.baselines, run.models[row["model"]]
     is_manual = row["prompt"] == "manual" and prompt_settings.task(row["benchmark"]) == "facts"
     is_asked = method in ("sentence", "cloze", "fill") or (method == "predict" and is_manual)
-    most = random_init.items if row["paper"] == "bear" else random_init.rows
+    most = limits.items if row["paper"] == "bear" else limits.rows
     if not most or not is_asked or model["kind"] == "api":
         return []
     found = []
@@ -125,6 +125,6 @@ def _left_out(run: Run, row: Row) -> list[str]:
         found.append("the subject")
     # checkpoints of one training would all have the same; weights in few bits cannot be drawn anew
     is_stored = not model.get("step") and not model.get("quantised")
-    if method != "fill" and is_stored and int(model.get("parameters") or 0) <= random_init.largest:
+    if method != "fill" and is_stored and int(model.get("parameters") or 0) <= limits.largest:
         found.append("trained weights")
     return found

@@ -146,10 +146,10 @@ def _of_form(run: Run, row: Row) -> Asked:
 
 def _of_baseline(run: Run, row: Row) -> dict[str, Any]:
     """The settings of a baseline beside those of its method."""
-    random_init = run.settings.baselines
+    limits = run.settings.baselines
     return {
         "without": row["without"],
-        "items": random_init.items if row["paper"] == "bear" else random_init.rows,
+        "items": limits.items if row["paper"] == "bear" else limits.rows,
         # OntoProbe lays down the last one beforehand
         "template": "last" if row["paper"] == "ontoprobe" else "first",
         "whole": row["paper"] == "attributes",

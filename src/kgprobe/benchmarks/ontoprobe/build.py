@@ -18,6 +18,9 @@ from kgprobe.sampling import hash_key
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.settings import Rows
 
+#: rows with one of these keys in `meta` are not in the lite sets
+LEFT_OUT = ("repeat", "soft_only")
+
 
 @dataclass(frozen=True)
 class OntoProbeFrames:
@@ -30,55 +33,53 @@ class OntoProbeFrames:
 
 
 def build(taken: ConceptRows, switches: Switches, name: str) -> OntoProbeFrames:
-    """Items, candidates, prompts and funnel of the five tasks; `name` is the benchmark's.
-
-    Raises one ValueError that names every gold that is not among its task's candidates and every
-    property without pattern, with file, row and label.
-    """
+    """Items, candidates, prompts and funnel of the five tasks of the benchmark `name`. Raises one
+    ValueError that names every gold that is no candidate and every property without pattern."""
     labels = candidate_labels(taken)
-    index = {s: _index(found) for s, found in labels.items()}
-    ranges = {p.label: p.range for p in taken.concepts.properties}
-    domains = {p.label: _spelt(p.domain, labels["class"]) for p in taken.concepts.properties}
+    index = {s: {label: n for n, label in enumerate(found)} for s, found in labels.items()}
+    # as the candidates spell it ("legal case" is "Legal Case")
+    spelt = {label.casefold(): label for label in labels.get("class", ())}
+    ends = {
+        p.label: (spelt.get(concepts.norm(p.domain or "").casefold(), p.domain), p.range)
+        for p in taken.concepts.properties
+    }
     problems, rows = TaskProblems(name), []
     late = beyond(taken.rows, switches)
     for row in taken.rows:
         with problems.of(row.task):
-            is_late = (row.task, row.row) in late
-            rows.append(_item(row, switches, index[SET_OF[row.task]], ranges, domains, is_late))
+            is_late, known = (row.task, row.row) in late, index[SET_OF[row.task]]
+            rows.append(_item(row, switches, known, ends.get(row.subject, (None, None)), is_late))
     problems.check()
     items = _linked(pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row"))
     sets = [(s, i, label, label) for s, found in labels.items() for i, label in enumerate(found)]
-    return OntoProbeFrames(
-        items,
-        pl.DataFrame(sets, schema=dict(CANDIDATES.columns), orient="row"),
-        prompts(switches),
-        funnel(taken, items, name),
-    )
+    candidates = pl.DataFrame(sets, schema=dict(CANDIDATES.columns), orient="row")
+    return OntoProbeFrames(items, candidates, prompts(switches), funnel(taken, items, name))
 
 
 def candidate_labels(taken: ConceptRows) -> dict[str, list[str]]:
-    """The candidate sets: class, property, pattern; the last two again with missing subjects.
-
-    A premise asks for properties and patterns that may not be candidates of their task (released:
-    two labels, one pattern); `property+` and `pattern+` have them at the end.
-    """
-    known = taken.concepts
-    found = {"class": known.class_labels(), "property": known.property_labels()}
-    found["pattern"] = known.pattern_labels()
-    asked = [r for r in taken.rows if r.task == "SPO"]
-    names = [concepts.norm(r.subject) for r in asked]
-    forms = [concepts.bare(r.pattern) for r in taken.rows if r.pattern]
-    found["property+"] = list(dict.fromkeys([*found["property"], *names]))
-    found["pattern+"] = list(dict.fromkeys([*found["pattern"], *forms]))
-    return {key: value for key, value in found.items() if value}
+    """The candidate sets: class, property, pattern. A premise asks for properties and patterns that
+    may not be candidates of their task (released: two labels, one pattern); `property+` and
+    `pattern+` have them at the end."""
+    known, patterns = taken.concepts, taken.concepts.patterns
+    classes = [n for c in known.classes for n in (c.label, *c.chain)]
+    properties = [n for p in known.properties for n in (p.label, *p.above)]
+    asked = [r.subject for r in taken.rows if r.task == "SPO"]
+    forms = [patterns[n] for n in properties if n in patterns]
+    more = [r.pattern for r in taken.rows if r.pattern]
+    found = {
+        "class": map(concepts.norm, classes),
+        "property": map(concepts.norm, properties),
+        "pattern": map(concepts.bare, forms),
+        "property+": map(concepts.norm, [*properties, *asked]),
+        "pattern+": map(concepts.bare, [*forms, *more]),
+    }
+    distinct_labels = {name: list(dict.fromkeys(labels)) for name, labels in found.items()}
+    return {name: labels for name, labels in distinct_labels.items() if labels}
 
 
 def beyond(rows: Sequence[TaskRow], switches: Switches) -> set[tuple[str, int]]:
-    """(task, row) of the test rows of TP and SCO after the first `item_limit` (released: 500).
-
-    The released code leaves them out in its zero-shot mode, that is under written templates; its
-    few-shot mode, soft prompts, asks all. In `meta` they are `soft_only`.
-    """
+    """(task, row) of the test rows of TP and SCO after the first `item_limit` (released: 500): the
+    released code asks them of soft prompts alone, so that they are `soft_only` in `meta`."""
     if switches.item_limit == "none":
         return set()
     tested = {t: [r.row for r in rows if (r.task, r.role) == (t, "test")] for t in ("TP", "SCO")}
@@ -102,12 +103,11 @@ def funnel(taken: ConceptRows, items: pl.DataFrame, name: str) -> pl.DataFrame:
     for task in TASKS:
         own = items.filter(pl.col("relation") == task)
         steps.append((task, "rows", own.height))
-        steps += [(task, f"rows for {r}", own.filter(role=r).height) for r in ("train", "dev")]
-        steps.append((task, "rows for test", own.filter(role="test").height))
+        roles = ("train", "dev", "test")
+        steps += [(task, f"rows for {r}", own.filter(role=r).height) for r in roles]
         once = own.filter(pl.col("meta").str.json_path_match("$.repeat").is_null(), role="test")
         steps.append((task, "distinct rows for test", once.height))
-    counted = Funnel(name, through=True)
-    before: dict[str, int] = {}
+    counted, before = Funnel(name, through=True), dict[str, int]()
     for task, step, kept in steps:
         # every row counts as a subject
         counted.add(task, step, max(before.get(task, kept), kept), kept, range(kept))
@@ -116,113 +116,95 @@ def funnel(taken: ConceptRows, items: pl.DataFrame, name: str) -> pl.DataFrame:
     return counted.frame()
 
 
-#: rows with one of these keys in `meta` are not in the lite sets
-LEFT_OUT = ("repeat", "soft_only")
-
-
 def lite(
     sets: OntoProbeFrames, sizes: Rows, options: int, seed: int, templates: int | None = None
 ) -> OntoProbeFrames:
-    """A small part of every task, for scoring options as sentences.
-
-    `templates` keeps the first wordings of each task. `sizes` is the number of rows of each part
-    per task; test rows are taken by seeded hash, at most one of a finest gold before a second one.
-    `options` > 0 keeps the golds of the kept rows and so many other candidates of each set, by
-    seeded hash.
-    """
-    chosen = pl.concat(
-        [
-            _few(sets.items.filter(relation=task, role=role), most, seed)
-            for task in TASKS
-            for role, most in asdict(sizes).items()
-        ]
-    )
+    """A small part of every task, for scoring options as sentences: `sizes` rows of each part, the
+    first `templates` wordings, and, where `options` > 0, the golds of the kept rows and so many
+    other candidates of each set, by seeded hash."""
+    parts = [
+        _few(sets.items.filter(relation=task, role=role), most, seed)
+        for task in TASKS
+        for role, most in asdict(sizes).items()
+    ]
+    chosen = pl.concat(parts)
     if templates is not None:
         is_first = pl.col("index").rank("dense").over("relation") <= templates
         sets = replace(sets, prompts=sets.prompts.filter(is_first))
     if options <= 0:
         return replace(sets, items=chosen)
-    kept = []
-    for (name,), group in sets.candidates.group_by("set", maintain_order=True):
-        golds = set(chosen.filter(candidates=name)["answers"].explode().to_list())
-        others = group.filter(~pl.col("index").is_in(list(golds)))
-        order = sorted(others.rows(), key=lambda r: hash_key(seed, "option", str(name), r[3]))
-        places = sorted(golds | {r[1] for r in order[:options]})
-        kept.append(group.filter(pl.col("index").is_in(places)).sort("index"))
-    renumbered = pl.concat(kept).with_columns(
+    golds = chosen.select("item", set="candidates", index="answers").explode("index")
+    is_gold = golds.select("set", "index").unique().with_columns(gold=True)
+    names = sets.candidates.select("set", "label").rows()
+    keys = pl.Series([hash_key(seed, "option", *name) for name in names], dtype=pl.UInt64)
+    known = sets.candidates.with_columns(key=keys).join(
+        is_gold, on=["set", "index"], how="left", maintain_order="left"
+    )
+    place = pl.col("key").rank("ordinal").over("set", "gold")
+    kept = known.filter(pl.col("gold") | (place <= options)).with_columns(
         new=pl.int_range(pl.len(), dtype=pl.Int32).over("set")
     )
-    place = {(s, i): n for s, i, n in renumbered.select("set", "index", "new").rows()}
-    answers = [
-        [place[s, a] for a in golds] for s, golds in chosen.select("candidates", "answers").rows()
-    ]
-    items = chosen.with_columns(answers=pl.Series(answers, dtype=pl.List(pl.Int32)))
-    candidates = renumbered.with_columns(index="new").select(list(CANDIDATES.columns))
-    return replace(sets, items=items, candidates=candidates)
+    answers = golds.join(kept, on=["set", "index"], maintain_order="left")
+    answers = answers.group_by("item").agg(answers="new")
+    items = chosen.drop("answers").join(answers, on="item", maintain_order="left")
+    candidates = kept.with_columns(index="new").select(list(CANDIDATES.columns))
+    return replace(sets, items=items.select(chosen.columns), candidates=candidates)
 
 
 def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
-    """At most `n` rows, spread over finest golds: the n-th of every one before the n+1-th.
+    """At most `n` rows by seeded hash, spread over finest golds: the n-th of every one before the
+    n+1-th. Repeats and rows that no written template asks are not among them."""
+    keys = pl.Series([hash_key(seed, "lite", i) for i in items["item"]], dtype=pl.UInt64)
+    asked = (pl.col("meta").str.json_path_match(f"$.{key}").is_null() for key in LEFT_OUT)
+    ordered = items.with_columns(_key=keys).filter(*asked).sort("_key")
+    turn = pl.int_range(pl.len()).over(pl.col("answers").list.first())
+    return ordered.sort(turn, "_key").head(n).sort("row").select(items.columns)
 
-    Repeats and rows that no written template asks are not among them.
-    """
-    keys = [hash_key(seed, "lite", i) for i in items["item"].to_list()]
-    ordered = items.with_columns(
-        _key=pl.Series(keys, dtype=pl.UInt64),
-        _gold=pl.col("answers").list.first(),
-    ).filter(*(pl.col("meta").str.json_path_match(f"$.{k}").is_null() for k in LEFT_OUT))
-    ordered = ordered.sort("_key").with_columns(_turn=pl.int_range(pl.len()).over("_gold"))
-    return ordered.sort("_turn", "_key").head(n).sort("row").select(items.columns)
+
+def place_of(known: Mapping[str, int], label: str, name: str, row: TaskRow) -> int:
+    """Where a gold of a row stands among the candidates of a set."""
+    if label not in known:
+        raise ValueError(
+            f"{row.named}: its gold {label!r} is not among the {len(known)} {name} candidates; "
+            "correct the label or add the concept to the ontology"
+        )
+    return known[label]
 
 
 def _item(
     row: TaskRow,
     switches: Switches,
     index: Mapping[str, int],
-    ranges: Mapping[str, str | None],
-    domains: Mapping[str, str | None],
+    ends: tuple[str | None, str | None],
     is_soft_only: bool,
 ) -> tuple[object, ...]:
-    answers = []
-    for gold in row.golds:
-        if concepts.norm(gold) not in index:
-            raise ValueError(
-                f"{row.where}: {row.task} row {row.row} ({row.subject!r}): its gold {gold!r} is "
-                f"not among the {len(index)} {SET_OF[row.task]} candidates; correct the label or "
-                "add the concept to the ontology"
-            )
-        answers.append(index[concepts.norm(gold)])
+    """One row of ITEMS; `ends`: domain and range of the property that it is about."""
+    own, about_end = SET_OF[row.task], row.task in ("DM", "RG")
+    answers = [place_of(index, concepts.norm(gold), own, row) for gold in row.golds]
     label = row.subject if switches.labels == "unicode" else concepts.ascii_drop(row.subject)
     shown = concepts.subject(label, switches.upper_first, row.task == "TP")
-    if row.task in ("DM", "RG"):
+    if about_end:
         if not row.pattern:
             raise ValueError(
-                f"{row.where}: {row.task} row {row.row} ({row.subject!r}) has no pattern; add one "
-                "to resources/templates/ontology_patterns.tsv"
+                f"{row.named} has no pattern; add one to resources/templates/ontology_patterns.tsv"
             )
-        rule, other = (
-            (concepts.domain_clause, ranges)
-            if row.task == "DM"
-            else (concepts.range_clause, domains)
-        )
-        shown = rule(row.pattern, other.get(row.subject), switches.wording)
+        if row.task == "DM":
+            shown = concepts.domain_clause(row.pattern, ends[1], switches.wording)
+        else:
+            shown = concepts.range_clause(row.pattern, ends[0], switches.wording)
     leak = any(concepts.norm(g).casefold() in row.subject.casefold() for g in row.golds)
     meta = {
-        "soft_subject": row.subject if row.task in ("DM", "RG") else shown,
+        "soft_subject": row.subject if about_end else shown,
         "label": row.subject,
         "finest": concepts.norm(row.golds[0]),
         "depth": row.depth,
         "leak": row.task in ("TP", "SCO") and leak,
+        **({} if row.popularity is None else {"popularity": row.popularity}),
+        **({"pattern": row.pattern} if row.pattern else {}),
+        **({"soft_only": True} if is_soft_only else {}),
     }
-    if row.popularity is not None:
-        meta["popularity"] = row.popularity
-    if row.pattern:
-        meta["pattern"] = row.pattern
-    if is_soft_only:
-        meta["soft_only"] = True
     key = f"{row.task}-{row.row}"
     text = json.dumps(meta, ensure_ascii=False, sort_keys=True)
-    own = SET_OF[row.task]
     return (key, row.task, row.role, row.task, shown, row.id, own, answers, row.row, text)
 
 
@@ -231,31 +213,19 @@ def _linked(items: pl.DataFrame) -> pl.DataFrame:
     first: dict[tuple[object, ...], str] = {}
     early: dict[tuple[str, str], str] = {}
     metas = []
-    columns = ("item", "relation", "role", "subject_id", "answers", "meta")
-    for item, task, role, _subject, answers, text in items.select(columns).rows():
+    columns = ("item", "relation", "role", "answers", "meta")
+    for item, task, role, answers, text in items.select(columns).rows():
         meta = json.loads(text)
-        key = (task, meta["label"], tuple(sorted(answers)))
-        other = first.setdefault(key, item)
+        who = task, meta["label"]
+        other = first.setdefault((*who, *sorted(answers)), item)
         if other != item:
             meta["repeat"] = other
         if role != "test":
-            early.setdefault((task, meta["label"]), item)
-        elif (task, meta["label"]) in early:
-            meta["twin"] = early[task, meta["label"]]
+            early.setdefault(who, item)
+        elif who in early:
+            meta["twin"] = early[who]
         metas.append(json.dumps(meta, ensure_ascii=False, sort_keys=True))
     return items.with_columns(meta=pl.Series(metas, dtype=pl.String))
-
-
-def _index(labels: Sequence[str]) -> dict[str, int]:
-    return {label: number for number, label in enumerate(labels)}
-
-
-def _spelt(label: str | None, labels: Sequence[str]) -> str | None:
-    """The label as the candidates spell it ("legal case" is "Legal Case")."""
-    if label is None:
-        return None
-    known = {own.casefold(): own for own in labels}
-    return known.get(concepts.norm(label).casefold(), label)
 
 
 #: problems of one task that are told in full
@@ -293,45 +263,31 @@ class TaskProblems:
         raise ValueError("\n".join(lines))
 
 
-def distinct(rows: Sequence[TaskRow], where: str, problems: TaskProblems) -> None:
+def distinct(rows: Sequence[TaskRow], problems: TaskProblems) -> None:
     """Note every question of the test that is asked in train or dev already."""
     seen = {(r.task, r.subject, frozenset(r.golds)): r for r in rows if r.role != "test"}
     for row in rows:
         other = seen.get((row.task, row.subject, frozenset(row.golds)))
         if row.role == "test" and other:
-            problems.add(
-                row.task,
-                f"{row.where or where}: {row.task} row {row.row} ({row.subject!r}) is also row "
-                f"{other.row}, which is for {other.role}; remove one of them",
-            )
+            told = f"is also row {other.row}, which is for {other.role}; remove one of them"
+            problems.add(row.task, f"{row.named} {told}")
 
 
 def concepts_known(
     rows: Sequence[TaskRow], known: Concepts, files: str, problems: TaskProblems
 ) -> None:
-    """Note rows about a class without instances (TP), a property without domain or range (DM, RG).
-
-    `files` says where the ontology stands.
-    """
-    members = {c.label: len(c.instances) for c in known.classes}
-    ends = {p.label: {"DM": p.domain, "RG": p.range} for p in known.properties}
+    """Note rows about a class without instances (TP), a property without domain or range (DM, RG);
+    `files` says where the ontology stands."""
+    instances = {c.label: c.instances for c in known.classes}
+    ends = {(p.label, task): end for p in known.properties
+            for task, end in (("DM", p.domain), ("RG", p.range))}  # fmt: skip
     for row in rows:
-        if row.task == "TP" and members.get(row.golds[0]) == 0:
-            problems.add(
-                "TP",
-                f"{row.where}: TP row {row.row} ({row.subject!r}) is of the class "
-                f"{row.golds[0]!r}, which has no instance in {files}; add the instance there or "
-                "remove the row",
-            )
-        if row.task in ("DM", "RG") and not _end(row, ends):
+        told = ""
+        if row.task == "TP" and instances.get(row.golds[0]) == ():
+            told = f" is of the class {row.golds[0]!r}, which has no instance in {files}; add the "
+            told += "instance there or remove the row"
+        elif not ends.get((row.subject, row.task), True):
             end = "domain" if row.task == "DM" else "range"
-            problems.add(
-                row.task,
-                f"{row.where}: {row.task} row {row.row} ({row.subject!r}): the property has no "
-                f"{end} in {files}; add it there or remove the row",
-            )
-
-
-def _end(row: TaskRow, ends: Mapping[str, Mapping[str, str | None]]) -> bool:
-    """Whether the property of a row has the end that is asked for, or is not in the ontology."""
-    return row.subject not in ends or bool(ends[row.subject][row.task])
+            told = f": the property has no {end} in {files}; add it there or remove the row"
+        if told:
+            problems.add(row.task, f"{row.named}{told}")

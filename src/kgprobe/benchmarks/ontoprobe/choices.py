@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.benchmarks.ontoprobe.concepts import article
 from kgprobe.benchmarks.ontoprobe.reasoning import manual
 from kgprobe.sampling import hash_key
 from kgprobe.schema import CHOICES
@@ -28,14 +29,14 @@ QUESTIONS = {
     "DM": "What is the type of it {}?",
     "RG": "What is the type of it {}?",
 }
-#: Rule -> the memorizing task behind it, and its question after the premises.
+#: Rule -> its question after the premises.
 RULES = {
-    "rdfs2": ("DM", "What is the type of X?"),
-    "rdfs3": ("RG", "What is the type of Y?"),
-    "rdfs5": ("SPO", "What does X imply?"),
-    "rdfs7": ("SPO", "What is the relation between X and Y?"),
-    "rdfs9": ("SCO", "What is the type of X?"),
-    "rdfs11": ("SCO", "What is the superclass of X?"),
+    "rdfs2": "What is the type of X?",
+    "rdfs3": "What is the type of Y?",
+    "rdfs5": "What does X imply?",
+    "rdfs7": "What is the relation between X and Y?",
+    "rdfs9": "What is the type of X?",
+    "rdfs11": "What is the superclass of X?",
 }
 #: Test rows of the large tasks, in file order; all of the others.
 MOST = {"TP": 500, "SCO": 500}
@@ -57,12 +58,9 @@ def options(
     size: int,
     negatives: str = "clean",
 ) -> tuple[list[str], int]:
-    """(labels in the order of their letters, place of the gold).
-
-    The negatives are uniform among the candidates without query and gold; `others` (the further
-    golds) are left out of them, too, unless negatives is `released`. Raises ValueError when none
-    is left.
-    """
+    """(labels in the order of their letters, place of the gold). Negatives are uniform among the
+    candidates without query, gold and, unless `negatives` is released, `others`, the further golds;
+    ValueError when none is left."""
     barred = {gold, *([] if negatives == "released" else others)}
     pool = {c for c in candidates if c not in barred and c.casefold() != query.casefold()}
     drawn = sorted(pool, key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
@@ -82,90 +80,60 @@ def memorizing(
     negatives: str = "clean",
     most: int | None = None,
 ) -> pl.DataFrame:
-    """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` of each task.
-
-    `items` are the memorizing ITEMS with golds finest first; `stem` is the manual prompt of the
-    highest index, in which masked models are compared. Raises ValueError for a gold that is no
-    candidate.
-    """
+    """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` of each task. `stem` is
+    the manual prompt of the highest index, in which masked models are compared."""
     sets = _sets(candidates)
     templates = dict(prompts.sort("relation", "index").select("relation", "text").rows())
     rows = []
     # written questions, as the manual prompts are
     by_hand = pl.col("meta").str.json_path_match("$.soft_only").is_null()
     tested = items.filter(by_hand, role="test").sort("relation", "row")
-    for task, part in tested.group_by("relation", maintain_order=True):
-        name = str(task[0])
+    for (task,), part in tested.group_by("relation", maintain_order=True):
+        name = str(task)
         limits = [part.height, MOST.get(name, part.height), part.height if most is None else most]
         for row in part.head(min(limits)).rows(named=True):
-            labels = sets[row["candidates"]]
-            golds = [_label(labels, answer, row["item"]) for answer in row["answers"]]
-            query = _meta(row).get("soft_subject") or row["subject"]
+            golds, query = _golds(row, sets)
+            labels = list(sets[row["candidates"]].values())
             shuffled, gold = options(
-                row["item"], golds[0], golds[1:], list(labels.values()), query,
+                row["item"], golds[0], golds[1:], labels, query,
                 seed=seed, size=size, negatives=negatives,
             )  # fmt: skip
+            stem = fill(templates[name], row["subject"], GAP).text if name in templates else ""
             rows.append(
                 {
-                    "item": row["item"],
-                    "task": name,
-                    "premise": "",
-                    "source": row["item"],
-                    "question": question(name, row["subject"]),
-                    "stem": _stem(templates.get(name, ""), row["subject"]),
-                    "options": shuffled,
-                    "gold": gold,
-                    "row": row["row"],
-                    "options_of": "",
+                    "item": row["item"], "task": name, "premise": "", "source": row["item"],
+                    "question": question(name, row["subject"]), "stem": stem,
+                    "options": shuffled, "gold": gold, "row": row["row"], "options_of": "",
                     "depth": _meta(row).get("depth", 0),
                 }
-            )
+            )  # fmt: skip
     return _frame(rows)
 
 
 def nearer(
     questions: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, *, seed: int, most: int
 ) -> pl.DataFrame:
-    """CHOICES of NEARER for the first `most` questions of TP and of SCO whose gold has siblings.
-
-    `questions`: the memorizing CHOICES, whose number of options they keep. Siblings are the classes
-    that SCO's rows give the same finest superclass; no gold is among them. Where there are fewer
-    than options, the question's own wrong ones fill up, and where NONE is offered one of these
-    goes. A written prompt has no gap for NONE.
-    """
-    sets, up = _sets(candidates), parents(items, candidates)
+    """CHOICES of NEARER for the first `most` questions (memorizing CHOICES) of TP and of SCO whose
+    gold has siblings: the classes that SCO's rows give the same finest superclass, no gold among
+    them. The question's own wrong options fill up. A written prompt has no gap for NONE."""
+    sets = _sets(candidates)
+    above = items.filter(relation="SCO").select("subject", "candidates", "answers").rows()
+    up = {subject: sets[name][answers[0]] for subject, name, answers in above if answers}
     known = {row["item"]: row for row in items.rows(named=True)}
     rows = []
     asked = questions.filter(pl.col("task").is_in(["TP", "SCO"]), premise="", options_of="")
     for _, part in asked.sort("task", "row").group_by("task", maintain_order=True):
         left = most
         for own in part.rows(named=True):
-            row = known[own["item"]]
-            golds = [
-                _label(sets[row["candidates"]], answer, row["item"]) for answer in row["answers"]
-            ]
-            query = _meta(row).get("soft_subject") or row["subject"]
-            found = siblings(golds[0], up, {*golds, query})
-            if not left or not found:
-                continue
-            left -= 1
-            rows += _nearer(own, golds[0], found, seed)
+            golds, query = _golds(known[own["item"]], sets)
+            barred = {name.casefold() for name in (*golds, query)}
+            parent = up.get(golds[0])
+            found = [c for c, other in up.items() if parent is not None and other == parent]
+            found = [c for c in found if c.casefold() not in barred]
+            if left and found:
+                left -= 1
+                rows += _nearer(own, golds[0], found, seed)
     return _frame(rows)
-
-
-def parents(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, str]:
-    """Class -> its finest superclass, by label, as the rows of SCO have them."""
-    sets = _sets(candidates)
-    rows = items.filter(relation="SCO").select("subject", "candidates", "answers").rows()
-    return {subject: sets[name][answers[0]] for subject, name, answers in rows if answers}
-
-
-def siblings(gold: str, up: Mapping[str, str], barred: set[str]) -> list[str]:
-    """The other classes with the gold's superclass, sorted; none where it is not known."""
-    folded = {name.casefold() for name in barred}
-    above = up.get(gold)
-    same = [name for name, other in up.items() if above is not None and other == above]
-    return sorted(name for name in same if name.casefold() not in folded)
 
 
 def _nearer(
@@ -195,40 +163,30 @@ def _nearer(
 def reasoning(
     rules: pl.DataFrame, questions: pl.DataFrame, items: pl.DataFrame, *, wording: str = "default"
 ) -> pl.DataFrame:
-    """CHOICES of the six rules, each with the first premise left out and written (+p1).
-
-    `rules` are the reasoning ITEMS, `questions` the memorizing CHOICES, whose options and golds
-    the rule built on a row takes over; rows that have none are left out. `wording` released keeps
-    the slips of the released prompts (article a, space before the stop, pattern in rdfs7's P1).
-    """
+    """CHOICES of the six rules, each with the first premise left out and written (+p1). Options and
+    gold are those of the memorizing CHOICES of the same row; rows without any are left out.
+    `wording` released keeps the slips of the released prompts (article, space before the stop)."""
     known = {row["item"]: row for row in questions.rows(named=True)}
     subjects = dict(items.select("item", "subject").rows())
     rows = []
     for row in rules.filter(pl.col("role") == "test").sort("relation", "row").rows(named=True):
-        meta = _meta(row)
+        meta, rule = _meta(row), row["relation"]
         own = known.get(meta["p1_item"])
         if own is None:
             continue
-        rule = row["relation"]
         subject = row["subject"] if rule in ("rdfs2", "rdfs3") else subjects[own["item"]]
         first, second = premises(rule, subject, own["options"][own["gold"]], meta, wording)
-        asked = RULES[rule][1]
         for premise, text in (("out", second), ("EX", f"{first} {second}")):
+            is_written = premise == "EX"
+            # rdfs7 ranks patterns in the manual prompt: no stem for labels
+            stem = "" if rule == "rdfs7" else _lettered(manual(meta, is_written, True))
             rows.append(
                 {
-                    "item": row["item"] + ("+p1" if premise == "EX" else ""),
-                    "task": rule,
-                    "premise": premise,
-                    "source": own["item"],
-                    "question": f"{text} Therefore, {asked}",
-                    "stem": _reasoned(meta, premise == "EX", rule),
-                    "options": own["options"],
-                    "gold": own["gold"],
-                    "row": row["row"],
-                    "options_of": "",
-                    "depth": own["depth"],
+                    **own, "item": row["item"] + "+p1" * is_written, "task": rule,
+                    "premise": premise, "question": f"{text} Therefore, {RULES[rule]}",
+                    "stem": stem, "row": row["row"],
                 }
-            )
+            )  # fmt: skip
     return _frame(rows)
 
 
@@ -244,47 +202,24 @@ def question(task: str, subject: str) -> str:
 def premises(
     rule: str, subject: str, gold: str, meta: Mapping[str, Any], wording: str = "default"
 ) -> tuple[str, str]:
-    """(P1, P2) with the letters X and Y.
-
-    `meta` holds `p1` and `p2`, the manual premises with [X] and [Y] (for rdfs2, rdfs3, rdfs7).
-    """
+    """(P1, P2) with the letters X and Y; `meta` holds `p1` and `p2`, the manual premises with [X]
+    and [Y] (for rdfs2, rdfs3, rdfs7)."""
     is_released = wording == "released"
     if rule in ("rdfs2", "rdfs3", "rdfs7"):
         second = _lettered(meta["p2"])
         second = second if is_released else _closed(second)
-    if rule in ("rdfs2", "rdfs3"):
-        return _closed(meta["p1"]), second
+        return f"{subject} implies {gold}." if rule == "rdfs7" else _closed(meta["p1"]), second
     if rule == "rdfs5":
         return f"{subject} implies {gold}.", f"X implies {subject}."
-    if rule == "rdfs7":
-        return f"{subject} implies {gold}.", second
-    article = (lambda word: "a") if is_released else _article
     if rule == "rdfs9" or is_released:
-        return f"{subject} is {article(gold)} {gold}.", f"X is {article(subject)} {subject}."
+        by = "always_a" if is_released else "by_letter"
+        return f"{subject} is {article(gold, by)}.", f"X is {article(subject, by)}."
     return f"{subject} has superclass {gold}.", f"X has superclass {subject}."
-
-
-def _article(word: str) -> str:
-    return "an" if word[:1].lower() in "aeiou" else "a"
 
 
 def _closed(text: str) -> str:
     """One full stop, without a space before it."""
     return text.rstrip(" .") + "."
-
-
-def _stem(template: str, subject: str) -> str:
-    """A manual prompt with its gap; empty where the task has none."""
-    if not template:
-        return ""
-    return fill(template, subject, GAP).text
-
-
-def _reasoned(meta: Mapping[str, Any], is_written: bool, rule: str) -> str:
-    """The manual reasoning prompt; rdfs7 ranks patterns there and has no stem for labels."""
-    if rule == "rdfs7":
-        return ""
-    return _lettered(manual(meta, is_written, True))
 
 
 def _lettered(text: str) -> str:
@@ -298,10 +233,16 @@ def _sets(candidates: pl.DataFrame) -> dict[str, dict[int, str]]:
     return found
 
 
-def _label(labels: Mapping[int, str], answer: int, item: str) -> str:
-    if answer not in labels:
-        raise ValueError(f"item {item}: gold {answer} is not among its {len(labels)} candidates")
-    return labels[answer]
+def _golds(row: Mapping[str, Any], sets: Mapping[str, Mapping[int, str]]) -> tuple[list[str], str]:
+    """Labels of the golds of an item, and what it asks about."""
+    labels, golds = sets[row["candidates"]], []
+    for answer in row["answers"]:
+        if answer not in labels:
+            raise ValueError(
+                f"item {row['item']}: gold {answer} is not among its {len(labels)} candidates"
+            )
+        golds.append(labels[answer])
+    return golds, _meta(row).get("soft_subject") or row["subject"]
 
 
 def _meta(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ rows of the memorizing tasks, which both origins are brought to.
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kgprobe.templates import ANSWER, SUBJECT, parse
@@ -57,11 +56,9 @@ def ascii_drop(label: str) -> str:
 
 
 def subject(label: str, upper_first: str, symbols: bool) -> str:
-    """The subject as it stands in a sentence; the sentence itself upper-cases its first letter.
-
-    `upper_first` lower_rest: all other letters become lower, and with `symbols` (task TP) the four
-    symbols become spaces: what the released code does, and what destroys names in cased models.
-    """
+    """The subject as it stands in a sentence, which upper-cases its first letter. `upper_first`
+    lower_rest: all other letters become lower, and with `symbols` (task TP) the four symbols become
+    spaces: what the released code does, and what destroys names in cased models."""
     if upper_first == "keep_rest":
         return label
     shown = re.sub(r"[-()/]", " ", label) if symbols else label
@@ -99,11 +96,9 @@ def noun(pattern: str) -> str | None:
 
 
 def domain_clause(pattern: str, range_label: str | None, wording: str) -> str:
-    """What one has or does whose class is asked for: "if one has composer ."
-
-    `wording` released: a range label that begins with a vowel is first deleted from the pattern,
-    which leaves architect without its word; repaired: it is not; paper: "to have composer .".
-    """
+    """What one has or does whose class is asked for: "if one has composer ." (`wording` paper: "to
+    have composer ."). `wording` released: a range label that begins with a vowel is first deleted
+    from the pattern, which leaves architect without its word; repaired: it is not."""
     if wording == "paper" and pattern == PLAYED:
         return "to be a player at a sports team ."
     if wording == "released" and range_label and range_label[0].lower() in set("aeiou"):
@@ -161,19 +156,6 @@ class Concepts:
     properties: tuple[Property, ...]
     patterns: dict[str, str]
 
-    def class_labels(self) -> list[str]:
-        """Class candidates: label, then superclasses, of every class; normalized, once each."""
-        return _once(norm(n) for c in self.classes for n in (c.label, *c.chain))
-
-    def property_labels(self) -> list[str]:
-        """Property candidates: label, then superproperties, of every property."""
-        return _once(norm(n) for p in self.properties for n in (p.label, *p.above))
-
-    def pattern_labels(self) -> list[str]:
-        """Pattern candidates, in the same order."""
-        named = [n for p in self.properties for n in (p.label, *p.above)]
-        return _once(bare(self.patterns[n]) for n in named if n in self.patterns)
-
 
 @dataclass(frozen=True)
 class TaskRow:
@@ -190,6 +172,11 @@ class TaskRow:
     popularity: int | None = None
     where: str = ""
 
+    @property
+    def named(self) -> str:
+        """Where the row stands, and what it is."""
+        return f"{self.where}: {self.task} row {self.row} ({self.subject!r})"
+
 
 @dataclass
 class ConceptRows:
@@ -201,10 +188,8 @@ class ConceptRows:
 
 
 def roles(count: int, task: str, where: str, train: int = 10, dev: int = 10) -> list[str]:
-    """The part of each of `count` rows in order: `train` rows, `dev` rows, the rest.
-
-    Raises ValueError when fewer than ten rows would be left for the test.
-    """
+    """The part of each of `count` rows in order: `train` rows, `dev` rows, the rest, of which at
+    least ten are wanted."""
     if count < train + dev + 10:
         raise ValueError(
             f"{where}: task {task} has {count} rows; {train} for training, {dev} for "
@@ -212,7 +197,3 @@ def roles(count: int, task: str, where: str, train: int = 10, dev: int = 10) -> 
             "ontoprobe.switches.split"
         )
     return ["train"] * train + ["dev"] * dev + ["test"] * (count - train - dev)
-
-
-def _once(labels: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(labels))

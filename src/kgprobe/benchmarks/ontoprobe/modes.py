@@ -16,12 +16,9 @@ Test = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Switch:
-    """One point: its value in each mode, all legal values, its number in the list of points.
-
-    `stage` says what it changes: the questions, the models' answers, or how tables read them.
-    `assumed` says that the paper is silent, so that its value is our reading. Point 0 stands for
-    switches outside of the numbered list.
-    """
+    """One point: its value in each mode, all legal values, its number in the list of points (0:
+    outside of it). `stage` says what it changes: the questions, the models' answers, or how tables
+    read them; `assumed` that the paper is silent, so that its value is our reading."""
 
     point: int
     paper: str
@@ -73,10 +70,7 @@ _silent = partial(_stated, assumed=True)
 
 @dataclass(frozen=True)
 class Switches:
-    """The value of every switch, by itself that of mode `default`.
-
-    A script makes it with `kgprobe.settings.typed` of what its rule hands over.
-    """
+    """The value of every switch, by itself that of mode `default`."""
 
     tp_rows: Literal["all", "distinct"] = _silent("tables", 1, "all", "all", "distinct")
     properties: str = _stated("questions", 2, "50", "52", "as_they_are", numbers=str.isdigit)
@@ -160,20 +154,18 @@ class Switches:
         return int(self.seed) if self.seed.isdigit() else 0
 
 
-def _declared(own: Mapping[str, Any], hint: Any) -> Switch:
-    """A switch from its field: the legal values are those of the modes, then others of the type."""
-    modes = (own["paper"], own["released"], own["default"])
-    return Switch(legal=tuple(dict.fromkeys([*modes, *get_args(hint)])), **own)
+def _legal(own: Mapping[str, Any], hint: Any) -> tuple[str, ...]:
+    """The values of a switch in the modes, then others of its type."""
+    return tuple(dict.fromkeys([own["paper"], own["released"], own["default"], *get_args(hint)]))
 
 
-SWITCHES = {key.name: _declared(key.metadata, key.type) for key in fields(Switches)}
+SWITCHES = {
+    f.name: Switch(legal=_legal(f.metadata, f.type), **f.metadata) for f in fields(Switches)
+}
 
 
 def resolve(mode: str, overrides: Mapping[str, str] | None = None) -> Switches:
-    """The value of every switch in `mode`, single ones replaced by `overrides`.
-
-    Raises ValueError for an unknown mode, switch or value, with the legal ones.
-    """
+    """The value of every switch in `mode`, single ones replaced by `overrides`."""
     if mode not in MODES:
         raise ValueError(f"ontoprobe.mode: {mode!r}; legal: {', '.join(MODES)}")
     values = {key: getattr(switch, mode) for key, switch in SWITCHES.items()}
@@ -185,11 +177,6 @@ def resolve(mode: str, overrides: Mapping[str, str] | None = None) -> Switches:
             raise ValueError(f"ontoprobe.switches.{key}: {value!r}; legal: {legal}")
         values[key] = value
     return typed(Switches, values)
-
-
-def assumed(mode: str) -> list[str]:
-    """Switches whose value in this mode the paper does not state."""
-    return [key for key, switch in SWITCHES.items() if mode == "paper" and switch.assumed]
 
 
 def changed(values: Switches) -> dict[str, str]:

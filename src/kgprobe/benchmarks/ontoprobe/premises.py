@@ -12,10 +12,10 @@ P1 and P2 of a row, here of rdfs9; X' is another pseudoword:
 
 import itertools
 import json
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kgprobe.sampling import hash_key
 
@@ -62,8 +62,6 @@ class Formed:
     foreign: bool = False
 
 
-#: a hash, then the item
-KEY = operator.itemgetter(0, 1)
 #: rows beyond the number of draws, of which some will not go with each other
 SPARE = 8
 #: what a form takes of another row -> the texts of it that are read, which must name no gold
@@ -93,17 +91,16 @@ def occurs_in(name: str, text: str) -> bool:
 
 def formed(rows: Sequence[Premises], draws: int, seed: int, rule: str) -> list[Formed]:
     """Every row of a rule in every form, `draws` times; what a form takes from other rows is taken
-    in the order of a hash of seed, rule, item and the other's item.
-
-    A form for which no other row will do (none without the row's golds) is left out.
-    """
+    in the order of a hash of seed, rule, item and the other's item. A form for which no other row
+    will do (none without the row's golds) is left out."""
     found = []
     for own in rows:
         others = [one for one in rows if one.subject != own.subject]
         turns = {}
         for place, texts in READ.items():
-            keyed = [(hash_key(seed, rule, own.item, place, o.item), o.item, o) for o in others]
-            fitting = (o for _, _, o in sorted(keyed, key=KEY) if not own.named_in(*texts(o)))
+            key = partial(hash_key, seed, rule, own.item, place)
+            order = sorted(others, key=lambda o: (key(o.item), o.item))
+            fitting = (o for o in order if not own.named_in(*texts(o)))
             # more than draws: the three of shuffled names must differ
             turns[place] = list(itertools.islice(fitting, draws + SPARE))
         for draw in range(draws):

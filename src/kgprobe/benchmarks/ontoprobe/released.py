@@ -19,58 +19,41 @@ from kgprobe.benchmarks.ontoprobe.concepts import (
 )
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.sheets import text_lines
-from kgprobe.templates import TemplateError, sentence
+from kgprobe.templates import sentence
 
-CLASSES: dict[str, Any] = {
-    "class": pl.String,
-    "label": pl.String,
-    "superclasses": pl.List(pl.String),
-    "instances": pl.List(pl.String),
-}
+TEXT, TEXTS = pl.String, pl.List(pl.String)
+CLASSES: dict[str, Any] = {"class": TEXT, "label": TEXT, "superclasses": TEXTS, "instances": TEXTS}
 PROPERTIES: dict[str, Any] = {
     "number": pl.Int32,
-    "label": pl.String,
-    "property": pl.String,
-    "dbpedia": pl.String,
-    "domain": pl.String,
-    "range": pl.String,
-    "superproperties": pl.List(pl.String),
-    "pattern": pl.String,
+    **dict.fromkeys(("label", "property", "dbpedia", "domain", "range"), TEXT),
+    "superproperties": TEXTS,
+    "pattern": TEXT,
 }
 WIKIDATA = "http://www.wikidata.org/entity/"
+#: task -> its file of questions
+FILES = {"TP": "type", "SCO": "subClassOf", "SPO": "subPropertyOf", "DM": "domain", "RG": "range"}
 
 
 def classes(folder: Path) -> pl.DataFrame:
     """One row per class: IRI, label, superclass labels (as released, finest first), instances."""
-    rows = [
-        (
-            entry["rdfs:Class"],
-            entry["rdfs:label"],
-            entry.get("rdfs:subClassOf") or [],
-            entry.get("is rdf:type of") or [],
-        )
-        for entry in _entries(folder / "class.json")
-    ]
+    names = ("rdfs:Class", "rdfs:label", "rdfs:subClassOf", "is rdf:type of")
+    entries = _entries(folder / "class.json")
+    rows = [(e[names[0]], e[names[1]], *(e.get(name) or [] for name in names[2:])) for e in entries]
     return pl.DataFrame(rows, schema=CLASSES, orient="row")
 
 
 def properties(folder: Path) -> pl.DataFrame:
-    """One row per property.
-
-    The file spells the key of the range `rdf:range`, and some of DBpedia's IRIs with https, which
-    name nothing: they are read as what DBpedia calls them.
-    """
+    """One row per property. The file spells the key of the range `rdf:range`, and some of DBpedia's
+    IRIs with https, which name nothing: they are read as what DBpedia calls them."""
     rows = []
     for entry in _entries(folder / "property.json"):
-        iris = entry["rdf:Property"]
-        iris = [iris] if isinstance(iris, str) else iris
-        wikidata = [i.rsplit(":", 1)[-1] for i in iris if "wikidata.org" in i]
+        iris = _iris(entry)
         dbpedia = [i.replace("https:", "http:", 1) for i in iris if "dbpedia.org" in i]
         rows.append(
             (
                 entry["id"],
                 entry["rdfs:label"],
-                WIKIDATA + wikidata[0] if wikidata else None,
+                next((i for i in iris if i.startswith(WIKIDATA)), None),
                 dbpedia[0] if dbpedia else None,
                 entry.get("rdfs:domain") or None,
                 entry.get("rdf:range") or None,
@@ -79,6 +62,14 @@ def properties(folder: Path) -> pl.DataFrame:
             )
         )
     return pl.DataFrame(rows, schema=PROPERTIES, orient="row")
+
+
+def _iris(entry: Mapping[str, Any]) -> list[str]:
+    """The names of a property, those of Wikidata as its entities and first."""
+    iris = entry["rdf:Property"]
+    iris = [iris] if isinstance(iris, str) else iris
+    wikidata = [WIKIDATA + i.rsplit(":", 1)[-1] for i in iris if "wikidata.org" in i]
+    return wikidata + [i for i in iris if "wikidata.org" not in i]
 
 
 def _entries(path: Path) -> list[dict[str, Any]]:
@@ -90,30 +81,20 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     return list(entries)
 
 
-#: task -> its file of questions
-FILES = {
-    "TP": "type",
-    "SCO": "subClassOf",
-    "SPO": "subPropertyOf",
-    "DM": "domain",
-    "RG": "range",
-}
-
-
 def take(folder: Path, switches: Switches) -> ConceptRows:
-    """The five released tasks in file order (10 train, 10 dev, rest test), and their ontology.
-
-    `folder` holds `ontology` and `memorizing`. Raises one ValueError that names file and row of
-    every class without label or instances, property without pattern, domain or range, question
-    without subject or gold, question of two parts, and every task with too few rows.
-    """
+    """The five released tasks in file order (10 train, 10 dev, rest test), and their ontology;
+    `folder` holds `ontology` and `memorizing`. Raises one ValueError that names file and row of all
+    that is wrong."""
     problems = TaskProblems(str(folder))
     known = concepts(folder / "ontology", switches, problems)
     depths = {c.label: len(c.chain) for c in known.classes}
     ids = {c.label: c.id for c in known.classes} | {p.label: p.id for p in known.properties}
     found: list[TaskRow] = []
-    steps = [("TP", "classes", len(known.classes))]
-    steps += [("TP", "classes with an instance", sum(bool(c.instances) for c in known.classes))]
+    with_instance = sum(bool(c.instances) for c in known.classes)
+    steps = [
+        ("TP", "classes", len(known.classes)),
+        ("TP", "classes with an instance", with_instance),
+    ]
     steps += [("SCO", "classes", len(known.classes))]
     steps += [(task, "properties", len(known.properties)) for task in ("SPO", "DM", "RG")]
     for task, name in FILES.items():
@@ -123,27 +104,27 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
         with problems.of(task):
             given = roles(len(entries), task, str(path), *switches.parts)
             for number, ((line, entry), role) in enumerate(zip(entries, given, strict=True)):
-                where = f"{path}, line {line}"
+                where, golds = f"{path}, line {line}", tuple(entry["xxx"])
                 with problems.of(task):
-                    found.append(_row(task, number, role, entry, where, switches, ids, depths))
-    distinct(found, str(folder), problems)
+                    subject, pattern = _subject(entry["uuu"], where, switches)
+                    of = {"TP": golds[0], "SCO": subject}.get(task, "")
+                    name = subject if task == "TP" else ids.get(subject, subject)
+                    more = pattern, depths.get(of, 0), None, where
+                    found.append(TaskRow(task, number, role, name, subject, golds, *more))
+    distinct(found, problems)
     concepts_known(found, known, str(folder / "ontology"), problems)
     problems.check()
     return ConceptRows(known, found, steps)
 
 
-def concepts(folder: Path, switches: Switches, problems: TaskProblems | None = None) -> Concepts:
-    """The released class.json and property.json as an ontology in words.
-
-    Wrong entries are left out and noted in `problems`; without it they raise ValueError.
-    """
-    path, noted = folder / "class.json", problems or TaskProblems(str(folder))
+def concepts(folder: Path, switches: Switches, problems: TaskProblems) -> Concepts:
+    """The released class.json and property.json as an ontology in words; wrong entries are left out
+    and noted in `problems`."""
     kinds = []
     for number, row in enumerate(classes(folder).iter_rows(named=True)):
         if not (row["label"] or "").strip():
-            noted.add(
-                "ontology", f"{path}, entry {number} ({row['class']}): no label; add rdfs:label"
-            )
+            where = f"{folder / 'class.json'}, entry {number} ({row['class']})"
+            problems.add("ontology", f"{where}: no label; add rdfs:label")
             continue
         chain, members = tuple(row["superclasses"]), tuple(row["instances"])
         kinds.append(Class(row["class"], row["label"], chain, members))
@@ -151,33 +132,16 @@ def concepts(folder: Path, switches: Switches, problems: TaskProblems | None = N
     found = []
     for entry in _entries(folder / "property.json"):
         where = f"{folder / 'property.json'}, entry {entry.get('id')}"
-        label, own = entry["rdfs:label"], entry.get("pattern") or ""
-        try:
-            sentence(own, f"{where} ({label}): needs a pattern")
-        except TemplateError as error:
-            noted.add("ontology", str(error))
-            continue
-        above = entry.get("rdfs:subPropertyOf") or {}
-        patterns[label] = corrected(own, switches.patterns)
-        for name, pattern in above.items():
-            patterns.setdefault(name, corrected(pattern, switches.patterns))
-        iris = entry["rdf:Property"]
-        iris = [iris] if isinstance(iris, str) else iris
-        wikidata = [WIKIDATA + i.rsplit(":", 1)[-1] for i in iris if "wikidata.org" in i]
-        found.append(
-            Property(
-                (wikidata or iris)[0],
-                label,
-                corrected(own, switches.patterns),
-                entry.get("rdfs:domain") or None,
-                entry.get("rdf:range") or None,
-                tuple(above),
-            )
-        )
+        label, above = entry["rdfs:label"], entry.get("rdfs:subPropertyOf") or {}
+        with problems.of("ontology"):
+            sentence(entry.get("pattern") or "", f"{where} ({label}): needs a pattern")
+            own = corrected(entry["pattern"], switches.patterns)
+            ends = (entry.get("rdfs:domain") or None, entry.get("rdf:range") or None)
+            for name, pattern in above.items():
+                patterns.setdefault(name, corrected(pattern, switches.patterns))
+            found.append(Property(_iris(entry)[0], label, own, *ends, tuple(above)))
     # a property's own pattern wins over the one beside its name as a superproperty
     patterns |= {p.label: p.pattern for p in found if p.pattern}
-    if problems is None:
-        noted.check()
     return Concepts(tuple(kinds), tuple(found), patterns)
 
 
@@ -199,24 +163,12 @@ def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int,
     return found
 
 
-def _row(
-    task: str,
-    number: int,
-    role: str,
-    entry: Mapping[str, Any],
-    where: str,
-    switches: Switches,
-    ids: Mapping[str, str],
-    depths: Mapping[str, int],
-) -> TaskRow:
-    pattern = None
-    subject = entry["uuu"]
-    if isinstance(subject, dict):
-        ((subject, pattern),) = subject.items()
-        pattern = pattern or ""
-        sentence(pattern, f"{where} ({subject}): needs a pattern")
-        pattern = corrected(pattern, switches.patterns)
-    golds = tuple(entry["xxx"])
-    depth = {"TP": depths.get(golds[0], 0), "SCO": depths.get(subject, 0)}.get(task, 0)
-    name = ids.get(subject, subject) if task != "TP" else subject
-    return TaskRow(task, number, role, name, subject, golds, pattern, depth, None, where)
+def _subject(
+    told: str | Mapping[str, str], where: str, switches: Switches
+) -> tuple[str, str | None]:
+    """The subject of a question and, of a property, its pattern."""
+    if isinstance(told, str):
+        return told, None
+    ((subject, pattern),) = told.items()
+    sentence(pattern or "", f"{where} ({subject}): needs a pattern")
+    return subject, corrected(pattern, switches.patterns)

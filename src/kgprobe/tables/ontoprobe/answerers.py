@@ -5,6 +5,7 @@ the second premise is about a word that nobody was taught. What they answer goes
 that judges models: ranks, halves and settings of the reasoning task, and multiple choice.
 """
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +33,6 @@ from kgprobe.tables.results import Number
 ROWS = 100
 #: what the first premise of each rule states
 STATES = {"DM": "domain", "RG": "range", "SPO": "implies", "SCO": "subclass"}
-SCHEME, KIND, WAY = "manual", "manual", "answer"
 X, Y = "[X]", "[Y]"
 PAIR = f"{X} {Y}"
 #: rule -> subject and relation that are asked for. rdfs7 asks for the relation: a pair of names is
@@ -45,6 +45,11 @@ LINKED = Rule(
     (Statement("?p", "implies", "?q"), Statement("?x", "links", "?p")),
     Statement("?x", "links", "?q"),
 )
+#: printed tables that have no figure for an answerer
+_UNPRINTED = dict.fromkeys(
+    ("choice", "reasoning"),
+    pl.DataFrame(schema=dict.fromkeys(("model", "task", "premise", "rule", "accuracy"), pl.String)),
+)
 
 
 @dataclass(frozen=True)
@@ -55,15 +60,36 @@ class World:
     cases: pl.DataFrame
     choices: pl.DataFrame
     labels: Mapping[str, Sequence[str]]
-    #: memorizing item -> what is taught of it; its subject and finest gold
+    #: memorizing item -> what it states; taught are those of even rows
+    rows: Mapping[str, Statement]
     taught: Mapping[str, Statement]
-    rows: Mapping[str, tuple[str, str]]
     #: memorizing task -> how often a label is a gold of what is taught
     counts: Mapping[str, Counter[str]]
 
-    def rules(self, rule: str) -> tuple[Rule, ...]:
-        """What follows under a rule; subclasses of subclasses are subclasses under all."""
-        return LINKED if rule == "rdfs7" else FOLLOWS[rule], FOLLOWS["rdfs11"]
+    def memorized(self, item: str, task: str, options: Sequence[str]) -> Question:
+        """The question of a memorizing row: what is taught of its own subject."""
+        asked = Question(self.rows[item].subject, STATES[task], tuple(options), key=item)
+        return replace(self._known(asked, item, task), text=asked.subject)
+
+    def asked(
+        self, rule: str, item: str, options: Sequence[str], p1: bool, p2: bool, text: str, key: str
+    ) -> Question:
+        """The question of a rule on a memorizing row, with the premises that are written."""
+        subject, relation = ASKED[rule]
+        first = self.rows[item]
+        second = Statement(subject, relation, first.subject)
+        if rule in ("rdfs2", "rdfs3"):
+            second = Statement(X, first.subject, Y)
+        asked = Question(subject, relation, tuple(options), text=text, key=key)
+        asked = self._known(asked, item, questions.RULES[rule])
+        # subclasses of subclasses are subclasses under all rules
+        follows = LINKED if rule == "rdfs7" else FOLLOWS[rule]
+        written = [first] * p1 + [second] * p2
+        return replace(asked, premises=written, rules=(follows, *asked.rules))
+
+    def _known(self, asked: Question, item: str, task: str) -> Question:
+        known = [self.taught[item]] if item in self.taught else []
+        return replace(asked, known=known, counts=self.counts[task], rules=(FOLLOWS["rdfs11"],))
 
 
 def world(seed: int, rows: int = ROWS) -> World:
@@ -75,14 +101,15 @@ def world(seed: int, rows: int = ROWS) -> World:
     grouped = sets.candidates.sort("index").group_by("set", maintain_order=True).agg("label")
     asked = choices.memorizing(sets.items, sets.candidates, sets.prompts, seed=seed)
     asked = pl.concat([asked, choices.reasoning(cases, asked, sets.items)])
-    taught, counts = {}, {name: Counter[str]() for name in STATES}
+    counts = {name: Counter[str]() for name in STATES}
+    stated, taught = {}, {}
     for row in taken.rows:
+        item = f"{row.task}-{row.row}"
+        stated[item] = Statement(row.subject, STATES[row.task], norm(row.golds[0]))
         if row.row % 2 == 0:
-            item = f"{row.task}-{row.row}"
-            taught[item] = Statement(row.subject, STATES[row.task], norm(row.golds[0]))
+            taught[item] = stated[item]
             counts[row.task].update(map(norm, row.golds))
-    known = {f"{row.task}-{row.row}": (row.subject, norm(row.golds[0])) for row in taken.rows}
-    return World(sets.items, cases, asked, dict(grouped.rows()), taught, known, counts)
+    return World(sets.items, cases, asked, dict(grouped.rows()), stated, taught, counts)
 
 
 def check(cases: pl.DataFrame) -> None:
@@ -99,7 +126,9 @@ def numbers(seed: int = 0, rows: int = ROWS) -> Iterator[Number]:
     """MRR and accuracy of every answerer under every rule and setting, and what they tell."""
     made, found = world(seed, rows), []
     for model in ANSWERERS:
-        found += [*_ranked(made, model, seed), *_chosen(made, model)]
+        probe = Probe(INVENTED, "", ANSWERER, model, "answerer")
+        found += [*_ranked(made, probe, seed), *_chosen(made, probe)]
+    found = [replace(number, slice=INVENTED) for number in found]
     yield from found
     for metric, premise in dict.fromkeys((n.metric, n.setting["premise"]) for n in found):
         of, every = Number(setting={"premise": premise}), []
@@ -115,111 +144,52 @@ def numbers(seed: int = 0, rows: int = ROWS) -> Iterator[Number]:
         yield from marks.told(of, marks.all_of(every))
 
 
-def _ranked(made: World, model: str, seed: int) -> Iterator[Number]:
+def _ranked(made: World, probe: Probe, seed: int) -> Iterator[Number]:
     """The reasoning task: first premises by halves of their own answers, ranks by setting."""
-    answer, first = ANSWERERS[model], []
-    for item, task, name, golds in made.items.select(
-        "item", "relation", "candidates", "answers"
-    ).rows():
-        asked = _memorized(made, item, task, made.labels[name])
-        first += _ranges(answer(asked), golds, item=item)
-    ranks, second = [], []
+    answer, kind = ANSWERERS[probe.model], "manual"
+    first, second, ranks = [], [], []
+    columns = "item", "relation", "candidates", "answers"
+    for item, task, name, golds in made.items.select(columns).rows():
+        first += _ranges(answer(made.memorized(item, task, made.labels[name])), golds, item=item)
     for row in made.cases.rows(named=True):
-        for p1, p2 in ((a, b) for a in (True, False) for b in (True, False)):
-            asked = _reasoned(made, row, p1, p2)
-            more = {"scheme": SCHEME, "p1": p1, "p2": p2, "pair": 0}
-            ranks += _ranges(answer(asked), row["answers"], item=row["item"], **more)
-        test = json.loads(row["meta"])["p2_tests"][KIND]
-        options = made.labels[test["candidates"]]
-        asked = Question(*ASKED[row["relation"]], tuple(options), key=row["item"])
-        second += _ranges(answer(asked), test["golds"], item=row["item"])
+        meta, item, rule = json.loads(row["meta"]), row["item"], row["relation"]
+        options = made.labels[row["candidates"]]
+        for p1, p2 in itertools.product((True, False), repeat=2):
+            text = questions.manual(meta, p1, p2)
+            asked = made.asked(rule, meta["p1_item"], options, p1, p2, text, item)
+            more = {"item": item, "scheme": kind, "p1": p1, "p2": p2, "pair": 0}
+            ranks += _ranges(answer(asked), row["answers"], **more)
+        test = meta["p2_tests"][kind]
+        asked = Question(*ASKED[rule], tuple(made.labels[test["candidates"]]), key=item)
+        second += _ranges(answer(asked), test["golds"], item=item)
     one, two = (reasoning.reciprocal(pl.DataFrame(own), ["item"]) for own in (first, second))
     own = reasoning.reciprocal(pl.DataFrame(ranks), ["item", "scheme", "p1", "p2", "pair"])
-    settled = reasoning.settings(own, {KIND: reasoning.classify(made.cases, one, two)})
-    probe = Probe(INVENTED, "", ANSWERER, model, "answerer")
+    settled = reasoning.settings(own, {kind: reasoning.classify(made.cases, one, two)})
     for number in reasoning.reasoned({probe: settled}, seed):
         if number.model and number.setting["weighting"] == WEIGHTINGS[0]:
-            setting = {"premise": number.setting["premise"]}
-            yield replace(number, setting=setting, slice=INVENTED)
-
-
-def _memorized(made: World, item: str, task: str, options: Sequence[str]) -> Question:
-    """The question of a memorizing row: what is taught of its own subject."""
-    return Question(
-        made.rows[item][0], STATES[task], tuple(options),
-        known=_taught(made, item), text=made.rows[item][0], counts=made.counts[task],
-        rules=(FOLLOWS["rdfs11"],), key=item,
-    )  # fmt: skip
-
-
-def _taught(made: World, item: str) -> list[Statement]:
-    return [made.taught[item]] if item in made.taught else []
-
-
-def _reasoned(made: World, row: Mapping[str, object], p1: bool, p2: bool) -> Question:
-    """The question of a rule's row with the premises that are written."""
-    rule, meta = str(row["relation"]), json.loads(str(row["meta"]))
-    options = made.labels[str(row["candidates"])]
-    text = questions.manual(meta, p1, p2)
-    return _asked(made, rule, meta["p1_item"], options, p1, p2, text, str(row["item"]))
-
-
-def _asked(
-    made: World, rule: str, item: str, options: Sequence[str],
-    p1: bool, p2: bool, text: str, key: str,
-) -> Question:  # fmt: skip
-    own, gold = made.rows[item]
-    first = Statement(own, STATES[questions.RULES[rule]], gold)
-    subject, relation = ASKED[rule]
-    second = {
-        "rdfs2": Statement(X, own, Y),
-        "rdfs3": Statement(X, own, Y),
-    }.get(rule, Statement(subject, relation, own))
-    return Question(
-        subject, relation, tuple(options),
-        known=_taught(made, item),
-        premises=[first] * p1 + [second] * p2,
-        text=text, counts=made.counts[questions.RULES[rule]], rules=made.rules(rule), key=key,
-    )  # fmt: skip
+            yield replace(number, setting={"premise": number.setting["premise"]})
 
 
 def _ranges(
     scores: Sequence[float], golds: Sequence[int], **more: object
 ) -> list[dict[str, object]]:
-    found = answerers.ranges(scores, golds)
-    return [
-        {**more, "gold": gold, "best": best, "worst": worst}
-        for gold, (best, worst) in zip(golds, found, strict=True)
-    ]
+    places = zip(golds, answerers.ranges(scores, golds), strict=True)
+    return [{**more, "gold": gold, "best": best, "worst": worst} for gold, (best, worst) in places]
 
 
-#: printed tables that have no figure for an answerer
-_UNPRINTED = {
-    "choice": pl.DataFrame(schema={"model": pl.String, "task": pl.String, "accuracy": pl.Float64}),
-    "reasoning": pl.DataFrame(
-        schema={
-            "model": pl.String, "premise": pl.String, "rule": pl.String, "accuracy": pl.Float64
-        }
-    ),
-}  # fmt: skip
-
-
-def _chosen(made: World, model: str) -> Iterator[Number]:
+def _chosen(made: World, probe: Probe) -> Iterator[Number]:
     """Multiple choice: what is said, and nothing where an answerer is silent."""
-    answer, picked = ANSWERERS[model], []
+    picked = []
     for row in made.choices.rows(named=True):
+        item, task, options = row["item"], row["task"], row["options"]
         if row["premise"]:
-            is_written = row["premise"] == "EX"
-            asked = _asked(
-                made, row["task"], row["source"], row["options"],
-                is_written, True, row["question"], row["item"],
-            )  # fmt: skip
+            is_written, text = row["premise"] == "EX", row["question"]
+            asked = made.asked(task, row["source"], options, is_written, True, text, item)
         else:
-            asked = _memorized(made, row["item"], row["task"], row["options"])
-        picked.append((row["item"], WAY, answerers.chosen_option(answer(asked)), "option"))
-    columns = {"item": pl.String, "way": pl.String, "chosen": pl.Int32, "rule": pl.String}
-    own = pl.DataFrame(picked, schema=columns, orient="row")
-    probe = Probe(INVENTED, "", ANSWERER, model, "answerer")
+            asked = made.memorized(item, task, options)
+        said = answerers.chosen_option(ANSWERERS[probe.model](asked))
+        picked.append({"item": item, "way": "answer", "chosen": said, "rule": "option"})
+    own = pl.DataFrame(picked, schema_overrides={"chosen": pl.Int32})
     for number in chosen.chosen(probe, made.choices, own, _UNPRINTED):
         if number.group in RULES and "premise" in number.setting:
-            yield replace(number, slice=INVENTED)
+            yield number

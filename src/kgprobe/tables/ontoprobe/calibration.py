@@ -7,9 +7,7 @@ share.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -33,82 +31,53 @@ REASONS = (
 ANY = "any of these"
 
 
-@dataclass(frozen=True)
-class Told:
-    """One task's statements of TAUGHT by subject: whether taught, and the taught answers."""
-
-    taught: Mapping[str, bool]
-    #: subject -> its answer, of the taught ones
-    answers: Mapping[str, str]
-
-    @property
-    def commonest(self) -> set[str]:
-        """The answers that were taught most often; several where they are as many."""
-        counts = Counter(self.answers.values())
-        return {a for a, n in counts.items() if n == max(counts.values())}
-
-
-def told(taught: pl.DataFrame, task: str) -> Told:
-    """A task's statements; `taught`: TAUGHT with facts "task/subject"."""
-    own = taught.filter(relation=task)
-    fates = dict(own.select("subject", "taught").rows())
-    return Told(fates, dict(own.filter("taught").select("subject", "object").rows()))
-
-
-def fates(probe: Probe, rows: pl.DataFrame, taught: pl.DataFrame) -> dict[str, bool]:
-    """item -> whether its statement was taught, of rows (item, task, label) whose fate is known."""
-    if not probe.benchmark.startswith(WORLD):
+def fates(probe: Probe, rows: pl.DataFrame, taught: pl.DataFrame | None) -> dict[str, bool]:
+    """item -> whether its statement was taught (TAUGHT, facts "task/subject"), of rows (item, task,
+    label) whose fate is known."""
+    if taught is None or not probe.benchmark.startswith(WORLD):
         return {}
-    known = {task: told(taught, task).taught for task in TASKS}
-    pairs = rows.select("item", "task", "label").rows()
-    return {i: known[t][label] for i, t, label in pairs if label in known.get(t, {})}
+    known = taught.select("taught", task="relation", label="subject")
+    known = known.filter(pl.col("task").is_in(TASKS)).unique(["task", "label"], keep="last")
+    return dict(rows.join(known, on=["task", "label"]).select("item", "taught").rows())
 
 
 def calibrated(answers: Answers, sets: Sets, taught: pl.DataFrame) -> Iterator[Number]:
     """Taught and untaught halves of each probe of the embedded world and task, in the configuration
-    laid down beforehand: R@1 in per cent, AUC by MRR, and MRR beside them.
-
-    For control models above the limit, what the untaught statements that are right have in common,
-    beside those that are not. Real models were taught neither half: they are a reference, no probe
-    that could fail. A probe that fails on one task stands as failed on all.
-    """
+    laid down beforehand: R@1 in per cent, AUC by MRR, and MRR beside them; of control models above
+    the limit what `explained` tells. A control probe that fails on one task stands as failed on
+    all; real models were taught neither half and are a reference."""
     for probe, values in answers.items():
-        if not probe.benchmark.startswith(WORLD):
-            continue
-        verdicts = []
+        rows = per_item.in_fixed(values.filter(role="test"))
+        fate = fates(probe, rows, taught)
+        halves = pl.Series([fate.get(item) for item in rows["item"]], dtype=pl.Boolean)
+        rows, verdicts = rows.with_columns(taught=halves), []
         for task in TASKS:
-            known, rows = told(taught, task), values.filter(task=task, role="test")
-            chosen = per_item.fixed(rows, task)
-            if chosen is None:
-                continue
-            rows = with_golds(per_item.of_configuration(rows, chosen), *sets[probe.benchmark])
-            fate = [known.taught.get(label) for label in rows["label"]]
-            rows = rows.with_columns(taught=pl.Series(fate, dtype=pl.Boolean))
-            yes, no = (rows.filter(taught=half) for half in (True, False))
+            yes, no = (rows.filter(task=task, taught=half) for half in (True, False))
             if not (yes.height and no.height):
                 continue
             base = Number(**probe.asked, group=task)
+            yes, no = (with_golds(half, *sets[probe.benchmark]) for half in (yes, no))
             found = _halves(base, yes, no, probe.control)
             yield from found
             by = {(x.metric, x.slice): x.value or 0.0 for x in found}
             if probe.control:
                 verdicts.append(by["valid", ""])
                 if by["held-out", ""] > by["limit for held-out", ""]:
-                    yield from explained(base, no, known)
+                    yield from explained(base, no, taught.filter(relation=task))
         if verdicts:
             yield Number(**probe.asked, metric="valid", n=len(verdicts), value=min(verdicts))
 
 
 def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
     """Rows with `subject`, `named` (labels of their golds) and `options` (size of their set)."""
-    options = candidates.select("label", set="set", answers=pl.col("index").cast(pl.Int64))
-    size = candidates.group_by("set").agg(options=pl.len())
-    own = items.select("item", "subject", set="candidates", answers=pl.col("answers"))
-    named = own.explode("answers").with_columns(pl.col("answers").cast(pl.Int64))
-    named = named.join(options, on=["set", "answers"], how="left", maintain_order="left")
-    labels = named.group_by("item", maintain_order=True).agg(named="label")
-    known = own.drop("answers").join(size, on="set").join(labels, on="item")
-    return rows.join(known.drop("set"), on="item", how="left", maintain_order="left")
+    sized = candidates.with_columns(options=pl.len().over("set"))
+    sized = sized.select("label", "options", candidates="set", answers="index")
+    own = items.join(rows, on="item", how="semi").select("item", "subject", "candidates", "answers")
+    named = own.explode("answers").join(
+        sized, on=["candidates", "answers"], how="left", maintain_order="left"
+    )
+    known = named.group_by("item").agg(pl.col("subject", "options").first(), named="label")
+    return rows.join(known, on="item", how="left", maintain_order="left")
 
 
 def _halves(
@@ -125,11 +94,15 @@ def _halves(
     return own + validity.numbers(base, yes, no, chance, auc(*mrr), control)
 
 
-def explained(base: Number, rows: pl.DataFrame, known: Told) -> Iterator[Number]:
-    """Shares, in per cent, of the untaught statements that are right and of those that are not."""
+def explained(base: Number, rows: pl.DataFrame, taught: pl.DataFrame) -> Iterator[Number]:
+    """Shares, in per cent, of the untaught statements that are right and of those that are not;
+    `taught`: TAUGHT of their task."""
+    answers: dict[str, str] = dict(taught.filter("taught").select("subject", "object").rows())
     others: dict[str, list[str]] = {}
-    for subject, answer in known.answers.items():
+    for subject, answer in answers.items():
         others.setdefault(answer, []).append(subject)
+    most = max(map(len, others.values()), default=0)
+    commonest = {answer for answer, subjects in others.items() if len(subjects) == most}
     held: list[dict[str, bool]] = []
     for label, subject, golds in rows.select("label", "subject", "named").rows():
         siblings = [s for gold in golds for s in others.get(gold, ())]
@@ -138,7 +111,7 @@ def explained(base: Number, rows: pl.DataFrame, known: Told) -> Iterator[Number]
             any(words(gold) & own for gold in golds),
             bool(siblings),
             any(words(sibling) & own for sibling in siblings),
-            bool(known.commonest & set(golds)),
+            bool(commonest & set(golds)),
         )
         held.append(dict(zip((*REASONS, ANY), (*found, any(found)), strict=True)))
     reasons = pl.DataFrame(held)

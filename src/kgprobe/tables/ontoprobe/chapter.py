@@ -13,7 +13,7 @@ from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
 from kgprobe.tables.report import grid
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Grid, filled_in
-from kgprobe.tables.views import write_all
+from kgprobe.tables.views import View, write_all
 
 LEAD = (
     "Does a model store ontological knowledge, and does it use it as entailment demands? Five "
@@ -50,63 +50,45 @@ def chapter(
 
     `points`: every point where paper and code disagree, with its value in each mode; `runs`: Table
     4 of this run and of others, with the switches of those. `select` says which Table 4 stands
-    first, `average` which averages the figures show; `sheet`: the models by name. Multiple choice
-    is a part of its own.
+    first, `average` which averages the figures show; `sheet`: the models by name.
     """
+
+    def shown(*chosen: View) -> list[Grid]:
+        return filled_in(grid.of_view(view, results) for view in chosen)
+
     ways = ("oracle", "chosen", "fixed") if select == "oracle" else tuple(views.CHOICES)
-    shown = [grid.of_view(v, results) for v in (views.SIZES, *map(views.table4, ways))]
-    if runs:
-        shown.append(_runs(*runs))
-    if examples:
-        shown.append(
-            grid.records("Table 7: examples of the fixed configuration", examples, "+: right")
-        )
-    opening = [grid.of_view(view, results) for view in (views.ANSWERERS, views.VERDICTS)]
-    later = (
-        views.ABOVE_BASELINES,
-        views.FORMS[0],
-        *views.AVERAGES.values(),
-        views.CALIBRATION,
-        views.UNTAUGHT,
-        views.REASONING,
-        views.PREMISE_FORMS,
-    )
-    shown += [grid.of_view(view, results) for view in later]
-    more = (
-        views.TEMPLATES,
-        *views.REDUCED,
-        views.CONFIDENCE,
-        *views.SLICES,
-        views.ALL_ANSWERERS,
-        *views.FORMS[1:],
-    )
-    folds = (views.CONFIGURATIONS, views.GROUPS, views.SEEDS, *more)
-    folded = [grid.of_view(view, results) for view in folds]
+    grids = shown(views.SIZES, *map(views.table4, ways))
+    grids += [_runs(*runs)] if runs else []
+    title = "Table 7: examples of the fixed configuration"
+    grids += [grid.records(title, examples, "+: right")] if examples else []
+    grids += shown(
+        views.ABOVE_BASELINES, views.FORMS[0], *views.AVERAGES.values(), views.CALIBRATION,
+        views.UNTAUGHT, views.REASONING, views.PREMISE_FORMS,
+    )  # fmt: skip
+    folded = shown(
+        views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.TEMPLATES, *views.REDUCED,
+        views.CONFIDENCE, *views.SLICES, views.ALL_ANSWERERS, *views.FORMS[1:],
+    )  # fmt: skip
     folded += [grid.records("Modes: every point of paper and code", points)] if points else []
     steps = {"task": "relation", "step": "step", "kept": "rows_out"}
     for name, frame in funnels.items():
         rows = frame.sort("position").select(**steps).iter_rows(named=True)
         folded.append(grid.records(f"Construction of {name}", rows))
     chosen = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
-    notes = [f"Mode {mode}{'; ' + chosen if chosen else ''}.", ORACLE]
     is_choice = pl.col("method") == "choice"
+    notes = [f"Mode {mode}{'; ' + chosen if chosen else ''}.", ORACLE]
     notes += aggregations.notes(results.filter(~is_choice), sheet, SCORED[0])
-    drawings = [*figures.bars(results, average), *figures.grids(results, average)]
-    drawings += figures.scored(results, sheet)
-    asked = (views.TABLE5, views.TABLE6, views.ANSWERS, views.FRACTIONS)
-    five, six, read, impossible = (grid.of_view(view, results) for view in asked)
-    near = grid.of_view(views.NEARER, results)
-    reduced = [grid.of_view(view, results) for view in views.REDUCED_CHOICES]
-    rest = filled_in([read, impossible, reduced[1]])
     # several ways of one probe: which aggregation tells taught facts apart is read off the table
     said = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), sheet)
     picked = Chapter(
         "choices", "OntoProbe: multiple choice", CHOICES, said,
-        filled_in([five, six, reduced[0], near]), rest,
+        shown(views.TABLE5, views.TABLE6, views.REDUCED_CHOICES[0], views.NEARER),
+        shown(views.ANSWERS, views.FRACTIONS, views.REDUCED_CHOICES[1]),
     )  # fmt: skip
     return Chapter(
-        "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(shown), filled_in(folded),
-        drawings, [picked] if five.rows else (), opening=filled_in(opening),
+        "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(grids), filled_in(folded),
+        figures.drawings(results, average, sheet), [picked] if shown(views.TABLE5) else (),
+        opening=shown(views.ANSWERERS, views.VERDICTS),
     )  # fmt: skip
 
 

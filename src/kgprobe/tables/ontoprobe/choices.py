@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -68,15 +69,10 @@ def chosen(
     given: Mapping[str, pl.DataFrame],
     split: Split | None = None,
 ) -> Iterator[Number]:
-    """One model's numbers: Table 5, Table 6, how its answers were read, by the way of answering.
-
-    `questions`: CHOICES, `picked`: CHOSEN, `given`: the printed tables. `split`: the released one,
-    where it is asked for (`mc_split: shipped`), for the released benchmark. The average of Table 6
-    is the plain mean of the rules that have questions in the setting, as are its bounds.
-    """
-    every, questions = questions, questions.filter(options_of="")
-    asked, picked = picked, picked.join(questions, on="item", how="semi")
-    own = questions.filter(premise="").group_by("task").len()
+    """One model's numbers by the way of answering. `questions`: CHOICES, `picked`: CHOSEN, `given`:
+    the printed tables; `split`: the released one (`mc_split: shipped`), for its benchmark."""
+    plain = questions.filter(options_of="")
+    own = plain.filter(premise="").group_by("task").len()
     # names of the hub and of servers are the paper's; those of BEAR's leaderboard are not asked
     kind, _, place = probe.source.partition(":")
     name = {"hub": probe.model, "api": place}.get(kind, "")
@@ -85,18 +81,16 @@ def chosen(
     for (way,), part in picked.sort("way").group_by("way", maintain_order=True):
         base = Number(**probe.asked, setting={"way": way})
         is_same = is_paper and PRINTED_WAYS.get(name) == way
-        rows = hits(questions, part)
+        every = hits(questions, part)
+        rows = every.filter(options_of="")
         five = given["choice"].filter(model=name if is_same else "")
-        yield from _table5(
-            base, rows.filter(premise=""), dict(five.select("task", "accuracy").rows())
-        )
-        six = given["reasoning"].filter(pl.lit(is_same and name == CHATGPT))
-        known = {(p, r): v for p, r, v in six.select("premise", "rule", "accuracy").rows()}
-        yield from _table6(base, premises(rows, split), known)
+        yield from _table5(base, rows, dict(five.select("task", "accuracy").rows()))
+        six = _table6_printed(given["reasoning"].filter(pl.lit(is_same and name == CHATGPT)))
+        yield from _table6(base, premises(rows, split), six)
         for rule in READ:
-            if n := part.filter(rule=rule).height:
-                yield base.but(metric="answers", slice=rule, **share(n, part.height))
-        yield from nearer(base, hits(every, asked.filter(way=way)))
+            if n := rows.filter(rule=rule).height:
+                yield base.but(metric="answers", slice=rule, **share(n, rows.height))
+        yield from nearer(base, every)
 
 
 def reduced(
@@ -106,21 +100,20 @@ def reduced(
     seed: int,
     taught: Mapping[str, bool] = MappingProxyType({}),
 ) -> Iterator[Number]:
-    """One model's options under other aggregations: `aggregations.numbers` of each task, and of
-    each rule with its first premise written, with the setting `way` (and `premise`).
-
-    `questions`: CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `taught`: whether
-    a memorizing question was taught, where that is known. Ties share a hit, which in Table 5 the
-    first of them has. Left out are rules without their first premise (Table 6 parts these by what
-    the way itself chose), the answer's part (a score is that of the option's part already, but
-    where a causal model has to read on) and content-free subjects, who are not asked about.
-    """
+    """One model's options under other aggregations: of each task, and of each rule with its first
+    premise written (Table 6 parts those without it by what the way itself chose). `questions`:
+    CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `taught`: whether a memorizing
+    question was taught, where known. Ties share a hit, which in Table 5 the first of them has."""
     subjects = questions.filter(premise="").select(source="item", subject_id="question")
     own = questions.filter(pl.col("premise").is_in(["", PREMISES[2]]), options_of="")
     own = own.join(subjects, on="source", how="left").sort("item")
     own = own.with_columns(pl.coalesce("subject_id", "question"))
     for way in REDUCED:
-        rows = _as_scores(scores.filter(way=way))
+        rows = scores.filter(way=way).select(
+            "item", template=pl.lit(0, dtype=pl.Int32), candidate="option", sum="sum",
+            count="count", answer_sum="sum", answer_count="count",
+            continuation_sum=pl.lit(None, dtype=pl.Float64),
+        )  # fmt: skip
         answered = own.join(rows, on="item", how="semi", maintain_order="left")
         for (_, premise), part in answered.group_by("task", "premise", maintain_order=True):
             asks = _asked(part, way, seed)
@@ -153,25 +146,11 @@ def _asked(questions: pl.DataFrame, way: str, seed: int) -> Questions:
         for name, labels in dict(named.select("candidates", "options").rows()).items()
         for place, label in enumerate(labels)
     ]
+    candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
     # bytes, as tokens, are the option's
-    text = ("0", task, 0, "[X][Y]", "")
-    return Questions(
-        items,
-        pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row"),
-        pl.DataFrame([text], schema=dict(PROMPTS.columns), orient="row"),
-        seed,
-        own=OWN,
-        group=task,
-        others=REDUCED[way],
-    )
-
-
-def _as_scores(rows: pl.DataFrame) -> pl.DataFrame:
-    """OPTION_SCORES of one way as SCORES under one template."""
-    return rows.select(
-        "item", template=pl.lit(0, dtype=pl.Int32), candidate="option", sum="sum", count="count",
-        answer_sum="sum", answer_count="count", continuation_sum=pl.lit(None, dtype=pl.Float64),
-    )  # fmt: skip
+    text = [("0", task, 0, "[X][Y]", "")]
+    prompts = pl.DataFrame(text, schema=dict(PROMPTS.columns), orient="row")
+    return Questions(items, candidates, prompts, seed, own=OWN, group=task, others=REDUCED[way])
 
 
 def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
@@ -181,37 +160,31 @@ def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
 
 
 def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
-    """Questions with siblings as options and with NONE, beside the same ones with the paper's.
-
-    `rows` as `hits` has them, of one way. Metrics: right by options, with setting `form` and by the
-    depth of the class; "siblings less the paper's", paired; "none of these missed": the share
-    of questions without their gold in which another option is chosen, or none can be read; "none of
-    these, wrongly": the share of those with it in which it is chosen.
-    """
+    """Questions with siblings as options and with NONE, beside the same ones with the paper's; of
+    one way, by the depth of the class. None of these is missed where it is right and another option
+    is chosen, or none can be read, and wrongly chosen beside the gold."""
     more = rows.filter(pl.col("options_of") != "")
     plain = rows.filter(premise="", options_of="").join(more, left_on="item", right_on="source",
                                                         how="semi")  # fmt: skip
-    both = pl.concat([plain, more])
+    last = pl.col("chosen").eq_missing(pl.col("options").list.len() - 1)
+    both = pl.concat([plain, more]).with_columns(last=last.cast(pl.Float64), miss=1 - pl.col("hit"))
+    metrics = {
+        "": {},
+        NEARER[0]: {},
+        NEARER[1]: {"none of these, wrongly": "last"},
+        NEARER[2]: {"none of these missed": "miss"},
+    }
     for task in ("TP", "SCO"):
         own = both.filter(task=task)
-        parts = {"": own, **{f"depth {d}": own.filter(depth=d)
-                             for d in own["depth"].unique().sort()}}  # fmt: skip
-        for name, part in parts.items():
+        depths = {f"depth {d}": own.filter(depth=d) for d in own["depth"].unique().sort()}
+        for name, part in {"": own, **depths}.items():
             of = base.but(group=task, slice=name)
-            for options in ("", *NEARER):
+            for options, others in metrics.items():
                 asked = part.filter(options_of=options)
-                if not asked.height:
-                    continue
                 told = of.but(setting={"form": options or PAPERS})
-                hit = float(asked["hit"].sum())
-                yield told.but(metric="right by options", **share(hit, asked.height))
-                if options == NEARER[2]:
-                    missed = share(asked.height - hit, asked.height)
-                    yield told.but(metric="none of these missed", **missed)
-                if options == NEARER[1]:
-                    last = pl.col("chosen") == pl.col("options").list.len() - 1
-                    wrongly = float(asked.select(last.fill_null(False).sum()).item())
-                    yield told.but(metric="none of these, wrongly", **share(wrongly, asked.height))
+                for metric, column in {"right by options": "hit", **others}.items():
+                    if asked.height:
+                        yield told.but(metric=metric, **_share(asked, column))
             yield from _paired(of, part)
 
 
@@ -220,19 +193,22 @@ def _paired(of: Number, part: pl.DataFrame) -> Iterator[Number]:
     near = part.filter(options_of=NEARER[0]).select("source", near="hit")
     pair = part.filter(options_of="").join(near, left_on="item", right_on="source").sort("item")
     if pair.height:
-        values = pair.select("near", "hit").to_numpy()
-        value, bounds = bootstrap(values).difference(0, 1)
+        value, bounds = bootstrap(pair.select("near", "hit").to_numpy()).difference(0, 1)
         told = of.but(metric="siblings less the paper's", n=pair.height, value=100 * value)
         yield told.but(interval=bounds.times(100) if bounds else None)
+
+
+def _share(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:
+    return share(float(rows[column].sum()), rows.height)
 
 
 def _table5(base: Number, rows: pl.DataFrame, known: Mapping[str, float]) -> Iterator[Number]:
     """Accuracy by task; chance is 1 / number of options."""
     for task in TASKS:
-        part = rows.filter(task=task)
+        part = rows.filter(task=task, premise="")
         if part.height:
             own = base.but(metric="accuracy", group=task, **printed(known.get(task), "Table 5"))
-            yield own.but(**share(float(part["hit"].sum()), part.height))
+            yield own.but(**_share(part))
             chance = 100 * sum(1 / len(o) for o in part["options"]) / part.height
             yield base.but(metric="chance", group=task, n=part.height, value=chance)
 
@@ -240,15 +216,15 @@ def _table5(base: Number, rows: pl.DataFrame, known: Mapping[str, float]) -> Ite
 def _table6(
     base: Number, rows: pl.DataFrame, known: Mapping[tuple[str, str], float]
 ) -> Iterator[Number]:
+    """Accuracy by rule, and the plain mean of the rules that have questions, as are its bounds."""
     for premise in PREMISES:
         own = base.but(metric="accuracy", setting={"premise": premise})
-        found = []
-        for rule in RULES:
-            part = rows.filter(setting=premise, task=rule)
-            if part.height:
-                theirs = printed(known.get((premise, rule)), "Table 6")
-                right = share(float(part["hit"].sum()), part.height)
-                found.append(own.but(group=rule, **theirs, **right))
+        parts = {rule: rows.filter(setting=premise, task=rule) for rule in RULES}
+        found = [
+            own.but(group=rule, **printed(known.get((premise, rule)), "Table 6"), **_share(part))
+            for rule, part in parts.items()
+            if part.height
+        ]
         yield from found
         if found:
             # the printed average is that of all six rules
@@ -260,13 +236,15 @@ def _table6(
             yield own.but(n=sum(x.n for x in found), value=value, interval=interval, **theirs)
 
 
-def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
-    """Reasoning questions with `setting`: EX, or IM / NO by the model's own memorizing answer.
+def _table6_printed(given: pl.DataFrame) -> dict[tuple[str, str], float]:
+    """(premise, rule) -> the printed accuracy."""
+    return {(p, r): v for p, r, v in given.select("premise", "rule", "accuracy").rows()}
 
-    EX: all rows, the first premise written. IM, NO: the premise left out, and the memorizing
-    question of the same row answered rightly, or wrongly, in the same way. With a released split
-    its files say which rows are IM and NO; rows that they do not have are left out.
-    """
+
+def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
+    """Reasoning questions with `setting`: EX, the first premise written; or, left out, IM where the
+    memorizing question of the same row was answered rightly in the same way, NO where wrongly. A
+    released split says which rows are IM and NO; rows that it does not have are left out."""
     asked = rows.filter(pl.col("premise") != "")
     if split is None:
         known = rows.filter(premise="").select(source="item", memorized="hit")
@@ -291,9 +269,8 @@ def _shipped(asked: pl.DataFrame, split: Split) -> pl.DataFrame:
 
 
 def shipped(folder: str | Path) -> Split:
-    """The released split. `folder` holds rdfsN-12.jsonl (memorized, left out) and rdfsN-02.jsonl
-    (not memorized). Raises FileNotFoundError naming a file that is missing.
-    """
+    """The released split; `folder` holds rdfsN-12.jsonl (memorized, left out) and rdfsN-02.jsonl
+    (not memorized)."""
     found: dict[str, dict[str, str | None]] = {rule: {} for rule in RULES}
     for rule in RULES:
         for setting, code in (("IM", "12"), ("NO", "02")):
@@ -316,11 +293,9 @@ def said(question: str) -> str:
 
 
 def fractions(given: pl.DataFrame) -> Iterator[Number]:
-    """Printed cells of Table 6 that are no fraction of the released numbers of questions.
-
-    The value is the nearest fraction, n the number of released questions.
-    """
-    known = {(p, r): v for p, r, v in given.select("premise", "rule", "accuracy").rows()}
+    """Printed cells of Table 6 that are no fraction of the released numbers of questions: the value
+    is the nearest fraction, n the number of released questions."""
+    known = _table6_printed(given)
     for rule, sizes in RELEASED.items():
         for premise, n in zip(PREMISES, sizes, strict=True):
             value = known.get((premise, rule))

@@ -1,6 +1,6 @@
 """OntoProbe's figures: averages (5 to 7), premises (2, 3, 4, 8), reliability, slices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -23,14 +23,29 @@ PLACES = {"rows": 0, "weighted": 1}
 Panel = Mapping[str, Mapping[str, Any]]
 
 
-def bars(results: pl.DataFrame, average: str) -> list[Drawing]:
-    """Figures 5 to 7: bars of the four metrics per value; hollow diamonds are the paper's models.
+def drawings(
+    results: pl.DataFrame, average: str, sheet: Mapping[str, Mapping[str, str]]
+) -> list[Drawing]:
+    """Every figure of RESULTS; `sheet`: the models by name. Of candidates that are scored as
+    sentences confidence and accuracy, and accuracy by slices, by task."""
+    kinds = {name: row["kind"] for name, row in sheet.items()}
+    controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
+    sets = results["benchmark"].unique(maintain_order=True).to_list()
+    told = results, kinds, [*product(sets, TASKS)], AGGREGATIONS[0]
+    drawn = [
+        *bars(results, average),
+        *grids(results, average),
+        *reliability.drawn(NAME, f"{NAME}_reliability", *told),
+        *slice_plots.drawn(NAME, NAME, *told, controls, is_folded=True),
+    ]
+    return [one.drawing() for one in drawn]
 
-    `average` (rows or weighted) says which of the two averages is drawn.
-    """
-    made = []
+
+def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
+    """Figures 5 to 7: bars of the four metrics per value; hollow diamonds are the paper's models.
+    `average` (rows or weighted) says which of the two averages is drawn."""
+    weighting = memorizing.WEIGHTINGS[PLACES[average]]
     for number, (by, view) in enumerate(views.AVERAGES.items(), 5):
-        weighting = memorizing.WEIGHTINGS[PLACES[average]]
         found = view.where_also(weighting=[weighting]).of(results)
         values = list(dict.fromkeys(row[0] for row in found.rows if row[1] != PAPERS))
         if not values:
@@ -46,10 +61,8 @@ def bars(results: pl.DataFrame, average: str) -> list[Drawing]:
             f"models asked here. Hollow diamonds: {PAPERS}, out of the printed configurations; "
             "they are other models."
         )
-        title = f"Figure {number}"
         name, rows = f"{NAME}_figure{number}", pl.DataFrame([*found.cells.values()])
-        made.append(Drawn(NAME, name, title, caption, _bars(points, values), rows).drawing())
-    return made
+        yield Drawn(NAME, name, f"Figure {number}", caption, _bars(points, values), rows)
 
 
 def _bars(points: Sequence[Mapping[str, Any]], values: Sequence[str]) -> draw.Chart:
@@ -68,11 +81,9 @@ def _bars(points: Sequence[Mapping[str, Any]], values: Sequence[str]) -> draw.Ch
     return draw.filtered(draw.sized(bars, theirs, height=200), by="average")
 
 
-def grids(results: pl.DataFrame, average: str) -> list[Drawing]:
-    """Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR.
-
-    `average` rows weighs schemes, rules and models by their rows; weighted counts them equally.
-    """
+def grids(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
+    """Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR. `average` rows
+    weighs schemes, rules and models by their rows; weighted counts them equally."""
     weighting = reasoning.WEIGHTINGS[PLACES[average]]
     found = views.REASONING.where_also(weighting=[weighting]).of(results)
     wanted: dict[str, dict[str, Panel]] = {}
@@ -81,11 +92,9 @@ def grids(results: pl.DataFrame, average: str) -> list[Drawing]:
         if model and scheme:
             continue  # the figure has the schemes of all models together
         panel = rule or (f"scheme {scheme}" if scheme else "all models")
-        cells = {premise: found.cells[row, (premise,)] for premise in PREMISES
-                 if (row, (premise,)) in found.cells}  # fmt: skip
+        cells = {p: found.cells[row, (p,)] for p in PREMISES if (row, (p,)) in found.cells}
         what = f"Figures 2 and 8: {model}, {benchmark}" if rule else "Figures 3 and 4"
         wanted.setdefault(what, {})[panel] = cells
-    made = []
     for number, (title, panels) in enumerate(wanted.items()):
         caption = (
             "MRR by setting of the premises (rows P1, columns P2), below it n, the distinct rows; "
@@ -93,34 +102,18 @@ def grids(results: pl.DataFrame, average: str) -> list[Drawing]:
             f"{'weigh by their rows' if average == 'rows' else 'count equally'}."
         )
         rows = pl.DataFrame([cell for cells in panels.values() for cell in cells.values()])
-        name = f"{NAME}_reasoning_{number}"
-        made.append(Drawn(NAME, name, title, caption, _panels(panels), rows).drawing())
-    return made
-
-
-def scored(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> list[Drawing]:
-    """Confidence and accuracy, and accuracy by slices, of candidates scored as sentences, by task;
-    `sheet`: the models by name."""
-    kinds = {name: row["kind"] for name, row in sheet.items()}
-    controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
-    sets = results["benchmark"].unique(maintain_order=True).to_list()
-    panels, own = [*product(sets, TASKS)], AGGREGATIONS[0]
-    drawn = [
-        *reliability.drawn(NAME, f"{NAME}_reliability", results, kinds, panels, own),
-        *slice_plots.drawn(NAME, NAME, results, kinds, panels, own, controls, is_folded=True),
-    ]
-    return [one.drawing() for one in drawn]
+        yield Drawn(NAME, f"{NAME}_reasoning_{number}", title, caption, _panels(panels), rows)
 
 
 def _panels(panels: Mapping[str, Panel]) -> draw.Chart:
     """A 3 x 3 grid of MRR and n for every title."""
     names = list(SETTINGS.values())
-    premises = {f"P1 {a}, P2 {b}": (a, b) for a in names for b in names}
+    premises = dict(zip(PREMISES, product(names, repeat=2), strict=True))
     cells = [
         draw.point(cell, panel=title, P1=premises[premise][0], P2=premises[premise][1],
                    told=f"{cell['value']:.2f}{marks.few(cell)}\nn {cell['n']:,}")
         for title, own in panels.items() for premise, cell in own.items()
-        if premise in premises and cell["value"] is not None
+        if cell["value"] is not None
     ]  # fmt: skip
     axis = alt.Axis(ticks=False, domain=False, labelAngle=0)
     base = draw.chart(cells, "panel", "P1", "P2").encode(

@@ -1,6 +1,6 @@
 """From the files of a run to OntoProbe's RESULTS, and the examples of Table 7."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -10,130 +10,103 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import baselines, forms, wordings
+from kgprobe.tables import baselines, wordings
 from kgprobe.tables.aggregations import Questions
-from kgprobe.tables.answers import AGGREGATIONS, Probe, probes_of, questions, without_subject
+from kgprobe.tables.answers import AGGREGATIONS, Probe, questions, without_subject
 from kgprobe.tables.ontoprobe import calibration, choices, memorizing, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorizing import Answers
+from kgprobe.tables.ontoprobe.values import CONFIGURATION, METRICS
 from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
 from kgprobe.templates import GAP, fill
 
-Row = Mapping[str, str]
+#: a file of each probe; its answers have the ranks of a gap or of soft prompts, or SCORES. A model
+#: whose options are scored and ranked is two probes
+Files = Mapping[Probe, str | Path]
+#: benchmark -> its folder
+Folders = Mapping[str, Path]
 #: reasoning ITEMS, ranks, and ranks of the tests of P2
 Reasoned = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
-#: what stays the same where templates are compared
-SETTING = ("masks", "pooling")
 #: where the chapter's examples come from: two test rows of every task
 EXAMPLES = 2
 
 
-def answers(
-    asked: Sequence[Probe],
-    files: Sequence[str],
-    folders: Mapping[str, Path],
-    ties: str,
-    recall: str = "hit",
-) -> Answers:
-    """Metrics per item of every probe: ranks of manual and soft prompts, or sentence scores.
-
-    `files`: its file of answers (method cloze, sentence or soft). A model whose options are scored
-    and ranked is two probes.
-    """
-    return {
-        probe: per_item.metrics(ranges, items, ties, recall)
-        for probe, (ranges, items) in memory(asked, files, folders).items()
-    }
+def answers(asked: Files, folders: Folders, ties: str, recall: str = "hit") -> Answers:
+    """Metrics per item of every probe."""
+    found = memory(asked, folders)
+    return {probe: per_item.metrics(*own, ties, recall) for probe, own in found.items()}
 
 
-def memory(
-    asked: Sequence[Probe], files: Sequence[str | Path], folders: Mapping[str, Path]
-) -> dict[Probe, tuple[pl.DataFrame, pl.DataFrame]]:
+def memory(asked: Files, folders: Folders) -> dict[Probe, tuple[pl.DataFrame, pl.DataFrame]]:
     """The rank ranges of every probe's golds by configuration, and its items (values.of_items)."""
     found = {}
-    for probe, path in zip(asked, files, strict=True):
-        items = schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
-        told = schema.read(path, schema.SCORES) if is_scored(probe) else pl.read_parquet(path)
-        found[probe] = _ranges(probe, told, items), per_item.of_items(items)
+    for probe, path in asked.items():
+        items = _items(probe, folders)
+        found[probe] = _ranges(probe, _told(probe, path), items), per_item.of_items(items)
     return found
+
+
+def is_scored(probe: Probe) -> bool:
+    """Whether the probe scores its candidates as sentences."""
+    return probe.method.startswith("sentence")
+
+
+def _items(probe: Probe, folders: Folders) -> pl.DataFrame:
+    return schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
+
+
+def _told(probe: Probe, path: str | Path) -> pl.DataFrame:
+    return schema.read(path, schema.SCORES) if is_scored(probe) else pl.read_parquet(path)
 
 
 def _ranges(probe: Probe, told: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     return per_item.from_scores(told, items) if is_scored(probe) else per_item.from_ranks(told)
 
 
-def _values(
-    probe: Probe, told: pl.DataFrame, items: pl.DataFrame, ties: str, recall: str
-) -> pl.DataFrame:
-    """Metrics per item and configuration of what a probe, or its baseline, told."""
-    return per_item.metrics(_ranges(probe, told, items), per_item.of_items(items), ties, recall)
-
-
 def baseline_numbers(
     found: Answers,
     below: baselines.Files,
-    content_free: Mapping[Probe, str],
-    folders: Mapping[str, Path],
+    content_free: Files,
+    folders: Folders,
     switches: Switches,
     seed: int,
 ) -> Iterator[Number]:
-    """What each probe's baselines reach on test rows in the fixed configuration, by task.
-
-    `below`: answers of baselines; `content_free`: CONTENT_FREE of the probes that score sentences,
-    which have their options without the subject.
-    """
+    """What each probe's baselines reach on test rows in the fixed configuration, by task. `below`:
+    answers of baselines; `content_free`: CONTENT_FREE of the probes that score sentences."""
     made: dict[str, list[baselines.Baseline]] = {}
+    columns = "item", pl.lit("").alias("stratum"), *(pl.col(metric) / 100 for metric in METRICS)
     for probe, values in found.items():
-        items = schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
-        told = {
-            without: schema.read(path, schema.SCORES) if is_scored(probe) else pl.read_parquet(path)
-            for without, path in baselines.below(below, probe)
-        }
+        items = _items(probe, folders)
+        told = {name: _told(probe, path) for name, path in baselines.below(below, probe)}
         if probe in content_free:
             free = schema.read(content_free[probe], schema.CONTENT_FREE)
             told[WITHOUT[0]] = without_subject(items, free)
+        own = per_item.in_fixed(per_item.asked_rows(values, switches.tp_rows))
         for without in (name for name in WITHOUT if name in told and told[name].height):
-            low = _values(probe, told[without], items, switches.ties, switches.recall)
-            made.setdefault(probe.benchmark, []).extend(
-                _by_task(probe, values, low, without, switches.tp_rows)
-            )
-    for own in made.values():
-        yield from baselines.numbers(own, per_item.METRICS, seed)
-
-
-def _by_task(
-    probe: Probe, values: pl.DataFrame, low: pl.DataFrame, without: str, tp_rows: str
-) -> Iterator[baselines.Baseline]:
-    """A baseline of every task that has one in the fixed configuration of its probe."""
-    item = pl.col("item"), pl.lit("").alias("stratum")
-    shares = [pl.col(metric) / 100 for metric in per_item.METRICS]
-    for task in values["task"].unique().sort():
-        rows = per_item.asked_rows(values.filter(task=task), tp_rows)
-        if not (chosen := per_item.fixed(rows, task)):
-            continue
-        own, part = (
-            per_item.of_configuration(per_item.asked_rows(one, tp_rows), chosen)
-            .filter(task=task)
-            .select(*item, *shares)
-            for one in (values, low)
-        )
-        if part.height:
-            of = Number(**probe.asked, group=task, setting={"choice": "fixed"})
-            yield baselines.Baseline(of, without, part, own)
+            ranges = _ranges(probe, told[without], items)
+            known = per_item.of_items(items)
+            low = per_item.metrics(ranges, known, switches.ties, switches.recall)
+            low = per_item.asked_rows(low, switches.tp_rows)
+            low = low.join(own, on=["task", *CONFIGURATION], how="semi").sort("task")
+            for (task,), part in low.group_by("task", maintain_order=True):
+                of = Number(**probe.asked, group=str(task), setting={"choice": "fixed"})
+                both = (rows.select(*columns) for rows in (part, own.filter(task=task)))
+                made.setdefault(probe.benchmark, []).append(baselines.Baseline(of, without, *both))
+    for one in made.values():
+        yield from baselines.numbers(one, METRICS, seed)
 
 
 def memorized(
     found: Answers,
-    folders: Mapping[str, Path],
+    folders: Folders,
     given: Mapping[str, pl.DataFrame],
     switches: Switches,
     seed: int,
     taught: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
     """Every number of memorizing. `found`: the answers as this run's switches read them; `given`:
-    the printed tables; `taught`: TAUGHT.
-    """
+    the printed tables; `taught`: TAUGHT."""
     tp_rows = switches.tp_rows
     sets = {name: questions(folder)[:2] for name, folder in folders.items()}
     yield from memorizing.sizes(sets, given["sizes"])
@@ -148,84 +121,58 @@ def memorized(
 
 
 def scored_rows(
-    asked: Sequence[Probe],
-    files: Sequence[str],
-    content_free: Sequence[str],
-    folders: Mapping[str, Path],
+    asked: Files,
+    content_free: Files,
+    folders: Folders,
     tp_rows: str,
     seed: int,
     taught: pl.DataFrame | None = None,
     below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
-    """The test rows whose candidates are scored as sentences, by task.
-
-    `asked`, `files`: all probes and their answers; `content_free`: CONTENT_FREE of those that score
-    sentences, in their order; `below`: answers of baselines. Ranks of a gap keep no scores of the
-    candidates but the golds'.
-    """
-    pairs = [pair for pair in zip(asked, files, strict=True) if is_scored(pair[0])]
-    for (probe, path), beside in zip(pairs, content_free, strict=True):
+    """The test rows whose candidates are scored as sentences, by task; arguments as in
+    `baseline_numbers`. Ranks of a gap keep no scores of the candidates but the golds'."""
+    for probe, path in asked.items():
+        if not is_scored(probe):
+            continue
         items, candidates, prompts = questions(folders[probe.benchmark])
-        scores = schema.read(path, schema.SCORES)
-        free = schema.read(beside, schema.CONTENT_FREE)
+        scores, free = _told(probe, path), schema.read(content_free[probe], schema.CONTENT_FREE)
         random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
-        low = schema.read(random_init, schema.SCORES) if random_init else None
+        low = _told(probe, random_init) if random_init else None
         test = per_item.asked_rows(per_item.of_items(items), tp_rows)
-        test = test.join(scores.select("item"), on="item", how="semi")
-        for task in test["task"].unique().sort():
-            own = test.filter(task=task)
+        test = test.join(scores.select("item"), on="item", how="semi").sort("task")
+        for (task,), own in test.group_by("task", maintain_order=True):
             part = items.join(own.select("item"), on="item", how="semi")
             asks = Questions(
-                part, candidates, prompts, seed, own=per_item.AGGREGATIONS[0], group=task
+                part, candidates, prompts, seed, own=per_item.AGGREGATIONS[0], group=str(task)
             )
-            fates = calibration.fates(probe, own, taught) if taught is not None else {}
+            fates = calibration.fates(probe, own, taught)
             yield Scored(probe, scores, asks, fates, free, str(path), low)
 
 
-def formed(
-    experiments: Sequence[Row],
-    files: Sequence[str],
-    models: Mapping[str, Row],
-    asked: Sequence[Probe],
-    plain: Sequence[str],
-    folders: Mapping[str, Path],
-    seed: int,
-) -> Iterator[Number]:
-    """Every number of forms of asking: their rows and answers, and those of all other probes."""
-    probes = [*probes_of(experiments, models, files), *asked]
-    parts = forms.pairs(probes, [*files, *plain])
-    yield from forms.numbers(*parts, folders, per_item.AGGREGATIONS[0], seed, by_relation=True)
-
-
 def worded(found: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str) -> Iterator[Number]:
-    """What the manual templates of a task agree on, of the pooling laid down beforehand.
-
-    `found`: hits, ties at their expectation or as the switch has them; `said`: SAID of each probe.
-    """
+    """What the manual templates of a task agree on, of the pooling laid down beforehand; `said`:
+    SAID of each probe."""
+    way = ["masks", "pooling"]
     for probe, answers in said.items():
-        for task in found[probe]["task"].unique().sort():
-            rows = per_item.asked_rows(found[probe].filter(task=task), tp_rows)
-            if not (chosen := per_item.fixed(rows, task)):
-                continue
-            own = rows.filter(masks=chosen[1], pooling=chosen[2])
-            own = own.select("item", "template", hit=pl.col("R@1") / 100)
-            both = own.join(answers, on=["item", "template"], how="left")
-            of = Number(**probe.asked, group=task)
+        rows = per_item.asked_rows(found[probe], tp_rows)
+        own = rows.join(per_item.in_fixed(rows), on=["task", *way], how="semi").sort("task", *way)
+        for (task, *chosen), part in own.group_by("task", *way, maintain_order=True):
+            hits = part.select("item", "template", hit=pl.col("R@1") / 100)
+            both = hits.join(answers, on=["item", "template"], how="left")
+            setting = dict(zip(way, chosen, strict=True))
             yield from wordings.numbers(
-                of.but(setting=dict(zip(SETTING, chosen[1:3], strict=True))), both
+                Number(**probe.asked, group=str(task), setting=setting), both
             )
 
 
-def said(
-    asked: Sequence[Probe], files: Sequence[str], tops: Mapping[Probe, pl.DataFrame]
-) -> dict[Probe, pl.DataFrame]:
+def said(asked: Files, tops: Mapping[Probe, pl.DataFrame]) -> dict[Probe, pl.DataFrame]:
     """SAID (item, template, said) of every probe of written templates: the candidate in first place
     under the pooling laid down beforehand."""
     found = {}
-    for probe, path in zip(asked, files, strict=True):
+    for probe, path in asked.items():
         if is_scored(probe):
             score = AGGREGATIONS[per_item.AGGREGATIONS[0]]
-            rows = schema.read(path, schema.SCORES).sort("item", "template", "candidate")
+            rows = _told(probe, path).sort("item", "template", "candidate")
             best = pl.col("candidate").get(score.arg_max())
             rows = rows.group_by("item", "template", maintain_order=True).agg(said=best)
         elif probe in tops:
@@ -233,27 +180,19 @@ def said(
             rows = rows.select("item", "template", said="candidate")
         else:
             continue
-        named = pl.lit("m") + pl.col("template").cast(pl.String)
-        found[probe] = rows.with_columns(template=named)
+        found[probe] = rows.with_columns(template=pl.format("m{}", "template"))
     return found
-
-
-def is_scored(probe: Probe) -> bool:
-    """Whether the probe scores its candidates as sentences."""
-    return probe.method.startswith("sentence")
 
 
 def reasoned(
     asked: Mapping[Probe, tuple[str, str]],
     found: Answers,
-    folders: Mapping[str, Path],
+    folders: Folders,
     switches: Switches,
     seed: int,
 ) -> Iterator[Number]:
     """Every number of reasoning; `asked`: ranks, and ranks of the tests of P2, of each probe.
-
-    Raises ValueError where no premise of any can be classified.
-    """
+    Raises ValueError where no premise of any can be classified."""
     frames = {}
     for probe, (ranks, tests) in asked.items():
         cases = schema.read(folders[probe.benchmark] / "reasoning.parquet", schema.ITEMS)
@@ -274,9 +213,9 @@ def settled(
     memorizing, as the switches read them."""
     made = {}
     for probe, (cases, ranks, tests) in asked.items():
-        ties = switches.ties
-        seconds = reasoning.reciprocal(tests, ["item", "kind", "pair"], ties)
-        own = reasoning.reciprocal(ranks, ["item", "scheme", "p1", "p2", "pair"], ties)
+        seconds = reasoning.reciprocal(tests, ["item", "kind", "pair"], switches.ties)
+        key = ["item", "scheme", "p1", "p2", "pair"]
+        own = reasoning.reciprocal(ranks, key, switches.ties)
         premises = {}
         for kind in ("manual", "soft"):
             first = _first_premise(found, probe, kind)
@@ -289,70 +228,52 @@ def settled(
                 skip = switches.missing_candidate == "skip"
                 premises[kind] = reasoning.classify(cases, first, second, rule, skip)
         if premises:
-            drop = switches.premise == "halves_dropped"
-            made[probe] = reasoning.settings(own, premises, drop)
+            made[probe] = reasoning.settings(own, premises, switches.premise == "halves_dropped")
     return made
-
-
-def picked(
-    experiments: Sequence[Row],
-    models: Mapping[str, Row],
-    choice_files: Sequence[str],
-    files: Sequence[str],
-    given: Mapping[str, pl.DataFrame],
-    split: choices.Split | None = None,
-) -> Iterator[Number]:
-    """Every number of multiple choice; `choice_files`, `files`: CHOICES, CHOSEN of each row."""
-    asked_by = probes_of(experiments, models, files)
-    for probe, asked, own in zip(asked_by, choice_files, files, strict=True):
-        frames = schema.read(asked, schema.CHOICES), schema.read(own, schema.CHOSEN)
-        yield from choices.chosen(probe, *frames, given, split)
-    if experiments:
-        yield from choices.fractions(given["reasoning"])
-
-
-def reduced(
-    experiments: Sequence[Row],
-    models: Mapping[str, Row],
-    choice_files: Sequence[str],
-    files: Sequence[str],
-    folders: Mapping[str, Path],
-    seed: int,
-    taught: pl.DataFrame | None = None,
-) -> Iterator[Number]:
-    """Multiple choice under other aggregations; `choice_files`, `files`: CHOICES, OPTION_SCORES of
-    each row, `taught`: TAUGHT."""
-    asked_by = probes_of(experiments, models, files)
-    for probe, asked, own in zip(asked_by, choice_files, files, strict=True):
-        frames = schema.read(asked, schema.CHOICES), schema.read(own, schema.OPTION_SCORES)
-        fates: dict[str, bool] = {}
-        if taught is not None and probe.benchmark in folders:
-            items = schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
-            fates = calibration.fates(probe, per_item.of_items(items), taught)
-        yield from choices.reduced(probe, *frames, seed, fates)
 
 
 def _first_premise(found: Answers, asked: Probe, kind: str) -> pl.DataFrame | None:
     """item, MRR, rank of the memorizing answers at m, mean with the template kind in use."""
-    parts = []
-    for probe, values in found.items():
-        if (probe.model, probe.benchmark) != (asked.model, asked.benchmark):
-            continue
-        if (probe.prompt == "soft") != (kind == "soft"):
-            continue
-        for task in values["task"].unique().sort():
-            own = values.filter(task=task, role="test")
-            if chosen := per_item.fixed(values.filter(task=task), task):
-                parts.append(per_item.of_configuration(own, chosen))
-    if not parts:
-        return None
+    parts = [
+        per_item.in_fixed(values).filter(role="test")
+        for probe, values in found.items()
+        if (probe.model, probe.benchmark) == (asked.model, asked.benchmark)
+        and (probe.prompt == "soft") == (kind == "soft")
+    ]
     rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
-    return pl.concat(parts).select("item", MRR=pl.col("MRR") / 100, rank=rank)
+    rows = [part.select("item", MRR=pl.col("MRR") / 100, rank=rank) for part in parts]
+    return pl.concat(rows) if rows and any(part.height for part in parts) else None
 
 
-def examples(
-    top: Mapping[Probe, pl.DataFrame], folders: Mapping[str, Path]
-) -> list[dict[str, object]]:
+def picked(
+    asked: Mapping[Probe, tuple[str, str]],
+    given: Mapping[str, pl.DataFrame],
+    split: choices.Split | None = None,
+) -> Iterator[Number]:
+    """Every number of multiple choice; `asked`: CHOICES, CHOSEN of each probe."""
+    for probe, (path, own) in asked.items():
+        frames = schema.read(path, schema.CHOICES), schema.read(own, schema.CHOSEN)
+        yield from choices.chosen(probe, *frames, given, split)
+    if asked:
+        yield from choices.fractions(given["reasoning"])
+
+
+def reduced(
+    asked: Mapping[Probe, tuple[str, str]],
+    folders: Folders,
+    seed: int,
+    taught: pl.DataFrame | None = None,
+) -> Iterator[Number]:
+    """Multiple choice under other aggregations; `asked`: CHOICES, OPTION_SCORES of each probe."""
+    for probe, (path, own) in asked.items():
+        frames = schema.read(path, schema.CHOICES), schema.read(own, schema.OPTION_SCORES)
+        fates: Mapping[str, bool] = {}
+        if probe.benchmark in folders:
+            fates = calibration.fates(probe, per_item.of_items(_items(probe, folders)), taught)
+        yield from choices.reduced(probe, *frames, seed, fates)
+
+
+def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[str, object]]:
     """Rows of Table 7: prompt, five best candidates, golds. `top`: the TOPS of each probe."""
     rows: list[dict[str, object]] = []
     for probe, frame in top.items():

@@ -3,6 +3,7 @@ groups of items, and soft prompts over seeds. Per cent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -44,98 +45,79 @@ def is_printed(probe: Probe) -> bool:
 
 def means(
     parts: Sequence[tuple[Number, pl.DataFrame]], metrics: Sequence[str], seed: int
-) -> list[Number]:
+) -> Iterator[Number]:
     """The mean of every metric over the items of each part, with its interval: Wilson's for SHARES,
-    else of a bootstrap, which is paired: all parts have the same items, one row for each.
-    """
+    else of a paired bootstrap, since all parts have the same items, one row for each."""
     if not parts or not parts[0][1].height:
-        return []
+        return
     numbers = np.hstack([rows.sort("item").select(metrics).to_numpy() for _, rows in parts])
     boot = bootstrap(numbers / 100, seed=seed)
     names = [(base, metric) for base, _ in parts for metric in metrics]
-    return [
-        base.but(
-            metric=metric,
-            n=len(numbers),
-            value=float(np.ascontiguousarray(numbers[:, k]).mean()),
-            interval=boot.interval(k, share=metric in SHARES).times(100),
-        )
-        for k, (base, metric) in enumerate(names)
-    ]
+    for k, (base, metric) in enumerate(names):
+        value = float(np.ascontiguousarray(numbers[:, k]).mean())
+        interval = boot.interval(k, share=metric in SHARES).times(100)
+        yield base.but(metric=metric, n=len(numbers), value=value, interval=interval)
 
 
 def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
     """Table 1: rows of train, dev, test and distinct test rows, and the candidates of each row."""
     known = {row["task"]: row for row in given.iter_rows(named=True)}
     for benchmark, (items, candidates) in sets.items():
-        for task in TASKS:
-            own = per_item.of_items(items).filter(task=task)
-            if not own.height:
-                continue
-            base = Number(metric="items", benchmark=benchmark, group=task)
+        rows = per_item.of_items(items)
+        for (task,), own in rows.group_by("task", maintain_order=True):
+            base = Number(metric="items", benchmark=benchmark, group=str(task))
             counts = {role: own.filter(role=role).height for role in ("train", "dev", "test")}
-            counts["distinct test"] = own.filter(~pl.col("repeat"), role="test").height
+            counts["distinct test"] = per_item.asked_rows(own).height
             for part, n in counts.items():
                 value = known.get(task, {}).get(part) if benchmark == "onto_released" else None
                 yield base.but(slice=part, n=n, value=n, **printed(value, "Table 1"))
-            options = len(_places(items, candidates, task))
+            options = len(_places(items, candidates, str(task)))
             yield base.but(metric="candidates", n=options, value=options)
 
 
 def memorizing(
     probe: Probe, values: pl.DataFrame, given: Mapping[str, pl.DataFrame], tp_rows: str, seed: int
 ) -> Iterator[Number]:
-    """Every configuration (C.2), and of those Table 4: chosen, fixed, oracle; soft prompts over
-    seeds.
-
-    Soft prompts are chosen and printed as the mean over their seeds; the oracle, the maximum of
-    every metric on the test rows, may take the best seed. The paper's Table 4 holds such maxima, so
-    its values stand beside the oracle alone.
-    """
-    whole = per_item.over_seeds(values)
+    """Every configuration (C.2), and of those Table 4: chosen and fixed, where soft prompts are the
+    mean over their seeds, and the oracle, the maximum of every metric on the test rows. The paper's
+    Table 4 holds such maxima, so its values stand beside the oracle alone."""
+    whole, is_paper = per_item.over_seeds(values), is_printed(probe)
     picked = per_item.choose(whole)
-    is_paper = is_printed(probe)
-    every = pl.concat([values, whole.filter(seed=MEAN)])
-    test = per_item.asked_rows(every, tp_rows)
+    test = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), tp_rows)
     for task in TASKS:
         own = test.filter(task=task).sort(*CONFIGURATION, "item")
         rows = dict(own.group_by(CONFIGURATION, maintain_order=True))
         base = Number(**probe.asked, group=task)
         parts = [(base.but(setting=_setting(c)), part) for c, part in rows.items()]
         found = means(parts, (*METRICS, *OTHERS), seed)
-        width = len(METRICS) + len(OTHERS)
-        by = {c: {x.metric: x for x in found[k * width :][:width]} for k, c in enumerate(rows)}
+        by = {c: {metric: next(found) for metric in (*METRICS, *OTHERS)} for c in rows}
         seeds = [c for c in by if c[-1] != MEAN]
         for c in seeds:
-            for x in by[c].values():
-                args = given["configurations"], probe.model, task, c, x.metric
-                yield x.but(**printed(_printed_cell(*args) if is_paper else None, "Appendix C.2"))
+            for metric, number in by[c].items():
+                cell = given["configurations"], probe.model, task, c, metric
+                shown = _printed_cell(*cell) if is_paper else None
+                yield number.but(**printed(shown, "Appendix C.2"))
         yield from _over_seeds(base, {c: by[c] for c in seeds if c[0] == "soft"})
-        ways = {
-            "chosen": picked.get(task),
-            "fixed": per_item.fixed(whole.filter(role="test"), task),
-        }
-        for way, chosen in ways.items():
-            yield from (_as(by[chosen][m], way) for m in METRICS if chosen in by)
+        fixed = per_item.fixed(whole.filter(role="test"), task)
+        for way, chosen in (("chosen", picked.get(task)), ("fixed", fixed)):
+            for metric in METRICS if chosen in by else ():
+                yield replace(by[chosen][metric], setting={"choice": way})
         for metric in METRICS if seeds else ():
             # the configuration of the highest value, the first by name among equals
             best = min((-(by[c][metric].value or 0.0), c) for c in seeds)[1]
             kind = "soft" if probe.prompt == "soft" else "manual"
-            cell = {"model": probe.model, "task": task, "template": kind, "metric": metric}
-            value = given["memorizing"].filter(**cell)["value"]
-            shown = value.item() if is_paper and len(value) else None
-            yield _as(by[best][metric], "oracle").but(**printed(shown, "Table 4"))
-
-
-def _as(number: Number, choice: str) -> Number:
-    """A configuration's number as that of the choice which fell on it."""
-    return Number(**{**vars(number), "setting": {"choice": choice}})
+            cells = given["memorizing"].filter(
+                model=probe.model, task=task, template=kind, metric=metric
+            )
+            shown = cells["value"].item() if is_paper and cells.height else None
+            number = replace(by[best][metric], setting={"choice": "oracle"})
+            yield number.but(**printed(shown, "Table 4"))
 
 
 def _setting(configuration: Sequence[object]) -> dict[str, str | int]:
     """What is set in a configuration; loss and seed of soft prompts alone."""
-    found = {name: str(v) for name, v in zip(CONFIGURATION, configuration, strict=True)}
-    return dict(list(found.items())[: 5 if found["loss"] else 3])
+    names = CONFIGURATION if configuration[3] else CONFIGURATION[:3]
+    return dict(zip(names, map(str, configuration), strict=False))
 
 
 def _printed_cell(
@@ -161,11 +143,10 @@ def _over_seeds(
     """Mean over the seeds of soft prompts with Student's interval, and their standard deviation; n
     counts seeds."""
     for key in dict.fromkeys(c[:-1] for c in by):
-        setting = {**_setting((*key, "mean")), "weighting": "seeds"}
+        of = base.but(setting={**_setting((*key, "mean")), "weighting": "seeds"})
         for m in METRICS:
             own = [float(x[m].value or 0) for c, x in by.items() if c[:-1] == key]
-            spread = standard_error(own) * np.sqrt(len(own))
-            number = base.but(metric=m, n=len(own), setting=setting)
+            spread, number = standard_error(own) * np.sqrt(len(own)), of.but(metric=m, n=len(own))
             yield number.but(value=sum(own) / len(own), interval=student(own))
             yield number.but(value=spread, setting={"seed": "standard deviation"})
 
@@ -174,10 +155,8 @@ def groups(
     probe: Probe, values: pl.DataFrame, tp_rows: str, seed: int, select: str = "dev"
 ) -> Iterator[Number]:
     """The chosen configuration by depth, golds, tokens of the finest gold, popularity, and without
-    the items whose gold stands inside the subject (leaks).
-
-    Under `select` oracle the test rows choose the configuration, and the setting says so.
-    """
+    the items whose gold stands inside the subject (leaks); as a whole where the test rows choose
+    the configuration (`select` oracle), as the setting then says."""
     values = per_item.over_seeds(values)
     way = "chosen" if select == "dev" else "chosen on test"
     for task, configuration in sorted(per_item.choose(values, select).items()):
@@ -196,7 +175,7 @@ def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     for name in (*names, "golds", "tokens"):
         for value in rows[name].drop_nulls().unique().sort():
             yield f"{name} {value}", rows.filter(pl.col(name) == value)
-    known = rows.filter(pl.col("popularity").is_not_null())
+    known = rows.drop_nulls("popularity")
     if known.height >= 30:
         cuts = [float(known["popularity"].quantile(q) or 0) for q in (1 / 3, 2 / 3)]
         low, high = pl.col("popularity") <= cuts[0], pl.col("popularity") > cuts[1]
@@ -206,11 +185,8 @@ def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
     """The frequency baseline of every benchmark, what a random order of all candidates reaches, and
-    the highest MRRa that its items allow.
-
-    A set without training rows of its own, a part of a whole one, counts those of the whole. The
-    interval of MRR holds 95 % of the random orders of the candidates that were not counted.
-    """
+    the highest MRRa that its items allow. The interval of MRR holds 95 % of the random orders of
+    the candidates that were not counted."""
     own = given.filter(model="frequency-baseline")
     known = {(r["task"], r["metric"]): r["value"] for r in own.iter_rows(named=True)}
     for benchmark, (items, candidates) in sets.items():
@@ -239,11 +215,8 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
 
 
 def _train_golds(sets: Sets, benchmark: str, task: str) -> list[list[int]]:
-    """Golds of the training rows in file order, as indices of the benchmark's own candidates.
-
-    Those of the whole set where a part has no training rows; a gold that is no candidate of the
-    part cannot be ranked there, and is left out.
-    """
+    """Golds of the training rows in file order, as indices of the benchmark's own candidates. A
+    part without training rows has those of the whole set that are among its candidates."""
     whole = benchmark.removesuffix("_lite")
     for name in (benchmark, whole) if whole in sets else (benchmark,):
         rows = sets[name][0].filter(relation=task, role="train").sort("row")["answers"].to_list()
@@ -261,19 +234,16 @@ def _places(items: pl.DataFrame, candidates: pl.DataFrame, task: str) -> dict[st
 
 
 def averages(rows: pl.DataFrame, by: str, weighting: str = WEIGHTINGS[0]) -> pl.DataFrame:
-    """Mean of METRICS per value of `by`, over rows of configurations (task, model, ..., METRICS),
-    and how many they are (`rows`).
-
-    `weighting` configurations: plain mean of all rows; tasks and models: those count equally,
-    whatever their number of rows. A missing MRRa is the MRR (one gold). Losses compare soft rows.
-    """
+    """Mean of METRICS per value of `by`, over what weighs the same (`_units`) among rows of
+    configurations (task, model, ..., METRICS), and how many these are (`rows`)."""
     count = rows.filter(pl.col(by).fill_null("") != "").group_by(by).agg(pl.len().alias("rows"))
     found = _units(rows, by, weighting).group_by(by).agg(ordered_mean(METRICS))
     return found.join(count, on=by).sort(by)
 
 
 def _units(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
-    """What weighs the same in an average: the configurations, or the pairs of task and model."""
+    """What weighs the same in an average: the configurations, or the pairs of task and model. A
+    missing MRRa is the MRR (one gold)."""
     rows = rows.with_columns(pl.col("MRRa").fill_null(pl.col("MRR")))
     rows = rows.filter(pl.col(by).fill_null("") != "")
     if weighting == WEIGHTINGS[0]:
@@ -282,26 +252,31 @@ def _units(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
     return rows.group_by(pair).agg(ordered_mean(METRICS)).sort(pair)
 
 
-def compared(answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
-    """Figures 5 to 7: averages over the configurations that were ranked here, with intervals over
-    what weighs the same, and over those of the paper's models, recomputed from C.2.
-
-    The paper's stand beside ours as published only where ours are the same models on the whole
-    released benchmark. n counts configurations; soft prompts count once, as the mean over seeds.
-    """
+def ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
+    """Test rows of all configurations that were ranked, with who was asked, masks as Figure 5 names
+    them; soft prompts count once, as the mean over seeds."""
     parts = []
     for probe, values in answers.items():
-        ranked = values.filter(pl.col("masks") != "sentence")
-        test = per_item.asked_rows(per_item.over_seeds(ranked), tp_rows)
-        every = test.group_by("task", *CONFIGURATION).agg(ordered_mean(METRICS))
-        own = {"model": pl.lit(probe.model), "benchmark": pl.lit(probe.benchmark)}
-        parts.append(every.with_columns(**own))
-    ours = pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
+        rows = per_item.over_seeds(values.filter(pl.col("masks") != "sentence"))
+        who = {name: pl.lit(value) for name, value in probe.asked.items()}
+        parts.append(per_item.asked_rows(rows, tp_rows).with_columns(**who))
+    return pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
+
+
+def compared(answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
+    """Figures 5 to 7: averages over the configurations that were ranked here, with intervals over
+    what weighs the same, and over those of the paper's models, recomputed from C.2, which are
+    published figures of ours only where models and benchmark are the same. n: configurations."""
+    who = ["benchmark", "model", "prompt", "method"]
+    means = ranked(answers, tp_rows).group_by("task", *CONFIGURATION, *who)
+    ours = means.agg(ordered_mean(METRICS)).select("task", *CONFIGURATION, *METRICS, *who)
     is_same = {p.model for p in answers} == set(given["model"]) and all(map(is_printed, answers))
     for number, by in enumerate(COMPARED if ours.height else ()):
         for weighting in WEIGHTINGS:
-            known = {r[by]: r for r in averages(given, by, weighting).iter_rows(named=True)}
-            found = {r[by]: r for r in averages(ours, by, weighting).iter_rows(named=True)}
+            known, found = (
+                {r[by]: r for r in averages(rows, by, weighting).iter_rows(named=True)}
+                for rows in (given, ours)
+            )
             units = dict(_units(ours, by, weighting).group_by(by))
             for value, row in found.items():
                 base = Number(n=row["rows"], setting={by: value, "weighting": weighting})

@@ -25,13 +25,10 @@ def points(values: Switches) -> list[dict[str, object]]:
     """Every switch with its value in each mode and here; "assumed": the paper is silent."""
     rows: list[dict[str, object]] = []
     for key, switch in sorted(SWITCHES.items(), key=lambda pair: (pair[1].point or 99, pair[0])):
-        row: dict[str, object] = {"point": switch.point, "switch": key}
-        for mode in MODES:
-            mark = " (assumed)" if mode == "paper" and switch.assumed else ""
-            row[mode] = f"{getattr(switch, mode)}{mark}"
-        row["here"] = getattr(values, key)
-        row["takes effect"] = EFFECTS[switch.stage]
-        rows.append(row)
+        modes = {mode: str(getattr(switch, mode)) for mode in MODES}
+        modes["paper"] += " (assumed)" * switch.assumed
+        here = {"here": getattr(values, key), "takes effect": EFFECTS[switch.stage]}
+        rows.append({"point": switch.point, "switch": key, **modes, **here})
     return rows
 
 
@@ -41,14 +38,11 @@ def runs(
     """(RESULTS of Table 4 with the run as their `mode`, what differs): this run's and other runs'.
 
     `beside`: name -> RESULTS of another run, made with another mode or other switches. Numbers that
-    only one run has are left out. The records name every switch that another run has off its
-    default. Raises ValueError where nothing is left.
+    only one run has are left out. Raises ValueError where nothing is left.
     """
     found = {HERE: here, **{name: results.read([path]) for name, path in beside.items()}}
-    view = views.TABLE4.where_also(choice=[*views.CHOICES])
-    columns = list(schema.RESULTS.columns)
-    numbers = {name: view.chosen(frame).select(columns) for name, frame in found.items()}
-    key = list(schema.RESULTS.key)
+    view, key = views.TABLE4.where_also(choice=[*views.CHOICES]), list(schema.RESULTS.key)
+    numbers = {name: view.chosen(frame) for name, frame in found.items()}
     kept = numbers[HERE]
     for frame in numbers.values():
         kept = kept.join(frame, on=key, how="semi")
@@ -57,14 +51,13 @@ def runs(
             f"ontoprobe.beside: no model and benchmark of {', '.join(map(str, beside.values()))} "
             "is also in this run; name results of the same experiments under another mode"
         )
-    parts = []
-    for name, frame in numbers.items():
-        common = frame.join(kept, on=key, how="semi")
-        parts.append(common.with_columns(mode=pl.lit(name)))
+    parts = [
+        frame.join(kept, on=key, how="semi").with_columns(mode=pl.lit(name))
+        for name, frame in numbers.items()
+    ]
     records: list[dict[str, object]] = []
     for name, path in beside.items():
         chosen = sorted(recorded(path, "switches").items())
-        off = {k: v for k, v in chosen if v != SWITCHES[k].default}
-        told = ", ".join(f"{k}: {v}" for k, v in off.items()) or "all at default"
-        records.append({"run": name, "switches off their default": told})
+        told = ", ".join(f"{k}: {v}" for k, v in chosen if v != SWITCHES[k].default)
+        records.append({"run": name, "switches off their default": told or "all at default"})
     return pl.concat(parts), records

@@ -6,7 +6,6 @@ of the same row after the empty prompt of the same model and pseudowords.
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.premises import EMPTY, FORMS
@@ -42,11 +41,8 @@ def levels(ranks: pl.DataFrame) -> pl.DataFrame:
 
 
 def changes(ranks: pl.DataFrame) -> pl.DataFrame:
-    """rule, item, form, slice, change (-1 to 1), draws of FORM_RANKS.
-
-    Means over the golds of a slice, then over draws; what lacks one side of the pair, or has no
-    gold of the slice, is not there.
-    """
+    """rule, item, form, slice, change (-1 to 1), draws of FORM_RANKS: means over the golds of a
+    slice, then over draws, where both sides of the pair and a gold of the slice are there."""
     found = reciprocal_rank(ranks["best"].to_numpy(), ranks["worst"].to_numpy())
     rows = ranks.select(*ROW, "form", "gold", "named", rr=pl.Series(found))
     empty = rows.filter(form="none").select(*ROW, "gold", prior="rr")
@@ -55,47 +51,38 @@ def changes(ranks: pl.DataFrame) -> pl.DataFrame:
     for name, is_named in SLICES.items():
         own = both if is_named is None else both.filter(named=is_named)
         by_row = own.group_by(*ROW, "form").agg(ordered_mean("change"))
-        by_item = by_row.group_by("rule", "item", "form").agg(
-            ordered_mean("change"), draws=pl.len()
-        )
-        parts.append(by_item.with_columns(slice=pl.lit(name)))
+        by_item = by_row.group_by("rule", "item", "form")
+        means = by_item.agg(ordered_mean("change"), draws=pl.len())
+        parts.append(means.with_columns(slice=pl.lit(name)))
     return pl.concat(parts).sort("rule", "item", "form", "slice")
 
 
 def numbers(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
-    """Every number of the forms; `found`: FORM_RANKS of each probe.
-
-    Of every rule, and of all rules with each row weighing the same. n counts distinct rows, which
-    are the units of intervals and tests; `denominator` counts these with their draws. The p of
-    equivalence (two one-sided tests) is that of forms from which nothing follows.
-    """
+    """Every number of the forms, of every rule and of all with each row weighing the same; `found`:
+    FORM_RANKS of each probe. n counts distinct rows, the units of intervals and tests, and
+    `denominator` these with their draws."""
     for probe, ranks in found.items():
         level, change = levels(ranks), changes(ranks)
         for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
             of = Number(**probe.asked, group=rule)
-            own = [f.filter(rule=rule) if rule else f for f in (level, change, ranks)]
-            yield from _of_group(of, own[0], own[1], own[2], seed)
+            own = (f.filter(rule=rule) if rule else f for f in (level, change, ranks))
+            yield from _of_group(of, *own, seed)
 
 
 def _of_group(
     of: Number, level: pl.DataFrame, change: pl.DataFrame, ranks: pl.DataFrame, seed: int
 ) -> Iterator[Number]:
-    rows = {form: own.select(ROW).unique() for (form,), own in ranks.group_by("form")}
+    rows = {form: ranks.filter(form=form).select(ROW).unique() for form in FORMS}
     for form in FORMS:
-        base = of.but(setting={"form": form})
-        own = level.filter(form=form)
-        lacking = rows["none"].height - (rows[form].height if form in rows else 0)
+        base, own = of.but(setting={"form": form}), level.filter(form=form)
+        lacking = rows["none"].height - rows[form].height
         yield base.but(metric=LEFT_OUT, value=lacking, n=rows["none"]["item"].n_unique())
         if not own.height:
             continue
         boot = bootstrap(own.select(MRR, CORRECTED).to_numpy(), own["rule"].to_list(), seed=seed)
         for column, metric in enumerate((MRR, CORRECTED)):
-            yield base.but(
-                metric=metric,
-                value=boot.mean(column),
-                n=own.height,
-                interval=boot.interval(column),
-            )
+            told = base.but(metric=metric, n=own.height, interval=boot.interval(column))
+            yield told.but(value=boot.mean(column))
         for name in SLICES:
             yield from _changed(base.but(slice=name), change.filter(form=form, slice=name), seed)
 
@@ -105,8 +92,8 @@ def _changed(base: Number, own: pl.DataFrame, seed: int) -> Iterator[Number]:
         return
     gaps = own["change"].to_numpy()
     boot = bootstrap(gaps, own["rule"].to_list(), seed=seed)
-    told = {"n": own.height, "denominator": float(own["draws"].sum())}
+    told = base.but(n=own.height, denominator=float(own["draws"].sum()))
     interval = of_draws(boot.draws(), "paired bootstrap")
-    yield base.but(metric=CHANGE, value=boot.mean(), interval=interval, **told)
+    yield told.but(metric=CHANGE, value=boot.mean(), interval=interval)
     if base.setting["form"] in EMPTY and not base.slice:
-        yield base.but(metric=EQUIVALENCE, value=equivalence(np.asarray(gaps), BOUND), **told)
+        yield told.but(metric=EQUIVALENCE, value=equivalence(gaps, BOUND))

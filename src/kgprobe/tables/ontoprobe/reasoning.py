@@ -5,7 +5,6 @@ that is left out is implicit or absent is a filter on rows.
 """
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -23,27 +22,20 @@ SETTINGS = {2: "EX", 1: "IM", 0: "NO"}
 RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
 PREMISES = [f"P1 {a}, P2 {b}" for a in SETTINGS.values() for b in SETTINGS.values()]
 WEIGHTINGS = ("rows", "schemes, rules and models")
+#: what rows are drawn within, and what is averaged apart
+PART = pl.concat_str("benchmark", "rule", separator="/").alias("part")
+COLUMN = pl.concat_str("model", "scheme", separator="/").alias("column")
 
 
-def halves(
-    ranked: Sequence[tuple[str, float, float, int]], rule: str = "halves"
-) -> dict[str, int | None]:
-    """item -> 1 (memorized), 0 (not) or None, from (item, reciprocal rank, gold rank, row).
-
-    The first floor(n/2) rows by reciprocal rank are memorized, the last floor(n/2) are not; ties
-    fall to the mean gold rank, then to the row. `threshold`: memorized when the best gold is among
-    the first five.
-
-    >>> halves([("a", 1.0, 1, 0), ("b", 0.5, 2, 1), ("c", 0.1, 10, 2)])
-    {'a': 1, 'b': None, 'c': 0}
-    """
+def halves(ranked: pl.DataFrame, rule: str = "halves") -> pl.DataFrame:
+    """item and `known` of rows (item, rule, MRR, rank, row): the first floor(n/2) of a rule by
+    reciprocal rank are memorized (1), the last floor(n/2) are not (0); ties fall to the mean gold
+    rank, then to the row. `threshold`: memorized when the best gold is among the first five."""
     if rule == "threshold":
-        return {item: int(rank <= 5) for item, _, rank, _ in ranked}
-    order = sorted(ranked, key=lambda r: (-r[1], r[2], r[3]))
-    half = len(order) // 2
-    middle = dict.fromkeys(item for item, *_ in order)
-    known = {r[0]: 1 for r in order[:half]} | {r[0]: 0 for r in order[len(order) - half :]}
-    return {**middle, **known}
+        return ranked.select("item", known=(pl.col("rank") <= 5).cast(pl.Int32))
+    place, size = pl.int_range(pl.len()).over("rule"), pl.len().over("rule")
+    known = pl.when(place < size // 2).then(1).when(place >= size - size // 2).then(0)
+    return ranked.sort("rule", -pl.col("MRR"), "rank", "row").select("item", known=known)
 
 
 def classify(
@@ -53,31 +45,22 @@ def classify(
     rule: str = "halves",
     skip_missing: bool = False,
 ) -> pl.DataFrame:
-    """item, rule and the classes of its premises, first and second: 1 memorized, 0 not, null in
-    neither half; of all `cases` (the reasoning ITEMS), but only test rows are classified.
-
-    `first`: item, MRR, rank of the memorizing items at m/mean with the template kind in use;
-    `second`: item, MRR, rank of the tests of P2, means over the pairs of pseudowords. As released
-    (`skip_missing`) rows whose subject is no candidate are not classified by P2.
-    """
-    known = {i: (m, r) for i, m, r in first.select("item", "MRR", "rank").rows()}
-    asked = {i: (m, r) for i, m, r in second.select("item", "MRR", "rank").rows()}
-    classes: tuple[dict[str, int | None], dict[str, int | None]] = {}, {}
-    for name in RULES:
-        own = cases.filter(relation=name, role="test").sort("row")
-        ones, twos = [], []
-        for item, row, text in own.select("item", "row", "meta").rows():
-            meta = json.loads(text)
-            if meta["p1_item"] in known:
-                ones.append((item, *known[meta["p1_item"]], row))
-            if item in asked and not (skip_missing and meta.get("missing")):
-                twos.append((item, *asked[item], row))
-        for found, rows in zip(classes, (ones, twos), strict=True):
-            found.update(halves(rows, rule))
-    one, two = (
-        pl.Series([found.get(item) for item in cases["item"]], dtype=pl.Int32) for found in classes
-    )
-    return cases.select("item", rule="relation", first=one, second=two)
+    """item, rule and the classes of its premises (`halves` of test rows, else null) of `cases`, the
+    reasoning ITEMS. `first`: item, MRR, rank of the memorizing items at m/mean with the template
+    kind in use; `second`: those of the tests of P2, means over the pairs of pseudowords. As
+    released (`skip_missing`) rows whose subject is no candidate are not classified by P2."""
+    source, lacks = (pl.col("meta").str.json_path_match(f"$.{k}") for k in ("p1_item", "missing"))
+    found = cases.select("item", rule="relation")
+    rows = cases.filter(role="test").select("item", "row", "meta", rule="relation")
+    asked = rows.filter(lacks.ne_missing("true")) if skip_missing else rows
+    for name, own, ranks in (
+        ("first", rows.with_columns(of=source), first),
+        ("second", asked.with_columns(of="item"), second),
+    ):
+        ranks = ranks.select("MRR", "rank", of="item").unique("of", keep="last")
+        classes = halves(own.join(ranks, on="of"), rule).rename({"known": name})
+        found = found.join(classes, on="item", how="left", maintain_order="left")
+    return found
 
 
 def reciprocal(ranks: pl.DataFrame, key: Sequence[str], ties: str = "expectation") -> pl.DataFrame:
@@ -93,9 +76,9 @@ def settings(
 ) -> pl.DataFrame:
     """rule, scheme, premise (one of PREMISES), item, MRR: every row in each setting it belongs to.
 
-    `answers` has item, scheme, p1, p2 (whether written), pair, MRR, whose mean over pairs counts;
-    `premises` by the kind of P1's template (manual, soft) as `classify` makes them. As released
-    (`drop_middle`) the row between the halves of P1 is missing from explicit premises, too.
+    `answers` has item, scheme, p1, p2 (whether written), pair, MRR; `premises` are those of
+    `classify` by the kind of P1's template (manual, soft). As released (`drop_middle`) the row
+    between the halves of P1 is missing from explicit premises, too.
     """
     means = answers.group_by("item", "scheme", "p1", "p2").agg(ordered_mean("MRR"))
     kept = []
@@ -113,31 +96,24 @@ def settings(
 
 def reasoned(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
     """Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, of all and of each model): MRR, 0
-    to 1, by setting.
+    to 1, by setting. `found`: `settings` of each probe; an empty setting is left out, never 0."""
+    frames = {probe: of_probe(own, probe) for probe, own in found.items()}
+    every, asked = pl.concat(frames.values()), ["model", "benchmark", "rule"]
+    of_all = Number(method="reason")
+    groups = [(of_all, every, by, asked) for by in ([], ["scheme"])]
+    for probe, own in frames.items():
+        groups += [(Number(**probe.asked), own, ["rule"], ["scheme"])]
+        groups += [(Number(**probe.asked), own, ["scheme"], ["rule"])]
+    for of, rows, by, unit in groups:
+        for values, part in rows.group_by("premise", *by, maintain_order=True):
+            setting = dict(zip(("premise", *by), map(str, values), strict=True))
+            base = of.but(group=setting.pop("rule", ""), setting=setting)
+            yield from _weighed(base, part, unit, seed)
 
-    `found`: `settings` of each probe. Each is an unweighted mean of what is not empty, or one
-    weighed by its rows. n counts distinct rows: one that several schemes or models ask counts once.
-    Empty settings are left out, never 0.
-    """
-    parts = [
-        own.with_columns(model=pl.lit(probe.model), benchmark=pl.lit(probe.benchmark))
-        for probe, own in found.items()
-    ]
-    every, asked = pl.concat(parts), ["model", "benchmark", "rule"]
-    for probe in found:
-        own = every.filter(model=probe.model, benchmark=probe.benchmark)
-        for (rule, premise), rows in own.group_by("rule", "premise", maintain_order=True):
-            base = Number(**probe.asked, group=rule, setting={"premise": premise})
-            yield from _weighed(base, rows, ["scheme"], seed)
-        for (scheme, premise), rows in own.group_by("scheme", "premise", maintain_order=True):
-            setting = {"premise": premise, "scheme": scheme}
-            yield from _weighed(Number(**probe.asked, setting=setting), rows, ["rule"], seed)
-    base = Number(method="reason")
-    for (premise,), rows in every.group_by("premise", maintain_order=True):
-        yield from _weighed(base.but(setting={"premise": premise}), rows, asked, seed)
-    for (scheme, premise), rows in every.group_by("scheme", "premise", maintain_order=True):
-        setting = {"premise": premise, "scheme": scheme}
-        yield from _weighed(base.but(setting=setting), rows, asked, seed)
+
+def of_probe(rows: pl.DataFrame, probe: Probe) -> pl.DataFrame:
+    """Rows with the model and the benchmark of their probe."""
+    return rows.with_columns(model=pl.lit(probe.model), benchmark=pl.lit(probe.benchmark))
 
 
 def weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
@@ -153,31 +129,20 @@ def weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
 def _weighed(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> Iterator[Number]:
     """MRR of one setting: a mean over units, which are means over their schemes' means over rows;
     units weigh the same, or by their rows. Resampled are the rows of each rule, each with all that
-    models and schemes made of it.
-    """
-    sizes = weights(rows, unit).with_columns(
-        part=pl.concat_str("benchmark", "rule", separator="/"),
-        column=pl.concat_str("model", "scheme", separator="/"),
-    )
-    asked = pl.concat_str("model", "scheme", separator="/").alias("column")
-    row = ["benchmark", "rule", "item"]
-    wide = rows.with_columns(asked).pivot(on="column", index=row, values="MRR").sort(row)
-    columns = wide.columns[3:]
+    models and schemes made of it; n counts a row once that several schemes or models ask."""
+    sizes = weights(rows, unit).with_columns(PART, COLUMN)
+    wide = rows.with_columns(PART, COLUMN).pivot(on="column", index=["part", "item"], values="MRR")
+    wide, n = wide.sort("part", "item"), wide.height
+    columns = wide.columns[2:]
     values = wide.select(columns).to_numpy()
-    is_asked = ~np.isnan(values)
-    parts = wide.select(pl.concat_str("benchmark", "rule", separator="/")).to_series().to_list()
-    boot = bootstrap(np.hstack([np.nan_to_num(values), is_asked]), parts, seed=seed)
+    both = np.hstack([np.nan_to_num(values), ~np.isnan(values)])
+    boot = bootstrap(both, wide["part"].to_list(), seed=seed)
     for weighting, name in zip(WEIGHTINGS, ("rows", "equal"), strict=True):
         held = np.zeros((len(boot.strata), len(columns)))
         for part, column, weight in sizes.select("part", "column", name).rows():
             held[boot.strata.index(part), columns.index(column)] = weight
         value = float(mean_of_ratios(boot.sums, held))
-        n = wide.height
         found = of_draws(mean_of_ratios(boot.drawn, held), boot.kind)
-        yield base.but(
-            metric="MRR",
-            n=n,
-            value=value,
-            interval=found or Interval(*wilson(min(value, 1.0) * n, n), "wilson"),
-            setting={"weighting": weighting},
-        )
+        found = found or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
+        weighed = base.but(metric="MRR", n=n, value=value, setting={"weighting": weighting})
+        yield weighed.but(interval=found)

@@ -52,54 +52,54 @@ class Told:
     split: choices.Split | None = None
 
 
-#: whose number -> (metric, CELLS)
-Headlines = Mapping[tuple[tuple[str, str], ...], tuple[str, pl.DataFrame]]
+#: whose number, its metric and its CELLS
+Headline = tuple[dict[str, str], str, pl.DataFrame]
 
 
 def turns(told: Told, switches: Switches) -> Iterator[Turn]:
     """Every switch of the tables at each of its other values, all else as `switches` has it."""
     for key in READ_BY:
         here = getattr(switches, key)
-        before = headlines(told, switches, key)
+        before = list(headlines(told, switches, key))
         for other in SWITCHES[key].legal if before else ():
             if other == here:
                 continue
             turned = typed(Switches, {**asdict(switches), key: other})
-            after = headlines(told, turned, key)
-            for whose, (metric, own) in before.items():
-                there = after[whose][1] if whose in after else own.clear()
-                yield Turn(PAPER, key, here, other, metric, own, there, dict(whose))
+            after = [(whose, own) for whose, _, own in headlines(told, turned, key)]
+            for whose, metric, own in before:
+                there = next((rows for who, rows in after if who == whose), own.clear())
+                yield Turn(PAPER, key, here, other, metric, own, there, whose)
 
 
-def headlines(told: Told, switches: Switches, key: str) -> Headlines:
+def headlines(told: Told, switches: Switches, key: str) -> Iterator[Headline]:
     """The numbers that a switch of READ_BY can move, as `switches` read them."""
     found = {
-        probe: per_item.metrics(ranges, items, switches.ties, switches.recall)
-        for probe, (ranges, items) in told.memory.items()
+        probe: per_item.metrics(*own, switches.ties, switches.recall)
+        for probe, own in told.memory.items()
         if READ_BY[key] != ("choices",)
     }
-    made: dict[tuple[tuple[str, str], ...], tuple[str, pl.DataFrame]] = {}
     if "memorizing" in READ_BY[key]:
         metric = "R@5" if key == "recall" else "MRR"
         for probe, values in found.items():
             own = memory(values, switches, metric)
-            for group, rows in {"": own, **_tasks(own)}.items():
-                made[_whose(probe, group)] = metric, rows
-    if "reasoning" in READ_BY[key] and told.reasoned:
+            yield {**probe.asked, "group": ""}, metric, own
+            for (task,), rows in own.group_by("part", maintain_order=True):
+                yield {**probe.asked, "group": str(task)}, metric, rows
+    if "reasoning" in READ_BY[key]:
         for probe, rows in make.settled(told.reasoned, found, switches).items():
             for premise in reasoning.PREMISES:
                 if (part := rows.filter(premise=premise)).height:
-                    made[_whose(probe, premise)] = "MRR", reasons(part, probe, switches.average)
-    if "figures" in READ_BY[key]:
+                    own = reasons(part, probe, switches.average)
+                    yield {**probe.asked, "group": premise}, "MRR", own
+    if "figures" in READ_BY[key] and found:
         for group, rows in figures(found, switches).items():
-            made[(("group", group),)] = "MRR", rows
+            yield {"group": group}, "MRR", rows
     if "choices" in READ_BY[key] and told.split is not None:
+        split = told.split if switches.mc_split == "shipped" else None
         for probe, frames in told.picked.items():
             if probe.benchmark == "onto_released":
-                split = told.split if switches.mc_split == "shipped" else None
-                made |= {(*_whose(probe, ""), *more): ("accuracy", rows)
-                         for more, rows in picked(*frames, split)}  # fmt: skip
-    return made
+                for more, rows in picked(*frames, split):
+                    yield {**probe.asked, **more}, "accuracy", rows
 
 
 def lacking(told: Told) -> Iterator[tuple[str, str]]:
@@ -117,71 +117,53 @@ def lacking(told: Told) -> Iterator[tuple[str, str]]:
 
 def memory(values: pl.DataFrame, switches: Switches, metric: str) -> pl.DataFrame:
     """CELLS of a metric (per cent) on test rows, tasks alike, under the configuration of each task
-    that `select` takes: chosen on dev rows, or the best of this metric on the test rows (Table 4).
-    """
+    that `select` takes: chosen on dev rows, or the best of this metric on test rows (Table 4)."""
     whole = per_item.over_seeds(values)
-    picked = per_item.choose(whole)
+    chosen = per_item.choose(whole)
     every = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), switches.tp_rows)
-    parts = []
-    for (task,), rows in every.sort("task").group_by("task", maintain_order=True):
-        chosen = picked.get(str(task))
-        if switches.select == "oracle":
-            seeds = rows.filter(pl.col("seed") != MEAN)
-            means = seeds.group_by(CONFIGURATION).agg(ordered_mean(metric).round(9))
-            order = [True, *[False] * len(CONFIGURATION)]
-            chosen = means.sort([metric, *CONFIGURATION], descending=order).row(0)[:5]
-        if chosen is not None:
-            own = per_item.of_configuration(rows, chosen)
-            parts.append(cells(own, metric, part=pl.col("task")))
+    if switches.select == "oracle":
+        seeds = every.filter(pl.col("seed") != MEAN).group_by("task", *CONFIGURATION)
+        order = seeds.agg(ordered_mean(metric).round(9)).sort(-pl.col(metric), *CONFIGURATION)
+        best = order.select("task", *CONFIGURATION).unique("task", keep="first")
+        chosen = {task: tuple(configuration) for task, *configuration in best.rows()}
+    parts = [
+        cells(per_item.of_configuration(every.filter(task=t), c), metric, part=pl.col("task"))
+        for t, c in sorted(chosen.items())
+    ]
     return pl.concat(parts) if parts else pl.DataFrame(schema=CELLS)
 
 
 def reasons(rows: pl.DataFrame, probe: Probe, average: str) -> pl.DataFrame:
     """CELLS of MRR (per cent) in one setting of the premises: the mean over schemes and rules,
     which weigh by their rows (`average` rows) or alike."""
-    named = rows.with_columns(model=pl.lit(probe.model), benchmark=pl.lit(probe.benchmark))
-    sizes = reasoning.weights(named, ["rule"])
+    sizes = reasoning.weights(reasoning.of_probe(rows, probe), ["rule"])
     weight = "rows" if average == "rows" else "equal"
-    own = named.join(sizes.select("rule", "scheme", weight=weight), on=["rule", "scheme"])
+    own = rows.join(sizes.select("rule", "scheme", weight=weight), on=["rule", "scheme"])
     own = own.with_columns(MRR=100 * pl.col("MRR"))
-    told = {"part": pl.col("rule"), "column": pl.col("scheme"), "weight": pl.col("weight")}
-    return cells(own, "MRR", **told)
+    return cells(own, "MRR", part=pl.col("rule"), column=pl.col("scheme"), weight=pl.col("weight"))
 
 
 def figures(found: memorizing.Answers, switches: Switches) -> dict[str, pl.DataFrame]:
     """CELLS of the averages of Figures 5 to 7 over all ranked configurations of all models: these
     weigh alike (`average` rows), or tasks and models do."""
-    parts = [
-        per_item.asked_rows(
-            per_item.over_seeds(values.filter(pl.col("masks") != "sentence")), switches.tp_rows
-        ).select(
-            "item",
-            "MRR",
-            *CONFIGURATION,
-            part=pl.format("{}/{}", pl.lit(probe.benchmark), "task"),
-            model=pl.lit(probe.model),
-        )
-        for probe, values in found.items()
-    ]
-    if not parts:
-        return {}
-    rows = pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
-    rows = rows.with_columns(column=pl.concat_str("model", *CONFIGURATION, separator="/"))
-    made = {}
-    for by, values in memorizing.COMPARED.items():
-        for value in values:
-            own = rows.filter(pl.col(by) == value)
-            if own.height:
-                alike = pl.col("column").n_unique().over("part", "model")
-                weight = pl.lit(1.0) if switches.average == "rows" else 1 / alike
-                told = {"part": pl.col("part"), "column": pl.col("column"), "weight": weight}
-                made[f"{by} {value}"] = cells(own, "MRR", **told)
-    return made
+    rows = memorizing.ranked(found, switches.tp_rows).with_columns(
+        part=pl.format("{}/{}", "benchmark", "task"),
+        column=pl.concat_str("model", *CONFIGURATION, separator="/"),
+    )
+    alike = pl.col("column").n_unique().over("part", "model")
+    weight = pl.lit(1.0) if switches.average == "rows" else 1 / alike
+    told = {"part": pl.col("part"), "column": pl.col("column"), "weight": weight}
+    return {
+        f"{by} {value}": cells(own, "MRR", **told)
+        for by, values in memorizing.COMPARED.items()
+        for value in values
+        if (own := rows.filter(pl.col(by) == value)).height
+    }
 
 
 def picked(
     questions: pl.DataFrame, chosen: pl.DataFrame, split: choices.Split | None
-) -> Iterator[tuple[tuple[tuple[str, str], ...], pl.DataFrame]]:
+) -> Iterator[tuple[dict[str, str], pl.DataFrame]]:
     """(way and setting, CELLS of the accuracy in per cent, rules alike) of Table 6."""
     plain = questions.filter(options_of="")
     for (way,), part in chosen.sort("way").group_by("way", maintain_order=True):
@@ -189,23 +171,13 @@ def picked(
         for premise in ("NO", "IM"):
             own = rows.filter(setting=premise).with_columns(hit=100 * pl.col("hit"))
             if own.height:
-                named = ("group", f"P1 {premise}"), ("way", str(way))
+                named = {"group": f"P1 {premise}", "way": str(way)}
                 yield named, cells(own, "hit", part=pl.col("task"))
-
-
-def _tasks(own: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    return {str(part): rows for (part,), rows in own.group_by("part", maintain_order=True)}
-
-
-def _whose(probe: Probe, group: str) -> tuple[tuple[str, str], ...]:
-    return (*probe.asked.items(), ("group", group))
 
 
 def needing(switches: Switches) -> Iterator[tuple[str, str, str, Sequence[str]]]:
     """(switch, stage, value here, other values) of the switches that only a run of its own shows.
-
-    Where numbers are legal, those of the modes stand for them, or, where all modes have one, ANY.
-    """
+    Where numbers are legal, those of the modes stand for them; where all modes have one, ANY."""
     for key, switch in SWITCHES.items():
         if key not in READ_BY:
             here = getattr(switches, key)

@@ -5,13 +5,13 @@ ones soft; options scored as sentences have masks `sentence` and their aggregati
 prompts of several seeds also have their mean, whose seed is MEAN.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from kgprobe.benchmarks.ontoprobe.concepts import TASKS
 from kgprobe.metrics import cloze
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import AGGREGATIONS as READINGS
@@ -25,107 +25,80 @@ OTHERS = ("recall@5", "MRR, other golds left out", "MRRa, share of its ceiling")
 AGGREGATIONS = ("answer_mean", "sum")
 #: in place of a seed: the mean over all seeds
 MEAN = -1
-#: how ties are read (switch `ties`)
+#: how ties are read (switch `ties`): in random order, at the mean of the range, or in the order of
+#: the candidates, fewer tokens first, which stands in for the released one, an unstable sort; under
+#: the last two a hit is all or nothing
 TIES = ("expectation", "mean_rank", "index_order")
-
-
 #: a gold's index, its rank range, its rank in the released order, its number of tokens
 RANGES = ("gold", "best", "worst", "in_order", "tokens")
 
 
 def of_items(items: pl.DataFrame) -> pl.DataFrame:
-    """item, task, role, golds (their number), depth, leak, repeat, popularity, label of ITEMS.
-
-    `finest` is the index of the finest gold.
-    """
-    metas = [json.loads(text) for text in items["meta"].to_list()]
-    found = items.select(
+    """ITEMS with their number of golds, the index of the finest one, and what `meta` says."""
+    names = ("depth", "leak", "repeat", "popularity", "label")
+    meta = {name: pl.col("meta").str.json_path_match(f"$.{name}") for name in names}
+    return items.select(
         "item",
         "role",
         "row",
-        pl.col("relation").alias("task"),
+        task="relation",
         golds=pl.col("answers").list.len(),
         finest=pl.col("answers").list.first(),
-    )
-    return found.with_columns(
-        depth=pl.Series([m.get("depth", 0) for m in metas], dtype=pl.Int64),
-        leak=pl.Series([bool(m.get("leak")) for m in metas], dtype=pl.Boolean),
-        repeat=pl.Series(["repeat" in m for m in metas], dtype=pl.Boolean),
-        popularity=pl.Series([m.get("popularity") for m in metas], dtype=pl.Int64),
-        label=pl.Series([m.get("label", "") for m in metas], dtype=pl.String),
+        depth=meta["depth"].cast(pl.Int64).fill_null(0),
+        leak=(meta["leak"] == "true").fill_null(False),
+        repeat=meta["repeat"].is_not_null(),
+        popularity=meta["popularity"].cast(pl.Int64),
+        label=meta["label"].fill_null(""),
     )
 
 
 def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
     """RANKS (or the soft prompts' ranks, with loss and seed) with configurations as columns."""
-    is_soft = "loss" in ranks.columns
-    if is_soft:
-        loss = pl.col("loss").str.to_uppercase()
-        named = ranks.with_columns(template=pl.lit("soft"), loss=loss)
+    if "loss" in ranks.columns:
+        named = ranks.with_columns(template=pl.lit("soft"), loss=pl.col("loss").str.to_uppercase())
     else:
-        named = ranks.with_columns(
-            template=pl.lit("m") + pl.col("template").cast(pl.String), loss=pl.lit(""), seed=0
-        )
-    columns = ("item", *CONFIGURATION, *RANGES)
-    return named.with_columns(pl.col("seed").cast(pl.Int64)).select(columns)
+        named = ranks.with_columns(template=pl.format("m{}", "template"), loss=pl.lit(""), seed=0)
+    return named.with_columns(pl.col("seed").cast(pl.Int64)).select("item", *CONFIGURATION, *RANGES)
 
 
 def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """The same from SCORES of all options: ranks under every aggregation of AGGREGATIONS."""
-    golds = items.select("item", candidate=pl.col("answers")).explode("candidate")
     check_answers(scores, "answer_mean")
-    parts = []
+    golds = items.select("item", gold="answers").explode("gold")
+    parts, by = [], ["item", "template"]
     for aggregation in AGGREGATIONS:
         value = READINGS[aggregation]
-        own = scores.select("item", "template", "candidate", tokens="answer_count", value=value)
-        over = pl.col("value").rank("min", descending=True).over("item", "template")
-        upto = pl.col("value").rank("max", descending=True).over("item", "template")
-        order = ["item", "template", "value", "tokens", "candidate"]
-        own = own.with_columns(best=over.cast(pl.Int32), worst=upto.cast(pl.Int32))
-        own = own.sort(order, descending=[False, False, True, False, False]).with_columns(
-            in_order=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("item", "template")
+        own = scores.sort(*by, -value, "answer_count", "candidate").select(
+            "item",
+            template=pl.format("m{}", "template"),
+            masks=pl.lit("sentence"),
+            pooling=pl.lit(aggregation),
+            loss=pl.lit(""),
+            seed=pl.lit(0, dtype=pl.Int64),
+            gold="candidate",
+            best=value.rank("min", descending=True).over(by).cast(pl.Int32),
+            worst=value.rank("max", descending=True).over(by).cast(pl.Int32),
+            in_order=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(by),
+            tokens="answer_count",
         )
-        parts.append(
-            own.join(golds, on=["item", "candidate"]).with_columns(
-                template=pl.lit("m") + pl.col("template").cast(pl.String),
-                gold=pl.col("candidate"),
-                masks=pl.lit("sentence"),
-                pooling=pl.lit(aggregation),
-                loss=pl.lit(""),
-                seed=pl.lit(0, dtype=pl.Int64),
-            )
-        )
-    return pl.concat(parts).select("item", *CONFIGURATION, *RANGES)
+        parts.append(own.join(golds, on=["item", "gold"]))
+    return pl.concat(parts)
 
 
 def metrics(
     found: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation", recall: str = "hit"
 ) -> pl.DataFrame:
-    """One row per item and configuration with METRICS and OTHERS in per cent, and `tokens`.
-
-    `items` as `of_items` gives it; `tokens` are those of the finest gold. `ties` expectation:
-    random order inside a tie, its expectation; mean_rank: every gold at the mean of its range;
-    index_order: the order of the candidates, fewer tokens first (it stands in for the released
-    one, an unstable sort). Under both a hit is all or nothing. `recall` hit: R@K is whether a gold
-    is among the first K; share: the share of the golds that are. Raises ValueError for others.
-    """
+    """One row per item and configuration with METRICS and OTHERS in per cent, and `tokens`, those
+    of the finest gold; `items` as `of_items` gives it. `recall`: R@K is whether a gold is among the
+    first K (hit), or the share of the golds that are."""
     if ties not in TIES or recall not in ("hit", "share"):
         raise ValueError(f"ties {ties!r}, recall {recall!r}; legal: {', '.join(TIES)}; hit, share")
     key = ["item", *CONFIGURATION]
     heads, values = read_ties(found, [*CONFIGURATION, "item"], ties)
     at = values.hits if recall == "hit" else values.recall
-    columns = {
-        "R@1": at[1],
-        "R@5": at[5],
-        "MRRa": values.mrra,
-        "MRR": values.mrr,
-        "recall@5": values.recall[5],
-        "MRR, other golds left out": values.filtered,
-        "MRRa, share of its ceiling": values.mrra / values.ceiling,
-    }
-    frame = heads.select(key).with_columns(
-        **{name: pl.Series(100.0 * numbers) for name, numbers in columns.items()}
-    )
+    others = (values.recall[5], values.filtered, values.mrra / values.ceiling)
+    columns = [pl.Series(100.0 * own) for own in (at[1], at[5], values.mrra, values.mrr, *others)]
+    frame = heads.select(key).with_columns(**dict(zip((*METRICS, *OTHERS), columns, strict=True)))
     lengths = found.select(*key, "tokens", finest="gold").unique([*key, "finest"])
     joined = frame.join(items, on="item", how="left", maintain_order="left")
     return joined.join(lengths, on=[*key, "finest"], how="left", maintain_order="left")
@@ -148,10 +121,8 @@ def read_ties(
 
 
 def over_seeds(values: pl.DataFrame) -> pl.DataFrame:
-    """`values` with the mean over seeds (seed MEAN) in place of the seeds of every configuration.
-
-    What has one seed alone stays as it is.
-    """
+    """`values` with the mean over seeds (seed MEAN) in place of the seeds of every configuration
+    that has several."""
     key = ["item", *(n for n in CONFIGURATION if n != "seed")]
     seeds = pl.col("seed").n_unique().over(*key[1:], "task")
     several = values.filter(seeds > 1)
@@ -166,22 +137,17 @@ def over_seeds(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object, ...]]:
-    """Per task the configuration that is best on the rows for choosing (role dev).
-
-    By MRRa, then MRR, then R@5, then multiple masks before a single one, mean before first before
-    max, lower template, BCE before NLL. Test rows are never read, unless `select` is oracle: then
-    they alone choose.
-    """
+    """Per task the configuration that is best on the rows for choosing (role dev; under `select`
+    oracle the test rows, which are not read otherwise): by MRRa, MRR, R@5, multiple masks before a
+    single one, mean before first before max, lower template, BCE before NLL."""
     dev = values.filter(role="dev" if select == "dev" else "test")
     means = dev.group_by("task", *CONFIGURATION).agg(ordered_mean(["MRRa", "MRR", "R@5"]).round(9))
-    order = means.with_columns(
-        _masks=pl.col("masks").replace_strict({"multi": 0, "single": 1}, default=0),
-        _pooling=pl.col("pooling").replace_strict(
-            {"mean": 0, "answer_mean": 0, "first": 1, "max": 2}, default=3
-        ),
-    ).sort(
-        ["MRRa", "MRR", "R@5", "_masks", "_pooling", "template", "loss", "seed"],
-        descending=[True, True, True, False, False, False, False, False],
+    poolings = {"mean": 0, "answer_mean": 0, "first": 1, "max": 2}
+    order = means.sort(
+        -pl.col("MRRa", "MRR", "R@5"),
+        pl.col("masks") == "single",
+        pl.col("pooling").replace_strict(poolings, default=3),
+        *("template", "loss", "seed"),
     )
     first = order.unique("task", keep="first", maintain_order=True)
     return {str(row[0]): row[1:] for row in first.select("task", *CONFIGURATION).rows()}
@@ -189,20 +155,26 @@ def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object,
 
 def fixed(values: pl.DataFrame, task: str) -> tuple[object, ...] | None:
     """The configuration laid down beforehand: m/mean, last template (or soft with BCE, seed 0)."""
-    own = values.filter((pl.col("task") == task) & pl.col("masks").is_in(["multi", "sentence"]))
-    own = own.filter(pl.col("pooling").is_in(["mean", AGGREGATIONS[0]]))
-    own = own.filter(pl.col("loss").is_in(["", "BCE"]))
+    own = values.filter(
+        pl.col("masks").is_in(["multi", "sentence"]),
+        pl.col("pooling").is_in(["mean", AGGREGATIONS[0]]),
+        pl.col("loss").is_in(["", "BCE"]),
+        task=task,
+    )
     found = own.select(CONFIGURATION).unique().sort("template", "seed", descending=[True, False])
     return found.row(0) if found.height else None
 
 
 def of_configuration(values: pl.DataFrame, chosen: tuple[object, ...]) -> pl.DataFrame:
     """The rows of one configuration."""
-    return values.filter(
-        pl.all_horizontal(
-            pl.col(n) == pl.lit(v) for n, v in zip(CONFIGURATION, chosen, strict=True)
-        )
-    )
+    return values.filter(**dict(zip(CONFIGURATION, chosen, strict=True)))
+
+
+def in_fixed(values: pl.DataFrame) -> pl.DataFrame:
+    """The rows of every task in its `fixed` configuration; tasks without one have none."""
+    chosen = {task: fixed(values, task) for task in TASKS}
+    parts = [of_configuration(values.filter(task=t), c) for t, c in chosen.items() if c]
+    return pl.concat(parts) if parts else values.clear()
 
 
 def asked_rows(values: pl.DataFrame, tp_rows: str = "distinct") -> pl.DataFrame:

@@ -31,8 +31,7 @@ CHOICES = {
     "oracle": "oracle (per-metric maximum on test)",
 }
 SIZES = View(
-    "table1",
-    "Table 1: sizes",
+    "table1", "Table 1: sizes",
     {**PAPER, "metric": ["items", "candidates"], "group": TASKS,
      "slice": ["train", "dev", "test", "distinct test", ""]},
     rows=["group", "benchmark"], columns=["metric", "slice"], heads=HEADS, usual=0,
@@ -40,8 +39,7 @@ SIZES = View(
     "brackets. The released file repeats 70 rows of TP.",
 )  # fmt: skip
 TABLE4 = View(
-    "table4",
-    "Table 4: memorizing",
+    "table4", "Table 4: memorizing",
     {**PAPER, "metric": METRICS, "group": TASKS, "mode": [""], "slice": [""],
      "choice": ["none", *CHOICES]},
     rows=["group", "metric"], columns=["benchmark", "model", "prompt"], heads=HEADS, words=WORDS,
@@ -51,8 +49,7 @@ TABLE4 = View(
     "training rows by count; a small part of a set takes those of the whole.",
 )  # fmt: skip
 CONFIGURATIONS = View(
-    "configurations",
-    "All configurations (Appendix C.2)",
+    "configurations", "All configurations (Appendix C.2)",
     {**PAPER, "metric": [*METRICS, *OTHERS], "group": TASKS, "choice": [""], "weighting": [""],
      "masks": ["multi", "single", "sentence"]},
     rows=["model", "benchmark", "group", "masks", "pooling", "template", "loss", "seed"],
@@ -60,8 +57,7 @@ CONFIGURATIONS = View(
     caption="Every configuration of multiple masks, a single one, or options scored as sentences.",
 )  # fmt: skip
 GROUPS = View(
-    "groups",
-    "Groups of items",
+    "groups", "Groups of items",
     {**PAPER, "metric": METRICS, "group": TASKS, "mode": [""],
      "choice": ["chosen", "chosen on test"]},
     rows=["model", "prompt", "benchmark", "group", "choice", "slice"], heads=HEADS, words=WORDS,
@@ -70,8 +66,7 @@ GROUPS = View(
     "gold label stands inside the subject.",
 )  # fmt: skip
 SEEDS = View(
-    "seeds",
-    "Soft prompts over seeds",
+    "seeds", "Soft prompts over seeds",
     {**PAPER, "metric": METRICS, "group": TASKS, "weighting": ["seeds"],
      "seed": ["mean", "standard deviation"]},
     rows=["model", "benchmark", "group", "masks", "pooling", "loss"], columns=["metric", "seed"],
@@ -81,8 +76,7 @@ SEEDS = View(
 )  # fmt: skip
 AVERAGES = {
     by: View(
-        f"figure{number}",
-        f"Figure {number}: averages by {by}",
+        f"figure{number}", f"Figure {number}: averages by {by}",
         {**PAPER, "metric": METRICS, "weighting": WEIGHTINGS, by: values},
         rows=[by, "model", "weighting"], heads={"weighting": "weighing the same"},
         words={("model", ""): "the models asked here"}, usual=2,
@@ -93,8 +87,7 @@ AVERAGES = {
     for number, (by, values) in enumerate(COMPARED.items(), 5)
 }  # fmt: skip
 CALIBRATION = View(
-    "validity",
-    "Trained-on against held-out statements",
+    "validity", "Trained-on against held-out statements",
     {**PAPER, "metric": ["trained-on", "held-out", "chance", "limit for held-out", "AUC", "MRR"],
      "slice": ["", "trained-on", "held-out"], **PLAIN},
     rows=["model", "benchmark", "group", "prompt"], columns=["metric", "slice"],
@@ -104,8 +97,7 @@ CALIBRATION = View(
     "a random candidate is one of the golds; the limit is twice that and 5 points; AUC by MRR.",
 )  # fmt: skip
 UNTAUGHT = View(
-    "held_out",
-    "Held-out statements above the limit: what explains them",
+    "held_out", "Held-out statements above the limit: what explains them",
     {**PAPER, "metric": [*REASONS, ANY]},
     rows=["model", "benchmark", "group", "prompt", "slice"], heads=HEADS, words=WORDS,
     caption="Where held-out statements are right more often than the limit allows: how many of the "
@@ -113,8 +105,7 @@ UNTAUGHT = View(
     "known of these subjects; a reason explains as far as it is commoner among the right ones.",
 )  # fmt: skip
 REASONING = View(
-    "reasoning",
-    "Figures 2, 3, 4, 8: MRR by premises",
+    "reasoning", "Figures 2, 3, 4, 8: MRR by premises",
     {**PAPER, "metric": ["MRR"], "premise": PREMISES, "weighting": REASONED,
      "group": [*RULES, ""], "slice": [""]},
     rows=["model", "benchmark", "group", "scheme", "weighting"], columns=["premise"],
@@ -124,8 +115,7 @@ REASONING = View(
     "distinct rows, however many schemes, pseudowords or models ask them.",
 )  # fmt: skip
 ANSWERERS = View(
-    "answerers",
-    "Before any model: coded answerers, MRR and right answers in %",
+    "answerers", "Before any model: coded answerers, MRR and right answers in %",
     {**PAPER, "metric": ["MRR", "accuracy"], "slice": [INVENTED], "group": RULES,
      "premise": ["P1 EX, P2 EX", "P1 IM, P2 EX", "EX", "IM"], "model": list(ANSWERED_BY)},
     rows=["premise", "model"], columns=["group"], digits={"MRR": 2},
@@ -135,8 +125,7 @@ ANSWERERS = View(
     "the second premise. Lookup reads the premises, too.",
 )  # fmt: skip
 VERDICTS = View(
-    "answerers_verdicts",
-    "What the tests of the rules tell of coded answerers, all six rules",
+    "answerers_verdicts", "What the tests of the rules tell of coded answerers, all six rules",
     {**PAPER, "metric": list(TOLD), "slice": [INVENTED], "group": [""],
      "premise": [*PREMISES, *choices.PREMISES]},
     rows=["premise"],
@@ -156,8 +145,7 @@ ALL_ANSWERERS = replace(
     caption="",
 )  # fmt: skip
 PREMISE_FORMS = View(
-    "premises",
-    "Reasoning apart from priming: premises in six forms",
+    "premises", "Reasoning apart from priming: premises in six forms",
     {**PAPER, "metric": premises.METRICS, "form": [*premise_forms.FORMS], "group": [*RULES, ""],
      "slice": [*premises.SLICES]},
     rows=["model", "benchmark", "group", "form"], columns=["metric", "slice"],
@@ -171,8 +159,7 @@ PREMISE_FORMS = View(
     "row will do.",
 )  # fmt: skip
 TABLE5 = View(
-    "table5",
-    "Table 5: multiple choice, memorizing, right answers in %",
+    "table5", "Table 5: multiple choice, memorizing, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
      "premise": [""], "aggregation": [""]},
     rows=["model", "benchmark", "way", "metric"], columns=["group"],
@@ -180,8 +167,7 @@ TABLE5 = View(
     "released questions in the paper's way.",
 )  # fmt: skip
 TABLE6 = View(
-    "table6",
-    "Table 6: multiple choice, reasoning, right answers in %",
+    "table6", "Table 6: multiple choice, reasoning, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy"], "premise": choices.PREMISES,
      "group": [*RULES, ""], "aggregation": [""]},
     rows=["model", "benchmark", "way"], columns=["premise", "group"],
@@ -190,14 +176,12 @@ TABLE6 = View(
     "its own question rightly, or wrongly. Average: plain mean of the rules.",
 )  # fmt: skip
 ANSWERS = View(
-    "answers",
-    "How answers were read, % of the questions",
+    "answers", "How answers were read, % of the questions",
     {**PAPER, "metric": ["answers"], "slice": choices.READ},
     rows=["model", "benchmark", "way"], columns=["slice"],
 )  # fmt: skip
 NEARER = View(
-    "nearer_options",
-    "Siblings as options, and none of these, %",
+    "nearer_options", "Siblings as options, and none of these, %",
     {**PAPER, "method": ["choice"], "group": TASKS,
      "metric": ["right by options", "siblings less the paper's", "none of these missed",
                 "none of these, wrongly"],
@@ -217,8 +201,7 @@ FRACTIONS = View(
     rows=["premise"], columns=["group"], caption="The nearest fraction; n on hover.",
 )  # fmt: skip
 TEMPLATES = View(
-    "templates",
-    "Agreement of the manual templates",
+    "templates", "Agreement of the manual templates",
     {**PAPER, "metric": wordings.METRICS, "group": TASKS, "choice": ["", "oracle"]},
     rows=["model", "benchmark", "group", "masks", "pooling"], heads=HEADS, words=wordings.WORDS,
     caption=f"{wordings.CAPTION} Right: R@1 of the pooling laid down beforehand.",

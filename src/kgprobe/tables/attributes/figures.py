@@ -8,9 +8,8 @@ import altair as alt
 import polars as pl
 
 from kgprobe.tables.attributes import views
-from kgprobe.tables.attributes.analyses import BIN, PARTIAL
+from kgprobe.tables.attributes.numbers import BIN, PARTIAL, VALUE
 from kgprobe.tables.attributes.published import NAMES
-from kgprobe.tables.attributes.scores import VALUE
 from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report.draw import COLOURS, INK, MUTED, TAUGHT, UNTAUGHT
 
@@ -19,10 +18,8 @@ Who = tuple[str, str]
 
 
 def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
-    """Partial score (bar, with interval) and full score (line across) per benchmark and model.
-
-    `kinds`: kind of model of every bar, in their order.
-    """
+    """Partial score (bar, with interval) and full score (line across) per benchmark and model, in
+    the order of `kinds`."""
     printed, sign = views.PARTIAL.of(results), marks.signs(results)
     asked, points = [model for model, _ in kinds], []
     for benchmark, who in product(dict.fromkeys(row[0] for row in printed.rows), kinds):
@@ -31,8 +28,8 @@ def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
             full = printed.cells.get(((benchmark, *who), (VALUE,)), {}).get("value")
             probe = who[0] + sign(part) + f", {who[1]}" * (asked.count(who[0]) > 1)
             points.append(draw.point(part, probe=probe, benchmark=benchmark, full=full))
-    names = dict.fromkeys(point["probe"] for point in points)
-    look = {name: color for name, (color, *_) in draw.apart(names).items()}
+    apart = draw.apart(dict.fromkeys(point["probe"] for point in points))
+    look = {name: color for name, (color, *_) in apart.items()}
     y = alt.Y("benchmark:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25))
     offset = alt.YOffset("probe:N", sort=list(look))
     x = draw.numbers(alt.X, "partial score @1, %", (0, 100))
@@ -48,11 +45,8 @@ def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
 def patterns_plot(
     results: pl.DataFrame, models: Mapping[str, Sequence[Who]], titles: Mapping[str, str]
 ) -> draw.Chart:
-    """The most frequent patterns: metric @1 of the largest model and of the best one.
-
-    `models`: benchmark -> whose bars, largest first; `titles`: relation -> name. What is undefined
-    is a gap with the word, never a bar of zero.
-    """
+    """The most frequent patterns: metric @1 of the largest model and of the best one (`models`, by
+    benchmark); `titles`: relation -> name. What is undefined is a word, never a bar of zero."""
     printed, look = views.PATTERNS.of(results), {"largest model": TAUGHT, "best model": UNTAUGHT}
     found: dict[str, list[dict[str, Any]]] = {}
     for benchmark, pattern in printed.rows:
@@ -98,30 +92,22 @@ def _pattern(pattern: str, titles: Mapping[str, str]) -> str:
 
 def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
     """Density over popularity of all examples and of those fully right, per benchmark."""
-    own = results.filter(model=who[0], method=who[1])
-    cells, sign = views.POPULARITY.of(own).cells, marks.signs(results)
-    look = {"all": TAUGHT, "right": COLOURS[1]}
+    shown = views.POPULARITY.chosen(results.filter(model=who[0], method=who[1]))
+    sign, look = marks.signs(results), {"all": TAUGHT, "right": COLOURS[1]}
     points: list[dict[str, Any]] = []
     heads: list[str] = []
-    for name in NAMES:
-        of_name = {row: cell for row, cell in cells.items() if row[0][0] == name}
-        told, first = [], len(points)
+    for name in (name for name in NAMES if name in set(shown["benchmark"])):
+        rows, told, own = shown.filter(benchmark=name), [], []
         for metric, label in zip(("examples", "examples right"), look, strict=True):
-            bins = sorted(
-                (float(row[-1]), c["value"]) for (row, m), c in of_name.items() if m == (metric,)
-            )
+            found = rows.filter(metric=metric).select("bin", "value").rows()
+            bins = sorted((float(edge), value) for edge, value in found)
             total = sum(value for _, value in bins)
             told.append(f"{label} n = {total:g}")
-            if total:
-                ends = (bins[0][0] - BIN, 0), (bins[-1][0] + BIN, 0)
-                points += [
-                    {"examples": label, "at": edge, "density": value / total / BIN, "n": value}
-                    for edge, value in [ends[0], *bins, ends[1]]
-                ]
-        if of_name:
-            cell = next(iter(of_name.values()))
-            heads.append(f"{name}: {who[0]}{sign(cell)}; {', '.join(told)}")
-            points[first:] = [{**point, "benchmark": heads[-1]} for point in points[first:]]
+            line = [(bins[0][0] - BIN, 0), *bins, (bins[-1][0] + BIN, 0)] if total else []
+            own += [(label, edge, value / total / BIN, value) for edge, value in line]
+        heads.append(f"{name}: {who[0]}{sign(rows.row(0, named=True))}; {', '.join(told)}")
+        keys = ("examples", "at", "density", "n")
+        points += [{**dict(zip(keys, o, strict=True)), "benchmark": heads[-1]} for o in own]
     below = "log10 of the mean number of statements of an example's entities"
     dashes = draw.told(alt.StrokeDash, "examples", {"all": [1, 0], "right": [5, 3]})
     steps = draw.chart(points, by="examples").mark_line(interpolate="step-after").encode(

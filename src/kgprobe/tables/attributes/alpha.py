@@ -78,8 +78,8 @@ def linked_names(
     items: pl.DataFrame, candidates: pl.DataFrame, aliases: Aliases | None = None
 ) -> dict[str, list[list[str]]]:
     """Item -> names of the answers that Wikidata alone states; empty where golds are not linked."""
-    rows = candidates.select("set", "index", "id", "label").rows()
-    known, first = {(own, index): gold for own, index, *gold in rows}, linked(items)
+    rows, first = candidates.select("set", "index", "id", "label").rows(), linked(items)
+    known = {(own, index): (entity, label) for own, index, entity, label in rows}
     return {
         item: _names((known[own, answer] for answer in answers[first[item] :]), aliases)
         for item, own, answers in items.select("item", "candidates", "answers").rows()

@@ -1,6 +1,6 @@
 """What needs no model: the most frequent objects of a relation, and a random one."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import polars as pl
@@ -36,61 +36,43 @@ def frequencies(
     """(predicate, object, best, worst, objects): rank of every object of the relations asked for by
     number of statements, ties as ranges, and number of the relation's objects. The inferred
     relations of hierarchy and two_steps count their two-step paths."""
-    once, twice = _numbered({p for own in examples for p in own["predicate"].unique()}, ids)
-    entity, numbers = _entities(ids), list(once.values())
-    relation = pl.col("p").replace_strict({n: p for p, n in once.items()}, return_dtype=pl.String)
-    asked = pl.col("p").is_in(numbers)
-    own = edges.filter(asked).group_by("p", "o").len().with_columns(predicate=relation)
-    values = literals.filter(asked).group_by("p", "value").len()
-    found = [entity(own, "o"), values.select("len", predicate=relation, object="value")]
-    used = sorted({p for two in twice.values() for p in two})
+    known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
+    asked = {name for own in examples for name in own["predicate"].unique()}
+    hops = {
+        name: [int(known[hop] if known else hop[1:]) for hop in _hops(name, known)]
+        for name in sorted(asked)
+    }
+    once = {own[0]: name for name, own in hops.items() if len(own) == 1}
+    relation = pl.col("p").replace_strict(once, return_dtype=pl.String)
+    rows, values = (frame.filter(pl.col("p").is_in(list(once))) for frame in (edges, literals))
+    counts = [rows.group_by("p", "o").len().select("o", "len", predicate=relation)]
+    used = sorted({hop for own in hops.values() if len(own) > 1 for hop in own})
     by = edges.filter(pl.col("p").is_in(used)).partition_by("p", as_dict=True)
-    for name, (one, other) in twice.items():
-        paths = by[(one,)].select("s", m="o").join(by[(other,)].select(m="s", z="o"), on="m")
-        paths = paths.filter(pl.col("s") != pl.col("z")).group_by("z").len()
-        found.append(entity(paths.with_columns(predicate=pl.lit(name)), "z"))
+    for name, (first, *then) in hops.items():
+        for second in then:
+            paths = by[(first,)].select("s", m="o").join(by[(second,)].select("o", m="s"), on="m")
+            paths = paths.filter(pl.col("s") != pl.col("o")).group_by("o").len()
+            counts.append(paths.select("o", "len", predicate=pl.lit(name)))
+    entities, counted = ids.filter(kind=ENTITY).select(o="number", object="id"), pl.concat(counts)
+    if entities.height:
+        counted = counted.join(entities, on="o")
+    else:
+        counted = counted.with_columns(object=pl.format("Q{}", "o"))
+    texts = values.group_by("p", "value").len().select("len", predicate=relation, object="value")
     over = pl.col("len").rank("min", descending=True).over("predicate").cast(pl.Int64)
     level = pl.len().over("predicate", "len").cast(pl.Int64)
     objects = pl.len().over("predicate").cast(pl.Int64)
-    return pl.concat(found).select(
+    return pl.concat([counted.select("len", "predicate", "object"), texts]).select(
         "predicate", "object", best=over, worst=over + level - 1, objects=objects
     )
 
 
-def _numbered(
-    asked: Iterable[str], ids: pl.DataFrame
-) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
-    """Relations with their numbers: of those of one step, and both of those of two."""
-    known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
-    once, twice = {}, {}
-
-    def number(name: str) -> int:
-        return int(known[name] if known else name[1:])
-
-    for name in sorted(asked):
-        half = name[: len(name) // 2]
-        if STEP in name:
-            first, _, second = name.partition(STEP)
-            twice[name] = number(first), number(second)
-        elif name == f"{half}/{half}" and name not in known:
-            twice[name] = number(half), number(half)
-        else:
-            once[name] = number(name)
-    return once, twice
-
-
-def _entities(ids: pl.DataFrame) -> Callable[[pl.DataFrame, str], pl.DataFrame]:
-    """(len, predicate, object) of counts whose entities are numbers in a column."""
-    names = ids.filter(kind=ENTITY).select("number", object="id")
-
-    def told(counts: pl.DataFrame, column: str) -> pl.DataFrame:
-        if names.height:
-            named = counts.join(names, left_on=column, right_on="number")
-        else:
-            named = counts.with_columns(object=pl.format("Q{}", column))
-        return named.select("len", "predicate", "object")
-
-    return told
+def _hops(name: str, known: Collection[str]) -> list[str]:
+    """The relations of a path of two steps; a relation by itself. `known`: those that have ids."""
+    half = name[: len(name) // 2]
+    if STEP in name:
+        return name.split(STEP, 1)
+    return [half, half] if name == f"{half}/{half}" and name not in known else [name]
 
 
 def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:

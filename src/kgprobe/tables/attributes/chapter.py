@@ -2,25 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import alpha, figures, numbers, two_steps, views
+from kgprobe.tables.attributes import alpha, numbers, two_steps, views
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.baselines import MAJORITY, RANDOM
-from kgprobe.tables.attributes.figures import Who
 from kgprobe.tables.attributes.published import NAMES, Published
 from kgprobe.tables.attributes.study import FILLED, Benchmark, filled, is_ranked
-from kgprobe.tables.report import grid
+from kgprobe.tables.report import draw, grid, marks
 from kgprobe.tables.report.chapter import Chapter, Drawing, Drawn
-from kgprobe.tables.report.draw import Chart
 from kgprobe.tables.report.grid import Grid, filled_in
 from kgprobe.templates import ANSWER, SUBJECT, parse
+
+#: model and method
+Who = tuple[str, str]
 
 NAME = "attributes"
 TITLE = "Knowledge-graph attributes: nine patterns of several triples"
@@ -50,8 +53,6 @@ EXAMPLE = (
     "The first prompt and the first three answers of one model; none of bias, whose subjects are "
     "little known persons."
 )
-
-
 PARTIAL = (
     "Best prompt (oracle), @1. Bar: mean denominator, how often a part is right (asymmetry: the "
     "forward triple), with 95 % interval; black line: the full metric."
@@ -65,8 +66,6 @@ POPULARITY = (
     "All examples, and those of which every triple is right (asymmetry: the forward one right, the "
     "reversed one not), best prompt, @1. Bins of a quarter of log10; the samples share examples."
 )
-
-
 ARITHMETIC = (
     "A count out of a fixed number of examples cannot fall with k; a ratio can. Where no size "
     "fits, the printed values are ratios with denominators of their own."
@@ -139,18 +138,18 @@ def drawings(
     largest, made = largest_model(probes), []
     own = results.filter(model=largest[0], method=largest[1])
 
-    def add(name: str, title: str, caption: str, figure: Chart, rows: pl.DataFrame) -> None:
+    def add(name: str, title: str, caption: str, figure: draw.Chart, rows: pl.DataFrame) -> None:
         made.append(Drawn(NAME, f"attributes_{name}", title, caption, figure, rows))
 
     if numbers.PARTIAL in set(results["metric"]):
-        figure, rows = figures.partial_plot(results, kinds), views.PARTIAL.chosen(results)
+        figure, rows = partial_plot(results, kinds), views.PARTIAL.chosen(results)
         add("partial", "Partial and full scores", PARTIAL, figure, rows)
     if kinds and results.filter(pl.col("group") != "").height:
-        figure = figures.patterns_plot(results, pattern_models(results, largest), titles)
+        figure = patterns_plot(results, pattern_models(results, largest), titles)
         rows = views.PATTERNS.chosen(results)
         add("patterns", "The five most frequent patterns", PATTERNS, figure, rows)
     if own.filter(metric="examples right").height:
-        figure, rows = figures.popularity_plot(results, largest), views.POPULARITY.chosen(own)
+        figure, rows = popularity_plot(results, largest), views.POPULARITY.chosen(own)
         add("popularity", "Popularity", POPULARITY, figure, rows)
     every, controls = {p.model: p.kind for p in probes}, [p.model for p in probes if p.control]
     panels = [(name, "") for name in NAMES]
@@ -175,6 +174,117 @@ def pattern_models(results: pl.DataFrame, largest: Who) -> dict[str, list[Who]]:
         name: rows.filter(benchmark=name).head(1).select("model", "method").rows() for name in NAMES
     }
     return {name: list(dict.fromkeys([largest, *own])) for name, own in best.items()}
+
+
+def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
+    """Partial score (bar, with interval) and full score (line across) per benchmark and model, in
+    the order of `kinds`."""
+    printed, sign = views.PARTIAL.of(results), marks.signs(results)
+    asked, points = [model for model, _ in kinds], []
+    for benchmark, who in product(dict.fromkeys(row[0] for row in printed.rows), kinds):
+        part = printed.cells.get(((benchmark, *who), (numbers.PARTIAL,)))
+        if part is not None:
+            full = printed.cells.get(((benchmark, *who), (numbers.VALUE,)), {}).get("value")
+            probe = who[0] + sign(part) + f", {who[1]}" * (asked.count(who[0]) > 1)
+            points.append(draw.point(part, probe=probe, benchmark=benchmark, full=full))
+    apart = draw.apart(dict.fromkeys(point["probe"] for point in points))
+    look = {name: color for name, (color, *_) in apart.items()}
+    y = alt.Y("benchmark:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25))
+    offset = alt.YOffset("probe:N", sort=list(look))
+    x = draw.numbers(alt.X, "partial score @1, %", (0, 100))
+    base = draw.chart(points, "benchmark", "full", by="probe").encode(y=y, yOffset=offset)
+    full = base.transform_filter("isValid(datum.full)").mark_tick(color=draw.INK, thickness=2)
+    return draw.filtered(draw.sized(
+        base.mark_bar().encode(x=x("value:Q"), color=draw.told(alt.Color, "probe", look)),
+        draw.intervals(base, x=x).encode(color=alt.value(draw.MUTED)), full.encode(x=x("full:Q")),
+        height=17 * len(look) * len({p["benchmark"] for p in points}),
+    ))  # fmt: skip
+
+
+def patterns_plot(
+    results: pl.DataFrame, models: Mapping[str, Sequence[Who]], titles: Mapping[str, str]
+) -> draw.Chart:
+    """The most frequent patterns: metric @1 of the largest model and of the best one (`models`, by
+    benchmark); `titles`: relation -> name. What is undefined is a word, never a bar of zero."""
+    printed, look = (
+        views.PATTERNS.of(results),
+        {"largest model": draw.TAUGHT, "best model": draw.UNTAUGHT},
+    )
+    found: dict[str, list[dict[str, Any]]] = {}
+    for benchmark, pattern in printed.rows:
+        for which, who in zip(look, models.get(benchmark, ()), strict=False):
+            cell = printed.cells.get(((benchmark, pattern), who))
+            if cell is not None:
+                told = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
+                found.setdefault(benchmark, []).append(draw.point(
+                    cell, model=who[0], pattern=_pattern(pattern, titles), which=which,
+                    at=cell["value"] or 0, told=told if cell["value"] is not None else "undef",
+                ))  # fmt: skip
+    panels = [_patterns(name, own, look, name == list(found)[-1]) for name, own in found.items()]
+    return draw.filtered(*panels, by="which")
+
+
+def _patterns(
+    benchmark: str, points: Sequence[Mapping[str, Any]], look: Mapping[str, str], is_last: bool
+) -> draw.Chart:
+    """The patterns of one benchmark; the last one of all has the axis."""
+    # one width for the names of all benchmarks
+    names = alt.Axis(labelLimit=200, minExtent=200, maxExtent=200)
+    title = "metric @1, %; numerator / denominator" if is_last else None
+    ticks = {"values": [*range(0, 101, 20)], "labels": is_last, "ticks": is_last}
+    x = draw.numbers(alt.X, title, (0, 118), **ticks)
+    base = draw.chart(points, "model", "pattern", by="which").encode(
+        y=alt.Y("pattern:N", sort=None, title=None, axis=names),
+        yOffset=alt.YOffset("which:N", scale=alt.Scale(domain=list(look))),
+    )
+    head = alt.Title(benchmark, anchor="start", fontSize=12, color=draw.INK)
+    return alt.layer(
+        base.mark_bar().encode(x=x("value:Q"), color=draw.told(alt.Color, "which", look)),
+        base.mark_text(align="left", dx=3, color=draw.MUTED).encode(x=x("at:Q"), text="told:N"),
+        title=head, width=draw.WIDTH - 215, height={"step": 14},
+    )  # fmt: skip
+
+
+def _pattern(pattern: str, titles: Mapping[str, str]) -> str:
+    """A pattern with the names of its relations, shortened."""
+    name = titles.get(pattern, "")
+    shown = f"{name} ({pattern})" if name else pattern
+    return shown if len(shown) <= 34 else f"{shown[:33]}…"
+
+
+def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
+    """Density over popularity of all examples and of those fully right, per benchmark."""
+    shown = views.POPULARITY.chosen(results.filter(model=who[0], method=who[1]))
+    sign, look = marks.signs(results), {"all": draw.TAUGHT, "right": draw.COLOURS[1]}
+    points: list[dict[str, Any]] = []
+    heads: list[str] = []
+    for name in (name for name in NAMES if name in set(shown["benchmark"])):
+        rows, told, own = shown.filter(benchmark=name), [], []
+        for metric, label in zip(("examples", "examples right"), look, strict=True):
+            found = rows.filter(metric=metric).select("bin", "value").rows()
+            bins = sorted((float(edge), value) for edge, value in found)
+            total = sum(value for _, value in bins)
+            told.append(f"{label} n = {total:g}")
+            line = (
+                [(bins[0][0] - numbers.BIN, 0), *bins, (bins[-1][0] + numbers.BIN, 0)]
+                if total
+                else []
+            )
+            own += [(label, edge, value / total / numbers.BIN, value) for edge, value in line]
+        heads.append(f"{name}: {who[0]}{sign(rows.row(0, named=True))}; {', '.join(told)}")
+        keys = ("examples", "at", "density", "n")
+        points += [{**dict(zip(keys, o, strict=True)), "benchmark": heads[-1]} for o in own]
+    below = "log10 of the mean number of statements of an example's entities"
+    dashes = draw.told(alt.StrokeDash, "examples", {"all": [1, 0], "right": [5, 3]})
+    steps = draw.chart(points, by="examples").mark_line(interpolate="step-after").encode(
+        x=alt.X("at:Q", title=below), y=alt.Y("density:Q"), strokeDash=dashes,
+        color=draw.told(alt.Color, "examples", look),
+    )  # fmt: skip
+    head = alt.Header(labelAnchor="start", labelOrient="top")
+    rows = steps.properties(width=430, height=120).facet(
+        row=alt.Row("benchmark:N", sort=heads, title=None, header=head), spacing=10
+    )
+    return draw.filtered(rows, by="examples")
 
 
 def worked_examples(
@@ -210,11 +320,10 @@ def example_rows(
     rows = []
     for row in benchmark.examples.filter(example=chosen).sort("position").iter_rows(named=True):
         item = f"{chosen}#{row['position']}"
-        template, hit = next(
-            iter(first.filter(item=item).select("template", "alpha").rows()), (None, 0)
-        )
-        said = fills.filter(pl.col("template") == template, item=item, position=alpha.WHOLE)
-        said = said.sort("rank")["text"].unique(maintain_order=True)
+        asked = first.filter(item=item).select("template", "alpha").rows()
+        template, hit = asked[0] if asked else (None, 0)
+        own = fills.filter(pl.col("template") == template, item=item, position=alpha.WHOLE)
+        said = own.sort("rank")["text"].unique(maintain_order=True)
         text = parse(texts.get((row["predicate"], template), ""))
         values = {SUBJECT: row["subject_label"] or "?", ANSWER: "…"}
         rows.append(

@@ -171,7 +171,10 @@ def baseline_numbers(
         benchmark = study.benchmarks[probe.benchmark]
         for without, path in baselines.below(below, probe):
             low, _ = studies.read_answers(probe, benchmark, path, aliases, may_be_empty=True)
-            rows = studies.complete(probe, low, benchmark, study.left_out)
+            rows = studies.triples(probe, low, benchmark).filter(pooling="base")
+            lacking = rows.filter(pl.col("alpha").is_null())["example"].unique().to_list()
+            rows = rows.filter(~pl.col("example").is_in([*lacking, *study.left_out]))
+            rows = rows.with_columns(pooling=pl.lit(""))
             if rows.is_empty():
                 continue
             for row in study.measure(rows).iter_rows(named=True):

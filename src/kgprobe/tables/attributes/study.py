@@ -3,7 +3,7 @@
 fillings or scores  ->  alpha per prompt  ->  pooled over prompts  ->  alpha of every triple
 """
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -137,16 +137,6 @@ def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.Data
     every = every.join(found, on=["item", *how], how="left")
     named = every.with_columns(pl.lit(getattr(probe, name)).alias(name) for name in WHO)
     return named.select("benchmark", "example", "pattern", "position", "alpha", *SETTINGS)
-
-
-def complete(
-    probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark, left_out: Set[str]
-) -> pl.DataFrame:
-    """The same of one prompt a triple, of the examples all of whose triples were asked."""
-    found = triples(probe, alphas, benchmark).filter(pooling="base")
-    lacking = found.filter(pl.col("alpha").is_null())["example"].unique().to_list()
-    found = found.filter(~pl.col("example").is_in([*lacking, *left_out]))
-    return found.with_columns(pooling=pl.lit(""))
 
 
 def study(

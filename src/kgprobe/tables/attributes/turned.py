@@ -109,8 +109,8 @@ def _turns(
     for who, pairs in means.items():
         if len(pairs) > 1 and not only:
             asked = {**dict(zip(WHO, who, strict=True)), "benchmark": ""}
-            sides = (pl.concat(list(frames)) for frames in zip(*pairs, strict=True))
-            yield turn(*sides, asked)
+            sides = [pl.concat(list(frames)) for frames in zip(*pairs, strict=True)]
+            yield turn(sides[0], sides[1], asked)
 
 
 def needing(built: Built) -> Iterator[tuple[str, str, list[str]]]:

@@ -331,7 +331,7 @@ def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
                 other = by_name.get((own.probe.model, rival))
                 both = [v for a in (part, other) if a and (v := per_example(a)) is not None]
                 if len(both) == 2:
-                    found = metrics.gain(*both, "p1", seed)
+                    found = metrics.gain(both[0], both[1], "p1", seed)
                     yield number(own, metric, *found, setting={"instead": rival}, slice=name)
 
 
@@ -372,7 +372,7 @@ def memory(found: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
                 fact = pl.col("unit").str.replace(r"~.*$", "")
                 facts = per_fact.select("group", fact, "any_sentence")
                 values.append(mean_of_draws(facts, part.benchmark))
-            gained = metrics.gain(*values, "any_sentence", seed)
+            gained = metrics.gain(values[0], values[1], "any_sentence", seed)
             yield number(own, "P@1", *gained, setting={"instead": perturbed})
 
 

@@ -17,7 +17,7 @@ from kgprobe.settings import Fill, Wording
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import study as st
 from tests.contract.api_server import ApiServer, tiny_language_model
-from tests.unit.attribute_graphs import LABELS, WORKED, content, graph, settings
+from tests.unit.attribute_graphs import LABELS, WORKED, graph, settings
 from tests.unit.tiny_models import tiny
 
 TEMPLATES = [
@@ -76,10 +76,7 @@ def filled(made, kind, folder):
 
 
 def studied(made, probe, answered):
-    edges = graph(WORKED.values(), LABELS)
-    return st.study(
-        {probe: answered}, {made.name: made}, content(edges, "edges"), content(edges, "literals")
-    )
+    return st.study({probe: answered}, {made.name: made})
 
 
 def measured(study):

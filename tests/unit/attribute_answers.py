@@ -6,6 +6,7 @@ from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.knowledge.graph import EDGES, LITERAL_EDGES
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.attributes import baselines
 from kgprobe.tables.attributes import study as st
 from kgprobe.tables.attributes.alpha import ALPHA, FIRSTS, KS
 
@@ -95,14 +96,15 @@ def answers(made: dict[str, st.Benchmark]) -> dict[Probe, st.Answers]:
     return found
 
 
-def graph() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Edges (each stored triple once, and one more object of P21) and no literals."""
+def guesses(made: dict[str, st.Benchmark]) -> pl.DataFrame:
+    """Of a graph with each stored triple once, and one more object of P21; no literals."""
     stored = [(r[5], int(r[6][1:]), r[7]) for r in ROWS if r[4] == "stored"]
     edges = pl.DataFrame([*stored, (5, 21, 11)], schema=dict(EDGES.columns), orient="row")
-    return edges, pl.DataFrame([], schema=dict(LITERAL_EDGES.columns))
+    literals = pl.DataFrame([], schema=dict(LITERAL_EDGES.columns))
+    return baselines.guesses(edges, literals, [own.examples for own in made.values()])
 
 
-def study(**options: object) -> st.Study:
+def study() -> st.Study:
     """The study of the run."""
     made = benchmarks()
-    return st.study(answers(made), made, *graph(), **options)  # type: ignore[arg-type]
+    return st.study(answers(made), made, guesses(made))

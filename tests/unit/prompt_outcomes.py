@@ -8,7 +8,7 @@ import polars as pl
 
 from kgprobe.schema import EXAMPLES, OUTCOMES
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.autoprompt.gather import Answers
+from kgprobe.tables.autoprompt.numbers import Answers
 from kgprobe.tables.results import Number
 
 

@@ -9,6 +9,8 @@ import pytest
 from kgprobe.schema import FILL_GOLDS, FILLS, ITEMS, SCORES
 from kgprobe.tables.answers import read_aliases
 from kgprobe.tables.attributes import alpha as aa
+from kgprobe.tables.attributes.numbers import prompts
+from kgprobe.tables.results import Number
 
 
 def frame(contract, rows):
@@ -27,7 +29,7 @@ def fills(*rows):
 
 def texts(fills, golds):
     """What is right after all rules of matching."""
-    return aa.of_texts(fills, golds).filter(alpha_kind="exact")
+    return aa.of_texts(fills, golds).filter(kind="exact")
 
 
 def value(found, **where):
@@ -45,12 +47,12 @@ def test_masks_exact_and_share_of_tokens_with_ties_as_expectation():
             ("a", 0, 1, 0, 1, 2, 2),
         ),
     )
-    assert value(found, k=1, alpha_kind="exact", gold="own") == 0
-    assert value(found, k=1, alpha_kind="token_mean", gold="own") == 0.5
-    assert value(found, k=3, alpha_kind="exact", gold="own") == 0.5
-    assert value(found, k=3, alpha_kind="token_mean", gold="own") == 0.75
-    assert value(found, k=3, alpha_kind="exact", gold="set") == 1
-    assert value(found, k=5, alpha_kind="exact", gold="own") == 1
+    assert value(found, k=1, kind="exact", gold="own") == 0
+    assert value(found, k=1, kind="token_mean", gold="own") == 0.5
+    assert value(found, k=3, kind="exact", gold="own") == 0.5
+    assert value(found, k=3, kind="token_mean", gold="own") == 0.75
+    assert value(found, k=3, kind="exact", gold="set") == 1
+    assert value(found, k=5, kind="exact", gold="own") == 1
     # the probability is that of the filling with as many masks as the own gold has tokens
     assert set(found["probability"]) == {-0.5}
 
@@ -94,7 +96,7 @@ def test_verbatim_stands_beside_what_is_right_by_rules_and_every_rule_is_counted
     fillings = fills(*[(item, t, 0, -1, 1, text, -1.0) for item, t, text in said])
     found = aa.of_texts(fillings, golds).filter(k=1)
     right = {
-        (kind, gold): found.filter(alpha_kind=kind, gold=gold).sort("item", "template")["alpha"]
+        (kind, gold): found.filter(kind=kind, gold=gold).sort("item", "template")["alpha"]
         for kind in ("exact", "verbatim")
         for gold in ("own", "set")
     }
@@ -190,9 +192,9 @@ def test_best_grows_with_the_number_of_prompts():
         for n, item in enumerate("abc")
         for t in range(3)
     ]
-    found = aa.by_number_of_prompts(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
-    assert found["prompts"].to_list() == [1, 2, 3]
-    assert found["alpha"].to_list() == pytest.approx([1 / 3, 2 / 3, 1])
+    found = prompts(Number(), pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
+    values = {n.setting["prompts"]: n.value for n in found}
+    assert values == pytest.approx({1: 100 / 3, 2: 200 / 3, 3: 100})
     with pytest.raises(ValueError, match="4 of 3"):
         aa.best_of(np.zeros(3), 4)
 

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from kgprobe.benchmarks.attributes import composite
-from kgprobe.tables.attributes import analyses as an
 from kgprobe.tables.attributes import constructs as ac
+from kgprobe.tables.attributes import numbers as an
 from kgprobe.tables.attributes.study import HEADLINE
 from tests.unit.attribute_graphs import WORKED, content, graph, settings
 from tests.unit.test_attributes_intervals import parts

@@ -80,8 +80,8 @@ def test_baselines_take_the_same_golds(made):
     """Five objects, of which a model can name four: random is right in 4 of 6, not 5 of 6."""
     given, built = made
     examples = built.examples.filter("sampled")
-    counted = ab.frequencies(content(given, "edges"), content(given, "literals"), [examples])
-    alphas = ab.alphas(examples, counted).filter(k=1, position=0)
+    alphas = ab.guesses(content(given, "edges"), content(given, "literals"), [examples])
+    alphas = alphas.filter(k=1, position=0)
     alphas = alphas.filter(pl.col("example").str.contains("/Q1/"))
     objects = len({o for _, _, o in TRIPLES})
     for gold, right in (("own", 1), ("set", len(NAMED))):
@@ -146,7 +146,7 @@ def test_what_is_right_by_wikidata_alone_is_a_reading_of_its_own():
     names = aa.gold_names(built.examples.filter("sampled"))
     more = aa.linked_names(own, built.candidates)
     assert more == {item: [["fifty"], ["fifty-one"]]}
-    found = aa.of_texts(said, names, more).filter(k=1, alpha_kind="exact")
+    found = aa.of_texts(said, names, more).filter(k=1, kind="exact")
     expected = [("linked", 1.0), ("own", 0.0), ("set", 0.0)]
     assert sorted(found.select("gold", "alpha").rows()) == expected
     assert "linked" not in set(aa.of_texts(said, names)["gold"])
@@ -155,7 +155,7 @@ def test_what_is_right_by_wikidata_alone_is_a_reading_of_its_own():
     places = [1 if gold == first[item] else 50 for gold in range(len(answers))]
     rows = [(item, 0, gold, 0, 1, 9, place, place, -1.0) for gold, place in enumerate(places)]
     golds = pl.DataFrame(rows, schema=dict(FILL_GOLDS.columns), orient="row")
-    masks = aa.of_masks(said, golds, first).filter(k=1, alpha_kind="exact")
+    masks = aa.of_masks(said, golds, first).filter(k=1, kind="exact")
     assert sorted(masks.select("gold", "alpha").rows()) == expected
     assert set(aa.of_masks(said, golds)["gold"]) == {"own", "set"}
 

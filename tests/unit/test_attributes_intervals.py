@@ -7,7 +7,7 @@ import pytest
 from kgprobe.metrics.attributes import measure
 from kgprobe.metrics.intervals import wilson
 from kgprobe.sampling import hash_key
-from kgprobe.tables.attributes import analyses as an
+from kgprobe.tables.attributes import numbers as an
 from kgprobe.tables.attributes.study import HEADLINE
 
 

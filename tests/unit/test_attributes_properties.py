@@ -37,13 +37,13 @@ def masked(draw):
 def check(alphas):
     """Bounds, growth with k, the set of golds beside the own one, order of the poolings."""
     assert alphas["alpha"].is_between(0, 1).all()
-    keys = ["item", "template", "alpha_kind", "gold"]
+    keys = ["item", "template", "kind", "gold"]
     grown = alphas.sort("k").group_by(keys).agg((pl.col("alpha").diff() < -1e-12).any())
     assert not grown["alpha"].any()
-    wide = alphas.pivot(on="gold", index=["item", "template", "alpha_kind", "k"], values="alpha")
+    wide = alphas.pivot(on="gold", index=["item", "template", "kind", "k"], values="alpha")
     assert (wide["set"] >= wide["own"] - 1e-12).all()
     pooled = aa.pooled(alphas).pivot(
-        on="pooling", index=["item", "k", "alpha_kind", "gold"], values="alpha"
+        on="pooling", index=["item", "k", "kind", "gold"], values="alpha"
     )
     for other in ("mean", "base", "confident"):
         assert (pooled["best"] >= pooled[other] - 1e-12).all()
@@ -55,9 +55,9 @@ def test_alphas_at_masks(given_):
     fills, golds = given_
     found = aa.of_masks(fills, golds)
     check(found)
-    wide = found.pivot(on="alpha_kind", index=["item", "template", "gold", "k"], values="alpha")
+    wide = found.pivot(on="kind", index=["item", "template", "gold", "k"], values="alpha")
     assert (wide["token_mean"] >= wide["exact"] - 1e-12).all()
-    keys = ["item", "template", "k", "alpha_kind", "gold"]
+    keys = ["item", "template", "k", "kind", "gold"]
     turned = aa.of_masks(fills.reverse(), golds.reverse())
     assert turned.sort(keys).equals(found.sort(keys))
 
@@ -75,7 +75,7 @@ def test_alphas_of_texts(answers):
     found = aa.of_texts(fills, labels)
     check(found)
     check(aa.of_texts(fills, names))
-    keys = ["item", "template", "k", "alpha_kind", "gold"]
+    keys = ["item", "template", "k", "kind", "gold"]
     assert aa.of_texts(fills.reverse(), labels).sort(keys).equals(found.sort(keys))
     # an alias makes nothing wrong
     more = found.join(aa.of_texts(fills, names), on=keys, suffix="_names")

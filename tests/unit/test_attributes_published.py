@@ -1,5 +1,7 @@
-"""The consistency tests of the printed tables: what their arithmetic admits."""
+"""What the printed tables of the attributes admit, by plain arithmetic, and what is told of it."""
 
+from itertools import pairwise
+from math import exp, gcd, log
 from pathlib import Path
 
 import pytest
@@ -8,84 +10,94 @@ from kgprobe.metrics.intervals import wilson
 from kgprobe.tables.attributes import published as ap
 
 PRINTED = ap.read(Path(__file__).parents[2] / "resources" / "published")
+MODELS = list(dict.fromkeys(model for _, model, _ in PRINTED.scores))
+TOLD = {row["benchmark"]: row for row in PRINTED.arithmetic}
+
+
+def series(benchmark, model):
+    """The values of a model at 1, 3, 5 as far as they are printed."""
+    return [v for (b, m, _), v in PRINTED.scores.items() if (b, m) == (benchmark, model)]
+
+
+def values(benchmark):
+    """The values that are not zero, over models and k."""
+    return [v for model in MODELS for v in series(benchmark, model) if v > 0]
+
+
+def numerator(value, size):
+    """The count out of `size` that prints as `value` per cent to two decimals, or None."""
+    near = round(value * size / 100)
+    return near if abs(100 * near / size - value) <= 0.00501 else None
+
+
+def sizes_that_fit(benchmark, sizes):
+    own = values(benchmark)
+    return [size for size in sizes if all(numerator(v, size) is not None for v in own)]
+
+
+def smallest_fraction(value):
+    """The fraction with the smallest denominator that prints as `value` per cent."""
+    return next(
+        (count, size)
+        for size in range(1, 10_001)
+        if (count := numerator(value, size)) is not None and gcd(count, size) == 1
+    )
 
 
 def test_table_2_has_117_values():
     assert len(PRINTED.scores) == 117
-    assert PRINTED.models == ["BERT", "RoBERTa", "T5", "GPT-3", "GPT-4"]
-    assert {len(PRINTED.series(b, "GPT-4")) for b in ap.BENCHMARKS} == {1}
+    assert MODELS == ["BERT", "RoBERTa", "T5", "GPT-3", "GPT-4"]
+    assert {len(series(b, "GPT-4")) for b in ap.BENCHMARKS} == {1}
 
 
-@pytest.mark.parametrize("benchmark", ["asymmetry", "entity_centric"])
-def test_only_a_thousand_examples_fit_all_thirteen_values(benchmark):
-    values = PRINTED.values(benchmark)
-    assert len(values) == 13
-    assert ap.sizes_that_fit(values, range(1, 1501)) == [1000]
+@pytest.mark.parametrize("benchmark", ap.BENCHMARKS)
+def test_what_is_told_of_a_benchmark_follows_from_its_printed_values(benchmark):
+    told, own = TOLD[benchmark], values(benchmark)
+    assert told["values that are not zero"] == len(own)
+    fits = ", ".join(map(str, sizes_that_fit(benchmark, range(1, 1501)))) or "none"
+    assert told["sizes up to 1,500 that fit all"] == fits
+    mean = exp(sum(log(smallest_fraction(v)[1]) for v in own) / len(own))
+    assert told["smallest denominators, geometric mean"] == round(mean)
+    falling = [m for m in MODELS if any(b < a for a, b in pairwise(series(benchmark, m)))]
+    assert (told["falls somewhere with k"] or "") == ", ".join(falling)
+
+
+def test_sizes_means_and_falling_series_are_those_of_the_note():
+    fits = {b: row["sizes up to 1,500 that fit all"] for b, row in TOLD.items()}
+    assert {b: sizes for b, sizes in fits.items() if sizes != "none"} == {
+        "asymmetry": "1000", "entity_centric": "1000", "bias": "732, 1464",
+    }  # fmt: skip
+    six = {"hierarchy": 16, "composite": 17, "bidirectional": 42, "ambiguous": 52, "symmetry": 78,
+           "paths": 117}  # fmt: skip
+    assert {b: TOLD[b]["smallest denominators, geometric mean"] for b in six} == six
+    falls = {b: row["falls somewhere with k"] for b, row in TOLD.items()}
+    assert {b: models for b, models in falls.items() if models} == {
+        "symmetry": "T5", "bidirectional": "BERT, RoBERTa", "ambiguous": "BERT, RoBERTa",
+    }  # fmt: skip
 
 
 def test_bias_is_out_of_732():
-    values = PRINTED.values("bias")
-    assert len(values) == 9
-    assert ap.sizes_that_fit(values, range(1, 1501)) == [732, 1464]
-    counts = {
-        model: [ap.numerator(v, 732) for v in PRINTED.series("bias", model)]
-        for model in PRINTED.models
-    }
+    counts = {model: [numerator(v, 732) for v in series("bias", model)] for model in MODELS}
     assert counts == {
-        "BERT": [0, 0, 0],
-        "RoBERTa": [0, 6, 33],
-        "T5": [2, 88, 209],
-        "GPT-3": [249, 379, 454],
+        "BERT": [0, 0, 0], "RoBERTa": [0, 6, 33], "T5": [2, 88, 209], "GPT-3": [249, 379, 454],
         "GPT-4": [396],
-    }
-
-
-@pytest.mark.parametrize(
-    ("benchmark", "nonzero"),
-    [
-        ("symmetry", 13),
-        ("bidirectional", 12),
-        ("hierarchy", 8),
-        ("paths", 12),
-        ("composite", 10),
-        ("ambiguous", 10),
-    ],
-)
-def test_no_number_of_examples_fits_the_other_six(benchmark, nonzero):
-    values = PRINTED.values(benchmark)
-    assert len(values) == nonzero
-    assert ap.sizes_that_fit(values, range(1, 1501)) == []
+    }  # fmt: skip
 
 
 def test_larger_sizes_that_fit_are_sizes_of_nothing_in_table_1():
-    found = {b: ap.sizes_that_fit(PRINTED.values(b), range(1501, 6001)) for b in ap.BENCHMARKS}
+    six = ("symmetry", "bidirectional", "paths", "ambiguous", "hierarchy", "composite")
+    found = {b: sizes_that_fit(b, range(1501, 6001)) for b in six}
     assert found["symmetry"] == [5675]
     assert found["bidirectional"] == []
     assert found["paths"] == [5576, 5857]
     assert found["ambiguous"] == [5898, 5981]
     assert (len(found["hierarchy"]), found["hierarchy"][0]) == (13, 4060)
     assert (len(found["composite"]), found["composite"][0]) == (5, 4660)
-    six = ("symmetry", "bidirectional", "paths", "ambiguous", "hierarchy", "composite")
-    sizes = {n for b in six for n in found[b]}
     printed = {row[c] for row in PRINTED.sizes.values() for c in ("triples", "entities")}
-    assert not sizes & printed
-
-
-def test_five_series_fall_with_k_and_no_others():
-    assert set(ap.falling(PRINTED)) == {
-        ("symmetry", "T5"),
-        ("bidirectional", "BERT"),
-        ("bidirectional", "RoBERTa"),
-        ("ambiguous", "BERT"),
-        ("ambiguous", "RoBERTa"),
-    }
-    several = [m for m in PRINTED.models if len(PRINTED.series("symmetry", m)) > 1]
-    assert len(several) * len(ap.BENCHMARKS) == 36
+    assert not {n for sizes in found.values() for n in sizes} & printed
 
 
 def test_the_mean_of_gpt_4():
-    values = [PRINTED.scores[name, "GPT-4", 1] for name in ap.BENCHMARKS]
-    assert sum(values) / len(ap.BENCHMARKS) == pytest.approx(23.77, abs=0.005)
     assert sum(PRINTED.scores[b, "GPT-4", 1] for b in ap.BENCHMARKS) == pytest.approx(213.94)
 
 
@@ -103,20 +115,7 @@ def test_the_mean_of_gpt_4():
     ],
 )
 def test_smallest_fractions(benchmark, model, fractions):
-    assert [ap.smallest_fraction(v) for v in PRINTED.series(benchmark, model)] == fractions
-
-
-def test_geometric_means_of_the_smallest_denominators():
-    found = {b: round(ap.mean_smallest(PRINTED.values(b))) for b in ap.BENCHMARKS}
-    expected = {
-        "hierarchy": 16,
-        "composite": 17,
-        "bidirectional": 42,
-        "ambiguous": 52,
-        "symmetry": 78,
-        "paths": 117,
-    }
-    assert {b: found[b] for b in expected} == expected
+    assert [smallest_fraction(v) for v in series(benchmark, model)] == fractions
 
 
 @pytest.mark.parametrize(
@@ -135,9 +134,8 @@ def test_intervals_of_the_note(count, size, low, high):
 
 
 def test_the_introduction_s_comparison_of_bert_with_gpt_4_does_not_hold_for_composite():
-    better = {
-        b for b in ap.BENCHMARKS if PRINTED.scores[b, "BERT", 1] > PRINTED.scores[b, "GPT-4", 1]
-    }
+    at_one = {(b, m): v for (b, m, k), v in PRINTED.scores.items() if k == 1}
+    better = {b for b in ap.BENCHMARKS if at_one[b, "BERT"] > at_one[b, "GPT-4"]}
     assert better == {"bidirectional", "ambiguous", "paths"}
 
 
@@ -153,14 +151,10 @@ def test_oddities_of_table_1():
     assert float(sizes["asymmetry"]["triples_per_predicate"]) == pytest.approx(100, abs=0.1)
     assert sizes["ambiguous"]["triples"] == 2 * 375
     assert sizes["entity_centric"]["triples"] % 20
-    notes = ap.size_notes(PRINTED)
-    assert set(notes) == {
-        "symmetry",
-        "bidirectional",
-        "composite",
-        "hierarchy",
-        "entity_centric",
-    }
+    notes = {b: row["Table 1"] for b, row in TOLD.items() if row["Table 1"]}
+    odd = {"symmetry", "bidirectional", "composite", "hierarchy", "entity_centric"}
+    assert set(notes) == odd
+    for name, ratio in (("symmetry", "127.364"), ("bidirectional", "52.405")):
+        assert f"{sizes[name]['triples'] / sizes[name]['predicates']:.3f}" == ratio
+        assert ratio in notes[name]
     assert "1118 predicates" in notes["composite"]
-    assert "127.364" in notes["symmetry"]
-    assert "52.405" in notes["bidirectional"]

@@ -12,8 +12,7 @@ from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.matching import WAYS
 from kgprobe.tables import results
-from kgprobe.tables.attributes import alpha, asked, constructs, make, scores, views
-from kgprobe.tables.attributes import analyses as an
+from kgprobe.tables.attributes import alpha, constructs, numbers, views
 from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import published as ap
 from kgprobe.tables.attributes import study as st
@@ -31,8 +30,7 @@ LARGE = {"model": "large", "method": "fill"}
 def run():
     """The study and its RESULTS, every setting a column."""
     made = attribute_answers.study()
-    numbers = make.numbers(made, made.alphas(), PRINTED)
-    return made, results.frame("attributes", numbers)
+    return made, results.frame("attributes", numbers.numbers(made, made.alphas(), PRINTED))
 
 
 def cells(run, metric, **where):
@@ -96,8 +94,8 @@ def test_published_values_stand_in_rows_of_their_own(run):
 def test_the_printed_figure_stands_beside_the_same_model_and_setting_alone():
     made = attribute_answers.study()
     known = {replace(p, model="t5-base"): found for p, found in made.answers.items()}
-    numbers = [*scores.values(replace(made, answers=known), _named(made, "t5-base"), PRINTED)]
-    beside = [n for n in numbers if n.model == "t5-base" and n.published is not None]
+    own = numbers.values(replace(made, answers=known), _named(made, "t5-base"), PRINTED)
+    beside = [n for n in own if n.model == "t5-base" and n.published is not None]
     assert {(n.benchmark, n.setting["k"]) for n in beside} == {
         (b, k) for b in made.benchmarks for k in (1, 3, 5)
     }
@@ -134,23 +132,23 @@ def test_correlations_against_hand_and_what_has_none():
     x, y = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 5])
     dx, dy = x - x.mean(), y - y.mean()
     expected = (dx * dy).sum() / np.sqrt((dx**2).sum() * (dy**2).sum())
-    assert an.pearson(x, y) == pytest.approx(expected)
-    assert an.spearman(x, y**3) == pytest.approx(0.8)
-    assert an.pearson(x[:2], y[:2]) is None
-    assert an.pearson(x, np.ones(4)) is None
+    assert numbers.pearson(x, y) == pytest.approx(expected)
+    assert numbers.spearman(x, y**3) == pytest.approx(0.8)
+    assert numbers.pearson(x[:2], y[:2]) is None
+    assert numbers.pearson(x, np.ones(4)) is None
     columns = ("benchmark", "model", "prompt", "method", "pattern", "partial", "value_pooled")
     rows = [
         ("paths", f"m{i}", "templates", "fill", "all", i / 10, i / 20 + (i % 3) / 30)
         for i in range(8)
     ]
     frame = pl.DataFrame(rows, schema=list(columns), orient="row")
-    found = {(n.slice, n.benchmark, n.metric): n for n in an.correlations(frame)}
+    found = {(n.slice, n.benchmark, n.metric): n for n in numbers.correlations(frame)}
     assert set(found) == {("over models", "paths", name) for name in ("pearson", "spearman")}
     number = found["over models", "paths", "pearson"]
     assert number.n == 8
     assert number.interval.low <= number.value <= number.interval.high
-    assert [n.interval for n in an.correlations(frame.head(3))] == [None, None]
-    assert list(an.correlations(frame.head(2))) == []
+    assert [n.interval for n in numbers.correlations(frame.head(3))] == [None, None]
+    assert list(numbers.correlations(frame.head(2))) == []
 
 
 def test_popularity_of_all_and_of_the_fully_right(run):
@@ -165,11 +163,6 @@ def test_popularity_of_all_and_of_the_fully_right(run):
     deciles = large.filter(metric="share right")
     assert (deciles.height, deciles["n"].sum()) == (4, 4)
     assert not found.filter(benchmark="bias", metric="examples").height
-
-
-def test_ks_distance_is_the_largest_gap():
-    assert an.ks_distance(np.array([1.0, 2, 3, 4]), np.array([3.0, 4])) == 0.5
-    assert an.ks_distance(np.array([1.0, 2]), np.array([1.0, 2])) == 0
 
 
 def test_prompts_show_what_the_oracle_adds(run):
@@ -203,7 +196,7 @@ def test_bias_of_a_relation_of_ten_has_both_shares():
     alphas = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
         pl.lit(v).alias(k) for k, v in {**LARGE, "prompt": "templates", **st.HEADLINE}.items()
     )
-    found = {n.metric: n for n in scores.patterns(replace(made, benchmarks={}), alphas)}
+    found = {n.metric: n for n in numbers.patterns(replace(made, benchmarks={}), alphas)}
     assert [found[name].value for name in ("value", "wrong", "triples")] == [30, 70, 10]
     low, high = (100 * b for b in wilson(3, 10))
     assert found["wrong"].interval[:2] == pytest.approx((100 - high, 100 - low))
@@ -220,26 +213,14 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
         for probe, (alphas, firsts) in given.items()
     }
     whole = attribute_answers.study()
-    edges = pl.DataFrame(
-        {"s": [1], "p": [26], "o": [2]}, schema={"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt32}
-    )
-    literals = pl.DataFrame(
-        schema={
-            "s": pl.UInt32,
-            "p": pl.UInt16,
-            "o": pl.UInt64,
-            "value": pl.String,
-            "text": pl.String,
-        }
-    )
-    both = st.study(cut, made, edges, literals)
+    both = st.study(cut, made)
     assert both.left_out == {"symmetry/P26/Q1/Q2"}
     assert not whole.left_out
     kept = both.measure(both.alphas()).filter(
         model="large", benchmark="symmetry", k=1, pooling="best", gold="own"
     )
     assert kept["examples"].to_list() == [3]
-    alone = st.study(cut, made, edges, literals, intersect=False)
+    alone = st.study(cut, made, intersect=False)
     found = alone.measure(alone.alphas()).filter(
         benchmark="symmetry", k=1, pooling="best", gold="own"
     )
@@ -325,8 +306,8 @@ def test_table_1_stands_beside_the_printed_one(run):
         ("symmetry", "sampled", 1, 2, 1, 1, 1, 0, 0, 2, 2.0),
     ]
     frame = pl.DataFrame(rows, schema=dict(SIZES.columns), orient="row")
-    numbers = list(constructs.sizes(frame, PRINTED))
-    found = {(n.slice, n.metric): n for n in numbers}
+    sizes = list(constructs.sizes(frame, PRINTED))
+    found = {(n.slice, n.metric): n for n in sizes}
     assert found["labelled", "triples"].published == 1401
     assert found["labelled", "patterns"].published == 11
     assert found["labelled", "predicates"].published is None
@@ -334,7 +315,7 @@ def test_table_1_stands_beside_the_printed_one(run):
     assert [found["labelled", name].value for name in names] == [3, 1, 2, 0]
     assert found["sampled", "triples"].published is None
     assert (found["paper", "triples"].value, found["paper", "triples"].n) == (1401, 0)
-    both = pl.concat([run[1], results.frame("attributes", numbers)])
+    both = pl.concat([run[1], results.frame("attributes", sizes)])
     made = attributes_chapter.chapter(shown((run[0], both), thresholds="small"))
     (grid,) = (g for g in made.grids if g.title.startswith("Table 1"))
     assert "thresholds: small" in grid.title
@@ -369,8 +350,8 @@ def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
         for probe, (alphas, firsts) in attribute_answers.answers(made).items()
         if probe.model == "small"
     }
-    study = st.study(wrong, made, *attribute_answers.graph())
-    frame = results.frame("attributes", make.numbers(study, study.alphas(), PRINTED))
+    study = st.study(wrong, made, attribute_answers.guesses(made))
+    frame = results.frame("attributes", numbers.numbers(study, study.alphas(), PRINTED))
     metrics = set(frame["metric"])
     assert {"value", "partial score", "triples asked"} <= metrics
     assert "pearson" not in metrics
@@ -393,7 +374,7 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     ]  # fmt: skip
     columns = ["benchmark", "example", "pattern", "position", "alpha", *st.SETTINGS]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    found = list(scores.ambiguous(st.Study(named, {}, empty), frame))
+    found = list(numbers.ambiguous(st.Study(named, {}, empty), frame))
     values = {
         (n.slice, n.setting["mode"]): n.value for n in found if n.setting["pooling"] == "best"
     }
@@ -408,7 +389,7 @@ def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
     rows = [("i", rule, False) for rule in rules]
     firsts = pl.DataFrame(rows, schema=alpha.FIRSTS, orient="row")
     base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
-    found = list(asked.written(base, firsts))
+    found = list(numbers.written(base, firsts))
     counts = {n.setting["alpha"]: n.value for n in found if n.metric == "first answers"}
     assert list(counts) == list(WAYS)
     assert {rule: n for rule, n in counts.items() if n} == {
@@ -418,4 +399,4 @@ def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
     assert {kind: n.value for kind, n in shares.items()} == {"verbatim": 30, "exact": 60}
     every = shares["exact"]
     assert (every.n, *(round(b, 2) for b in every.interval[:2])) == (10, 31.27, 83.18)
-    assert list(asked.written(base, firsts.clear())) == []
+    assert list(numbers.written(base, firsts.clear())) == []

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.tables.attributes import scores as sc
+from kgprobe.tables.attributes import numbers as sc
 from tests.unit import attribute_answers
 
 #: facts of the run that were taught: the first pair whole, of the second one direction, one P19
@@ -37,7 +37,7 @@ def test_an_example_is_taught_whole_in_part_or_not():
 
 def test_metrics_stand_by_status():
     study = attribute_answers.study()
-    numbers = list(sc.taught(study, _told(study), sc.status(study, TAUGHT)))
+    numbers = list(sc.by_status(study, _told(study), sc.status(study, TAUGHT)))
     found = {(n.benchmark, n.model, n.metric, n.slice): n for n in numbers}
     assert len(found) == len(numbers)
     value = {s: found["symmetry", "large", "value", s] for s in (sc.TAUGHT, sc.PART, sc.UNTAUGHT)}
@@ -61,7 +61,7 @@ def _told(study):
 def test_without_a_taught_triple_there_are_no_numbers():
     study = attribute_answers.study()
     known = sc.status(study, TAUGHT.with_columns(taught=pl.lit(False)))
-    assert list(sc.taught(study, _told(study), known)) == []
+    assert list(sc.by_status(study, _told(study), known)) == []
     assert list(sc.halves(study, study.alphas(), known)) == []
 
 

@@ -10,7 +10,7 @@ from kgprobe.benchmarks.autoprompt import frames
 from kgprobe.probes.baselines import majority
 from kgprobe.sampling import hash_key
 from kgprobe.tables import results
-from kgprobe.tables.autoprompt import chapter, gather, make, numbers, published, texts, views
+from kgprobe.tables.autoprompt import chapter, make, numbers, published, texts, views
 from tests.conftest import ROOT
 from tests.unit.prompt_outcomes import answered, examples, outcomes, the
 
@@ -86,7 +86,7 @@ def test_they_are_what_the_baselines_of_the_sheet_answer(seed):
     ):
         rows = replace(own, outcomes=answer(own.examples, options))
         for split in ("dev", "test"):
-            expected = gather.per_example(rows, split)
+            expected = numbers.per_example(rows, split)
             found = numbers.hits(own, name, split)
             assert found["unit"].to_list() == expected["unit"].to_list()
             assert found["p1"].to_list() == pytest.approx(expected["p1"].to_list())
@@ -146,13 +146,13 @@ def test_the_majority_is_that_of_the_training_facts_that_the_model_was_given(tmp
     schema.write(own.outcomes, schema.OUTCOMES, tmp_path / "o.parquet")
     row = {"benchmark": "auto_lama", "prompt": "searched", "model": "m", "method": "predict"}
     for most in (1, 2, None):
-        (found,) = gather.answered(
+        (found,) = numbers.answered(
             [row], SHEET, [tmp_path / "o.parquet"],
             {"auto_lama": tmp_path}, given=[{"most": {"train": most}}],
         )  # fmt: skip
         task = frames.part(own.examples, {"most": {"train": most}})
         baseline = majority.majority(task, sorted(set(own.examples["label"])))
-        expected = gather.per_example(replace(own, outcomes=baseline))["p1"].to_list()
+        expected = numbers.per_example(replace(own, outcomes=baseline))["p1"].to_list()
         values = numbers.hits(found, numbers.MAJORITY)["p1"].to_list()
         assert values == pytest.approx(expected), most
         counted = the(numbers.of_benchmark([found]), "search facts", group="P140")

@@ -14,8 +14,8 @@ from kgprobe.tables import results
 from kgprobe.tables.answers import probes_of
 from kgprobe.tables.attributes import study
 from kgprobe.tables.autoprompt import chapter as autoprompt_chapter
-from kgprobe.tables.autoprompt import gather as autoprompt_gather
 from kgprobe.tables.autoprompt import make as autoprompt_make
+from kgprobe.tables.autoprompt import numbers as autoprompt_numbers
 from kgprobe.tables.bear import chapter as bear_chapter
 from kgprobe.tables.bear import make as make_bear
 from kgprobe.tables.ontoprobe import make, values, views
@@ -179,7 +179,7 @@ def test_autoprompt_carries_the_mark(tmp_path):
     schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
     paths = answers(tmp_path, schema.OUTCOMES, outcomes(frame, {"P36": [1, 2]}, "manual"))
     sheet = [{**r, "prompt": "manual"} for r in rows(benchmark="auto_world", method="predict")]
-    found = autoprompt_gather.answered(sheet, MODELS, paths, {"auto_world": tmp_path})
+    found = autoprompt_numbers.answered(sheet, MODELS, paths, {"auto_world": tmp_path})
     assert [a.probe.model for a in found] == list(RECORDS)
     made = [*autoprompt_make.measure(found, [], {}), *marks.numbers(sheet, paths)]
     page = autoprompt_chapter.chapter(results.frame("autoprompt", made), MODELS, {}, "default")

@@ -30,8 +30,8 @@ def frames(rows: list[dict]) -> tuple[pl.DataFrame, pl.DataFrame]:
     return made[0], made[1]
 
 
-def rows_of(rows: list[dict], **options) -> pl.DataFrame:
-    return prompts.joined(*frames(rows), **options)
+def rows_of(rows: list[dict]) -> pl.DataFrame:
+    return prompts.joined(*frames(rows))
 
 
 def cell(found: pl.DataFrame, level: str, measure: str, group: str = "") -> dict:
@@ -178,18 +178,14 @@ def test_golds_without_rank_are_left_out_or_wrong():
     assert cell(kept, "group", "mrr", "P2")["value"] == 0.0
 
 
-def test_filtered_ranks_and_the_subset_without_overlap():
+def test_filtered_ranks():
     rows = [
         {"best": 3, "worst": 3, "filtered_best": 1, "filtered_worst": 1},
-        {"best": 2, "worst": 2, "filtered_best": 2, "filtered_worst": 2, "flags": ["inverse"]},
+        {"best": 2, "worst": 2, "filtered_best": 2, "filtered_worst": 2},
     ]
     every = rows_of(rows)
     assert prompts.ranked(every)["p1"].to_list() == [0.0, 0.0]
     assert prompts.ranked(every, filtered=True)["p1"].to_list() == [1.0, 0.0]
-    kept = rows_of(rows, subset="no_overlap")
-    assert kept["example"].to_list() == ["e000"]
-    with pytest.raises(ValueError, match="legal: all, no_overlap"):
-        rows_of(rows, subset="none")
 
 
 def test_a_fact_is_right_for_any_of_its_sentences():

@@ -132,6 +132,7 @@ def test_bear_relations_add_up_to_the_released_sets():
         ("autoprompt_relations", 41, "relation"),
         ("attributes_sizes", 9, "benchmark"),
         ("attributes_scores", 45, "benchmark model"),
+        ("attributes_arithmetic", 9, "benchmark"),
         ("ontoprobe_sizes", 5, "task"),
         ("ontoprobe_memorizing", 234, "task model template metric"),
         ("ontoprobe_configurations", 684, "task model template masks pooling loss"),

@@ -15,7 +15,7 @@ from kgprobe import schema
 from kgprobe.metrics.aggregations import folds
 from kgprobe.tables import aggregations, results, scored, wordings
 from kgprobe.tables.answers import Probe, judge, with_content_free
-from kgprobe.tables.attributes import alpha, asked
+from kgprobe.tables.attributes import alpha, numbers
 from kgprobe.tables.attributes import make as of_attributes
 from kgprobe.tables.attributes import study as st
 from kgprobe.tables.attributes import views as attribute_views
@@ -404,7 +404,7 @@ def ranked_study(tmp_path) -> tuple[st.Study, dict[Probe, str], pl.DataFrame]:
     path = str(tmp_path / "scores.parquet")
     schema.write(scores(answers), schema.SCORES, path, {})
     alphas = st.read_answers(who, own, path)
-    made = st.study({who: alphas}, known, *attribute_answers.graph())
+    made = st.study({who: alphas}, known, attribute_answers.guesses(known))
     return made, {who: path}, scores(answers)
 
 
@@ -434,16 +434,17 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
 
 def test_the_attributes_wordings_agree(tmp_path):
     study, _, rows = ranked_study(tmp_path)
-    ((who, (alphas, _)),) = study.answers.items()
-    own = alphas.filter(alpha_kind="exact", gold="own")
-    found = {x.metric: x for x in asked.templates(Number(**who.asked), own, study)}
+    ((alphas, _),) = study.answers.values()
+    own = alphas.filter(kind="exact", gold="own")
+    made = list(numbers.questions(study))
+    found = {x.metric: x for x in made}
     best = rows.sort("sum").group_by("item", "template").last()
     said = best.group_by("item").agg(pl.col("candidate").n_unique())["candidate"]
     assert found["agreement"].value == pytest.approx(100 * (said == 1).mean())
     assert found["agreement"].n == 8
     hit = own.filter(k=1).group_by("item").agg(pl.col("alpha").max())["alpha"]
     assert found["correct in any"].value == pytest.approx(100 * hit.mean())
-    every = results.frame("attributes", asked.numbers(study))
+    every = results.frame("attributes", made)
     (view,) = (view for view in attribute_views.FOLDED if view.name == "templates")
     assert len(view.of(every).rows) == 1
 

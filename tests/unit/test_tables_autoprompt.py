@@ -13,7 +13,7 @@ from kgprobe.probes.jobs.autoprompt import search, tasks
 from kgprobe.probes.prompts.search.settings import NOT_RELEASED
 from kgprobe.tables import results
 from kgprobe.tables.autoprompt import chapter as autoprompt_report
-from kgprobe.tables.autoprompt import gather, make, numbers, published, sweeps, texts, views
+from kgprobe.tables.autoprompt import make, numbers, published, sweeps, texts, views
 from kgprobe.tables.report import chapter, headline
 from kgprobe.tables.results import Number
 from tests.unit.prompt_outcomes import answered, examples, outcomes, the
@@ -352,7 +352,7 @@ def test_reciprocal_ranks_are_cut_as_the_mode_has_it(tmp_path, mode, mrr):
     schema.write(own, schema.OUTCOMES, tmp_path / "o.parquet")
     row = {"benchmark": "auto_world", "prompt": "searched", "model": "m", "method": "predict"}
     folders = {"auto_world": tmp_path}
-    (found,) = gather.answered([row], SHEET, [tmp_path / "o.parquet"], folders, mode)
+    (found,) = numbers.answered([row], SHEET, [tmp_path / "o.parquet"], folders, mode)
     assert the(numbers.facts(found), "MRR").value == pytest.approx(100 * mrr)
     # and in the score of a prompt file, and of the evaluation of one
     task = tasks.ProbeTask("auto_world", frame, [], {})
@@ -467,7 +467,7 @@ def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
     second = outcomes(frame, {"P36": [2, 1, 1, 1], "P37": [1, 1]}, "demos:01")
     shown = pl.DataFrame(
         [("demos:00", "P36", "Rome"), ("demos:01", "P36", "Oslo"), ("demos:01", "P37", "Oslo")],
-        schema=gather.SHOWN, orient="row",
+        schema=numbers.SHOWN, orient="row",
     )  # fmt: skip
     own = replace(answered("auto_world", "demos", frame, pl.concat([first, second])), shown=shown)
     manual = answered(

@@ -265,7 +265,7 @@ def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_rig
     assert value.value == pytest.approx(50)
     told = of(made, "triples right", **at_one, without=SUBJECT)
     assert (told.value, told.n) == (pytest.approx(75), 4)
-    own = alphas.filter(k=1, alpha_kind="exact", gold="own", template=0)
+    own = alphas.filter(k=1, kind="exact", gold="own", template=0)
     known = dict(own.select("item", "alpha").rows())
     gap = of(made, "triples right", **at_one, instead=f"without {SUBJECT}")
     by_hand = sum(known[item] - (item in right) for item in some[:4]) / 4

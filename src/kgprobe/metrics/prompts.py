@@ -28,7 +28,6 @@ SHARES = frozenset({"p1", "p10", "any_sentence", "sentence"})
 COUNTS = frozenset({"sentences"})
 #: reciprocal ranks beyond are 0 in the released evaluation
 RELEASED_CUT = 10_000
-SUBSETS = ("all", "no_overlap")
 ABSENT = ("drop", "wrong")
 _KEY = ["group", "split", "example"]
 _SUMMARY = {
@@ -44,25 +43,19 @@ _SUMMARY = {
 }
 
 
-def joined(
-    examples: pl.DataFrame, outcomes: pl.DataFrame, split: str = "test", subset: str = "all"
-) -> pl.DataFrame:
-    """The outcomes of `split` beside their examples; `subset` no_overlap keeps unflagged ones.
+def joined(examples: pl.DataFrame, outcomes: pl.DataFrame, split: str = "test") -> pl.DataFrame:
+    """The outcomes of `split` beside their examples.
 
     Raises ValueError for outcomes of examples that are not there, and when nothing is left.
     """
-    if subset not in SUBSETS:
-        raise ValueError(f"subset {subset!r}; legal: {', '.join(SUBSETS)}")
     wanted = outcomes.filter(pl.col("split") == split)
     rows = wanted.join(examples, on=_KEY, how="left", validate="m:1")
     lost = rows.filter(pl.col("label").is_null())
     if lost.height:
         first = lost.select(_KEY).row(0, named=True)
         raise ValueError(f"{lost.height} outcomes have no example, first {first}")
-    if subset == "no_overlap":
-        rows = rows.filter(pl.col("flags").list.len() == 0)
     if not rows.height:
-        raise ValueError(f"no outcomes of split {split!r}, subset {subset!r}")
+        raise ValueError(f"no outcomes of split {split!r}")
     return rows.sort("prompt", *_KEY)
 
 

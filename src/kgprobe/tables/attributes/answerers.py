@@ -12,12 +12,14 @@ from dataclasses import replace
 
 import polars as pl
 
-from kgprobe.benchmarks.invented import RULES, InferenceCase, cases, word
+from kgprobe.benchmarks.invented import RULES, cases, word
 from kgprobe.metrics import answerers, attributes
 from kgprobe.metrics.answerers import ANSWERERS, Question, Statement
+from kgprobe.metrics.intervals import Interval
 from kgprobe.sampling import hash_key
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import alpha, scores
+from kgprobe.tables.attributes import alpha
+from kgprobe.tables.attributes import numbers as scores
 from kgprobe.tables.attributes.published import NAMES
 from kgprobe.tables.attributes.study import HEADLINE, SETTINGS, Benchmark, triples
 from kgprobe.tables.report import marks
@@ -36,79 +38,62 @@ _TEMPLATE = 1
 
 def numbers(seed: int = 0, size: int = CASES) -> Iterator[Number]:
     """The metric of every answerer on each of the nine, and what it tells (`marks.told`)."""
-    missed = dict.fromkeys(answerers.VERDICTS, False)
+    every = []
     for name in NAMES:
         made, asked = benchmark(name, seed, size)
-        intervals: dict[str, dict[str, Number]] = {RANKED: {}, WRITTEN: {}}
+        intervals: dict[str, dict[str, Interval | None]] = {RANKED: {}, WRITTEN: {}}
         for model, answer in ANSWERERS.items():
             draws = DRAWS if model == "random" else 1
             own, questions = _drawn(made, asked, draws)
             found = {item: answer(question) for item, question in questions.items()}
             for way, read in ((RANKED, _ranked), (WRITTEN, _written)):
                 number = _measured(model, way, read(found, questions, own), own, draws)
-                intervals[way][model] = number
+                intervals[way][model] = number.interval
                 yield number
-        told = marks.all_of(
-            answerers.verdicts({model: n.interval for model, n in own.items()})
-            for own in intervals.values()
-        )
-        missed = {verdict: missed[verdict] or not is_met for verdict, is_met in told.items()}
-        yield from marks.told(Number(benchmark=name), told)
-    yield from marks.told(
-        Number(), {verdict: not is_missed for verdict, is_missed in missed.items()}
-    )
+        every.append(marks.all_of(map(answerers.verdicts, intervals.values())))
+        yield from marks.told(Number(benchmark=name), every[-1])
+    yield from marks.told(Number(), marks.all_of(every))
 
 
 def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Question]]:
-    """One of the nine in an invented world, and its questions by item.
-
-    Of EXAMPLES the columns that metrics read. A question has `OPTIONS` options at most: its golds,
-    then others that stand in the same place of the other examples, by hash.
-    """
+    """One of the nine in an invented world, and its questions by item, with `OPTIONS` options at
+    most: the gold, then others that stand in the same place of other examples, by hash."""
     form = FORM_OF.get(name, name)
     found = cases(form, size, seed, skewed=True)
     taught = [statement for case in found for statement in case.taught]
+    counts = Counter((s.relation, s.object) for s in taught)
     known: dict[str, set[Statement]] = {}
     for statement in taught:
         known.setdefault(statement.subject, set()).add(statement)
-    counts = Counter((s.relation, s.object) for s in taught)
-    pools: dict[tuple[str, int], list[str]] = {}
+    pools: dict[tuple[str, int], set[str]] = {}
     for case in found:
         for position, (_, relation, own) in enumerate(case.asked):
-            pools.setdefault((relation, position), []).append(own)
+            pools.setdefault((relation, position), set()).add(own)
     distinct = {
-        place: sorted(set(pool), key=lambda own: hash_key(seed, "option", own))
+        place: sorted(pool, key=lambda own: hash_key(seed, "option", own))
         for place, pool in pools.items()
     }
-    words = {relation: word(relation, seed) for relation, _ in pools}
     asked, rows, items = {}, [], []
     for case in found:
-        facts = _facts_of(case, known)
+        named = {term for statement in case.asked for term in statement}
+        facts = frozenset().union(*(known.get(name, ()) for name in named))
         for position, triple in enumerate(case.asked):
+            subject, relation, gold = triple
             item = f"{case.name}#{position}"
-            pool = distinct[triple.relation, position]
-            options = _options(item, triple.object, pool, seed)
+            options = _options(item, gold, distinct[relation, position], seed)
             asked[item] = Question(
-                triple.subject, triple.relation, options, facts,
-                text=f"{triple.subject} {words[triple.relation]}",
-                counts={option: counts[triple.relation, option] for option in options},
+                subject, relation, options, facts,
+                text=f"{subject} {word(relation, seed)}",
+                counts={option: counts[relation, option] for option in options},
                 rules=(RULES[form],) if form in RULES else (), key=item,
             )  # fmt: skip
-            gold = [triple.object]
-            rows.append((name, case.name, case.arm, position, gold, gold))
-            items.append((item, triple.relation, item, [options.index(triple.object)], "{}"))
+            rows.append((name, case.name, case.arm, position, [gold], [gold]))
+            items.append((item, relation, item, [options.index(gold)], "{}"))
     columns = ["benchmark", "example", "pattern", "position", "golds", "gold_labels"]
     examples = pl.DataFrame(rows, schema=columns, orient="row")
-    frame = pl.DataFrame(
-        items, schema=["item", "relation", "candidates", "answers", "meta"], orient="row"
-    )
+    columns = ["item", "relation", "candidates", "answers", "meta"]
+    frame = pl.DataFrame(items, schema=columns, orient="row")
     return Benchmark(name, examples, frame, pl.DataFrame(), pl.DataFrame()), asked
-
-
-def _facts_of(case: InferenceCase, known: Mapping[str, set[Statement]]) -> frozenset[Statement]:
-    """All that was taught of the names in a case."""
-    named = {term for statement in case.asked for term in statement}
-    return frozenset().union(*(known.get(name, ()) for name in named))
 
 
 def _options(item: str, gold: str, pool: Sequence[str], seed: int) -> tuple[str, ...]:
@@ -150,11 +135,11 @@ def _ranked(
 def _written(
     found: Mapping[str, answerers.Scores], asked: Mapping[str, Question], made: Benchmark
 ) -> pl.DataFrame:
-    rows = []
-    for item, own in found.items():
-        place = answerers.chosen_option(own)
-        text = "" if place is None else asked[item].options[place]
-        rows.append((item, _TEMPLATE, 1, alpha.WHOLE, 1, text, 0.0))
+    chosen = {item: answerers.chosen_option(own) for item, own in found.items()}
+    rows = [
+        (item, _TEMPLATE, 1, alpha.WHOLE, 1, "" if n is None else asked[item].options[n], 0.0)
+        for item, n in chosen.items()
+    ]
     columns = ["item", "template", "masks", "position", "rank", "text", "logprob"]
     fills = pl.DataFrame(rows, schema=columns, orient="row")
     return alpha.of_texts(fills, alpha.gold_names(made.examples))
@@ -164,5 +149,4 @@ def _measured(model: str, way: str, alphas: pl.DataFrame, made: Benchmark, draws
     probe = Probe(made.name, "", ANSWERER, model, "answerer")
     rows = triples(probe, alphas, made).filter(**HEADLINE)
     row = attributes.measure(rows, SETTINGS).row(0, named=True)
-    n = row["examples"] // draws
-    return scores.number(row, n=n, slice=INVENTED, setting={"way": way})
+    return scores.number(row, n=row["examples"] // draws, slice=INVENTED, setting={"way": way})

@@ -1,6 +1,6 @@
 """What needs no model: the most frequent objects of a relation, and a random one."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import polars as pl
@@ -16,109 +16,85 @@ MAJORITY, RANDOM, METHOD = "majority", "random", "baseline"
 WIKIDATA = pl.DataFrame(schema=dict(IDS.columns))
 
 
+def guesses(
+    edges: pl.DataFrame,
+    literals: pl.DataFrame,
+    examples: Collection[pl.DataFrame],
+    ids: pl.DataFrame = WIKIDATA,
+) -> pl.DataFrame:
+    """`alphas` of EXAMPLES of some benchmarks; `edges`, `literals`, `ids` (IDS): of the graph."""
+    counted = frequencies(edges, literals, examples, ids)
+    return pl.concat([alphas(own, counted) for own in examples])
+
+
 def frequencies(
     edges: pl.DataFrame,
     literals: pl.DataFrame,
     examples: Iterable[pl.DataFrame],
     ids: pl.DataFrame = WIKIDATA,
 ) -> pl.DataFrame:
-    """(predicate, object, best, worst, objects): rank of every object of the relations that
-    EXAMPLES of some benchmarks ask for; `ids`: IDS of the graph.
-
-    Rank by number of statements in the whole graph, ties as ranges; `objects`: distinct objects of
-    the relation. The inferred relations of hierarchy and two_steps count their two-step paths.
-    """
-    asked = {p for own in examples for p in own["predicate"].unique()}
-    once, twice = _numbered(asked, ids)
-    entity = _entities(ids)
-    relation = pl.col("p").replace_strict({n: p for p, n in once.items()}, return_dtype=pl.String)
-    numbers = list(once.values())
-    own = edges.filter(pl.col("p").is_in(numbers)).group_by("p", "o").len()
-    values = literals.filter(pl.col("p").is_in(numbers)).group_by("p", "value").len()
-    found = [
-        entity(own.with_columns(predicate=relation), "o"),
-        values.select("len", predicate=relation, object="value"),
-    ]
-    by = edges.filter(pl.col("p").is_in(sorted({p for two in twice.values() for p in two})))
-    steps = {
-        key[0]: own.select("s", "o") for key, own in by.partition_by("p", as_dict=True).items()
+    """(predicate, object, best, worst, objects): rank of every object of the relations asked for by
+    number of statements, ties as ranges, and number of the relation's objects. The inferred
+    relations of hierarchy and two_steps count their two-step paths."""
+    known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
+    asked = {name for own in examples for name in own["predicate"].unique()}
+    hops = {
+        name: [int(known[hop] if known else hop[1:]) for hop in _hops(name, known)]
+        for name in sorted(asked)
     }
-    for name, (one, other) in twice.items():
-        paths = (
-            steps[one].rename({"o": "m"}).join(steps[other].rename({"s": "m", "o": "z"}), on="m")
-        )
-        paths = paths.filter(pl.col("s") != pl.col("z")).group_by("z").len()
-        found.append(entity(paths.with_columns(predicate=pl.lit(name)), "z"))
-    counts = pl.concat(found)
+    once = {own[0]: name for name, own in hops.items() if len(own) == 1}
+    relation = pl.col("p").replace_strict(once, return_dtype=pl.String)
+    rows, values = (frame.filter(pl.col("p").is_in(list(once))) for frame in (edges, literals))
+    counts = [rows.group_by("p", "o").len().select("o", "len", predicate=relation)]
+    used = sorted({hop for own in hops.values() if len(own) > 1 for hop in own})
+    by = edges.filter(pl.col("p").is_in(used)).partition_by("p", as_dict=True)
+    for name, (first, *then) in hops.items():
+        for second in then:
+            paths = by[(first,)].select("s", m="o").join(by[(second,)].select("o", m="s"), on="m")
+            paths = paths.filter(pl.col("s") != pl.col("o")).group_by("o").len()
+            counts.append(paths.select("o", "len", predicate=pl.lit(name)))
+    entities, counted = ids.filter(kind=ENTITY).select(o="number", object="id"), pl.concat(counts)
+    if entities.height:
+        counted = counted.join(entities, on="o")
+    else:
+        counted = counted.with_columns(object=pl.format("Q{}", "o"))
+    texts = values.group_by("p", "value").len().select("len", predicate=relation, object="value")
     over = pl.col("len").rank("min", descending=True).over("predicate").cast(pl.Int64)
     level = pl.len().over("predicate", "len").cast(pl.Int64)
-    return counts.select(
-        "predicate",
-        "object",
-        best=over,
-        worst=over + level - 1,
-        objects=pl.len().over("predicate").cast(pl.Int64),
+    objects = pl.len().over("predicate").cast(pl.Int64)
+    return pl.concat([counted.select("len", "predicate", "object"), texts]).select(
+        "predicate", "object", best=over, worst=over + level - 1, objects=objects
     )
 
 
-def _numbered(
-    asked: Iterable[str], ids: pl.DataFrame
-) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
-    """Relations with their numbers: of those of one step, and both of those of two."""
-    known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
-    once, twice = {}, {}
-
-    def number(name: str) -> int:
-        return int(known[name] if known else name[1:])
-
-    for name in sorted(asked):
-        half = name[: len(name) // 2]
-        if STEP in name:
-            first, _, second = name.partition(STEP)
-            twice[name] = number(first), number(second)
-        elif name == f"{half}/{half}" and name not in known:
-            twice[name] = number(half), number(half)
-        else:
-            once[name] = number(name)
-    return once, twice
-
-
-def _entities(ids: pl.DataFrame) -> Callable[[pl.DataFrame, str], pl.DataFrame]:
-    """(len, predicate, object) of counts whose entities are numbers in a column."""
-    names = ids.filter(kind=ENTITY).select("number", object="id")
-
-    def told(counts: pl.DataFrame, column: str) -> pl.DataFrame:
-        if names.height:
-            named = counts.join(names, left_on=column, right_on="number")
-        else:
-            named = counts.with_columns(object=pl.format("Q{}", column))
-        return named.select("len", "predicate", "object")
-
-    return told
+def _hops(name: str, known: Collection[str]) -> list[str]:
+    """The relations of a path of two steps; a relation by itself. `known`: those that have ids."""
+    half = name[: len(name) // 2]
+    if STEP in name:
+        return name.split(STEP, 1)
+    return [half, half] if name == f"{half}/{half}" and name not in known else [name]
 
 
 def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
     """ALPHAS of both baselines for the triples of EXAMPLES.
 
-    Majority: the own object, or any gold that has a label (a model can say no other), is among the
-    k most frequent objects; ties with their expectation. Random: k of the relation's objects at
-    random. There are no prompts to pool ("" for both). An object that the relation never has
-    (asymmetry's reversal) is never right.
+    Majority: the own object, or any gold that has a label, is among the k most frequent objects;
+    random: among k of the relation's objects. An object that the relation never has (asymmetry's
+    reversal) is never right.
     """
+    key = ["benchmark", "example", "pattern", "position"]
     named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
-    rows = examples.select(
-        "benchmark", "example", "pattern", "position", "predicate", "object", "golds",
-        named=named, right=named.list.sum().cast(pl.Int64),
-    )  # fmt: skip
     objects = counted.group_by("predicate").agg(pl.col("objects").first())
+    rows = examples.select(
+        *key, "predicate", "object", "golds", named=named, right=named.list.sum().cast(pl.Int64)
+    )
     rows = rows.join(objects, on="predicate", how="left")
     rows = rows.with_columns(pl.col("objects").fill_null(1))
-    ranks = counted.select("predicate", "object", "best", "worst")
-    own = rows.with_columns(right=pl.lit(1, dtype=pl.Int64))
-    own = own.join(ranks, on=["predicate", "object"], how="left")
     every = rows.with_columns(object=pl.col("golds")).explode("object", "named").filter("named")
-    every = every.join(ranks, on=["predicate", "object"], how="left")
-    key = ["benchmark", "example", "pattern", "position"]
+    own, every = (
+        frame.join(counted.drop("objects"), on=["predicate", "object"], how="left")
+        for frame in (rows.with_columns(right=pl.lit(1, dtype=pl.Int64)), every)
+    )
     every = every.sort("best", nulls_last=True).group_by(key).agg(pl.all().first())
     parts = []
     for gold, frame in (("own", own), ("set", every)):
@@ -130,9 +106,8 @@ def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
             drawn = _drawn(right, total, k)
             for model, value in ((MAJORITY, hit_at(k, best, worst)), (RANDOM, drawn)):
                 alpha = pl.Series("alpha", np.where(known, value, 0.0))
-                words = {name: pl.lit(word) for name, word in how.items()}
-                own = frame.select(*key, alpha, k=pl.lit(k, dtype=pl.Int32), **words)
-                parts.append(own.with_columns(model=pl.lit(model)))
+                words = {name: pl.lit(word) for name, word in {**how, "model": model}.items()}
+                parts.append(frame.select(*key, alpha, k=pl.lit(k, dtype=pl.Int32), **words))
     return pl.concat(parts)
 
 

@@ -6,22 +6,24 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import alpha, analyses, figures, two_steps, views
-from kgprobe.tables.attributes import published as printed_tables
+from kgprobe.tables.attributes import alpha, numbers, two_steps, views
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.baselines import MAJORITY, RANDOM
-from kgprobe.tables.attributes.figures import Who
 from kgprobe.tables.attributes.published import NAMES, Published
-from kgprobe.tables.attributes.study import FILLED, RANKED, Benchmark, filled
-from kgprobe.tables.report import grid
+from kgprobe.tables.attributes.study import FILLED, Benchmark, filled, is_ranked
+from kgprobe.tables.report import draw, grid, marks
 from kgprobe.tables.report.chapter import Chapter, Drawing, Drawn
 from kgprobe.tables.report.grid import Grid, filled_in
 from kgprobe.templates import ANSWER, SUBJECT, parse
+
+#: model and method
+Who = tuple[str, str]
 
 NAME = "attributes"
 TITLE = "Knowledge-graph attributes: nine patterns of several triples"
@@ -51,8 +53,6 @@ EXAMPLE = (
     "The first prompt and the first three answers of one model; none of bias, whose subjects are "
     "little known persons."
 )
-
-
 PARTIAL = (
     "Best prompt (oracle), @1. Bar: mean denominator, how often a part is right (asymmetry: the "
     "forward triple), with 95 % interval; black line: the full metric."
@@ -66,11 +66,16 @@ POPULARITY = (
     "All examples, and those of which every triple is right (asymmetry: the forward one right, the "
     "reversed one not), best prompt, @1. Bins of a quarter of log10; the samples share examples."
 )
+ARITHMETIC = (
+    "A count out of a fixed number of examples cannot fall with k; a ratio can. Where no size "
+    "fits, the printed values are ratios with denominators of their own."
+)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What the chapter is made of: RESULTS, probes, names of relations, worked examples."""
+    """What the chapter is made of: RESULTS, probes, names of relations, worked examples; STEPS and
+    SENSITIVITY of all benchmarks, and which thresholds are in use."""
 
     results: pl.DataFrame
     probes: Sequence[Probe]
@@ -78,7 +83,6 @@ class Shown:
     titles: Mapping[str, str]
     examples: Sequence[Mapping[str, object]] = ()
     notes: Sequence[str] = ()
-    #: STEPS and SENSITIVITY of all benchmarks, and which thresholds are in use
     steps: pl.DataFrame | None = None
     sensitivity: pl.DataFrame | None = None
     thresholds: str = "paper"
@@ -88,25 +92,27 @@ def chapter(shown: Shown) -> Chapter:
     """The chapter from the numbers that were measured."""
     results, probes = shown.results, shown.probes
     order = sorted(dict.fromkeys(results["model"]), key=lambda model: _order(probes, model))
-    ranked = sorted({p.method.startswith(RANKED) for p in probes})
+    ranked = sorted({is_ranked(p.method) for p in probes})
     scores = [view.where_also(model=order) for way in ranked for view in views.SCORES[way]]
     sizes = replace(views.TABLE1, title=f"{views.TABLE1.title} (thresholds: {shown.thresholds})")
-    opening = filled_in([grid.of_view(views.ANSWERERS, results)])
     printed = (*scores, two_steps.VIEW, views.FORMS[0], views.CONSTRUCTS, sizes)
     read = (two_steps.READ, *views.FORMS[1:], *views.FOLDED)
-    grids, folded = ([grid.of_view(view, results) for view in own] for own in (printed, read))
+    opening, grids, folded = (
+        [grid.of_view(view, results) for view in own] for own in ([views.ANSWERERS], printed, read)
+    )
     if shown.examples:
         folded.insert(0, grid.records("One example of each benchmark", shown.examples, EXAMPLE))
-    folded.append(arithmetic(shown.published))
+    title = "What follows from the printed figures alone"
+    folded.append(grid.records(title, shown.published.arithmetic, ARITHMETIC))
     if shown.steps is not None:
         folded.append(_records("Construction of the nine, step by step", shown.steps, "position"))
     if shown.sensitivity is not None:
         title = "Thresholds that the paper leaves open"
         folded.append(_records(title, shown.sensitivity, "setting", SENSITIVITY))
-    notes, drawn = [*NOTES, *shown.notes], drawings(results, probes, shown.titles)
     return Chapter(
-        NAME, TITLE, LEAD, notes, filled_in(grids), filled_in(folded), drawn, opening=opening
-    )
+        NAME, TITLE, LEAD, [*NOTES, *shown.notes], filled_in(grids), filled_in(folded),
+        drawings(results, probes, shown.titles), opening=filled_in(opening),
+    )  # fmt: skip
 
 
 def _order(probes: Sequence[Probe], model: str) -> tuple[int, str]:
@@ -124,55 +130,29 @@ def _records(title: str, frame: pl.DataFrame, then: str, caption: str = "") -> G
     return grid.records(title, rows.iter_rows(named=True), caption)
 
 
-def arithmetic(published: Published) -> Grid:
-    """What the printed Table 2 admits: sizes that fit, smallest fractions, series that fall."""
-    falling = printed_tables.falling(published)
-    rows = []
-    for name in printed_tables.BENCHMARKS:
-        values = published.values(name)
-        fits = printed_tables.sizes_that_fit(values, range(1, 1501))
-        smallest = printed_tables.mean_smallest(values)
-        models = ", ".join(model for benchmark, model in falling if benchmark == name)
-        rows.append(
-            {
-                "benchmark": name,
-                "values that are not zero": len(values),
-                "sizes up to 1,500 that fit all": ", ".join(map(str, fits)) or "none",
-                "smallest denominators, geometric mean": round(smallest),
-                "falls somewhere with k": models,
-                "Table 1": printed_tables.size_notes(published).get(name, ""),
-            }
-        )
-    caption = (
-        "A count out of a fixed number of examples cannot fall with k; a ratio can. Where no size "
-        "fits, the printed values are ratios with denominators of their own."
-    )
-    return grid.records("What follows from the printed figures alone", rows, caption)
-
-
 def drawings(
     results: pl.DataFrame, probes: Sequence[Probe], titles: Mapping[str, str]
 ) -> list[Drawing]:
     """Figures 3, 4 and 5, reliability and slices, as far as there are numbers for them."""
-    kinds = {(p.model, p.method): p.kind for p in probes if not p.method.startswith(RANKED)}
-    largest, metrics = largest_model(probes), set(results["metric"])
-    made = []
-    if analyses.PARTIAL in metrics:
-        figure = figures.partial_plot(results, kinds)
-        title = "Partial and full scores"
-        rows = views.PARTIAL.chosen(results)
-        made.append(Drawn(NAME, "attributes_partial", title, PARTIAL, figure, rows))
+    kinds = {(p.model, p.method): p.kind for p in probes if not is_ranked(p.method)}
+    largest, made = largest_model(probes), []
+    own = results.filter(model=largest[0], method=largest[1])
+
+    def add(name: str, title: str, caption: str, figure: draw.Chart, rows: pl.DataFrame) -> None:
+        made.append(Drawn(NAME, f"attributes_{name}", title, caption, figure, rows))
+
+    if numbers.PARTIAL in set(results["metric"]):
+        figure, rows = partial_plot(results, kinds), views.PARTIAL.chosen(results)
+        add("partial", "Partial and full scores", PARTIAL, figure, rows)
     if kinds and results.filter(pl.col("group") != "").height:
-        figure = figures.patterns_plot(results, pattern_models(results, largest), titles)
-        title = "The five most frequent patterns"
+        figure = patterns_plot(results, pattern_models(results, largest), titles)
         rows = views.PATTERNS.chosen(results)
-        made.append(Drawn(NAME, "attributes_patterns", title, PATTERNS, figure, rows))
-    if results.filter(metric="examples right", model=largest[0], method=largest[1]).height:
-        figure = figures.popularity_plot(results, largest)
-        rows = views.POPULARITY.chosen(results.filter(model=largest[0], method=largest[1]))
-        made.append(Drawn(NAME, "attributes_popularity", "Popularity", POPULARITY, figure, rows))
-    every = {p.model: p.kind for p in probes}
-    panels, controls = [*product(NAMES, [""])], [p.model for p in probes if p.control]
+        add("patterns", "The five most frequent patterns", PATTERNS, figure, rows)
+    if own.filter(metric="examples right").height:
+        figure, rows = popularity_plot(results, largest), views.POPULARITY.chosen(own)
+        add("popularity", "Popularity", POPULARITY, figure, rows)
+    every, controls = {p.model: p.kind for p in probes}, [p.model for p in probes if p.control]
+    panels = [(name, "") for name in NAMES]
     made += reliability.drawn(NAME, "attributes_reliability", results, every, panels, "sum")
     made += slice_plots.drawn(NAME, NAME, results, every, panels, "sum", controls, is_folded=True)
     return [one.drawing() for one in made]
@@ -180,72 +160,179 @@ def drawings(
 
 def largest_model(probes: Sequence[Probe]) -> Who:
     """Model and method of the largest model that fills; control models only where alone."""
-    own = [p for p in probes if not p.method.startswith(RANKED)] or list(probes)
+    own = [p for p in probes if not is_ranked(p.method)] or list(probes)
     first = max(own, key=lambda p: (not p.control, p.parameters or 0, p.model))
     return first.model, first.method
 
 
 def pattern_models(results: pl.DataFrame, largest: Who) -> dict[str, list[Who]]:
     """Benchmark -> largest model, and the best one at 1 (best prompt) if it is another."""
-    whole = results.filter(group="").filter(filled())
-    rows = replace(views.PATTERNS, only=lambda rows: rows).chosen(whole)
-    found = {}
-    for benchmark in NAMES:
-        own = rows.filter(benchmark=benchmark).drop_nulls("value")
-        best = own.sort("value", "model", "method", descending=[True, False, False]).head(1)
-        found[benchmark] = list(dict.fromkeys([largest, *best.select("model", "method").rows()]))
-    return found
+    whole = results.filter(filled(), group="")
+    rows = replace(views.PATTERNS, only=lambda rows: rows).chosen(whole).drop_nulls("value")
+    rows = rows.sort("value", "model", "method", descending=[True, False, False])
+    best = {
+        name: rows.filter(benchmark=name).head(1).select("model", "method").rows() for name in NAMES
+    }
+    return {name: list(dict.fromkeys([largest, *own])) for name, own in best.items()}
+
+
+def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
+    """Partial score (bar, with interval) and full score (line across) per benchmark and model, in
+    the order of `kinds`."""
+    printed, sign = views.PARTIAL.of(results), marks.signs(results)
+    asked, points = [model for model, _ in kinds], []
+    for benchmark, who in product(dict.fromkeys(row[0] for row in printed.rows), kinds):
+        part = printed.cells.get(((benchmark, *who), (numbers.PARTIAL,)))
+        if part is not None:
+            full = printed.cells.get(((benchmark, *who), (numbers.VALUE,)), {}).get("value")
+            probe = who[0] + sign(part) + f", {who[1]}" * (asked.count(who[0]) > 1)
+            points.append(draw.point(part, probe=probe, benchmark=benchmark, full=full))
+    apart = draw.apart(dict.fromkeys(point["probe"] for point in points))
+    look = {name: color for name, (color, *_) in apart.items()}
+    y = alt.Y("benchmark:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25))
+    offset = alt.YOffset("probe:N", sort=list(look))
+    x = draw.numbers(alt.X, "partial score @1, %", (0, 100))
+    base = draw.chart(points, "benchmark", "full", by="probe").encode(y=y, yOffset=offset)
+    full = base.transform_filter("isValid(datum.full)").mark_tick(color=draw.INK, thickness=2)
+    return draw.filtered(draw.sized(
+        base.mark_bar().encode(x=x("value:Q"), color=draw.told(alt.Color, "probe", look)),
+        draw.intervals(base, x=x).encode(color=alt.value(draw.MUTED)), full.encode(x=x("full:Q")),
+        height=17 * len(look) * len({p["benchmark"] for p in points}),
+    ))  # fmt: skip
+
+
+def patterns_plot(
+    results: pl.DataFrame, models: Mapping[str, Sequence[Who]], titles: Mapping[str, str]
+) -> draw.Chart:
+    """The most frequent patterns: metric @1 of the largest model and of the best one (`models`, by
+    benchmark); `titles`: relation -> name. What is undefined is a word, never a bar of zero."""
+    printed, look = (
+        views.PATTERNS.of(results),
+        {"largest model": draw.TAUGHT, "best model": draw.UNTAUGHT},
+    )
+    found: dict[str, list[dict[str, Any]]] = {}
+    for benchmark, pattern in printed.rows:
+        for which, who in zip(look, models.get(benchmark, ()), strict=False):
+            cell = printed.cells.get(((benchmark, pattern), who))
+            if cell is not None:
+                told = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
+                found.setdefault(benchmark, []).append(draw.point(
+                    cell, model=who[0], pattern=_pattern(pattern, titles), which=which,
+                    at=cell["value"] or 0, told=told if cell["value"] is not None else "undef",
+                ))  # fmt: skip
+    panels = [_patterns(name, own, look, name == list(found)[-1]) for name, own in found.items()]
+    return draw.filtered(*panels, by="which")
+
+
+def _patterns(
+    benchmark: str, points: Sequence[Mapping[str, Any]], look: Mapping[str, str], is_last: bool
+) -> draw.Chart:
+    """The patterns of one benchmark; the last one of all has the axis."""
+    # one width for the names of all benchmarks
+    names = alt.Axis(labelLimit=200, minExtent=200, maxExtent=200)
+    title = "metric @1, %; numerator / denominator" if is_last else None
+    ticks = {"values": [*range(0, 101, 20)], "labels": is_last, "ticks": is_last}
+    x = draw.numbers(alt.X, title, (0, 118), **ticks)
+    base = draw.chart(points, "model", "pattern", by="which").encode(
+        y=alt.Y("pattern:N", sort=None, title=None, axis=names),
+        yOffset=alt.YOffset("which:N", scale=alt.Scale(domain=list(look))),
+    )
+    head = alt.Title(benchmark, anchor="start", fontSize=12, color=draw.INK)
+    return alt.layer(
+        base.mark_bar().encode(x=x("value:Q"), color=draw.told(alt.Color, "which", look)),
+        base.mark_text(align="left", dx=3, color=draw.MUTED).encode(x=x("at:Q"), text="told:N"),
+        title=head, width=draw.WIDTH - 215, height={"step": 14},
+    )  # fmt: skip
+
+
+def _pattern(pattern: str, titles: Mapping[str, str]) -> str:
+    """A pattern with the names of its relations, shortened."""
+    name = titles.get(pattern, "")
+    shown = f"{name} ({pattern})" if name else pattern
+    return shown if len(shown) <= 34 else f"{shown[:33]}…"
+
+
+def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
+    """Density over popularity of all examples and of those fully right, per benchmark."""
+    shown = views.POPULARITY.chosen(results.filter(model=who[0], method=who[1]))
+    sign, look = marks.signs(results), {"all": draw.TAUGHT, "right": draw.COLOURS[1]}
+    points: list[dict[str, Any]] = []
+    heads: list[str] = []
+    for name in (name for name in NAMES if name in set(shown["benchmark"])):
+        rows, told, own = shown.filter(benchmark=name), [], []
+        for metric, label in zip(("examples", "examples right"), look, strict=True):
+            found = rows.filter(metric=metric).select("bin", "value").rows()
+            bins = sorted((float(edge), value) for edge, value in found)
+            total = sum(value for _, value in bins)
+            told.append(f"{label} n = {total:g}")
+            line = (
+                [(bins[0][0] - numbers.BIN, 0), *bins, (bins[-1][0] + numbers.BIN, 0)]
+                if total
+                else []
+            )
+            own += [(label, edge, value / total / numbers.BIN, value) for edge, value in line]
+        heads.append(f"{name}: {who[0]}{sign(rows.row(0, named=True))}; {', '.join(told)}")
+        keys = ("examples", "at", "density", "n")
+        points += [{**dict(zip(keys, o, strict=True)), "benchmark": heads[-1]} for o in own]
+    below = "log10 of the mean number of statements of an example's entities"
+    dashes = draw.told(alt.StrokeDash, "examples", {"all": [1, 0], "right": [5, 3]})
+    steps = draw.chart(points, by="examples").mark_line(interpolate="step-after").encode(
+        x=alt.X("at:Q", title=below), y=alt.Y("density:Q"), strokeDash=dashes,
+        color=draw.told(alt.Color, "examples", look),
+    )  # fmt: skip
+    head = alt.Header(labelAnchor="start", labelOrient="top")
+    rows = steps.properties(width=430, height=120).facet(
+        row=alt.Row("benchmark:N", sort=heads, title=None, header=head), spacing=10
+    )
+    return draw.filtered(rows, by="examples")
 
 
 def worked_examples(
     study: studies.Study, paths: Mapping[Probe, str | Path]
 ) -> list[dict[str, Any]]:
-    """One worked example of every benchmark that the largest model filled. `paths`: the file of
-    each probe.
-
-    A model that only ranked candidates wrote nothing that could be shown. None of bias: its
-    subjects are little known persons, and it is shown in aggregate only.
-    """
-    found, (model, method) = [], largest_model(list(paths))
-    for probe, path in paths.items():
-        is_shown = method.startswith(FILLED) and probe.benchmark != "bias"
-        if is_shown and (probe.model, probe.method) == (model, method):
-            benchmark, (alphas, _) = study.benchmarks[probe.benchmark], study.answers[probe]
-            rows = example_rows(alphas, benchmark, schema.read(path, schema.FILLS))
-            found += [{"benchmark": probe.benchmark, "model": model, **row} for row in rows]
-    return found
+    """One worked example of every benchmark that the largest model filled (`paths`: the file of
+    each probe). None of bias: its subjects are little known persons."""
+    largest = largest_model(list(paths))
+    return [
+        {"benchmark": probe.benchmark, "model": probe.model, **row}
+        for probe, path in paths.items()
+        if (probe.model, probe.method) == largest and probe.benchmark != "bias"
+        if probe.method.startswith(FILLED)
+        for row in example_rows(
+            study.answers[probe][0],
+            study.benchmarks[probe.benchmark],
+            schema.read(path, schema.FILLS),
+        )
+    ]
 
 
 def example_rows(
     alphas: pl.DataFrame, benchmark: Benchmark, fills: pl.DataFrame
 ) -> list[dict[str, Any]]:
-    """The triples of an example with their first prompt, its first texts and whether it is right.
-
-    The first example, in order of its id, of which the model has some triple right at 1; else the
-    first.
-    """
-    own = alphas.filter(k=1, gold="own", alpha_kind="exact")
+    """The triples of the first example, by id, of which some triple is right at 1, or else of the
+    first: with their first prompt, its first texts and whether it is right."""
+    own = alphas.filter(k=1, gold="own", kind="exact")
     first = own.filter(pl.col("template") == pl.col("template").min().over("item"))
-    right = first.filter(pl.col("alpha") == 1)["item"].str.split("#").list.first()
+    right = first.filter(alpha=1)["item"].str.split("#").list.first()
     chosen = min(right, default=min(benchmark.examples["example"]))
     prompts = benchmark.prompts.select("relation", "index", "text").rows()
     texts = {(relation, index): text for relation, index, text in prompts}
     rows = []
     for row in benchmark.examples.filter(example=chosen).sort("position").iter_rows(named=True):
         item = f"{chosen}#{row['position']}"
-        asked = first.filter(item=item)
-        template = asked["template"][0] if asked.height else None
-        said = fills.filter(pl.col("template") == template, item=item, position=alpha.WHOLE)
-        said = said.sort("rank")
-        text = texts.get((row["predicate"], template), "")
+        asked = first.filter(item=item).select("template", "alpha").rows()
+        template, hit = asked[0] if asked else (None, 0)
+        own = fills.filter(pl.col("template") == template, item=item, position=alpha.WHOLE)
+        said = own.sort("rank")["text"].unique(maintain_order=True)
+        text = parse(texts.get((row["predicate"], template), ""))
         values = {SUBJECT: row["subject_label"] or "?", ANSWER: "…"}
         rows.append(
             {
                 "role": row["role"],
-                "prompt": parse(text).filled(values).text,
+                "prompt": text.filled(values).text,
                 "object": row["object_label"],
-                "first answers": "; ".join(said["text"].unique(maintain_order=True).head(3)),
-                "right": "yes" if asked.height and asked["alpha"][0] == 1 else "no",
+                "first answers": "; ".join(said.head(3)),
+                "right": "yes" if hit == 1 else "no",
             }
         )
     return rows

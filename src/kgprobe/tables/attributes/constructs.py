@@ -20,16 +20,10 @@ TABLE1 = "Mruthyunjaya et al. 2023, Table 1"
 #: a measure of a build -> the printed column that is its counterpart; printed predicates count
 #: patterns (predicates, pairs or combinations), as ours do
 SIZES = {
-    "triples": "triples",
-    "patterns": "predicates",
-    "entities": "entities",
+    "triples": "triples", "patterns": "predicates", "entities": "entities",
     "triples per pattern": "triples_per_predicate",
-    "predicates": "",
-    "written": "",
-    "by label": "",
-    "without template": "",
-    "examples": "",
-}
+    **dict.fromkeys(("predicates", "written", "by label", "without template", "examples"), ""),
+}  # fmt: skip
 SAMPLED, PAPER = "sampled", "paper"
 #: A rule counts from this PCA confidence on.
 CONFIDENT = 0.5
@@ -46,10 +40,7 @@ PROBES = ("forward probe right", "reversed probe right")
 
 
 def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
-    """Table 1: sizes of every build (`slice`) of every benchmark, and the printed ones.
-
-    `frame`: SIZES of all benchmarks. n: examples.
-    """
+    """Table 1: SIZES of every build (`slice`) of every benchmark, and the printed ones."""
     for row in frame.iter_rows(named=True):
         known = published.sizes.get(row["benchmark"], {}) if row["build"] != SAMPLED else {}
         base = Number(benchmark=row["benchmark"], slice=row["build"], n=row["examples"])
@@ -57,22 +48,19 @@ def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
             theirs = float(known[other]) if other and known else None
             own = base.but(metric=metric, value=row[metric.replace(" ", "_")])
             yield own.but(**printed(theirs, TABLE1))
-    for benchmark in frame["benchmark"].unique(maintain_order=True):
+    for benchmark in published.sizes.keys() & set(frame["benchmark"]):
+        base = Number(benchmark=benchmark, slice=PAPER, method="published")
         for metric, other in SIZES.items():
-            if other and benchmark in published.sizes:
+            if other:
                 value = float(published.sizes[benchmark][other])
-                own = Number(metric=metric, benchmark=benchmark, slice=PAPER, method="published")
-                yield own.but(value=value, **printed(value, TABLE1))
+                yield base.but(metric=metric, value=value, **printed(value, TABLE1))
 
 
 def numbers(
     examples: Mapping[str, pl.DataFrame], edges: pl.DataFrame, alphas: pl.DataFrame, seed: int = 0
 ) -> Iterator[Number]:
-    """The four figures, of all built examples and of those probed; counts, n: examples.
-
-    `examples`: EXAMPLES by benchmark, all builds' labelled rows; `edges`: of the graph; `alphas`:
-    of every triple. asymmetry is told per model (best prompt, @1, exact, own gold).
-    """
+    """The four figures, of all built EXAMPLES and of those probed; asymmetry per model, of `alphas`
+    at the headline's setting."""
     own = alphas.filter(**HEADLINE, benchmark="asymmetry").drop_nulls("alpha")
     for row, rows in groups(own, "benchmark", *SETTINGS, "position"):
         right = rows.select(ordered_sum("alpha")).item()

@@ -15,27 +15,17 @@ from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, results, scored
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
-from kgprobe.tables.attributes import (
-    alpha,
-    analyses,
-    answerers,
-    asked,
-    constructs,
-    scores,
-    two_steps,
-    views,
-)
+from kgprobe.tables.attributes import alpha, answerers, constructs, numbers, two_steps, views
+from kgprobe.tables.attributes import baselines as guessing
 from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import published as printed
 from kgprobe.tables.attributes import study as studies
-from kgprobe.tables.attributes.baselines import METHOD as BASELINE
 from kgprobe.tables.report import chapter, marks
 from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
 from kgprobe.tables.views import write_all
 
 Row = Mapping[str, str]
-PAPER = "attributes"
 EQUAL = (
     "A written answer is right when it equals {} of the gold after the rules that a folded table "
     "counts one by one."
@@ -77,37 +67,39 @@ def tabulate(
     edges, literals, ids = (pl.read_parquet(Path(graph) / f"{name}.parquet") for name in tables)
     places, others = folders(examples), read_aliases(aliases) if aliases else None
     benchmarks = {n: studies.read_benchmark(places[n]) for n in printed.NAMES if n in places}
+    files = dict(zip(probes_of(experiments, models, answers), answers, strict=True))
     found = {
-        probe: studies.read_answers(probe, benchmarks[probe.benchmark], path, others)
-        for probe, path in zip(probes_of(experiments, models, answers), answers, strict=True)
+        probe: studies.read_answers(probe, benchmarks[probe.benchmark], file, others)
+        for probe, file in files.items()
     }
-    study = studies.study(found, benchmarks, edges, literals, ids=ids, **options)
+    sampled = [benchmark.examples for benchmark in benchmarks.values()]
+    guesses = guessing.guesses(edges, literals, sampled, ids)
+    study = studies.study(found, benchmarks, guesses, **options)
     known = schema.read(taught, schema.TAUGHT) if taught else None
-    every = {n: schema.read(own / "examples.parquet", EXAMPLES) for n, own in places.items()}
-    figures = printed.read(Path(published).parent)
-    alphas = study.alphas()
-    probes = [*probes_of(formed[0], models, formed[1]), *found]
-    in_forms = forms.pairs(probes, [*formed[1], *answers])
-    files = dict(zip(found, answers, strict=True))
+    figures, alphas = printed.read(Path(published).parent), study.alphas()
+    in_form = dict(zip(probes_of(formed[0], models, formed[1]), formed[1], strict=True))
 
     def written(probe: Probe, path: str | Path) -> pl.DataFrame:
         """Whether the first text is the own object, by blank."""
         read, _ = studies.read_answers(probe, benchmarks[probe.benchmark], path, others)
-        own = read.filter(k=1, gold="own", alpha_kind="exact")
+        own = read.filter(k=1, gold="own", kind="exact")
         return own.select("item", "template", hit="alpha")
 
+    every = {**in_form, **files}
+    in_forms = forms.pairs(list(every), list(every.values()))
+    built = {n: schema.read(own / "examples.parquet", EXAMPLES) for n, own in places.items()}
     made = chain(
         answerers.numbers(study.seed),
-        numbers(study, alphas, figures, known),
+        numbers.numbers(study, alphas, figures, known),
         scored.numbers(ranked(study, files, content_free, known, below)),
         baseline_numbers(study, below, others),
         forms.numbers(*in_forms, places, "sum", study.seed, written=written),
-        composed(study, alphas, known, formed, models, others),
-        constructs.sizes(_of_all(examples, "sizes", SIZES), figures),
-        constructs.numbers(every, edges, alphas, study.seed),
+        composed(study, alphas, known, in_form, others),
+        constructs.sizes(_of_all(places, "sizes", SIZES), figures),
+        constructs.numbers(built, edges, alphas, study.seed),
         marks.numbers([*experiments, *formed[0]], [*answers, *formed[1]]),
     )
-    frame = results.frame(PAPER, made)
+    frame = results.frame("attributes", made)
     schema.write(frame, schema.RESULTS, path, provenance)
     write_all(views.ALL, frame, folder)
     frame = results.read([path])
@@ -119,8 +111,8 @@ def tabulate(
         titles=titles,
         examples=attributes_chapter.worked_examples(study, files),
         notes=[equal, *aggregations.notes(frame, models, "sum")],
-        steps=_of_all(examples, "funnel", STEPS),
-        sensitivity=_of_all(examples, "sensitivity", SENSITIVITY),
+        steps=_of_all(places, "funnel", STEPS),
+        sensitivity=_of_all(places, "sensitivity", SENSITIVITY),
         thresholds=thresholds,
     )
     chapter.write(attributes_chapter.chapter(shown), page)
@@ -130,37 +122,16 @@ def composed(
     study: studies.Study,
     alphas: pl.DataFrame,
     taught: pl.DataFrame | None,
-    formed: tuple[Sequence[Row], Sequence[str]],
-    models: Mapping[str, Row],
+    in_form: Mapping[Probe, str],
     aliases: alpha.Aliases | None,
 ) -> Iterator[Number]:
-    """Every number of two steps, where they are asked; `taught`: TAUGHT."""
+    """Every number of two steps, where they are asked; `taught`: TAUGHT, `in_form`: the answers of
+    probes in a form of asking."""
     if two_steps.NAME in study.benchmarks:
         own = study.benchmarks[two_steps.NAME]
-        known = scores.status(study, taught) if taught is not None else None
+        known = numbers.status(study, taught) if taught is not None else None
         yield from two_steps.numbers(alphas, own, known)
-        rows, files = formed
-        asked = two_steps.probes(dict(zip(probes_of(rows, models, files), files, strict=True)))
-        yield from two_steps.written(asked, alphas, own, aliases, known)
-
-
-def numbers(
-    study: studies.Study,
-    alphas: pl.DataFrame,
-    published: printed.Published,
-    taught: pl.DataFrame | None = None,
-) -> Iterator[Number]:
-    """Every number of a study that follows from answers; `taught`: TAUGHT."""
-    told = alphas.filter(pl.col("method") != BASELINE)
-    yield from scores.values(study, alphas, published)
-    yield from scores.patterns(study, told)
-    yield from scores.ambiguous(study, told)
-    yield from asked.numbers(study)
-    yield from analyses.numbers(study, told)
-    if taught is not None:
-        known = scores.status(study, taught)
-        yield from scores.taught(study, told, known)
-        yield from scores.halves(study, alphas, known)
+        yield from two_steps.written(in_form, alphas, own, aliases, known)
 
 
 def ranked(
@@ -172,8 +143,10 @@ def ranked(
 ) -> Iterator[Scored]:
     """The triples of ranked candidates: right is the own object in first place. `files`: the
     answers of each probe; `taught`: TAUGHT; `below`: answers of baselines."""
-    stored = scores.status(study, taught).filter("stored") if taught is not None else None
-    fates = dict(stored.select("item", "taught").rows()) if stored is not None else {}
+    fates: dict[str, bool] = {}
+    if taught is not None:
+        stored = numbers.status(study, taught).filter("stored")
+        fates = dict(stored.select("item", "taught").rows())
     probes = [probe for probe in files if studies.is_ranked(probe.method)]
     for probe, beside in zip(probes, content_free, strict=True):
         own = study.benchmarks[probe.benchmark]
@@ -191,41 +164,34 @@ def baseline_numbers(
     study: studies.Study, below: baselines.Files, aliases: alpha.Aliases | None = None
 ) -> Iterator[Number]:
     """The metrics of each probe's baselines, on examples that were asked completely, under the
-    first prompt: there is nothing to pool. Where no part of an example is right, they are
-    undefined; where no example was asked completely, there are none.
-
-    Beside them the triples that are right, which always are defined, and how many more the probe
-    has under its own first prompt.
-    """
+    first prompt; beside them the triples that are right, which always are defined, and how many
+    more the probe has under its own first prompt."""
     made: dict[str, list[baselines.Baseline]] = {}
     for probe, (own, _) in study.answers.items():
         benchmark = study.benchmarks[probe.benchmark]
         for without, path in baselines.below(below, probe):
             low, _ = studies.read_answers(probe, benchmark, path, aliases, may_be_empty=True)
-            rows = studies.complete(probe, low, benchmark, study.left_out)
+            rows = studies.triples(probe, low, benchmark).filter(pooling="base")
+            lacking = rows.filter(pl.col("alpha").is_null())["example"].unique().to_list()
+            rows = rows.filter(~pl.col("example").is_in([*lacking, *study.left_out]))
+            rows = rows.with_columns(pooling=pl.lit(""))
             if rows.is_empty():
                 continue
             for row in study.measure(rows).iter_rows(named=True):
-                yield scores.number(row, setting={"without": without})
+                yield numbers.number(row, setting={"without": without})
             if probe.benchmark == two_steps.NAME:
                 yield from two_steps.numbers(rows, benchmark, without=without)
-            first, part = (
-                asked.at_one(one.filter(pooling=pooling))
-                for one, pooling in (
-                    (studies.triples(probe, own, benchmark), "base"),
-                    (rows, ""),
-                )
-            )
-            if part.height:
-                of = Number(**probe.asked, setting={**asked.EXACT, "k": 1})
-                made.setdefault(probe.benchmark, []).append(
-                    baselines.Baseline(of, without, part, first)
-                )
+            if (part := numbers.at_one(rows)).height:
+                every = studies.triples(probe, own, benchmark).filter(pooling="base")
+                of = Number(**probe.asked, setting={**numbers.EXACT, "k": 1})
+                baseline = baselines.Baseline(of, without, part, numbers.at_one(every))
+                made.setdefault(probe.benchmark, []).append(baseline)
     for found in made.values():
-        yield from baselines.numbers(found, [asked.RIGHT])
+        yield from baselines.numbers(found, [numbers.RIGHT])
 
 
-def _of_all(examples: Sequence[str], name: str, contract: Contract) -> pl.DataFrame:
+def _of_all(places: Mapping[str, Path], name: str, contract: Contract) -> pl.DataFrame:
     """One frame of every benchmark's folder, joined."""
-    paths = [folder / f"{name}.parquet" for folder in folders(examples).values()]
-    return pl.concat([schema.read(path, contract) for path in paths])
+    return pl.concat(
+        [schema.read(folder / f"{name}.parquet", contract) for folder in places.values()]
+    )

@@ -3,7 +3,7 @@
 fillings or scores  ->  alpha per prompt  ->  pooled over prompts  ->  alpha of every triple
 """
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.metrics import attributes
 from kgprobe.tables.answers import Probe, questions
-from kgprobe.tables.attributes import alpha, baselines
+from kgprobe.tables.attributes import alpha
 from kgprobe.tables.results import Number
 
 #: Who answered, in the words of the sheet.
@@ -60,9 +60,8 @@ class Study:
             triples(probe, found, self.benchmarks[probe.benchmark])
             for probe, (found, _) in self.answers.items()
         ]
-        guessed = [self.baselines.select(parts[0].columns)] if self.baselines.height else []
-        both = pl.concat([*parts, *guessed])
-        return both.filter(~pl.col("example").is_in(sorted(self.left_out)))
+        parts += [self.baselines.select(parts[0].columns)] if self.baselines.height else []
+        return pl.concat(parts).filter(~pl.col("example").is_in(sorted(self.left_out)))
 
     def measure(self, alphas: pl.DataFrame, *further: str, patterns: bool = False) -> pl.DataFrame:
         """The metric under every setting (and `further` columns); see metrics.attributes."""
@@ -92,10 +91,7 @@ def groups(frame: pl.DataFrame, *keys: str) -> Iterator[tuple[dict[str, Any], pl
 
 
 def of_row(row: Mapping[str, Any], **further: Any) -> Number:
-    """A number with the benchmark and setting of a row of alphas, or of what is made of them.
-
-    Baselines have no prompts to pool.
-    """
+    """A number with the benchmark and setting of a row of alphas, or of what is made of them."""
     names = {"k": "k", "alpha": "kind", "gold": "gold", "pooling": "pooling"}
     setting = {name: row[column] for name, column in names.items() if row[column] != ""}
     who = {name: row[name] for name in WHO}
@@ -117,9 +113,8 @@ def read_answers(
 ) -> Answers:
     """The answers of a probe from its FILLS (with their golds beside them) or SCORES.
 
-    With `aliases` a generated text may also equal one of them; masks and candidates know labels.
-    `may_be_empty`: no blank needs to be filled (a baseline's few may all have golds too long for
-    it).
+    With `aliases` a generated text may also equal one of them. `may_be_empty`: a baseline's few
+    blanks may all have golds too long to be filled.
     """
     path, nothing = Path(path), pl.DataFrame(schema=alpha.FIRSTS)
     if is_ranked(probe.method):
@@ -134,59 +129,27 @@ def read_answers(
 
 
 def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
-    """Every triple of every sampled example under every setting, from alphas per prompt.
-
-    A triple that was not asked, or whose gold was too long, has a null alpha: missing, not wrong.
-    """
-    found = alpha.pooled(alphas).rename({"alpha_kind": "kind"})
+    """Every triple of every sampled example under every setting, from alphas per prompt; one that
+    was not asked, or whose gold was too long, has a null alpha: missing, not wrong."""
+    found, how = alpha.pooled(alphas), ["k", "kind", "gold", "pooling"]
     every = benchmark.examples.select("benchmark", "example", "pattern", "position", ITEM)
-    every = every.join(found.select("k", "kind", "gold", "pooling").unique(), how="cross")
-    every = every.join(found, on=["item", "k", "kind", "gold", "pooling"], how="left")
+    every = every.join(found.select(how).unique(), how="cross")
+    every = every.join(found, on=["item", *how], how="left")
     named = every.with_columns(pl.lit(getattr(probe, name)).alias(name) for name in WHO)
     return named.select("benchmark", "example", "pattern", "position", "alpha", *SETTINGS)
-
-
-def complete(
-    probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark, left_out: Set[str]
-) -> pl.DataFrame:
-    """The same of one prompt a triple, of the examples all of whose triples were asked."""
-    found = triples(probe, alphas, benchmark).filter(pooling="base")
-    lacking = found.filter(pl.col("alpha").is_null())["example"].unique().to_list()
-    found = found.filter(~pl.col("example").is_in([*lacking, *left_out]))
-    return found.with_columns(pooling=pl.lit(""))
 
 
 def study(
     answers: Mapping[Probe, Answers],
     benchmarks: Mapping[str, Benchmark],
-    edges: pl.DataFrame,
-    literals: pl.DataFrame,
+    guesses: pl.DataFrame | None = None,
     ambiguous_denominator: str = "or",
     intersect: bool = True,
     seed: int = 0,
-    ids: pl.DataFrame = baselines.WIKIDATA,
 ) -> Study:
-    """The study of a run; `edges`, `literals` and `ids` are those of the graph, for the baselines.
-
-    `intersect`: an example that some model could not be asked completely (a gold of too many
-    tokens, a failed request) is left out for all models alike, so that they stay comparable.
-    """
-    examples = [benchmark.examples for benchmark in benchmarks.values()]
-    counted = baselines.frequencies(edges, literals, examples, ids)
-    guessed = pl.concat([baselines.alphas(own, counted) for own in examples])
-    return of_answers(answers, benchmarks, ambiguous_denominator, intersect, seed, guessed)
-
-
-def of_answers(
-    answers: Mapping[Probe, Answers],
-    benchmarks: Mapping[str, Benchmark],
-    ambiguous_denominator: str = "or",
-    intersect: bool = True,
-    seed: int = 0,
-    guessed: pl.DataFrame | None = None,
-) -> Study:
-    """The same from the alphas of the baselines (`guessed`), or without any."""
-    none = pl.DataFrame() if guessed is None else guessed
+    """The study of a run; `guesses`: `baselines.guesses`. `intersect`: an example that some model
+    could not be asked completely is left out for all alike, so that they stay comparable."""
+    none = pl.DataFrame() if guesses is None else guesses
     made = Study(benchmarks, answers, none, ambiguous_denominator, seed)
     if not intersect:
         return made

@@ -7,6 +7,7 @@ others build other examples (`needing`).
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -38,29 +39,33 @@ def turns(study: Study) -> Iterator[Turn]:
     every = _told(study)
     before = headlines(study, every)
     for switch, column in COLUMNS.items():
-        here = str(HEADLINE[column])
         for other in every[column].unique().sort().to_list():
             if other != HEADLINE[column]:
                 after = headlines(study, every, **{column: other})
-                yield from _turns(switch, here, str(other), before, after)
+                yield from _turns(switch, str(HEADLINE[column]), str(other), before, after)
     yield from _turns("aggregate", *AGGREGATES, before, headlines(study, every, aggregate=True))
+    here = study.ambiguous_denominator
     for other in AMBIGUOUS_DENOMINATORS:
-        if other != study.ambiguous_denominator and "ambiguous" in study.benchmarks:
+        if other != here and "ambiguous" in study.benchmarks:
             after = headlines(replace(study, ambiguous_denominator=other), every)
-            here = study.ambiguous_denominator
-            yield from _turns(DENOMINATOR, here, other, before, after, {"ambiguous"})
+            yield from _turns(DENOMINATOR, here, other, before, after, "ambiguous")
     for switch, (name, flag, here, other) in FLAGGED.items():
-        if name in study.benchmarks:
-            told = study.benchmarks[name].examples
-            marked = told.filter(pl.col("flags").list.contains(flag))["example"].unique()
+        if (marked := _marked(study, name, flag)).len():
             kept = every.filter(~pl.col("example").is_in(marked.implode()))
-            if marked.len():
-                yield from _turns(switch, here, other, before, headlines(study, kept), {name})
+            yield from _turns(switch, here, other, before, headlines(study, kept), name)
 
 
 def _told(study: Study) -> pl.DataFrame:
     """The alphas of probes, without baselines."""
     return study.alphas().filter(pl.col("method") != BASELINE)
+
+
+def _marked(study: Study, name: str, flag: str) -> pl.Series:
+    """The examples of a benchmark that have a flag; none of one that was not asked."""
+    if name not in study.benchmarks:
+        return pl.Series([], dtype=pl.String)
+    examples = study.benchmarks[name].examples
+    return examples.filter(pl.col("flags").list.contains(flag))["example"].unique()
 
 
 #: (model, prompt, method, benchmark) -> CELLS
@@ -70,58 +75,47 @@ Headlines = dict[tuple[str, ...], pl.DataFrame]
 def headlines(
     study: Study, alphas: pl.DataFrame, aggregate: bool = False, **reading: Any
 ) -> Headlines:
-    """CELLS of every probe's metric (per cent) of each benchmark, under HEADLINE but for `reading`.
-
-    `aggregate`: the mean of the examples' ratios, not the ratio of their sums. Examples that are
-    undefined (a denominator of 0) are left out; where all are, nothing is left.
-    """
+    """CELLS of every probe's metric (per cent) of each benchmark, under HEADLINE but for `reading`,
+    of examples that are defined. `aggregate`: the mean of their ratios, not the ratio of sums."""
     chosen = alphas.filter(**{**HEADLINE, **reading})
     if not chosen.height:
         return {}
-    found = study.parts(chosen)
     above, below = 100 * pl.col("numerator"), pl.col("denominator")
     if aggregate:
         above, below = above / below, pl.when(below > 0).then(1.0)
-    rows = found.with_columns(
-        part=pl.col("benchmark"), column=pl.lit(""), item=pl.col("example"), weight=pl.lit(1.0),
-        above=above, below=below,
-    )  # fmt: skip
     keys = [*WHO, "benchmark"]
-    grouped = rows.sort(*keys, "item").group_by(keys, maintain_order=True)
+    rows = study.parts(chosen).sort(*keys, "example").with_columns(
+        part="benchmark", column=pl.lit(""), item="example", weight=1.0, above=above, below=below
+    )  # fmt: skip
     is_defined = ~pl.col("missing") & (pl.col("below") > 0)
-    return {tuple(map(str, key)): as_cells(own.filter(is_defined)) for key, own in grouped}
+    return {
+        tuple(map(str, key)): as_cells(own.filter(is_defined))
+        for key, own in rows.group_by(keys, maintain_order=True)
+    }
 
 
 def _turns(
-    switch: str,
-    here: str,
-    other: str,
-    before: Headlines,
-    after: Headlines,
-    only: set[str] | None = None,
+    switch: str, here: str, other: str, before: Headlines, after: Headlines, only: str = ""
 ) -> Iterator[Turn]:
-    """The turn of every probe and benchmark (`only`: of these), then of the mean of those
+    """The turn of every probe and benchmark (`only`: of this one), then of the mean of those
     benchmarks that are defined on both sides; of a switch of one benchmark there is none."""
+    turn = partial(Turn, PAPER, switch, here, other, "value")
     means: dict[tuple[str, ...], list[tuple[pl.DataFrame, pl.DataFrame]]] = {}
     for key, own in before.items():
-        if key in after and (only is None or key[-1] in only):
-            asked = dict(zip([*WHO, "benchmark"], key, strict=True))
-            yield Turn(PAPER, switch, here, other, "value", own, after[key], asked)
+        if key in after and only in ("", key[-1]):
+            yield turn(own, after[key], dict(zip([*WHO, "benchmark"], key, strict=True)))
             if own.height and after[key].height:
                 means.setdefault(key[:-1], []).append((own, after[key]))
-    for who, pairs in means.items() if only is None else ():
-        if len(pairs) > 1:
+    for who, pairs in means.items():
+        if len(pairs) > 1 and not only:
             asked = {**dict(zip(WHO, who, strict=True)), "benchmark": ""}
             sides = [pl.concat(list(frames)) for frames in zip(*pairs, strict=True)]
-            yield Turn(PAPER, switch, here, other, "value", sides[0], sides[1], asked)
+            yield turn(sides[0], sides[1], asked)
 
 
 def needing(built: Built) -> Iterator[tuple[str, str, list[str]]]:
     """(key of the config, value here, other values) of the readings that build other examples, or
-    ask in other words.
-
-    `built`: settings by benchmark; where they are not told, every alternative is named.
-    """
+    ask in other words. Where `built` does not tell a setting, every alternative is named."""
     for name, keys in {**sensitivity.ALTERNATIVES, "bidirectional": sensitivity.GRID}.items():
         for key, values in keys.items():
             here = _shown(built.get(name, {}).get(key, UNTOLD))
@@ -130,11 +124,8 @@ def needing(built: Built) -> Iterator[tuple[str, str, list[str]]]:
             others = [value for value in map(_shown, values) if value != here]
             if flagged is None or here not in (flagged[2], UNTOLD):
                 yield f"attributes.{name}.{key}", here, others
-    yield (
-        "attributes.ambiguous.source",
-        _shown(built.get("ambiguous", {}).get("source", UNTOLD)),
-        ["amber"],
-    )
+    source = _shown(built.get("ambiguous", {}).get("source", UNTOLD))
+    yield "attributes.ambiguous.source", source, ["amber"]
     yield "wording.stop_space", UNTOLD, ["true", "false"]
     yield "wording.match", UNTOLD, ["label", "aliases"]
 
@@ -144,7 +135,7 @@ def lacking(study: Study) -> Iterator[tuple[str, str]]:
     for switch, (name, flag, *_) in FLAGGED.items():
         if name not in study.benchmarks:
             yield switch, f"the benchmark {name}"
-        elif not study.benchmarks[name].examples["flags"].list.contains(flag).any():
+        elif not _marked(study, name, flag).len():
             yield switch, f"an example of {name} with the flag {flag}"
     if "ambiguous" not in study.benchmarks:
         yield DENOMINATOR, "the benchmark ambiguous"

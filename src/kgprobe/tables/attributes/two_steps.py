@@ -39,8 +39,7 @@ HOW: dict[str, Any] = {"k": 1, "alpha": "exact", "gold": "set", "pooling": "base
 RAW = "templates"
 
 VIEW = View(
-    NAME,
-    "Questions that need two steps, %",
+    NAME, "Questions that need two steps, %",
     where={
         "benchmark": [NAME], "metric": [FIRST, SECOND, BOTH, RIGHT, GIVEN, REST],
         "slice": ["", *STRATA, "trained-on", "trained-on in part", "held-out"],
@@ -59,52 +58,40 @@ VIEW = View(
     f"were taught. Any gold, @1, first prompt. {baselines.ARE}",
 )  # fmt: skip
 READ = View(
-    "two_steps_read",
-    "Steps written out: answers that cannot be read",
+    "two_steps_read", "Steps written out: answers that cannot be read",
     where={"benchmark": [NAME], "metric": [*UNREAD.values(), LONG]},
-    rows=["model", "method", "prompt"],
-    usual=0,
+    rows=["model", "method", "prompt"], usual=0,
     caption="Questions. Without an answer behind the cue, or with several that differ, a reply "
     "counts as not right; what is too long for the model is left out.",
-)
+)  # fmt: skip
 
 
 def numbers(
     alphas: pl.DataFrame, benchmark: Benchmark, known: pl.DataFrame | None = None, **setting: str
 ) -> Iterator[Number]:
     """Every number of direct answers, of all examples and of each part; `alphas`: of
-    `Study.alphas`, `known`: `scores.status`, where control models answer.
-
-    n: examples, all of whose triples were asked. A share of none is null.
-    """
-    rows = wide(alphas)
-    if rows.is_empty():
-        return
+    `Study.alphas`, `known`: `numbers.status`, where control models answer."""
     of = parts(benchmark, known)
-    for who, own in groups(rows, *WHO):
+    for who, own in groups(wide(alphas), *WHO):
         base = Number(benchmark=NAME, **who, setting={**HOW, **setting})
         for part, found in of_parts(own, of):
-            one = base.but(slice=part)
-            hops = found["a0"] * found["a1"]
+            one, hops = base.but(slice=part), found["a0"] * found["a1"]
             for metric, hits in ((FIRST, found["a0"]), (SECOND, found["a1"]), (BOTH, hops)):
                 yield one.but(metric=metric, **hit_rate(hits.to_numpy()))
+            yield one.but(metric=RIGHT, **hit_rate(found["a2"].to_numpy()))
             yield from composed(one, found["a2"], hops)
 
 
 def composed(of: Number, right: pl.Series, hops: pl.Series) -> Iterator[Number]:
-    """Of examples whether two steps are right, all, and where both hops are right or are not."""
-    yield of.but(metric=RIGHT, **hit_rate(right.to_numpy()))
+    """Whether two steps are right where both hops are, and where they are not."""
     for metric, weight in ((GIVEN, hops), (REST, 1 - hops)):
         below = float(weight.sum())
         above = min(float((right * weight).sum()), below)
-        value = bounds = None
+        one = of.but(metric=metric, n=len(right), numerator=above, denominator=below)
         if below > 0:
-            value = 100 * above / below
             bounds = Interval(*wilson(above, below), "wilson").times(100)
-        yield of.but(
-            metric=metric, value=value, interval=bounds, n=len(right), numerator=above,
-            denominator=below,
-        )  # fmt: skip
+            one = one.but(value=100 * above / below, interval=bounds)
+        yield one
 
 
 def wide(alphas: pl.DataFrame) -> pl.DataFrame:
@@ -113,11 +100,9 @@ def wide(alphas: pl.DataFrame) -> pl.DataFrame:
         pl.col("pooling").is_in([HOW["pooling"], ""]),
         benchmark=NAME, k=HOW["k"], kind=HOW["alpha"], gold=HOW["gold"],
     )  # fmt: skip
-    hops = [
-        pl.col("alpha").filter(pl.col("position") == i).first().alias(f"a{i}") for i in range(3)
-    ]
-    found = own.group_by(*WHO, "example").agg(*hops).drop_nulls()
-    return found.sort(*WHO, "example")
+    at, value = pl.col("position"), pl.col("alpha")
+    hops = {f"a{i}": value.filter(at == i).first() for i in range(3)}
+    return own.group_by(*WHO, "example").agg(**hops).drop_nulls().sort(*WHO, "example")
 
 
 def parts(benchmark: Benchmark, known: pl.DataFrame | None) -> pl.DataFrame:
@@ -146,32 +131,26 @@ def written(
     aliases: alpha.Aliases | None = None,
     known: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """The numbers of steps that were written out. `asked`: probe -> FILLS; `alphas`: of direct
-    answers, from which the hops of the same model and method are taken."""
+    """The numbers of steps that were written out (FILLS of the probes `asked` in form STEPS), with
+    the hops of the same model's direct answers (`alphas`)."""
     names, of = alpha.gold_names(benchmark.examples, aliases), parts(benchmark, known)
-    direct = wide(alphas)
+    direct = wide(alphas).select(*WHO, "example", hops=pl.col("a0") * pl.col("a1"))
     for probe, path in asked.items():
+        if probe.prompt != STEPS:
+            continue
         fills = schema.read(path, schema.FILLS)
-        found = alpha.of_texts(fills, names)
-        own = found.filter(k=HOW["k"], alpha_kind=HOW["alpha"], gold=HOW["gold"])
+        own = alpha.of_texts(fills, names)
+        own = own.filter(k=HOW["k"], kind=HOW["alpha"], gold=HOW["gold"])
         rows = own.select(a2="alpha", example=pl.col("item").str.split("#").list.first())
-        rows = rows.sort("example")
         hops = direct.filter(model=probe.model, prompt=RAW, method=FILLED)
-        hops = hops.select("example", hops=pl.col("a0") * pl.col("a1"))
         base = Number(**probe.asked, setting=HOW)
-        for part, some in of_parts(rows, of):
+        for part, some in of_parts(rows.sort("example"), of):
             one, both = base.but(slice=part), some.join(hops, on="example", maintain_order="left")
             if both.height:
-                yield from (n for n in composed(one, both["a2"], both["hops"]) if n.metric != RIGHT)
+                yield from composed(one, both["a2"], both["hops"])
             yield one.but(metric=RIGHT, **hit_rate(some["a2"].to_numpy()))
         unread = Counter(stepped(raw)[1] for raw in fills["raw"])
         for reason, metric in UNREAD.items():
             yield base.but(metric=metric, value=unread[reason], n=fills.height)
-        told = recorded(path, "model").get("steps", {})
-        if told:
+        if told := recorded(path, "model").get("steps"):
             yield base.but(metric=LONG, value=told["too_long"], n=told["items"])
-
-
-def probes(formed: Mapping[Probe, str | Path]) -> dict[Probe, str | Path]:
-    """Those of the probes in a form that wrote steps out."""
-    return {probe: path for probe, path in formed.items() if probe.prompt == STEPS}

@@ -1,5 +1,6 @@
 """The printed tables of the nine attributes: which numbers, what stands in rows and columns."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,10 @@ from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.metrics.attributes import KEYS
 from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
 from kgprobe.tables.answers import PRIOR
-from kgprobe.tables.attributes import analyses, asked, constructs, two_steps
+from kgprobe.tables.attributes import constructs, numbers, two_steps
 from kgprobe.tables.attributes.baselines import MAJORITY, METHOD, RANDOM
+from kgprobe.tables.attributes.numbers import PUBLISHED, RIGHT, UNBIASED, VALUE
 from kgprobe.tables.attributes.published import NAMES
-from kgprobe.tables.attributes.scores import FEWEST, PART, PUBLISHED, TAUGHT, UNTAUGHT, VALUE
 from kgprobe.tables.attributes.study import RANKED
 from kgprobe.tables.report.marks import INVENTED
 from kgprobe.tables.views import View
@@ -24,22 +25,12 @@ WHOLE = {"group": [""], "slice": [""], "drawn": [""]}
 EXACT = {"alpha": ["exact"], "gold": ["own"]}
 HEADLINE = {**EXACT, "k": ["1"], "pooling": ["best"]}
 ASKED = ("model", "method", "benchmark")
-POOLINGS: dict[Any, str] = {
-    ("pooling", "best"): "best prompt (oracle)",
-    ("pooling", "mean"): "mean over prompts",
-    ("pooling", "base"): "first prompt",
-    ("pooling", "confident"): "surest prompt",
-}
 WORDS: dict[Any, str] = {
-    **POOLINGS,
-    ("benchmark", ""): "mean of nine",
-    ("model", MAJORITY): "most frequent object",
-    ("model", RANDOM): "random object",
-    ("k", "1"): "@1",
-    ("k", "3"): "@3",
-    ("k", "5"): "@5",
-    VALUE: "",
-}
+    ("pooling", "best"): "best prompt (oracle)", ("pooling", "mean"): "mean over prompts",
+    ("pooling", "base"): "first prompt", ("pooling", "confident"): "surest prompt",
+    ("model", MAJORITY): "most frequent object", ("model", RANDOM): "random object",
+    ("benchmark", ""): "mean of nine", VALUE: "", **{("k", str(k)): f"@{k}" for k in KEYS},
+}  # fmt: skip
 
 #: methods that ask no model of the sheet
 OTHERS = [METHOD, PUBLISHED]
@@ -61,6 +52,16 @@ def _frequent(results: pl.DataFrame) -> pl.DataFrame:
     return rows.select(results.columns)
 
 
+def _of_triples(view: View, shown: Sequence[str], more: str = "") -> View:
+    """A view of all papers, of the triples of ranked candidates under the aggregations `shown`."""
+    caption = (
+        "Of the triples of ranked candidates; right: the example's own object comes first. "
+        f"{more}{view.caption}"
+    )
+    own = replace(view, caption=caption)
+    return own.where_also(benchmark=NAMES, group=[""], aggregation=shown)
+
+
 RANDOM_RANKS = (
     "Random weights rank candidates alone: of tens of thousands of tokens they never write the "
     "right ones."
@@ -69,18 +70,14 @@ RANDOM_RANKS = (
 SCORES = {
     ranked: [
         View(
-            f"table2_at_{k}{'_ranked' * ranked}",
-            f"Table 2 @{k}, %: {words}",
+            f"table2_at_{k}{'_ranked' * ranked}", f"Table 2 @{k}, %: {words}",
             where={
                 **WHOLE, **EXACT, "metric": [VALUE], "k": [str(k)], "mode": [""],
                 "pooling": ["best", "mean", ""], "benchmark": [*NAMES, ""],
                 "without": ["", *WITHOUT],
             },
-            rows=["model", "method", "pooling", "without"],
-            columns=["benchmark"],
-            heads={"without": "asked"},
-            words={**WORDS, **baselines.WORDS},
-            usual=2,
+            rows=["model", "method", "pooling", "without"], columns=["benchmark"],
+            heads={"without": "asked"}, words={**WORDS, **baselines.WORDS}, usual=2,
             caption="Numerator / denominator and 95 % interval in small print; examples on hover. "
             f"{baselines.ARE} {RANDOM_RANKS} Where nothing is known hardly a part of an example is "
             "right, so that most of their values are undefined: see the triples that are right.",
@@ -99,17 +96,15 @@ ABOVE_BASELINES = View(
     "above_baselines",
     "What is known: triples right at 1, less those without the subject, and by random weights",
     where={
-        "metric": [asked.RIGHT, "p after Holm", "detectable difference"],
-        "benchmark": NAMES, **EXACT, "k": ["1"], "pooling": [""],
-        "without": ["", *WITHOUT], "instead": ["", *(f"without {one}" for one in WITHOUT)],
-        "slice": [""],
+        "metric": [RIGHT, "p after Holm", "detectable difference"], "benchmark": NAMES, **EXACT,
+        "k": ["1"], "pooling": [""], "without": ["", *WITHOUT],
+        "instead": ["", *(f"without {one}" for one in WITHOUT)], "slice": [""],
     },
-    rows=["benchmark", "model", "method"],
-    columns=["without", "instead", "metric"],
+    rows=["benchmark", "model", "method"], columns=["without", "instead", "metric"],
     words={
         **baselines.WORDS,
         **{("instead", f"without {one}"): f"more than without {one}" for one in WITHOUT},
-        asked.RIGHT: "triples right",
+        RIGHT: "triples right",
     },
     digits={"p after Holm": 3},
     caption=f"Per cent and points; the example's own object, first prompt. {baselines.ARE} "
@@ -117,14 +112,12 @@ ABOVE_BASELINES = View(
 )  # fmt: skip
 
 ANSWERERS = View(
-    "answerers",
-    "Before any model: coded answerers, %",
+    "answerers", "Before any model: coded answerers, %",
     where={
         "metric": [VALUE, *VERDICTS], "slice": [INVENTED], "benchmark": [*NAMES, ""],
         "model": [*ANSWERED_BY, ""], "way": ["ranked", "written", ""],
     },
-    rows=["model", "way", "metric"],
-    columns=["benchmark"],
+    rows=["model", "way", "metric"], columns=["benchmark"],
     words={("benchmark", ""): "all nine", ("model", ""): "verdict", VALUE: ""},
     caption="An invented world, of which answerers that are small functions know a part: @1 of "
     "what they rank first, and of what they say. A metric separates rules where the interval of "
@@ -133,68 +126,57 @@ ANSWERERS = View(
 )  # fmt: skip
 
 CONSTRUCTS = View(
-    "constructs",
-    "What these benchmarks hold: number of examples",
+    "constructs", "What these benchmarks hold: number of examples",
     where={
         "metric": [*constructs.PROBES, *constructs.FIGURES.values()],
         "benchmark": ["asymmetry", *constructs.FIGURES],
     },
-    rows=["benchmark", "slice", "model", "method"],
-    usual=0,
+    rows=["benchmark", "slice", "model", "method"], usual=0,
     caption="All examples (n) on hover. Where the reversed probe is never right, asymmetry is the "
     "accuracy of the forward one. A composite that follows a rule needs no path: its first "
     "relation and its last go together. Paths that share a start, and bias whose objects are few, "
     "are not independent: see the intervals over entities.",
-)
+)  # fmt: skip
 
 TABLE1 = View(
-    "table1",
-    "Table 1: sizes",
+    "table1", "Table 1: sizes",
     where={
-        "metric": list(constructs.SIZES),
-        "benchmark": NAMES,
+        "metric": list(constructs.SIZES), "benchmark": NAMES,
         "slice": ["structural", "labelled", "unlabelled", constructs.SAMPLED, constructs.PAPER],
         "model": [""],
     },
     rows=["benchmark", "slice"],
     words={
-        "structural": "all that the graph holds",
-        "labelled": "with labels and templates",
-        "unlabelled": "labels not required",
-        constructs.SAMPLED: "probed here",
+        "structural": "all that the graph holds", "labelled": "with labels and templates",
+        "unlabelled": "labels not required", constructs.SAMPLED: "probed here",
         constructs.PAPER: "the paper",
     },
-    digits={"triples per pattern": 2},
-    usual=0,
+    digits={"triples per pattern": 2}, usual=0,
     caption="The paper's sizes are those of the whole T-REx; oddities of its columns stand among "
     "what follows from the printed figures. Patterns are predicates, pairs or combinations; the "
     "paper heads that column “predicates”. Of our predicates so many have a written template, so "
     "many the generic wording of their label (kind “label” among the wordings), so many none: "
     "these are dropped from what is probed.",
-)
+)  # fmt: skip
 
 PARTIAL = View(
-    "partial",
-    "Partial and full scores (Figure 3), %",
-    where={**WHOLE, **HEADLINE, "metric": [analyses.PARTIAL, VALUE], "mode": [""],
-           "benchmark": [b for b in NAMES if b not in ("entity_centric", "bias")]},
-    rows=["benchmark", "model", "method"],
-    words={VALUE: "full score"},
-    caption="Best prompt, @1.",
+    "partial", "Partial and full scores (Figure 3), %",
+    where={
+        **WHOLE, **HEADLINE, "metric": [numbers.PARTIAL, VALUE], "mode": [""],
+        "benchmark": [b for b in NAMES if b not in ("entity_centric", "bias")],
+    },
+    rows=["benchmark", "model", "method"], words={VALUE: "full score"}, caption="Best prompt, @1.",
     only=_filled,
 )  # fmt: skip
 
 FOLDED = [
     View(
-        "trained_on",
-        "Examples that the control models were trained on, and others, %",
+        "trained_on", "Examples that the control models were trained on, and others, %",
         where={
-            **HEADLINE, "metric": [VALUE, asked.RIGHT], "slice": [TAUGHT, PART, UNTAUGHT],
-            "benchmark": NAMES,
+            **HEADLINE, "metric": [VALUE, RIGHT], "benchmark": NAMES,
+            "slice": [numbers.TAUGHT, numbers.PART, numbers.UNTAUGHT],
         },
-        rows=["benchmark", "model", "method"],
-        columns=["metric", "slice"],
-        words=WORDS,
+        rows=["benchmark", "model", "method"], columns=["metric", "slice"], words=WORDS,
         caption="Best prompt, @1. Trained-on: all stored triples of the example; in part: some of "
         "them. Of some pairs and paths the first alone was trained on: what is found of the second "
         "is inferred or guessed. Nothing inferred or reversed was ever trained on. Models from "
@@ -204,20 +186,15 @@ FOLDED = [
         "undefined",
         "Examples that do not count: of which no part is right, or that were not asked",
         where={**WHOLE, **HEADLINE, "metric": ["undefined", "missing"], "benchmark": NAMES},
-        rows=["model", "method", "metric"],
-        columns=["benchmark"],
-        usual=0,
+        rows=["model", "method", "metric"], columns=["benchmark"], usual=0,
     ),
     View(
-        "choices",
-        "Every way of reading the answers, %",
+        "choices", "Every way of reading the answers, %",
         where={
             **WHOLE, "metric": [VALUE, "mean of examples"], "mode": [""], "benchmark": NAMES,
             "without": [""],
         },
-        rows=["k", *ASKED],
-        columns=["pooling", "alpha", "gold", "metric"],
-        words=WORDS,
+        rows=["k", *ASKED], columns=["pooling", "alpha", "gold", "metric"], words=WORDS,
         caption="Pooling over prompts; exact alpha, share of gold tokens, or a written answer that "
         "is the label letter by letter (verbatim); the example's own object or any object of the "
         "graph that has a label. Beside the ratio of sums the mean of the examples' ratios, where "
@@ -226,97 +203,71 @@ FOLDED = [
     ),
     PARTIAL,
     View(
-        "correlation",
-        "Partial against full score: correlation",
-        where={"metric": ["pearson", "spearman"]},
-        rows=["slice", "benchmark", "model", "method"],
+        "correlation", "Partial against full score: correlation",
+        where={"metric": ["pearson", "spearman"]}, rows=["slice", "benchmark", "model", "method"],
         usual=2,
         caption="n on hover. Nothing follows from a handful of points; below six there is no "
         "interval.",
     ),
     View(
-        "clusters",
-        "Intervals over patterns and over entities instead of examples, %",
+        "clusters", "Intervals over patterns and over entities instead of examples, %",
         where={"metric": [VALUE], "drawn": ["patterns", "entities"], "benchmark": NAMES},
-        rows=["model", "method", "drawn"],
-        columns=["benchmark"],
+        rows=["model", "method", "drawn"], columns=["benchmark"],
         caption="Best prompt, @1. Examples share relations, and some an entity: paths and "
         "composites the one that they start from, bias and asymmetry the object, hierarchy the "
         "class two up. These intervals are the honest ones; n on hover counts clusters. None where "
         "all are alike.",
     ),
     View(
-        "prompts",
-        "Best alpha against number of prompts, %",
+        "prompts", "Best alpha against number of prompts, %",
         where={
-            "metric": [asked.RIGHT], "slice": [""], "pooling": ["best"],
+            "metric": [RIGHT], "slice": [""], "pooling": ["best"],
             "prompts": [str(n) for n in range(1, 1000)],
         },
-        rows=["k", *ASKED],
-        columns=["prompts"],
-        words=WORDS,
+        rows=["k", *ASKED], columns=["prompts"], words=WORDS,
         caption="Expected best of so many prompts, mean over triples: what the oracle adds.",
     ),
     View(
-        "wordings",
-        "Right at 1 by kind of wording, % of triples",
-        where={"metric": [asked.RIGHT], "slice": [""], "pooling": ["mean"]},
-        rows=ASKED,
+        "wordings", "Right at 1 by kind of wording, % of triples",
+        where={"metric": [RIGHT], "slice": [""], "pooling": ["mean"]}, rows=ASKED,
         columns=["template"],
         caption="Mean over triples of the mean over their prompts of the kind; kinds answer other "
         "triples.",
     ),
     View(
-        "templates",
-        "What the wordings of a relation agree on",
+        "templates", "What the wordings of a relation agree on",
         where={
             "metric": wordings.METRICS, "benchmark": NAMES, "slice": [""], "choice": ["", "oracle"],
         },
-        rows=ASKED,
-        words=wordings.WORDS,
+        rows=ASKED, words=wordings.WORDS,
         caption=f"{wordings.CAPTION} Right: the example's own object at 1. The same answer: the "
         "same candidate, or text; for texts that were written, after the rules of matching.",
     ),
     *(
         replace(
-            view,
-            words={**aggregations.WORDS, ("metric", "accuracy"): "triples right, %"},
-            caption="Of ranked candidates; right: the example's own object comes first. The sum is "
-            f"what the metrics stand on. {view.caption}",
-        ).where_also(benchmark=NAMES, group=[""], aggregation=aggregations.OTHERS)
+            _of_triples(view, aggregations.OTHERS, "The sum is what the metrics stand on. "),
+            words={**view.words, ("metric", "accuracy"): "triples right, %"},
+        )
         for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
     ),
-    replace(
-        confidence.VIEW,
-        caption="Of the triples of ranked candidates; right: the example's own object comes first. "
-        f"{confidence.VIEW.caption}",
-    ).where_also(benchmark=NAMES, group=[""], aggregation=["sum", PRIOR]),
-    *(
-        replace(
-            view,
-            caption="Of the triples of ranked candidates; right: the example's own object comes "
-            f"first. {view.caption}",
-        ).where_also(benchmark=NAMES, group=[""], aggregation=["sum"])
-        for view in (slices.ACCURACY, slices.DIFFERENCES)
-    ),
+    _of_triples(confidence.VIEW, ["sum", PRIOR]),
+    _of_triples(slices.ACCURACY, ["sum"]),
+    _of_triples(slices.DIFFERENCES, ["sum"]),
     View(
-        "asked",
-        "What was asked",
+        "asked", "What was asked",
         where={
             "group": [""], "slice": [""],
-            "metric": ["triples", "triples asked", "prompts a triple", "golds",
-                       "golds added to the candidates", "golds of Wikidata alone",
-                       "triples right by Wikidata alone", "verbose", "examples left out"],
+            "metric": [
+                "triples", "triples asked", "prompts a triple", "golds",
+                "golds added to the candidates", "golds of Wikidata alone",
+                "triples right by Wikidata alone", "verbose", "examples left out",
+            ],
         },
-        rows=ASKED,
-        words={"verbose": "verbose, %"},
-        caption="Verbose: holds the label, not equal.",
+        rows=ASKED, words={"verbose": "verbose, %"}, caption="Verbose: holds the label, not equal.",
     ),
     View(
-        "matching",
-        "Written answers that are right, by the rule that makes them equal",
-        where={"metric": ["first answers", "first answers right"]},
-        rows=ASKED,
+        "matching", "Written answers that are right, by the rule that makes them equal",
+        where={"metric": ["first answers", "first answers right"]}, rows=ASKED,
         columns=["metric", "alpha"],
         words={"first answers": "", "exact": "all rules", "first answers right": "%"},
         caption="First answers of every triple and prompt against the example's own object: letter "
@@ -324,68 +275,49 @@ FOLDED = [
         "column “verbatim” of the ways of reading has the metrics without them.",
     ),
     View(
-        "ambiguous",
-        "Pairs of one name, %",
+        "ambiguous", "Pairs of one name, %",
         where={
             "benchmark": ["ambiguous"], "metric": [VALUE], "mode": ["or", "head"],
             "slice": ["all pairs", "objects differ", "objects equal"],
         },
-        rows=["model", "method", "pooling"],
-        columns=["mode", "slice"],
+        rows=["model", "method", "pooling"], columns=["mode", "slice"],
         words={**WORDS, ("mode", "or"): "", ("mode", "head"): "given the head"},
         caption="Only equal objects can be right for both with one prompt; the last column "
         "conditions on the head alone, which the printed values fit as well.",
     ),
     View(
-        "bias",
-        "Bias by relation, %",
-        where={**HEADLINE, "benchmark": ["bias"], "metric": ["triples", VALUE, "wrong"],
-               "slice": [""], "drawn": [""]},
-        rows=["model", "method", "group"],
-        words={VALUE: "right, %", "wrong": "wrong, %"},
+        "bias", "Bias by relation, %",
+        where={
+            **HEADLINE, "benchmark": ["bias"], "metric": ["triples", VALUE, "wrong"], "slice": [""],
+            "drawn": [""],
+        },
+        rows=["model", "method", "group"], words={VALUE: "right, %", "wrong": "wrong, %"},
         caption="In aggregate only. A relation with fewer than ten triples has its count alone.",
         only=lambda results: results.filter(
-            pl.col("group") != "", (pl.col("metric") == "triples") | (pl.col("n") >= FEWEST)
+            pl.col("group") != "", (pl.col("metric") == "triples") | (pl.col("n") >= numbers.FEWEST)
         ),
     ),
 ]  # fmt: skip
 
 PATTERNS = View(
-    "patterns",
-    "The most frequent patterns (Figure 4), %",
+    "patterns", "The most frequent patterns (Figure 4), %",
     where={**HEADLINE, "metric": [VALUE], "slice": [""], "drawn": [""], "benchmark": NAMES},
-    rows=["benchmark", "group"],
-    columns=["model", "method"],
-    only=_frequent,
-)
+    rows=["benchmark", "group"], columns=["model", "method"], only=_frequent,
+)  # fmt: skip
 POPULARITY = View(
-    "popularity",
-    "Popularity of all examples and of those that are fully right (Figure 5)",
-    where={"metric": ["examples", "examples right"], "slice": [""], "benchmark": analyses.UNBIASED,
-           **HEADLINE},
-    rows=["benchmark", "model", "method", "bin"],
-    usual=0,
+    "popularity", "Popularity of all examples and of those that are fully right (Figure 5)",
+    where={
+        "metric": ["examples", "examples right"], "slice": [""], "benchmark": UNBIASED, **HEADLINE,
+    },
+    rows=["benchmark", "model", "method", "bin"], usual=0,
 )  # fmt: skip
 DECILES = View(
-    "popularity_deciles",
-    "Examples fully right by decile of popularity, %",
-    where={"metric": ["share right", "Kolmogorov-Smirnov"], "benchmark": analyses.UNBIASED},
-    rows=["benchmark", "model", "method"],
-    columns=["metric", "slice"],
-)
+    "popularity_deciles", "Examples fully right by decile of popularity, %",
+    where={"metric": ["share right", "Kolmogorov-Smirnov"], "benchmark": UNBIASED},
+    rows=["benchmark", "model", "method"], columns=["metric", "slice"],
+)  # fmt: skip
 FORMS = [view.where_also(paper=["attributes"]) for view in forms.VIEWS]
 ALL = [
-    ANSWERERS,
-    *SCORES[False],
-    *SCORES[True],
-    ABOVE_BASELINES,
-    CONSTRUCTS,
-    TABLE1,
-    two_steps.VIEW,
-    two_steps.READ,
-    *FORMS,
-    *FOLDED,
-    PATTERNS,
-    POPULARITY,
-    DECILES,
-]
+    ANSWERERS, *SCORES[False], *SCORES[True], ABOVE_BASELINES, CONSTRUCTS, TABLE1, two_steps.VIEW,
+    two_steps.READ, *FORMS, *FOLDED, PATTERNS, POPULARITY, DECILES,
+]  # fmt: skip

@@ -86,11 +86,8 @@ def chapter(
     told: Sequence[str] = (),
     funnels: Mapping[str, pl.DataFrame] | None = None,
 ) -> Chapter:
-    """The chapter from RESULTS; `models`: rows of the sheet; `records`: text tables by title.
-
-    `mode` of the search, `selection` of prompts from few examples; `told`: notes of the tasks;
-    `funnels`: benchmark -> FUNNEL of how it was made.
-    """
+    """The chapter from RESULTS; `models`: rows of the sheet; `records`: text tables by title;
+    `told`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made."""
     own = asked(results)
     beside, names = Majorities.of(own), grid.models(models)
     grids, folded = (

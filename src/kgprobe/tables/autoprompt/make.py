@@ -13,9 +13,9 @@ from kgprobe import schema
 from kgprobe.tables import baselines, results, views
 from kgprobe.tables.answers import Row, folders
 from kgprobe.tables.autoprompt import chapter as page_of
-from kgprobe.tables.autoprompt import gather, numbers, published, sweeps, texts
+from kgprobe.tables.autoprompt import numbers, published, sweeps, texts
 from kgprobe.tables.autoprompt import views as own_views
-from kgprobe.tables.autoprompt.gather import EXTRACTION, Answers
+from kgprobe.tables.autoprompt.numbers import EXTRACTION, Answers
 from kgprobe.tables.report import chapter, marks
 from kgprobe.tables.results import Number
 
@@ -32,10 +32,8 @@ def measure(
     taught: pl.DataFrame | None = None,
     seed: int = 0,
 ) -> Iterator[Number]:
-    """Every number of what was answered, with the printed one beside it where there is one.
-
-    `figures`: the printed values; `names`: model -> its printed name; `taught`: frame TAUGHT.
-    """
+    """Every number of what was answered, with the printed one (of `figures`) beside it where there
+    is one; `names`: model -> its printed name; `taught`: frame TAUGHT."""
     printed = published.by_key(figures)
     for benchmark in dict.fromkeys(own.benchmark for own in found):
         those = [own for own in found if own.benchmark == benchmark]
@@ -84,7 +82,7 @@ def make(
     OUTCOMES of baselines.
     """
     places = folders(tasks)
-    found = gather.answered(rows, models, outcomes, places, mode, given, seed)
+    found = numbers.answered(rows, models, outcomes, places, mode, given, seed)
     figures, files = published.read(printed), texts.read(prompts)
     names = {model: row.get("published", "") or model for model, row in models.items()}
     known = schema.read(taught, schema.TAUGHT) if taught else None
@@ -101,19 +99,14 @@ def make(
     shown = page_of.asked(frame)
     every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]
     views.write_all([view for view in every if view.chosen(shown).height], shown, folder)
-    about = {
-        name: json.loads((place / "task.json").read_text(encoding="utf-8"))
-        for name, place in places.items()
-    }
+    about = {n: json.loads((p / "task.json").read_text("utf-8")) for n, p in places.items()}
     records = {
         PROMPTS: texts.of_tasks(files, found, seed),
         RELATIONS: texts.of_relations(files, frame, _manual(about)),
         CONTEXTS: texts.contexts(found, files, seed=seed),
     }
     told = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
-    funnels = {
-        name: schema.read(place / "funnel.parquet", schema.FUNNEL) for name, place in places.items()
-    }
+    funnels = {n: schema.read(p / "funnel.parquet", schema.FUNNEL) for n, p in places.items()}
     chapter.write(page_of.chapter(frame, models, records, mode, selection, told, funnels), page)
 
 

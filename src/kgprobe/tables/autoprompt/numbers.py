@@ -9,29 +9,37 @@ Controls); of a benchmark as a whole those are the models majority and constant.
     best constant   the commonest label of the examples themselves: an oracle
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.benchmarks.autoprompt import frames
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.prompt_settings import NOT_ASKING
 from kgprobe.tables import baselines
-from kgprobe.tables.autoprompt.gather import EXTRACTION, Answers, mean_of_draws, per_example
+from kgprobe.tables.answers import Probe, Row, probes_of, recorded
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, bounds_of
 
+#: benchmark -> what is asked; every other one asks for facts
+EXTRACTION = ("auto_re", "auto_re_perturbed")
+CLASSIFICATION = ("auto_sst2", "auto_sick", "auto_sick_3way", "auto_sick_2way")
+SHOWN = {"prompt": pl.String, "group": pl.String, "label": pl.String}
 MEASURES = {"p1": "P@1", "p10": "P@10", "mrr": "MRR"}
 P1, ACCURACY = {"p1": "P@1"}, {"p1": "accuracy"}
 SEEN, VARIATION = "test objects seen in train", "total variation, train to test"
+#: constant answers by what is counted to choose them: metrics beside a prompt's own number
+MAJORITY, BEST = "majority", "best constant"
 LEVELS = ("group", "macro", "micro")
 #: further readings of P@1: dimensions, arguments of `per_example`
 READINGS: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
-    ({"slice": "no overlap"}, {"subset": "no_overlap"}),
+    ({"slice": "no overlap"}, {"no_overlap": True}),
     ({"setting": {"gold": "filtered"}}, {"filtered": True}),
     ({"slice": "all facts"}, {"absent": "wrong"}),
 )
@@ -41,14 +49,140 @@ RIVALS = (
     "random_triggers", "searched_reinitialised", "searched_embeddings", "demos_chosen",
     "instructions",
 )  # fmt: skip
-#: manual prompts behind demonstrations, and what they are compared with beside RIVALS' own
-DEMONSTRATED = (
-    "demos", "demos_balanced", "demos_chosen", "demos_searched", "demos_shuffled", "demos_other",
-)  # fmt: skip
 BESIDE = ("manual", "manual_chosen", "majority", "constant")
 CONTROLS = ("demos_shuffled", "demos_other")
+#: prompt -> what it is compared with; manual prompts behind demonstrations among them, and one that
+#: starts from what is chosen on the same dev facts
+COMPARED = {
+    **dict.fromkeys(("demos_balanced", *CONTROLS, "instructions"), BESIDE),
+    "demos": (*BESIDE, *CONTROLS),
+    "demos_chosen": (*BESIDE, "demos"),
+    "demos_searched": (*BESIDE, "demos_chosen"),
+    "searched_moves": (*BESIDE, "instructions", "searched", "demos_chosen"),
+    "searched": RIVALS,
+}
 #: test facts whose object no demonstration has: what a model does not just repeat
 UNSEEN = "object not demonstrated"
+KEY = ["group", "split", "example"]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """OUTCOMES of a probe and the EXAMPLES that its model was given: training, dev and test.
+
+    Reciprocal ranks beyond `cut` are 0. `shown`: prompt, group and label of demonstrations.
+    """
+
+    probe: Probe
+    outcomes: pl.DataFrame
+    examples: pl.DataFrame
+    cut: int | None = None
+    shown: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SHOWN))
+
+    @property
+    def benchmark(self) -> str:
+        """The benchmark that was asked."""
+        return self.probe.benchmark
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether sentences were classified."""
+        return self.benchmark in CLASSIFICATION
+
+    @property
+    def groups(self) -> int:
+        """Relations, or draws of a balanced set."""
+        return max(1, self.outcomes["group"].n_unique())
+
+    @property
+    def size(self) -> int:
+        """Test examples that were answered; of draws of a balanced set those of one draw."""
+        asked = self.outcomes.filter(split="test").select("group", "example").unique().height
+        return asked // self.groups if self.of_classes else asked
+
+    def of_facts(self, facts: Iterable[str]) -> "Answers":
+        """The same, of the examples of some facts only."""
+        kept = self.examples.filter(pl.col("fact").is_in(list(facts)))
+        return replace(self, outcomes=self.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
+
+    def not_shown(self) -> "Answers":
+        """The same, without the examples whose object is one of the demonstrations in front."""
+        labels = self.outcomes.join(self.examples.select(*KEY, "label"), on=KEY, how="left")
+        rows = labels.join(self.shown, on=list(SHOWN), how="anti")
+        return replace(self, outcomes=rows.drop("label"))
+
+    def draws(self) -> Iterator["Answers"]:
+        """Each draw of a prompt that is drawn several times (random triggers); else itself."""
+        for _, outcomes in self.outcomes.sort("prompt").group_by("prompt", maintain_order=True):
+            yield replace(self, outcomes=outcomes)
+
+
+def answered(
+    rows: Sequence[Row],
+    models: Mapping[str, Row],
+    outcomes: Sequence[str | Path],
+    folders: Mapping[str, str | Path],
+    mode: str = "default",
+    given: Sequence[Mapping[str, Any]] = (),
+    seed: int = 0,
+) -> list[Answers]:
+    """What every row of the sheet answered, in its order, as the file of `outcomes` beside it has
+    it (draws are named `prompt:00`). `mode`: that of the search, whose ranks may be cut; `given`:
+    the section of the config of every row, which says which examples it had."""
+    examples = {
+        name: schema.read(Path(folder) / "examples.parquet", schema.EXAMPLES)
+        for name, folder in folders.items()
+    }
+    files = {path: schema.read(path, schema.OUTCOMES) for path in dict.fromkeys(outcomes)}
+    found, name = [], pl.col("prompt")
+    probes, sections = probes_of(rows, models, outcomes), given or [{}] * len(rows)
+    for probe, path, section in zip(probes, outcomes, sections, strict=True):
+        own = (name == probe.prompt) | name.str.starts_with(f"{probe.prompt}:")
+        asked, answers = (
+            frames.part(examples[probe.benchmark], section, seed),
+            files[path].filter(own),
+        )
+        told = demonstrated(path, answers["prompt"].unique().to_list())
+        found.append(Answers(probe, answers, asked, metrics.cut_of(mode), told))
+    return found
+
+
+def demonstrated(path: str | Path, prompts: Iterable[str]) -> pl.DataFrame:
+    """SHOWN of the prompts of an OUTCOMES file, whose record has their demonstrations."""
+    told = recorded(path, "model").get("prompted", {})
+    rows = [
+        (prompt, group, label)
+        for prompt in sorted(prompts)
+        for group, own in told.get(prompt, {}).items()
+        for _, label in own.get("demonstrated", [])
+    ]
+    return pl.DataFrame(rows, schema=SHOWN, orient="row").unique(maintain_order=True)
+
+
+def per_example(
+    own: Answers,
+    split: str = "test",
+    no_overlap: bool = False,
+    filtered: bool = False,
+    absent: str = "drop",
+) -> pl.DataFrame | None:
+    """prompt, group, unit, p1, p10, mrr; a mean over draws where there are some; None without any
+    example. `no_overlap`: of examples without flags; `filtered`, `absent` as in `metrics.ranked`.
+    """
+    if own.outcomes.filter(split=split).is_empty():
+        return None
+    rows = metrics.joined(own.examples, own.outcomes, split)
+    if no_overlap:
+        rows = rows.filter(pl.col("flags").list.len() == 0)
+    values = metrics.ranked(rows, filtered, own.cut, absent)
+    return mean_of_draws(values, own.probe.prompt) if values.height else None
+
+
+def mean_of_draws(values: pl.DataFrame, prompt: str) -> pl.DataFrame:
+    """Values per unit, averaged over the draws of a prompt."""
+    numbers = [c for c in values.columns if c not in ("prompt", "group", "unit")]
+    mean = values.group_by("group", "unit").agg(ordered_mean(numbers)).sort("group", "unit")
+    return mean.select(pl.lit(prompt).alias("prompt"), "group", "unit", *numbers)
 
 
 def number(
@@ -78,17 +212,13 @@ def measured(
     for row in found.iter_rows(named=True):
         setting = {"weighting": "items"} if row["level"] == "micro" else {}
         scale = 1 if row["measure"] in metrics.COUNTS else 100
-        metric, group = measures[row["measure"]], row["group"]
-        bounds, where = bounds_of(row, 1), {"group": group, "setting": setting}
-        yield number(own, metric, row["value"], row["n"], bounds, scale, **where)
+        metric, where = measures[row["measure"]], {"group": row["group"], "setting": setting}
+        yield number(own, metric, row["value"], row["n"], bounds_of(row, 1), scale, **where)
 
 
 def facts(own: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> Iterator[Number]:
-    """MRR, P@10 and P@1 (Tables 4, 6 and 7), P@1 in further readings and of single draws.
-
-    With `taught` (TAUGHT) P@1 of control models on the facts of the world that they were taught,
-    and on those that they were not, where no prompt should do better than the baselines.
-    """
+    """MRR, P@10 and P@1 (Tables 4, 6 and 7), P@1 in further readings and of single draws; with
+    `taught` (TAUGHT) P@1 of control models on the facts of the world of each half."""
     values = per_example(own)
     if values is None:
         where = f"{own.benchmark}, {own.probe.model}, {own.probe.prompt}"
@@ -96,8 +226,7 @@ def facts(own: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> It
     yield from measured(own, values, MEASURES, seed=seed)
     yield from _constants(own, seed)
     for dimensions, arguments in READINGS:
-        other = per_example(own, **arguments)
-        if other is not None:
+        if (other := per_example(own, **arguments)) is not None:
             for found in measured(own, other, P1, ("macro",), seed):
                 yield found.but(**dimensions)
     draws = [per_example(draw) for draw in own.draws()]
@@ -112,31 +241,27 @@ def facts(own: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> It
 
 
 def _taught(own: Answers, taught: pl.DataFrame, seed: int) -> Iterator[Number]:
-    """P@1 over the facts of each half, and the validity of a prompt that asks the model.
-
-    Chance: a random one of the tokens that were ranked. None where not both halves were asked.
-    """
-    known, asked = set(taught.filter("taught")["fact"]), own.examples["fact"].to_list()
+    """P@1 over the facts of each half, and the validity of a prompt that asks the model; chance: a
+    random one of the tokens that were ranked. No validity where not both halves were asked."""
+    known, asked = set(taught.filter("taught")["fact"]), set(own.examples["fact"])
     halves = {}
-    for name in ("trained-on", "held-out"):
-        part = own.of_facts(fact for fact in asked if (fact in known) == (name == "trained-on"))
-        values = per_example(part) if part.size else None
-        if values is not None:
+    for name, facts in (("trained-on", asked & known), ("held-out", asked - known)):
+        half = own.of_facts(facts)
+        if (values := per_example(half)) is not None:
             (halves[name],) = measured(own, values, P1, ("micro",), seed)
             yield halves[name].but(slice=name)
     if own.probe.prompt not in NOT_ASKING and len(halves) == 2:
-        tested = own.outcomes.filter(pl.col("split") == "test")
+        tested = own.outcomes.filter(split="test")
         chance = 100 * float((1 / tested["options"]).mean())  # type: ignore[arg-type]
-        of = number(own, "", 0, 0)
         yes, no = ((h.value or 0.0, h.n, h.interval) for h in halves.values())
+        of = Number(**own.probe.asked)
         yield from validity.numbers(of, yes, no, chance, is_control=True)
 
 
 def classes(own: Answers, seed: int = 0) -> Iterator[Number]:
     """Accuracy on dev and test (Tables 1 and 2), of single draws, and of every class on test."""
     for split, part in (("dev", "dev"), ("test", "")):
-        asked = own.outcomes.filter(pl.col("split") == split).height
-        values = per_example(own, split) if asked else None
+        values = per_example(own, split)
         if values is None:
             continue
         # draws of a balanced set share examples: their mean has the interval of one draw
@@ -155,18 +280,19 @@ def classes(own: Answers, seed: int = 0) -> Iterator[Number]:
 
 
 def extraction(own: Answers, seed: int = 0) -> Iterator[Number]:
-    """Table 5: a fact is right if it is right for any of its sentences.
-
-    Beside it the share of sentences that are right, the mean number of sentences of a fact, and how
-    often the object that was replaced is answered on perturbed facts.
-    """
+    """Table 5: a fact is right if it is right for any of its sentences; beside it sentences that
+    are right, sentences of a fact, and how often the replaced object of perturbed facts is
+    answered."""
     rows, prompt = metrics.joined(own.examples, own.outcomes), own.probe.prompt
     per_fact, per_sentence = (mean_of_draws(v, prompt) for v in metrics.sentences(rows))
     names = {"any_sentence": "P@1", "sentences": "sentences per fact"}
     yield from measured(own, per_fact, names, seed=seed)
     yield from measured(own, per_sentence, {"sentence": "P@1 per sentence"}, seed=seed)
     if own.benchmark == "auto_re_perturbed":
-        old = mean_of_draws(_old(rows), prompt)
+        before = pl.col("fields").str.json_path_match("$.old")
+        same = pl.col("answer").str.to_lowercase() == before.str.to_lowercase()
+        both = rows.filter(before.is_not_null()).group_by("prompt", "group", unit="fact")
+        old = mean_of_draws(both.agg(old=same.any().cast(pl.Float64)), prompt)
         if old.height:
             yield from measured(own, old, {"old": "old object answered"}, seed=seed)
     yield from _constants(own, seed)
@@ -176,14 +302,6 @@ def _constants(own: Answers, seed: int) -> Iterator[Number]:
     """What constant answers reach on the same examples."""
     for name in (MAJORITY, BEST):
         yield from measured(own, hits(own, name), {"p1": name}, ("group", "macro"), seed)
-
-
-def _old(rows: pl.DataFrame) -> pl.DataFrame:
-    """Whether any sentence of a perturbed fact is answered with the object it had before."""
-    before = pl.col("fields").str.json_path_match("$.old")
-    same = pl.col("answer").str.to_lowercase() == before.str.to_lowercase()
-    both = rows.filter(before.is_not_null())
-    return both.group_by("prompt", "group", unit="fact").agg(old=same.any().cast(pl.Float64))
 
 
 def ends(own: Answers, metric: str, values: Sequence[float]) -> Iterator[Number]:
@@ -200,7 +318,8 @@ def macro(values: pl.DataFrame) -> float:
 
 
 def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
-    """What a prompt gains over its rivals on a benchmark, in points, on the same examples."""
+    """What a prompt gains over those that it is COMPARED with on a benchmark, in points, on the
+    same examples."""
     by_name = {(a.probe.model, a.probe.prompt): a for a in those}
     for own in those:
         if own.benchmark in EXTRACTION:
@@ -208,26 +327,12 @@ def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
         metric = "accuracy" if own.of_classes else "P@1"
         parts = {"": own, UNSEEN: own.not_shown()} if own.shown.height else {"": own}
         for name, part in parts.items():
-            for rival in rivals(own.probe.prompt):
+            for rival in COMPARED.get(own.probe.prompt, ()):
                 other = by_name.get((own.probe.model, rival))
-                values = [per_example(a) for a in (part, other)] if other is not None else []
-                both = [v for v in values if v is not None]
+                both = [v for a in (part, other) if a and (v := per_example(a)) is not None]
                 if len(both) == 2:
                     found = metrics.gain(both[0], both[1], "p1", seed)
                     yield number(own, metric, *found, setting={"instead": rival}, slice=name)
-
-
-def rivals(prompt: str) -> tuple[str, ...]:
-    """What a prompt is compared with; () for one that others are compared with."""
-    if prompt in DEMONSTRATED:
-        more = {"demos": CONTROLS, "demos_chosen": ("demos",), "demos_searched": ("demos_chosen",)}
-        return (*BESIDE, *more.get(prompt, ()))
-    if prompt == "instructions":
-        return BESIDE
-    if prompt == "searched_moves":
-        # what it starts from is chosen on the same dev facts
-        return (*BESIDE, "instructions", "searched", "demos_chosen")
-    return RIVALS if prompt == "searched" else ()
 
 
 def baseline_numbers(
@@ -236,42 +341,39 @@ def baseline_numbers(
     """What a prompt for facts reaches of a part of the test facts without their subjects, and on
     random weights: the mean over relations of MEASURES, and P@1 less that, paired."""
     made: dict[str, list[baselines.Baseline]] = {}
+    item = pl.format("{}/{}", "group", "unit").alias("item")
     for own in found:
         for without, path in baselines.below(below, own.probe):
             low = replace(own, outcomes=schema.read(path, schema.OUTCOMES))
-            values = [per_example(one) for one in (low, own)]
-            if all(one is not None for one in values):
-                part, whole = (_by_stratum(one) for one in values if one is not None)
-                of = Number(**own.probe.asked)
-                baseline = baselines.Baseline(of, without, part, whole)
+            both = [
+                values.select(item, pl.col("group").alias("stratum"), *MEASURES).rename(MEASURES)
+                for one in (low, own)
+                if (values := per_example(one)) is not None
+            ]
+            if len(both) == 2:
+                baseline = baselines.Baseline(Number(**own.probe.asked), without, *both)
                 made.setdefault(own.benchmark, []).append(baseline)
-    names = ["P@1", *(name for name in MEASURES.values() if name != "P@1")]
     for own_baselines in made.values():
-        yield from baselines.numbers(own_baselines, names, seed, macro=True)
-
-
-def _by_stratum(values: pl.DataFrame) -> pl.DataFrame:
-    """Values per example as baselines have them: relations weigh the same."""
-    item = pl.format("{}/{}", "group", "unit").alias("item")
-    return values.select(item, pl.col("group").alias("stratum"), pl.col(*MEASURES)).rename(MEASURES)
+        yield from baselines.numbers(own_baselines, list(MEASURES.values()), seed, macro=True)
 
 
 def memory(found: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     """P@1 on original minus perturbed sentences, in points, on the facts of both: what a model
     recalls and does not read."""
+    original, perturbed = EXTRACTION
     halves = {(a.benchmark, a.probe.model, a.probe.prompt): a for a in found}
     for own in found:
-        key = ("auto_re_perturbed", own.probe.model, own.probe.prompt)
-        if own.benchmark == "auto_re" and key in halves:
+        other = halves.get((perturbed, own.probe.model, own.probe.prompt))
+        if own.benchmark == original and other:
             values = []
-            for part in (own, halves[key]):
+            for part in (own, other):
                 per_fact, _ = metrics.sentences(metrics.joined(part.examples, part.outcomes))
                 # where every sentence has a new object of its own, the fact is in front of it
                 fact = pl.col("unit").str.replace(r"~.*$", "")
                 facts = per_fact.select("group", fact, "any_sentence")
                 values.append(mean_of_draws(facts, part.benchmark))
             gained = metrics.gain(values[0], values[1], "any_sentence", seed)
-            yield number(own, "P@1", *gained, setting={"instead": key[0]})
+            yield number(own, "P@1", *gained, setting={"instead": perturbed})
 
 
 def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
@@ -286,36 +388,27 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     for group, seen, objects, variation, n in shift(every):
         yield number(plain, SEEN, seen, objects, group=group)
         yield number(plain, VARIATION, variation, n, group=group)
-    split = pl.col("split") == "test"
-    for metric, rows in (("search facts", ~split), ("test facts", split)):
-        for group, n in sorted(every.examples.filter(rows).group_by("group").len().rows()):
+    is_test = pl.col("split") == "test"
+    for metric, rows in (("search facts", ~is_test), ("test facts", is_test)):
+        for group, n in every.examples.filter(rows).group_by("group").len().rows():
             yield number(plain, metric, n, n, scale=1, group=group)
 
 
-#: what is counted to choose the answer: metrics beside a prompt's own number
-MAJORITY, BEST = "majority", "best constant"
-
-
 def hits(own: Answers, name: str, split: str = "test") -> pl.DataFrame:
-    """prompt (`name`), group, unit and p1 of a constant answer on what `own` was asked.
-
-    `name` is MAJORITY or BEST. Of several commonest labels each is taken with the same probability.
-    Labels that `own` cannot answer are left out, as in its own values; facts count once. A unit is
-    an example, or a fact where a fact has several sentences.
-    """
+    """prompt (`name`: MAJORITY or BEST), group, unit and p1 of a constant answer on what `own` was
+    asked and can answer; of several commonest labels each is taken with the same probability. A
+    unit is an example, or a fact where a fact has several sentences."""
     unit = "fact" if own.benchmark in EXTRACTION else "example"
     asked, lost = _asked(own, split)
     # whether a fact has the right answer in one of its sentences is no question of ranks
     known = asked if unit == "fact" else asked.filter(pl.col("best").is_not_null())
     source = known
     if name == MAJORITY:
-        source = own.examples.filter((pl.col("split") == "train") & ~pl.col("label").is_in(lost))
+        source = own.examples.filter(~pl.col("label").is_in(lost), split="train")
     counted = source.unique(["group", "fact", "label"]).group_by("group", "label").len()
     commonest = counted.filter(pl.col("len") == pl.col("len").max().over("group"))
-    shares = commonest.with_columns((1 / pl.len().over("group")).alias("p1"))
-    found = known.unique(["group", unit]).join(
-        shares.select("group", "label", "p1"), on=["group", "label"], how="left"
-    )
+    shares = commonest.select("group", "label", p1=1 / pl.len().over("group"))
+    found = known.unique(["group", unit]).join(shares, on=["group", "label"], how="left")
     return found.select(
         pl.lit(name).alias("prompt"), "group", pl.col(unit).alias("unit"), pl.col("p1").fill_null(0)
     ).sort("group", "unit")
@@ -323,27 +416,25 @@ def hits(own: Answers, name: str, split: str = "test") -> pl.DataFrame:
 
 def union(those: Sequence[Answers]) -> Answers:
     """Everything that one of them was asked, and can answer where one of them can."""
-    key = ["group", "split", "example"]
-    rows = pl.concat([a.outcomes for a in those]).sort(*key, "best", nulls_last=True)
+    rows = pl.concat([a.outcomes for a in those]).sort(*KEY, "best", nulls_last=True)
     return replace(
         those[0],
-        outcomes=rows.unique(key, keep="first", maintain_order=True),
-        examples=pl.concat([a.examples for a in those]).unique(key).sort(key),
+        outcomes=rows.unique(KEY, keep="first", maintain_order=True),
+        examples=pl.concat([a.examples for a in those]).unique(KEY).sort(KEY),
     )
 
 
 def shift(own: Answers) -> Iterator[tuple[str, float, int, float, int]]:
     """Per group: share of the distinct test objects that train has too, how many they are, the
     total variation distance of the two distributions of objects (0 .. 1), and n test facts."""
-    facts = _asked(own, "test")[0].unique(["group", "fact", "label"])
-    train = own.examples.filter(pl.col("split") == "train").unique(["group", "fact", "label"])
-    for (group,), rows in facts.sort("group").group_by("group", maintain_order=True):
-        there = dict(train.filter(pl.col("group") == group)["label"].value_counts().rows())
+    fact = ["group", "fact", "label"]
+    train = own.examples.filter(split="train").unique(fact)
+    for (group,), rows in _asked(own, "test")[0].unique(fact).group_by("group"):
+        there = dict(train.filter(group=group)["label"].value_counts().rows())
         here = dict(rows["label"].value_counts().rows())
-        before, after = sum(there.values()), sum(here.values())
+        before, after = max(sum(there.values()), 1), sum(here.values())
         apart = sum(
-            abs(there.get(o, 0) / max(before, 1) - here.get(o, 0) / after)
-            for o in sorted(there | here)
+            abs(there.get(o, 0) / before - here.get(o, 0) / after) for o in sorted(there | here)
         )
         seen = sum(o in there for o in here) / len(here)
         yield str(group), seen, len(here), apart / 2, after

@@ -12,14 +12,9 @@ from kgprobe.tables.results import Number
 
 #: test examples of the whole sets; of a part of them no printed value is shown
 WHOLE = {
-    "auto_lama": 34_039,
-    "auto_lama_trex": 7_266,
-    "auto_lama_roberta": 29_520,
-    "auto_sst2": 1_821,
-    "auto_sick": 4_927,
-    "auto_sick_3way": 2_160,
-    "auto_sick_2way": 1_440,
-}
+    "auto_lama": 34_039, "auto_lama_trex": 7_266, "auto_lama_roberta": 29_520,
+    "auto_sst2": 1_821, "auto_sick": 4_927, "auto_sick_3way": 2_160, "auto_sick_2way": 1_440,
+}  # fmt: skip
 #: file -> the number of the printed table
 TABLES = {"sentiment": 1, "inference": 2, "facts": 4, "relation_extraction": 5, "relations": 6}
 #: column of values -> what it is; the sets of facts are a column of their own
@@ -86,11 +81,8 @@ def by_key(figures: Iterable[Number]) -> dict[Key, Number]:
 
 
 def beside(own: Number, figures: Mapping[Key, Number], name: str, size: int) -> Number:
-    """A number of ours with the printed one, where there is one for the same.
-
-    `name`: the printed name of the model; `size`: test examples, of which the paper's means need
-    all. Relation extraction has the relations at hand; search facts are the same in all sets.
-    """
+    """A number of ours with the printed one, where there is one for the same model (by its printed
+    name) and, but for single relations, of as many test examples; search facts are of all sets."""
     is_whole = WHOLE.get(own.benchmark, size) == size or bool(own.group)
     if own.setting or not is_whole:
         return own

@@ -19,11 +19,8 @@ NAMES = {"searched": "AutoPrompt", "finetuned": "fine-tuned"}
 
 
 def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
-    """Figure 2, of SWEEPS: dev accuracy in per cent by number of training examples (`size`).
-
-    A mean over subsets, whose bounds are the worst and the best; n counts subsets. Metric
-    `dev accuracy`: the principal one, with the most examples; without bounds, subsets are none.
-    """
+    """Figure 2, of SWEEPS: dev accuracy in per cent by number of training examples (`size`), the
+    mean of subsets (n) with the worst and the best. Metric `dev accuracy`: of the most examples."""
     sizes = points.sort("method", "size", "draw").group_by("method", "size", maintain_order=True)
     last: dict[str, Number] = {}
     for (method, size), own in sizes:
@@ -39,11 +36,8 @@ def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Numbe
 
 
 def grid(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
-    """Figure 3, of SWEEPS: dev accuracy in per cent by label tokens and trigger length.
-
-    Metric `dev accuracy`: the best of the grid, an oracle, chosen on the rows that it is measured
-    on, and so without an interval. n: dev examples.
-    """
+    """Figure 3, of SWEEPS: dev accuracy in per cent by label tokens and trigger length. Metric `dev
+    accuracy`: the best of the grid, an oracle, and so without an interval."""
     best: dict[int, Number] = {}
     for row in points.sort("k", "label_tokens", "triggers").iter_rows(named=True):
         interval = Interval(*wilson(round(row["value"] * row["n"]), row["n"]), "wilson")
@@ -91,8 +85,8 @@ def _parts(own: pl.DataFrame, *names: str) -> Iterable[tuple[tuple[Any, ...], pl
 
 
 def lines(points: list[dict[str, Any]], title: str) -> draw.Chart:
-    """Dev accuracy by number of examples or trigger tokens (`at`), joined by `line`; those of one
-    place stand side by side, or their bars would lie over each other."""
+    """Dev accuracy by number of examples or trigger tokens (`at`), joined by `line`; points of one
+    place stand side by side."""
     names = list(dict.fromkeys(point["line"] for point in points))
     places = sorted({point["at"] for point in points})
     aside = alt.XOffset("line:N", scale=alt.Scale(domain=names))

@@ -12,8 +12,7 @@ import polars as pl
 from kgprobe.metrics import prompts as metrics
 from kgprobe.sampling import hash_key
 from kgprobe.tables.autoprompt.chapter import Majorities
-from kgprobe.tables.autoprompt.gather import EXTRACTION, Answers
-from kgprobe.tables.autoprompt.numbers import MAJORITY
+from kgprobe.tables.autoprompt.numbers import EXTRACTION, MAJORITY, Answers
 from kgprobe.tables.autoprompt.views import HEADS
 from kgprobe.tables.report import marks
 from kgprobe.tables.report.grid import property_order
@@ -70,91 +69,68 @@ def written(template: str, tokens: Sequence[str]) -> str:
 
 
 def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
-    """The search metric on dev: of the chosen restart, and the mean and the lowest of all.
-
-    A mean over relations where a task has several; n counts restarts. What the choice among
-    restarts adds can be seen.
-    """
+    """The search metric on dev of the chosen restart, and the mean and the lowest of all: means
+    over the relations of a task; n counts restarts."""
     for search in dict.fromkeys(p.search for p in prompts):
-        values = [dev_values(p) for p in prompts if p.search == search]
-        values = [v for v in values if v]
+        runs = [p.content.get("restarts") or [] for p in prompts if p.search == search]
+        ends = [[run.get("dev", run.get("best_dev")) for run in own] for own in runs]
+        numbers = [[float(v) for v in own if isinstance(v, int | float)] for own in ends]
+        values = [own for own in numbers if own]
         if not values:
             continue
-        spread = {
-            "chosen": [max(v) for v in values],
-            "mean": [sum(v) / len(v) for v in values],
-            "lowest": [min(v) for v in values],
-        }
         benchmark, prompt, model = search
-        for choice, parts in spread.items():
+        for choice, of in (("chosen", max), ("mean", _mean), ("lowest", min)):
             yield Number(
                 benchmark=benchmark, model=model, prompt=prompt, method="predict",
                 metric="search metric", slice="dev", setting={"choice": choice},
-                value=sum(parts) / len(parts), n=sum(map(len, values)),
+                value=_mean([of(own) for own in values]), n=sum(map(len, values)),
             )  # fmt: skip
 
 
-def dev_values(prompt: Prompt) -> list[float]:
-    """The search metric on dev that every restart of a prompt ended with."""
-    found = [run.get("dev", run.get("best_dev")) for run in prompt.content.get("restarts") or []]
-    return [float(v) for v in found if isinstance(v, int | float)]
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def of_tasks(
     prompts: Sequence[Prompt], found: Sequence[Answers], seed: int = 0
 ) -> list[dict[str, object]]:
-    """Table 3: per task and model the template, one found prompt with an example, label tokens.
-
-    Of a task with relations one is drawn by seed, and its test example too.
-    """
-    rows = []
+    """Table 3: per task and model the template, one found prompt with an example (drawn by seed),
+    label tokens."""
+    rows: list[dict[str, object]] = []
     examples = {(a.benchmark, "searched", a.probe.model): a.examples for a in found}
     for search in dict.fromkeys(p.search for p in prompts if p.search in examples):
         own = [p for p in prompts if p.search == search]
         chosen = min(own, key=lambda p: hash_key(seed, p.benchmark, p.group))
-        fields = _fields(examples[search], chosen.group, seed)
-        labels = chosen.content.get("label_tokens") or {}
-        given = chosen.content.get("given") or {}
+        name = "" if chosen.group == WHOLE_TASK else chosen.group
+        tested = examples[search].filter(split="test", group=name).select("example", "fields")
+        drawn = min(tested.rows(), key=lambda row: hash_key(seed, row[0]), default=("", "{}"))
+        fields = {**(chosen.content.get("given") or {}), **json.loads(drawn[1])}
+        labels = sorted((chosen.content.get("label_tokens") or {}).items())
+        told = [f"{name}: {', '.join(t.lstrip('Ġ▁') for t in tokens)}" for name, tokens in labels]
         rows.append(
             {
                 "task": chosen.benchmark,
                 "model": chosen.model,
                 "template": chosen.content["template"],
-                "prompt": parse(chosen.words).filled({**given, **fields}).text,
-                "label tokens": "; ".join(
-                    f"{name}: {', '.join(t.lstrip('Ġ▁') for t in tokens)}"
-                    for name, tokens in sorted(labels.items())
-                ),
+                "prompt": parse(chosen.words).filled(fields).text,
+                "label tokens": "; ".join(told),
             }
         )
     return rows
 
 
-def _fields(examples: pl.DataFrame, group: str, seed: int) -> dict[str, str]:
-    """What a test example of the group, drawn by seed, fills a template with."""
-    name = "" if group == WHOLE_TASK else group
-    own = examples.filter((pl.col("split") == "test") & (pl.col("group") == name))
-    rows = sorted(own.iter_rows(named=True), key=lambda r: hash_key(seed, r["example"]))
-    return dict(json.loads(rows[0]["fields"])) if rows else {}
-
-
 def of_relations(
     prompts: Sequence[Prompt], results: pl.DataFrame, templates: Mapping[str, Mapping[str, str]]
 ) -> list[dict[str, object]]:
-    """Table 7: per relation the manual prompt and every searched one in words, each with its P@1.
-
-    `results`: RESULTS; `templates`: benchmark -> relation -> its manual prompt.
-    """
-    own = results.filter(pl.col("group") != "", plain())
-    at = {
-        tuple(row[d] for d in ("benchmark", "group", "model", "prompt", "metric")): row
-        for row in own.iter_rows(named=True)
-    }
+    """Table 7: per relation the manual prompt (`templates`: benchmark -> relation -> its text) and
+    every searched one in words, each with its P@1 in `results`."""
+    key = ("benchmark", "group", "model", "prompt", "metric")
+    own = results.filter(pl.col("group") != "", plain()).iter_rows(named=True)
+    at = {tuple(row[d] for d in key): row for row in own}
     sign, beating = marks.signs(results), Majorities.of(results).beating
 
     def told(*place: str) -> str:
-        found = at.get(place)
-        if found is None:
+        if (found := at.get(place)) is None:
             return ""
         below = ", below majority" * (beating(found) is not None)
         bounds = f"{found['low']:.1f} to {found['high']:.1f}"
@@ -184,25 +160,20 @@ def of_relations(
 def contexts(
     found: Sequence[Answers], prompts: Sequence[Prompt], each: int = 6, seed: int = 0
 ) -> list[dict[str, object]]:
-    """Table 8: contexts, prompts and answers, `each` drawn per half by seed; one model's searched.
-
-    In the perturbed half the object before stands struck through, as ~~old~~.
-    """
+    """Table 8: contexts, one model's searched prompts and answers, `each` drawn per half by seed;
+    the object before perturbing stands struck through, as ~~old~~."""
     words = {(p.benchmark, p.model, p.group): p.words for p in prompts if p.prompt == "searched"}
     drawn: list[dict[str, object]] = []
     for benchmark in EXTRACTION:
-        asked = (a for a in found if (a.benchmark, a.probe.prompt) == (benchmark, "searched"))
-        own = next(asked, None)
-        if own is None:
-            continue
-        rows = metrics.joined(own.examples, own.outcomes)
-        rows = rows.with_columns(metrics.right(rows))
-        order = sorted(
-            rows.iter_rows(named=True), key=lambda r: hash_key(seed, r["group"], r["example"])
-        )
-        for row in order[:each]:
-            text = words.get((benchmark, own.probe.model, row["group"]), "")
-            drawn.append({"half": HEADS[benchmark], **_context(row, text)})
+        asked = [a for a in found if (a.benchmark, a.probe.prompt) == (benchmark, "searched")]
+        for own in asked[:1]:
+            rows = metrics.joined(own.examples, own.outcomes)
+            rows = rows.with_columns(metrics.right(rows))
+            order = rows.rows(named=True)
+            order.sort(key=lambda r: hash_key(seed, r["group"], r["example"]))
+            for row in order[:each]:
+                text = words.get((benchmark, own.probe.model, row["group"]), "")
+                drawn.append({"half": HEADS[benchmark], **_context(row, text)})
     return drawn
 
 

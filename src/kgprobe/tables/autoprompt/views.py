@@ -6,16 +6,8 @@ import polars as pl
 
 from kgprobe.contracts import WITHOUT
 from kgprobe.tables import baselines
-from kgprobe.tables.autoprompt.gather import CLASSIFICATION, EXTRACTION
-from kgprobe.tables.autoprompt.numbers import (
-    BEST,
-    CONTROLS,
-    MAJORITY,
-    RIVALS,
-    SEEN,
-    UNSEEN,
-    VARIATION,
-)
+from kgprobe.tables.autoprompt import numbers
+from kgprobe.tables.autoprompt.numbers import BEST, CLASSIFICATION, EXTRACTION, MAJORITY, UNSEEN
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.views import PLAIN, View
 
@@ -93,7 +85,8 @@ def _by_relation(name: str, title: str, benchmark: str) -> View:
     return _view(
         name, title, ["group"], ["metric", "model", "prompt"], "",
         benchmark=[benchmark], method=["", "predict"], **PLAIN,
-        metric=["search facts", "test facts", SEEN, VARIATION, "P@1"], slice=[""],
+        metric=["search facts", "test facts", numbers.SEEN, numbers.VARIATION, "P@1"],
+        slice=[""],
     )  # fmt: skip
 
 
@@ -151,7 +144,7 @@ DIFFERENCES = _view(
     "Paired: the same examples for both. Above zero, the prompt is better than what it stands "
     "against. Object not demonstrated: facts whose object none of the demonstrations has.",
     metric=["P@1", "accuracy"], slice=["", UNSEEN],
-    instead=[*RIVALS, *CONTROLS, "demos", "searched"],
+    instead=[*numbers.RIVALS, *numbers.CONTROLS, "demos", "searched"],
 )  # fmt: skip
 ABOVE_BASELINES = _view(
     "above_baselines",
@@ -166,7 +159,7 @@ SHIFT = _view(
     "shift", "Constant answers by relation, and how train and test differ",
     ["benchmark", "group"], ["metric", "model"],
     benchmark=[*EXTRACTION, *CLASSIFICATION], method=[""],
-    metric=["P@1", "accuracy", SEEN, VARIATION],
+    metric=["P@1", "accuracy", numbers.SEEN, numbers.VARIATION],
 )  # fmt: skip
 RESTARTS = _view(
     "restarts", "Restarts: the search metric on dev", ["benchmark", "model", "prompt"], ["choice"],
@@ -198,16 +191,8 @@ def of(results: pl.DataFrame) -> tuple[list[View], list[View]]:
     groups = sorted(filter(None, results["group"].unique()), key=property_order)
     classes = sorted(part for part in results["slice"].unique() if part.startswith("class: "))
     by_relation = [view.where_also(group=groups) for view in RELATIONS]
-    shown = [
-        TABLE1,
-        TABLE2,
-        TABLE4,
-        TABLE5,
-        *by_relation,
-        CALIBRATION,
-        ABOVE_BASELINES,
-        DIFFERENCES,
-    ]
+    tables = [TABLE1, TABLE2, TABLE4, TABLE5]
+    shown = [*tables, *by_relation, CALIBRATION, ABOVE_BASELINES, DIFFERENCES]
     return shown, [SHIFT, CLASSES.where_also(slice=classes), RESTARTS]
 
 

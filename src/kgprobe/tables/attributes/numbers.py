@@ -1,0 +1,465 @@
+"""Every number of the nine benchmarks that follows from answers.
+
+    metrics      under every setting (Table 2), by pattern (Figure 4), on parts of the examples
+    prompts      what the oracle adds, kinds of wordings, what wordings agree on
+    analyses     partial scores (Figure 3), popularity (Figure 5), intervals over clusters
+
+A value (equations 2 to 10) is in per cent; its n counts examples, its fraction the defined ones.
+Where no example is defined it is null, which is not zero. Patterns and analyses stand at the
+headline's setting (best prompt, @1, exact, own gold), all but intervals over clusters of the probes
+that fill or write.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.stats import ks_2samp
+
+from kgprobe.knowledge.facts import fact_id
+from kgprobe.metrics.attributes import ALL
+from kgprobe.metrics.bootstrap import bootstrap, of_statistic
+from kgprobe.metrics.intervals import Interval
+from kgprobe.metrics.matching import VERBATIM, WAYS
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables import wordings
+from kgprobe.tables.attributes import alpha
+from kgprobe.tables.attributes.baselines import METHOD as BASELINE
+from kgprobe.tables.attributes.baselines import RANDOM
+from kgprobe.tables.attributes.published import BENCHMARKS, Published
+from kgprobe.tables.attributes.study import (
+    HEADLINE,
+    ITEM,
+    SETTINGS,
+    WHO,
+    Study,
+    filled,
+    groups,
+    is_ranked,
+    of_row,
+)
+from kgprobe.tables.report import validity
+from kgprobe.tables.results import Number, bounds_of, hit_rate, printed
+
+VALUE, RIGHT, PARTIAL = "value", "triples right", "partial score"
+TABLE2, PUBLISHED = "Mruthyunjaya et al. 2023, Table 2", "published"
+#: a model of the sheet -> the one of the paper's Table 2 with the same weights
+PRINTED = {"bert-base-uncased": "BERT", "roberta-base": "RoBERTa", "t5-base": "T5"}
+TAUGHT, PART, UNTAUGHT = "trained-on", "trained-on in part", "held-out"
+#: a relation of bias with fewer triples has only their number
+FEWEST = 10
+EXACT = {"alpha": "exact", "gold": "own"}
+AT_ONE: dict[str, Any] = {name: HEADLINE[name] for name in ("k", "kind", "gold")}
+IN_PRINT: dict[str, Any] = {**EXACT, "pooling": HEADLINE["pooling"]}
+#: Benchmarks that are not built by popularity (docs/papers/attributes.md, Analyses).
+UNBIASED = ("symmetry", "asymmetry", "bidirectional", "hierarchy")
+#: Width of a bin of log10 of popularity.
+BIN = 0.25
+#: The end of a triple of an example (role, side) whose entity repeats over examples.
+REPEATS = {
+    "asymmetry": ("forward", "object"),
+    "hierarchy": ("two_up", "object"),
+    "composite": ("first", "subject"),
+    "paths": ("hop1", "subject"),
+    "bias": ("fact", "object"),
+}
+
+
+def numbers(
+    study: Study, alphas: pl.DataFrame, published: Published, taught: pl.DataFrame | None = None
+) -> Iterator[Number]:
+    """All numbers of this module; `alphas`: of `study`, `taught`: TAUGHT."""
+    told = alphas.filter(pl.col("method") != BASELINE)
+    own = told.filter(**HEADLINE)
+    yield from values(study, alphas, published)
+    yield from patterns(study, told)
+    yield from ambiguous(study, told)
+    yield from questions(study)
+    if (written := own.filter(filled())).height:
+        yield from partial(study.parts(written), study.seed)
+        yield from correlations(study.measure(written, patterns=True), study.seed)
+        yield from popularity(study, written)
+    if own.height:
+        yield from clusters(study.parts(own), repeating(study), study.seed)
+    if taught is not None:
+        known = status(study, taught)
+        yield from by_status(study, told, known)
+        yield from halves(study, alphas, known)
+
+
+def number(row: Mapping[str, Any], **changes: Any) -> Number:
+    """A row of `Study.measure` as a number; its dimensions are the row's but for `changes`."""
+    value = row["value_pooled"]
+    return of_row(
+        row,
+        metric=VALUE,
+        group="" if row["pattern"] == ALL else row["pattern"],
+        value=None if value is None else 100 * value,
+        interval=bounds_of(row),
+        n=row["examples"],
+        numerator=row["numerator"],
+        denominator=row["denominator"],
+    ).but(**changes)
+
+
+def count(number: Number, metric: str, value: float, **changes: Any) -> Number:
+    """Another measure of the same examples."""
+    bare = dict.fromkeys(("interval", "numerator", "denominator", "published", "source"))
+    return number.but(**{**bare, "metric": metric, "value": value, **changes})
+
+
+def mean(scores: pl.Series, seed: int) -> dict[str, Any]:
+    """Value (per cent), interval and n of the mean of scores, 0 to 1 each."""
+    boot = bootstrap(scores.to_numpy(), seed=seed)
+    interval = boot.interval().times(100)
+    return {"value": 100 * boot.mean(), "interval": interval, "n": len(scores)}
+
+
+# -- metrics ---------------------------------------------------------------------------------------
+
+
+def values(study: Study, alphas: pl.DataFrame, published: Published) -> Iterator[Number]:
+    """Table 2 under every setting, beside its printed figures, and the means of all nine; then
+    those of the printed models. undefined, missing: examples whose denominator is 0, and that were
+    not asked completely; mean of examples: that of their ratios, where it is not that of sums."""
+    found = study.measure(alphas)
+    for row in found.iter_rows(named=True):
+        made = number(row)
+        if made.setting == {**IN_PRINT, "k": row["k"]}:
+            key = row["benchmark"], PRINTED.get(row["model"], ""), row["k"]
+            made = made.but(**printed(published.scores.get(key), TABLE2))
+        yield made
+        yield count(made, "undefined", row["undefined"])
+        yield count(made, "missing", row["missing"])
+        pooled, unpooled = row["value_pooled"], row["value_mean"]
+        if unpooled is not None and abs(unpooled - pooled) > 1e-12:
+            yield count(made, "mean of examples", 100 * unpooled)
+    of_paper = found.filter(pl.col("benchmark").is_in(BENCHMARKS))
+    for _, rows in of_paper.group_by(SETTINGS, maintain_order=True):
+        ratios = rows["value_pooled"].drop_nulls()
+        if len(ratios) == len(BENCHMARKS):
+            value, n = 100 * sum(ratios) / len(ratios), rows["examples"].sum()
+            yield count(number(rows.row(0, named=True)), VALUE, value, benchmark="", n=n)
+    for model, k in dict.fromkeys((model, k) for _, model, k in published.scores):
+        of = Number(metric=VALUE, model=model, method=PUBLISHED, setting={**IN_PRINT, "k": k})
+        own = {b: v for (b, *who), v in published.scores.items() if who == [model, k]}
+        for benchmark, value in own.items():
+            yield of.but(benchmark=benchmark, value=value, **printed(value, TABLE2))
+        if len(own) == len(BENCHMARKS):
+            yield of.but(value=sum(own.values()) / len(own))
+
+
+def patterns(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
+    """The metric of every pattern (Figure 4), of hierarchy, which has one, by the class two up;
+    and how often bias is wrong."""
+    own = alphas.filter(**HEADLINE)
+    if "hierarchy" in study.benchmarks:
+        tops = study.benchmarks["hierarchy"].examples.filter(role="two_up")
+        names = tops.select("example", top=pl.format("{} ({})", "object_label", "object"))
+        own = own.join(names, on="example", how="left")
+        own = own.with_columns(pattern=pl.coalesce("top", "pattern")).drop("top")
+    found = study.measure(own, patterns=True).filter(pl.col("pattern") != ALL)
+    for made in map(number, found.iter_rows(named=True)):
+        yield made
+        if made.benchmark == "bias":
+            yield count(made, "triples", made.n)
+            if made.value is not None and made.interval and made.n >= FEWEST:
+                low, high, kind = made.interval
+                wrong = Interval(100 - high, 100 - low, kind)
+                yield count(made, "wrong", 100 - made.value, interval=wrong)
+
+
+def ambiguous(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
+    """Pairs of one name by whether their objects are equal (with one prompt, only then both can be
+    right), and by `mode`: the denominator, either of both (or) or the head."""
+    if "ambiguous" not in study.benchmarks:
+        return
+    examples = study.benchmarks["ambiguous"].examples
+    same = examples.filter(pl.col("flags").list.contains("same_object"))["example"].unique()
+    own = alphas.filter(benchmark="ambiguous", k=1, kind="exact", gold="own")
+    own = own.filter(pl.col("pooling").is_in(["best", "mean"]), filled())
+    is_same = pl.col("example").is_in(same.implode())
+    for part, rows, mode in (
+        ("all pairs", own, "or"),
+        ("objects differ", own.filter(~is_same), "or"),
+        ("objects equal", own.filter(is_same), "or"),
+        ("all pairs", own, "head"),
+    ):
+        if rows.height:
+            found = replace(study, ambiguous_denominator=mode).measure(rows)
+            for row in found.iter_rows(named=True):
+                yield number(row, slice=part, setting={"mode": mode})
+
+
+def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
+    """(example, item, stored, fact, taught, status) of every sampled triple; the status of an
+    example: all of its stored triples were taught, some, or none. What is inferred or reversed is
+    no fact and was never taught."""
+    known = taught.select("fact", "taught").unique("fact")
+    stored = pl.col("origin") == "stored"
+    triples = pl.concat(
+        b.examples.select("example", ITEM, stored=stored, fact=fact_id("predicate"))
+        for b in study.benchmarks.values()
+    ).join(known, on="fact", how="left")
+    triples = triples.with_columns(taught=pl.col("stored") & pl.col("taught").fill_null(False))
+    own = pl.col("taught").filter(pl.col("stored"))
+    told = pl.when(own.all()).then(pl.lit(TAUGHT)).when(own.any()).then(pl.lit(PART))
+    statuses = triples.group_by("example").agg(status=told.otherwise(pl.lit(UNTAUGHT)))
+    return triples.join(statuses, on="example").sort("item")
+
+
+def by_status(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
+    """Every metric on examples that control models were taught, in part, or not, and the share of
+    right stored triples; `known`: `status`. Nothing where no sampled triple was taught."""
+    if not known["taught"].any():
+        return
+    own = alphas.filter(**HEADLINE)
+    statuses = known.select("example", slice="status").unique()
+    for row in study.measure(own.join(statuses, on="example"), "slice").iter_rows(named=True):
+        yield number(row, slice=row["slice"])
+    stored = known.filter("stored").select("item", "taught")
+    asked = own.with_columns(ITEM).drop_nulls("alpha").join(stored, on="item")
+    for row, rows in groups(asked.sort("alpha"), "benchmark", *SETTINGS, "taught"):
+        part = TAUGHT if row["taught"] else UNTAUGHT
+        yield of_row(row, metric=RIGHT, slice=part, **hit_rate(rows["alpha"].to_numpy()))
+
+
+def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
+    """The requirement on control models, all nine benchmarks together; `known`: `status`.
+
+    A triple that several examples hold counts once, with its mean. Chance: a random object of the
+    relation. Nothing where not both halves were asked.
+    """
+    asked = alphas.filter(pl.col("pooling").is_in([HEADLINE["pooling"], ""]), **AT_ONE)
+    asked = asked.with_columns(ITEM).drop_nulls("alpha")
+    asked = asked.join(known.filter("stored"), on="item").sort(*WHO, "fact", "item")
+    rows = asked.group_by(*WHO, "fact", maintain_order=True).agg(
+        ordered_mean("alpha"), pl.col("taught").first()
+    )
+    chances = dict(rows.filter(model=RANDOM, method=BASELINE).select("fact", "alpha").rows())
+    controls = {tuple(getattr(p, name) for name in WHO) for p in study.answers if p.control}
+    for who in sorted(controls):
+        of = Number(**dict(zip(WHO, who, strict=True)))
+        own = rows.filter(model=of.model, prompt=of.prompt, method=of.method)
+        parts = [own.filter(taught=half) for half in (True, False)]
+        if all(part.height for part in parts):
+            chance = sum(chances[fact] for fact in parts[1]["fact"]) / parts[1].height
+            yes, no = (validity.share(part["alpha"].to_numpy()) for part in parts)
+            yield from validity.numbers(of, yes, no, 100 * chance, is_control=True)
+
+
+def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
+    """item, stratum (""), RIGHT: whether the own object of a triple that was asked comes first."""
+    own = alphas.filter(**AT_ONE).drop_nulls("alpha")
+    return own.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
+
+
+# -- prompts and answers ---------------------------------------------------------------------------
+
+
+def questions(study: Study) -> Iterator[Number]:
+    """What was asked and how it was answered, probe by probe: prompts, wordings, texts, rules."""
+    for probe, (alphas, firsts) in study.answers.items():
+        base = Number(metric=RIGHT, **probe.asked)
+        relations = study.benchmarks[probe.benchmark].items.select("item", "relation")
+        own = alphas.filter(kind="exact", gold="own")
+        yield from prompts(base, own)
+        rows = own.filter(k=1).join(relations, on="item")
+        yield from kinds(base, rows, study)
+        # what the wordings of a relation agree on; right: at 1, the own gold
+        rows = rows.select("item", "relation", "template", "said", hit="alpha")
+        yield from wordings.numbers(base.but(setting={**EXACT, "k": 1}), rows, "relation")
+        yield from asked(base, alphas, study)
+        yield from written(base, firsts)
+
+
+def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
+    """What the oracle adds: the expected best of 1, 2, 4, ... and all prompts, mean over the
+    triples (n) that have so many."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for _, k, _, _, own in alphas.group_by(alpha.ANSWER).agg("alpha").rows():
+        for size in {2**power for power in range(len(own).bit_length())} | {len(own)}:
+            found.setdefault((k, size), []).append(alpha.best_of(np.asarray(own), size))
+    for (k, size), best in found.items():
+        how = {**EXACT, "k": k, "pooling": "best", "prompts": size}
+        # in ascending order: the last digit does not follow that of the rows
+        yield base.but(value=100 * float(np.mean(sorted(best))), n=len(best), setting=how)
+
+
+def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
+    """Triples right at 1 by kind of wording (lama, own, paraphrase, synonym ...): mean over triples
+    of the mean over their prompts of the kind."""
+    named = study.benchmarks[base.benchmark].prompts
+    named = named.select("relation", template="index", wording="kind")
+    found = alphas.join(named, on=["relation", "template"])
+    means = found.group_by("wording", "item").agg(ordered_mean("alpha")).sort("wording", "item")
+    for row, group in groups(means, "wording"):
+        how = {**EXACT, "k": 1, "pooling": "mean", "template": str(row["wording"])}
+        yield base.but(**mean(group["alpha"], study.seed), setting=how)
+
+
+def asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
+    """Triples in the sample and of them asked, prompts a triple, golds (of ranked candidates those
+    that the lists lacked and were given, too), examples left out for all models. Where golds are
+    linked to Wikidata: how many it alone states, and triples right at 1 by these alone."""
+    benchmark = study.benchmarks[base.benchmark]
+    total, items = benchmark.examples.height, benchmark.items
+    triples, golds = alphas["item"].n_unique(), int(items["answers"].list.len().sum())
+    left_out = study.left_out & set(benchmark.examples["example"])
+    found: dict[str, tuple[float, int]] = {
+        "triples": (total, total),
+        "triples asked": (triples, total),
+        "examples left out": (len(left_out), total),
+        "golds": (golds, items.height),
+    }
+    if triples:
+        questions = alphas.unique(["item", "template"]).height
+        found["prompts a triple"] = questions / triples, total
+    if is_ranked(base.method):
+        added = sum(json.loads(told).get("golds_added", 0) for told in items["meta"])
+        found["golds added to the candidates"] = added, golds
+    if first := alpha.linked(items):
+        found["golds of Wikidata alone"] = golds - sum(first.values()), golds
+        right = alphas.filter(pl.col("alpha") > 0, k=1, kind="exact").unique(["item", "gold"])
+        theirs = right.filter(gold="linked").join(right.filter(gold="set"), on="item", how="anti")
+        found["triples right by Wikidata alone"] = theirs.height, triples
+    yield from (base.but(metric=name, value=value, n=n) for name, (value, n) in found.items())
+
+
+def written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
+    """Of those who write: first answers that hold the label among other words, by which rule of
+    metrics/matching they are right (how many each adds, aliases last), and all; own gold."""
+    if not firsts.height:
+        return
+    one = base.but(n=firsts.height)
+    yield one.but(metric="verbose", value=100 * firsts["verbose"].sum() / firsts.height)
+    for rule in WAYS:
+        added = firsts.filter(rule=rule).height
+        yield one.but(metric="first answers", value=added, setting={"alpha": rule})
+    for kind, right in ((VERBATIM, pl.col("rule") == VERBATIM), ("exact", pl.col("rule") != "")):
+        hits = firsts.select(right).to_series().cast(pl.Float64).to_numpy()
+        yield one.but(metric="first answers right", setting={"alpha": kind}, **hit_rate(hits))
+
+
+# -- analyses --------------------------------------------------------------------------------------
+
+
+def partial(parts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
+    """Mean partial score of examples that are not missing; entity_centric and bias have none."""
+    own = parts.filter(~pl.col("missing")).drop_nulls("partial")
+    for row, group in groups(own.sort("example"), "benchmark", *SETTINGS):
+        yield of_row(row, metric=PARTIAL, **mean(group["partial"], seed))
+
+
+def correlations(measured: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
+    """Partial against full score: correlations over models (per benchmark), over benchmarks and
+    over patterns (per model); n counts points. Fewer than six have no interval."""
+    points = measured.drop_nulls(["partial", "value_pooled"]).sort("benchmark", *WHO, "pattern")
+    whole = pl.col("pattern") == ALL
+    for over, rows, keys in (
+        ("over models", whole, ["benchmark"]),
+        ("over benchmarks", whole, WHO),
+        ("over patterns", ~whole, WHO),
+    ):
+        for row, group in groups(points.filter(rows), *keys):
+            x, y = group["partial"].to_numpy(), group["value_pooled"].to_numpy()
+            for correlate in (pearson, spearman):
+                value, own = correlate(x, y), Number(metric=correlate.__name__, slice=over, **row)
+                if value is not None:
+                    interval = of_statistic(correlate, x, y, seed=seed) if len(x) > 5 else None
+                    yield own.but(value=value, interval=interval, n=len(x))
+
+
+def pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
+    """Pearson's correlation; None for fewer than three points or no variation."""
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
+    """Spearman's correlation, ties with mean ranks; None as for `pearson`."""
+    return pearson(*(pl.Series(v).rank("average").to_numpy() for v in (x, y)))
+
+
+def popularity(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
+    """Popularity of all examples and of those fully right (Figure 5): how many lie in a `bin` of
+    its log10, the share right of every decile, and the distance (Kolmogorov-Smirnov) of the two
+    samples, which share examples."""
+    right = fully_right(alphas).sort("example")
+    for benchmark in (name for name in UNBIASED if name in study.benchmarks):
+        known = degrees(study.benchmarks[benchmark].examples)
+        own = right.filter(benchmark=benchmark).join(known, on="example", maintain_order="left")
+        for row, group in groups(own, "benchmark", *SETTINGS):
+            yield from _histogram(of_row(row, metric="examples"), group)
+
+
+def degrees(examples: pl.DataFrame) -> pl.DataFrame:
+    """(example, popularity): mean degree of the distinct entities of every example, no literals."""
+    sides = [
+        examples.select("example", id=side, degree=f"{side}_degree")
+        for side in ("subject", "object")
+    ]
+    distinct = pl.concat(sides).drop_nulls("degree").unique(["example", "id"])
+    return distinct.group_by("example").agg(popularity=ordered_mean("degree"))
+
+
+def fully_right(alphas: pl.DataFrame) -> pl.DataFrame:
+    """Whether all triples of an example are right (asymmetry: the forward one and not the
+    reversed), from one half on; examples with a missing triple are left out."""
+    reversed_ = (pl.col("benchmark") == "asymmetry") & (pl.col("position") == 1)
+    right = pl.when(reversed_).then(1 - pl.col("alpha")).otherwise(pl.col("alpha"))
+    found = alphas.group_by("benchmark", "example", *SETTINGS).agg(
+        right=right.min() >= 0.5, missing=pl.col("alpha").null_count()
+    )
+    return found.filter(missing=0)
+
+
+def _histogram(base: Number, group: pl.DataFrame) -> Iterator[Number]:
+    size = np.log10(np.maximum(group["popularity"].to_numpy(), 1.0))
+    right = group["right"].to_numpy()
+    edges = np.floor(size / BIN).astype(int)
+    for edge in range(edges.min(), edges.max() + 1):
+        inside, at = edges == edge, {"bin": edge * BIN}
+        yield base.but(value=inside.sum(), n=len(size), setting=at)
+        hits = (inside & right).sum()
+        yield base.but(metric="examples right", value=hits, n=right.sum(), setting=at)
+    order = np.argsort(size, kind="stable")
+    for decile, members in enumerate(np.array_split(order, 10), 1):
+        if len(members):
+            hits, part = right[members].astype(float), f"decile {decile:02d} of popularity"
+            yield base.but(metric="share right", slice=part, **hit_rate(hits))
+    if right.any():
+        distance = ks_2samp(size, size[right], method="asymp").statistic
+        yield base.but(metric="Kolmogorov-Smirnov", value=distance, n=right.sum())
+
+
+def repeating(study: Study) -> pl.DataFrame:
+    """(example, cluster): the entity that repeats over the examples of a benchmark of REPEATS."""
+    parts = [
+        study.benchmarks[name].examples.filter(role=role).select("example", cluster=side)
+        for name, (role, side) in REPEATS.items()
+        if name in study.benchmarks
+    ]
+    return pl.concat([pl.DataFrame(schema={"example": pl.String, "cluster": pl.String}), *parts])
+
+
+def clusters(parts: pl.DataFrame, entities: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
+    """The metric with intervals for which clusters (n) are `drawn`: examples share relations, and
+    some an entity (`entities`: `repeating`), so that an interval over examples is too narrow."""
+    rows = parts.filter(pl.col("denominator") > 0).drop_nulls("numerator").sort("example")
+    for drawn, frame in (
+        ("patterns", rows.with_columns(cluster="pattern")),
+        ("entities", rows.join(entities, on="example", maintain_order="left")),
+    ):
+        for row, group in groups(frame, "benchmark", *SETTINGS):
+            sums = group.select("numerator", "denominator").to_numpy()
+            boot = bootstrap(sums, clusters=group["cluster"].to_list(), seed=seed)
+            value, interval = boot.ratio(0, 1)
+            made = of_row(row, metric=VALUE, value=100 * value, n=group["cluster"].n_unique())
+            bounds = interval and interval.times(100)
+            yield made.but(interval=bounds, setting={"drawn": drawn})

@@ -84,11 +84,15 @@ def test_literals_keep_value_and_datatype():
     assert (row["literal"], row["datatype"]) == tuple(date.split("^^"))
 
 
-def test_an_implied_subject_has_no_place():
+def implied() -> dict:
     """A document whose subject is its title, which the sentence leaves out."""
     aligner = "NoSubject-Triple-aligner"
     subject = {"uri": f"{Q}Q1", "boundaries": None, "surfaceform": "Paris", "annotator": aligner}
-    shard = ingest(with_triple(subject=subject, annotator=aligner))
+    return with_triple(subject=subject, annotator=aligner)
+
+
+def test_an_implied_subject_has_no_place():
+    shard = ingest(implied())
     assert shard.alignments.select("subject_start", "subject_end").row(0) == (None, None)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kgprobe.settings import Settings
 from kgprobe.sources.dumps import archives
-from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, Limits, opened, read, unpack
+from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, opened, read, unpack
 from kgprobe.sources.dumps.download import link, place
 
 #: What is read of BEAR and of OntoProbe.
@@ -40,12 +40,12 @@ def everything(folder):
     )
 
 
-def refused(path, match, parts=ONE, limits=archives.DEFAULT):
+def refused(path, match, parts=ONE):
     """The archive is refused in these words, and nothing of it was written anywhere near."""
     target = path.parent / "inner" / "target"
     target.mkdir(parents=True, exist_ok=True)
     with pytest.raises(ArchiveError, match=match) as error:
-        unpack(path, target, parts, limits=limits)
+        unpack(path, target, parts)
     assert str(path) in str(error.value)
     assert everything(path.parent) == []
 
@@ -53,7 +53,8 @@ def refused(path, match, parts=ONE, limits=archives.DEFAULT):
 def test_the_parts_come_out_from_below_any_folder_and_replace_what_was_there(tmp_path):
     (tmp_path / "BEAR").mkdir()
     (tmp_path / "BEAR/old.jsonl").write_text("of another release")
-    (tmp_path / ".relation_info.json.part").write_text("cut")
+    (tmp_path / ".a.zip.part").mkdir()
+    (tmp_path / ".a.zip.part/BEAR").write_text("cut")
     unpack(archive(tmp_path / "a.zip", *BEAR_MEMBERS), tmp_path, BEAR)
     for name in ("BEAR/P36.jsonl", "relation_info.json"):
         assert (tmp_path / name).read_text() == f"{BEAR_TOP}/{name}"
@@ -180,13 +181,18 @@ def test_encrypted_and_oddly_packed_members_are_refused(tmp_path):
     refused(path, "packed by method 12")
 
 
-def test_too_much_is_refused_by_what_the_archive_declares(tmp_path):
+def test_too_much_is_refused_by_what_the_archive_declares(tmp_path, monkeypatch):
     names = [f"top/BEAR/P{n}.jsonl" for n in range(5)]
     path = archive(tmp_path / "a.zip", *names, data="x" * 100)
-    refused(path, "5 members, more than the 4 allowed", limits=Limits(members=4))
-    refused(path, r"P0\.jsonl': 100 bytes, more than the 99", limits=Limits(member=99))
-    refused(path, "500 bytes in 5 members, more than the 499", limits=Limits(total=499))
-    unpack(path, tmp_path, ONE, limits=Limits(members=5, member=100, total=500))
+    for limit, least, words in (
+        ("MEMBERS", 5, "5 members, more than the 4 allowed"),
+        ("MEMBER", 100, r"P0\.jsonl': 100 bytes, more than the 99"),
+        ("TOTAL", 500, "500 bytes in 5 members, more than the 499"),
+    ):
+        monkeypatch.setattr(archives, limit, least - 1)
+        refused(path, words)
+        monkeypatch.setattr(archives, limit, least)
+    unpack(path, tmp_path, ONE)
     assert len(everything(tmp_path)) == 5
 
 
@@ -224,12 +230,13 @@ def test_members_over_each_other_are_a_bomb(tmp_path):
     refused(path, "more than 100 fold")
 
 
-def test_one_member_is_read_under_the_same_checks(tmp_path):
+def test_one_member_is_read_under_the_same_checks(tmp_path, monkeypatch):
     path = archive(tmp_path / "a.zip", "in/a", data=bytes(4 << 20))
     with opened(path) as zipped:
         with pytest.raises(ArchiveError, match="'in/a': 4,194,304 bytes packed"):
             read(path, zipped, "in/a")
-        assert read(path, zipped, "in/a", Limits(ratio=2000)) == bytes(4 << 20)
+        monkeypatch.setattr(archives, "RATIO", 2000)
+        assert read(path, zipped, "in/a") == bytes(4 << 20)
 
 
 def test_a_kept_file_outlives_the_output_of_a_rule(tmp_path, monkeypatch):

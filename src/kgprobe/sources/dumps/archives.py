@@ -22,9 +22,13 @@ from kgprobe.sources.dumps.pins import ADVICE, PinError, Tree, blob
 
 #: Names that an error or a note shows of many.
 SHOWN = 5
-#: Unpacked bytes per packed byte. Released archives pack at most 5 fold, T-REx 15, Wikidata's dumps
-#: about 20; what was made for it packs 1,032 fold (deflate) or more.
-RATIO = 100
+#: What is unpacked of an archive at most: members, folders counted (of the full configuration up to
+#: 772), bytes of one (T-REx's files have 21 MB, packed 15 fold) and of all that are unpacked
+#: together (of the released sets up to 8 * 10^6).
+MEMBERS, MEMBER, TOTAL = 100_000, 2 << 30, 4 << 30
+#: Unpacked bytes per packed byte, of members of more than SMALL bytes. Released archives pack at
+#: most 5 fold, T-REx 15, Wikidata's dumps about 20; what was made for it 1,032 fold or more.
+RATIO, SMALL = 100, 1 << 20
 #: What the archives named above use; others have no bound on what one block unpacks to.
 PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 ENCRYPTED = 0x1
@@ -38,30 +42,14 @@ class DamagedError(ArchiveError):
     """The bytes are no whole archive: another download may cure it."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How much of an archive is unpacked at most: `members`, folders counted (of the full
-    configuration up to 772), bytes of a `member` (T-REx's files have 21 MB packed 15 fold) and in
-    `total` (released sets up to 8 * 10^6), and a `ratio`, which says nothing of `small` members."""
-
-    members: int = 100_000
-    member: int = 2 << 30
-    total: int = 4 << 30
-    ratio: float = RATIO
-    small: int = 1 << 20
-
-
-DEFAULT = Limits()
-
-
-def read(archive: Path, zipped: zipfile.ZipFile, name: str, limits: Limits = DEFAULT) -> bytes:
+def read(archive: Path, zipped: zipfile.ZipFile, name: str) -> bytes:
     """The bytes of one member of an archive that `opened` gave; ArchiveError when it is unsafe."""
-    check(archive, zipped, [name], limits)
+    check(archive, zipped, [name])
     return zipped.read(name)
 
 
 @contextmanager
-def opened(archive: Path, limits: Limits = DEFAULT) -> Iterator[zipfile.ZipFile]:
+def opened(archive: Path) -> Iterator[zipfile.ZipFile]:
     """The zip archive, its table of contents checked.
 
     Raises ArchiveError where members are too many, have names that lead out of a folder or that
@@ -69,7 +57,7 @@ def opened(archive: Path, limits: Limits = DEFAULT) -> Iterator[zipfile.ZipFile]
     """
     try:
         with zipfile.ZipFile(archive) as zipped:
-            _check_names(archive, zipped.infolist(), limits)
+            _check_names(archive, zipped.namelist())
             yield zipped
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DamagedError(
@@ -77,9 +65,7 @@ def opened(archive: Path, limits: Limits = DEFAULT) -> Iterator[zipfile.ZipFile]
         ) from error
 
 
-def check(
-    archive: Path, zipped: zipfile.ZipFile, names: Sequence[str], limits: Limits = DEFAULT
-) -> None:
+def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
     """Whether these members may be unpacked: plain files, legible, and no bomb; else ArchiveError.
 
     Sizes are those that the archive declares; zipfile gives no byte more than that.
@@ -87,29 +73,27 @@ def check(
     infos = [zipped.getinfo(name) for name in names]
     for info in infos:
         wrong = _kind(info)
-        if not wrong and info.file_size > limits.member:
-            wrong = f"{info.file_size:,} bytes, more than the {limits.member:,} of a member"
+        if not wrong and info.file_size > MEMBER:
+            wrong = f"{info.file_size:,} bytes, more than the {MEMBER:,} of a member"
         if wrong:
             raise _refused(archive, info.filename, wrong)
-        _check_ratio(archive, info.filename, info.file_size, info.compress_size, limits)
+        _check_ratio(archive, info.filename, info.file_size, info.compress_size)
     total = sum(info.file_size for info in infos)
-    if total > limits.total:
+    if total > TOTAL:
         raise ArchiveError(
-            f"{archive}: {total:,} bytes in {len(infos):,} members, more than the "
-            f"{limits.total:,} that are unpacked from one archive"
+            f"{archive}: {total:,} bytes in {len(infos):,} members, more than the {TOTAL:,} that "
+            "are unpacked from one archive"
         )
     # members that lie over each other have small packed sizes each; the file has but one
     name = f"{names[0]} to {names[-1]}" if names else ""
-    _check_ratio(archive, name, total, archive.stat().st_size, limits)
+    _check_ratio(archive, name, total, archive.stat().st_size)
 
 
-def _check_names(archive: Path, infos: Sequence[zipfile.ZipInfo], limits: Limits) -> None:
-    if len(infos) > limits.members:
-        raise ArchiveError(
-            f"{archive}: {len(infos):,} members, more than the {limits.members:,} allowed"
-        )
+def _check_names(archive: Path, names: Sequence[str]) -> None:
+    if len(names) > MEMBERS:
+        raise ArchiveError(f"{archive}: {len(names):,} members, more than the {MEMBERS:,} allowed")
     places: dict[PurePosixPath, str] = {}
-    for name in (info.filename for info in infos):
+    for name in names:
         path, windows = PurePosixPath(name), PureWindowsPath(name)
         wrong = {
             "an absolute path": name.startswith("/") or windows.drive or windows.root,
@@ -142,9 +126,9 @@ def _kind(info: zipfile.ZipInfo) -> str:
     return ""
 
 
-def _check_ratio(archive: Path, name: str, size: int, packed: int, limits: Limits) -> None:
-    if size > limits.small and size > limits.ratio * packed:
-        wrong = f"{size:,} bytes packed into {packed:,}, more than {limits.ratio:g} fold"
+def _check_ratio(archive: Path, name: str, size: int, packed: int) -> None:
+    if size > SMALL and size > RATIO * packed:
+        wrong = f"{size:,} bytes packed into {packed:,}, more than {RATIO:g} fold"
         raise _refused(archive, name, wrong)
 
 
@@ -249,17 +233,17 @@ def unpack(
     *,
     url: str = "",
     cut: bool = False,
-    limits: Limits = DEFAULT,
 ) -> ArchiveContents:
     """Put `parts` of the zip `archive` into `folder`, each whole, all of them or none.
 
     Raises ArchiveError when one is missing, the archive is damaged, or it is not safe to unpack,
     and PinError when a file is not the one that is pinned.
     """
-    staged: dict[Path, Path] = {}
+    staged = folder / f".{archive.name}.part"
     source = f"{archive} ({url})" if url else str(archive)
     try:
-        with opened(archive, limits) as zipped:
+        _remove(staged)
+        with opened(archive) as zipped:
             files = _files(source, zipped.namelist(), tree)
             known = dict.fromkeys([*files, *(tree.blobs if tree else ())])
             try:
@@ -268,22 +252,19 @@ def unpack(
                 raise ArchiveError(f"{source}: {error}") from None
             taken = _select_files(source, files, found, tree, cut)
             there = [*taken.checked, *taken.unpinned]
-            check(archive, zipped, [files[path] for path in there], limits)
+            check(archive, zipped, [files[path] for path in there])
             for target, paths in found.items():
-                final = folder / target
-                temporary = staged[final] = final.with_name(f".{final.name}.part")
-                _remove(temporary)
                 for path in paths.keys() & files.keys():
-                    file = temporary / paths[path] if paths[path] else temporary
+                    file = staged / target / paths[path]
                     write(archive, zipped, files[path], file)
                     if tree:
                         _compare(source, path, file, tree)
-        for final, temporary in staged.items():
-            _remove(final)
-            temporary.replace(final)
+        for target in parts:
+            (folder / target).parent.mkdir(parents=True, exist_ok=True)
+            _remove(folder / target)
+            (staged / target).replace(folder / target)
     finally:
-        for temporary in staged.values():
-            _remove(temporary)
+        _remove(staged)
     if tree:
         _list_missing(folder, taken, tree)
     return taken

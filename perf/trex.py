@@ -53,7 +53,7 @@ def main(files: int) -> list[dict[str, object]]:
         for path in paths:
             write_shard(trex.ingest(path.read_bytes(), path.name), folder / path.stem)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        merged = trex.merge_triples(sorted(folder.glob("re-nlg*/triples.parquet")))
+        merged = trex.merge(sorted(folder.glob("re-nlg*/triples.parquet")), trex.TRIPLES)
     ratio = statistics.median(b / o for b, o in zip(bare, ours, strict=True))
     megabytes = len(data) / 1e6
     return [

@@ -119,8 +119,7 @@ def main(words: Sequence[str]) -> int:
     made = {tree.name: tree for tree in trees(archives_of(settings), places)}
     write_pins(path, (kept | made).values())
     for name, tree in sorted((kept | made).items()):
-        print(f"{name}: {len(tree.blobs)} pinned, {len(tree.unpinned)} unpinned", end="")
-        print("" if name in made else " (kept)")
+        print(f"{name}: {len(tree.blobs)} pinned" + ("" if name in made else " (kept)"))
     return 0
 
 

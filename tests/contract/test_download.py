@@ -15,8 +15,13 @@ import pytest
 
 from kgprobe.job import sha256
 from kgprobe.sources.dumps import download as module
-from kgprobe.sources.dumps.download import Bounds, ChecksumMismatchError, DownloadError, download
-from kgprobe.sources.dumps.kinds import recorded
+from kgprobe.sources.dumps.download import (
+    Bounds,
+    ChecksumMismatchError,
+    DownloadError,
+    download,
+    recorded,
+)
 
 BODY = random.Random(0).randbytes(3 << 20)
 AGENT = "kgprobe/test (https://example.org; test@example.org)"
@@ -120,7 +125,7 @@ def test_a_cut_transfer_goes_on_where_it_stopped(server, tmp_path, cut):
         assert server.requests[1]["Range"].startswith("bytes=")
 
 
-def test_a_changed_file_is_begun_again(server, tmp_path):
+def test_a_changed_file_is_begun_again(server, tmp_path, monkeypatch):
     server.plan = [f"cut {1 << 20}"]
     original = module.progress
 
@@ -128,11 +133,8 @@ def test_a_changed_file_is_begun_again(server, tmp_path):
         server.body, server.etag = BODY[::-1], '"two"'
         return original(**options)
 
-    module.progress = change
-    try:
-        get(server, tmp_path / "f")
-    finally:
-        module.progress = original
+    monkeypatch.setattr(module, "progress", change)
+    get(server, tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == BODY[::-1]
 
 
@@ -152,12 +154,6 @@ def test_retry_after_in_seconds_and_as_a_date_is_a_lower_bound(server, tmp_path)
     assert 85 <= waits[1] <= 125
     assert waits[2] >= 60
     assert len(waits) == 4
-
-
-def test_a_wait_of_hours_stops_the_download(server, tmp_path):
-    server.plan = ["status 429 7200"]
-    with pytest.raises(DownloadError, match="asks to wait 7200 s"):
-        get(server, tmp_path / "f")
 
 
 def test_a_missing_file_is_not_asked_for_twice(server, tmp_path):
@@ -231,7 +227,6 @@ def test_published_sums_are_checked_and_a_wrong_file_is_removed_and_named(server
     path.write_bytes(BODY[:-1] + b"x")
     get(server, path, sums={name: right})
     assert path.read_bytes() == BODY, "what was spoilt later is asked for again"
-    refused(server, tmp_path / "a" / "f", "bytes, expected 5", size=5, error=ChecksumMismatchError)
 
 
 PAGE = b"\n<!DOCTYPE html>\n<html><head><title>Human  Verification</title></head></html>"

@@ -15,10 +15,10 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear.choice import Review
-from kgprobe.knowledge import ontology, ontology_build
+from kgprobe.knowledge import ontology
 from kgprobe.settings import Bear
 from kgprobe.sheets import manual_templates, read_table
-from kgprobe.sources.dumps import facts, types
+from kgprobe.sources.dumps import facts
 from kgprobe.sources.sparql.instances import pull_instances
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations, relations_of
@@ -272,7 +272,8 @@ def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
             name: pull(QUERIES / f"dbpedia/{name}.rq", endpoint, tmp_path / "d" / "o").frame()
             for name in OF_DBPEDIA
         }
-    found = types.read([instances], alone["classes"]["class"].to_list(), 100, tmp_path / "types")
+    names = alone["classes"]["class"].to_list()
+    found = facts.read_types([instances], names, 100, tmp_path / "types")
     alone["types"] = found.types
     assert found.in_part
     same = counts.select("class", pl.col("n").cast(pl.Int64)).sort("class")
@@ -285,7 +286,7 @@ def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
 def test_the_ontology_has_the_same_bytes(ways, dbpedia):
     """DBpedia's ontology is asked the same queries; types and labels are read from their file."""
     built = [
-        ontology_build.build(tables, way.tables, way.statements)
+        ontology.build(tables, way.tables, way.statements)
         for tables, way in zip(dbpedia, ways, strict=True)
     ]
     for name in ontology.OntologyTables.__dataclass_fields__:

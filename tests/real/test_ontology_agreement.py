@@ -7,7 +7,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import build, modes, own, reasoning, released
-from kgprobe.knowledge import ontology, ontology_build
+from kgprobe.knowledge import ontology
 from kgprobe.sheets import read_table
 from kgprobe.sources.sparql.instances import pull_instances
 from kgprobe.sources.sparql.pull import pull
@@ -51,7 +51,7 @@ def tables(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 @pytest.fixture(scope="module")
 def built(tables: Tables) -> ontology.OntologyTables:
-    return ontology_build.build(tables["dbpedia"], tables["wikidata"], None)
+    return ontology.build(tables["dbpedia"], tables["wikidata"], None)
 
 
 def test_sizes_of_the_pinned_ontology(tables, built):

@@ -12,7 +12,7 @@ from kgprobe.benchmarks import own_words
 from kgprobe.benchmarks.bear import build as bear
 from kgprobe.benchmarks.ontoprobe import build as onto
 from kgprobe.benchmarks.ontoprobe import modes, own
-from kgprobe.knowledge import ontology_own
+from kgprobe.knowledge import ontology
 from kgprobe.settings import Columns, OwnGraph, Roles
 from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.graphs.flaws import GraphFileError
@@ -42,7 +42,7 @@ def big(made: GraphTables, section: OwnGraph) -> bear.NestedSets:
 def tasks(made: GraphTables, section: OwnGraph) -> dict[str, int]:
     """OntoProbe's task -> its rows."""
     labels, rows = worded(made, section)
-    built = ontology_own.build(
+    built = ontology.build_own(
         made.classes, made.class_hierarchy, made.types, made.properties, made.property_hierarchy,
         made.facts,
     )  # fmt: skip

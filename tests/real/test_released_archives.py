@@ -11,8 +11,7 @@ import pytest
 from kgprobe.benchmarks.bear import released
 from kgprobe.settings import RELEASED, Settings
 from kgprobe.sources.dumps import pins
-from kgprobe.sources.dumps.archives import opened
-from kgprobe.sources.dumps.released import unpack
+from kgprobe.sources.dumps.archives import opened, unpack
 from tests.conftest import ROOT
 from tests.unit import test_released_archive as imitated
 from tools import pinning
@@ -113,9 +112,6 @@ def test_the_table_of_pins_is_what_archives_show(real_data):
         )
     assert counts == PINNED
     assert sum(len(tree.blobs) for tree in PINS.values()) == 716
-    unpinned = {name: dict(tree.unpinned) for name, tree in PINS.items() if tree.unpinned}
-    assert list(unpinned) == ["figshare@8760241"]
-    assert list(unpinned["figshare@8760241"]) == ["TREx.zip"]
 
 
 def test_ids_are_those_that_git_gives(real_data, tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.knowledge import ontology_build
+from kgprobe.knowledge import ontology
 from kgprobe.settings import Columns, OwnGraph
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.dumps import trex
@@ -244,4 +244,4 @@ def test_labels_of_the_ontology_are_one_line():
         "classes": pl.DataFrame({"class": ["c"], "label": ["river\u00a0"]}),
         "x": pl.DataFrame(),
     }
-    assert ontology_build._one_line(table)["classes"]["label"].to_list() == ["river"]
+    assert ontology._one_line(table)["classes"]["label"].to_list() == ["river"]

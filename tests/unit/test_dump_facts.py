@@ -10,9 +10,9 @@ import pytest
 from kgprobe import schema
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.schema import STATEMENTS
-from kgprobe.sources.dumps import entities, types
+from kgprobe.sources.dumps import entities
 from kgprobe.sources.dumps import facts as dump_facts
-from kgprobe.sources.dumps.kinds import record
+from kgprobe.sources.dumps.download import record
 from kgprobe.sources.dumps.stream import Block, DumpError
 from tools.world import build, rdf
 from tools.world import dumps as world_dumps
@@ -94,7 +94,9 @@ def test_the_truthy_dump_has_the_best_ranks_and_says_what_it_lacks(facts, packed
 def test_dbpedia_triples_become_statements(facts, tmp_path):
     dump = tmp_path / "dbpedia.nt"
     dump.write_text(rdf.render_dbpedia(facts))
-    found = dump_facts.read([dump], "ntriples", [types.RDF_TYPE], tmp_path / "parts").statements
+    found = dump_facts.read(
+        [dump], "ntriples", [dump_facts.RDF_TYPE], tmp_path / "parts"
+    ).statements
     schema.check(found, STATEMENTS)
     one = found.filter(
         (pl.col("subject") == "http://dbpedia.org/resource/France")

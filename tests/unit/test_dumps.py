@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kgprobe.sources.dumps import entities, iris, stream
+from kgprobe.sources.dumps import entities, stream
 from kgprobe.sources.dumps.stream import Block, DumpError, blocks
 
 PACKERS = {
@@ -51,16 +51,21 @@ LINES = ["[", *(json.dumps(e, separators=(",", ":")) + "," for e in ENTITIES[:-1
 JSON = "\n".join([*LINES, json.dumps(ENTITIES[-1], separators=(",", ":")), "]", ""]).encode()
 
 
-def read_json(data: bytes, *relations: str) -> entities.EntityRows:
+def read_json(data: bytes, *relations: str) -> entities.Frames:
     return entities.of_json(Block(0, data), relations, ["en", "mul"])
 
 
-def ids(found: entities.EntityRows) -> set[tuple[str, str, str, str]]:
+def ids(found: entities.Frames) -> set[tuple[str, str, str, str]]:
     """Statements with their ids in words."""
-    frame = found.frames()["statements"].with_columns(
+    frame = found["statements"].with_columns(
         entities.name_of("subject"), entities.name_of("object")
     )
     return {(s, f"P{r}", o, rank) for s, r, o, rank in frame.rows()}
+
+
+def read_lines(path: Path) -> list[bytes]:
+    with stream.lines(path) as found:
+        return list(found)
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -74,20 +79,16 @@ def test_blocks_of_every_packing_and_size_are_the_text(tmp_path, suffix, size):
     assert [b.before for b in got] == [
         JSON[: sum(len(o.data) for o in got[:n])].count(b"\n") for n in range(len(got))
     ]
-    with stream.lines(path) as source:
-        assert list(source) == JSON.splitlines()
+    assert read_lines(path) == JSON.splitlines()
 
 
 def test_entities_give_statements_and_counts():
     found = read_json(JSON, "P36", "P569")
     assert ids(found) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P36", "Q11", "preferred")}
-    assert found.counts == {
-        (36, "item", "normal"): 1,
-        (36, "item", "preferred"): 1,
-        (36, "item", "deprecated"): 1,
-        (36, "no value", "normal"): 1,
-        (569, "literal", "normal"): 1,
-    }
+    assert found["counted"].rows() == [
+        (36, "item", "deprecated", 1), (36, "item", "normal", 1), (36, "item", "preferred", 1),
+        (36, "no value", "normal", 1), (569, "literal", "normal", 1),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_blanks_lose_no_entity(style, end):
     lines = ["[", *(json.dumps(e, **style) + "," for e in ENTITIES), "]", ""]
     found = read_json(end.join(lines).encode(), "P36", "P17", "P1")
     assert len(ids(found)) == 3
-    assert not found.rows["unread"]
+    assert found["unread"].is_empty()
     one_line = b"[" + json.dumps(ENTITIES[0], **style).encode() + b"]\n"
     assert ids(read_json(one_line, "P36")) == {
         ("Q1", "P36", "Q10", "normal"),
@@ -110,7 +111,7 @@ def test_what_is_no_entity_is_counted_with_its_line():
     data = JSON.replace(b"]\n", b'{"id":"Q9","claims":{"P36":[{\n{"id":"X1"},\n7\n]\n')
     assert data != JSON
     found = read_json(data, "P36")
-    assert [(line, first[:8]) for line, first in found.rows["unread"]] == [
+    assert [(line, first[:8]) for line, first in found["unread"].rows()] == [
         (7, '{"id":"Q'),
         (8, '{"id":"X'),
         (9, "7"),
@@ -136,13 +137,12 @@ def test_no_cut_of_an_archive_passes(tmp_path, suffix, members):
         packed = packer(text)
         whole = packed * members
         path.write_bytes(whole)
-        with stream.lines(path) as source:
-            assert len(list(source)) == 1500 * members
+        assert len(read_lines(path)) == 1500 * members
         cuts = {*range(1, len(whole), 211), *range(len(whole) - 12, len(whole))} - {len(packed)}
         for cut in sorted(cuts):
             path.write_bytes(whole[:cut])
-            with stream.lines(path) as source, pytest.raises(DumpError, match=r"cut or damaged"):
-                list(source)
+            with pytest.raises(DumpError, match=r"cut or damaged"):
+                read_lines(path)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
@@ -150,8 +150,8 @@ def test_text_behind_an_archive_or_in_its_place_is_an_error(tmp_path, suffix):
     path = tmp_path / f"dump.nt{suffix}"
     for data in (PACKERS[suffix](b"a\n") + b"<html>", b"<html>busy</html>\n" * 9):
         path.write_bytes(data)
-        with pytest.raises(DumpError, match=r"cut or damaged"), stream.lines(path) as source:
-            list(source)
+        with pytest.raises(DumpError, match=r"cut or damaged"):
+            read_lines(path)
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -159,8 +159,8 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, suff
     monkeypatch.setattr(stream, "LONGEST", 1 << 16)
     path = tmp_path / f"dump.nt{suffix}"
     path.write_bytes(PACKERS[suffix](b"short\n" + b"x" * (1 << 22)))
-    with stream.lines(path) as source, pytest.raises(DumpError, match=r"line 2 has 65,536 bytes"):
-        list(source)
+    with pytest.raises(DumpError, match=r"line 2 has 65,536 bytes"):
+        read_lines(path)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
@@ -168,11 +168,8 @@ def test_a_stream_that_unpacks_without_end_is_refused(tmp_path, suffix, monkeypa
     monkeypatch.setattr(stream, "SMALL", 1 << 20)
     path = tmp_path / f"dump.nt{suffix}"
     path.write_bytes(PACKERS[suffix]((b"x" * 1000 + b"\n") * 20_000))
-    with (
-        stream.lines(path) as source,
-        pytest.raises(DumpError, match=r"dump\.nt.* unpacks to .*, over 100 fold"),
-    ):
-        list(source)
+    with pytest.raises(DumpError, match=r"dump\.nt.* unpacks to .*, over 100 fold"):
+        read_lines(path)
 
 
 LONG = """
@@ -212,8 +209,7 @@ def test_zstd_frames_follow_each_other_and_are_unpacked_in_small_steps(tmp_path,
     path.write_bytes(b"".join(map(pack, frames)))
     for step in (1, 100, 1 << 13):
         monkeypatch.setattr(stream._Zstd, "STEP", step)
-        with stream.lines(path) as source:
-            assert list(source) == [b"%d" % n for n in range(29997)]
+        assert read_lines(path) == [b"%d" % n for n in range(29997)]
 
 
 WD = b"<http://www.wikidata.org/"
@@ -239,7 +235,7 @@ ODD = {
 }
 
 
-def truthy(*lines: bytes, relations: tuple[str, ...] = ("P36",)) -> entities.EntityRows:
+def truthy(*lines: bytes, relations: tuple[str, ...] = ("P36",)) -> entities.Frames:
     block = Block(10, b"".join(line + b"\n" for line in lines))
     return entities.of_truthy(block, relations, ["en", "mul"])
 
@@ -249,7 +245,7 @@ def test_odd_but_legal_lines_are_read(odd):
     found = truthy(ODD[odd])
     letter = odd[0] if odd[1:] == " subject" else "Q"
     assert ids(found) == {(f"{letter}142", "P36", "Q90", "normal")}
-    assert not found.rows["unread"]
+    assert found["unread"].is_empty()
 
 
 def test_lines_that_end_with_a_carriage_return_alone_are_lines():
@@ -265,8 +261,8 @@ def test_lines_that_pass_the_filter_and_do_not_parse_are_counted_with_their_plac
         ODD["plain"],
         CAPITAL + b" " + CAPITAL,
     )
-    assert [line for line, _ in found.rows["unread"]] == [12, 15]
-    assert found.rows["unread"][0][1].startswith("<http://www.wikidata.org/entity/Q142>")
+    assert found["unread"]["line"].to_list() == [12, 15]
+    assert found["unread"]["first"][0].startswith("<http://www.wikidata.org/entity/Q142>")
     assert len(ids(found)) == 1
 
 
@@ -285,9 +281,9 @@ def test_truthy_values_by_kind_and_names():
         SUBJECT + label + b'"Frankreich"@de .',
         WD + b"wiki/Special:EntityData/Q142>" + links,
     )
-    kinds = {kind: n for (_, kind, _), n in found.counts.items()}
+    kinds = dict(found["counted"].select("kind", "n").rows())
     assert kinds == {"item": 1, "unknown": 2, "literal": 1, "other": 1}
-    assert found.rows["names"] == [(568, 0, "Fränce", None), (568, None, None, 7)]
+    assert found["names"].rows() == [(568, None, None, 7), (568, 0, "Fränce", None)]
 
 
 KOELN = rb"<http://dbpedia.org/resource/K\u00F6ln> <http://dbpedia.org/ontology/"
@@ -301,15 +297,16 @@ DBPEDIA = [
 def test_dbpedia_triples_unescape_their_iris():
     predicates = ["http://dbpedia.org/ontology/country", "http://dbpedia.org/ontology/area"]
     block = Block(0, b"".join(line + b"\n" for line in DBPEDIA))
-    found = iris.of_triples(block, predicates, ["en"]).statements
-    assert found[0][0] == "http://dbpedia.org/resource/Köln"
-    assert found[1][2:4] == ("4.05", "literal")
-    assert len(found) == 2
+    found = entities.of_iris(block, predicates, ["en"])["statements"]
+    assert set(found["subject"]) == {"http://dbpedia.org/resource/Köln"}
+    assert found.select("object", "object_kind").rows() == [
+        ("4.05", "literal"), ("http://dbpedia.org/resource/Germany", "item")
+    ]  # fmt: skip
 
 
 def test_a_missing_dump_is_named(tmp_path: Path):
-    with pytest.raises(DumpError, match="no such file"), stream.lines(tmp_path / "x.gz") as source:
-        list(source)
+    with pytest.raises(DumpError, match="no such file"):
+        read_lines(tmp_path / "x.gz")
 
 
 @pytest.mark.parametrize(
@@ -328,8 +325,8 @@ def test_one_broken_statement_is_counted_alone_and_loses_nothing_else(broken):
     one["labels"] = {"en": {"language": "en", "value": "France"}}
     found = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36", "P17")
     assert ids(found) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P17", "Q11", "normal")}
-    assert [row[2] for row in found.rows["names"]] == ["France"]
-    ((line, text),) = found.rows["unread"]
+    assert found["names"]["label"].to_list() == ["France"]
+    ((line, text),) = found["unread"].rows()
     assert line == 2
     assert text.startswith("Q1 P36 ")
-    assert sum(found.counts.values()) == 2
+    assert found["counted"]["n"].sum() == 2

@@ -100,9 +100,11 @@ def test_the_alignment_is_the_union_of_both_directions():
 
 
 def test_domain_from_dbpedia_first_else_the_finest_class_of_the_constraints():
-    words = ontology.vocabulary(
-        CLASSES, CHAINS, pl.DataFrame({"class": [DBO + "Agent"], "wikidata": [WD + "Q1"]})
+    depths = CHAINS.group_by(pl.col("id").alias("class")).agg(depth=pl.col("distance").max())
+    classes = CLASSES.join(depths, on="class", how="left").with_columns(
+        pl.col("depth").fill_null(0)
     )
+    equivalence = pl.DataFrame({"class": [DBO + "Agent"], "wikidata": [WD + "Q1"]})
     aligned = pl.DataFrame({"property": [WD + "P1"], "dbpedia": [DBO + "p"], "direction": ["owl"]})
     dbo = pl.DataFrame({"property": [DBO + "p"], "domain": [DBO + "Work"], "range": ["xsd:date"]})
     constraints = pl.DataFrame(
@@ -112,8 +114,8 @@ def test_domain_from_dbpedia_first_else_the_finest_class_of_the_constraints():
             "class": [WD + "Q9", WD + "Q1", WD + "Q2", WD + "Q3"],
         }
     )
-    names = {WD + "Q2": "Painter", WD + "Q3": "unheard of"}
-    found = ontology.ends(aligned, dbo, constraints, names, words)
+    names = pl.DataFrame({"class": [WD + "Q2", WD + "Q3"], "label": ["Painter", "unheard of"]})
+    found = ontology.ends(aligned, dbo, constraints, names, classes, equivalence)
     assert found.rows() == [
         (WD + "P1", DBO + "Work", "dbpedia", DBO + "Painter", "wikidata"),
         (WD + "P2", None, None, None, None),

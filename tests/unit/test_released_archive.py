@@ -7,15 +7,9 @@ from pathlib import Path
 import pytest
 
 from kgprobe.settings import Settings
-from kgprobe.sources.dumps.archives import (
-    DEFAULT,
-    ArchiveError,
-    DamagedError,
-    Limits,
-    opened,
-    read,
-)
-from kgprobe.sources.dumps.released import link, place, unpack
+from kgprobe.sources.dumps import archives
+from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, opened, read, unpack
+from kgprobe.sources.dumps.download import link, place
 
 #: What is read of BEAR and of OntoProbe.
 BEAR = Settings().sources.bear.archives[0].parts
@@ -24,25 +18,12 @@ ONE = {"BEAR": "BEAR/"}
 
 #: Members of the real archives (tests/real/test_released_archives.py looks them up there).
 BEAR_TOP = "BEAR-ace91fd2c568f0814f6264b7f84f1b2b2eb21cea"
-BEAR_MEMBERS = [
-    f"{BEAR_TOP}/{name}"
-    for name in (
-        *(f"{part}/{file}" for part in ("BEAR", "BEAR-big") for file in ("P36.jsonl", "P6.jsonl")),
-        "relation_info.json",
-        "README.md",
-    )
-]
+_BEAR = [f"{part}/{name}.jsonl" for part in ("BEAR", "BEAR-big") for name in ("P36", "P6")]
+BEAR_MEMBERS = [f"{BEAR_TOP}/{name}" for name in (*_BEAR, "relation_info.json", "README.md")]
 ONTOPROBE_TOP = "OntoProbe-PLMs-cc95300c58e65ad41ac304a7722479443c165f15"
-ONTOPROBE_MEMBERS = [
-    f"{ONTOPROBE_TOP}/{name}"
-    for name in (
-        "data/ontology/class.json",
-        "data/memorizing/type.jsonl",
-        "scripts/memorizing/type.sh",
-        "test-gpt/data-gpt/memorizing/type.jsonl",
-        "test-gpt/data-gpt/reasoning/rdfs2-02.jsonl",
-    )
-]
+_ONTOPROBE = """data/ontology/class.json data/memorizing/type.jsonl scripts/memorizing/type.sh
+    test-gpt/data-gpt/memorizing/type.jsonl test-gpt/data-gpt/reasoning/rdfs2-02.jsonl"""
+ONTOPROBE_MEMBERS = [f"{ONTOPROBE_TOP}/{name}" for name in _ONTOPROBE.split()]
 
 
 def archive(path, *names, data=None):
@@ -59,19 +40,24 @@ def everything(folder):
     )
 
 
-def refused(path, match, parts=ONE, limits=DEFAULT):
+def refused(path, match, parts=ONE):
     """The archive is refused in these words, and nothing of it was written anywhere near."""
     target = path.parent / "inner" / "target"
     target.mkdir(parents=True, exist_ok=True)
     with pytest.raises(ArchiveError, match=match) as error:
-        unpack(path, target, parts, limits=limits)
+        unpack(path, target, parts)
     assert str(path) in str(error.value)
     assert everything(path.parent) == []
 
 
-def test_the_parts_come_out_from_below_any_folder(tmp_path):
+def test_the_parts_come_out_from_below_any_folder_and_replace_what_was_there(tmp_path):
+    (tmp_path / "BEAR").mkdir()
+    (tmp_path / "BEAR/old.jsonl").write_text("of another release")
+    (tmp_path / ".a.zip.part").mkdir()
+    (tmp_path / ".a.zip.part/BEAR").write_text("cut")
     unpack(archive(tmp_path / "a.zip", *BEAR_MEMBERS), tmp_path, BEAR)
-    assert (tmp_path / "BEAR/P36.jsonl").read_text() == f"{BEAR_TOP}/BEAR/P36.jsonl"
+    for name in ("BEAR/P36.jsonl", "relation_info.json"):
+        assert (tmp_path / name).read_text() == f"{BEAR_TOP}/{name}"
     assert everything(tmp_path) == [
         "BEAR-big/P36.jsonl", "BEAR-big/P6.jsonl", "BEAR/P36.jsonl", "BEAR/P6.jsonl",
         "relation_info.json",
@@ -98,9 +84,8 @@ def test_a_folder_and_a_file_are_told_apart(tmp_path):
 
 
 def test_an_archive_is_kept_by_its_address():
-    found = place(
-        data := Path("data").resolve(), "https://github.com/lm-pub-quiz/BEAR/archive/ace91fd.zip"
-    )
+    data = Path("data").resolve()
+    found = place(data, "https://github.com/lm-pub-quiz/BEAR/archive/ace91fd.zip")
     assert found == data / "archives/github.com/lm-pub-quiz/BEAR/archive/ace91fd.zip"
     odd = place(data, "http://127.0.0.1:80/../../../x y/..%2f?id=/7")
     assert data / "archives" in odd.resolve().parents
@@ -108,19 +93,9 @@ def test_an_archive_is_kept_by_its_address():
     assert odd.suffix == ".zip"
 
 
-def test_what_was_there_is_replaced_as_a_whole(tmp_path):
-    (tmp_path / "BEAR").mkdir()
-    (tmp_path / "BEAR/old.jsonl").write_text("of another release")
-    (tmp_path / ".relation_info.json.part").write_text("cut")
-    unpack(archive(tmp_path / "a.zip", *BEAR_MEMBERS), tmp_path, BEAR)
-    assert not (tmp_path / "BEAR/old.jsonl").exists()
-    assert (tmp_path / "relation_info.json").read_text() == f"{BEAR_TOP}/relation_info.json"
-
-
 def test_a_missing_part_and_a_damaged_archive_are_named(tmp_path):
-    refused(
-        archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl"), r"a\.zip: no BEAR-big/ in it", parts=BEAR
-    )
+    path = archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl")
+    refused(path, r"a\.zip: no BEAR-big/ in it", parts=BEAR)
     (tmp_path / "b.zip").write_bytes(b"no zip")
     refused(tmp_path / "b.zip", r"b\.zip: not a sound zip archive")
 
@@ -139,11 +114,8 @@ def test_damage_inside_leaves_nothing_under_a_final_name(tmp_path):
 
 def test_parts_get_names_of_their_own_and_the_place_nearest_to_the_top_counts(tmp_path):
     names = ["top/prompt/mine/P1.jsonl", "top/code/prompt/x.py", "top/a/b.txt", "top/c/a/b.txt"]
-    taken = unpack(
-        archive(tmp_path / "a.zip", *names),
-        tmp_path,
-        {"lpaqa": "prompt/", "vocab/words.txt": "a/b.txt"},
-    )
+    parts = {"lpaqa": "prompt/", "vocab/words.txt": "a/b.txt"}
+    taken = unpack(archive(tmp_path / "a.zip", *names), tmp_path, parts)
     assert taken.unpinned == ("top/a/b.txt", "top/prompt/mine/P1.jsonl")
     assert not taken.checked
     assert (tmp_path / "lpaqa/mine/P1.jsonl").is_file()
@@ -181,10 +153,7 @@ def test_names_that_lead_astray_are_refused_before_anything_is_written(tmp_path,
     ("kind", "wrong"),
     [
         (stat.S_IFLNK, "a link"),
-        (stat.S_IFCHR, "neither file nor folder"),
-        (stat.S_IFBLK, "neither file nor folder"),
-        (stat.S_IFIFO, "neither file nor folder"),
-        (stat.S_IFSOCK, "neither file nor folder"),
+        *((kind, "neither file nor folder") for kind in (stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO)),
     ],
 )
 def test_links_and_devices_are_refused_where_they_would_be_unpacked(tmp_path, kind, wrong):
@@ -212,13 +181,18 @@ def test_encrypted_and_oddly_packed_members_are_refused(tmp_path):
     refused(path, "packed by method 12")
 
 
-def test_too_much_is_refused_by_what_the_archive_declares(tmp_path):
+def test_too_much_is_refused_by_what_the_archive_declares(tmp_path, monkeypatch):
     names = [f"top/BEAR/P{n}.jsonl" for n in range(5)]
     path = archive(tmp_path / "a.zip", *names, data="x" * 100)
-    refused(path, "5 members, more than the 4 allowed", limits=Limits(members=4))
-    refused(path, r"P0\.jsonl': 100 bytes, more than the 99", limits=Limits(member=99))
-    refused(path, "500 bytes in 5 members, more than the 499", limits=Limits(total=499))
-    unpack(path, tmp_path, ONE, limits=Limits(members=5, member=100, total=500))
+    for limit, least, words in (
+        ("MEMBERS", 5, "5 members, more than the 4 allowed"),
+        ("MEMBER", 100, r"P0\.jsonl': 100 bytes, more than the 99"),
+        ("TOTAL", 500, "500 bytes in 5 members, more than the 499"),
+    ):
+        monkeypatch.setattr(archives, limit, least - 1)
+        refused(path, words)
+        monkeypatch.setattr(archives, limit, least)
+    unpack(path, tmp_path, ONE)
     assert len(everything(tmp_path)) == 5
 
 
@@ -256,12 +230,13 @@ def test_members_over_each_other_are_a_bomb(tmp_path):
     refused(path, "more than 100 fold")
 
 
-def test_one_member_is_read_under_the_same_checks(tmp_path):
+def test_one_member_is_read_under_the_same_checks(tmp_path, monkeypatch):
     path = archive(tmp_path / "a.zip", "in/a", data=bytes(4 << 20))
     with opened(path) as zipped:
         with pytest.raises(ArchiveError, match="'in/a': 4,194,304 bytes packed"):
             read(path, zipped, "in/a")
-        assert read(path, zipped, "in/a", Limits(ratio=2000)) == bytes(4 << 20)
+        monkeypatch.setattr(archives, "RATIO", 2000)
+        assert read(path, zipped, "in/a") == bytes(4 << 20)
 
 
 def test_a_kept_file_outlives_the_output_of_a_rule(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.sources.dumps import trex
-from kgprobe.sources.dumps.trex_repair import BrokenFileError
+from kgprobe.sources.dumps.trex import BrokenFileError
 from perf.generate.trex import write_dump
 
 Q, P = trex.ENTITY, trex.DIRECT
@@ -26,24 +26,14 @@ def document(number: int = 1, text: str = "Paris lies in France. It is old.", **
     aligner = "Simple-Aligner"
     predicate = {"uri": f"{P}P17", "boundaries": None, "surfaceform": None, "annotator": aligner}
     triple = {
-        "sentence_id": 0,
-        "subject": subject,
-        "predicate": predicate,
-        "object": place,
-        "dependency_path": None,
-        "confidence": None,
-        "annotator": aligner,
-    }
+        "sentence_id": 0, "subject": subject, "predicate": predicate, "object": place,
+        "dependency_path": None, "confidence": None, "annotator": aligner,
+    }  # fmt: skip
     base = {
-        "docid": f"{Q}Q{number}",
-        "uri": f"{Q}Q{number}",
-        "title": f"Paris {number}",
-        "text": text,
-        "words_boundaries": [],
-        "sentences_boundaries": [[0, 21], [22, 32]],
-        "entities": [subject, place],
-        "triples": [triple],
-    }
+        "docid": f"{Q}Q{number}", "uri": f"{Q}Q{number}", "title": f"Paris {number}", "text": text,
+        "words_boundaries": [], "sentences_boundaries": [[0, 21], [22, 32]],
+        "entities": [subject, place], "triples": [triple],
+    }  # fmt: skip
     return {**base, **changes}
 
 
@@ -66,10 +56,8 @@ def with_triple(**changes) -> dict:
 
 def test_tables_of_a_sound_file(tmp_path):
     shard = ingest(document(1), document(2))
-    assert shard.alignments.select("subject", "predicate", "object").rows() == [
-        (1, 17, 142),
-        (2, 17, 142),
-    ]
+    found = shard.alignments.select("subject", "predicate", "object").rows()
+    assert found == [(1, 17, 142), (2, 17, 142)]
     assert shard.alignments.select("subject_start", "object_end").rows() == [(0, 20)] * 2
     assert counts(shard) == {"documents": 2}
     france = shard.mentions.filter(pl.col("surface") == "France")
@@ -130,12 +118,12 @@ def test_labels_title_before_most_frequent_surface_and_never_a_pronoun():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"docid": None}, "field 'docid' is NoneType, expected str"),
-        ({"text": ["x"]}, "field 'text' is list, expected str"),
-        ({"entities": {}}, "field 'entities' is dict, expected list"),
-        ({"entities": [{"uri": 3}]}, "entity 0: field 'uri' is not a string"),
-        ({"triples": [{}]}, "triple 0, subject: is NoneType, expected an object"),
-        ({"triples": ["x"]}, "triple 0 is str, expected an object"),
+        ({"docid": None}, "Expected `str`, got `null` - at `$.docid`"),
+        ({"text": ["x"]}, "Expected `str`, got `array` - at `$.text`"),
+        ({"entities": {}}, "Expected `array`, got `object` - at `$.entities`"),
+        ({"entities": [{"uri": 3}]}, "Expected `str`, got `int` - at `$.entities[0].uri`"),
+        ({"triples": [{}]}, "Object missing required field `sentence_id` - at `$.triples[0]`"),
+        ({"triples": ["x"]}, "Expected `object`, got `str` - at `$.triples[0]`"),
     ],
 )
 def test_a_document_that_breaks_the_schema_is_rejected_alone(changes, reason):
@@ -146,11 +134,17 @@ def test_a_document_that_breaks_the_schema_is_rejected_alone(changes, reason):
     assert shard.alignments["subject"].to_list() == [1, 3]
 
 
+def test_half_a_character_rejects_its_document_alone():
+    shard = trex.ingest(json.dumps([document(1), document(7, title="\ud800")]).encode(), "f")
+    assert counts(shard) == {"documents": 1, "rejected document": 1}
+    assert "surrogate" in first(shard, "rejected document")
+
+
 def test_a_missing_field_is_named():
     broken = document(7)
     del broken["title"]
-    shard = ingest(document(1), broken)
-    assert first(shard, "rejected document") == "document 1 (" + Q + "Q7): field 'title' is missing"
+    told = f"document 1 ({Q}Q7): Object missing required field `title`"
+    assert first(ingest(document(1), broken), "rejected document") == told
 
 
 def test_a_triple_with_a_wrong_uri_is_rejected_alone():
@@ -208,7 +202,7 @@ def test_shards_add_up(tmp_path):
     for name, documents in {"a": [document(1), document(2)], "b": [document(1)]}.items():
         paths.append(tmp_path / f"{name}.parquet")
         schema.write(ingest(*documents).triples, trex.TRIPLES, paths[-1])
-    merged = trex.merge_triples(paths)
+    merged = trex.merge(paths, trex.TRIPLES)
     assert merged.select("subject", "alignments", "documents").rows() == [(1, 2, 2), (2, 1, 1)]
 
 

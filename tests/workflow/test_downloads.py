@@ -113,7 +113,7 @@ def test_parts_of_an_archive_become_a_task(server, tmp_path):
 
 def verified(made):
     """(exit code, what `make verify` says)."""
-    command = [sys.executable, "-m", "kgprobe.sources.verify", "config/embedded.yaml"]
+    command = [sys.executable, "-m", "kgprobe.cli", "verify", "config/embedded.yaml"]
     done = subprocess.run(command, cwd=made.folder, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 

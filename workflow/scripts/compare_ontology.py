@@ -6,7 +6,6 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import released
 from kgprobe.job import job
 from kgprobe.knowledge import ontology as built
-from kgprobe.knowledge.ontology_build import REJECTS
 from kgprobe.tables import sources
 from kgprobe.tables.views import write
 
@@ -20,7 +19,7 @@ with job(snakemake) as run:
     differing = pl.concat(
         [
             sources.chain_differences(
-                classes, ours, chains, schema.read(run.input.rejects, REJECTS)
+                classes, ours, chains, schema.read(run.input.rejects, built.REJECTS)
             ),
             sources.property_differences(
                 properties,

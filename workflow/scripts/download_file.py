@@ -2,8 +2,7 @@ from pathlib import Path
 
 from kgprobe.http import user_agent
 from kgprobe.job import job
-from kgprobe.sources.dumps.download import Bounds, download
-from kgprobe.sources.dumps.released import link, place
+from kgprobe.sources.dumps.download import Bounds, download, link, place
 
 with job(snakemake) as run:
     name, url, file = run.params.name, run.params.url, Path(run.output.file)

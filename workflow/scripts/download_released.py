@@ -4,9 +4,9 @@ from pathlib import Path
 
 from kgprobe.http import user_agent
 from kgprobe.job import job, log
-from kgprobe.sources.dumps.download import Bounds, download
+from kgprobe.sources.dumps.archives import fetch
+from kgprobe.sources.dumps.download import Bounds, download, place
 from kgprobe.sources.dumps.pins import Tree
-from kgprobe.sources.dumps.released import fetch, place
 
 with job(snakemake) as run:
     asked = run.params

@@ -15,9 +15,12 @@ def shards(table: str) -> list[Path]:
 
 with job(snakemake) as run:
     schema.write(
-        trex.merge_triples(shards("triples")), trex.TRIPLES, run.output.triples, run.provenance()
+        trex.merge(shards("triples"), trex.TRIPLES),
+        trex.TRIPLES,
+        run.output.triples,
+        run.provenance(),
     )
-    mentions = trex.merge_mentions(shards("mentions"))
+    mentions = trex.merge(shards("mentions"), trex.MENTIONS)
     labels = trex.labels(mentions, pl.read_parquet(shards("documents")))
     schema.write(labels, trex.LABELS, run.output.labels, run.provenance())
     problems = pl.read_parquet(shards("problems"))

@@ -5,12 +5,12 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import released as ontoprobe_released
 from kgprobe.job import job
-from kgprobe.knowledge import ontology, ontology_build
+from kgprobe.knowledge import ontology
 
 CONTRACTS = {
     **ontology.TABLES,
     "alignment": ontology.ALIGNMENT,
-    "rejects": ontology_build.REJECTS,
+    "rejects": ontology.REJECTS,
     "steps": ontology.STEPS,
 }
 
@@ -20,7 +20,7 @@ with job(snakemake) as run:
     statements = schema.read(run.input.statements, schema.STATEMENTS)
     released = run.input.get("released")
     named = ontoprobe_released.properties(Path(released))["property"] if released else None
-    built = ontology_build.build(
+    built = ontology.build(
         dbpedia,
         wikidata,
         statements,

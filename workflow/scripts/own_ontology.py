@@ -2,13 +2,13 @@ from dataclasses import replace
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.knowledge import ontology, ontology_own
+from kgprobe.knowledge import ontology
 from kgprobe.sources.graphs import read
 
 CONTRACTS = {**ontology.TABLES, "steps": ontology.STEPS}
 
 with job(snakemake) as run:
-    built = ontology_own.build(
+    built = ontology.build_own(
         **{name: schema.read(path, read.CONTRACTS[name]) for name, path in run.input.items()},
         per_class=run.params.per_class,
         most=run.params.properties,

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.sources.dumps import facts, types
+from kgprobe.sources.dumps import facts
 from kgprobe.sources.sparql.canonical import read_result, write_result
 from kgprobe.sources.sparql.snapshots import snapshot_name
 
@@ -11,7 +11,7 @@ with job(snakemake) as run:
     name = snapshot_name(chosen["access"], chosen["snapshot"] or "", [str(file) for file in files])
     folder = Path(run.params.data) / "types" / name / run.params.code
     classes = read_result(run.input.classes)["class"].to_list()
-    found = types.read(
+    found = facts.read_types(
         files, classes, run.params.most, folder, run.params.languages, threads=run.threads
     )
     schema.write(found.unread, facts.UNREAD, run.output.unread, run.provenance())

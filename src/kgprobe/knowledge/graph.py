@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import ibis
 import ibis.expr.datatypes as dt
@@ -112,15 +113,16 @@ class Graph:
 
     def entity_names(self, numbers: Iterable[int]) -> dict[int, str]:
         """number -> id, of entities."""
-        asked = pl.DataFrame({"id": sorted(set(numbers))}, {"id": pl.Int64})
-        rows = self.named.semi_join(self.engine.table(asked), "id")
-        return dict(self.frame(rows.select("id", "name")).select("id", "name").rows())
+        return self._look_up(pl.Series("id", sorted(set(numbers)), pl.Int64), "name")
 
     def entity_numbers(self, names: Iterable[str]) -> dict[str, int]:
         """id -> number; what is no entity of the graph has none."""
-        asked = pl.DataFrame({"name": sorted(set(names))}, {"name": pl.String})
-        rows = self.named.semi_join(self.engine.table(asked), "name")
-        return dict(self.frame(rows.select("name", "id")).select("name", "id").rows())
+        return self._look_up(pl.Series("name", sorted(set(names)), pl.String), "id")
+
+    def _look_up(self, keys: pl.Series, column: str) -> dict[Any, Any]:
+        rows = self.named.semi_join(self.engine.table(keys.to_frame()), keys.name)
+        wanted = [keys.name, column]
+        return dict(self.frame(rows.select(wanted)).select(wanted).rows())
 
     def texts(self, numbers: pl.Series) -> pl.DataFrame:
         """(n, id, text, degree) of entities and literals; a literal is its own id, of no degree."""
@@ -218,8 +220,7 @@ class Graph:
         if not labels:
             return self
         other = pl.DataFrame(
-            {"_id": list(labels), "_label": list(labels.values())},
-            schema={"_id": pl.Int64, "_label": pl.String},
+            [*labels.items()], schema={"_id": pl.Int64, "_label": pl.String}, orient="row"
         )
         both = self.entities.left_join(self.engine.table(other), [("id", "_id")])
         label = ibis.coalesce(both["_label"], both["label"])
@@ -239,12 +240,8 @@ def read(
     ids: str = "",
     known: Mapping[str, Sequence[str]] | None = None,
 ) -> Graph:
-    """The graph whose tables lie in parquet files under the contracts of this module.
-
-    `known` as in `Graph`, where its ids are its own.
-    """
-    tables = (engine.files([path]) for path in (edges, literals, entities))
-    graph = Graph(engine, *tables)
+    """The graph whose tables lie in parquet files; `known` as in `Graph`, where ids are its own."""
+    graph = Graph(engine, *(engine.files([path]) for path in (edges, literals, entities)))
     own = engine.files([ids]) if ids else None
     if own is None or not engine.count(own):
         return graph
@@ -253,19 +250,15 @@ def read(
 
 def write(graph: Graph, paths: Mapping[str, str], provenance: Mapping[str, object]) -> None:
     """Write a graph that `encode` made: TABLES, to `paths`."""
-    tables = (
-        (graph.edges, EDGES, "edges"),
-        (graph.literals, LITERAL_EDGES, "literals"),
-        (graph.entities, ENTITIES, "entities"),
-    )
-    for rows, contract, name in tables:
-        graph.engine.write(rows, contract, paths[name], provenance)
-    counts = pl.DataFrame({"count": list(graph.counts), "n": list(graph.counts.values())})
+    contracts = {"edges": EDGES, "literals": LITERAL_EDGES, "entities": ENTITIES, "ids": IDS}
+    for name, contract in contracts.items():
+        rows = getattr(graph, name)
+        if rows is None:
+            write_frame(pl.DataFrame(schema=dict(IDS.columns)), IDS, paths[name], provenance)
+        else:
+            graph.engine.write(rows, contract, paths[name], provenance)
+    counts = pl.DataFrame([*graph.counts.items()], schema=dict(COUNTS.columns), orient="row")
     write_frame(counts, COUNTS, paths["counts"], provenance)
-    if graph.ids is not None:
-        graph.engine.write(graph.ids, IDS, paths["ids"], provenance)
-    else:
-        write_frame(pl.DataFrame(schema=dict(IDS.columns)), IDS, paths["ids"], provenance)
 
 
 def encode(
@@ -343,12 +336,9 @@ def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
                 f"{n:,} ids of the kind {kind}; at most {LARGEST[kind] + 1:,} are numbered"
             )
     rows = facts
-    for column, short, kind in (
-        ("subject", "s", ENTITY),
-        ("relation", "p", RELATION),
-        ("object", "o", ENTITY),
-    ):
-        own = ids.filter(ids["kind"] == kind).select(**{short: "number", f"_{short}": "id"})
+    for column, short in (("subject", "s"), ("relation", "p"), ("object", "o")):
+        own = ids.filter(ids["kind"] == (RELATION if short == "p" else ENTITY))
+        own = own.select(**{short: "number", f"_{short}": "id"})
         rows = rows.left_join(own, [(column, f"_{short}")])
     return rows.select(*facts.columns, "s", "p", "o", other=ibis.literal(False))
 
@@ -381,8 +371,8 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
     names = rows.select(id="s", label="subject_label").union(
         rows.select(id="o", label="object_label")
     )
-    named = names.filter(names["id"].notnull() & names["label"].notnull())
-    names = engine.keep(named.distinct())
+    known = names.filter(names["id"].notnull() & names["label"].notnull())
+    names = engine.keep(known.distinct())
     names = names.mutate(label=stripped(names["label"])).filter(lambda t: t["label"] != "")
     smallest = names.group_by("id").aggregate(label=names["label"].min())
     named = engine.keep(smallest.mutate(unusable=smallest["label"].re_search(UNUSABLE)))
@@ -398,8 +388,7 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
 
 def _literals(engine: Engine, texts: Table) -> Table:
     """LITERAL_EDGES; the text of a value is its most frequent label, else the date in words."""
-    labelled = texts.filter(texts["object_label"].notnull())
-    labelled = labelled.filter(stripped(labelled["object_label"]) != "")
+    labelled = texts.filter(stripped(texts["object_label"]) != "")
     often = counted(labelled, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
     distinct = texts.select("object").distinct()
@@ -471,5 +460,5 @@ def wedge_sums(graph: Graph) -> dict[str, int]:
     out = graph.entities["out"].cast("float64")
     into = graph.entities["degree"].cast("float64") - out
     sums = {"in_out": into * out, "in_in": into * into, "out_out": out * out}
-    row = graph.entities.aggregate(**{name: value.sum() for name, value in sums.items()})
-    return graph.engine.numbers(row)
+    totals = {name: products.sum() for name, products in sums.items()}
+    return graph.engine.numbers(graph.entities.aggregate(**totals))

@@ -1,20 +1,24 @@
-"""The ontology of OntoProbe, rebuilt from DBpedia's and Wikidata's tables (OntoProbe, sec. 2.1).
+"""The ontology of OntoProbe: rebuilt from DBpedia's and Wikidata's tables (OntoProbe, sec. 2.1), or
+made of an own graph's.
 
 All functions are pure and take frames with the columns of the queries in resources/queries. Ids are
 opaque strings: IRIs of DBpedia (`dbo:`) and of Wikidata as they were pulled.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from kgprobe.sampling import take
 from kgprobe.schema import Contract
+from kgprobe.sources.labels import one_line_of
 
-SUBJECT_TYPE = "Q21503250"
-VALUE_TYPE = "Q21510865"
+DBO = "http://dbpedia.org/ontology/"
+WIKIDATA = "http://www.wikidata.org/entity/"
+#: Constraints of Wikidata's properties: the classes of their subjects, and of their values.
+CONSTRAINTS = {"domain": "Q21503250", "range": "Q21510865"}
 
 CLASSES = Contract(
     "CLASSES",
@@ -25,10 +29,7 @@ CLASSES = Contract(
 CHAINS = Contract(
     "CHAINS",
     {
-        "id": pl.String,
-        "label": pl.String,
-        "ancestor": pl.String,
-        "ancestor_label": pl.String,
+        **dict.fromkeys(("id", "label", "ancestor", "ancestor_label"), pl.String),
         "distance": pl.Int32,
         "position": pl.Int32,
     },
@@ -39,29 +40,26 @@ INSTANCES = Contract(
     {"class": pl.String, "instance": pl.String, "label": pl.String},
     ("class", "instance"),
 )
+_FOUND = "dbpedia direction domain domain_source range range_source".split()
 #: One row is one property with what was found for it; null means that nothing was.
 PROPERTIES = Contract(
     "PROPERTIES",
     {
-        "property": pl.String,
-        "label": pl.String,
-        "dbpedia": pl.String,
-        "direction": pl.String,
-        "domain": pl.String,
-        "domain_source": pl.String,
-        "range": pl.String,
-        "range_source": pl.String,
+        **dict.fromkeys(("property", "label", *_FOUND), pl.String),
         "superproperties": pl.Int32,
         "statements": pl.Int64,
         "chosen": pl.Boolean,
     },
     ("property",),
-    frozenset({"dbpedia", "direction", "domain", "domain_source", "range", "range_source"}),
+    frozenset(_FOUND),
 )
 ALIGNMENT = Contract(
     "ALIGNMENT",
     {"property": pl.String, "dbpedia": pl.String, "direction": pl.String},
     ("property", "dbpedia"),
+)
+REJECTS = Contract(
+    "REJECTS", {"child": pl.String, "parent": pl.String}, ("child", "parent"), may_be_empty=True
 )
 STEPS = Contract(
     "STEPS",
@@ -143,12 +141,12 @@ def finest(types: pl.DataFrame, class_chains: pl.DataFrame) -> pl.DataFrame:
 
     DBpedia states the transitive types as well; an instance belongs to its most specific class.
     """
-    below = class_chains.select(pl.col("id").alias("lower"), pl.col("ancestor").alias("class"))
-    lower = types.select("instance", pl.col("class").alias("lower"))
-    covered = types.join(below, on="class").join(lower, on=["instance", "lower"])
-    return types.join(
-        covered.select("class", "instance").unique(), on=["class", "instance"], how="anti"
+    below = class_chains.select("ancestor", lower="id")
+    lower = types.select("instance", lower="class")
+    covered = types.join(below, left_on="class", right_on="ancestor").join(
+        lower, on=["instance", "lower"]
     )
+    return types.join(covered, on=["class", "instance"], how="anti")
 
 
 def sample_instances(
@@ -173,10 +171,9 @@ def class_tables(
     types = types.filter(pl.col("class").is_in(declared["class"].implode()))
     instances = sample_instances(types, class_chains, per_class, seed)
     depths = class_chains.group_by(pl.col("id").alias("class")).agg(depth=pl.col("distance").max())
-    counts = instances.group_by("class").agg(pl.len().cast(pl.Int64).alias("instances"))
+    counts = instances.group_by("class").agg(instances=pl.len().cast(pl.Int64))
     classes = declared.join(depths, on="class", how="left").join(counts, on="class", how="left")
-    classes = classes.with_columns(pl.col("depth").fill_null(0), pl.col("instances").fill_null(0))
-    return classes, class_chains, instances
+    return classes.with_columns(pl.col("depth", "instances").fill_null(0)), class_chains, instances
 
 
 def property_tables(
@@ -187,21 +184,13 @@ def property_tables(
     `labelled` has property, label; `uses` names the property of every statement.
     """
     property_chains = chains(labelled.select("label", id="property"), edges)
-    above = property_chains.group_by(pl.col("id").alias("property")).agg(
-        pl.len().cast(pl.Int32).alias("superproperties")
-    )
-    counts = uses.alias("property").to_frame().group_by("property")
-    statements = counts.agg(pl.len().cast(pl.Int64).alias("statements"))
+    above = property_chains.group_by(property="id").agg(superproperties=pl.len().cast(pl.Int32))
+    stated = uses.alias("property").to_frame().group_by("property")
+    statements = stated.agg(statements=pl.len().cast(pl.Int64))
     properties = labelled.join(above, on="property", how="left")
     properties = properties.join(statements, on="property", how="left")
     zeros = pl.col("superproperties", "statements").fill_null(0)
     return properties.with_columns(zeros), property_chains
-
-
-def steps_table(steps: Sequence[tuple[str, str, int]]) -> pl.DataFrame:
-    """STEPS of (what, step, kept) in order."""
-    rows = [(what, place, step, kept) for place, (what, step, kept) in enumerate(steps)]
-    return pl.DataFrame(rows, schema=dict(STEPS.columns), orient="row")
 
 
 def alignment(p1628: pl.DataFrame, equivalent: pl.DataFrame) -> pl.DataFrame:
@@ -222,82 +211,51 @@ def alignment(p1628: pl.DataFrame, equivalent: pl.DataFrame) -> pl.DataFrame:
     return rows.group_by("property", "dbpedia").agg(direction=one).sort("property", "dbpedia")
 
 
-@dataclass(frozen=True)
-class ClassVocabulary:
-    """The DBpedia classes as a vocabulary for domains and ranges."""
-
-    labels: dict[str, str]
-    depths: dict[str, int]
-    of_wikidata: dict[str, list[str]]
-
-    def finest_of(self, wikidata_classes: list[str], names: dict[str, str]) -> str | None:
-        """The deepest DBpedia class that the Wikidata classes map to, by equivalence or by label.
-
-        Ties go to the label. `names` are the labels of the Wikidata classes.
-        """
-        by_label = {label.casefold(): iri for iri, label in self.labels.items()}
-        found = {iri for c in wikidata_classes for iri in self.of_wikidata.get(c, ())}
-        found |= {
-            by_label[n] for c in wikidata_classes if (n := names.get(c, "").casefold()) in by_label
-        }
-        if not found:
-            return None
-        return min(found, key=lambda iri: (-self.depths.get(iri, 0), self.labels[iri], iri))
-
-
-def vocabulary(
-    classes: pl.DataFrame, class_chains: pl.DataFrame, equivalence: pl.DataFrame
-) -> ClassVocabulary:
-    """Labels, depths and Wikidata equivalents of the declared classes.
-
-    `classes` has class, label; `equivalence` has class, wikidata.
-    """
-    labels = dict(classes.select("class", "label").rows())
-    depths = dict(class_chains.group_by("id").agg(pl.col("distance").max()).rows())
-    of_wikidata: dict[str, list[str]] = defaultdict(list)
-    for iri, wikidata in equivalence.select("class", "wikidata").sort("class", "wikidata").rows():
-        if iri in labels:
-            of_wikidata[wikidata].append(iri)
-    return ClassVocabulary(labels, depths, dict(of_wikidata))
-
-
 def ends(
     aligned: pl.DataFrame,
     dbo_properties: pl.DataFrame,
     constraints: pl.DataFrame,
-    names: dict[str, str],
-    words: ClassVocabulary,
+    names: pl.DataFrame,
+    classes: pl.DataFrame,
+    equivalence: pl.DataFrame,
 ) -> pl.DataFrame:
     """Domain and range of every property, with their sources, as the columns of PROPERTIES.
 
-    DBpedia's own statement is preferred; else the finest DBpedia class of Wikidata's type
-    constraints. Sources are `dbpedia` and `wikidata`; null where neither is in the vocabulary. The
-    paper states no precedence.
+    DBpedia's own statement is preferred; else the deepest of the `classes` (class, label, depth)
+    that Wikidata's type constraints map to, by `equivalence` (class, wikidata) or by the label that
+    `names` (class, label) gives, ties to the label. Sources are `dbpedia` and `wikidata`; null
+    where neither is in the vocabulary. The paper states no precedence.
     """
+    key = pl.col("label").map_elements(str.casefold, return_dtype=pl.String)
+    by_label = classes.select("class", key).unique("label", keep="last", maintain_order=True)
+    named = names.select(key, wikidata="class").join(by_label, on="label")
+    same = pl.concat([equivalence.select("wikidata", "class"), named.select("wikidata", "class")])
     pairs = aligned.join(dbo_properties, left_on="dbpedia", right_on="property")
-    stated, constrained = {}, {}
-    for side, kind in (("domain", SUBJECT_TYPE), ("range", VALUE_TYPE)):
-        known = pairs.filter(pl.col(side).is_in(list(words.labels)))
-        stated[side] = _sorted_values(known, side)
+    sides, properties = [], []
+    for side, kind in CONSTRAINTS.items():
+        stated = pairs.join(classes.select(pl.col("class").alias(side)), on=side, how="semi")
         typed = constraints.filter(pl.col("constraint").str.ends_with(kind)).drop_nulls("class")
-        constrained[side] = _sorted_values(typed, "class")
-    rows = []
-    for iri in sorted(set().union(*stated.values(), *constrained.values())):
-        row: list[str | None] = [iri]
-        for side in ("domain", "range"):
-            if own := stated[side].get(iri):
-                row += [own[0], "dbpedia"]
-            else:
-                other = words.finest_of(constrained[side].get(iri, []), names)
-                row += [other, "wikidata" if other else None]
-        rows.append(row)
-    columns = ["property", "domain", "domain_source", "range", "range_source"]
-    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
-
-
-def _sorted_values(rows: pl.DataFrame, column: str) -> dict[str, list[str]]:
-    """property -> its different values in a column, in order."""
-    return dict(rows.group_by("property").agg(pl.col(column).unique().sort()).rows())
+        deepest = (
+            typed.select("property", wikidata="class")
+            .join(same, on="wikidata")
+            .join(classes.select("class", "label", "depth"), on="class")
+            .sort("depth", "label", "class", descending=[True, False, False])
+            .group_by("property", maintain_order=True)
+            .agg(other=pl.col("class").first())
+        )
+        own = stated.group_by("property").agg(own=pl.col(side).min())
+        sides.append(own.join(deepest, on="property", how="full", coalesce=True))
+        properties += [stated["property"], typed["property"]]
+    found = pl.concat(properties).unique().sort().to_frame()
+    for side, known in zip(CONSTRAINTS, sides, strict=True):
+        source = pl.when(pl.col("own").is_not_null()).then(pl.lit("dbpedia"))
+        source = source.when(pl.col("other").is_not_null()).then(pl.lit("wikidata"))
+        found = found.join(known, on="property", how="left", maintain_order="left").select(
+            pl.exclude("own", "other"),
+            pl.coalesce("own", "other").alias(side),
+            source.alias(f"{side}_source"),
+        )
+    return found
 
 
 def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = None) -> pl.DataFrame:
@@ -314,6 +272,159 @@ def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = Non
         & pl.col("range").is_not_null()
         & (pl.col("superproperties") > 0)
     )
-    ordered = properties.filter(sensible).sort(["statements", "property"], descending=[True, False])
+    ordered = properties.filter(sensible).sort("statements", "property", descending=[True, False])
     chosen = ordered["property"].head(n).to_list()
     return properties.with_columns(chosen=pl.col("property").is_in(chosen))
+
+
+def _one_line(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The pulled tables with labels as every reader gives them."""
+    return {
+        name: table.with_columns(one_line_of("label")) if "label" in table.columns else table
+        for name, table in tables.items()
+    }
+
+
+def build(
+    dbpedia: Mapping[str, pl.DataFrame],
+    wikidata: Mapping[str, pl.DataFrame],
+    statements: pl.DataFrame | None,
+    *,
+    per_class: int = 20,
+    properties: int = 50,
+    seed: int = 0,
+    named: Collection[str] | None = None,
+) -> OntologyTables:
+    """The ontology from the pulled tables of both graphs, named like their queries.
+
+    `statements` (STATEMENTS or FACTS) gives the number of statements per property, which orders the
+    choice of `properties`; without it all counts are 0 and the choice goes by id. `named` takes the
+    properties with these IRIs instead.
+    """
+    dbpedia, wikidata = _one_line(dbpedia), _one_line(wikidata)
+    declared = dbpedia["classes"].drop_nulls("label").select("class", "label")
+    declared = declared.sort("class", "label").unique("class", keep="first")
+    edges = dbpedia["class_hierarchy"].select("parent", child="class")
+    types = dbpedia["types"].select("class", "instance", "label")
+    classes, class_chains, instances = class_tables(declared, edges, types, per_class, seed)
+    labelled = wikidata["properties"].drop_nulls("label").select("property", "label")
+    labelled = labelled.unique("property").sort("property")
+    uses = pl.Series(dtype=pl.String) if statements is None else WIKIDATA + statements["relation"]
+    hierarchy = wikidata["property_hierarchy"].select("parent", child="property")
+    known, property_chains = property_tables(labelled, hierarchy, uses)
+    aligned = alignment(wikidata["equivalent_property"], dbpedia["property_equivalence"])
+    names = wikidata["constraint_classes"].drop_nulls("label").sort("class", "label")
+    sides = ends(
+        aligned,
+        dbpedia["properties"],
+        wikidata["constraints"],
+        names.unique("class", keep="last"),
+        classes.sort("class"),
+        dbpedia["class_equivalence"],
+    )
+    first = aligned.sort("property", "dbpedia").unique("property", keep="first")
+    known = known.join(first, on="property", how="left").join(sides, on="property", how="left")
+    chosen = choose(known, properties, named)
+    return OntologyTables(
+        classes,
+        class_chains,
+        instances,
+        chosen.select(list(PROPERTIES.columns)),
+        property_chains,
+        aligned,
+        strays(declared.rename({"class": "id"}), edges, DBO),
+        _steps(dbpedia, wikidata, classes, chosen, per_class),
+    )
+
+
+def _steps(
+    dbpedia: Mapping[str, pl.DataFrame],
+    wikidata: Mapping[str, pl.DataFrame],
+    classes: pl.DataFrame,
+    properties: pl.DataFrame,
+    per_class: int,
+) -> pl.DataFrame:
+    """The two funnels: how many classes and properties are left after each step."""
+    n = pl.col("instances")
+    parented = pl.col("superproperties") > 0
+    both = pl.col("domain").is_not_null() & pl.col("range").is_not_null()
+    constrained = pl.col("property").is_in(wikidata["constraints"]["property"].implode())
+    return steps_table(
+        classes={
+            "pulled": dbpedia["classes"]["class"].n_unique(),
+            "with an English label": classes.height,
+            "with an instance": classes.filter(n > 0).height,
+            f"with {per_class} instances": classes.filter(n >= per_class).height,
+            "with a superclass": classes.filter(pl.col("depth") > 0).height,
+        },
+        properties={
+            "pulled": wikidata["properties"]["property"].n_unique(),
+            "with a superproperty": properties.filter(parented).height,
+            "with a type constraint": properties.filter(constrained).height,
+            "aligned with DBpedia": properties["dbpedia"].count(),
+            "with domain and range in the vocabulary": properties.filter(both).height,
+            "with domain, range and superproperty": properties.filter(both & parented).height,
+            "chosen": properties.filter("chosen").height,
+        },
+    )
+
+
+def steps_table(**funnels: Mapping[str, int]) -> pl.DataFrame:
+    """STEPS: what is left of classes and properties after each step, in order."""
+    steps = [(what, step, kept) for what, own in funnels.items() for step, kept in own.items()]
+    rows = [(what, place, step, kept) for place, (what, step, kept) in enumerate(steps)]
+    return pl.DataFrame(rows, schema=dict(STEPS.columns), orient="row")
+
+
+def build_own(
+    classes: pl.DataFrame,
+    class_hierarchy: pl.DataFrame,
+    types: pl.DataFrame,
+    properties: pl.DataFrame,
+    property_hierarchy: pl.DataFrame,
+    facts: pl.DataFrame,
+    *,
+    per_class: int = 20,
+    most: int = 50,
+    seed: int = 0,
+) -> OntologyTables:
+    """The ontology of an own graph (sources/graphs), to which no second graph is aligned.
+
+    What has no label is left out and counted. `chosen` marks the `most` relations as `choose` does.
+    """
+    declared, named = classes.drop_nulls("label"), properties.drop_nulls("label")
+    kinds, class_chains, instances = class_tables(declared, class_hierarchy, types, per_class, seed)
+    known, property_chains = property_tables(named, property_hierarchy, facts["relation"])
+    sources = {
+        f"{side}_source": pl.when(pl.col(side).is_not_null()).then(pl.lit("own"))
+        for side in CONSTRAINTS
+    }
+    nothing = pl.lit(None, pl.String)
+    known = known.with_columns(dbpedia=nothing, direction=nothing, **sources)
+    chosen = choose(known, most)
+    steps = steps_table(
+        classes={
+            "in the graph": classes.height,
+            "with a label": declared.height,
+            "with an instance": kinds.filter(pl.col("instances") > 0).height,
+            "with a superclass": kinds.filter(pl.col("depth") > 0).height,
+        },
+        properties={
+            "in the graph": properties.height,
+            "with a label": named.height,
+            "with a superproperty": property_chains["id"].n_unique(),
+            "with a domain": known["domain"].count(),
+            "with a range": known["range"].count(),
+            "chosen": chosen.filter("chosen").height,
+        },
+    )
+    return OntologyTables(
+        kinds.select(list(CLASSES.columns)),
+        class_chains,
+        instances,
+        chosen.select(list(PROPERTIES.columns)),
+        property_chains,
+        pl.DataFrame(schema=dict(ALIGNMENT.columns)),
+        pl.DataFrame(schema=dict(REJECTS.columns)),
+        steps,
+    )

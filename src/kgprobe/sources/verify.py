@@ -1,17 +1,14 @@
 """Checks the data folder: is every downloaded file still what it should be?
 
-    python -m kgprobe.sources.verify [CONFIG.yaml ...]
-
 Files of released data sets are compared with their pins, archives and dumps with their kind, the
 published sums and the sum that they had when they came, finished snapshots with the hashes in their
-own meta.json. Nothing is asked of anybody and nothing is changed. Exits 1 where a file is wrong;
-what is absent was not downloaded yet. Configurations are laid over config/config.yaml.
+own meta.json. Nothing is asked of anybody and nothing is changed; what is absent was not downloaded
+yet.
 """
 
 import gzip
 import hashlib
 import json
-import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,12 +16,11 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe import config, sheets
+from kgprobe import sheets
 from kgprobe.settings import RELEASED, Archive, Settings
 from kgprobe.sources.dumps.archives import below
-from kgprobe.sources.dumps.kinds import recorded, sums_of, wrong_form, wrong_sums
+from kgprobe.sources.dumps.download import place, recorded, sums_of, wrong_form, wrong_sums
 from kgprobe.sources.dumps.pins import Tree, blob, chosen, read_pins, tree_of
-from kgprobe.sources.dumps.released import place
 from kgprobe.sources.sparql.canonical import read_terms, row_hash
 from kgprobe.sources.sparql.snapshots import META, RESULT
 
@@ -113,12 +109,10 @@ def released(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Fi
         if tree is None:
             found.unpinned += len(there)
             continue
-        for name, rest in below(tree.paths, wanted).items():
+        for name, rest in below(tree.blobs, wanted).items():
             path = top / rest if rest else top
             if path not in there:
                 found.absent += 1
-            elif name not in tree.blobs:
-                found.unpinned += 1
             elif (now := blob(path)) != tree.blobs[name]:
                 found.problems.append(
                     f"{path}: git blob id {now}, expected {tree.blobs[name]}, pinned for {name} of "
@@ -168,32 +162,9 @@ def _hash(path: Path) -> str:
 
 def table(rows: Sequence[Finding]) -> str:
     """The rows as aligned text, with their sums below."""
-    lines: list[tuple[str, ...]] = [("what", *COUNTS)]
-    lines += [(row.what, *(f"{n:,}" for n in row.counts)) for row in rows]
     sums = [sum(row.counts[n] for row in rows) for n in range(len(COUNTS))]
-    lines.append(("all", *(f"{n:,}" for n in sums)))
-    widths = [max(len(line[n]) for line in lines) for n in range(len(COUNTS) + 1)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if n == 0 else cell.rjust(width)
-            for n, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
-
-
-def main(words: Sequence[str]) -> int:
-    """Print the table and what is wrong; returns the exit code."""
-    settings = config.load(["config/config.yaml", *words])
-    rows = list(verify(settings))
-    print(table(rows))
-    if not rows:
-        print("this configuration downloads nothing, and no pull is kept")
-    problems = [problem for row in rows for problem in row.problems]
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return int(bool(problems))
-
-
-if __name__ == "__main__":
-    sys.exit(main([word for word in sys.argv[1:] if word != "config/config.yaml"]))
+    counts = [(row.what, row.counts) for row in rows] + [("all", tuple(sums))]
+    lines = [("what", *COUNTS), *((what, *(f"{n:,}" for n in own)) for what, own in counts)]
+    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
+    form = "  ".join([f"{{:<{first}}}", *(f"{{:>{width}}}" for width in others)])
+    return "\n".join(form.format(*line) for line in lines)

@@ -1,32 +1,34 @@
-"""Zip archives: checked before anything of them is written.
+"""Zip archives: checked before anything of them is written, and each file against its pin.
 
     with opened(archive) as zipped:                # names and number of all members are sound
         data = read(archive, zipped, name)         # so are kind, size and packing of this one
+    unpack(archive, Path("data/bear/ace91fd"), {"BEAR": "BEAR/"}, tree)
 
-GitHub, figshare and T-REx give zip archives; nothing else is unpacked (dumps are streams, read line
-by line: stream.py).
+`parts` is name in the folder -> path in the archive, of a folder with / at its end. GitHub,
+figshare and T-REx give zip archives; nothing else is unpacked (dumps are streams: stream.py).
 """
 
 import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-#: Members of an archive, folders counted; the largest that the full configuration names has 772.
-MEMBERS = 100_000
-#: Bytes of one member; the largest are T-REx's files: 10,000 documents, 21 MB packed 15 fold.
-MEMBER = 2 << 30
-#: Bytes of all members that are unpacked together; the released sets have up to 8 * 10^6.
-TOTAL = 4 << 30
-#: Unpacked bytes per packed byte. Released archives pack at most 5 fold, T-REx 15, Wikidata's dumps
-#: about 20; what was made for it packs 1,032 fold (deflate) or more.
-RATIO = 100
-#: Bytes below which a ratio says nothing: a file of blanks is no bomb.
-SMALL = 1 << 20
+from kgprobe.files import atomic
+from kgprobe.sources.dumps.pins import ADVICE, PinError, Tree, blob
+
+#: Names that an error or a note shows of many.
+SHOWN = 5
+#: What is unpacked of an archive at most: members, folders counted (of the full configuration up to
+#: 772), bytes of one (T-REx's files have 21 MB, packed 15 fold) and of all that are unpacked
+#: together (of the released sets up to 8 * 10^6).
+MEMBERS, MEMBER, TOTAL = 100_000, 2 << 30, 4 << 30
+#: Unpacked bytes per packed byte, of members of more than SMALL bytes. Released archives pack at
+#: most 5 fold, T-REx 15, Wikidata's dumps about 20; what was made for it 1,032 fold or more.
+RATIO, SMALL = 100, 1 << 20
 #: What the archives named above use; others have no bound on what one block unpacks to.
 PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 ENCRYPTED = 0x1
@@ -40,28 +42,14 @@ class DamagedError(ArchiveError):
     """The bytes are no whole archive: another download may cure it."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How much of an archive is unpacked at most; defaults and reasons are the constants above."""
-
-    members: int = MEMBERS
-    member: int = MEMBER
-    total: int = TOTAL
-    ratio: float = RATIO
-    small: int = SMALL
-
-
-DEFAULT = Limits()
-
-
-def read(archive: Path, zipped: zipfile.ZipFile, name: str, limits: Limits = DEFAULT) -> bytes:
+def read(archive: Path, zipped: zipfile.ZipFile, name: str) -> bytes:
     """The bytes of one member of an archive that `opened` gave; ArchiveError when it is unsafe."""
-    check(archive, zipped, [name], limits)
+    check(archive, zipped, [name])
     return zipped.read(name)
 
 
 @contextmanager
-def opened(archive: Path, limits: Limits = DEFAULT) -> Iterator[zipfile.ZipFile]:
+def opened(archive: Path) -> Iterator[zipfile.ZipFile]:
     """The zip archive, its table of contents checked.
 
     Raises ArchiveError where members are too many, have names that lead out of a folder or that
@@ -69,7 +57,7 @@ def opened(archive: Path, limits: Limits = DEFAULT) -> Iterator[zipfile.ZipFile]
     """
     try:
         with zipfile.ZipFile(archive) as zipped:
-            _check_names(archive, zipped.infolist(), limits)
+            _check_names(archive, zipped.namelist())
             yield zipped
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DamagedError(
@@ -77,54 +65,46 @@ def opened(archive: Path, limits: Limits = DEFAULT) -> Iterator[zipfile.ZipFile]
         ) from error
 
 
-def check(
-    archive: Path, zipped: zipfile.ZipFile, names: Sequence[str], limits: Limits = DEFAULT
-) -> None:
+def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
     """Whether these members may be unpacked: plain files, legible, and no bomb; else ArchiveError.
 
     Sizes are those that the archive declares; zipfile gives no byte more than that.
     """
     infos = [zipped.getinfo(name) for name in names]
     for info in infos:
-        if wrong := _kind(info):
+        wrong = _kind(info)
+        if not wrong and info.file_size > MEMBER:
+            wrong = f"{info.file_size:,} bytes, more than the {MEMBER:,} of a member"
+        if wrong:
             raise _refused(archive, info.filename, wrong)
-        if info.file_size > limits.member:
-            raise _refused(
-                archive,
-                info.filename,
-                f"{info.file_size:,} bytes, more than the {limits.member:,} that a member may have",
-            )
-        _check_ratio(archive, info.filename, info.file_size, info.compress_size, limits)
+        _check_ratio(archive, info.filename, info.file_size, info.compress_size)
     total = sum(info.file_size for info in infos)
-    if total > limits.total:
+    if total > TOTAL:
         raise ArchiveError(
-            f"{archive}: {total:,} bytes in {len(infos):,} members, more than the "
-            f"{limits.total:,} that are unpacked from one archive"
+            f"{archive}: {total:,} bytes in {len(infos):,} members, more than the {TOTAL:,} that "
+            "are unpacked from one archive"
         )
     # members that lie over each other have small packed sizes each; the file has but one
-    whole = archive.stat().st_size
-    if infos:
-        _check_ratio(archive, f"{infos[0].filename} to {names[-1]}", total, whole, limits)
+    name = f"{names[0]} to {names[-1]}" if names else ""
+    _check_ratio(archive, name, total, archive.stat().st_size)
 
 
-def _check_names(archive: Path, infos: Sequence[zipfile.ZipInfo], limits: Limits) -> None:
-    if len(infos) > limits.members:
-        raise ArchiveError(
-            f"{archive}: {len(infos):,} members, more than the {limits.members:,} allowed"
-        )
+def _check_names(archive: Path, names: Sequence[str]) -> None:
+    if len(names) > MEMBERS:
+        raise ArchiveError(f"{archive}: {len(names):,} members, more than the {MEMBERS:,} allowed")
     places: dict[PurePosixPath, str] = {}
-    for info in infos:
-        name = info.filename
-        windows = PureWindowsPath(name)
-        if name.startswith("/") or windows.drive or windows.root:
-            raise _refused(archive, name, "an absolute path")
-        if ".." in windows.parts:  # either slash separates there
-            raise _refused(archive, name, "leads out of its folder with ..")
-        path = PurePosixPath(name)
-        if not path.parts:
-            raise _refused(archive, name, "no name")
-        if path in places:
-            raise _refused(archive, name, f"there twice ({places[path]!r} before)")
+    for name in names:
+        path, windows = PurePosixPath(name), PureWindowsPath(name)
+        wrong = {
+            "an absolute path": name.startswith("/") or windows.drive or windows.root,
+            # either slash separates there
+            "leads out of its folder with ..": ".." in windows.parts,
+            "no name": not path.parts,
+            f"there twice ({places.get(path)!r} before)": path in places,
+        }
+        for reason, is_so in wrong.items():
+            if is_so:
+                raise _refused(archive, name, reason)
         places[path] = name
     files = {path for path, name in places.items() if not name.endswith("/")}
     for path, name in places.items():
@@ -146,13 +126,10 @@ def _kind(info: zipfile.ZipInfo) -> str:
     return ""
 
 
-def _check_ratio(archive: Path, name: str, size: int, packed: int, limits: Limits) -> None:
-    if size > limits.small and size > limits.ratio * packed:
-        raise _refused(
-            archive,
-            name,
-            f"{size:,} bytes packed into {packed:,}, more than {limits.ratio:g} fold",
-        )
+def _check_ratio(archive: Path, name: str, size: int, packed: int) -> None:
+    if size > SMALL and size > RATIO * packed:
+        wrong = f"{size:,} bytes packed into {packed:,}, more than {RATIO:g} fold"
+        raise _refused(archive, name, wrong)
 
 
 def _refused(archive: Path, name: str, wrong: str) -> ArchiveError:
@@ -197,3 +174,171 @@ def below(names: Iterable[str], wanted: str) -> dict[str, str]:
         kinds = ("a file", "without") if wanted.endswith("/") else ("a folder", "with")
         raise ArchiveError(f"{wanted} is {kinds[0]} there: write it {kinds[1]} / at its end")
     return made
+
+
+@dataclass(frozen=True)
+class ArchiveContents:
+    """What was read of an archive, by its paths in the tree."""
+
+    checked: tuple[str, ...] = ()  #: equal to their pins
+    unpinned: tuple[str, ...] = ()  #: all files, where the address has no pins
+    missing: tuple[str, ...] = ()  #: pinned, and not in the archive
+
+    def describe(self, tree: Tree | None) -> str:
+        """In one line, what was checked and what was not."""
+        if tree is None:
+            names = some(self.unpinned)
+            return f"{len(self.unpinned)} files unpinned, as this address has no pins: {names}"
+        checked = f"{len(self.checked)} files equal their pins in {tree.name}"
+        missing = f"; {len(self.missing)} pinned files missing, as the archive is cut: "
+        return checked + (missing + some(self.missing) if self.missing else "")
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of many names."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def fetch(
+    get: Callable[[], object],
+    url: str,
+    archive: Path,
+    folder: Path,
+    parts: Mapping[str, str],
+    tree: Tree | None,
+    *,
+    cut: bool = False,
+) -> ArchiveContents:
+    """Take the parts out of the archive that `get` puts there, into `folder`.
+
+    `cut`: pinned files may be missing; `cut-COMMIT.tsv` beside the parts lists them then. Raises
+    what `get` raises, PinError, and ArchiveError.
+    """
+    get()
+    try:
+        return unpack(archive, folder, parts, tree, url=url, cut=cut)
+    except (DamagedError, PinError) as error:
+        aside = archive.replace(archive.with_name(f"{archive.name}.bad"))
+        raise type(error)(
+            f"{error}. It was set aside as {aside}; the next run asks again"
+        ) from None
+
+
+def unpack(
+    archive: Path,
+    folder: Path,
+    parts: Mapping[str, str],
+    tree: Tree | None = None,
+    *,
+    url: str = "",
+    cut: bool = False,
+) -> ArchiveContents:
+    """Put `parts` of the zip `archive` into `folder`, each whole, all of them or none.
+
+    Raises ArchiveError when one is missing, the archive is damaged, or it is not safe to unpack,
+    and PinError when a file is not the one that is pinned.
+    """
+    staged = folder / f".{archive.name}.part"
+    source = f"{archive} ({url})" if url else str(archive)
+    try:
+        _remove(staged)
+        with opened(archive) as zipped:
+            files = _files(source, zipped.namelist(), tree)
+            known = dict.fromkeys([*files, *(tree.blobs if tree else ())])
+            try:
+                found = {target: below(known, wanted) for target, wanted in parts.items()}
+            except ArchiveError as error:
+                raise ArchiveError(f"{source}: {error}") from None
+            taken = _select_files(source, files, found, tree, cut)
+            there = [*taken.checked, *taken.unpinned]
+            check(archive, zipped, [files[path] for path in there])
+            for target, paths in found.items():
+                for path in paths.keys() & files.keys():
+                    file = staged / target / paths[path]
+                    write(archive, zipped, files[path], file)
+                    if tree:
+                        _compare(source, path, file, tree)
+        for target in parts:
+            (folder / target).parent.mkdir(parents=True, exist_ok=True)
+            _remove(folder / target)
+            (staged / target).replace(folder / target)
+    finally:
+        _remove(staged)
+    if tree:
+        _list_missing(folder, taken, tree)
+    return taken
+
+
+def _files(source: str, names: list[str], tree: Tree | None) -> dict[str, str]:
+    """Path -> member; of a commit's tree without the top folder of repository and commit."""
+    members = [name for name in names if not name.endswith("/")]
+    if tree is None:
+        return {name: name for name in members}
+    tops = {name.split("/")[0] for name in members}
+    if len(tops) != 1 or not all("/" in name for name in members):
+        raise PinError(
+            f"{source}: {some(sorted(tops))} at its top; expected one folder, as in an archive of "
+            f"{tree.name}. Is its address or `tree` in the config right?"
+        )
+    return {name.partition("/")[2]: name for name in members}
+
+
+def _select_files(
+    source: str,
+    files: Mapping[str, str],
+    found: Mapping[str, Mapping[str, str]],
+    tree: Tree | None,
+    cut: bool,
+) -> ArchiveContents:
+    """What will be read. Raises PinError for what is not pinned and for what is missing."""
+    paths = sorted({path for part in found.values() for path in part})
+    if tree is None:
+        return ArchiveContents(unpinned=tuple(paths))
+    there = [path for path in paths if path in files]
+    missing = [path for path in paths if path not in files]
+    if strange := [path for path in there if path not in tree.blobs]:
+        raise PinError(
+            f"{source}: {len(strange)} files that {tree.name} has no pins of: {some(strange)}; "
+            f"expected the {len(tree.blobs)} that resources/pins.tsv lists. {ADVICE}"
+        )
+    if missing and not cut:
+        raise PinError(
+            f"{source}: {len(missing)} of {len(paths)} pinned files of {tree.name} are not in it: "
+            f"{some(missing)}; expected all of them. Ask again; where the archive is cut on "
+            "purpose, as in tests, set sources.cut in the config"
+        )
+    if gone := [target for target, part in found.items() if not part.keys() & files.keys()]:
+        raise ArchiveError(
+            f"{source}: no file of {some(gone)} in it, all that is pinned is missing"
+        )
+    return ArchiveContents(checked=tuple(there), missing=tuple(missing))
+
+
+def _compare(source: str, path: str, file: Path, tree: Tree) -> None:
+    """Raises PinError where a written file is not the pinned one."""
+    if (found := blob(file)) != tree.blobs[path]:
+        raise PinError(
+            f"{source}, file {path}: git blob id {found} ({file.stat().st_size:,} bytes), expected "
+            f"{tree.blobs[path]}, pinned for {tree.name} in resources/pins.tsv. Nothing of the "
+            "archive is unpacked; ask again, or find out who changed it"
+        )
+
+
+def _list_missing(folder: Path, taken: ArchiveContents, tree: Tree) -> None:
+    """Write, or take away, the list of files that a cut archive lacks."""
+    path = folder / f"cut-{tree.name.partition('@')[2][:7]}.tsv"
+    if not taken.missing:
+        path.unlink(missing_ok=True)
+        return
+    rows = [("tree", "path", "blob"), *((tree.name, n, tree.blobs[n]) for n in taken.missing)]
+    with atomic(path) as temporary:
+        temporary.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _remove(path: Path) -> None:
+    """Take away a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -8,16 +8,19 @@ what the file was when it came. What is wrong is removed, so that it cannot fail
 
 import contextlib
 import datetime
+import hashlib
 import itertools
 import json
 import random
+import re
 import shutil
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import requests
 from filelock import FileLock
@@ -37,22 +40,21 @@ from kgprobe.http import (
     sent_astray,
 )
 from kgprobe.job import log, progress
-from kgprobe.sources.dumps.kinds import (
-    TOLD,
-    format_beginning,
-    kind,
-    record,
-    recorded,
-    sums_of,
-    wrong_form,
-    wrong_start,
-    wrong_sums,
-)
 
 BLOCK = 1 << 20
 ATTEMPTS = 6
 CONNECT = 10.0
 BY_HAND = "look at the address in a browser, then correct it in the config or put the file at"
+#: By the end of a name: what the file is, and what it begins with.
+KINDS = {
+    ".zip": ("a zip archive", (b"PK\x03\x04", b"PK\x05\x06")),
+    ".gz": ("gzip", (b"\x1f\x8b",)),
+    ".bz2": ("bzip2", (b"BZh",)),
+    ".zst": ("zstd", (b"\x28\xb5\x2f\xfd",)),
+}
+#: Bytes of a body that tell what it is, and characters of it that an error shows.
+TOLD, SHOWN = 2048, 120
+PAGE = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b", re.I | re.S)
 
 
 class DownloadError(RuntimeError):
@@ -60,7 +62,7 @@ class DownloadError(RuntimeError):
 
 
 class ChecksumMismatchError(DownloadError):
-    """The complete file has another size or sum than published; it has been removed."""
+    """The complete file has another form or sum than published; it has been removed."""
 
 
 @dataclass(frozen=True)
@@ -82,36 +84,56 @@ DEFAULT = Bounds()
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for, where it goes, and what is known of it; `sums` by md5, sha1, sha256."""
+    """What is asked for, where it goes, and until when; `part` has arrived, `side` says what is
+    known of that."""
 
     url: str
     path: Path
     agent: str
-    sums: Mapping[str, str]
-    size: int | None
     bounds: Bounds
     until: float
 
     @property
     def part(self) -> Path:
-        """What has arrived."""
         return self.path.with_name(self.path.name + ".part")
 
     @property
     def side(self) -> Path:
-        """What is known of that."""
         return self.path.with_name(self.path.name + ".part.json")
+
+    @property
+    def have(self) -> int:
+        """Bytes that have arrived."""
+        return self.part.stat().st_size if self.part.exists() else 0
 
     def drop(self) -> None:
         """Keep nothing of what arrived."""
         self.part.unlink(missing_ok=True)
         self.side.unlink(missing_ok=True)
 
-    def refused(self, came: str, advice: str = "") -> DownloadError:
-        """The error for an answer that is no such file."""
+    def refused(self, came: str, advice: str = "", about: bool = False) -> DownloadError:
+        """The error for an answer that is no such file; `about`: it speaks of the User-Agent."""
+        by_hand = f"{BY_HAND} {self.path}"
+        advice = f"{CONTACT_ADVICE}; otherwise {by_hand}" if about else advice or by_hand
         return DownloadError(
             f"{self.url}: {came}; expected {kind(self.path)} for {self.path}. Nothing of it is "
-            f"kept; {advice or f'{BY_HAND} {self.path}'}"
+            f"kept; {advice}"
+        )
+
+    def require_at_most(self, size: int, came: str) -> None:
+        """Raise DownloadError, and keep nothing, where the file is too large."""
+        most = self.bounds.max_bytes
+        if size > most:
+            self.drop()
+            advice = "is the address right? If so, raise max_bytes beside it in the config"
+            raise self.refused(f"{came.format(size, most)}, expected at most {most:,}", advice)
+
+    def late(self) -> DownloadError:
+        """The error for a transfer that took too long."""
+        return DownloadError(
+            f"{self.url}: {self.have:,} bytes arrived within {self.bounds.seconds:g} s; expected "
+            f"the whole of {self.path}. What arrived stays in {self.part}; run again to go on from "
+            "there, or raise sources.downloads.hours"
         )
 
 
@@ -121,31 +143,28 @@ def download(
     *,
     agent: str,
     sums: Mapping[str, str | None] | None = None,
-    size: int | None = None,
     bounds: Bounds = DEFAULT,
     sleep: Callable[[float], None] = time.sleep,
-    seed: int = 0,
 ) -> str:
     """Download `url` to `path` and return its sha256; a sound file that is there is only checked.
 
-    `agent` is the User-Agent. `sums` (md5, sha1, sha256) and `size` are checked where given. Two
-    processes may ask for the same file: the second waits for the first. Raises DownloadError.
+    `agent` is the User-Agent. `sums` (md5, sha1, sha256) are checked where given. Two processes may
+    ask for the same file: the second waits for the first. Raises DownloadError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    until = time.monotonic() + bounds.seconds
+    wanted = Wanted(url, path, agent, bounds, time.monotonic() + bounds.seconds)
     published = {name: one for name, one in (sums or {}).items() if one}
-    wanted = Wanted(url, path, agent, published, size, bounds, until)
     with FileLock(f"{path}.lock"):
         if path.exists():
-            found = sums_of(path, [*wanted.sums, "sha256"])
-            wrong = wrong_form(path, size) or wrong_sums(found, wanted.sums)
+            found = sums_of(path, [*published, "sha256"])
+            wrong = wrong_form(path) or wrong_sums(found, published)
             if not wrong and (other := recorded(path)[0]) not in ("", url):
                 wrong = f"came from {other}, asked for is {url}"
             if not wrong:
                 return found["sha256"]
             log.warning("%s: %s; removed, asked for again", path, wrong)
             path.unlink()
-        waits = random.Random(seed)
+        waits = random.Random(0)
         try:
             retried(
                 lambda: _attempt(wanted),
@@ -161,27 +180,25 @@ def download(
                 f"{url}: {error}; gave up after {ATTEMPTS} attempts. "
                 f"What arrived stays in {wanted.part}; run again to go on from there"
             ) from error
-        return _accept(wanted)
+        return _accept(wanted, published)
 
 
 def _attempt(wanted: Wanted) -> None:
     """One request that adds to the part, which is complete then. Raises PassingError."""
     left = wanted.until - time.monotonic()
     if left <= 0:
-        raise _late(wanted)
+        raise wanted.late()
     state: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):  # none is there, or it is no JSON
         state = dict(json.loads(wanted.side.read_text(encoding="utf-8")))
     if state.get("url") != wanted.url:
         wanted.part.unlink(missing_ok=True)
         state = {"url": wanted.url}
-    have = wanted.part.stat().st_size if wanted.part.exists() else 0
     headers = {"User-Agent": wanted.agent, "Accept-Encoding": "identity"}
     validator = state.get("etag") or state.get("modified")
-    if have and validator:
+    have = wanted.have if validator else 0
+    if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": validator}
-    else:
-        have = 0
     patience = Patience(CONNECT, wanted.bounds.stall, left)
     try:
         with Line() as line, line.opened("GET", wanted.url, patience, headers=headers) as answer:
@@ -191,7 +208,7 @@ def _attempt(wanted: Wanted) -> None:
                 _refuse(answer, wanted, have)
     except NoAnswerError as error:
         if time.monotonic() >= wanted.until:
-            raise _late(wanted) from error
+            raise wanted.late() from error
         raise PassingError(str(error)) from error
 
 
@@ -200,7 +217,7 @@ def _refuse(answer: requests.Response, wanted: Wanted, have: int) -> None:
 
     What arrived before it stays: the host may do better at another time.
     """
-    status = answer.status_code
+    status, now = answer.status_code, time.time()
     if status == 416:
         total = answer.headers.get("Content-Range", "").rpartition("/")[2]
         if total != str(have):
@@ -212,13 +229,20 @@ def _refuse(answer: requests.Response, wanted: Wanted, have: int) -> None:
     if astray := sent_astray(answer):
         raise wanted.refused(f"status {status}, {astray}")
     first = answer.raw.read(TOLD, decode_content=True)
-    said = f"{format_beginning(first) if first else 'an empty body'}{_type(answer)}"
-    came = f"status {status} {answer.reason}".rstrip()
-    if status in (401, 403) or (status < 500 and about_agent(first)):
-        raise wanted.refused(f"{came}, {said}", _contact(wanted))
-    if status in (408, 429, 500, 502, 503, 504):
-        raise PassingError(f"status {status}", _requested_wait(wanted, answer), status)
-    raise wanted.refused(f"{came}, {said}")
+    about = status in (401, 403) or (status < 500 and about_agent(first))
+    if about or status not in (408, 429, 500, 502, 503, 504):
+        said = format_beginning(first) if first else "an empty body"
+        came = f"status {status} {answer.reason}".rstrip()
+        raise wanted.refused(f"{came}, {said}{_type(answer)}", about=about)
+    wait = retry_after(answer.headers.get("Retry-After"), status, now)
+    if wait is not None and wait > LONGEST_WAIT:
+        when = datetime.datetime.fromtimestamp(now + wait, datetime.UTC)
+        raise DownloadError(
+            f"{wanted.url}: status {status}, the server asks to wait {wait:.0f} s; "
+            f"expected at most {LONGEST_WAIT:.0f} s for {wanted.path}. Run again after "
+            f"{when:%Y-%m-%d %H:%M:%S} UTC; what arrived stays"
+        )
+    raise PassingError(f"status {status}", wait, status)
 
 
 def _receive(answer: requests.Response, wanted: Wanted, state: dict[str, Any], have: int) -> None:
@@ -230,34 +254,37 @@ def _receive(answer: requests.Response, wanted: Wanted, state: dict[str, Any], h
         "modified": answer.headers.get("Last-Modified", ""),
     }
     if answer.status_code == 206:
-        _same(answer, wanted, state, known, have)
+        _require_same(answer, wanted, state, known, have)
     elif have:
         log.info("%s: the file changed or ranges are unknown; begin again", answer.url)
         have = 0
     length = answer.headers.get("Content-Length", "")
-    total = have + int(length) if length.isdigit() else wanted.size
-    if total and total > wanted.bounds.max_bytes:
-        raise _large(wanted, f"{total:,} bytes are announced")
+    total = have + int(length) if length.isdigit() else None
     if total:
-        _require_space(wanted.path, int((total - have) * 1.05))
+        wanted.require_at_most(total, "{:,} bytes are announced")
+        needed, free = int((total - have) * 1.05), shutil.disk_usage(wanted.path.parent).free
+        if free < needed:
+            raise DownloadError(
+                f"{wanted.path}: needs {needed:,} bytes, {free:,} are free on its disk"
+            )
     blocks = answer.raw.stream(BLOCK, decode_content=False)
     first = next(blocks, b"")
     if not have and first and (wrong := wrong_start(wanted.path, first[:TOLD])):
-        advice = _contact(wanted) if about_agent(first[:TOLD]) else ""
-        raise wanted.refused(f"status {answer.status_code}, {wrong}{_type(answer)}", advice)
+        came = f"status {answer.status_code}, {wrong}{_type(answer)}"
+        raise wanted.refused(came, about=about_agent(first[:TOLD]))
     state |= {name: value for name, value in known.items() if value or not have} | {"total": total}
     with atomic(wanted.side) as temporary:
         temporary.write_text(json.dumps(state), encoding="utf-8")
-    with open(wanted.part, "ab" if have else "wb") as stream:
-        bar = progress(total=total, desc=wanted.path.name, unit="B")
+    with (
+        open(wanted.part, "ab" if have else "wb") as stream,
+        progress(total=total, desc=wanted.path.name, unit="B") as bar,
+    ):
         bar.update(have)
         for block in itertools.chain([first], blocks):
             stream.write(block)
             bar.update(len(block))
-            if stream.tell() > wanted.bounds.max_bytes:
-                raise _large(wanted, f"more than {wanted.bounds.max_bytes:,} bytes arrived")
-        bar.close()
-    got = wanted.part.stat().st_size
+            wanted.require_at_most(stream.tell(), "more than {1:,} bytes arrived")
+    got = wanted.have
     if total is not None and got < total:
         raise PassingError(f"{got} of {total} bytes arrived")
     if not got:
@@ -267,7 +294,7 @@ def _receive(answer: requests.Response, wanted: Wanted, state: dict[str, Any], h
         raise PassingError(f"{got} bytes arrived, a zip archive without its end")
 
 
-def _same(
+def _require_same(
     answer: requests.Response,
     wanted: Wanted,
     state: Mapping[str, Any],
@@ -290,30 +317,15 @@ def _same(
         raise PassingError(f"the file changed on the server ({', '.join(changed)}): begin again")
 
 
-def _requested_wait(wanted: Wanted, answer: requests.Response) -> float | None:
-    """Seconds that the server asks for."""
-    now = time.time()
-    wait = retry_after(answer.headers.get("Retry-After"), answer.status_code, now)
-    if wait is not None and wait > LONGEST_WAIT:
-        when = datetime.datetime.fromtimestamp(now + wait, datetime.UTC)
-        raise DownloadError(
-            f"{wanted.url}: status {answer.status_code}, the server asks to wait {wait:.0f} s; "
-            f"expected at most {LONGEST_WAIT:.0f} s for {wanted.path}. Run again after "
-            f"{when:%Y-%m-%d %H:%M:%S} UTC; what arrived stays"
-        )
-    return wait
-
-
-def _accept(wanted: Wanted) -> str:
-    """Give the complete part its name, or remove it when kind, size or sums are wrong."""
-    found = sums_of(wanted.part, [*wanted.sums, "sha256"])
-    wrong = wrong_form(wanted.part, wanted.size, wanted.path) or wrong_sums(found, wanted.sums)
-    if wrong:
+def _accept(wanted: Wanted, published: Mapping[str, str]) -> str:
+    """Give the complete part its name, or remove it when its form or sums are wrong."""
+    found = sums_of(wanted.part, [*published, "sha256"])
+    if wrong := wrong_form(wanted.part, wanted.path) or wrong_sums(found, published):
         wanted.drop()
         raise ChecksumMismatchError(
             f"{wanted.url}: {wrong}; expected {kind(wanted.path)} for {wanted.path}. It has been "
-            "removed; run again, and if the same comes again compare the sums and the size in the "
-            "config with what the publisher says now"
+            "removed; run again, and if the same comes again compare the sums in the config with "
+            "what the publisher says now"
         )
     record(wanted.path, wanted.url, found["sha256"])
     wanted.part.replace(wanted.path)
@@ -321,31 +333,102 @@ def _accept(wanted: Wanted) -> str:
     return found["sha256"]
 
 
-def _late(wanted: Wanted) -> DownloadError:
-    got = wanted.part.stat().st_size if wanted.part.exists() else 0
-    return DownloadError(
-        f"{wanted.url}: {got:,} bytes arrived within {wanted.bounds.seconds:g} s; expected the "
-        f"whole of {wanted.path}. What arrived stays in {wanted.part}; run again to go on from "
-        "there, or raise sources.downloads.hours"
-    )
-
-
-def _large(wanted: Wanted, came: str) -> DownloadError:
-    wanted.drop()
-    limit = f"expected at most {wanted.bounds.max_bytes:,}"
-    advice = "is the address right? If so, raise max_bytes beside it in the config"
-    return wanted.refused(f"{came}, {limit}", advice)
-
-
-def _contact(wanted: Wanted) -> str:
-    return f"{CONTACT_ADVICE}; otherwise {BY_HAND} {wanted.path}"
-
-
 def _type(answer: requests.Response) -> str:
     return f" (Content-Type {answer.headers.get('Content-Type', 'missing')})"
 
 
-def _require_space(path: Path, needed: int) -> None:
-    free = shutil.disk_usage(path.parent).free
-    if free < needed:
-        raise DownloadError(f"{path}: needs {needed:,} bytes, {free:,} are free on its disk")
+def place(data: Path, url: str, name: str = "") -> Path:
+    """Where what an address gives is kept below the data folder, once for all who read it.
+
+    An archive is called after its address, another file `name`.
+    """
+    parts = urlsplit(url)
+    # no part of an address leads upwards in ours
+    path = [part for part in PurePosixPath(parts.path.lstrip("/")).parts if part != ".."]
+    named = [quote(part, safe="") for part in path] or ["archive"]
+    query = f"-{quote(parts.query, safe='')}" if parts.query else ""
+    *folders, last = [quote(parts.netloc, safe=""), *named]
+    if name:
+        return data.joinpath("archives", *folders, f"{last}{query}", name)
+    return data.joinpath("archives", *folders, f"{last.removesuffix('.zip')}{query}.zip")
+
+
+def link(kept: Path, path: Path) -> None:
+    """Let a kept file appear at `path`, too.
+
+    Snakemake takes away the output of a job that is to run again: of a transfer of hours that is a
+    name only.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    try:
+        path.hardlink_to(kept)
+    except OSError:  # another disk, or one that has no hard links
+        path.symlink_to(kept.absolute())
+
+
+def kind(path: Path) -> str:
+    """In words, what a file of that name is."""
+    return KINDS[path.suffix][0] if path.suffix in KINDS else "a file that is no web page"
+
+
+def wrong_start(path: Path, first: bytes) -> str:
+    """Why a file of that name cannot begin like this; nothing where it can."""
+    if path.suffix in KINDS:
+        right = any(first.startswith(start[: len(first)]) for start in KINDS[path.suffix][1])
+        return "" if first and right else f"begins with {format_beginning(first)}"
+    return f"a web page: {format_beginning(first)}" if PAGE.match(first) else ""
+
+
+def wrong_form(path: Path, name: Path | None = None) -> str:
+    """Why a file is not of the kind that its name (or `name`) says."""
+    name, size = name or path, path.stat().st_size
+    if not size:
+        return "is empty"
+    with open(path, "rb") as stream:
+        wrong = wrong_start(name, stream.read(TOLD))
+    if not wrong and name.suffix == ".zip" and not zipfile.is_zipfile(path):
+        return f"{size:,} bytes of a zip archive without its end, the table of contents"
+    return wrong
+
+
+def wrong_sums(found: Mapping[str, str], known: Mapping[str, str]) -> str:
+    """Which sums differ from those that are known."""
+    return "; ".join(
+        f"{name} is {found[name]}, expected {one}"
+        for name, one in known.items()
+        if found[name] != one.lower()
+    )
+
+
+def sums_of(path: Path, names: Iterable[str]) -> dict[str, str]:
+    """The sums of a file by name (md5, sha1, sha256), in one pass."""
+    digests = {name: hashlib.new(name, usedforsecurity=False) for name in names}
+    with open(path, "rb") as stream:
+        while block := stream.read(BLOCK):
+            for digest in digests.values():
+                digest.update(block)
+    return {name: digest.hexdigest() for name, digest in digests.items()}
+
+
+def record(path: Path, url: str, sha256: str) -> None:
+    """Write beside a file where it came from and what it was then, as sha256sum reads it."""
+    with atomic(_record(path)) as temporary:
+        temporary.write_text(f"# {url}\n{sha256}  {path.name}\n", encoding="utf-8")
+
+
+def recorded(path: Path) -> tuple[str, str]:
+    """(address, sha256) of a file when it came; empty where it was put there by hand."""
+    text = _record(path).read_text(encoding="utf-8") if _record(path).is_file() else ""
+    found = re.match(r"# (\S+)\n([0-9a-f]{64})\b", text)
+    return (found[1], found[2]) if found else ("", "")
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def format_beginning(first: bytes) -> str:
+    """The beginning of what came, in one line."""
+    text = " ".join(first.decode("utf-8", "replace").split())
+    return repr(text[:SHOWN] + ("..." if len(text) > SHOWN else ""))

@@ -1,11 +1,12 @@
-"""What a block of a Wikidata dump says: statements, names, aliases, properties.
+"""What a block of a dump says: statements, names, aliases, properties.
 
-Ids are integers: a Q, P or L number, four times as great, and its letter's place in `LETTERS`.
+Wikidata's ids are integers: a Q, P or L number, four times as great, and its letter's place in
+`LETTERS`. IRIs of other dumps, such as DBpedia's, stay text: parquet keeps each once a part.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import polars as pl
 
 from kgprobe.sources.dumps import described
 from kgprobe.sources.dumps.stream import Block
-from kgprobe.sources.dumps.triples import Triple, Unread, prefilter, triples
+from kgprobe.sources.dumps.triples import Tables, prefilter, triples
 
 LETTERS = "QPL"
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -25,22 +26,29 @@ MERGED = "http://www.w3.org/2002/07/owl#sameAs"
 LINKED = frozenset({"url", "commonsMedia", "geo-shape", "tabular-data"})
 
 _ID = {"id": pl.UInt64}
-_STATEMENT = {
-    "subject": pl.UInt64, "relation": pl.UInt32, "object": pl.UInt64, "rank": pl.String
-}  # fmt: skip
+_NAME = {"place": pl.Int64, "label": pl.String, "sitelinks": pl.Int64}
 #: Tables of a part. `counted` has a row a statement's kind and rank; `place`: which of the
 #: languages a label is in; `line`: a triple about a property, as the query service has it;
 #: `redirects`: entities that were merged into another.
 TABLES: dict[str, dict[str, Any]] = {
-    "statements": _STATEMENT,
+    "statements": {
+        "subject": pl.UInt64, "relation": pl.UInt32, "object": pl.UInt64, "rank": pl.String
+    },
     "counted": {"relation": pl.UInt32, "kind": pl.String, "rank": pl.String, "n": pl.Int64},
-    "names": {**_ID, "place": pl.Int64, "label": pl.String, "sitelinks": pl.Int64},
+    "names": {**_ID, **_NAME},
     "aliases": {**_ID, "alias": pl.String},
     "redirects": {**_ID, "target": pl.UInt64},
     "properties": {"line": pl.String},
-    "unread": {"line": pl.Int64, "first": pl.String},
 }  # fmt: skip
-Row = tuple[Any, ...]
+#: The same of a dump whose ids are IRIs.
+IRI_TABLES: dict[str, dict[str, Any]] = {
+    "statements": dict.fromkeys(
+        ("subject", "relation", "object", "object_kind", "rank"), pl.String
+    ),
+    "names": {"id": pl.String, **_NAME},
+}
+Frames = dict[str, pl.DataFrame]
+Counts = Counter[tuple[int, str, str]]
 #: Of an entity's members, as the dump has them; what is empty may be written as an empty list.
 Members = dict[str, msgspec.Raw] | list[msgspec.Raw] | None
 
@@ -58,28 +66,6 @@ class Entity(msgspec.Struct):
 _ENTITY_OF = msgspec.json.Decoder(Entity).decode
 
 
-@dataclass
-class EntityRows:
-    """Rows by table."""
-
-    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
-    counts: dict[tuple[int, str, str], int] = field(default_factory=dict)
-
-    def count(self, relation: int, kind: str, rank: str) -> None:
-        """One more statement of a relation by kind of value and rank."""
-        key = relation, kind, rank
-        self.counts[key] = self.counts.get(key, 0) + 1
-
-    def frames(self) -> dict[str, pl.DataFrame]:
-        """Each table, rows once and in order, so that the same block gives the same bytes."""
-        self.rows["counted"] = [(*key, n) for key, n in self.counts.items()]
-        made = {}
-        for name, rows in self.rows.items():
-            frame = pl.DataFrame(rows, schema=TABLES[name], orient="row")
-            made[name] = frame.unique().sort(frame.columns)
-        return made
-
-
 def number(name: str) -> int | None:
     """The integer of an id such as Q42; None for what is no item, property or lexeme."""
     letter, digits = name[:1], name[1:]
@@ -94,13 +80,13 @@ def name_of(column: str) -> pl.Expr:
     return pl.concat_str(letter, (pl.col(column) // 4).cast(pl.String))
 
 
-def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) -> EntityRows:
-    """The rows of lines of a JSON dump, one entity each.
+def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) -> Frames:
+    """TABLES of lines of a JSON dump, one entity each.
 
     Lines that are none are `unread`; so is a statement that is broken, alone: its entity's label
     and other statements stay.
     """
-    found, unread = EntityRows(), Unread()
+    found, counts = Tables(TABLES), Counts()
     wanted = {relation: int(relation[1:]) for relation in relations}
     start = 0
     while start < len(block.data):
@@ -109,13 +95,13 @@ def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) ->
         line = block.data[start:end].strip(b" \t\r,").lstrip(b"[").rstrip(b"]").strip()
         if line:
             try:
-                for text in _entity(line, wanted, languages, found):
-                    unread.note(block, start, end, text)
+                for text in _entity(line, wanted, languages, found, counts):
+                    found.note_unread(block, start, end, text)
             except BROKEN:
-                unread.note(block, start, end)
+                found.note_unread(block, start, end)
         start = end + 1
-    found.rows["unread"] = unread.rows
-    return found
+    found["counted"] = [(*key, n) for key, n in counts.items()]
+    return found.frames()
 
 
 #: what reading JSON of another shape raises
@@ -123,7 +109,7 @@ BROKEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueErr
 
 
 def _entity(
-    line: bytes, wanted: dict[str, int], languages: Sequence[str], found: EntityRows
+    line: bytes, wanted: dict[str, int], languages: Sequence[str], found: Tables, counts: Counts
 ) -> list[str]:
     """Keep what an entity says; returns the statements that are broken, as JSON."""
     entity = _ENTITY_OF(line)
@@ -138,7 +124,7 @@ def _entity(
     links = entity.sitelinks
     # everything is read before anything is kept: an entity that is broken otherwise than in single
     # statements is counted as unread, and nothing of it is there
-    rows, counts, broken = [], [], []
+    rows, keys, broken = [], [], []
     for relation in wanted.keys() & claims.keys():
         for claim in _parsed(claims[relation]):
             try:
@@ -146,20 +132,18 @@ def _entity(
             except BROKEN:
                 broken.append(f"{entity.id} {relation} {msgspec.json.encode(claim).decode()}")
                 continue
-            counts.append((wanted[relation], kind, rank))
+            keys.append((wanted[relation], kind, rank))
             if item is not None and rank != "deprecated":
                 rows.append((own, wanted[relation], item, rank))
-    told = [_parsed(aliases[tag]) for tag in languages if tag in aliases]
-    others = [(own, one["value"]) for some in told for one in some]
-    is_property = entity.id.startswith("P")
-    lines = [(text,) for text in described.lines(_parsed(line), languages)] if is_property else []
-    found.rows["statements"] += rows
-    found.rows["aliases"] += others
-    found.rows["properties"] += lines
-    for key in counts:
-        found.count(*key)
+    given = [_parsed(aliases[tag]) for tag in languages if tag in aliases]
+    others = [(own, one["value"]) for some in given for one in some]
+    if entity.id.startswith("P"):
+        found["properties"] += [(text,) for text in described.lines(_parsed(line), languages)]
+    found["statements"] += rows
+    found["aliases"] += others
+    counts.update(keys)
     if label is not None or links is not None:
-        found.rows["names"].append((own, place, label, None if links is None else len(links)))
+        found["names"].append((own, place, label, None if links is None else len(links)))
     return broken
 
 
@@ -189,12 +173,12 @@ _ENTITY = re.compile(
 _DIRECT = re.compile(r"https?://www\.wikidata\.org/prop/direct/P(\d+)", re.A)
 
 
-def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) -> EntityRows:
-    """The rows of lines of a truthy N-Triples dump, or of one with labels or sitelinks alone.
+def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) -> Frames:
+    """TABLES of lines of a truthy N-Triples dump, or of one with labels or sitelinks alone.
 
     It has best ranks only, which count as normal, and does not say where there is no value.
     """
-    found, unread = EntityRows(), Unread()
+    found, counts = Tables(TABLES), Counts()
     numbers = "|".join(relation[1:] for relation in relations).encode()
     tags = "|".join(re.escape(tag) for tag in languages).encode()
     passed = prefilter(
@@ -208,41 +192,53 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
     )
     known = {int(relation[1:]) for relation in relations}
     places = {tag.lower(): place for place, tag in enumerate(languages)}
-    for triple in triples(block, passed, unread):
-        found.rows["properties"] += [(line,) for line in described.kept(triple)]
-        subject = _ENTITY.fullmatch(triple.subject)
-        own = number(subject[1]) if subject else None
+    for triple in triples(block, passed, found):
+        found["properties"] += [(line,) for line in described.kept(triple)]
+        own, item = _number_of(triple.subject), _number_of(triple.iri or "")
         if own is None:
             continue
-        for table, row in _of_triple(own, triple, known, places, found):
-            found.rows[table].append(row)
-    found.rows["unread"] = unread.rows
-    return found
+        text, place = triple.text or "", places.get(triple.language)
+        if direct := _DIRECT.fullmatch(triple.predicate):
+            if (relation := int(direct[1])) not in known:
+                continue
+            unknown = triple.node or "/.well-known/genid/" in (triple.iri or "")
+            kind = "unknown" if unknown else "literal" if triple.iri is None else "other"
+            counts[relation, "item" if item is not None else kind, "normal"] += 1
+            if item is not None and LETTERS[item % 4] == "Q":
+                found["statements"].append((own, relation, item, "normal"))
+        elif triple.predicate == MERGED:
+            found["redirects"] += [(own, item)] if item is not None else []
+        elif triple.predicate == SITELINKS and text.isdigit():
+            found["names"].append((own, None, None, int(text)))
+        elif triple.text is not None and place is not None:
+            if triple.predicate == RDFS_LABEL:
+                found["names"].append((own, place, text, None))
+            elif triple.predicate == ALIAS:
+                found["aliases"].append((own, text))
+    found["counted"] = [(*key, n) for key, n in counts.items()]
+    return found.frames()
 
 
-def _of_triple(
-    own: int, triple: Triple, known: set[int], places: dict[str, int], found: EntityRows
-) -> Iterator[tuple[str, Row]]:
-    if direct := _DIRECT.fullmatch(triple.predicate):
-        relation = int(direct[1])
-        if relation not in known:
-            return
-        item = _ENTITY.fullmatch(triple.iri or "")
-        unknown = triple.node or "/.well-known/genid/" in (triple.iri or "")
-        kind = "unknown" if unknown else "literal" if triple.iri is None else "other"
-        found.count(relation, "item" if item else kind, "normal")
-        value = number(item[1]) if item and item[1].startswith("Q") else None
-        if value is not None:
-            yield "statements", (own, relation, value, "normal")
-    elif triple.predicate == MERGED:
-        item = _ENTITY.fullmatch(triple.iri or "")
-        target = number(item[1]) if item else None
-        if target is not None:
-            yield "redirects", (own, target)
-    elif triple.predicate == SITELINKS and (triple.text or "").isdigit():
-        yield "names", (own, None, None, int(triple.text or ""))
-    elif triple.text is not None and triple.language in places:
-        if triple.predicate == RDFS_LABEL:
-            yield "names", (own, places[triple.language], triple.text, None)
-        elif triple.predicate == ALIAS:
-            yield "aliases", (own, triple.text)
+def _number_of(iri: str) -> int | None:
+    entity = _ENTITY.fullmatch(iri)
+    return number(entity[1]) if entity else None
+
+
+def of_iris(block: Block, predicates: Sequence[str], languages: Sequence[str]) -> Frames:
+    """IRI_TABLES of N-Triples: statements of the wanted predicate IRIs, labels in `languages`."""
+    found = Tables(IRI_TABLES)
+    wanted = {*predicates, RDFS_LABEL}
+    passed = prefilter(re.escape(f"<{predicate}>".encode()) for predicate in sorted(wanted))
+    places = {tag.lower(): place for place, tag in enumerate(languages)}
+    for triple in triples(block, passed, found):
+        if triple.predicate == RDFS_LABEL and triple.language in places:
+            label = triple.text or ""
+            found["names"].append((triple.subject, places[triple.language], label, None))
+        if triple.predicate in predicates:
+            kind = "special" if triple.node else "literal" if triple.iri is None else "item"
+            value = (
+                "somevalue" if triple.node else triple.text if triple.iri is None else triple.iri
+            )
+            row = (triple.subject, triple.predicate, value or "", kind, "normal")
+            found["statements"].append(row)
+    return found.frames()

@@ -1,4 +1,4 @@
-"""Statements of a dump with their labels: STATEMENTS, COVERAGE and what a pull gives besides.
+"""What a dump says, as the tables of a pull: statements with labels, and instances of classes.
 
     found = read([path], "json", ["P36"], folder)
     found.statements, found.coverage
@@ -7,6 +7,7 @@ A dump is read once. What it says of any entity lies in its parts, by integers; 
 of sitelinks are joined to the statements at the end.
 """
 
+import hashlib
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,14 +16,18 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe.contracts import COVERAGE
-from kgprobe.job import log
+from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS, Contract
 from kgprobe.settings import LANGUAGES
-from kgprobe.sources.dumps import described, entities, iris, parts
+from kgprobe.sources.dumps import described, entities, parts
 from kgprobe.sources.dumps.parts import Reading
 from kgprobe.sources.dumps.stream import BLOCK
 from kgprobe.sources.labels import one_line_of
+from kgprobe.sources.sparql.canonical import terms
+from kgprobe.sources.sparql.paging import DIGITS, PARTS
 
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 FORMS = ("json", "truthy", "ntriples")
 #: What a form does not have, by name.
 LACKS = {
@@ -30,6 +35,8 @@ LACKS = {
     "truthy": "ranks, deprecated statements, statements that there is no value",
     "ntriples": "ranks, sitelinks",
 }
+#: Kinds of values in the order of COVERAGE.
+KINDS = ("item", "unknown", "no value", "literal", "other")
 #: Merges of merged entities that are followed.
 MERGES = 8
 _ITEM_VALUED = (
@@ -80,7 +87,7 @@ def read(
     if form not in FORMS:
         raise ValueError(f"{paths[0]}: form {form!r}; legal: {', '.join(FORMS)}")
     wanted = sorted(set(relations))
-    more = iris.of_triples if form == "ntriples" else entities.of_truthy
+    more = entities.of_iris if form == "ntriples" else entities.of_truthy
     first = entities.of_json if form == "json" else more
     arguments = (wanted, list(languages))
     readings = [Reading(paths[0], first, arguments, closed=form == "json")]
@@ -89,11 +96,9 @@ def read(
     tables = parts.read(readings, asked, folder, size, threads)
     not_read = unread(readings, folder)
     if form == "ntriples":
-        statements = _joined(tables["statements"], tables["names"]).collect(engine="streaming")
-        made = statements.with_columns(kg=pl.lit("dbpedia"))
-        made = made.select(list(STATEMENTS.columns))
+        statements = _collected(_joined(tables["statements"], tables["names"]), "dbpedia")
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
-        return DumpFacts(made.sort(list(STATEMENTS.key)), nothing, not_read, _NO_ALIASES, "")
+        return DumpFacts(statements, nothing, not_read, _NO_ALIASES, "")
     redirects = _redirects(tables["redirects"])
     properties = _properties(tables, languages)
     items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
@@ -124,23 +129,19 @@ def _of_wikidata(tables: dict[str, pl.LazyFrame], redirects: pl.DataFrame) -> pl
     stated = tables["statements"]
     for side in ("subject", "object"):
         merged = redirects.lazy().rename({"id": side})
-        stated = stated.join(merged, on=side, how="left").select(
-            *(c for c in ("subject", "relation", "object", "rank") if c != side),
-            pl.coalesce("target", side).alias(side),
-        )
-    made = _joined(stated, tables["names"]).select(
-        kg=pl.lit("wikidata"),
-        relation=pl.concat_str(pl.lit("P"), pl.col("relation").cast(pl.String)),
-        subject=entities.name_of("subject"),
-        subject_label="subject_label",
-        subject_sitelinks="subject_sitelinks",
-        object=entities.name_of("object"),
-        object_label="object_label",
-        object_sitelinks="object_sitelinks",
-        object_kind=pl.lit("item"),
-        rank="rank",
-    )
-    return made.collect(engine="streaming").sort(list(STATEMENTS.key))
+        target = pl.coalesce("target", side).alias(side)
+        stated = stated.join(merged, on=side, how="left").with_columns(target).drop("target")
+    relation = pl.concat_str(pl.lit("P"), pl.col("relation").cast(pl.String))
+    ends = {side: entities.name_of(side) for side in ("subject", "object")}
+    joined = _joined(stated, tables["names"])
+    named = joined.with_columns(relation=relation, object_kind=pl.lit("item"), **ends)
+    return _collected(named, "wikidata")
+
+
+def _collected(rows: pl.LazyFrame, kg: str) -> pl.DataFrame:
+    """STATEMENTS of a graph, in the order of their key."""
+    statements = rows.with_columns(kg=pl.lit(kg)).select(list(STATEMENTS.columns))
+    return statements.collect(engine="streaming").sort(list(STATEMENTS.key))
 
 
 def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
@@ -152,12 +153,8 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
     best = pl.col("label").sort_by("place", "label", nulls_last=True).first()
     one = names.join(ends, on="id", how="semi").group_by("id").agg(best, pl.col("sitelinks").max())
     for side in ("subject", "object"):
-        named = one.select(
-            pl.col("id").alias(side),
-            pl.col("label").alias(f"{side}_label"),
-            pl.col("sitelinks").alias(f"{side}_sitelinks"),
-        )
-        statements = statements.join(named, on=side, how="left")
+        names_of = {"id": side, "label": f"{side}_label", "sitelinks": f"{side}_sitelinks"}
+        statements = statements.join(one.rename(names_of), on=side, how="left")
     return statements
 
 
@@ -219,8 +216,9 @@ def _coverage(
 ) -> pl.DataFrame:
     """COVERAGE: every relation whose values are items came whole; what the dump lacks is named."""
     lacks = _missing(form, properties, tables["names"], redirects)
-    counted = tables["counted"].group_by("relation", "kind", "rank").agg(pl.col("n").sum())
-    numbers = {(f"P{r}", kind, rank): n for r, kind, rank, n in counted.collect().rows()}
+    is_deprecated = pl.col("rank") == "deprecated"
+    counted = tables["counted"].group_by("relation", is_deprecated, "kind").agg(pl.col("n").sum())
+    numbers = {(f"P{r}", late, kind): n for r, late, kind, n in counted.collect().rows()}
     kept = dict(statements.group_by("relation").len().rows())
     stated = tables["statements"].unique().join(redirects.lazy(), left_on="object", right_on="id")
     merged = dict(stated.group_by("relation").len().collect().rows())
@@ -232,27 +230,20 @@ def _coverage(
             why = "no property of the source whose values are items"
             rows.append((relation, "left out", 0, why, *[None] * 7))
             continue
-        own = [(kind, rank, n) for (r, kind, rank), n in numbers.items() if r == relation]
-        kinds = [
-            sum(n for k, rank, n in own if k == kind and rank != "deprecated")
-            for kind in ("item", "unknown", "no value", "literal", "other")
-        ]
-        deprecated: int | None = sum(n for _, rank, n in own if rank == "deprecated")
-        # no value and deprecated ones are not in the form: not counted, which is not none
-        told: list[int | None] = [*kinds]
+        told: list[int | None] = [numbers.get((relation, False, kind), 0) for kind in KINDS]
+        told.append(sum(n for (r, late, _), n in numbers.items() if r == relation and late))
         if form == "truthy":
-            told[2] = deprecated = None
+            # no value and deprecated ones are not in the form: not counted, which is not none
+            told[2] = told[-1] = None
         redirected = None if redirects.is_empty() else merged.get(int(relation[1:]), 0)
-        rows.append(
-            (relation, "read", kept.get(relation, 0), reason, *told, deprecated, redirected)
-        )
+        rows.append((relation, "read", kept.get(relation, 0), reason, *told, redirected))
     return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
 
 
 def aliases(found: pl.LazyFrame, wanted: Collection[str]) -> pl.DataFrame:
     """ALIASES of the wanted entities, out of the table that `read` gave."""
-    numbers = {number: name for name in wanted if (number := entities.number(name)) is not None}
-    ids = pl.LazyFrame({"id": list(numbers)}, schema={"id": pl.UInt64})
+    numbers = [number for name in wanted if (number := entities.number(name)) is not None]
+    ids = pl.LazyFrame({"id": numbers}, schema={"id": pl.UInt64})
     rows = found.join(ids, on="id", how="semi").select(
         "alias", entity=pl.lit(described.WD) + entities.name_of("id")
     )
@@ -262,3 +253,82 @@ def aliases(found: pl.LazyFrame, wanted: Collection[str]) -> pl.DataFrame:
 def tidy_aliases(rows: pl.LazyFrame) -> pl.LazyFrame:
     """ALIASES of rows with entity and alias, each name in one line and once."""
     return rows.select("entity", one_line_of("alias")).drop_nulls().unique().sort("entity", "alias")
+
+
+@dataclass(frozen=True)
+class Types:
+    """Rows as `canonical.terms` has them, the classes that came in part, and UNREAD."""
+
+    counts: pl.DataFrame
+    types: pl.DataFrame
+    in_part: dict[str, float]
+    unread: pl.DataFrame
+
+
+def read_types(
+    paths: Sequence[Path],
+    classes: Sequence[str],
+    most: int,
+    folder: Path,
+    languages: Sequence[str] = LANGUAGES,
+    size: int = BLOCK,
+    threads: int = 1,
+) -> Types:
+    """Counts and instances of the `classes`, about `most` of each at most; parts lie in `folder`.
+
+    `paths`: N-Triples with types and labels of instances. Of large classes it is the part of
+    instances.rq: the instances whose IRI has the lowest hash. Raises like `read`.
+    """
+    readings = [Reading(path, entities.of_iris, ([RDF_TYPE], list(languages))) for path in paths]
+    tables = parts.read(readings, {"types": list(languages)}, folder, size, threads)
+    stated = tables["statements"].filter(
+        (pl.col("relation") == RDF_TYPE) & pl.col("object").is_in(sorted(classes))
+    )
+    stated = stated.select("subject", "object").unique()
+    sizes = stated.group_by("object").len().sort("object").collect(engine="streaming")
+    frames, in_part = [], {}
+    for name, n in progress(sizes.rows(), desc="classes", unit="class"):
+        instances = stated.filter(pl.col("object") == name).select("subject").collect()["subject"]
+        if n > most:
+            share = max(1, PARTS * most // n)
+            in_part[name] = share / PARTS
+            instances = instances.filter([_hash(iri) < share for iri in instances])
+        frames.append(pl.DataFrame({"class": name, "id": instances}))
+    if in_part:
+        log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
+    empty = pl.DataFrame(schema={"class": pl.String, "id": pl.String})
+    return Types(
+        terms([_counted(*row) for row in sizes.rows()], ["class", "n"]),
+        _labelled(pl.concat([empty, *frames]), tables["names"], languages),
+        in_part,
+        unread(readings, folder),
+    )
+
+
+def _hash(iri: str) -> int:
+    return int(hashlib.md5(iri.encode()).hexdigest()[:DIGITS], 16)
+
+
+def _counted(name: str, n: int) -> dict[str, dict[str, str]]:
+    count = {"type": "literal", "value": str(n), "datatype": INTEGER}
+    return {"class": {"type": "uri", "value": name}, "n": count}
+
+
+def _labelled(
+    instances: pl.DataFrame, names: pl.LazyFrame, languages: Sequence[str]
+) -> pl.DataFrame:
+    """Rows of instances.rq: each label in the best language that there is one in."""
+    named = names.join(instances.lazy(), on="id", how="semi").select("id", "place", "label")
+    named = named.unique().filter(pl.col("place") == pl.col("place").min().over("id"))
+    joined = instances.join(named.collect(engine="streaming"), on="id", how="left")
+    tags = dict(enumerate(tag.lower() for tag in languages))
+    iri = pl.lit("iri")
+    none = pl.lit(None, dtype=pl.String)
+    is_literal = pl.when(pl.col("label").is_not_null()).then(pl.lit("literal"))
+    return joined.select(
+        "class", iri.alias("class_type"), none.alias("class_lang"), none.alias("class_datatype"),
+        pl.col("id").alias("instance"), iri.alias("instance_type"), none.alias("instance_lang"),
+        none.alias("instance_datatype"), "label", is_literal.alias("label_type"),
+        pl.col("place").replace_strict(tags, return_dtype=pl.String).alias("label_lang"),
+        none.alias("label_datatype"),
+    )  # fmt: skip

@@ -20,33 +20,27 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import log, progress
-from kgprobe.sources.dumps.kinds import recorded
+from kgprobe.sources.dumps.download import recorded
 from kgprobe.sources.dumps.stream import BLOCK, Block, DumpError, Position, blocks
 
 #: Bytes at each end of a file that it is known by.
 ENDS = 1 << 20
 
 
-class BlockTables(Protocol):
-    """What a reader makes of a block."""
-
-    def frames(self) -> Mapping[str, pl.DataFrame]:
-        """Tables by name, the same ones for every block."""
-
-
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read: `reader` is a function of a module, called with each block and
-    `arguments`. `closed`: an array whose end must be there, where it has a beginning."""
+    """How a file is read: `reader` is a function of a module that gives tables by name, the same
+    ones for every block, called with it and `arguments`. `closed`: an array whose end must be
+    there, where it has a beginning."""
 
     path: Path
-    reader: Callable[..., BlockTables]
+    reader: Callable[..., Mapping[str, pl.DataFrame]]
     arguments: tuple[Any, ...]
     closed: bool = False
 
@@ -63,8 +57,8 @@ def read(
     `asked` says for what. Raises DumpError for a cut or damaged dump (finished parts stay), and
     ValueError when `folder` holds parts of other files or for something else.
     """
-    files = {one.path.name: identity(one.path) for one in readings if one.path.exists()}
-    same_question({"files": files, "bytes of a part": size, **asked}, folder)
+    files = {one.path.name: _identity(one.path) for one in readings if one.path.exists()}
+    _require_same_question({"files": files, "bytes of a part": size, **asked}, folder)
     for number, one in enumerate(readings):
         _read(one, folder / f"{number}-{one.path.name.partition('.')[0]}", size, threads)
     found = sorted(folder.glob("*/part-*"))
@@ -72,7 +66,7 @@ def read(
     return {name: pl.scan_parquet([path / f"{name}.parquet" for path in found]) for name in names}
 
 
-def identity(path: Path) -> dict[str, int | str]:
+def _identity(path: Path) -> dict[str, int | str]:
     """What tells a file from another of its name: size, sum when it came, first and last bytes.
 
     The sum of a whole dump would take as long as unpacking it.
@@ -86,7 +80,7 @@ def identity(path: Path) -> dict[str, int | str]:
     return {"bytes": size, "sha256 of both ends": digest.hexdigest(), "sha256": recorded(path)[1]}
 
 
-def same_question(asked: Mapping[str, object], folder: Path) -> None:
+def _require_same_question(asked: Mapping[str, object], folder: Path) -> None:
     """Parts may only be continued for the files and the question that they were begun for."""
     note = folder / "question.json"
     if note.exists():
@@ -140,17 +134,16 @@ def _part(block: Block, one: Reading, part: Path) -> None:
     """Read a block and write its tables; they appear together."""
     begun = part.with_name(f"{part.name}.begun")
     begun.mkdir(parents=True)
-    for name, frame in one.reader(block, *one.arguments).frames().items():
+    for name, frame in one.reader(block, *one.arguments).items():
         frame.write_parquet(begun / f"{name}.parquet")
     begun.rename(part)
 
 
-def _handed(text: Path, size: int, before: int, one: Reading, part: Path) -> Path:
-    """Read the block that another process left in a file; the file is free again."""
-    with open(text, "rb") as stream:
-        block = Block(before, stream.read(size))
+def _handed(text: Path, before: int, one: Reading, part: Path) -> None:
+    """Read the block that another process left in a file, which goes."""
+    block = Block(before, text.read_bytes())
+    text.unlink()
     _part(block, one, part)
-    return text
 
 
 @contextlib.contextmanager
@@ -158,8 +151,7 @@ def _workers(threads: int) -> Iterator[Callable[[Block, Reading, Path], None]]:
     """A function that has a part read, in `threads` processes where there are more than one.
 
     It waits while each process has one block to read and one to come: memory stays bounded. A
-    block's text is handed over in one of a few files that are written again and again: through a
-    pipe it would be copied six times, and the pages of a new file cost as much as its copy.
+    block's text is handed over in a file: through a pipe it would be copied six times.
     """
     if threads == 1:
         yield _part
@@ -171,19 +163,17 @@ def _workers(threads: int) -> Iterator[Callable[[Block, Reading, Path], None]]:
         tempfile.TemporaryDirectory(prefix="kgprobe-blocks-") as folder,
         futures.ProcessPoolExecutor(threads, mp_context=spawned) as pool,
     ):
-        free = [Path(folder) / f"{number}" for number in range(threads + 1)]
-        running: set[futures.Future[Path]] = set()
+        running: set[futures.Future[None]] = set()
 
         def work(block: Block, one: Reading, part: Path) -> None:
             nonlocal running
-            if not free:
+            if len(running) > threads:
                 done, running = futures.wait(running, return_when=futures.FIRST_COMPLETED)
-                free.extend(finished.result() for finished in done)
-            text = free.pop()
-            with open(text, "r+b" if text.exists() else "wb") as stream:
-                stream.write(block.data)
-            size = len(block.data)
-            running.add(pool.submit(_handed, text, size, block.before, one, part))
+                for finished in done:
+                    finished.result()
+            text = Path(folder) / f"{part.parent.name}-{part.name}"
+            text.write_bytes(block.data)
+            running.add(pool.submit(_handed, text, block.before, one, part))
 
         yield work
         for finished in running:

@@ -4,7 +4,6 @@ Bytes of an archive are never pinned, as hosts pack the same commit anew; the id
 commit's tree is part of what the commit is. A tree is named owner/name@commit.
 
     lm-pub-quiz/BEAR@ace91fd2c568...   BEAR/P36.jsonl   7d3c5a...
-    figshare@8760241                   TREx.zip                    no sum is published
 
 `python -m tools.pinning` makes the table.
 """
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-COLUMNS = ("tree", "path", "blob", "note")
+COLUMNS = ["tree", "path", "blob"]
 ADVICE = (
     "python -m tools.pinning pins another commit; without pins nothing tells whether "
     "these are the files that were read before"
@@ -30,16 +29,10 @@ class PinError(ValueError):
 
 @dataclass(frozen=True)
 class Tree:
-    """The pinned files of a commit: path -> blob id, and path -> why there is none."""
+    """The pinned files of a commit: path -> blob id."""
 
     name: str
-    blobs: Mapping[str, str] = field(default_factory=dict)
-    unpinned: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def paths(self) -> list[str]:
-        """All paths that are listed."""
-        return [*self.blobs, *self.unpinned]
+    blobs: dict[str, str] = field(default_factory=dict)
 
 
 def read_pins(path: str | Path) -> dict[str, Tree]:
@@ -47,37 +40,26 @@ def read_pins(path: str | Path) -> dict[str, Tree]:
     trees: dict[str, Tree] = {}
     with open(path, encoding="utf-8", newline="") as stream:
         lines = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
-        if (head := next(lines, None)) != list(COLUMNS):
+        if (head := next(lines, None)) != COLUMNS:
             raise PinError(f"{path}, line 1: {head}, expected the columns {', '.join(COLUMNS)}")
         for number, line in enumerate(lines, 2):
-            if len(line) != 4 or not _is_pin(*line):
+            name, file, blob = line if len(line) == 3 else ("", "", "")
+            if "@" not in name or not file or not re.fullmatch("[0-9a-f]{40}", blob):
                 raise PinError(
                     f"{path}, line {number}: {line}; expected a tree owner/name@commit, a path, "
-                    "and 40 hexadecimal digits or a note why there are none"
+                    "and 40 hexadecimal digits"
                 )
-            name, file, blob, note = line
-            tree = trees.setdefault(name, Tree(name, {}, {}))
-            if file in tree.blobs or file in tree.unpinned:
+            blobs = trees.setdefault(name, Tree(name)).blobs
+            if file in blobs:
                 raise PinError(f"{path}, line {number}: {file} of {name} is there twice")
-            known: dict[str, str] = tree.blobs if blob else tree.unpinned  # type: ignore[assignment]
-            known[file] = blob or note
+            blobs[file] = blob
     return trees
-
-
-def _is_pin(tree: str, path: str, blob: str, note: str) -> bool:
-    is_named = "@" in tree and bool(path)
-    return is_named and (re.fullmatch("[0-9a-f]{40}", blob) is not None if blob else bool(note))
 
 
 def write_pins(path: Path, trees: Iterable[Tree]) -> None:
     """Write a table, sorted by tree and path."""
-    rows = [
-        (tree.name, file, tree.blobs.get(file, ""), tree.unpinned.get(file, ""))
-        for tree in trees
-        for file in tree.paths
-    ]
-    lines = ["\t".join(row) + "\n" for row in [COLUMNS, *sorted(rows)]]
-    path.write_text("".join(lines), encoding="utf-8")
+    rows = sorted([tree.name, *pin] for tree in trees for pin in tree.blobs.items())
+    path.write_text("".join("\t".join(row) + "\n" for row in [COLUMNS, *rows]), encoding="utf-8")
 
 
 def tree_of(url: str) -> str:

@@ -11,7 +11,7 @@ bytes, however long the lines are.
 import io
 import mmap
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,23 +72,44 @@ def blocks(
     """
     if not path.is_file():
         raise DumpError(f"{path}: no such file")
-    place = position or Position()
     with _opened(path, threads) as (stream, at):
-        yield _checked(path, stream, at, size, place)
+        yield _blocks(path, stream, at, size, position or Position())
 
 
 At = Callable[[], int]
 
 
-def _checked(path: Path, stream: Any, at: At, size: int, place: Position) -> Iterator[Block]:
-    total = path.stat().st_size
+def _blocks(path: Path, stream: Any, at: At, size: int, place: Position) -> Iterator[Block]:
+    total, pieces = path.stat().st_size, list[bytes]()
+    held = unpacked = 0
     try:
-        unpacked = yield from _blocks(path, stream, at, size, place)
+        while data := stream.read(min(STEP, size)):
+            unpacked += len(data)
+            if unpacked > SMALL and unpacked > RATIO * total:
+                raise DumpError(
+                    f"{path}: unpacks to {unpacked:,} bytes and more, over {RATIO} fold"
+                )
+            end = data.rfind(b"\n") + 1
+            if end and held + len(data) >= size:
+                block = Block(place.lines, b"".join((*pieces, data[:end])))
+                pieces, held = [data[end:]], len(data) - end
+                place.lines += block.data.count(b"\n")
+                place.compressed = at()
+                yield block
+            else:
+                pieces.append(data)
+                held += len(data)
+            if held >= LONGEST and len(b"".join(pieces).rpartition(b"\n")[2]) >= LONGEST:
+                raise DumpError(f"{path}: line {place.lines + 1:,} has {LONGEST:,} bytes or more")
+        if rest := b"".join(pieces):
+            block = Block(place.lines, rest if rest.endswith(b"\n") else rest + b"\n")
+            place.lines += block.data.count(b"\n")
+            yield block
         problem = _cut(path, at(), unpacked)
+    except DumpError:
+        raise
     # rapidgzip has no errors of its own: it raises these two
     except (EOFError, OSError, RuntimeError, ValueError, zstandard.ZstdError) as error:
-        if isinstance(error, DumpError):
-            raise
         problem = str(error) or type(error).__name__
     place.compressed = at()
     if problem:
@@ -96,36 +117,6 @@ def _checked(path: Path, stream: Any, at: At, size: int, place: Position) -> Ite
             f"{path}: cut or damaged near byte {at():,} of {total:,}, after line "
             f"{place.lines:,} ({problem}); download it again, finished parts stay"
         )
-
-
-def _blocks(
-    path: Path, stream: Any, at: At, size: int, place: Position
-) -> Generator[Block, None, int]:
-    """Blocks; returns the number of unpacked bytes."""
-    pieces: list[bytes] = []
-    held = unpacked = 0
-    most = RATIO * path.stat().st_size
-    while data := stream.read(min(STEP, size)):
-        unpacked += len(data)
-        if unpacked > SMALL and unpacked > most:
-            raise DumpError(f"{path}: unpacks to {unpacked:,} bytes and more, over {RATIO} fold")
-        end = data.rfind(b"\n") + 1
-        if end and held + len(data) >= size:
-            block = Block(place.lines, b"".join((*pieces, data[:end])))
-            pieces, held = [data[end:]], len(data) - end
-            place.lines += block.data.count(b"\n")
-            place.compressed = at()
-            yield block
-        else:
-            pieces.append(data)
-            held += len(data)
-        if held >= LONGEST and len(b"".join(pieces).rpartition(b"\n")[2]) >= LONGEST:
-            raise DumpError(f"{path}: line {place.lines + 1:,} has {LONGEST:,} bytes or more")
-    if rest := b"".join(pieces):
-        block = Block(place.lines, rest if rest.endswith(b"\n") else rest + b"\n")
-        place.lines += block.data.count(b"\n")
-        yield block
-    return unpacked
 
 
 def _cut(path: Path, end: int, unpacked: int) -> str:
@@ -170,13 +161,12 @@ def _opened(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
     if path.suffix in (".gz", ".bz2") and path.stat().st_size:
         kind = rapidgzip.RapidgzipFile if path.suffix == ".gz" else rapidgzip.IndexedBzip2File
         try:
-            with kind(str(path), parallelization=threads) as packed:
-                # told in bits
-                yield packed, lambda: -(-packed.tell_compressed() // 8)
+            opened = kind(str(path), parallelization=threads)
         except ValueError as error:
-            if isinstance(error, DumpError):
-                raise
             raise DumpError(f"{path}: cut or damaged near byte 0 ({error})") from error
+        with opened as packed:
+            # told in bits
+            yield packed, lambda: -(-packed.tell_compressed() // 8)
         return
     with open(path, "rb") as raw:
         yield (io.BufferedReader(_Zstd(raw)) if path.suffix == ".zst" else raw), raw.tell

@@ -1,22 +1,24 @@
 """T-REx: one dump file in, five small tables out.
 
 A file is one JSON array of up to 10,000 documents (docs/papers/attributes.md, Graph). Reading is
-one pass of orjson and one loop that only collects columns; everything else happens on columns. Each
-file is a unit of its own: what is wrong in it is counted and located, and leaves the other files
-alone.
+one pass of msgspec and one loop that only collects columns; everything else happens on columns.
+Each file is a unit of its own: what is wrong in it is counted and located, and leaves the other
+files alone.
 """
 
+import json
 import re
 import zipfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import polars as pl
 
 from kgprobe.schema import Contract
 from kgprobe.sources.dumps.archives import ArchiveError, opened, read
-from kgprobe.sources.dumps.trex_repair import KNOWN, BrokenFileError, Problems, parse, sound
 from kgprobe.sources.labels import one_line_of
 
 ENTITY = "http://www.wikidata.org/entity/"
@@ -26,84 +28,51 @@ ALIGNERS = {"Simple-Aligner": 1, "NoSubject-Triple-aligner": 2, "SPOAligner": 4}
 SPOTLIGHT = "Wikidata_Spotlight_Entity_Linker"
 
 _TRIPLE = {
-    "subject": pl.UInt32,
-    "predicate": pl.UInt32,
-    "object": pl.UInt32,
-    "literal": pl.String,
+    "subject": pl.UInt32, "predicate": pl.UInt32, "object": pl.UInt32, "literal": pl.String,
     "datatype": pl.String,
-}
+}  # fmt: skip
+_TEXTS = ("subject_annotator", "object_annotator", "subject_surface", "object_surface")
+_BOUNDS = ("subject_start", "subject_end", "object_start", "object_end")
+_PLACES = dict.fromkeys(_TEXTS, pl.String) | dict.fromkeys(_BOUNDS, pl.Int32)
+_LITERALS = {"object", "literal", "datatype"}
+_COUNTS = {"mentions": pl.UInt32, "documents": pl.UInt32}
 #: One row is one alignment: a triple found in a sentence by one aligner. Ids are the numbers of
 #: Q... and P...; `object` is null for literals, whose text and datatype stand beside it. A subject
 #: without place in the text is implied (the document's own).
 ALIGNMENTS = Contract(
     "TREX_ALIGNMENTS",
     {
-        "row": pl.Int32,
-        "document": pl.Int32,
-        "docid": pl.String,
-        "sentence": pl.Int32,
-        **_TRIPLE,
-        "aligner": pl.String,
-        "subject_annotator": pl.String,
-        "object_annotator": pl.String,
-        "subject_surface": pl.String,
-        "object_surface": pl.String,
-        "subject_start": pl.Int32,
-        "subject_end": pl.Int32,
-        "object_start": pl.Int32,
-        "object_end": pl.Int32,
+        "row": pl.Int32, "document": pl.Int32, "docid": pl.String, "sentence": pl.Int32,
+        **_TRIPLE, "aligner": pl.String, **_PLACES,
     },
     ("row",),
-    frozenset(
-        [
-            "object",
-            "literal",
-            "datatype",
-            "subject_annotator",
-            "object_annotator",
-            "subject_surface",
-            "object_surface",
-            "subject_start",
-            "subject_end",
-            "object_start",
-            "object_end",
-        ]
-    ),
+    frozenset({*_LITERALS, *_PLACES}),
     may_be_empty=True,
-)
+)  # fmt: skip
 #: One row is a distinct triple, with how often and by whom it was aligned.
 TRIPLES = Contract(
     "TREX_TRIPLES",
     {**_TRIPLE, "alignments": pl.UInt32, "documents": pl.UInt32, "aligners": pl.UInt8},
-    ("subject", "predicate", "object", "literal", "datatype"),
-    frozenset({"object", "literal", "datatype"}),
+    tuple(_TRIPLE),
+    frozenset(_LITERALS),
     may_be_empty=True,
 )
 #: One row is one way in which an entity is mentioned.
 MENTIONS = Contract(
     "TREX_MENTIONS",
-    {
-        "uri": pl.String,
-        "surface": pl.String,
-        "annotator": pl.String,
-        "mentions": pl.UInt32,
-        "documents": pl.UInt32,
-    },
+    {"uri": pl.String, "surface": pl.String, "annotator": pl.String, **_COUNTS},
     ("uri", "surface", "annotator"),
     may_be_empty=True,
 )
 DOCUMENTS = Contract(
     "TREX_DOCUMENTS",
     {
-        "document": pl.Int32,
-        "docid": pl.String,
-        "title": pl.String,
-        "sentences": pl.Int32,
+        "document": pl.Int32, "docid": pl.String, "title": pl.String, "sentences": pl.Int32,
         "alignments": pl.Int32,
     },
     ("document",),
     may_be_empty=True,
-)
+)  # fmt: skip
 #: What was counted or refused, per file; `first` says where it was met first.
 PROBLEMS = Contract(
     "TREX_PROBLEMS",
@@ -122,6 +91,64 @@ TABLES = {
     "documents": DOCUMENTS,
     "problems": PROBLEMS,
 }
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+
+
+class Mention(msgspec.Struct):
+    """An entity where it stands in the text."""
+
+    uri: str
+    boundaries: tuple[Int32, Int32] | None = None
+    surfaceform: str | None = None
+    annotator: str | None = None
+
+
+class Alignment(msgspec.Struct):
+    """A triple in a sentence."""
+
+    sentence_id: Int32
+    subject: Mention
+    predicate: Mention
+    object: Mention
+    annotator: str
+
+
+class Document(msgspec.Struct):
+    """What is read of a document, and all fields that one is known to have."""
+
+    docid: str
+    title: str
+    text: str
+    sentences_boundaries: list[Any]
+    entities: list[Mention]
+    triples: list[Alignment]
+    uri: Any = None
+    words_boundaries: Any = None
+
+
+class _Known(Document, forbid_unknown_fields=True):
+    """A document without other fields."""
+
+
+class BrokenFileError(ValueError):
+    """A dump file from which nothing can be read; the message names file and reason."""
+
+
+class Problems(dict[str, int]):
+    """Counts by kind, with the place and wording of the first case of each."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__()
+        self.file = file
+        self.first: dict[str, str] = {}
+
+    def note(self, kind: str, count: int = 1, first: str = "") -> None:
+        """Add `count` cases of `kind`; `first` is kept when it is the first that says anything."""
+        if count:
+            self[kind] = self.get(kind, 0) + count
+            if first:
+                self.first.setdefault(kind, first)
 
 
 @dataclass(frozen=True)
@@ -175,16 +202,9 @@ def ingest(data: bytes, file: str) -> Shard:
     Documents that break the schema are left out and counted; a truncated file gives its complete
     documents; BrokenFileError is raised when the file holds no array of documents at all.
     """
-    documents, problems = parse(data, file)
-    counts = dict(problems)
-    try:
-        frames = _frames(*_collect(documents, problems), problems)
-    except (KeyError, TypeError, AttributeError, ValueError, pl.exceptions.PolarsError):
-        # Rare: find the guilty documents one by one, then collect the sound ones.
-        problems.clear()
-        problems.update(counts)
-        documents = [d for i, d in enumerate(documents) if sound(d, i, problems)]
-        frames = _frames(*_collect(documents, problems), problems)
+    problems = Problems(file)
+    documents = list(_documents(_parse(data, problems), problems))
+    frames = _frames(*_collect(documents, problems), problems)
     problems.note("documents", len(documents))
     rows = [(file, kind, count, problems.first.get(kind, "")) for kind, count in problems.items()]
     if not rows:
@@ -197,26 +217,107 @@ def require_few_problems(shard: Shard, most: float) -> None:
     """Raise BrokenFileError when the file is cut or more than a share `most` of it was rejected."""
     counts = dict(shard.problems.select("kind", "count").rows())
     first = dict(shard.problems.select("kind", "first").rows())
-    file = shard.problems["file"][0]
-    rejected, read = counts.get("rejected document", 0), counts.get("documents", 0)
-    share = rejected / max(rejected + read, 1)
-    lines = [
-        f"{kind}: {first[kind]}"
-        for kind in ("truncated file", "rejected document")
-        if kind in counts
-    ]
-    if lines and ("truncated file" in counts or share > most) and most < 1:
+    rejected, documents = counts.get("rejected document", 0), counts.get("documents", 0)
+    share = rejected / max(rejected + documents, 1)
+    kinds = [kind for kind in ("truncated file", "rejected document") if kind in counts]
+    if kinds and ("truncated file" in counts or share > most) and most < 1:
+        lines = "".join(f"{kind}: {first[kind]}\n" for kind in kinds)
         raise BrokenFileError(
-            f"{file}: {rejected} of {rejected + read} documents rejected (at most {most:.2%})\n"
-            + "\n".join(lines)
-            + "\nget the file again, or set sources.trex.max_bad: 1 to keep what could be read"
+            f"{shard.problems['file'][0]}: {rejected} of {rejected + documents} documents rejected "
+            f"(at most {most:.2%})\n{lines}get the file again, or set sources.trex.max_bad: 1 to "
+            "keep what could be read"
         )
+
+
+def _parse(data: bytes, problems: Problems) -> list[msgspec.Raw]:
+    """The documents of a file as JSON, complete ones only, and what had to be repaired.
+
+    Byte-order marks and bytes that are not UTF-8 are repaired and counted; of a truncated file
+    every complete document is kept. Raises BrokenFileError when there is no array of documents.
+    """
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+        problems.note("byte order mark")
+    try:
+        data.decode()
+        return msgspec.json.decode(data, type=list[msgspec.Raw])
+    except msgspec.ValidationError as error:
+        raise BrokenFileError(
+            f"{problems.file}: {error}; expected one array of documents"
+        ) from error
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return _recover(data, problems)
+
+
+def _recover(data: bytes, problems: Problems) -> list[msgspec.Raw]:
+    """Documents of a file that msgspec refuses, in one pass from the front."""
+    text = _decoded(data, problems)
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] != "[":
+        head = text[start : start + 40]
+        raise BrokenFileError(f"{problems.file}: starts with {head!r}, expected '[' (byte {start})")
+    documents: list[msgspec.Raw] = []
+    decoder, position, last = json.JSONDecoder(), start + 1, None
+    while position < len(text):
+        if text[position] in " \t\r\n,":
+            position += 1
+            continue
+        if text[position] == "]":
+            return documents
+        try:
+            last, end = decoder.raw_decode(text, position)
+        except (json.JSONDecodeError, RecursionError):
+            break
+        documents.append(msgspec.Raw(text[position:end].encode()))
+        position = end
+    offset = len(text[:position].encode())
+    docid = last.get("docid") if isinstance(last, dict) else None
+    problems.note(
+        "truncated file",
+        first=f"byte {offset} of {len(data)}, after document {len(documents) - 1} ({docid}): "
+        f"{len(data) - offset} bytes lost, {len(documents)} documents kept",
+    )
+    return documents
+
+
+def _decoded(data: bytes, problems: Problems) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        # A cut inside a character is a truncated file, not an encoding error.
+        if error.end == len(data) and error.reason == "unexpected end of data":
+            return data[: error.start].decode()
+        first = f"byte {error.start} (0x{data[error.start]:02x}): read as U+FFFD"
+        problems.note("not UTF-8", first=first)
+        return data.decode(errors="replace")
+
+
+def _documents(found: Iterable[msgspec.Raw], problems: Problems) -> Iterable[Document]:
+    """The documents that obey the schema; of the others the reason is counted with its place."""
+    known, any_fields = (msgspec.json.Decoder(kind).decode for kind in (_Known, Document))
+    for index, raw in enumerate(found):
+        try:
+            yield known(raw)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            kind, reason = "unknown extra field", error
+            try:
+                yield any_fields(raw)
+            except (msgspec.MsgspecError, RecursionError) as broken:
+                kind, reason = "rejected document", broken
+            problems.note(kind, first=f"document {index} ({_docid(raw)}): {reason}")
+
+
+def _docid(raw: msgspec.Raw) -> str | None:
+    try:
+        return msgspec.json.decode(raw).get("docid")
+    except (msgspec.MsgspecError, RecursionError, AttributeError):
+        return None
 
 
 Rows = list[tuple[Any, ...]]
 
 
-def _collect(documents: list[Any], problems: Problems) -> tuple[Rows, Rows, Rows]:
+def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows, Rows]:
     """Rows of alignments, of entity mentions and of documents: the one loop over Python objects."""
     alignments: Rows = []
     mentions: Rows = []
@@ -224,44 +325,28 @@ def _collect(documents: list[Any], problems: Problems) -> tuple[Rows, Rows, Rows
     seen: set[str] = set()
     astray = 0
     for index, document in enumerate(documents):
-        docid, text, triples = document["docid"], document["text"], document["triples"]
-        if not (type(docid) is type(text) is type(document["title"]) is str):
-            raise TypeError("docid, text and title are strings")
-        if not (type(triples) is type(document["entities"]) is list):
-            raise TypeError("entities and triples are lists")
+        docid, text, triples = document.docid, document.text, document.triples
         if "\ufffd" in text:
             problems.note("documents with U+FFFD", first=f"document {index} ({docid})")
-        if not KNOWN.issuperset(document):
-            extra = sorted(set(document) - KNOWN)
-            problems.note("unknown extra field", first=f"document {index} ({docid}): {extra}")
         if docid in seen:
             problems.note("docid occurs twice", first=f"document {index} ({docid})")
         else:
             seen.add(docid)
-            sentences = len(document["sentences_boundaries"])
-            table.append((index, docid, document["title"], sentences, len(triples)))
-        for entity in document["entities"]:
-            surface, bounds = entity["surfaceform"], entity["boundaries"]
-            mentions.append((index, entity["uri"], surface, entity["annotator"]))
+            sentences = len(document.sentences_boundaries)
+            table.append((index, docid, document.title, sentences, len(triples)))
+        for entity in document.entities:
+            surface, bounds = entity.surfaceform, entity.boundaries
+            mentions.append((index, entity.uri, surface, entity.annotator))
             if bounds is not None and text[bounds[0] : bounds[1]] != surface:
                 astray += 1
         for triple in triples:
-            s, o = triple["subject"], triple["object"]
+            s, o = triple.subject, triple.object
             alignments.append(
                 (
-                    index,
-                    docid,
-                    triple["sentence_id"],
-                    s["uri"],
-                    triple["predicate"]["uri"],
-                    o["uri"],
-                    triple["annotator"],
-                    s["annotator"],
-                    o["annotator"],
-                    s["surfaceform"],
-                    o["surfaceform"],
-                    *(s["boundaries"] or _NOWHERE),
-                    *(o["boundaries"] or _NOWHERE),
+                    *(index, docid, triple.sentence_id, s.uri, triple.predicate.uri, o.uri),
+                    *(triple.annotator, s.annotator, o.annotator, s.surfaceform, o.surfaceform),
+                    *(s.boundaries or _NOWHERE),
+                    *(o.boundaries or _NOWHERE),
                 )
             )
     problems.note("surface form not at its boundaries", astray)
@@ -270,31 +355,23 @@ def _collect(documents: list[Any], problems: Problems) -> tuple[Rows, Rows, Rows
 
 _NOWHERE = (None, None)
 _RAW = {
-    "document": pl.Int32,
-    "docid": pl.String,
-    "sentence": pl.Int32,
-    "s": pl.String,
-    "p": pl.String,
-    "o": pl.String,
-    **dict.fromkeys(list(ALIGNMENTS.columns)[9:14], pl.String),
-    **dict.fromkeys(list(ALIGNMENTS.columns)[14:], pl.Int32),
-}
+    "document": pl.Int32, "docid": pl.String, "sentence": pl.Int32, "s": pl.String, "p": pl.String,
+    "o": pl.String, "aligner": pl.String, **_PLACES,
+}  # fmt: skip
 
 
 def _frames(
     alignments: Rows, mentions: Rows, table: Rows, problems: Problems
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Typed and checked frames: alignments, triples, mentions, documents."""
-    raw = _columns(alignments, _RAW)
-    found = raw.select(
+    found = _columns(alignments, _RAW).select(
         *("document", "docid", "sentence"),
         _number("s", ENTITY + "Q").alias("subject"),
         _number("p", DIRECT + "P").alias("predicate"),
         _number("o", ENTITY + "Q").alias("object"),
         pl.col("o").str.extract(_LITERAL, 1).alias("literal"),
         pl.col("o").str.extract(_LITERAL, 2).alias("datatype"),
-        *list(ALIGNMENTS.columns)[9:],
-        *("s", "p", "o"),
+        *("aligner", *_PLACES, "s", "p", "o"),
     )
     legal = (
         pl.col("subject").is_not_null()
@@ -311,9 +388,9 @@ def _frames(
     problems.note("repeated alignment", kept.height - distinct.height)
     return (
         distinct.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32)),
-        triples(distinct),
+        _triples(distinct),
         _mentions(mentions),
-        _columns(table, dict(DOCUMENTS.columns)),
+        _columns(table, DOCUMENTS.columns),
     )
 
 
@@ -328,42 +405,48 @@ def _number(column: str, prefix: str) -> pl.Expr:
     return pl.when(legal).then(digits).otherwise(None).cast(pl.UInt32)
 
 
-def triples(alignments: pl.DataFrame) -> pl.DataFrame:
+def _triples(alignments: pl.DataFrame) -> pl.DataFrame:
     """Distinct triples of alignments, with their counts and the bits of their aligners."""
     bits = pl.col("aligner").replace_strict(ALIGNERS, default=0, return_dtype=pl.UInt8)
-    return (
-        alignments.with_columns(bits.alias("bit"))
-        .group_by(list(_TRIPLE))
-        .agg(
-            pl.len().cast(pl.UInt32).alias("alignments"),
-            pl.col("document").n_unique().cast(pl.UInt32).alias("documents"),
-            pl.col("bit").bitwise_or().alias("aligners"),
-        )
+    return alignments.group_by(list(_TRIPLE)).agg(
+        pl.len().cast(pl.UInt32).alias("alignments"), _in_documents(), aligners=bits.bitwise_or()
     )
 
 
-def merge_triples(paths: list[Path]) -> pl.DataFrame:
-    """TRIPLES of all shards: counts are added, since no document stands in two files."""
+def _mentions(rows: Rows) -> pl.DataFrame:
+    texts = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
     return (
-        pl.scan_parquet(paths)
-        .group_by(list(_TRIPLE))
-        .agg(
-            pl.col("alignments").sum(),
-            pl.col("documents").sum(),
-            pl.col("aligners").bitwise_or(),
-        )
-        .sort(list(_TRIPLE))
-        .collect(engine="streaming")
+        _columns(rows, {"document": pl.Int32, **texts})
+        .filter(pl.col("uri").str.starts_with(ENTITY) & pl.col("surface").is_not_null())
+        .with_columns(pl.col("annotator").fill_null(""))
+        .group_by(list(texts))
+        .agg(pl.len().cast(pl.UInt32).alias("mentions"), _in_documents())
     )
 
 
-def merge_mentions(paths: list[Path]) -> pl.DataFrame:
-    """MENTIONS of all shards, added up."""
+def _in_documents() -> pl.Expr:
+    return pl.col("document").n_unique().cast(pl.UInt32).alias("documents")
+
+
+def _columns(rows: Rows, schema: Mapping[str, Any]) -> pl.DataFrame:
+    """A frame from row tuples by way of columns, several times faster than row by row."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pl.DataFrame(
+        [
+            pl.Series(name, list(values), dtype=dtype, strict=True)
+            for (name, dtype), values in zip(schema.items(), columns, strict=True)
+        ]
+    )
+
+
+def merge(paths: Sequence[Path], contract: Contract) -> pl.DataFrame:
+    """TRIPLES or MENTIONS of all shards: counts are added, as no document stands in two files."""
+    counts = [name for name in contract.columns if name not in contract.key]
     return (
         pl.scan_parquet(paths)
-        .group_by("uri", "surface", "annotator")
-        .agg(pl.col("mentions").sum(), pl.col("documents").sum())
-        .sort("uri", "surface", "annotator")
+        .group_by(contract.key)
+        .agg(pl.col(n).bitwise_or() if n == "aligners" else pl.col(n).sum() for n in counts)
+        .sort(contract.key)
         .collect(engine="streaming")
     )
 
@@ -374,46 +457,22 @@ def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     The title of the document about the entity; else the surface form that the entity linker met
     most often (ties: in more documents, then by code point). Pronouns of coreference never count.
     """
-    titles = documents.select(
-        pl.col("docid").alias("uri"), pl.col("title").alias("label"), source=pl.lit("title")
-    )
     titles = (
-        titles.with_columns(one_line_of("label"))
+        documents.select(uri="docid", label="title")
+        .select("uri", one_line_of("label"), source=pl.lit("title"))
         .drop_nulls("label")
         .unique("uri", keep="first", maintain_order=True)
     )
-    spotted = mentions.with_columns(one_line_of("surface")).filter(pl.col("surface").is_not_null())
-    spotted = spotted.filter(
-        (pl.col("annotator") == SPOTLIGHT) & pl.col("uri").str.starts_with(ENTITY)
-    ).sort(["uri", "mentions", "documents", "surface"], descending=[False, True, True, False])
-    surfaces = spotted.group_by("uri", maintain_order=True).agg(pl.col("surface").first())
-    rest = surfaces.join(titles, on="uri", how="anti").select(
-        "uri", pl.col("surface").alias("label"), source=pl.lit("surface")
+    spotted = mentions.with_columns(one_line_of("surface")).filter(
+        pl.col("surface").is_not_null()
+        & (pl.col("annotator") == SPOTLIGHT)
+        & pl.col("uri").str.starts_with(ENTITY)
+    )
+    order = {"uri": False, "mentions": True, "documents": True, "surface": False}
+    rest = (
+        spotted.sort(list(order), descending=list(order.values()))
+        .group_by("uri", maintain_order=True)
+        .agg(label=pl.col("surface").first(), source=pl.lit("surface"))
+        .join(titles, on="uri", how="anti")
     )
     return pl.concat([titles, rest]).sort("uri")
-
-
-def _mentions(rows: Rows) -> pl.DataFrame:
-    raw = _columns(
-        rows, {"document": pl.Int32, "uri": pl.String, "surface": pl.String, "annotator": pl.String}
-    )
-    return (
-        raw.filter(pl.col("uri").str.starts_with(ENTITY) & pl.col("surface").is_not_null())
-        .with_columns(pl.col("annotator").fill_null(""))
-        .group_by("uri", "surface", "annotator")
-        .agg(
-            pl.len().cast(pl.UInt32).alias("mentions"),
-            pl.col("document").n_unique().cast(pl.UInt32).alias("documents"),
-        )
-    )
-
-
-def _columns(rows: Rows, schema: dict[str, Any]) -> pl.DataFrame:
-    """A frame from row tuples by way of columns, several times faster than row by row."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pl.DataFrame(
-        [
-            pl.Series(name, list(values), dtype=dtype, strict=True)
-            for (name, dtype), values in zip(schema.items(), columns, strict=True)
-        ]
-    )

@@ -5,9 +5,10 @@ line that passes it is read by the grammar, or counted as unread: none vanishes.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from kgprobe.sources.dumps.stream import Block
 
@@ -39,17 +40,28 @@ class Triple(NamedTuple):
     line: bytes
 
 
-@dataclass
-class Unread:
-    """Lines that passed a filter and are not what they should be: (number, first bytes)."""
+class Tables(dict[str, list[tuple[Any, ...]]]):
+    """Rows of a block by table, under `schemas`; `unread` are the lines that passed a filter and
+    are not what they should be: number, first bytes."""
 
-    rows: list[tuple[int, str]] = field(default_factory=list)
+    def __init__(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
+        self.schemas = {**schemas, "unread": {"line": pl.Int64, "first": pl.String}}
+        super().__init__((name, []) for name in self.schemas)
 
-    def note(self, block: Block, start: int, end: int, text: str = "") -> None:
+    def note_unread(self, block: Block, start: int, end: int, text: str = "") -> None:
         """Keep where such a line of a block stands, and how it (or `text`, a part) begins."""
         number = block.before + block.data.count(b"\n", 0, start) + 1
         line = block.data[start : min(end, start + 200)].decode(errors="replace")
-        self.rows.append((number, text[:200] or line))
+        self["unread"].append((number, text[:200] or line))
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Each table, rows once and in order, so that the same block gives the same bytes."""
+        return {
+            name: pl.DataFrame(rows, schema=self.schemas[name], orient="row")
+            .unique()
+            .sort(list(self.schemas[name]))
+            for name, rows in self.items()
+        }
 
 
 def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:
@@ -57,12 +69,12 @@ def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:
     return re.compile(b"|".join((*needles, _ESCAPED)))
 
 
-def triples(block: Block, wanted: re.Pattern[bytes], unread: Unread) -> Iterator[Triple]:
-    """The triples of the lines that the prefilter `wanted` passes."""
+def triples(block: Block, wanted: re.Pattern[bytes], found: Tables) -> Iterator[Triple]:
+    """The triples of the lines that the prefilter `wanted` passes; others are `found` unread."""
     data, place = block.data, 0
-    while found := wanted.search(data, place):
-        start = data.rfind(b"\n", 0, found.start()) + 1
-        place = data.index(b"\n", found.end()) + 1
+    while hit := wanted.search(data, place):
+        start = data.rfind(b"\n", 0, hit.start()) + 1
+        place = data.index(b"\n", hit.end()) + 1
         read = _TRIPLE.fullmatch(data, start, place - 1)
         if read is not None:
             yield _triple(read)
@@ -72,7 +84,7 @@ def triples(block: Block, wanted: re.Pattern[bytes], unread: Unread) -> Iterator
             if read := _TRIPLE.fullmatch(line):
                 yield _triple(read)
             elif line.strip() and not line.lstrip().startswith(b"#"):
-                unread.note(block, start, place - 1)
+                found.note_unread(block, start, place - 1)
 
 
 def _triple(read: re.Match[bytes]) -> Triple:

@@ -275,22 +275,15 @@ def _coverage(
 ) -> pl.DataFrame:
     """COVERAGE: every relation came whole, and how many of its values are texts."""
     counts = dict(facts.unique(["subject", "relation", "object"])["relation"].value_counts().rows())
-    rows = [
-        (
-            name,
-            "read",
-            counts.get(name, 0),
-            "",
-            counts.get(name, 0),
-            0,
-            0,
-            literals.get(name, 0),
-            0,
-            0,
-            None,
-        )
+    names = [
+        name
         for name in sorted({*counts, *literals} - set(schema))
         if name in counts or not DESCRIBING.match(name)
+    ]
+    rows = [
+        (name, "read", n, "", *(n, 0, 0, literals.get(name, 0), 0, 0, None))
+        for name in names
+        for n in [counts.get(name, 0)]
     ]
     return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
 

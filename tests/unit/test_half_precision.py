@@ -224,3 +224,25 @@ def test_a_short_cut_that_cannot_be_tried_in_float32_is_not_taken(monkeypatch):
     engine.logprobs(SENTENCES)
     expected = "no prefix sharing: it cannot be tried in float32: its weights are nf4"
     assert engine.notes == [expected]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize(("name", "scale"), [("gpt2", 1.02), ("bert", 0.97)])
+def test_a_head_that_is_off_by_less_than_half_precision_rounds_is_not_taken(
+    monkeypatch, name, scale, dtype
+):
+    """The model multiplies its logits; what is lost by leaving that out is below half a nat."""
+    loaded = tiny(name, double=False)
+    loaded.model.to(dtype)
+    assert Parts(loaded).head is not parts.WHOLE
+    forward = type(loaded.model).forward
+
+    def scaled(self, *given, **options):
+        made = forward(self, *given, **options)
+        made.logits = made.logits * scale
+        return made
+
+    monkeypatch.setattr(type(loaded.model), "forward", scaled)
+    made = Parts(loaded)
+    assert made.head is parts.WHOLE
+    assert "is off by 0.0" in made.notes[-1]

@@ -11,7 +11,7 @@ reason in the engine's notes. A model that cannot be read even so is refused by 
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -32,11 +32,12 @@ STRANGE = (
     TypeError,
     ValueError,
 )
+T = TypeVar("T")
 #: Largest difference (nat) between two ways of reading that any check accepts, by arithmetic.
 #: Another order of sums moves a log-probability by some 1e-5 in float32 (which some architectures
 #: compute in whatever the weights are: hence the first) and by some 0.1 in half precision; a wrong
-#: scale, mask or position moves some token of a sample by 0.01 to several nat, so that masks and
-#: positions are tried in float32 (`float32_objection`).
+#: scale, mask or position moves some token of a sample by 0.01 to several nat, so that all of these
+#: are tried in float32 where the weights can be cast to it.
 AGREEMENT = {torch.float64: 1e-5, torch.float32: 1e-3}
 HALF_AGREEMENT = 0.5
 #: Tokens of the rows that padding is tried on.
@@ -119,6 +120,20 @@ def in_float32(loaded: Loaded) -> Iterator[None]:
                 tensor.data = data
 
 
+def preferably_in_float32(loaded: Loaded, check: Callable[[], T]) -> T:
+    """What `check` returns in float32 where the weights can be cast to it, else in the model's own
+    precision, whose rounding hides small faults."""
+    try:
+        with in_float32(loaded):
+            return check()
+    except UncheckedError:
+        pass
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, ModelError) or not is_memory(error):
+            raise
+    return check()
+
+
 def budget_of(loaded: Loaded, given: Budget | None, notes: list[str]) -> Budget:
     """The budget to batch by: without padding where padding changes what the model says."""
     budget = given or Budget()
@@ -150,21 +165,8 @@ def padding(loaded: Loaded) -> str:
     what follows.
     """
     if loaded.padding is None:
-        loaded.padding = _padding_in_float32(loaded)
+        loaded.padding = preferably_in_float32(loaded, lambda: _padding(loaded))
     return loaded.padding
-
-
-def _padding_in_float32(loaded: Loaded) -> str:
-    """`_padding` in float32 where the weights can be cast to it, else in the model's precision."""
-    try:
-        with in_float32(loaded):
-            return _padding(loaded)
-    except UncheckedError:
-        return _padding(loaded)
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, ModelError) or not is_memory(error):
-            raise
-    return _padding(loaded)
 
 
 @torch.inference_mode()

@@ -29,6 +29,7 @@ from kgprobe.probes.models.checks import (
     float32_objection,
     objection,
     padding,
+    preferably_in_float32,
     sample,
     sound,
 )
@@ -210,14 +211,9 @@ class Parts:
             )
         if not sound(whole):
             return  # nothing to compare; the engines refuse such numbers
-        reasons = []
-        for head in (*_heads(self.loaded), WHOLE):
-            self.head = head
-            reason = objection(lambda: self._off(ids, mask, whole), allowed(self.loaded))
-            if not reason:
-                break
-            reasons.append(reason)
-        else:
+        heads = (*_heads(self.loaded), WHOLE)
+        reasons = preferably_in_float32(self.loaded, lambda: self._choose_head(heads, ids, mask))
+        if len(reasons) == len(heads):
             raise ModelError(
                 f"{self.loaded.spec.model}: {name} says something else when its parts run one "
                 f"after the other ({reasons[-1]})"
@@ -230,6 +226,17 @@ class Parts:
             )
         if self.head is WHOLE:
             self.notes.append(f"logits at all positions: {why}")
+
+    def _choose_head(self, heads: Sequence[Head], ids: Any, mask: Any) -> list[str]:
+        """Take the first head that agrees with the whole model; why those before it do not."""
+        whole, reasons = self._whole_logits(ids, mask), []
+        for head in heads:
+            self.head = head
+            reason = objection(lambda: self._off(ids, mask, whole), allowed(self.loaded))
+            if not reason:
+                break
+            reasons.append(reason)
+        return reasons
 
     def _sample(self) -> tuple[Any, Any]:
         """(ids, mask) of two rows, padded where they may be."""

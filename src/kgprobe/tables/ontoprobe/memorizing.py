@@ -100,8 +100,9 @@ def memorizing(
         yield from _over_seeds(base, {c: by[c] for c in seeds if c[0] == "soft"})
         fixed = per_item.fixed(whole.filter(role="test"), task)
         for way, chosen in (("chosen", picked.get(task)), ("fixed", fixed)):
-            for metric in METRICS if chosen in by else ():
-                yield replace(by[chosen][metric], setting={"choice": way})
+            of_chosen = by.get(chosen or (), {})
+            for metric in METRICS if of_chosen else ():
+                yield replace(of_chosen[metric], setting={"choice": way})
         for metric in METRICS if seeds else ():
             # the configuration of the highest value, the first by name among equals
             best = min((-(by[c][metric].value or 0.0), c) for c in seeds)[1]

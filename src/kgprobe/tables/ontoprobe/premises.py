@@ -65,8 +65,8 @@ def numbers(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
         level, change = levels(ranks), changes(ranks)
         for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
             of = Number(**probe.asked, group=rule)
-            own = (f.filter(rule=rule) if rule else f for f in (level, change, ranks))
-            yield from _of_group(of, *own, seed)
+            own = [f.filter(rule=rule) if rule else f for f in (level, change, ranks)]
+            yield from _of_group(of, own[0], own[1], own[2], seed)
 
 
 def _of_group(

@@ -133,7 +133,7 @@ def _of_properties(
             f"{row.named} has no pattern; add one to resources/templates/ontology_patterns.tsv"
         )
     test = ("[X] [MASK] [Y] .", None, "pattern+", concepts.bare(pattern))
-    tests = {"manual": test, "soft": test}
+    tests: dict[str, Test] = {"manual": test, "soft": test}
     if rule == "rdfs7":
         return _texts(implied, pattern, test[0], soft_p1, None, None), tests
     who = "[X]" if rule == "rdfs2" else "[Y]"

@@ -107,7 +107,7 @@ def grids(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
 
 def _panels(panels: Mapping[str, Panel]) -> draw.Chart:
     """A 3 x 3 grid of MRR and n for every title."""
-    names = list(SETTINGS.values())
+    names = list(SETTINGS)
     premises = dict(zip(PREMISES, product(names, repeat=2), strict=True))
     cells = [
         draw.point(cell, panel=title, P1=premises[premise][0], P2=premises[premise][1],

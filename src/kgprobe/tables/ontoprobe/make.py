@@ -75,7 +75,8 @@ def baseline_numbers(
     """What each probe's baselines reach on test rows in the fixed configuration, by task. `below`:
     answers of baselines; `content_free`: CONTENT_FREE of the probes that score sentences."""
     made: dict[str, list[baselines.Baseline]] = {}
-    columns = "item", pl.lit("").alias("stratum"), *(pl.col(metric) / 100 for metric in METRICS)
+    columns: list[str | pl.Expr] = ["item", pl.lit("").alias("stratum")]
+    columns += [pl.col(metric) / 100 for metric in METRICS]
     for probe, values in found.items():
         items = _items(probe, folders)
         told = {name: _told(probe, path) for name, path in baselines.below(below, probe)}

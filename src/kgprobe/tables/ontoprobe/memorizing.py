@@ -81,8 +81,10 @@ def memorizing(
     """Every configuration (C.2), and of those Table 4: chosen and fixed, where soft prompts are the
     mean over their seeds, and the oracle, the maximum of every metric on the test rows. The paper's
     Table 4 holds such maxima, so its values stand beside the oracle alone."""
-    whole, is_paper = per_item.over_seeds(values), is_printed(probe)
-    picked = per_item.choose(whole)
+    whole, model = per_item.over_seeds(values), probe.model if is_printed(probe) else ""
+    picked, cells = per_item.choose(whole), _configurations(given["configurations"], model)
+    kind = "soft" if probe.prompt == "soft" else "manual"
+    four = _table4(given["memorizing"].filter(model=model, template=kind))
     test = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), tp_rows)
     for task in TASKS:
         own = test.filter(task=task).sort(*CONFIGURATION, "item")
@@ -94,24 +96,19 @@ def memorizing(
         seeds = [c for c in by if c[-1] != MEAN]
         for c in seeds:
             for metric, number in by[c].items():
-                cell = given["configurations"], probe.model, task, c, metric
-                shown = _printed_cell(*cell) if is_paper else None
+                shown = cells.get((task, *c[:4]), {}).get(metric)
                 yield number.but(**printed(shown, "Appendix C.2"))
         yield from _over_seeds(base, {c: by[c] for c in seeds if c[0] == "soft"})
         fixed = per_item.fixed(whole.filter(role="test"), task)
         for way, chosen in (("chosen", picked.get(task)), ("fixed", fixed)):
-            for metric in METRICS if chosen in by else ():
-                yield replace(by[chosen][metric], setting={"choice": way})
+            of_chosen = by.get(chosen or (), {})
+            for metric in METRICS if of_chosen else ():
+                yield replace(of_chosen[metric], setting={"choice": way})
         for metric in METRICS if seeds else ():
             # the configuration of the highest value, the first by name among equals
             best = min((-(by[c][metric].value or 0.0), c) for c in seeds)[1]
-            kind = "soft" if probe.prompt == "soft" else "manual"
-            cells = given["memorizing"].filter(
-                model=probe.model, task=task, template=kind, metric=metric
-            )
-            shown = cells["value"].item() if is_paper and cells.height else None
             number = replace(by[best][metric], setting={"choice": "oracle"})
-            yield number.but(**printed(shown, "Table 4"))
+            yield number.but(**printed(four.get((task, metric)), "Table 4"))
 
 
 def _setting(configuration: Sequence[object]) -> dict[str, str | int]:
@@ -120,21 +117,19 @@ def _setting(configuration: Sequence[object]) -> dict[str, str | int]:
     return dict(zip(names, map(str, configuration), strict=False))
 
 
-def _printed_cell(
-    given: pl.DataFrame, model: str, task: str, configuration: Sequence[object], metric: str
-) -> float | None:
-    """The cell of Appendix C.2, which calls m1 manual1, and a single template manual."""
-    template, masks, pooling, loss, _ = map(str, configuration)
-    words = [template.replace("m", "manual"), *(["manual"] if template == "m1" else [])]
-    own = given.filter(
-        pl.col("template").is_in(["soft"] if loss else words),
-        pl.col("loss").fill_null("") == loss,
-        model=model,
-        task=task,
-        masks={"multi": "multiple"}.get(masks, masks),
-        pooling=pooling,
-    )
-    return own[metric].item() if own.height and metric in METRICS else None
+def _configurations(given: pl.DataFrame, model: str) -> dict[tuple[str, ...], dict[str, float]]:
+    """Appendix C.2, which calls m1 manual1, and a single template manual: (task, configuration
+    without seed) -> its row."""
+    template = pl.col("template").str.replace("manual$", "manual1").str.replace("manual", "m")
+    masks = pl.col("masks").replace({"multiple": "multi"})
+    rows = given.filter(model=model).with_columns(template, masks, pl.col("loss").fill_null(""))
+    keys = rows.select("task", *CONFIGURATION[:4]).rows()
+    return dict(zip(keys, rows.select(METRICS).rows(named=True), strict=True))
+
+
+def _table4(given: pl.DataFrame) -> dict[tuple[str, str], float]:
+    """(task, metric) -> the printed value."""
+    return {(task, m): v for task, m, v in given.select("task", "metric", "value").rows()}
 
 
 def _over_seeds(
@@ -187,8 +182,7 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
     """The frequency baseline of every benchmark, what a random order of all candidates reaches, and
     the highest MRRa that its items allow. The interval of MRR holds 95 % of the random orders of
     the candidates that were not counted."""
-    own = given.filter(model="frequency-baseline")
-    known = {(r["task"], r["metric"]): r["value"] for r in own.iter_rows(named=True)}
+    known = _table4(given.filter(model="frequency-baseline"))
     for benchmark, (items, candidates) in sets.items():
         rows = per_item.of_items(items).join(items.select("item", "answers"), on="item").sort("row")
         for task in TASKS:

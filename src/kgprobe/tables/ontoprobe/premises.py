@@ -65,8 +65,8 @@ def numbers(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
         level, change = levels(ranks), changes(ranks)
         for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
             of = Number(**probe.asked, group=rule)
-            own = (f.filter(rule=rule) if rule else f for f in (level, change, ranks))
-            yield from _of_group(of, *own, seed)
+            own = [f.filter(rule=rule) if rule else f for f in (level, change, ranks)]
+            yield from _of_group(of, own[0], own[1], own[2], seed)
 
 
 def _of_group(
@@ -83,17 +83,11 @@ def _of_group(
         for column, metric in enumerate((MRR, CORRECTED)):
             told = base.but(metric=metric, n=own.height, interval=boot.interval(column))
             yield told.but(value=boot.mean(column))
-        for name in SLICES:
-            yield from _changed(base.but(slice=name), change.filter(form=form, slice=name), seed)
-
-
-def _changed(base: Number, own: pl.DataFrame, seed: int) -> Iterator[Number]:
-    if not own.height:
-        return
-    gaps = own["change"].to_numpy()
-    boot = bootstrap(gaps, own["rule"].to_list(), seed=seed)
-    told = base.but(n=own.height, denominator=float(own["draws"].sum()))
-    interval = of_draws(boot.draws(), "paired bootstrap")
-    yield told.but(metric=CHANGE, value=boot.mean(), interval=interval)
-    if base.setting["form"] in EMPTY and not base.slice:
-        yield told.but(metric=EQUIVALENCE, value=equivalence(gaps, BOUND))
+        for (name,), part in change.filter(form=form).group_by("slice"):
+            gaps = part["change"].to_numpy()
+            boot = bootstrap(gaps, part["rule"].to_list(), seed=seed)
+            told = base.but(slice=name, n=part.height, denominator=float(part["draws"].sum()))
+            interval = of_draws(boot.draws(), "paired bootstrap")
+            yield told.but(metric=CHANGE, value=boot.mean(), interval=interval)
+            if form in EMPTY and not name:
+                yield told.but(metric=EQUIVALENCE, value=equivalence(gaps, BOUND))

@@ -4,7 +4,6 @@ Rows of a rule are scored once per prompt form (premises written or left out); w
 that is left out is implicit or absent is a filter on rows.
 """
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -17,10 +16,10 @@ from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.results import Number
 
-#: codes of a premise's setting
-SETTINGS = {2: "EX", 1: "IM", 0: "NO"}
+#: a premise is explicit, or, where it is left out, memorized (implicit) or not given
+SETTINGS = ("EX", "IM", "NO")
 RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
-PREMISES = [f"P1 {a}, P2 {b}" for a in SETTINGS.values() for b in SETTINGS.values()]
+PREMISES = [f"P1 {a}, P2 {b}" for a in SETTINGS for b in SETTINGS]
 WEIGHTINGS = ("rows", "schemes, rules and models")
 #: what rows are drawn within, and what is averaged apart
 PART = pl.concat_str("benchmark", "rule", separator="/").alias("part")
@@ -81,17 +80,22 @@ def settings(
     between the halves of P1 is missing from explicit premises, too.
     """
     means = answers.group_by("item", "scheme", "p1", "p2").agg(ordered_mean("MRR"))
-    kept = []
-    for kind, classes in premises.items():
-        own = means.filter(pl.col("scheme").str.starts_with(kind)).join(classes, on="item")
-        own = own.filter(pl.col("first").is_not_null()) if drop_middle else own
-        for one, two in itertools.product(SETTINGS, repeat=2):
-            is_one = pl.lit(one == 2) | (pl.col("first") == one)
-            is_two = pl.lit(two == 2) | (pl.col("second") == two)
-            part = own.filter(is_one, is_two, p1=one == 2, p2=two == 2)
-            name = f"P1 {SETTINGS[one]}, P2 {SETTINGS[two]}"
-            kept.append(part.select("rule", "scheme", "item", "MRR", premise=pl.lit(name)))
-    return pl.concat(kept).sort("rule", "scheme", "premise", "item")
+    kept = pl.concat(
+        means.filter(pl.col("scheme").str.starts_with(kind)).join(classes, on="item")
+        for kind, classes in premises.items()
+    )
+    left_out = {1: "IM", 0: "NO"}
+    one, two = (
+        pl.when(written)
+        .then(pl.lit("EX"))
+        .otherwise(pl.col(known).replace_strict(left_out, default=None, return_dtype=pl.String))
+        for written, known in (("p1", "first"), ("p2", "second"))
+    )
+    rows = kept.drop_nulls("first") if drop_middle else kept
+    rows = rows.with_columns(premise=pl.format("P1 {}, P2 {}", one, two)).drop_nulls("premise")
+    return rows.select("rule", "scheme", "item", "MRR", "premise").sort(
+        "rule", "scheme", "premise", "item"
+    )
 
 
 def reasoned(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:

@@ -284,7 +284,7 @@ def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
     for _, k, _, _, own in alphas.group_by(alpha.ANSWER).agg("alpha").rows():
         for size in {2**power for power in range(len(own).bit_length())} | {len(own)}:
             found.setdefault((k, size), []).append(alpha.best_of(np.asarray(own), size))
-    for (k, size), best in found.items():
+    for (k, size), best in sorted(found.items()):
         how = {**EXACT, "k": k, "pooling": "best", "prompts": size}
         # in ascending order: the last digit does not follow that of the rows
         yield base.but(value=100 * float(np.mean(sorted(best))), n=len(best), setting=how)

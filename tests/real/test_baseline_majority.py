@@ -44,8 +44,7 @@ def test_24_of_100_right_on_religion_is_marked_as_below_the_majority(lama):
         assert constant_.n == 473
     frame = results.frame("autoprompt", made).filter(pl.col("group") == "P140")
     (row,) = frame.filter(metric="P@1", prompt="searched").to_dicts()
-    under = chapter.Majorities.of(frame).beating(row)
-    assert under["value"] == pytest.approx(53.7, abs=0.05)
+    assert chapter.majorities(frame)(row) == pytest.approx(53.7, abs=0.05)
     train, test = (own.filter(pl.col("split") == s)["label"].to_list() for s in ("train", "test"))
     seen = the(made, "test objects seen in train", group="P140")
     assert (seen.n, seen.value) == (12, 100 * len(set(test) & set(train)) / len(set(test)))

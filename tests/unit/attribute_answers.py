@@ -70,21 +70,13 @@ def answers(made: dict[str, st.Benchmark]) -> dict[Probe, st.Answers]:
     for (model, name), per_prompt in ANSWERS.items():
         items = made[name].items.sort("row")["item"].to_list()
         rows = [
-            (
-                item,
-                template,
-                k,
-                "exact",
-                gold,
-                float(alpha) if k == 1 else 1.0,
-                -1.0 - template,
-                "right" if alpha else f"wrong {template}",
-            )
+            (item, template, k, "exact", gold, float(alpha) if k == 1 else 1.0, -1.0 - template,
+             "right" if alpha else f"wrong {template}")
             for template, alphas in enumerate(per_prompt)
             for item, alpha in zip(items, alphas, strict=True)
             for k in KS
             for gold in ("own", "set")
-        ]
+        ]  # fmt: skip
         size = {"large": 2000, "small": 1000}[model]
         source = "control:causal" if model == "small" else "hub:large"
         probe = Probe(

@@ -199,6 +199,18 @@ def test_best_grows_with_the_number_of_prompts():
         aa.best_of(np.zeros(3), 4)
 
 
+def test_what_the_oracle_adds_does_not_follow_the_order_of_rows():
+    draw = np.random.default_rng(0)
+    rows = [
+        (f"i{n}", t, 1, "exact", "own", float(draw.random()), None, "x")
+        for n in range(300)
+        for t in range(3)
+    ]
+    frame = pl.DataFrame(rows, schema=aa.ALPHA, orient="row")
+    mixed = [frame.sample(fraction=1, shuffle=True, seed=seed) for seed in range(5)]
+    assert len({tuple(n.value for n in prompts(Number(), own)) for own in mixed}) == 1
+
+
 def test_aliases_are_read_by_id(tmp_path):
     rows = [("http://www.wikidata.org/entity/Q145", name) for name in ("UK", "Britain")]
     pl.DataFrame(rows, schema=["entity", "alias"], orient="row").write_parquet(tmp_path / "a")

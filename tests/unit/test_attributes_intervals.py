@@ -45,13 +45,6 @@ def test_where_all_resamples_are_the_same_wilson_stands_by_name(
     assert made["high"] - made["low"] > 0.1
 
 
-def test_a_bootstrap_that_varies_keeps_its_name():
-    made = measure(alphas("entity_centric", [(1, 0), (0, 0), (1, 1)], "best"), by=["pooling"])
-    row = made.row(0, named=True)
-    assert row["interval"] == "bootstrap"
-    assert row["low"] < row["value_pooled"] < row["high"]
-
-
 def parts(values):
     """`parts` of symmetry, a pattern per example."""
     return pl.DataFrame(

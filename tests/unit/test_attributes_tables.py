@@ -58,19 +58,12 @@ def test_table_2_has_value_fraction_and_interval(run):
 
 def test_the_oracle_is_named_and_the_mean_stands_beside_it(run):
     own = {"benchmark": "bias", **LARGE}
-    values = [
-        cell(run, "value", **own, **{**HEAD, "pooling": p})["value"] for p in ("mean", "base")
-    ]
-    assert values == [25, 50]
-    assert "oracle" in views.SCORES[False][0].word("pooling", "best")
-
-
-def test_means_over_prompts_are_fractional_and_get_a_bootstrap(run):
-    poolings = ("best", "mean", "base", "confident")
-    own = {"benchmark": "bias", **LARGE}
-    found = {p: cell(run, "value", **own, **{**HEAD, "pooling": p}) for p in poolings}
+    found = {p: cell(run, "value", **own, **{**HEAD, "pooling": p}) for p in alpha.POOLINGS}
+    assert [found[p]["value"] for p in ("mean", "base")] == [25, 50]
+    # means over prompts are fractional
     kinds = {p: row["interval"] for p, row in found.items()}
     assert kinds == {p: "bootstrap" if p == "mean" else "wilson" for p in kinds}
+    assert "oracle" in views.SCORES[False][0].word("pooling", "best")
 
 
 def test_undefined_is_no_value_and_not_zero(run):
@@ -94,7 +87,8 @@ def test_published_values_stand_in_rows_of_their_own(run):
 def test_the_printed_figure_stands_beside_the_same_model_and_setting_alone():
     made = attribute_answers.study()
     known = {replace(p, model="t5-base"): found for p, found in made.answers.items()}
-    own = numbers.values(replace(made, answers=known), _named(made, "t5-base"), PRINTED)
+    named = made.alphas().filter(model="large").with_columns(model=pl.lit("t5-base"))
+    own = numbers.values(replace(made, answers=known), named, PRINTED)
     beside = [n for n in own if n.model == "t5-base" and n.published is not None]
     assert {(n.benchmark, n.setting["k"]) for n in beside} == {
         (b, k) for b in made.benchmarks for k in (1, 3, 5)
@@ -102,11 +96,6 @@ def test_the_printed_figure_stands_beside_the_same_model_and_setting_alone():
     assert {n.metric for n in beside} == {"value"}
     assert {n.setting["pooling"] for n in beside} == {"best"}
     assert {n.setting["gold"] for n in beside} == {"own"}
-
-
-def _named(made, model):
-    """Alphas of the large model under another name."""
-    return made.alphas().filter(model="large").with_columns(model=pl.lit(model))
 
 
 def test_baselines_are_computed_from_the_graph(run):
@@ -207,25 +196,17 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
     given = attribute_answers.answers(made)
     lost = "symmetry/P26/Q1/Q2#0"
     cut = {
-        probe: (alphas.filter(pl.col("item") != lost), firsts)
-        if probe.model == "small"
-        else (alphas, firsts)
+        probe: (alphas.filter((pl.col("item") != lost) | (probe.model != "small")), firsts)
         for probe, (alphas, firsts) in given.items()
     }
-    whole = attribute_answers.study()
-    both = st.study(cut, made)
+    assert not st.study(given, made).left_out
+    own = {"benchmark": "symmetry", "k": 1, "pooling": "best", "gold": "own"}
+    both, alone = st.study(cut, made), st.study(cut, made, intersect=False)
     assert both.left_out == {"symmetry/P26/Q1/Q2"}
-    assert not whole.left_out
-    kept = both.measure(both.alphas()).filter(
-        model="large", benchmark="symmetry", k=1, pooling="best", gold="own"
-    )
+    kept = both.measure(both.alphas()).filter(model="large", **own)
     assert kept["examples"].to_list() == [3]
-    alone = st.study(cut, made, intersect=False)
-    found = alone.measure(alone.alphas()).filter(
-        benchmark="symmetry", k=1, pooling="best", gold="own"
-    )
-    assert dict(found.select("model", "missing").rows())["small"] == 1
-    assert dict(found.select("model", "missing").rows())["large"] == 0
+    found = alone.measure(alone.alphas()).filter(**own)
+    assert dict(found.select("model", "missing").rows()) == {"small": 1, "large": 0}
 
 
 def shown(run, **more):

@@ -196,11 +196,8 @@ def _alpha(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
-    """Alpha of a triple under every pooling of its prompts (docs/papers/attributes.md, Metrics).
-
-    `best`: maximum, an oracle; `mean`; `base`: the first prompt that the model was asked;
-    `confident`: the prompt whose own first prediction is the most probable, ties to the first.
-    """
+    """Alpha of a triple under every pooling of its prompts: `best`, `mean`, `base` (the first that
+    was asked), `confident` (whose first prediction is the most probable, ties to the first)."""
     sure = pl.col("probability").fill_null(float("-inf"))
     found = alphas.sort("template").group_by(ANSWER).agg(
         best=pl.col("alpha").max(), mean=ordered_mean("alpha"), base=pl.col("alpha").first(),

@@ -1,9 +1,8 @@
 """Coded answerers through the nine metrics, before any model (metrics/answerers.py).
 
 They are asked about an invented world of which one part is taught whole, one without what follows
-from it, one with another conclusion, and one not at all, and whose objects are as unequally common
-as those of real graphs. Their answers take the way of a model's: as ranked candidates and as
-written text.
+from it, one with another conclusion, and one not at all; their answers take the way of a model's,
+as ranked candidates and as written text.
 """
 
 from collections import Counter

@@ -84,12 +84,9 @@ def _figure(name: str, rows: pl.DataFrame, edges: pl.DataFrame, seed: int) -> in
 
 
 def confidences(edges: pl.DataFrame, patterns: list[str], seed: int = 0) -> dict[str, float]:
-    """PCA confidence of the rules that patterns of composite (`P22>P26=P25`) name.
-
-    Of the distinct pairs (a, c), a != c, that r1 and r2 lead to and whose a has some object of r3,
-    the share with (a, r3, c). Source: Galárraga et al. 2013 (AMIE), section 4. Measured on SUBJECTS
-    of the a's, by hash, where there are more.
-    """
+    """PCA confidence (Galárraga et al. 2013, section 4) of the rules that patterns of composite
+    (`P22>P26=P25`) name: of the distinct pairs (a, c), a != c, that r1 and r2 lead to and whose a
+    has some object of r3, the share with (a, r3, c)."""
     named = {name: [int(p[1:]) for p in name.replace("=", ">").split(">")] for name in patterns}
     used = {p for relations in named.values() for p in relations}
     found = edges.filter(pl.col("p").is_in(sorted(used))).partition_by("p", as_dict=True)

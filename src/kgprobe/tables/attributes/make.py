@@ -52,16 +52,12 @@ def tabulate(
     below: baselines.Files = MappingProxyType({}),
     formed: tuple[Sequence[Row], Sequence[str]] = ((), ()),
 ) -> None:
-    """Write RESULTS to `path`, every view of them as TSV into `folder`, and the chapter of the
-    report to `page`.
+    """Write RESULTS to `path`, every view of them as TSV into `folder`, and the chapter to `page`.
 
     `answers`: FILLS or SCORES of the rows of `experiments`; `examples`: EXAMPLES of every
-    benchmark, whose folders hold the rest; `graph`: the folder of edges and literals;
-    `content_free`: CONTENT_FREE of the rows that rank candidates, in their order; `taught`: what
-    the control models were taught, where one of them answers; `aliases`: other names of the golds,
-    where generated texts may equal one of them; `below`: the answers of baselines; `formed`: rows
-    in a form of asking, their SCORES or FILLS; `titles`: relation -> its name; `thresholds`: the
-    name of those that the benchmarks were built with.
+    benchmark, whose folders hold the rest; `content_free`: of the rows that rank candidates, in
+    their order; `aliases`: where generated texts may equal one of them; `formed`: rows in a form of
+    asking, and their answers; `titles`: relation -> its name.
     """
     tables = ("edges", "literals", "ids")
     edges, literals, ids = (pl.read_parquet(Path(graph) / f"{name}.parquet") for name in tables)

@@ -4,10 +4,9 @@
     prompts      what the oracle adds, kinds of wordings, what wordings agree on
     analyses     partial scores (Figure 3), popularity (Figure 5), intervals over clusters
 
-A value (equations 2 to 10) is in per cent; its n counts examples, its fraction the defined ones.
-Where no example is defined it is null, which is not zero. Patterns and analyses stand at the
-headline's setting (best prompt, @1, exact, own gold), all but intervals over clusters of the probes
-that fill or write.
+A value (equations 2 to 10) is in per cent; its n counts examples, its fraction the defined ones;
+where there are none it is null, which is not zero. Patterns and analyses stand at HEADLINE, all but
+intervals over clusters of the probes that fill or write.
 """
 
 import json
@@ -61,12 +60,9 @@ UNBIASED = ("symmetry", "asymmetry", "bidirectional", "hierarchy")
 BIN = 0.25
 #: The end of a triple of an example (role, side) whose entity repeats over examples.
 REPEATS = {
-    "asymmetry": ("forward", "object"),
-    "hierarchy": ("two_up", "object"),
-    "composite": ("first", "subject"),
-    "paths": ("hop1", "subject"),
-    "bias": ("fact", "object"),
-}
+    "asymmetry": ("forward", "object"), "hierarchy": ("two_up", "object"),
+    "composite": ("first", "subject"), "paths": ("hop1", "subject"), "bias": ("fact", "object"),
+}  # fmt: skip
 
 
 def numbers(
@@ -229,11 +225,8 @@ def by_status(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterat
 
 
 def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
-    """The requirement on control models, all nine benchmarks together; `known`: `status`.
-
-    A triple that several examples hold counts once, with its mean. Chance: a random object of the
-    relation. Nothing where not both halves were asked.
-    """
+    """The requirement on control models, all nine benchmarks together; `known`: `status`. A triple
+    of several examples counts once, with its mean; chance: a random object of the relation."""
     asked = alphas.filter(pl.col("pooling").is_in([HEADLINE["pooling"], ""]), **AT_ONE)
     asked = asked.with_columns(ITEM).drop_nulls("alpha")
     asked = asked.join(known.filter("stored"), on="item").sort(*WHO, "fact", "item")
@@ -284,7 +277,7 @@ def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
     for _, k, _, _, own in alphas.group_by(alpha.ANSWER).agg("alpha").rows():
         for size in {2**power for power in range(len(own).bit_length())} | {len(own)}:
             found.setdefault((k, size), []).append(alpha.best_of(np.asarray(own), size))
-    for (k, size), best in found.items():
+    for (k, size), best in sorted(found.items()):
         how = {**EXACT, "k": k, "pooling": "best", "prompts": size}
         # in ascending order: the last digit does not follow that of the rows
         yield base.but(value=100 * float(np.mean(sorted(best))), n=len(best), setting=how)

@@ -111,11 +111,8 @@ def read_answers(
     aliases: alpha.Aliases | None = None,
     may_be_empty: bool = False,
 ) -> Answers:
-    """The answers of a probe from its FILLS (with their golds beside them) or SCORES.
-
-    With `aliases` a generated text may also equal one of them. `may_be_empty`: a baseline's few
-    blanks may all have golds too long to be filled.
-    """
+    """The answers of a probe from its FILLS (with their golds beside them) or SCORES; with
+    `aliases` a text may equal one of them, `may_be_empty` the FILLS of a baseline's few blanks."""
     path, nothing = Path(path), pl.DataFrame(schema=alpha.FIRSTS)
     if is_ranked(probe.method):
         return alpha.of_candidates(schema.read(path, schema.SCORES), benchmark.items), nothing

@@ -1,8 +1,7 @@
 """What the attributes' paper leaves open, each reading turned by itself on answers that are there.
 
 The headline is the metric at 1 of every benchmark, as `study.HEADLINE` reads it, and the mean of
-the nine. Readings of the answers come first, then those of the examples that a flag marks; all
-others build other examples (`needing`).
+the nine. What needs other examples is named by `needing`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
 """AutoPrompt's chapter of the report: views of its RESULTS, texts of prompts, figures."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -12,7 +12,7 @@ from kgprobe.tables.autoprompt import sweeps, views
 from kgprobe.tables.autoprompt.numbers import MAJORITY
 from kgprobe.tables.report import grid
 from kgprobe.tables.report.chapter import Chapter
-from kgprobe.tables.report.grid import Cell, Grid, filled_in
+from kgprobe.tables.report.grid import Cell, filled_in
 
 LEAD = (
     "A prompt with a few trigger tokens, found by gradients and shared by all examples of a task, "
@@ -37,37 +37,26 @@ CONTROLS = "Control models were trained on known facts: they check the probes, n
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Majorities:
-    """What the commonest training label reaches on the same examples, beside every number."""
+def majorities(results: pl.DataFrame) -> Callable[[Row], float | None]:
+    """What finds the value of the commonest training label on the same examples that a number of
+    RESULTS stands below; None where it does not."""
+    names = [name for name in schema.RESULTS.key if name != "metric"]
+    own = results.filter(metric=MAJORITY).iter_rows(named=True)
+    at = {tuple(row[name] for name in names): row["value"] for row in own}
 
-    at: Mapping[tuple[object, ...], Row]
+    def beating(row: Row) -> float | None:
+        is_one = row["metric"] in ("P@1", "accuracy")
+        found = at.get(tuple(row[name] for name in names)) if is_one else None
+        return found if found is not None and row["value"] < found - 1e-9 else None
 
-    @classmethod
-    def of(cls, results: pl.DataFrame) -> "Majorities":
-        """Those of RESULTS."""
-        found = results.filter(metric=MAJORITY).iter_rows(named=True)
-        return cls({_key(row): row for row in found})
-
-    def beating(self, row: Row) -> Row | None:
-        """The majority that a number stands below, None where it does not."""
-        found = self.at.get(_key(row)) if row["metric"] in ("P@1", "accuracy") else None
-        return found if found is not None and row["value"] < found["value"] - 1e-9 else None
-
-    def told(self, cell: Cell, row: Row) -> Cell:
-        """A number with the sign and the majority under it, where it stands below; a printed figure
-        as it is printed."""
-        if row["method"] == "published":
-            return Cell(f"{row['value']:.2f}", sort=row["value"], muted=True)
-        above = self.beating(row)
-        if above is None:
-            return cell
-        small = f"{cell.small}; below majority {grid.number(above['value'])}".removeprefix("; ")
-        return replace(cell, text=cell.text + BELOW, small=small)
+    return beating
 
 
-def _key(row: Row) -> tuple[object, ...]:
-    return tuple(row[name] for name in schema.RESULTS.key if name != "metric")
+def as_printed(cell: Cell, row: Row) -> Cell:
+    """A printed figure as it is printed."""
+    if row["method"] == "published":
+        return Cell(f"{row['value']:.2f}", sort=row["value"], muted=True)
+    return cell
 
 
 def asked(results: pl.DataFrame) -> pl.DataFrame:
@@ -89,15 +78,24 @@ def chapter(
     """The chapter from RESULTS; `models`: rows of the sheet; `records`: text tables by title;
     `told`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made."""
     own = asked(results)
-    beside, names = Majorities.of(own), grid.models(models)
+    beating, names = majorities(own), grid.models(models)
+
+    def told_below(cell: Cell, row: Row) -> Cell:
+        """A number with the sign and the majority under it, where it stands below."""
+        if (above := beating(row)) is None:
+            return as_printed(cell, row)
+        small = f"{cell.small}; below majority {grid.number(above)}".removeprefix("; ")
+        return replace(cell, text=cell.text + BELOW, small=small)
+
     grids, folded = (
-        [grid.of_view(view, own, names=names, also=beside.told) for view in part]
+        [grid.of_view(view, own, names=names, also=told_below) for view in part]
         for part in views.of(own)
     )
     for title, rows in records.items():
         (folded if title.startswith("Table 7") else grids).append(grid.records(title, rows))
     if own["benchmark"].is_in(views.FACTS).any() and "published" in results["method"]:
-        folded.append(printed_relations(results))
+        figures = results.filter(pl.col("group") != "", method="published")
+        folded.append(grid.of_view(views.PRINTED6, views.ordered(figures), also=as_printed))
     for benchmark, frame in (funnels or {}).items():
         folded.append(grid.funnel(frame, f"How {benchmark} was made"))
     notes = [f"Search mode {mode}.", *NOTES, BELOW_NOTE]
@@ -117,21 +115,3 @@ def _of_mode(mode: str, selection: str, results: pl.DataFrame) -> list[str]:
     if mode == "released":
         found.append("The released code does otherwise: " + "; ".join(NOT_RELEASED) + ".")
     return found
-
-
-def printed_relations(results: pl.DataFrame) -> Grid:
-    """Table 6 as printed; its caption has the means of its columns, which differ from Table 4's
-    (README of the figures), and the relations where AutoPrompt is worse than another."""
-    figures = results.filter((pl.col("method") == "published") & (pl.col("group") != ""))
-    values: dict[str, dict[str, float]] = {}
-    for row in figures.filter(metric="P@1").iter_rows(named=True):
-        values.setdefault(row["prompt"], {})[row["group"]] = row["value"]
-    means = ", ".join(f"{name} {sum(v.values()) / len(v):.2f}" for name, v in values.items())
-    own, *others = (values[name] for name in ("AutoPrompt 5 tokens", "LAMA", "LPAQA top-1"))
-    worse = sorted((r for r in own if own[r] < max(o[r] for o in others)), key=grid.property_order)
-    caption = (
-        f"Means of the columns: {means}; Table 4 prints 31.10, 34.10 and 42.94. AutoPrompt is "
-        f"worse than the better of the two others on {', '.join(worse)}."
-    )
-    made = grid.of_view(views.PRINTED6, views.ordered(figures), also=Majorities({}).told)
-    return replace(made, caption=caption)

@@ -76,10 +76,8 @@ def make(
     """Write RESULTS at `table`, its views as TSV into `folder`, and the chapter at `page`.
 
     `rows` and `swept`: rows of the sheet with the file of each in `outcomes` and `swept_files`;
-    `tasks`: examples.parquet of every benchmark; `prompts`: folders of prompt files; `printed`: the
-    folder of printed figures; `taught`: the TAUGHT file, or ""; `mode` of the search, `selection`
-    of prompts from few examples, and `given`, the section of the config of every row; `below`: the
-    OUTCOMES of baselines.
+    `tasks`: examples.parquet of every benchmark; `prompts`, `printed`: folders of prompt files and
+    of printed figures; `given`: the section of the config of every row.
     """
     places = folders(tasks)
     found = numbers.answered(rows, models, outcomes, places, mode, given, seed)
@@ -111,10 +109,8 @@ def make(
 
 
 def _manual(about: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """benchmark -> relation -> its manual prompt for masked models, or for the first kind of all.
-
-    `about`: task.json of every benchmark.
-    """
+    """benchmark -> relation -> its manual prompt for masked models, or for the first kind of all;
+    `about`: task.json of every benchmark."""
     return {
         name: {
             relation: texts.get("masked") or next(iter(texts.values()))

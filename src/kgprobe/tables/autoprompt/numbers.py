@@ -69,9 +69,7 @@ KEY = ["group", "split", "example"]
 @dataclass(frozen=True)
 class Answers:
     """OUTCOMES of a probe and the EXAMPLES that its model was given: training, dev and test.
-
-    Reciprocal ranks beyond `cut` are 0. `shown`: prompt, group and label of demonstrations.
-    """
+    Reciprocal ranks beyond `cut` are 0; `shown`: prompt, group and label of demonstrations."""
 
     probe: Probe
     outcomes: pl.DataFrame

@@ -11,7 +11,7 @@ import polars as pl
 
 from kgprobe.metrics import prompts as metrics
 from kgprobe.sampling import hash_key
-from kgprobe.tables.autoprompt.chapter import Majorities
+from kgprobe.tables.autoprompt.chapter import majorities
 from kgprobe.tables.autoprompt.numbers import EXTRACTION, MAJORITY, Answers
 from kgprobe.tables.autoprompt.views import HEADS
 from kgprobe.tables.report import marks
@@ -127,7 +127,7 @@ def of_relations(
     key = ("benchmark", "group", "model", "prompt", "metric")
     own = results.filter(pl.col("group") != "", plain()).iter_rows(named=True)
     at = {tuple(row[d] for d in key): row for row in own}
-    sign, beating = marks.signs(results), Majorities.of(results).beating
+    sign, beating = marks.signs(results), majorities(results)
 
     def told(*place: str) -> str:
         if (found := at.get(place)) is None:

@@ -150,7 +150,7 @@ class Transfer:
             self.part.unlink(missing_ok=True)
             self.state = {"url": self.url}
         headers = {"User-Agent": self.agent, "Accept-Encoding": "identity"}
-        validator = self.state.get("etag") or self.state.get("modified")
+        validator = self.state.get("etag") or self.state.get("modified") or ""
         have = self._arrived() if validator else 0
         if have:
             headers |= {"Range": f"bytes={have}-", "If-Range": validator}

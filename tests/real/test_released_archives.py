@@ -1,7 +1,5 @@
 """The real archives: all of them unpack, and the full configuration finds its parts in them."""
 
-import shutil
-import subprocess
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -112,19 +110,6 @@ def test_the_table_of_pins_is_what_archives_show(real_data):
         )
     assert counts == PINNED
     assert sum(len(tree.blobs) for tree in PINS.values()) == 716
-
-
-def test_ids_are_those_that_git_gives(real_data, tmp_path):
-    if not (git := shutil.which("git")):
-        pytest.skip("no git here")
-    (one,) = archives("sick")
-    tree = pins.chosen(PINS, one.tree, one.url)
-    unpack(real_data / "archives" / file_of(one.url), tmp_path, one.parts, tree)
-    paths = [tmp_path / part for part in one.parts]
-    words = [git, "hash-object", "--no-filters", *map(str, paths)]
-    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
-    assert told == [pins.blob(path) for path in paths]
-    assert told == [tree.blobs[place] for place in one.parts.values()]
 
 
 def test_the_sentiment_of_sst2_has_two_classes_and_not_five(real_data, tmp_path):

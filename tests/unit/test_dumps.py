@@ -26,8 +26,9 @@ PACKERS = {
 def claim(relation: str, value: object, rank: str = "normal", kind: str = "value") -> dict:
     snak: dict = {"snaktype": kind, "property": relation}
     if kind == "value":
-        types = {str: "string", dict: "time" if isinstance(value, dict) and "time" in value else ""}
-        name = types[type(value)] or "wikibase-entityid"
+        name = "string" if isinstance(value, str) else "wikibase-entityid"
+        if isinstance(value, dict) and "time" in value:
+            name = "time"
         snak["datavalue"] = {"value": value, "type": name}
     return {"mainsnak": snak, "rank": rank, "type": "statement"}
 
@@ -111,11 +112,8 @@ def test_what_is_no_entity_is_counted_with_its_line():
     data = JSON.replace(b"]\n", b'{"id":"Q9","claims":{"P36":[{\n{"id":"X1"},\n7\n]\n')
     assert data != JSON
     found = read_json(data, "P36")
-    assert [(line, first[:8]) for line, first in found["unread"].rows()] == [
-        (7, '{"id":"Q'),
-        (8, '{"id":"X'),
-        (9, "7"),
-    ]
+    unread = [(line, first[:8]) for line, first in found["unread"].rows()]
+    assert unread == [(7, '{"id":"Q'), (8, '{"id":"X'), (9, "7")]
     assert len(ids(found)) == 2
 
 
@@ -215,23 +213,20 @@ def test_zstd_frames_follow_each_other_and_are_unpacked_in_small_steps(tmp_path,
 WD = b"<http://www.wikidata.org/"
 SUBJECT, CAPITAL, PARIS = WD + b"entity/Q142>", WD + b"prop/direct/P36>", WD + b"entity/Q90>"
 #: odd but legal: each says that the capital of Q142 (or of P142, L142) is Q90
+PLAIN = SUBJECT + b" " + CAPITAL + b" " + PARIS + b" ."
 ODD = {
-    "plain": SUBJECT + b" " + CAPITAL + b" " + PARIS + b" .",
-    "comment": SUBJECT + b" " + CAPITAL + b" " + PARIS + b" . # Paris",
-    "comment without blank": SUBJECT + b" " + CAPITAL + b" " + PARIS + b" .#",
-    "two blanks": SUBJECT + b"  " + CAPITAL + b"  " + PARIS + b"  .  ",
-    "tabs": b"\t" + SUBJECT + b"\t" + CAPITAL + b"\t" + PARIS + b"\t.\t",
-    "no blanks": SUBJECT + CAPITAL + PARIS + b".",
-    "P subject": SUBJECT.replace(b"Q", b"P") + b" " + CAPITAL + b" " + PARIS + b" .",
-    "L subject": SUBJECT.replace(b"Q", b"L") + b" " + CAPITAL + b" " + PARIS + b" .",
-    "https": (SUBJECT + b" " + CAPITAL + b" " + PARIS + b" .").replace(b"http:", b"https:"),
-    "escaped": SUBJECT
-    + b" "
-    + CAPITAL.replace(b"P36", rb"\u0050\U00000033\u0036")
-    + b" "
-    + PARIS
-    + b" .",
-    "carriage return": SUBJECT + b" " + CAPITAL + b" " + PARIS + b" .\r",
+    "plain": PLAIN,
+    "comment": PLAIN + b" # Paris",
+    "comment without blank": PLAIN + b"#",
+    "blanks before": b"  " + PLAIN,
+    "two blanks": PLAIN.replace(b" ", b"  ") + b"  ",
+    "tabs": b"\t" + PLAIN.replace(b" ", b"\t") + b"\t",
+    "no blanks": PLAIN.replace(b" ", b""),
+    "P subject": PLAIN.replace(b"Q142", b"P142"),
+    "L subject": PLAIN.replace(b"Q142", b"L142"),
+    "https": PLAIN.replace(b"http:", b"https:"),
+    "escaped": PLAIN.replace(b"P36", rb"\u0050\U00000033\u0036"),
+    "carriage return": PLAIN + b"\r",
 }
 
 

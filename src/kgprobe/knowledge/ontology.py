@@ -248,12 +248,14 @@ def ends(
         properties += [stated["property"], typed["property"]]
     found = pl.concat(properties).unique().sort().to_frame()
     for side, known in zip(CONSTRAINTS, sides, strict=True):
-        source = pl.when(pl.col("own").is_not_null()).then(pl.lit("dbpedia"))
-        source = source.when(pl.col("other").is_not_null()).then(pl.lit("wikidata"))
         found = found.join(known, on="property", how="left", maintain_order="left").select(
             pl.exclude("own", "other"),
             pl.coalesce("own", "other").alias(side),
-            source.alias(f"{side}_source"),
+            pl.when(pl.col("own").is_not_null())
+            .then(pl.lit("dbpedia"))
+            .when(pl.col("other").is_not_null())
+            .then(pl.lit("wikidata"))
+            .alias(f"{side}_source"),
         )
     return found
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pyoxigraph import Literal
+
 from kgprobe.sources.dumps.triples import Triple
 
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
@@ -47,7 +49,7 @@ def lines(entity: dict[str, Any], languages: Sequence[str]) -> Iterator[str]:
     yield f"{own} <{WIKIBASE}propertyType> <{WIKIBASE}{_camel(entity['datatype'])}> ."
     for tag in languages:
         if tag in (labels := entity.get("labels") or {}):
-            yield f"{own} <{LABEL}> {_quoted(labels[tag]['value'])}@{tag} ."
+            yield f"{own} <{LABEL}> {Literal(labels[tag]['value'])}@{tag} ."
     claims = entity.get("claims") or {}
     for relation in DIRECT:
         stated = claims.get(relation, [])
@@ -77,7 +79,7 @@ def kept(triple: Triple) -> Iterator[str]:
 
 def label(entity: str, text: str, language: str) -> str:
     """The line of an entity's label."""
-    return f"<{WD}{entity}> <{LABEL}> {_quoted(text)}@{language} ."
+    return f"<{WD}{entity}> <{LABEL}> {Literal(text)}@{language} ."
 
 
 def _camel(datatype: str) -> str:
@@ -92,17 +94,6 @@ def _term(snak: dict[str, Any]) -> str:
     value = snak["datavalue"]["value"]
     if snak["datavalue"]["type"] == "wikibase-entityid":
         return f"<{WD}{identifier(value)}>"
-    bad = re.compile(r"[\x00-\x20<>\"{}|^`\\]")
     if not isinstance(value, str):
         return ""
-    return f"<{bad.sub(lambda m: f'%{ord(m[0]):02X}', value)}>"
-
-
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def _quoted(text: str) -> str:
-    escaped = re.sub(
-        r'["\\\x00-\x1f\x7f]', lambda m: _ESCAPES.get(m[0], f"\\u{ord(m[0]):04X}"), text
-    )
-    return f'"{escaped}"'
+    return "<" + re.sub(r"[\x00-\x20<>\"{}|^`\\]", lambda m: f"%{ord(m[0]):02X}", value) + ">"

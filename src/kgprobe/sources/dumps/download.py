@@ -82,61 +82,6 @@ class Bounds:
 DEFAULT = Bounds()
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked for, where it goes, and until when; `part` has arrived, `side` says what is
-    known of that."""
-
-    url: str
-    path: Path
-    agent: str
-    bounds: Bounds
-    until: float
-
-    @property
-    def part(self) -> Path:
-        return self.path.with_name(self.path.name + ".part")
-
-    @property
-    def side(self) -> Path:
-        return self.path.with_name(self.path.name + ".part.json")
-
-    @property
-    def have(self) -> int:
-        """Bytes that have arrived."""
-        return self.part.stat().st_size if self.part.exists() else 0
-
-    def drop(self) -> None:
-        """Keep nothing of what arrived."""
-        self.part.unlink(missing_ok=True)
-        self.side.unlink(missing_ok=True)
-
-    def refused(self, came: str, advice: str = "", about: bool = False) -> DownloadError:
-        """The error for an answer that is no such file; `about`: it speaks of the User-Agent."""
-        by_hand = f"{BY_HAND} {self.path}"
-        advice = f"{CONTACT_ADVICE}; otherwise {by_hand}" if about else advice or by_hand
-        return DownloadError(
-            f"{self.url}: {came}; expected {kind(self.path)} for {self.path}. Nothing of it is "
-            f"kept; {advice}"
-        )
-
-    def require_at_most(self, size: int, came: str) -> None:
-        """Raise DownloadError, and keep nothing, where the file is too large."""
-        most = self.bounds.max_bytes
-        if size > most:
-            self.drop()
-            advice = "is the address right? If so, raise max_bytes beside it in the config"
-            raise self.refused(f"{came.format(size, most)}, expected at most {most:,}", advice)
-
-    def late(self) -> DownloadError:
-        """The error for a transfer that took too long."""
-        return DownloadError(
-            f"{self.url}: {self.have:,} bytes arrived within {self.bounds.seconds:g} s; expected "
-            f"the whole of {self.path}. What arrived stays in {self.part}; run again to go on from "
-            "there, or raise sources.downloads.hours"
-        )
-
-
 def download(
     url: str,
     path: Path,
@@ -152,7 +97,7 @@ def download(
     ask for the same file: the second waits for the first. Raises DownloadError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    wanted = Wanted(url, path, agent, bounds, time.monotonic() + bounds.seconds)
+    transfer = Transfer(url, path, agent, bounds)
     published = {name: one for name, one in (sums or {}).items() if one}
     with FileLock(f"{path}.lock"):
         if path.exists():
@@ -167,7 +112,7 @@ def download(
         waits = random.Random(0)
         try:
             retried(
-                lambda: _attempt(wanted),
+                transfer.attempt,
                 ATTEMPTS,
                 wait=lambda number, error: max(error.asked or 0.0, backoff(number, waits)),
                 sleep=sleep,
@@ -178,159 +123,188 @@ def download(
         except PassingError as error:
             raise DownloadError(
                 f"{url}: {error}; gave up after {ATTEMPTS} attempts. "
-                f"What arrived stays in {wanted.part}; run again to go on from there"
+                f"What arrived stays in {transfer.part}; run again to go on from there"
             ) from error
-        return _accept(wanted, published)
+        return transfer.accept(published)
 
 
-def _attempt(wanted: Wanted) -> None:
-    """One request that adds to the part, which is complete then. Raises PassingError."""
-    left = wanted.until - time.monotonic()
-    if left <= 0:
-        raise wanted.late()
-    state: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):  # none is there, or it is no JSON
-        state = dict(json.loads(wanted.side.read_text(encoding="utf-8")))
-    if state.get("url") != wanted.url:
-        wanted.part.unlink(missing_ok=True)
-        state = {"url": wanted.url}
-    headers = {"User-Agent": wanted.agent, "Accept-Encoding": "identity"}
-    validator = state.get("etag") or state.get("modified")
-    have = wanted.have if validator else 0
-    if have:
-        headers |= {"Range": f"bytes={have}-", "If-Range": validator}
-    patience = Patience(CONNECT, wanted.bounds.stall, left)
-    try:
-        with Line() as line, line.opened("GET", wanted.url, patience, headers=headers) as answer:
-            if answer.status_code in (200, 206):
-                _receive(answer, wanted, state, have)
-            else:
-                _refuse(answer, wanted, have)
-    except NoAnswerError as error:
-        if time.monotonic() >= wanted.until:
-            raise wanted.late() from error
-        raise PassingError(str(error)) from error
+class Transfer:
+    """A file on its way: `part` has arrived, `side` says what is known of that."""
 
+    def __init__(self, url: str, path: Path, agent: str, bounds: Bounds) -> None:
+        self.url, self.path, self.agent, self.bounds = url, path, agent, bounds
+        self.until = time.monotonic() + bounds.seconds
+        self.part = path.with_name(f"{path.name}.part")
+        self.side = path.with_name(f"{path.name}.part.json")
+        self.state: dict[str, Any] = {}
 
-def _refuse(answer: requests.Response, wanted: Wanted, have: int) -> None:
-    """An answer that is no file: begin again, come again, or stop. 416 may mean that all is there.
+    def attempt(self) -> None:
+        """One request that adds to the part, which is complete then. Raises PassingError."""
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise self._late()
+        self.state = {}
+        with contextlib.suppress(OSError, ValueError):  # none is there, or it is no JSON
+            self.state = dict(json.loads(self.side.read_text(encoding="utf-8")))
+        if self.state.get("url") != self.url:
+            self.part.unlink(missing_ok=True)
+            self.state = {"url": self.url}
+        headers = {"User-Agent": self.agent, "Accept-Encoding": "identity"}
+        validator = self.state.get("etag") or self.state.get("modified") or ""
+        have = self._arrived() if validator else 0
+        if have:
+            headers |= {"Range": f"bytes={have}-", "If-Range": validator}
+        patience = Patience(CONNECT, self.bounds.stall, left)
+        try:
+            with Line() as line, line.opened("GET", self.url, patience, headers=headers) as answer:
+                if answer.status_code in (200, 206):
+                    self._receive(answer, have)
+                else:
+                    self._refuse(answer, have)
+        except NoAnswerError as error:
+            if time.monotonic() >= self.until:
+                raise self._late() from error
+            raise PassingError(str(error)) from error
 
-    What arrived before it stays: the host may do better at another time.
-    """
-    status, now = answer.status_code, time.time()
-    if status == 416:
-        total = answer.headers.get("Content-Range", "").rpartition("/")[2]
-        if total != str(have):
-            wanted.part.unlink(missing_ok=True)
+    def _refuse(self, answer: requests.Response, have: int) -> None:
+        """An answer that is no file: begin again, come again, or stop. 416 may mean that all is
+        there. What arrived before it stays: the host may do better at another time."""
+        status, now = answer.status_code, time.time()
+        if status == 416:
+            total = answer.headers.get("Content-Range", "").rpartition("/")[2]
+            if total == str(have):
+                return
+            self.part.unlink(missing_ok=True)
             raise PassingError(
                 f"the server refused to go on from byte {have} of {total or 'unknown'}: begin again"
             )
-        return
-    if astray := sent_astray(answer):
-        raise wanted.refused(f"status {status}, {astray}")
-    first = answer.raw.read(TOLD, decode_content=True)
-    about = status in (401, 403) or (status < 500 and about_agent(first))
-    if about or status not in (408, 429, 500, 502, 503, 504):
-        said = format_beginning(first) if first else "an empty body"
-        came = f"status {status} {answer.reason}".rstrip()
-        raise wanted.refused(f"{came}, {said}{_type(answer)}", about=about)
-    wait = retry_after(answer.headers.get("Retry-After"), status, now)
-    if wait is not None and wait > LONGEST_WAIT:
-        when = datetime.datetime.fromtimestamp(now + wait, datetime.UTC)
-        raise DownloadError(
-            f"{wanted.url}: status {status}, the server asks to wait {wait:.0f} s; "
-            f"expected at most {LONGEST_WAIT:.0f} s for {wanted.path}. Run again after "
-            f"{when:%Y-%m-%d %H:%M:%S} UTC; what arrived stays"
-        )
-    raise PassingError(f"status {status}", wait, status)
-
-
-def _receive(answer: requests.Response, wanted: Wanted, state: dict[str, Any], have: int) -> None:
-    """Write the body behind what is there; the answer decides whether that may stay."""
-    etag = answer.headers.get("ETag", "")
-    known = {
-        # a weak validator does not vouch for the bytes
-        "etag": "" if etag.startswith("W/") else etag,
-        "modified": answer.headers.get("Last-Modified", ""),
-    }
-    if answer.status_code == 206:
-        _require_same(answer, wanted, state, known, have)
-    elif have:
-        log.info("%s: the file changed or ranges are unknown; begin again", answer.url)
-        have = 0
-    length = answer.headers.get("Content-Length", "")
-    total = have + int(length) if length.isdigit() else None
-    if total:
-        wanted.require_at_most(total, "{:,} bytes are announced")
-        needed, free = int((total - have) * 1.05), shutil.disk_usage(wanted.path.parent).free
-        if free < needed:
+        if astray := sent_astray(answer):
+            raise self._refused(f"status {status}, {astray}")
+        first = answer.raw.read(TOLD, decode_content=True)
+        about = status in (401, 403) or (status < 500 and about_agent(first))
+        if about or status not in (408, 429, 500, 502, 503, 504):
+            said = format_beginning(first) if first else "an empty body"
+            came = f"status {status} {answer.reason}".rstrip()
+            raise self._refused(f"{came}, {said}{_type(answer)}", about=about)
+        wait = retry_after(answer.headers.get("Retry-After"), status, now)
+        if wait is not None and wait > LONGEST_WAIT:
+            when = datetime.datetime.fromtimestamp(now + wait, datetime.UTC)
             raise DownloadError(
-                f"{wanted.path}: needs {needed:,} bytes, {free:,} are free on its disk"
+                f"{self.url}: status {status}, the server asks to wait {wait:.0f} s; "
+                f"expected at most {LONGEST_WAIT:.0f} s for {self.path}. Run again after "
+                f"{when:%Y-%m-%d %H:%M:%S} UTC; what arrived stays"
             )
-    blocks = answer.raw.stream(BLOCK, decode_content=False)
-    first = next(blocks, b"")
-    if not have and first and (wrong := wrong_start(wanted.path, first[:TOLD])):
-        came = f"status {answer.status_code}, {wrong}{_type(answer)}"
-        raise wanted.refused(came, about=about_agent(first[:TOLD]))
-    state |= {name: value for name, value in known.items() if value or not have} | {"total": total}
-    with atomic(wanted.side) as temporary:
-        temporary.write_text(json.dumps(state), encoding="utf-8")
-    with (
-        open(wanted.part, "ab" if have else "wb") as stream,
-        progress(total=total, desc=wanted.path.name, unit="B") as bar,
-    ):
-        bar.update(have)
-        for block in itertools.chain([first], blocks):
-            stream.write(block)
-            bar.update(len(block))
-            wanted.require_at_most(stream.tell(), "more than {1:,} bytes arrived")
-    got = wanted.have
-    if total is not None and got < total:
-        raise PassingError(f"{got} of {total} bytes arrived")
-    if not got:
-        wanted.drop()
-        raise wanted.refused(f"status {answer.status_code}, an empty body{_type(answer)}")
-    if total is None and wanted.path.suffix == ".zip" and not zipfile.is_zipfile(wanted.part):
-        raise PassingError(f"{got} bytes arrived, a zip archive without its end")
+        raise PassingError(f"status {status}", wait, status)
 
+    def _receive(self, answer: requests.Response, have: int) -> None:
+        """Write the body behind what is there; the answer decides whether that may stay."""
+        etag = answer.headers.get("ETag", "")
+        known = {
+            # a weak validator does not vouch for the bytes
+            "etag": "" if etag.startswith("W/") else etag,
+            "modified": answer.headers.get("Last-Modified", ""),
+        }
+        if answer.status_code == 206:
+            self._require_same(answer.headers.get("Content-Range", ""), known, have)
+        elif have:
+            log.info("%s: the file changed or ranges are unknown; begin again", answer.url)
+            have = 0
+        length = answer.headers.get("Content-Length", "")
+        total = have + int(length) if length.isdigit() else None
+        if total:
+            self._require_at_most(total, f"{total:,} bytes are announced")
+            needed, free = int((total - have) * 1.05), shutil.disk_usage(self.path.parent).free
+            if free < needed:
+                raise DownloadError(
+                    f"{self.path}: needs {needed:,} bytes, {free:,} are free on its disk"
+                )
+        blocks = answer.raw.stream(BLOCK, decode_content=False)
+        first = next(blocks, b"")
+        if not have and first and (wrong := wrong_start(self.path, first[:TOLD])):
+            came = f"status {answer.status_code}, {wrong}{_type(answer)}"
+            raise self._refused(came, about=about_agent(first[:TOLD]))
+        self.state |= {name: value for name, value in known.items() if value or not have}
+        self.state["total"] = total
+        with atomic(self.side) as temporary:
+            temporary.write_text(json.dumps(self.state), encoding="utf-8")
+        with (
+            open(self.part, "ab" if have else "wb") as stream,
+            progress(total=total, desc=self.path.name, unit="B") as bar,
+        ):
+            bar.update(have)
+            for block in itertools.chain([first], blocks):
+                stream.write(block)
+                bar.update(len(block))
+                most = f"more than {self.bounds.max_bytes:,} bytes arrived"
+                self._require_at_most(stream.tell(), most)
+        got = self._arrived()
+        if total is not None and got < total:
+            raise PassingError(f"{got} of {total} bytes arrived")
+        if not got:
+            self._drop()
+            raise self._refused(f"status {answer.status_code}, an empty body{_type(answer)}")
+        if total is None and self.path.suffix == ".zip" and not zipfile.is_zipfile(self.part):
+            raise PassingError(f"{got} bytes arrived, a zip archive without its end")
 
-def _require_same(
-    answer: requests.Response,
-    wanted: Wanted,
-    state: Mapping[str, Any],
-    known: Mapping[str, str],
-    have: int,
-) -> None:
-    """Whether a part of a file is of the same file and begins where we are; else begin again."""
-    place, _, total = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
-    start = place.split("-")[0]
-    if start != str(have):
-        wanted.part.unlink(missing_ok=True)
-        raise PassingError(f"Content-Range starts at {start!r}, asked for {have}: begin again")
-    changed = [
-        name for name, value in known.items() if value and state.get(name) not in ("", value)
-    ]
-    if total.isdigit() and state.get("total") not in (None, int(total)):
-        changed.append(f"size, {total} and not {state['total']} bytes")
-    if changed:
-        wanted.drop()
-        raise PassingError(f"the file changed on the server ({', '.join(changed)}): begin again")
+    def _require_same(self, place: str, known: Mapping[str, str], have: int) -> None:
+        """Raise PassingError where a part is of another file, or begins at another byte."""
+        first, _, total = place.removeprefix("bytes ").partition("/")
+        start = first.split("-")[0]
+        if start != str(have):
+            self.part.unlink(missing_ok=True)
+            raise PassingError(f"Content-Range starts at {start!r}, asked for {have}: begin again")
+        changed = [n for n, one in known.items() if one and self.state.get(n) not in ("", one)]
+        if total.isdigit() and self.state.get("total") not in (None, int(total)):
+            changed.append(f"size, {total} and not {self.state['total']} bytes")
+        if changed:
+            self._drop()
+            raise PassingError(
+                f"the file changed on the server ({', '.join(changed)}): begin again"
+            )
 
+    def accept(self, published: Mapping[str, str]) -> str:
+        """Give the complete part its name, or remove it when its form or sums are wrong."""
+        found = sums_of(self.part, [*published, "sha256"])
+        if wrong := wrong_form(self.part, self.path) or wrong_sums(found, published):
+            self._drop()
+            raise ChecksumMismatchError(
+                f"{self.url}: {wrong}; expected {kind(self.path)} for {self.path}. It has been "
+                "removed; run again, and if the same comes again compare the sums in the config "
+                "with what the publisher says now"
+            )
+        record(self.path, self.url, found["sha256"])
+        self.part.replace(self.path)
+        self.side.unlink(missing_ok=True)
+        return found["sha256"]
 
-def _accept(wanted: Wanted, published: Mapping[str, str]) -> str:
-    """Give the complete part its name, or remove it when its form or sums are wrong."""
-    found = sums_of(wanted.part, [*published, "sha256"])
-    if wrong := wrong_form(wanted.part, wanted.path) or wrong_sums(found, published):
-        wanted.drop()
-        raise ChecksumMismatchError(
-            f"{wanted.url}: {wrong}; expected {kind(wanted.path)} for {wanted.path}. It has been "
-            "removed; run again, and if the same comes again compare the sums in the config with "
-            "what the publisher says now"
+    def _arrived(self) -> int:
+        return self.part.stat().st_size if self.part.exists() else 0
+
+    def _drop(self) -> None:
+        self.part.unlink(missing_ok=True)
+        self.side.unlink(missing_ok=True)
+
+    def _refused(self, came: str, advice: str = "", about: bool = False) -> DownloadError:
+        """The error for an answer that is no such file; `about`: it speaks of the User-Agent."""
+        by_hand = f"{BY_HAND} {self.path}"
+        advice = f"{CONTACT_ADVICE}; otherwise {by_hand}" if about else advice or by_hand
+        return DownloadError(
+            f"{self.url}: {came}; expected {kind(self.path)} for {self.path}. Nothing of it is "
+            f"kept; {advice}"
         )
-    record(wanted.path, wanted.url, found["sha256"])
-    wanted.part.replace(wanted.path)
-    wanted.side.unlink(missing_ok=True)
-    return found["sha256"]
+
+    def _require_at_most(self, size: int, came: str) -> None:
+        if size > self.bounds.max_bytes:
+            self._drop()
+            advice = "is the address right? If so, raise max_bytes beside it in the config"
+            raise self._refused(f"{came}, expected at most {self.bounds.max_bytes:,}", advice)
+
+    def _late(self) -> DownloadError:
+        return DownloadError(
+            f"{self.url}: {self._arrived():,} bytes arrived within {self.bounds.seconds:g} s; "
+            f"expected the whole of {self.path}. What arrived stays in {self.part}; run again to "
+            "go on from there, or raise sources.downloads.hours"
+        )
 
 
 def _type(answer: requests.Response) -> str:

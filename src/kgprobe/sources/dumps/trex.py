@@ -9,7 +9,7 @@ files alone.
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -307,7 +307,7 @@ def _documents(found: Iterable[msgspec.Raw], problems: Problems) -> Iterable[Doc
             problems.note(kind, first=f"document {index} ({_docid(raw)}): {reason}")
 
 
-def _docid(raw: msgspec.Raw) -> str | None:
+def _docid(raw: msgspec.Raw) -> Any:
     try:
         return msgspec.json.decode(raw).get("docid")
     except (msgspec.MsgspecError, RecursionError, AttributeError):
@@ -439,7 +439,7 @@ def _columns(rows: Rows, schema: Mapping[str, Any]) -> pl.DataFrame:
     )
 
 
-def merge(paths: Sequence[Path], contract: Contract) -> pl.DataFrame:
+def merge(paths: list[Path], contract: Contract) -> pl.DataFrame:
     """TRIPLES or MENTIONS of all shards: counts are added, as no document stands in two files."""
     counts = [name for name in contract.columns if name not in contract.key]
     return (

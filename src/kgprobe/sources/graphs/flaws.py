@@ -62,14 +62,15 @@ class Flaws:
         count, told = self.found.get(flaw, (0, []))
         self.found[flaw] = (count + (n or len(texts)), [*told, *texts][:SHOWN])
 
-    def rows(self, flaw: str, wrong: pl.DataFrame, text: str) -> None:
-        """Statements (columns file, line) that have a flaw; `text` formats one."""
-        told = []
+    def drop(self, flaw: str, rows: pl.DataFrame, is_wrong: pl.Expr, text: str) -> pl.DataFrame:
+        """Statements (columns file, line) without those that have a flaw; `text` formats one."""
+        wrong, told = rows.filter(is_wrong), []
         for row in wrong.head(SHOWN).iter_rows(named=True):
             shown = {k: short(v) if isinstance(v, str) else v for k, v in row.items()}
             told.append(f"{place(row['file'], row['line'])}: {text.format(**shown)}")
         if told:
             self.note(flaw, *told, n=wrong.height)
+        return rows.filter(~is_wrong)
 
     @contextlib.contextmanager
     def going_on(self, whole: bool = True) -> Iterator[None]:

@@ -131,7 +131,8 @@ def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> GraphTabl
     relations = relations.unique()
     labels = _labels(spoken, given.named, pl.concat([ends, classes, relations]).unique(), flaws)
     if section.ids == "own" and section.form != "rdf":
-        labels = _of_relations(labels, relations)
+        # relations without a label are named by their id
+        labels = {name: _spaced(name) for name in relations.to_list()} | labels
     needed = pl.concat([ends, classes])
     if section.form == "rdf":
         labels = _of_roles(section, relations) | labels
@@ -171,8 +172,7 @@ def _short_ids(given: Raw, flaws: Flaws) -> tuple[pl.DataFrame, pl.DataFrame]:
     stated = given.statements
     for column in ("subject", "relation", "object"):
         long = pl.col(column).str.len_chars() > LONGEST
-        flaws.rows("long_id", stated.filter(long), f"the {column} {{{column}}}")
-        stated = stated.filter(~long)
+        stated = flaws.drop("long_id", stated, long, f"the {column} {{{column}}}")
     return stated, given.labels.filter(pl.col("id").str.len_chars() <= LONGEST)
 
 
@@ -182,8 +182,7 @@ def _apart(facts: pl.DataFrame, flaws: Flaws) -> pl.DataFrame:
     for column in ("subject", "object"):
         mixed = pl.col(column).is_in(names)
         text = f"the {column} {{{column}}} is a relation of other statements, too"
-        flaws.rows("relation_as_entity", facts.filter(mixed), text)
-        facts = facts.filter(~mixed)
+        facts = flaws.drop("relation_as_entity", facts, mixed, text)
     return facts
 
 
@@ -204,11 +203,6 @@ def _labels(spoken: pl.DataFrame, named: bool, ids: pl.Series, flaws: Flaws) -> 
             told.append(f"{here}: {names[0]} is {names[1]!r} here and {names[2]!r} in {there}")
         flaws.note("two_labels", *told, n=several["id"].n_unique())
     return dict(best.sort("id", "label", descending=True).select("id", "label").rows())
-
-
-def _of_relations(labels: dict[str, str], relations: pl.Series) -> dict[str, str]:
-    """Relations without a label are named by their id."""
-    return {name: _spaced(name) for name in relations.to_list()} | labels
 
 
 def _spaced(name: str) -> str:
@@ -289,7 +283,7 @@ def _coverage(
 
 
 def _with_label(frame: pl.DataFrame, column: str, named: pl.DataFrame) -> pl.DataFrame:
-    return frame.join(named, left_on=column, right_on="id", how="left")
+    return frame.join(named.rename({"id": column}), on=column, how="left")
 
 
 def _pairs(stated: pl.DataFrame, first: str, second: str) -> pl.DataFrame:

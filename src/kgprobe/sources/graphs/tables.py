@@ -1,6 +1,7 @@
 """Tables of triples and tables of labels: .csv, .tsv and .txt (tabs), .parquet."""
 
 import csv
+import itertools
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -96,12 +97,8 @@ def _opened(
     if first is None:
         raise GraphFileError(f"{path}: empty; expected rows of subject, relation, object")
     head = [cell.strip() for cell in first[1]]
-    return head, _even(path, len(head), rows if header else _chained(first, rows), flaws)
-
-
-def _chained(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
-    yield first
-    yield from rows
+    rows = rows if header else itertools.chain([first], rows)
+    return head, _even(path, len(head), rows, flaws)
 
 
 def _even(path: str, width: int, rows: Iterator[Row], flaws: Flaws) -> Iterator[Row]:

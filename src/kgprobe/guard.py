@@ -161,7 +161,7 @@ def _jobs() -> Iterator[psutil.Process]:
             yield from below or [child]
 
 
-def _marked(folder: str) -> set[psutil.Process]:
+def _find_processes(folder: str) -> set[psutil.Process]:
     """Processes of this user whose temporary folder is this one."""
     found = set()
     for process in psutil.process_iter():
@@ -177,7 +177,7 @@ def _ending(folder: str) -> Iterator[set[int]]:
     until = time.monotonic() + GRACE
     while True:
         left = set(psutil.Process().children(recursive=True))
-        left |= _marked(folder) if folder else set()
+        left |= _find_processes(folder) if folder else set()
         if not left:
             return
         yield {process.pid for process in left}
@@ -215,7 +215,7 @@ def sweep() -> int:
             try:
                 # who lives holds it
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                for process in _marked(str(path)):
+                for process in _find_processes(str(path)):
                     with contextlib.suppress(psutil.Error):
                         process.kill()
                 shutil.rmtree(path, ignore_errors=True)

@@ -90,11 +90,11 @@ def load(
     device.ready()
     given = {"kind": kind, "bos": bos, "model": name}
     if not isinstance(model, str | Path):
-        return _held(model, tokenizer, given)
+        return _load_given(model, tokenizer, given)
     return load_model(spec_of(model, given, revision, dtype))
 
 
-def _held(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
+def _load_given(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
     """A model that is in memory already, as scoring takes it."""
     if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
         raise ModelError(f"a {type(model).__name__} is no model; give a folder, a name, or one of "
@@ -127,7 +127,7 @@ def spec_of(
         spec = ModelSpec.of(rows[text])
         if spec.kind == "api":
             raise ModelError(f"{text}: {spec.source} is asked by a run of the workflow")
-        with _refused():
+        with _as_model_error():
             reachable.check_row(rows[text])
         return replace(spec, **{key: value for key, value in given.items() if value})
     if scheme == "gguf":
@@ -135,12 +135,12 @@ def spec_of(
         return replace(spec, **{key: value for key, value in given.items() if value})
     if scheme == "folder" or Path(text).is_dir() or isinstance(model, Path):
         place = rest if scheme == "folder" else text
-        with _refused():
+        with _as_model_error():
             reachable.check_folder(Path(place))
         source, commit, short = f"folder:{Path(place)}", "", Path(place).resolve().name
     else:
         place = rest if scheme == "hub" else text
-        with _refused():
+        with _as_model_error():
             commit = reachable.commit(place, revision, rows)
         source, short = f"hub:{place}", place.rpartition("/")[2]
     kind = given.get("kind") or _configured(place, commit)
@@ -149,7 +149,7 @@ def spec_of(
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
+def _as_model_error() -> Iterator[None]:
     """That there is no such model is a ModelError here."""
     try:
         yield

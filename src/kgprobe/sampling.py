@@ -59,7 +59,7 @@ def take(
     return chosen.drop("_key").sort([*by, *ids]).select(frame.columns)
 
 
-def spread(
+def sample_evenly(
     frame: pl.DataFrame, n: int, seed: int, ids: Sequence[str], by: Sequence[str], label: str
 ) -> pl.DataFrame:
     """At most `n` rows, chosen by hash of `ids` so that every stratum `by` has as many as any other

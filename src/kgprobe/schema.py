@@ -91,6 +91,11 @@ def check(frame: pl.DataFrame, contract: Contract, path: str | Path = "(in memor
         )
 
 
+def cast_columns(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
+    """The contract's columns in its types."""
+    return frame.select(pl.col(name).cast(dtype) for name, dtype in contract.columns.items())
+
+
 def write(
     frame: pl.DataFrame,
     contract: Contract,

@@ -246,14 +246,14 @@ def as_prompt_template(text: str) -> str:
     return parse(text).filled({SUBJECT: "{sub}", ANSWER: ANSWER}).text
 
 
-def spread(text: str) -> str:
+def expand_triggers(text: str) -> str:
     """The text with five triggers in place of `[T]x5`."""
     return _REPEATED.sub(lambda found: " ".join([TRIGGER] * int(found[1])), text)
 
 
 def runs_of(text: str) -> list[int]:
     """Lengths of the runs of triggers that nothing stands between."""
-    return [spread(run).count(TRIGGER) for run in _RUN.findall(text)]
+    return [expand_triggers(run).count(TRIGGER) for run in _RUN.findall(text)]
 
 
 def resized(text: str, sizes: Iterable[int]) -> str:
@@ -289,7 +289,7 @@ class Template:
         """
         if kind not in KINDS:
             raise TemplateError(f"unknown kind {kind!r} of model; legal: {', '.join(KINDS)}")
-        shown = _TOUCHING.sub(" ", spread(as_prompt_template(text.strip())))
+        shown = _TOUCHING.sub(" ", expand_triggers(as_prompt_template(text.strip())))
         found = parse(shown)
         _check(shown, found, kind)
         apart = (TRIGGER, SEPARATOR, *([ANSWER] if kind == "causal" else []))
@@ -383,7 +383,7 @@ def vectors_of(text: str) -> list[tuple[int, int]]:
     return [(found.end(), ord(found[1]) - FIRST) for found in _MARK.finditer(text)]
 
 
-def held(text: str, holder: str = r"\1") -> str:
+def replace_vectors(text: str, holder: str = r"\1") -> str:
     """The text with `holder` in place of every vector (default: itself).
 
     A vector is a token of its own: the white space in front of it goes.

@@ -260,7 +260,7 @@ def test_reasoning(rule, scheme, rows, cases, labels):
     known = rows[task] if scheme.startswith("soft") else rows[task][: BY_HAND.get(task)]
     asked = reason_rows.by_template(cases[rule], scheme)
     assert [c.row for c in asked] == list(range(len(known)))
-    wording = reason_rows.worded(RELEASED)
+    wording = reason_rows.prompt_options(RELEASED)
     for form in entailment.FORMS:
         ours = [shown(entailment.prompt(c, form, scheme, 0, SLOTS, wording)) for c in asked]
         assert ours == [prompt_of(rule, row, rows, form, scheme) for row in known]
@@ -273,7 +273,7 @@ def test_reasoning(rule, scheme, rows, cases, labels):
 @pytest.mark.parametrize("rule", BEHIND)
 @pytest.mark.parametrize("kind", ["manual", "soft"])
 def test_tests_of_the_second_premise(rule, kind, rows, cases, labels):
-    wording = reason_rows.worded(RELEASED, is_test=True)
+    wording = reason_rows.prompt_options(RELEASED, is_test=True)
     asked = [entailment.premise_test(c, kind, 0, SLOTS, wording) for c in cases[rule]]
     ours = [(shown(q), [labels[q.candidates, g] for g in q.golds]) for q in asked]
     assert ours == [premise_of(rule, row, kind) for row in rows[BEHIND[rule]]]

@@ -112,7 +112,7 @@ def attribute(name: str, given: pl.DataFrame, **changed: Any) -> Benchmark | Non
     coded = {key: changed.pop(key) for key in ("own", "known") if key in changed}
     try:
         made = module.build(encode(given, **coded), settings(name, **changed))
-        parts = list(checks.checked(made))
+        parts = list(checks.check_parts(made))
         assert all(part.height for part in parts)
         # what the workflow writes is what is looked at, and no text is made twice
         vars(made)["examples"] = pl.concat(parts)

@@ -73,4 +73,4 @@ def _folder(
 
 def settings(**changed: Any) -> dict[str, Any]:
     """SETTINGS with some of them changed."""
-    return prompt_settings.merged(SETTINGS, changed)
+    return prompt_settings.merge(SETTINGS, changed)

@@ -11,7 +11,7 @@ import torch
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.prompts.search import candidates, files
 from kgprobe.probes.prompts.search import search as autoprompt
-from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
+from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
 from kgprobe.probes.prompts.search.problem import problem
 from kgprobe.probes.prompts.search.scores import Scorer
 from kgprobe.probes.prompts.search.search import SearchError, SearchSettings, search
@@ -114,7 +114,7 @@ def test_the_same_search_as_a_literal_loop(
     known = problem(loaded, template, train, dev, own, labels)
     golds = sorted({label for _, label in train})
     ids = sorted(set(known.labels[known.known].tolist()))
-    kept, _ = allowed(
+    kept, _ = filter_candidates(
         vocabulary_of(loaded), own, ids if labels else (), () if labels else golds,
         () if labels else ids,
     )  # fmt: skip

@@ -122,7 +122,7 @@ def test_lifting_replaces_a_place_by_its_country():
     )
     popular = build.with_popularity(pull, "sitelinks")
     births = popular.filter(pl.col("relation") == "P1")
-    found = filters.lifted(births, "P17", popular).sort("subject")
+    found = filters.map_to_ancestors(births, "P17", popular).sort("subject")
     assert found.select("object", "object_label", "object_kind").rows() == [
         ("Q900", "o900y", "item"),
         ("Q60", "o60y", "unlifted"),

@@ -56,18 +56,18 @@ def test_facts_are_drawn_by_hash_and_none_is_asked(folder):
     assert len(known) == 8
     left = {train[0]["example"], train[1]["example"]}
     assert not left & {name for name, _ in known}
-    several = [demos.drawn(frame, "P36", 3, 0, draw) for draw in range(6)]
+    several = [demos.draw_facts(frame, "P36", 3, 0, draw) for draw in range(6)]
     assert all(len({json.dumps(dict(f.fields)) for f in own}) == 3 for own in several)
     assert len({str(own) for own in several}) > 3
-    again = demos.drawn(frame.sample(fraction=1, shuffle=True, seed=1), "P36", 3)
+    again = demos.draw_facts(frame.sample(fraction=1, shuffle=True, seed=1), "P36", 3)
     assert several[0] == again
     # one more fact changes one of them at most
     more = frame.filter(pl.col("example") != train[5]["example"])
-    assert len([f for f in demos.drawn(more, "P36", 3) if f not in several[0]]) <= 1
+    assert len([f for f in demos.draw_facts(more, "P36", 3) if f not in several[0]]) <= 1
     with pytest.raises(
         demos.DemonstrationError, match=r"P36: 9 demonstrations .* 8 training facts"
     ):
-        demos.drawn(frame, "P36", 9)
+        demos.draw_facts(frame, "P36", 9)
 
 
 def test_balanced_ones_have_no_answer_twice_and_controls_none_of_their_own(folder):
@@ -182,7 +182,7 @@ def test_the_answers_are_those_behind_the_text_written_out(folder):
 
     for group in ("P36", "P37"):
         sets = [
-            demos.drawn(task.examples, group, 3, 0, draw, balanced)
+            demos.draw_facts(task.examples, group, 3, 0, draw, balanced)
             for balanced in (False, True)
             for draw in range(2)
         ]

@@ -22,11 +22,11 @@ def test_auto_takes_an_accelerator_where_there_is_one(monkeypatch, is_there, exp
         monkeypatch.delenv(VARIABLE, raising=False)
         if value is not None:
             monkeypatch.setenv(VARIABLE, value)
-        assert device.chosen().type == expected
+        assert device.choose_device().type == expected
     monkeypatch.setenv(VARIABLE, "cpu")
-    assert device.chosen().type == "cpu"
+    assert device.choose_device().type == "cpu"
     monkeypatch.setenv(VARIABLE, "auto")
-    assert device.chosen("cpu").type == "cpu"
+    assert device.choose_device("cpu").type == "cpu"
 
 
 def test_what_is_not_there_is_refused_with_what_would_be_right(monkeypatch):
@@ -35,7 +35,7 @@ def test_what_is_not_there_is_refused_with_what_would_be_right(monkeypatch):
     with pytest.raises(DeviceError, match="sees no CUDA device; write `auto` or `cpu`"):
         device.ready()
     with pytest.raises(DeviceError, match="'gpu'; legal: auto, cpu, cuda"):
-        device.chosen("gpu")
+        device.choose_device("gpu")
 
 
 def test_a_processor_works_with_one_thread_and_an_accelerator_with_few(monkeypatch, threads):
@@ -43,7 +43,7 @@ def test_a_processor_works_with_one_thread_and_an_accelerator_with_few(monkeypat
     monkeypatch.setenv(VARIABLE, "cpu")
     assert device.ready().type == "cpu"
     assert torch.get_num_threads() == 1
-    assert device.card(device.chosen()) == "cpu"
+    assert device.card(device.choose_device()) == "cpu"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(device.os, "sched_getaffinity", lambda _: set(range(64)))
     monkeypatch.setenv(VARIABLE, "cuda")

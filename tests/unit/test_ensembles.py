@@ -6,7 +6,7 @@ import torch
 
 from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.wordings.ensembles import choose, chosen, ensemble, work
+from kgprobe.probes.prompts.wordings.ensembles import choose, choose_by_relation, ensemble, work
 from kgprobe.probes.prompts.wordings.published import PublishedTemplate, usable
 from kgprobe.probes.scoring.cloze.words import answerable, word_ids
 from kgprobe.schema import OUTCOMES, check
@@ -108,7 +108,7 @@ def test_the_wording_that_is_best_on_dev_is_taken_to_test():
         expected.append((1 / ranks).sum() / found.height)
     assert values == pytest.approx(expected)
     assert number == int(np.argmax(expected))
-    frame, record = chosen("manual_chosen", predictor, table, words, {"P36": WORDINGS})
+    frame, record = choose_by_relation("manual_chosen", predictor, table, words, {"P36": WORDINGS})
     assert record["P36"]["wording"] == WORDINGS[number].text
     assert record["P36"]["n"] == 4
     alone = ensemble(

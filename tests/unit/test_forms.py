@@ -15,11 +15,11 @@ from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import (
     Demonstration,
     Form,
+    apply_form,
     blanks_in,
     demonstrations,
     shuffled,
     tables_in,
-    worded,
 )
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.scoring.fill.rows import at_end, questions
@@ -48,7 +48,7 @@ def test_a_question_asks_for_the_answer_where_it_stands():
     assert question("[Y] is the capital of [X] .") == "What is the capital of [X]?"
     assert question("[X] plays [Y] music.") == "[X] plays what music?"
     assert stop("[X] was born in [Y] .") == " ."
-    front, text = worded("[X] was born in [Y].", Form("question", 0, 0))
+    front, text = apply_form("[X] was born in [Y].", Form("question", 0, 0))
     found = fill(text, "dante", "Florence").behind(front)
     assert found.text == "Question: Dante was born in what?\nAnswer: Florence."
     assert found.text[slice(*found.subject[0])] == "Dante"

@@ -13,7 +13,7 @@ from kgprobe.job import job
 from kgprobe.probes.jobs import fill as fill_job
 from kgprobe.probes.jobs import rank as rank_job
 from kgprobe.probes.jobs import stage
-from kgprobe.probes.jobs.kept import Kept, merged
+from kgprobe.probes.jobs.kept import Kept, merge_records
 from kgprobe.probes.models import batching
 from kgprobe.probes.models.journal import Journal
 from kgprobe.probes.scoring.sentence import score as sentences
@@ -272,8 +272,8 @@ def test_what_was_asked_together_comes_first_and_an_unfinished_folder_not_at_all
 
 def test_records_of_what_was_asked_apart_stand_side_by_side():
     one, two = {"model": "m", "fed": 3}, {"model": "m", "fed": 4, "notes": []}
-    assert merged([one]) == one
-    assert merged([one, two]) == {
+    assert merge_records([one]) == one
+    assert merge_records([one, two]) == {
         "model": "m",
         "asked_apart": [{"fed": 3}, {"fed": 4, "notes": []}],
     }

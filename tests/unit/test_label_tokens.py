@@ -203,7 +203,7 @@ def test_bad_input_is_named():
     with pytest.raises(LabelSearchError, match="NaN"):
         label_tokens.train_probe(np.full_like(vectors, np.nan), labels)
     with pytest.raises(LabelSearchError, match=r"labels \['other'\]"):
-        label_tokens.judged(
+        label_tokens.judge(
             label_tokens.train_probe(vectors, labels, LabelSearchSettings(epochs=1)),
             labels, vectors,
             ["other"] * 10,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kgprobe.metrics.aggregations import FOLDS, folds, permuted, prior_corrected, zipf_sample
+from kgprobe.metrics.aggregations import FOLDS, folds, permute_golds, prior_corrected, zipf_sample
 
 
 def test_a_subject_lies_in_one_fold_and_folds_are_even():
@@ -74,13 +74,13 @@ def test_permuted_golds_have_the_mean_of_all_permutations_as_their_expectation()
         sum(Fraction(answered[i][o]) * int(golds[order[i]][o]) for i in range(4) for o in range(3))
         for order in itertools.permutations(range(4))
     ]
-    hits, expected = permuted(answered, golds, seed=0, draws=4000)
+    hits, expected = permute_golds(answered, golds, seed=0, draws=4000)
     assert expected == pytest.approx(float(sum(every) / len(every)))
     assert set(hits.tolist()) == {float(one) for one in every}
     assert hits.mean() == pytest.approx(expected, abs=0.05)
-    assert np.array_equal(hits, permuted(answered, golds, seed=0, draws=4000)[0])
+    assert np.array_equal(hits, permute_golds(answered, golds, seed=0, draws=4000)[0])
     with pytest.raises(ValueError, match="golds"):
-        permuted(answered, golds[:2], seed=0)
+        permute_golds(answered, golds[:2], seed=0)
 
 
 def test_on_balanced_golds_any_answers_have_the_same_expectation():
@@ -88,7 +88,7 @@ def test_on_balanced_golds_any_answers_have_the_same_expectation():
     always = np.zeros((12, 4))
     always[:, 2] = 1
     spread = np.eye(4)[np.random.default_rng(0).integers(0, 4, 12)]
-    assert permuted(always, golds, 0)[1] == permuted(spread, golds, 0)[1] == 12 / 4
+    assert permute_golds(always, golds, 0)[1] == permute_golds(spread, golds, 0)[1] == 12 / 4
 
 
 def test_the_zipf_sample_keeps_a_share_that_falls_with_the_rank():

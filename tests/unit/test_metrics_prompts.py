@@ -31,7 +31,7 @@ def frames(rows: list[dict]) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def rows_of(rows: list[dict]) -> pl.DataFrame:
-    return prompts.joined(*frames(rows))
+    return prompts.join_outcomes(*frames(rows))
 
 
 def cell(found: pl.DataFrame, level: str, measure: str, group: str = "") -> dict:
@@ -46,7 +46,7 @@ def cell(found: pl.DataFrame, level: str, measure: str, group: str = "") -> dict
 def test_macro_micro_and_intervals_by_hand():
     ranks = {"P1": [1, 2, 4], "P2": [1], "P3": [20, 11]}
     rows = [{"group": g, "best": r, "worst": r} for g, own in ranks.items() for r in own]
-    found = prompts.summary(prompts.ranked(rows_of(rows)))
+    found = prompts.summary(prompts.rank_outcomes(rows_of(rows)))
     assert cell(found, "group", "p1", "P1")["value"] == pytest.approx(1 / 3)
     low, high = wilson(1, 3)
     assert (cell(found, "group", "p1", "P1")["low"], cell(found, "group", "p1", "P1")["high"]) == (
@@ -76,7 +76,7 @@ def test_macro_interval_is_the_stratified_bootstrap():
     generator = np.random.default_rng(5)
     ranks = {g: generator.integers(1, 4, size=n) for g, n in (("P1", 40), ("P2", 7))}
     rows = [{"group": g, "best": int(r), "worst": int(r)} for g, own in ranks.items() for r in own]
-    found = cell(prompts.summary(prompts.ranked(rows_of(rows))), "macro", "p1")
+    found = cell(prompts.summary(prompts.rank_outcomes(rows_of(rows))), "macro", "p1")
     literal = []
     for _ in range(4000):
         draws = [generator.choice(own == 1, len(own)).mean() for own in ranks.values()]
@@ -89,7 +89,7 @@ def test_macro_interval_is_the_stratified_bootstrap():
 @given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 12)), min_size=1, max_size=20))
 def test_mrr_lies_between_its_bounds(ranges):
     rows = [{"best": best, "worst": best + more} for best, more in ranges]
-    values = prompts.ranked(rows_of(rows))
+    values = prompts.rank_outcomes(rows_of(rows))
     p1, p10, mrr = (float(values[m].mean()) for m in prompts.MEASURES)
     assert p1 <= mrr + 1e-12
     assert mrr <= p1 + (p10 - p1) / 2 + (1 - p10) / 11 + 1e-12
@@ -110,7 +110,7 @@ def test_ranks_at_the_edges():
     rows = [
         {"best": b, "worst": w} for b, w in ((1, 1), (1, 2), (2, 2), (10, 10), (10, 11), (11, 11))
     ]
-    found = prompts.ranked(rows_of(rows))
+    found = prompts.rank_outcomes(rows_of(rows))
     assert found["p1"].to_list() == [1, 0.5, 0, 0, 0, 0]
     assert found["p10"].to_list() == [1, 1, 1, 1, 0.5, 0]
     mrr = [1, 0.75, 0.5, 0.1, (1 / 10 + 1 / 11) / 2, 1 / 11]
@@ -162,7 +162,7 @@ def test_rows_stand_in_order_of_prompt_and_group():
         {"prompt": f"p{9 - n % 10}", "group": f"P{9 - n // 10}", "example": f"e{n}"}
         for n in range(100)
     ]
-    found = prompts.summary(prompts.ranked(rows_of(rows)), ("p1",))
+    found = prompts.summary(prompts.rank_outcomes(rows_of(rows)), ("p1",))
     levels = [*[("group", f"P{g}") for g in range(10)], ("macro", ""), ("micro", "")]
     expected = [(f"p{n}", *level) for n in range(10) for level in levels]
     assert found.select("prompt", "level", "group").rows() == expected
@@ -171,9 +171,9 @@ def test_rows_stand_in_order_of_prompt_and_group():
 def test_golds_without_rank_are_left_out_or_wrong():
     absent = {"best": None, "worst": None, "filtered_best": None, "filtered_worst": None}
     rows = rows_of([{}, {}, absent, {**absent, "group": "P2"}])
-    dropped = prompts.summary(prompts.ranked(rows))
+    dropped = prompts.summary(prompts.rank_outcomes(rows))
     assert (cell(dropped, "micro", "p1")["value"], cell(dropped, "micro", "p1")["n"]) == (1.0, 2)
-    kept = prompts.summary(prompts.ranked(rows, absent="wrong"))
+    kept = prompts.summary(prompts.rank_outcomes(rows, absent="wrong"))
     assert (cell(kept, "micro", "p1")["value"], cell(kept, "micro", "p1")["n"]) == (0.5, 4)
     assert cell(kept, "group", "mrr", "P2")["value"] == 0.0
 
@@ -184,8 +184,8 @@ def test_filtered_ranks():
         {"best": 2, "worst": 2, "filtered_best": 2, "filtered_worst": 2},
     ]
     every = rows_of(rows)
-    assert prompts.ranked(every)["p1"].to_list() == [0.0, 0.0]
-    assert prompts.ranked(every, filtered=True)["p1"].to_list() == [1.0, 0.0]
+    assert prompts.rank_outcomes(every)["p1"].to_list() == [0.0, 0.0]
+    assert prompts.rank_outcomes(every, filtered=True)["p1"].to_list() == [1.0, 0.0]
 
 
 def test_a_fact_is_right_for_any_of_its_sentences():
@@ -210,7 +210,7 @@ def test_a_fact_is_right_for_any_of_its_sentences():
 def test_accuracy_by_class():
     rows = rows_of([{"group": "", "label": c, "best": b, "worst": b} for c, b in
                     (("yes", 1), ("yes", 2), ("no", 1))])  # fmt: skip
-    found = prompts.summary(prompts.ranked(prompts.by_label(rows)), ("p1",))
+    found = prompts.summary(prompts.rank_outcomes(prompts.by_label(rows)), ("p1",))
     assert cell(found, "group", "p1", "yes")["value"] == 0.5
     assert cell(found, "group", "p1", "no")["value"] == 1.0
 
@@ -222,7 +222,7 @@ def test_gain_is_paired_and_reproducible():
             rank = 1 if hit else 2
             rows.append({"prompt": prompt, "example": f"e{number}", "best": rank, "worst": rank})
     examples, outcomes = frames(rows)
-    values = prompts.ranked(prompts.joined(examples, outcomes))
+    values = prompts.rank_outcomes(prompts.join_outcomes(examples, outcomes))
     searched, manual = (values.filter(prompt=name) for name in ("searched", "manual"))
     value, n, interval = found = prompts.gain(searched, manual)
     assert (value, n) == (pytest.approx(1 / 3), 60)
@@ -237,11 +237,11 @@ def test_gain_is_paired_and_reproducible():
 def test_outcomes_need_their_examples():
     examples, outcomes = frames([{}, {}])
     with pytest.raises(ValueError, match=r"1 outcomes have no example, first \{.*'e001'\}"):
-        prompts.joined(examples.head(1), outcomes)
+        prompts.join_outcomes(examples.head(1), outcomes)
     with pytest.raises(ValueError, match=r"2 outcomes have no example, first \{.*'e000'\}"):
-        prompts.joined(examples.head(0), outcomes)
+        prompts.join_outcomes(examples.head(0), outcomes)
     with pytest.raises(ValueError, match="no outcomes of split 'dev'"):
-        prompts.joined(examples, outcomes, split="dev")
+        prompts.join_outcomes(examples, outcomes, split="dev")
 
 
 def test_the_released_code_alone_cuts_the_vocabulary():

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from kgprobe.metrics.tests import detectable, exchanged, holm, two_sided
+from kgprobe.metrics.tests import detectable, exchange_error, holm, two_sided
 
 
 def test_holm_rejects_what_the_step_down_procedure_rejects():
@@ -51,12 +51,12 @@ def test_p_of_a_paired_difference_is_that_of_turning_every_pair_round():
         gaps = generator.choice([-1.0, -1 / 3, 0.0, 2 / 3, 1.0], 14, p=[0.1, 0.2, 0.2, 0.2, 0.3])
         signs = np.array(list(itertools.product((-1, 1), repeat=len(gaps))))
         means = np.abs((signs * gaps).mean(axis=1))
-        assert exchanged(gaps) == pytest.approx((means**2).mean() ** 0.5, rel=1e-12)
+        assert exchange_error(gaps) == pytest.approx((means**2).mean() ** 0.5, rel=1e-12)
         # the normal distribution stands in for steps of some width
         above, at = (
             (means > abs(gaps.mean()) + 1e-12).mean(),
             (means > abs(gaps.mean()) - 1e-12).mean(),
         )
-        assert above - 0.02 < two_sided(gaps.mean(), exchanged(gaps)) < at + 0.02
-    assert exchanged(np.zeros(4)) == 0.0
-    assert 0.04 < two_sided(1.0, exchanged(np.ones(4))) < 0.05
+        assert above - 0.02 < two_sided(gaps.mean(), exchange_error(gaps)) < at + 0.02
+    assert exchange_error(np.zeros(4)) == 0.0
+    assert 0.04 < two_sided(1.0, exchange_error(np.ones(4))) < 0.05

@@ -64,7 +64,7 @@ def offline(monkeypatch, tmp_path):
 
 
 def lacking(*jobs: PlannedJob, settings: Settings = LIVE, memory=None, machine=0):
-    return needs.lacking(settings, jobs, MODELS, COSTS, memory or {}, machine)
+    return needs.find_missing(settings, jobs, MODELS, COSTS, memory or {}, machine)
 
 
 ALL = (

@@ -46,10 +46,10 @@ def test_parts_are_joined_in_the_order_of_their_packages_after_the_terms_are_sho
     found = packed.packed("split-gguf", WHOLE)
     assert found.sha256 == WHOLE
     assert "tests" not in capsys.readouterr().err
-    assert packed.joined(found).read_bytes() == b"".join(PARTS)
+    assert packed.join_parts(found).read_bytes() == b"".join(PARTS)
     assert "Terms of use of split-gguf:\nOnly for tests." in capsys.readouterr().err
     # once a process
-    packed.joined(found)
+    packed.join_parts(found)
     assert not capsys.readouterr().err
 
 
@@ -63,7 +63,7 @@ def test_more_than_nine_parts_are_counted_not_spelled(site):
 def test_a_whole_file_is_read_where_it_lies(site):
     install(site, "whole-gguf", {"m.gguf": b"GGUF"})
     found = packed.packed("whole-gguf")
-    assert packed.joined(found) == site / "whole_gguf/m.gguf"
+    assert packed.join_parts(found) == site / "whole_gguf/m.gguf"
     assert found.sha256 == hashlib.sha256(b"GGUF").hexdigest()
 
 

@@ -225,11 +225,11 @@ def test_rules_without_rows_are_told_and_the_others_asked(tmp_path):
 
 
 def test_at_most_so_many_rows_of_a_rule_by_hash(tmp_path):
-    few = forms.sampled(reasoning(), 2, 0)
+    few = forms.sample_rows(reasoning(), 2, 0)
     assert few.group_by("relation").len()["len"].to_list() == [2] * 6
-    assert forms.sampled(reasoning().reverse(), 2, 0).equals(few)
+    assert forms.sample_rows(reasoning().reverse(), 2, 0).equals(few)
     assert any(
-        forms.sampled(reasoning(), 2, seed)["item"].to_list() != few["item"].to_list()
+        forms.sample_rows(reasoning(), 2, seed)["item"].to_list() != few["item"].to_list()
         for seed in range(1, 5)
     )
 
@@ -369,7 +369,7 @@ def test_causal_models_reason_by_one_scheme_and_pair_on_some_rows(tmp_path, name
     assert record["forms"]["draws"] == 1
     if name == "bert":
         return
-    chosen = forms.sampled(reasoning(), 2, 0)["item"].to_list()
+    chosen = forms.sample_rows(reasoning(), 2, 0)["item"].to_list()
     assert sorted(found["ranks"]["item"].unique()) == sorted(chosen)
     assert found["ranks"].equals(method.answers(part, tmp_path)[0]["ranks"])
 

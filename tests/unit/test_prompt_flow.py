@@ -218,7 +218,7 @@ def test_a_sweep_takes_up_the_points_that_are_there(tmp_path, monkeypatch):
     task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
     ways = (loaded, task, "finetuned", own, "default", tmp_path / "shards")
     first = sweep.low_data(*ways)
-    monkeypatch.setattr(sweep, "_finetuned", lambda *a: pytest.fail("measured again"))
+    monkeypatch.setattr(sweep, "_finetune", lambda *a: pytest.fail("measured again"))
     assert sweep.low_data(*ways).equals(first)
 
 
@@ -228,7 +228,7 @@ def test_subsets_hold_every_class_and_halves_too(tmp_path):
     rows = part.of("", "train")
     assert rows["label"].value_counts().sort("label").rows() == [("negative", 2), ("positive", 2)]
     assert part.of("", "dev").height == 8
-    half = sweep.halved(part)
+    half = sweep.halve(part)
     assert half.of("", "train").height == half.of("", "dev").height == 2
     assert set(half.of("", "dev")["label"]) == {"negative", "positive"}
     with pytest.raises(ValueError, match="13 training examples asked for, there are 12"):

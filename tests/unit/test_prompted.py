@@ -159,7 +159,7 @@ def test_golds_of_several_tokens_have_no_rank_and_are_counted():
     assert first["answer"] in tokens
     assert second["best"] >= 1
     assert record["P1"]["absent"] == 1
-    summary = metrics.summary(metrics.ranked(metrics.joined(asked, found)), ("p1",))
+    summary = metrics.summary(metrics.rank_outcomes(metrics.join_outcomes(asked, found)), ("p1",))
     assert summary["n"].to_list() == [1, 1, 1]
 
 
@@ -222,7 +222,7 @@ def test_a_context_is_a_field_and_loses_words_where_it_is_too_long():
     asked = examples(rows)
     found, record = outcomes.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, WORDS)
     assert (record["P1"]["cut"], record["P2"]["cut"]) == (1, 0)
-    per_fact, per_sentence = metrics.sentences(metrics.joined(asked, found))
+    per_fact, per_sentence = metrics.sentences(metrics.join_outcomes(asked, found))
     assert (per_fact.height, per_sentence.height) == (2, 3)
     short = outcomes.TriggerPrompt(Template.parse(text, "masked"), (40,))
     with pytest.raises(ValueError, match="too long"):
@@ -307,7 +307,7 @@ def test_the_command_evaluates_a_saved_prompt(tmp_path, monkeypatch, capsys):
     told = capsys.readouterr().out
     found = pl.read_parquet(output)
     check(found, OUTCOMES)
-    p1 = 100 * float(metrics.ranked(metrics.joined(asked, found))["p1"].mean())
+    p1 = 100 * float(metrics.rank_outcomes(metrics.join_outcomes(asked, found))["p1"].mean())
     assert f"macro          p1           {p1:6.2f}" in told
     assert "other right answers ignored" in told
     assert "without overlap" not in told

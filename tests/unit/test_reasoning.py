@@ -115,16 +115,16 @@ def test_order_and_the_word_implies_are_switches():
 
 def test_no_subject_is_trained_on_and_tested():
     own = reason.cases(frames.reasoning(twin=5))["rdfs5"]
-    tested, left_out = entailment.tested(own, "manual+soft")
+    tested, left_out = entailment.select_test_cases(own, "manual+soft")
     assert left_out == ["rdfs5-5"]
     trained = {c.subject for c in own if c.role != "test"}
     assert not trained & {c.subject for c in tested}
-    assert len(entailment.tested(own, "manual+manual")[0]) == 3
+    assert len(entailment.select_test_cases(own, "manual+manual")[0]) == 3
     again = [*own, entailment.RuleRow(**{**own[0].__dict__, "item": "rdfs5-9", "role": "test"})]
     with pytest.raises(
         ValueError, match=r"rdfs5-9 \('niger 0'\): rdfs5-0 is about the same subject"
     ):
-        entailment.tested(again, "soft+soft")
+        entailment.select_test_cases(again, "soft+soft")
 
 
 def literal(loaded, question, label, vectors):

@@ -13,7 +13,7 @@ from kgprobe.probes.baselines.relation_lstm import (
     _batch,
     vocabulary,
 )
-from kgprobe.probes.baselines.relation_sentences import LabelIndex, marked, nearest
+from kgprobe.probes.baselines.relation_sentences import LabelIndex, mark_mentions, nearest
 from kgprobe.schema import OUTCOMES, check
 from tests.unit.prompt_examples import examples
 
@@ -22,7 +22,7 @@ TEXT = "In Paris, Ada Lovelace of New York City played the guitar and left."
 
 
 def test_mentions_are_known_labels_and_runs_of_capitals():
-    found = marked(TEXT, "ada lovelace", LABELS)
+    found = mark_mentions(TEXT, "ada lovelace", LABELS)
     assert found.subject.text == "Ada Lovelace"
     assert [m.text for m in found.others] == ["Paris", "New York City", "guitar"]
     # the nearest ones first
@@ -33,8 +33,8 @@ def test_mentions_are_known_labels_and_runs_of_capitals():
 
 
 def test_a_sentence_without_subject_or_without_any_other_is_left_out():
-    assert marked(TEXT, "Charles Babbage", LABELS) is None
-    assert marked("Ada Lovelace left.", "Ada Lovelace", LABELS) is None
+    assert mark_mentions(TEXT, "Charles Babbage", LABELS) is None
+    assert mark_mentions("Ada Lovelace left.", "Ada Lovelace", LABELS) is None
 
 
 def literal(network, lesson, words):
@@ -64,7 +64,7 @@ def test_a_batch_of_sentences_gives_what_each_pair_gives_alone():
         "Ada Lovelace saw Lyon.",
         "It was in Rome that Ada Lovelace met Sam, Max and Jo.",
     ]
-    sentences = [marked(text, "Ada Lovelace", LABELS) for text in texts]
+    sentences = [mark_mentions(text, "Ada Lovelace", LABELS) for text in texts]
     lessons = [SentenceExample(s, s.others, [0] * len(s.others)) for s in sentences]
     words = vocabulary(sentences, 1)
     torch.manual_seed(0)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
-from kgprobe.metrics.aggregations import permuted
+from kgprobe.metrics.aggregations import permute_golds
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.confidence import BINS, calibration_interval
 from kgprobe.metrics.intervals import wilson
-from kgprobe.metrics.tests import exchanged, holm, two_sided
+from kgprobe.metrics.tests import exchange_error, holm, two_sided
 from kgprobe.tables.claims.comparison import Measured, _difference, _reduced, fisher
 
 DRAWS = 2000
@@ -106,7 +106,7 @@ def test_the_band_of_permuted_golds_holds_who_knows_nothing(agreement):
             alone = generator.integers(0, options, n)
             said = np.where(generator.random(n) < agreement, common, alone)
             answered += np.eye(options)[said] / 3
-        shares, _ = permuted(answered, golds, draw)
+        shares, _ = permute_golds(answered, golds, draw)
         low, high = np.quantile(shares, [0.025, 0.975])
         inside += low <= (answered * golds).sum() <= high
     assert 0.93 <= inside / (DRAWS // 2) <= 0.985
@@ -142,7 +142,7 @@ def test_answers_exchanged_at_random_differ_in_5_of_100_runs(templates, n):
         easy = generator.random(n)
         hits = (generator.random((templates, 2, n)) < easy).mean(axis=0)
         gaps = hits[0] - hits[1]
-        false += two_sided(gaps.mean(), exchanged(gaps)) < 0.05
+        false += two_sided(gaps.mean(), exchange_error(gaps)) < 0.05
     assert 0.035 <= false / DRAWS <= 0.065
 
 
@@ -160,6 +160,6 @@ def test_a_probe_as_good_as_the_best_is_seldom_called_worse(probes):
         found = []
         for i in others:
             gaps = hits[best] - hits[i]
-            found.append(two_sided(gaps.mean(), exchanged(gaps)))
+            found.append(two_sided(gaps.mean(), exchange_error(gaps)))
         false += dict(zip(others, holm(found), strict=True)).get(0, 1.0) < 0.05
     assert false / (DRAWS // 2) <= 0.06

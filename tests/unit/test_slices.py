@@ -12,7 +12,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import BearFrames
-from kgprobe.sampling import spread
+from kgprobe.sampling import sample_evenly
 from kgprobe.tables import slices
 from kgprobe.tables.answers import judge, without_subject
 from kgprobe.tables.bear import chapter, figures, make, views
@@ -378,12 +378,14 @@ def test_a_random_init_is_asked_evenly():
     rows = [(f"P{r}", f"P{r}/{i}") for r, size in enumerate((9, 2, 5)) for i in range(size)]
     frame = pl.DataFrame(rows, schema=["relation", "item"], orient="row")
     for n, counts in ((3, [1, 1, 1]), (6, [2, 2, 2]), (10, [4, 2, 4]), (99, [9, 2, 5])):
-        found = spread(frame, n, 0, ["item"], ["relation"], "twin")
+        found = sample_evenly(frame, n, 0, ["item"], ["relation"], "twin")
         assert found.group_by("relation").len().sort("relation")["len"].to_list() == counts
-        again = spread(frame.reverse(), n, 0, ["item"], ["relation"], "twin")
+        again = sample_evenly(frame.reverse(), n, 0, ["item"], ["relation"], "twin")
         assert found.equals(again)
-    fewer = spread(frame, 4, 0, ["item"], ["relation"], "twin")
-    assert set(fewer["item"]) < set(spread(frame, 6, 0, ["item"], ["relation"], "twin")["item"])
+    fewer = sample_evenly(frame, 4, 0, ["item"], ["relation"], "twin")
+    assert set(fewer["item"]) < set(
+        sample_evenly(frame, 6, 0, ["item"], ["relation"], "twin")["item"]
+    )
 
 
 def test_popularity_is_sitelinks_or_else_the_number_of_statements():

@@ -13,9 +13,9 @@ from kgprobe.templates import (
     as_prompt_template,
     cut,
     fill,
-    held,
     mark,
     parse,
+    replace_vectors,
     resized,
     runs_of,
     sentence,
@@ -102,8 +102,8 @@ def test_triggers_are_counted_in_runs_and_resized():
 def test_vectors_take_the_white_space_in_front_of_them():
     text = f"Dante {mark(0)}  {mark(300)} is"
     assert vectors_of(text) == [(7, 0), (10, 300)]
-    assert held(text) == f"Dante{mark(0)}{mark(300)} is"
-    assert held(text, "<pad>") == "Dante<pad><pad> is"
+    assert replace_vectors(text) == f"Dante{mark(0)}{mark(300)} is"
+    assert replace_vectors(text, "<pad>") == "Dante<pad><pad> is"
     with pytest.raises(TemplateError, match="vector 6400: legal are 0 to 6399"):
         mark(6400)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgprobe.probes.prompts.search.controls import random_prompts, shuffled_prompt, transferred
+from kgprobe.probes.prompts.search.controls import random_prompts, shuffled_prompt, transfer
 from kgprobe.probes.prompts.search.files import PromptFileError, prompt_of
 from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
@@ -21,7 +21,7 @@ def prompt(loaded, text="{sub} [T]x3 [P] .", trigger=" capital of country", labe
 def test_the_text_of_a_trigger_is_encoded_for_the_other_model():
     bert, roberta = tiny("bert"), tiny("roberta")
     there = prompt(roberta)
-    here = transferred(there, bert)
+    here = transfer(there, bert)
     assert here.trigger == ids(bert, "capital of country")
     assert here.template == Template.parse(f"{{sub}} [T]x{len(here.trigger)} [P] .", "masked").text
     assert here.data["transferred_from"] == there.made_for
@@ -34,38 +34,38 @@ def test_to_its_own_model_a_prompt_comes_back():
     roberta = tiny("roberta")
     there = prompt(roberta)
     assert there.round_trip
-    assert transferred(there, roberta).trigger == there.trigger
+    assert transfer(there, roberta).trigger == there.trigger
 
 
 def test_a_trigger_that_opens_the_text_opens_it_there_too():
     bert, roberta = tiny("bert"), tiny("roberta")
     own = ids(bert, "The capital of")
     there = prompt_of(bert, Template.parse("[T]x3 {sub} is [P] .", "masked"), own)
-    here = transferred(there, roberta)
+    here = transfer(there, roberta)
     assert here.trigger == ids(roberta, "The capital of")
     assert here.trigger != ids(roberta, " The capital of")
     behind = prompt_of(bert, Template.parse("{sub} [T]x3 is [P] .", "masked"), own)
-    assert transferred(behind, roberta).trigger == ids(roberta, " The capital of")
+    assert transfer(behind, roberta).trigger == ids(roberta, " The capital of")
 
 
 def test_a_causal_model_takes_the_prompt_without_what_follows_the_answer():
     there = prompt(tiny("roberta"))
-    here = transferred(there, tiny("gpt2"))
+    here = transfer(there, tiny("gpt2"))
     assert here.template.endswith("[P]")
     behind = prompt(tiny("roberta"), "{sub} [P] [T]x3 .")
     with pytest.raises(PromptFileError, match="behind \\[P\\]"):
-        transferred(behind, tiny("gpt2"))
+        transfer(behind, tiny("gpt2"))
 
 
 def test_label_tokens_move_by_their_text_and_a_class_keeps_one():
     bert, roberta = tiny("bert"), tiny("roberta")
     own = {"yes": [*ids(roberta, " Paris"), *ids(roberta, " ")], "no": ids(roberta, " Rome")}
     there = prompt(roberta, labels=own)
-    here = transferred(there, bert)
+    here = transfer(there, bert)
     assert here.labels == {"yes": ids(bert, "Paris"), "no": ids(bert, "Rome")}
     lost = prompt(roberta, labels={"yes": ids(roberta, "\u6771")[:1]})
     with pytest.raises(PromptFileError, match="class 'yes'"):
-        transferred(lost, bert)
+        transfer(lost, bert)
 
 
 def test_triggers_in_two_places_need_the_model_that_they_are_from():
@@ -73,8 +73,8 @@ def test_triggers_in_two_places_need_the_model_that_they_are_from():
     own = ids(roberta, " capital of")
     there = prompt_of(roberta, Template.parse("[T] {sub} [T] [P] .", "masked"), own)
     with pytest.raises(PromptFileError, match="2 places"):
-        transferred(there, bert)
-    here = transferred(there, bert, roberta)
+        transfer(there, bert)
+    here = transfer(there, bert, roberta)
     one, two = len(ids(bert, "capital")), len(ids(bert, "of"))
     assert here.trigger == ids(bert, "capital of")
     assert here.template == Template.parse(f"[T]x{one} {{sub}} [T]x{two} [P] .", "masked").text

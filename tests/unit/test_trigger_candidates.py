@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.prompts.search.candidates import allowed, spelled_like, vocabulary_of
+from kgprobe.probes.prompts.search.candidates import filter_candidates, spelled_like, vocabulary_of
 from kgprobe.probes.prompts.search.problem import problem
 from kgprobe.probes.prompts.search.scores import Scorer, top
 from kgprobe.probes.prompts.search.search import search
@@ -35,7 +35,7 @@ def test_no_excluded_token_is_left_for_any_tokenizer(name):
     loaded = tiny(name)
     vocabulary = vocabulary_of(loaded)
     own = settings_for("default", "facts", loaded.spec.kind)
-    kept, counts = allowed(vocabulary, own, golds=["paris", "Capital"], gold_ids=[90])
+    kept, counts = filter_candidates(vocabulary, own, golds=["paris", "Capital"], gold_ids=[90])
     left = [vocabulary.surface[i] for i in np.flatnonzero(kept)]
     assert not any(s[:1].isupper() for s in left)
     assert not {"paris", "capital"} & {s.casefold() for s in left}
@@ -53,12 +53,14 @@ def test_the_released_hole_lets_glued_capitals_and_the_glued_gold_through():
     vocabulary = vocabulary_of(tiny("roberta"))
     gold = vocabulary.raw.index("ĠItaly")
     released = settings_for("released", "facts", "masked")
-    left = tokens(vocabulary, allowed(vocabulary, released, golds=["Italy"], gold_ids=[gold])[0])
+    left = tokens(
+        vocabulary, filter_candidates(vocabulary, released, golds=["Italy"], gold_ids=[gold])[0]
+    )
     assert {"A", "Rome", "Niger"} <= left
     assert not {"ĠItaly", "ĠParis", "ĠAfrica"} & left
     assert "Ã" in left  # no text
     default = settings_for("default", "facts", "masked")
-    kept = allowed(vocabulary, default, golds=["Italy"], gold_ids=[gold])[0]
+    kept = filter_candidates(vocabulary, default, golds=["Italy"], gold_ids=[gold])[0]
     assert not any(vocabulary.surface[i][:1].isupper() for i in np.flatnonzero(kept))
     assert not {"Ã", "Rome", "ĠItaly", "Italy"} & tokens(vocabulary, kept)
 
@@ -68,9 +70,11 @@ def test_the_released_test_reads_marks_of_continued_words_as_letters():
     pieces = [t for t in vocabulary.raw if t.startswith("##") and t[2:3].isupper()]
     single = [t for t in vocabulary.raw if len(t) == 1 and t.isupper()]
     released = tokens(
-        vocabulary, allowed(vocabulary, settings_for("released", "facts", "masked"))[0]
+        vocabulary, filter_candidates(vocabulary, settings_for("released", "facts", "masked"))[0]
     )
-    default = tokens(vocabulary, allowed(vocabulary, settings_for("default", "facts", "masked"))[0])
+    default = tokens(
+        vocabulary, filter_candidates(vocabulary, settings_for("default", "facts", "masked"))[0]
+    )
     assert single
     assert {*single, *pieces} <= released
     assert not {*single, *pieces} & default
@@ -81,19 +85,19 @@ def test_the_released_test_reads_marks_of_continued_words_as_letters():
 def test_sentiment_triggers_may_hold_capitals_and_no_label():
     vocabulary = vocabulary_of(tiny("roberta"))
     label = vocabulary.raw.index("ĠItaly")
-    default = allowed(vocabulary, settings_for("default", "sst2", "masked",
+    default = filter_candidates(vocabulary, settings_for("default", "sst2", "masked",
                                                candidates=9), [label])[0]  # fmt: skip
     assert "ĠParis" in tokens(vocabulary, default)
     assert not default[label]
     released = settings_for("released", "sick", "masked")
-    assert allowed(vocabulary, released, [label])[0].all()
+    assert filter_candidates(vocabulary, released, [label])[0].all()
 
 
 def test_too_few_candidates_are_refused_with_the_counts_of_the_rules():
     vocabulary = vocabulary_of(tiny("bert"))
     own = settings_for("default", "facts", "masked", candidates=150)
     with pytest.raises(ValueError, match=r"1\d\d tokens are left .* 150 are .* special 7, .* gold"):
-        allowed(vocabulary, own)
+        filter_candidates(vocabulary, own)
 
 
 def test_trigger_tokens_that_are_golds_elsewhere_are_counted():

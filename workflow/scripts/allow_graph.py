@@ -63,7 +63,7 @@ with (
     rows = [*templates, *own_words.of_attributes(section, more)]
     words = own_words.verbalized_relations(rows, schema.read(run.input.names, PROPERTIES))
     normal = graph_settings.normal_labels(read_table(run.input.bias))
-    known = own_words.known(section)
+    known = own_words.relations_by_property(section)
     statements = engine.files([run.input.statements])
     encoded = graph.encode(engine, statements, False, section.ids == "own", known)
 
@@ -91,8 +91,11 @@ with (
         f"onto_{name}_lite": lambda: f"a part of {tasks()}",
         f"auto_{name}": searched,
     }
-    made = [allowed.tried(benchmark, construction) for benchmark, construction in tries.items()]
-    made += [allowed.tried(one, lambda one=one: attribute(one)) for one in ATTRIBUTES]
+    made = [
+        allowed.try_construction(benchmark, construction)
+        for benchmark, construction in tries.items()
+    ]
+    made += [allowed.try_construction(one, lambda one=one: attribute(one)) for one in ATTRIBUTES]
     found = pl.DataFrame([asdict(row) for row in made], schema=dict(allowed.ALLOWED.columns))
     schema.write(found, allowed.ALLOWED, run.output.table, run.provenance())
     with schema.atomic(run.output.text) as temporary:

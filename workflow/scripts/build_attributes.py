@@ -23,7 +23,7 @@ with (
     normal = graph_settings.normal_labels(read_table(run.input.bias))
     if run.params.section:
         section = typed(OwnGraph, run.params.section)
-        built_on = graph.read(engine, *tables, own_words.known(section))
+        built_on = graph.read(engine, *tables, own_words.relations_by_property(section))
         rows = read_table(run.input.worded)
         rows += own_words.of_attributes(
             section, [r for t in run.input.tables for r in read_table(t)]
@@ -64,7 +64,7 @@ with (
         )
         # by far the most rows: they are made, checked and written in parts
         path = run.output.examples[i]
-        schema.write_sorted(checks.checked(made), frames.EXAMPLES, path, provenance)
+        schema.write_sorted(checks.check_parts(made), frames.EXAMPLES, path, provenance)
         for name, contract in frames.REPORTS.items():
             schema.write(getattr(made, name), contract, run.output[name][i], provenance)
         schema.write(made.items, schema.ITEMS, run.output.questions[i], provenance)

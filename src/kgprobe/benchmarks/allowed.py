@@ -48,7 +48,7 @@ def text(rows: Sequence[Allowed]) -> str:
     return "\n".join(["benchmark\tbuilt\treason", *lines, ""])
 
 
-def tried(benchmark: str, construction: Callable[[], str]) -> Allowed:
+def try_construction(benchmark: str, construction: Callable[[], str]) -> Allowed:
     """What a construction tells of its size, or the ValueError (its `reason`, if it has one) that
     says what it lacks."""
     try:

@@ -33,7 +33,7 @@ COLUMNS = {
 Rows = list[dict[str, str]]
 
 
-def known(section: OwnGraph) -> dict[str, list[str]]:
+def relations_by_property(section: OwnGraph) -> dict[str, list[str]]:
     """Property of Wikidata -> the relations that say the same, of a graph whose ids are its own."""
     if section.ids == "wikidata":
         return {}
@@ -47,7 +47,9 @@ def properties(section: OwnGraph, relations: Sequence[str]) -> dict[str, str]:
     """relation -> the property of Wikidata that says the same, where one is known."""
     if section.ids == "wikidata":
         return {relation: relation for relation in relations}
-    named = {relation: name for name, own in known(section).items() for relation in own}
+    named = {
+        relation: name for name, own in relations_by_property(section).items() for relation in own
+    }
     return {relation: named[relation] for relation in relations if relation in named}
 
 
@@ -142,7 +144,7 @@ def of_attributes(section: OwnGraph, more: Iterable[Mapping[str, str]]) -> Rows:
     ours = [row for row in more if row["relation"] == f"{SUBCLASS}/{SUBCLASS}"]
     return [
         {**row, "relation": f"{name}/{name}"}
-        for name in known(section).get(SUBCLASS, ())
+        for name in relations_by_property(section).get(SUBCLASS, ())
         for row in ours
     ]
 

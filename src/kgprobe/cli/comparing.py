@@ -34,7 +34,7 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
     """
     with screen.report_errors(as_json):
         folders = [run_folder(name) for name in (first, second)]
-        pairs = _paired(*folders)
+        pairs = _pair_probes(*folders)
         numbers = _numbers(*folders)
         if as_json:
             screen.data({"paired": pairs, **numbers})
@@ -100,7 +100,7 @@ def run_folder(name: str) -> Path:
                      )  # fmt: skip
 
 
-def _paired(first: Path, second: Path) -> list[dict[str, Any]]:
+def _pair_probes(first: Path, second: Path) -> list[dict[str, Any]]:
     """A row for each two probes of the same questions, asked by the same method: of the same model,
     or of the one model that each run has."""
     found = []
@@ -110,7 +110,7 @@ def _paired(first: Path, second: Path) -> list[dict[str, Any]]:
         alone = len(same) == 1 == sum(key[:2] == (benchmark, method) for key in ours)
         chosen = [key for key in same if alone or key[2] == model]
         for key in chosen:
-            shared = _shared(_opened(first, path), _opened(second, theirs[key]))
+            shared = _shared(_load_results(first, path), _load_results(second, theirs[key]))
             found += _difference(*shared) if shared else []
     return found
 
@@ -156,7 +156,7 @@ def _probes(folder: Path) -> dict[tuple[str, str, str], Path]:
     return found
 
 
-def _opened(folder: Path, scores: Path) -> "Results":
+def _load_results(folder: Path, scores: Path) -> "Results":
     """What was kept of a probe, judged again."""
     from kgprobe import schema
     from kgprobe.library import Results

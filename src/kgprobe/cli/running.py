@@ -55,7 +55,7 @@ def plan(configs: Configs = None, as_json: Json = False) -> None:
         rows, to_do = models_of(settings), jobs.to_do(configs or [])
         stages, unpriced = costs.plan(to_do, rows, known)
         memory = {job.rule: job.mem_mb for job in to_do}
-        fatal, perhaps = needs.lacking(settings, to_do, rows, known, memory, memory_mb())
+        fatal, perhaps = needs.find_missing(settings, to_do, rows, known, memory, memory_mb())
         if as_json:
             told = {name: asdict(cost) for name, cost in stages.items()}
             screen.data({"run": settings.run.name, "stages": told, "unpriced": unpriced,
@@ -106,7 +106,7 @@ class Passing(TyperCommand):
         return super().parse_args(ctx, args[:place])
 
 
-def _passed(before: list[str], behind: list[str]) -> list[str]:
+def _build_arguments(before: list[str], behind: list[str]) -> list[str]:
     """Words for Snakemake: `--forcerun RULE -- TARGET` keeps its target, since what stands behind
     comes first, unless a `--` of its own ends it."""
     return [*before, *behind] if "--" in behind else [*behind, *before]
@@ -136,7 +136,7 @@ def run(
         # --configfile takes every word up to the next option: a target behind it would be one
         command = [sys.executable, "-m", "snakemake", *sheets.snakefile(), "--configfile",
                    sheets.located(config), "--cores", cores]  # fmt: skip
-        words = _passed(context.args, context.meta[BEHIND])
+        words = _build_arguments(context.args, context.meta[BEHIND])
         said = sys.stderr if as_json else None
         process = subprocess.Popen([*command, *words], stdout=said)
         with passed_on(process) as signals:

@@ -73,13 +73,13 @@ def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
     for row in found:
         told = {name: _cell(value) for name, value in row.items()}
         if isinstance(row.get("n"), int):
-            told["n"] = counted(row)
+            told["n"] = format_n(row)
         shown.add_row(*map(Text, told.values()))
     Console(highlight=False).print(shown)
-    explain([counted(row) for row in found if isinstance(row.get("n"), int)])
+    explain([format_n(row) for row in found if isinstance(row.get("n"), int)])
 
 
-def counted(row: Mapping[str, Any], digits: int = 1) -> str:
+def format_n(row: Mapping[str, Any], digits: int = 1) -> str:
     """The `n` behind a number that is printed with so many digits after the point, with the
     report's mark where few rows stand behind it."""
     from kgprobe.tables.report import marks

@@ -73,7 +73,7 @@ def trace(
         if not found:
             raise ValueError(f"no number of {folder} is printed as {number}"
                              + (f" where {', '.join(where)}" if where else "")
-                             + _unknown(folder, _pairs(where or [])))  # fmt: skip
+                             + _describe_unknown(folder, _pairs(where or [])))  # fmt: skip
         screen.data(found) if as_json else _say(found, len(number.partition(".")[2]))
 
 
@@ -92,7 +92,7 @@ def _pairs(where: list[str]) -> dict[str, str]:
     return found
 
 
-def _unknown(folder: Path, pairs: Mapping[str, str]) -> str:
+def _describe_unknown(folder: Path, pairs: Mapping[str, str]) -> str:
     """What a run has instead of a value of `--where` that it has not."""
     from kgprobe.sheets import nearest
     from kgprobe.tables import results
@@ -253,18 +253,18 @@ def _say_claim(claim: Mapping[str, Any]) -> None:
     if claim["value"] is not None:
         p = "" if claim["p"] is None else f", p {claim['p']:.3g} (Holm)"
         screen.say(f"  here: {claim['value']:.4g}{_bounds(claim)}, a {claim['a']:.4g}, "
-                   f"b {claim['b']:.4g}, n {screen.counted(claim)}, "
+                   f"b {claim['b']:.4g}, n {screen.format_n(claim)}, "
                    f"pairs {claim['pairs']}{p}")  # fmt: skip
     screen.say(f"  verdict: {claim['verdict']}" + f" ({claim['reason']})" * bool(claim["reason"]))
     if claim["comparison"] and claim["value"] is None:
         screen.say(f"  needs: {claim['needs']}")
     for row in claim["rows"]:
         screen.say(f"  {row['side']}: {_where(row)}: {row['value']}{_bounds(row)}, "
-                   f"n {screen.counted(row)}")  # fmt: skip
+                   f"n {screen.format_n(row)}")  # fmt: skip
     for file in claim["files"]:
         screen.say(f"  {file['state']}: {file['sha256'][:12]} {file['file']}")
     screen.say(f"rows: {len(claim['rows'])}")
-    screen.explain([screen.counted(row) for row in (claim, *claim["rows"])])
+    screen.explain([screen.format_n(row) for row in (claim, *claim["rows"])])
 
 
 def _where(row: Mapping[str, Any]) -> str:
@@ -283,7 +283,7 @@ def _say(found: list[dict[str, Any]], digits: int) -> None:
         screen.say(_where(row))
         share = "" if row["denominator"] is None else f" = {row['numerator']}/{row['denominator']}"
         screen.say(f"  value {row['value']}{_bounds(row)} ({row['interval']}){share}, "
-                   f"n {screen.counted(row, digits)}")  # fmt: skip
+                   f"n {screen.format_n(row, digits)}")  # fmt: skip
         if row["slice"] and not row["questions"]:
             screen.say(f"  Which questions are in {row['slice']!r} is not stored with the run.")
         for question in row["questions"]:
@@ -294,7 +294,7 @@ def _say(found: list[dict[str, Any]], digits: int) -> None:
         for file in row["files"]:
             screen.say(f"  {file['state']}: {file['sha256'][:12]} {file['file']}")
     screen.say(f"rows: {len(found)}")
-    screen.explain([screen.counted(row, digits) for row in found])
+    screen.explain([screen.format_n(row, digits) for row in found])
 
 
 COMMANDS = (trace,)

@@ -84,10 +84,10 @@ def _say(paper: str, found: Mapping[str, list[Row]]) -> None:
         screen.say(f"{row['switch']}: nothing to turn it on; this run has not {row['lacks']}")
     screen.say(f"need a run of their own: {len(found['needing'])}")
     if found["needing"]:
-        screen.table(_folded(found["needing"]))
+        screen.table(_merge_rows(found["needing"]))
 
 
-def _folded(rows: list[Row]) -> list[Row]:
+def _merge_rows(rows: list[Row]) -> list[Row]:
     """Rows that differ in their value (`to`) alone as one, with all values."""
     found: dict[tuple[Any, ...], Row] = {}
     for row in rows:

@@ -53,7 +53,7 @@ def prior_corrected(scores: Floats, fold: Ints) -> Floats:
     return corrected
 
 
-def permuted(
+def permute_golds(
     answered: Floats, golds: Floats, seed: int, draws: int = PERMUTATIONS
 ) -> tuple[Floats, float]:
     """(sum of hits in each of `draws` permutations of the golds, its expectation), of one relation.

@@ -43,7 +43,9 @@ _SUMMARY = {
 }
 
 
-def joined(examples: pl.DataFrame, outcomes: pl.DataFrame, split: str = "test") -> pl.DataFrame:
+def join_outcomes(
+    examples: pl.DataFrame, outcomes: pl.DataFrame, split: str = "test"
+) -> pl.DataFrame:
     """The outcomes of `split` beside their examples.
 
     Raises ValueError for outcomes of examples that are not there, and when nothing is left.
@@ -59,10 +61,10 @@ def joined(examples: pl.DataFrame, outcomes: pl.DataFrame, split: str = "test") 
     return rows.sort("prompt", *_KEY)
 
 
-def ranked(
+def rank_outcomes(
     rows: pl.DataFrame, filtered: bool = False, cut: int | None = None, absent: str = "drop"
 ) -> pl.DataFrame:
-    """prompt, group, unit (the example) and p1, p10, mrr of every row of `joined`.
+    """prompt, group, unit (the example) and p1, p10, mrr of every row of `join_outcomes`.
 
     `filtered` takes the ranks that ignore other right answers; reciprocal ranks beyond `cut` are 0;
     golds without rank (not one token, not in the vocabulary) are left out or, with `absent` wrong,
@@ -105,7 +107,7 @@ def reciprocal(
 
 
 def right(rows: pl.DataFrame) -> pl.Series:
-    """Whether the answer of a row of `joined` is its label or, ignoring case, one of its surfaces.
+    """Whether the answer of a row of `join_outcomes` is its label or, ignoring case, a surface.
 
     The rule of relation extraction: the model may name the object as its sentence does.
     """
@@ -152,7 +154,7 @@ def summary(
     for (prompt,), own in values.sort("prompt", "group", "unit").group_by(
         "prompt", maintain_order=True
     ):
-        boot = _resampled(own, measures, seed)
+        boot = _resample(own, measures, seed)
         found += [{"prompt": prompt, **row} for row in _levels(boot, measures)]
     return pl.DataFrame(found, schema=_SUMMARY)
 
@@ -168,12 +170,12 @@ def gain(
     if not both.height:
         names = [frame["prompt"].unique().to_list() for frame in (first, second)]
         raise ValueError(f"prompts {names[0]} and {names[1]} share no example")
-    boot = _resampled(both.sort("group", "unit"), [measure, f"{measure}_other"], seed)
+    boot = _resample(both.sort("group", "unit"), [measure, f"{measure}_other"], seed)
     value, interval = boot.difference(0, 1, boot.macro())
     return value, both.height, interval
 
 
-def _resampled(values: pl.DataFrame, measures: Sequence[str], seed: int) -> Bootstrap:
+def _resample(values: pl.DataFrame, measures: Sequence[str], seed: int) -> Bootstrap:
     """Units in order of group and unit, drawn within their group."""
     return bootstrap(values.select(measures).to_numpy(), values["group"].to_list(), seed=seed)
 

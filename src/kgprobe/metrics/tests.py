@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri, stdtr
 LEVEL, POWER = 0.05, 0.8
 
 
-def exchanged(gaps: NDArray[np.float64]) -> float:
+def exchange_error(gaps: NDArray[np.float64]) -> float:
     """Standard error of the mean of paired differences where neither side is better: then each
     could have either sign (McNemar 1947, with means over several answers in place of single ones).
 

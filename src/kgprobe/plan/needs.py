@@ -65,7 +65,7 @@ def outside(
     return found
 
 
-def lacking(
+def find_missing(
     settings: Settings,
     jobs: Sequence[PlannedJob],
     models: Mapping[str, Mapping[str, str]],

@@ -96,7 +96,7 @@ def section(config: Mapping[str, Any], benchmark: str, model: str) -> dict[str, 
     """
     name = task(benchmark)
     own = config["models"].get(model, {}).get(name, {})
-    return merged(config[name], own)
+    return merge(config[name], own)
 
 
 #: the search with few training examples (AutoPrompt, section 3)
@@ -106,7 +106,7 @@ FEW_EXAMPLES = {"candidates": 10, "accumulate": 1, "batch": 24, "iterations": 10
 def sweep(config: Mapping[str, Any], method: str, benchmark: str, model: str) -> dict[str, Any]:
     """The settings of a sweep: those of the search, then the sweep's (low_data or grid)."""
     below = {"settings": FEW_EXAMPLES} if method == "low_data" else {}
-    own = merged(merged(section(config, benchmark, model), below), config[method])
+    own = merge(merge(section(config, benchmark, model), below), config[method])
     if "selection" in own:
         own["selection"] = point("selection", own["selection"], config["mode"])
     return own
@@ -121,7 +121,7 @@ def point(name: str, given: str | None, mode: str) -> str:
     return POINTS[name][mode] if given is None else given
 
 
-def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """`first` with the values of `second` over it, mappings in it likewise.
 
     >>> merged({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
@@ -131,7 +131,7 @@ def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
     for key, value in second.items():
         old = made.get(key)
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        made[key] = merged(old, value) if both else value  # type: ignore[arg-type]
+        made[key] = merge(old, value) if both else value  # type: ignore[arg-type]
     return made
 
 

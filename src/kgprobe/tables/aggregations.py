@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.aggregations import PERMUTATIONS, permuted, zipf_sample
+from kgprobe.metrics.aggregations import PERMUTATIONS, permute_golds, zipf_sample
 from kgprobe.metrics.bootstrap import DRAWS, bootstrap
 from kgprobe.metrics.intervals import Interval, percentile
 from kgprobe.metrics.ranking import auc
@@ -259,7 +259,7 @@ def _permuted(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[N
         first = np.flatnonzero(own["item"].to_numpy()[1:] != own["item"].to_numpy()[:-1]) + 1
         answered = np.add.reduceat(answered, [0, *first])
         seed = hash_key(asked.seed, "permuted", str(relation), str(options))
-        drawn, mean = permuted(answered, _indicator(golds, size), seed)
+        drawn, mean = permute_golds(answered, _indicator(golds, size), seed)
         hits, expected = hits + drawn, expected + mean
     of, shares = of.but(n=n), 100 * hits / n
     bounds = Interval(*percentile(shares), "permutations")

@@ -21,7 +21,7 @@ from kgprobe import schema
 from kgprobe.contracts import SETTING
 from kgprobe.metrics import intervals
 from kgprobe.metrics.intervals import Interval, wilson
-from kgprobe.metrics.tests import detectable, exchanged, holm, two_sided
+from kgprobe.metrics.tests import detectable, exchange_error, holm, two_sided
 
 #: columns that say which number it is, beside the further choices of contracts.SETTING
 DIMENSIONS = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice")
@@ -82,7 +82,7 @@ def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Num
     `tested`: what is compared, and the difference of each item, -1 to 1. Where both answer every
     item alike, nothing is known of what would show.
     """
-    errors = [exchanged(gaps) for _, gaps in tested]
+    errors = [exchange_error(gaps) for _, gaps in tested]
     found = [two_sided(gaps.mean(), e) for (_, gaps), e in zip(tested, errors, strict=True)]
     for (of, _), error, p in zip(tested, errors, holm(found), strict=True):
         yield of.but(metric="p after Holm", value=p)

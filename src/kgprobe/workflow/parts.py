@@ -82,7 +82,7 @@ def prepared(run: Run, row: Row) -> list[Row]:
         return [{**row, "prompt": "soft", "method": "soft_prompts"}]
     if method != "predict":
         return []
-    folders = prompts.searched(run, row), prompts.transferred(run, row)
+    folders = prompts.find_searched(run, row), prompts.find_source(run, row)
     models = [folder.rpartition("/")[2] for folder in folders if folder]
     return [{**row, "prompt": "searched", "model": model} for model in models]
 
@@ -192,9 +192,9 @@ def _of_prompts(run: Run, row: Row) -> Asked:
     if method == "trained":
         return files, known | {"training": config["trained"][row["prompt"]]}
     if method == "predict":
-        written = prompts.written(run, row)
-        files["found"] = prompts.searched(run, row)
-        files["other"] = prompts.transferred(run, row)
+        written = prompts.list_written(run, row)
+        files["found"] = prompts.find_searched(run, row)
+        files["other"] = prompts.find_source(run, row)
         known |= {
             "prompts": written,
             "published": (PUBLISHED | auto.published).get(model, ""),

@@ -8,7 +8,7 @@ from kgprobe.workflow.run import Row, Run
 from kgprobe.workflow.sources import data_parts
 
 
-def written(run: Run, row: Row) -> list[str]:
+def list_written(run: Run, row: Row) -> list[str]:
     """The prompts without training that the model of a row is asked on its benchmark."""
     return [
         other["prompt"]
@@ -18,16 +18,16 @@ def written(run: Run, row: Row) -> list[str]:
     ]
 
 
-def searched(run: Run, row: Row) -> str:
+def find_searched(run: Run, row: Row) -> str:
     """The searched prompts that some written one is made of, if any is."""
-    is_needed = set(written(run, row)) & set(prompt_settings.OF_SEARCHED)
+    is_needed = set(list_written(run, row)) & set(prompt_settings.OF_SEARCHED)
     return f"<results>/prompts/searched/{row['benchmark']}/{row['model']}" if is_needed else ""
 
 
-def transferred(run: Run, row: Row) -> str:
+def find_source(run: Run, row: Row) -> str:
     """The searched prompts of the model that prompts are transferred from, if they are. Raises
     SheetError where the config names no such model."""
-    if "transferred" not in written(run, row):
+    if "transferred" not in list_written(run, row):
         return ""
     chosen, settings = run.settings.autoprompt.transfer, run.settings
     if row["model"] not in chosen:

@@ -24,7 +24,7 @@ ROLES = {
 }
 
 
-def checked(benchmark: Benchmark) -> Iterator[pl.DataFrame]:
+def check_parts(benchmark: Benchmark) -> Iterator[pl.DataFrame]:
     """EXAMPLES in order, a part at a time, each as it should be (`check_examples`)."""
     for part in benchmark.parts():
         check_examples(part, benchmark.graph, benchmark.settings)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from kgprobe.benchmarks.bear.build import with_popularity
-from kgprobe.benchmarks.bear.filters import filtered, fold, lifted, overlap
+from kgprobe.benchmarks.bear.filters import filtered, fold, map_to_ancestors, overlap
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.metrics.ranking import auc
@@ -78,7 +78,7 @@ class Fresh:
         return {
             row["relation"]: (
                 row,
-                lifted(parts.get((row["relation"],), nothing), row["lift"], popular),
+                map_to_ancestors(parts.get((row["relation"],), nothing), row["lift"], popular),
             )
             for row in self.relations
         }

@@ -19,7 +19,7 @@ from kgprobe.benchmarks.bear.choice import (
     choose,
     reviewed,
 )
-from kgprobe.benchmarks.bear.filters import REASONS, filtered, lifted
+from kgprobe.benchmarks.bear.filters import REASONS, filtered, map_to_ancestors
 from kgprobe.benchmarks.bear.frames import BearFrames, check_balance, check_nested, relation_frames
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.contracts import WHOLE
@@ -92,7 +92,9 @@ def build(
     ways = {row["relation"]: f"{row['way']}: {row['reason']}" for row in partly}
     for row in sorted(relations, key=lambda r: by_number(r["relation"])):
         relation = row["relation"]
-        pulled = lifted(popular.filter(pl.col("relation") == relation), row["lift"], popular)
+        pulled = map_to_ancestors(
+            popular.filter(pl.col("relation") == relation), row["lift"], popular
+        )
         judged = (
             filtered(pulled, row, config)
             if pulled.height

@@ -67,7 +67,7 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     return frame
 
 
-def lifted(statements: pl.DataFrame, lift: str, everything: pl.DataFrame) -> pl.DataFrame:
+def map_to_ancestors(statements: pl.DataFrame, lift: str, everything: pl.DataFrame) -> pl.DataFrame:
     """The statements with their objects replaced by what the property `lift` says of them.
 
     A place of birth becomes its country: the one best-rank value of the object. An object that is

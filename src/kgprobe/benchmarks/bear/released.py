@@ -118,7 +118,7 @@ def _relation(
                 f"{path}, line {number}: answer {row['obj_id']}, index {row.get('answer_idx')}; "
                 f"the answer space has it at {index}"
             )
-    kept = rows if instances is None else _drawn(rows, instances, seed, relation)
+    kept = rows if instances is None else _sample_rows(rows, instances, seed, relation)
     return relation_frames(
         benchmark,
         relation,
@@ -131,7 +131,9 @@ def _relation(
     )
 
 
-def _drawn(rows: list[dict[str, Any]], n: int, seed: int, relation: str) -> list[dict[str, Any]]:
+def _sample_rows(
+    rows: list[dict[str, Any]], n: int, seed: int, relation: str
+) -> list[dict[str, Any]]:
     """At most n of the rows, by hash, in their order."""
     keys = [hash_key(seed, "released", relation, row["sub_id"], row["obj_id"]) for row in rows]
     places = sorted(range(len(rows)), key=lambda place: (keys[place], place))[:n]

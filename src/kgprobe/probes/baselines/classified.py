@@ -63,7 +63,7 @@ def read_texts(
     room = loaded.limit - len(around.front) - len(around.middle) - len(around.back)
     rows, words, types, cut = [], [], [], 0
     for own_tokens in zip(*tokens, strict=True):
-        short = shortened(own_tokens, room)
+        short = truncate(own_tokens, room)
         cut += short != list(own_tokens)
         row, kinds, marks = _framed(around, short)
         rows.append(np.array(row, dtype=np.int64))
@@ -91,7 +91,7 @@ def _framed(around: Frame, texts: Sequence[list[int]]) -> tuple[list[int], list[
     )
 
 
-def shortened(parts: Sequence[list[int]], room: int) -> list[list[int]]:
+def truncate(parts: Sequence[list[int]], room: int) -> list[list[int]]:
     """The token lists with at most `room` tokens together; the longest one loses its last ones."""
     found = [list(part) for part in parts]
     while sum(map(len, found)) > room:

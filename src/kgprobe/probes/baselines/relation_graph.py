@@ -21,9 +21,9 @@ from kgprobe.probes.baselines.relation_lstm import (
 from kgprobe.probes.baselines.relation_sentences import (
     LabelIndex,
     Marked,
+    casefold_words,
     find,
-    folded,
-    marked,
+    mark_mentions,
     nearest,
     relations_of,
 )
@@ -68,11 +68,11 @@ def fit(
     lessons: list[SentenceExample] = []
     used = 0
     for row in rows:
-        sentence = marked(row["sentence"], row["subject"], labels)
+        sentence = mark_mentions(row["sentence"], row["subject"], labels)
         if sentence is None or not _holds(sentence, row):
             continue
         used += 1
-        subject = " ".join(folded(row["subject"]))
+        subject = " ".join(casefold_words(row["subject"]))
         for others in nearest(sentence):
             gold = [number[known.get((subject, _key(m.text)), NOTHING)] for m in others]
             lessons.append(SentenceExample(sentence, others, gold))
@@ -111,7 +111,7 @@ def answer(
 def _edges(trained: RelationExtractor, row: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
     """folded object -> (confidence in the queried relation, text as it stands) in one sentence."""
     relations = trained.extractor.relations
-    sentence = marked(row["sentence"], row["subject"], trained.labels)
+    sentence = mark_mentions(row["sentence"], row["subject"], trained.labels)
     if sentence is None or row["group"] not in relations:
         return {}
     column = list(relations).index(row["group"])
@@ -170,9 +170,11 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> set[str]:
 
 def _holds(sentence: Marked, row: Mapping[str, Any]) -> bool:
     """Whether one of the other mentions is the object."""
-    wanted = [folded(name) for name in (row["label"], *row["surfaces"])]
-    return any(find(folded(m.text), w) == (0, len(w)) for m in sentence.others for w in wanted)
+    wanted = [casefold_words(name) for name in (row["label"], *row["surfaces"])]
+    return any(
+        find(casefold_words(m.text), w) == (0, len(w)) for m in sentence.others for w in wanted
+    )
 
 
 def _key(text: str) -> str:
-    return " ".join(folded(text))
+    return " ".join(casefold_words(text))

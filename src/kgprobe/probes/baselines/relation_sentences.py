@@ -45,7 +45,7 @@ class LabelIndex:
     """Known labels as sequences of words, case ignored."""
 
     def __init__(self, labels: Iterable[str]) -> None:
-        self._known = {tuple(folded(label)) for label in labels} - {()}
+        self._known = {tuple(casefold_words(label)) for label in labels} - {()}
 
     def __contains__(self, words: Sequence[str]) -> bool:
         return tuple(words) in self._known
@@ -56,19 +56,19 @@ def words_of(text: str) -> list[tuple[str, int, int]]:
     return [(m.group(), m.start(), m.end()) for m in _WORD.finditer(text)]
 
 
-def folded(text: str) -> list[str]:
+def casefold_words(text: str) -> list[str]:
     """The words of a text with case ignored."""
     return [word.casefold() for word, _, _ in words_of(text)]
 
 
-def marked(text: str, subject: str, labels: LabelIndex) -> Marked | None:
+def mark_mentions(text: str, subject: str, labels: LabelIndex) -> Marked | None:
     """The sentence with its mentions; None where the subject or any other mention is missing.
 
     The subject is where its label stands, case ignored; the others keep clear of it.
     """
     words = words_of(text)
     lower = [word.casefold() for word, _, _ in words]
-    place = find(lower, folded(subject))
+    place = find(lower, casefold_words(subject))
     if place is None:
         return None
     own = WordSpan(*place, text[words[place[0]][1] : words[place[1] - 1][2]])
@@ -110,9 +110,9 @@ def relations_of(facts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str],
     """
     found: dict[tuple[str, str], str] = {}
     for fact in sorted(facts, key=lambda f: str(f["group"])):
-        subject = " ".join(folded(str(fact["subject"])))
+        subject = " ".join(casefold_words(str(fact["subject"])))
         for name in [fact["label"], *fact["surfaces"]]:  # type: ignore[misc]
-            found.setdefault((subject, " ".join(folded(str(name)))), str(fact["group"]))
+            found.setdefault((subject, " ".join(casefold_words(str(name)))), str(fact["group"]))
     return found
 
 

@@ -47,7 +47,7 @@ def train_tokenizer(
     """
     if kind not in SPECIAL:
         raise ValueError(f"unknown kind {kind!r} of control model; legal: {', '.join(SPECIAL)}")
-    build = {"masked": _masked, "causal": _causal, "seq2seq": _seq2seq}[kind]
+    build = {"masked": _masked_tokenizer, "causal": _causal, "seq2seq": _seq2seq}[kind]
     tokenizer = build(_texts(labels, templates), size)
     sentinels = [_sentinel(s) for s in SENTINELS] if kind == "seq2seq" else []
     return PreTrainedTokenizerFast(
@@ -68,7 +68,7 @@ def _texts(labels: Iterable[str], templates: Iterable[str]) -> list[str]:
     return sorted(texts) + words
 
 
-def _masked(texts: Sequence[str], size: int) -> Tokenizer:
+def _masked_tokenizer(texts: Sequence[str], size: int) -> Tokenizer:
     # The trainer numbers continuation letters in hash order, which then decides ties among merges.
     # Named beforehand they keep a sorted order; the final tokenizer takes the vocabulary alone.
     letters = sorted({letter for text in texts for letter in text if not letter.isspace()})

@@ -33,7 +33,7 @@ from kgprobe.probes.jobs.score import Tables, tables
 from kgprobe.probes.scoring.fill.rows import Blank
 from kgprobe.probes.scoring.sentence.score import Item, bos_prefix
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.sampling import hash_key, spread, take
+from kgprobe.sampling import hash_key, sample_evenly, take
 from kgprobe.templates import ANSWER, FORMS, SUBJECT, fill, parse, question, stop
 
 #: most facts of a relation that may be shown
@@ -72,7 +72,9 @@ def sample(items: pl.DataFrame, form: Form) -> pl.DataFrame:
     as they go."""
     test = by_hand(items).filter(~pl.col("role").is_in(["train", "dev"]))
     test = test.filter(pl.col("meta").str.json_path_match("$.repeat").is_null())
-    return spread(test, form.items or test.height, form.seed, ["item"], ["relation"], "forms")
+    return sample_evenly(
+        test, form.items or test.height, form.seed, ["item"], ["relation"], "forms"
+    )
 
 
 def pools(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, list[Demonstration]]:
@@ -163,7 +165,7 @@ def chat(loaded: Any) -> tuple[str, str]:
     return before, behind
 
 
-def worded(text: str, form: Form, around: tuple[str, str] = ("", "")) -> tuple[str, str]:
+def apply_form(text: str, form: Form, around: tuple[str, str] = ("", "")) -> tuple[str, str]:
     """(what stands in front, template) of a template in a form without examples; `around`: `chat`.
 
     >>> worded("[X] was born in [Y] .", Form("question", 0, 0))
@@ -191,7 +193,7 @@ def tables_in(
     examples, items with `fewer_examples` than asked for, `examples`, and of shuffled ones those
     that are `still_right`. Raises ValueError where nothing is left.
     """
-    (questions, options, templates), told = _formed(
+    (questions, options, templates), told = _build_questions(
         loaded, items, candidates, prompts, form, training
     )
     kept = _fitting(loaded, questions, options, templates)
@@ -219,7 +221,7 @@ def blanks_in(
 
     Raises ValueError where there is none, or a relation without template.
     """
-    (questions, options, templates), told = _formed(
+    (questions, options, templates), told = _build_questions(
         answerer, items, candidates, prompts, form, training
     )
     lacking = sorted({one.relation for one in questions} - set(templates))
@@ -253,7 +255,7 @@ def of_part(part: Any) -> tuple[Form, dict[str, list[Demonstration]] | None]:
     return form, None
 
 
-def _formed(
+def _build_questions(
     answerer: Any,
     items: pl.DataFrame,
     candidates: pl.DataFrame,
@@ -266,7 +268,7 @@ def _formed(
     first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))
     is_own = form.name == "chat" and not isinstance(answerer, Client)
     around = chat(answerer) if is_own else ("", "")
-    said = [worded(text, form, around) for text in first["text"]]
+    said = [apply_form(text, form, around) for text in first["text"]]
     texts = pl.Series("text", [text for _, text in said], dtype=pl.String)
     questions, options, templates = tables(asked, candidates, first.with_columns(texts))
     fronts: dict[str, str] = dict(zip(first["relation"], (front for front, _ in said), strict=True))

@@ -20,7 +20,7 @@ def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
     return found
 
 
-def spelt(
+def index_golds(
     items: pl.DataFrame, kept: Mapping[str, SpelledOptions]
 ) -> tuple[pl.DataFrame, list[str]]:
     """(items with golds as places among what is ranked, items whose golds are all left out)."""

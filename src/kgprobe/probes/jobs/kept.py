@@ -23,7 +23,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.job import sha256
-from kgprobe.probes.models.journal import kept
+from kgprobe.probes.models.journal import keep_steps
 
 #: file that names the units of a folder, and how they were answered
 RECORD = "record.json"
@@ -119,12 +119,12 @@ def journal(model: Any, folder: Path | None, name: str, *asked: object) -> Itera
         yield
         return
     path = folder / f"{name}.journal"
-    with kept(model, path, digest(model.record, *asked)):
+    with keep_steps(model, path, digest(model.record, *asked)):
         yield
     path.unlink(missing_ok=True)
 
 
-def merged(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_records(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """One record of several: what all say alike, and under `asked_apart` what each says besides."""
     first, *others = records
     if not others:

@@ -6,14 +6,14 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.probes.jobs.frames import by_hand, labels_of, placed, spelt
+from kgprobe.probes.jobs.frames import by_hand, index_golds, labels_of, placed
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.gaps import ClozePrompt, questions
 from kgprobe.probes.text.spelling import SpelledOptions, check_windows, left_out, rankable
-from kgprobe.schema import RANKS, TOPS, Contract
+from kgprobe.schema import RANKS, TOPS, cast_columns
 
 
 def rank_frame(
@@ -44,7 +44,7 @@ def rank_frame(
     device.ready()
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), unknown)
-    ranked, missing = spelt(by_hand(items), kept)
+    ranked, missing = index_golds(by_hand(items), kept)
     asked = _questions(ranked, prompts)
     _check(light, asked, ranked, kept, space)
     loaded = load(spec)
@@ -61,7 +61,7 @@ def rank_frame(
     }
     ranks = placed(_frame(found.ranks), items, kept)
     top = placed(_frame(found.top), items, kept, "candidate")
-    return _fitted(ranks, RANKS), _fitted(top, TOPS), record
+    return cast_columns(ranks, RANKS), cast_columns(top, TOPS), record
 
 
 def _questions(items: pl.DataFrame, prompts: pl.DataFrame) -> list[ClozePrompt]:
@@ -99,7 +99,3 @@ def _frame(columns: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(
         {k: pl.Series(k, list(v) if v.dtype == object else v) for k, v in columns.items()}
     )
-
-
-def _fitted(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
-    return frame.select([pl.col(k).cast(d) for k, d in contract.columns.items()])

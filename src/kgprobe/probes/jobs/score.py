@@ -11,7 +11,7 @@ from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import score
-from kgprobe.schema import CONTENT_FREE, ITEMS, SCORES
+from kgprobe.schema import CONTENT_FREE, ITEMS, SCORES, cast_columns
 from kgprobe.templates import NO_SUBJECTS
 
 Tables = tuple[list[score.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
@@ -139,7 +139,7 @@ def without_subject(items: pl.DataFrame) -> pl.DataFrame:
         row=row,
         meta=pl.lit("{}"),
     )
-    return rows.select(pl.col(name).cast(dtype) for name, dtype in ITEMS.columns.items())
+    return cast_columns(rows, ITEMS)
 
 
 def _frame(columns: dict[str, Any]) -> pl.DataFrame:
@@ -147,7 +147,7 @@ def _frame(columns: dict[str, Any]) -> pl.DataFrame:
     frame = pl.DataFrame({name: pl.Series(name, values) for name, values in columns.items()})
     # the mask says what is absent: NaN is none of it, and refused by the contract
     frame = frame.with_columns(pl.when("continued").then("continuation_sum"))
-    return frame.select([pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()])
+    return cast_columns(frame, SCORES)
 
 
 def score_part(

@@ -35,7 +35,7 @@ from kgprobe import schema
 from kgprobe.job import JobContext, PartOutcomes, log, progress, versions
 from kgprobe.probes.jobs import workers
 from kgprobe.probes.jobs.fill import answerer
-from kgprobe.probes.jobs.kept import Group, Kept, content, digest, merged, rows
+from kgprobe.probes.jobs.kept import Group, Kept, content, digest, merge_records, rows
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import ModelSpec, outline
 from kgprobe.settings import Api, typed
@@ -171,7 +171,7 @@ def ask(run: JobContext) -> None:
     own, failed = list_parts(*asked), {}
     # a server is asked by one process
     if run.threads > 1 and spec.kind != "api":
-        failed = spread(own, asked, run.threads)
+        failed = run_processes(own, asked, run.threads)
     with run.parts() as parts:
         for number, part in enumerate(own):
             if number in failed:
@@ -198,7 +198,7 @@ def list_parts(
     return parts
 
 
-def spread(own: Sequence[Part], asked: tuple[Any, ...], count: int) -> dict[int, str]:
+def run_processes(own: Sequence[Part], asked: tuple[Any, ...], count: int) -> dict[int, str]:
     """Let `count` processes keep the answers that are missing; number of a part that failed -> why.
 
     `asked` makes `own` in each. Beside accelerators only what can be shared is: an accelerator each
@@ -207,7 +207,7 @@ def spread(own: Sequence[Part], asked: tuple[Any, ...], count: int) -> dict[int,
     lacking = [number for number, part in enumerate(own) if _lacks(part)]
     shared = [number for number in lacking if hasattr(own[number].module, "share")]
     others = [number for number in lacking if number not in shared]
-    if device.chosen().type != "cpu":
+    if device.choose_device().type != "cpu":
         others = []
     count = count if shared else min(count, len(others))
     if count < 2:
@@ -233,7 +233,7 @@ def work(
     device.ready()
     own = list_parts(*asked)
     for number in [*shared, *others]:
-        if number in others and not _begun(folder / str(number)):
+        if number in others and not _begin(folder / str(number)):
             continue
         part, parts = own[number], PartOutcomes()
         with parts.part(part.name):
@@ -246,7 +246,7 @@ def work(
         progress(1)
 
 
-def _begun(mark: Path) -> bool:
+def _begin(mark: Path) -> bool:
     """Whether this process is the one that begins."""
     try:
         mark.touch(exist_ok=False)
@@ -304,7 +304,7 @@ def answer(run: JobContext, part: Part, code: str) -> None:
     """Write the files of a part."""
     units, groups, spent = answer_units(part)
     run.note(**spent)
-    record = merged(group.record for group in groups)
+    record = merge_records(group.record for group in groups)
     if None in part.answered_by.OUTPUT.values():  # a folder has no metadata
         run.note(**{f"{part.benchmark}, prompt {part.prompt}": record})
     told = run.provenance(

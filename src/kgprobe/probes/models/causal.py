@@ -20,7 +20,7 @@ from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
 from kgprobe.probes.models.checks import float32_objection
 from kgprobe.probes.models.finite import NotFiniteError, finite
 from kgprobe.probes.models.head import WHOLE
-from kgprobe.probes.models.journal import kept
+from kgprobe.probes.models.journal import keep_steps
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.trie import CAPACITY, Trie, lay_out, plan
@@ -132,7 +132,7 @@ class Causal(Parts):
         before = self.positions_fed, self.head_rows
         expected, found = np.zeros(len(few.values)), np.zeros(len(few.values))
         try:
-            with kept(self.loaded):
+            with keep_steps(self.loaded):
                 self._plain(few, np.arange(len(few)), expected)
                 self._shared(few, trie, found)
         finally:

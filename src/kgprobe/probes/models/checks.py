@@ -46,7 +46,7 @@ LENGTHS = (11, 7, 3)
 SHOWN = 200
 
 
-def allowed(loaded: Loaded) -> float:
+def tolerance(loaded: Loaded) -> float:
     """Largest difference (nat) that is taken for noise of the model's arithmetic."""
     if loaded.spec.quantised == "int8":  # activations are rounded, a last bit may tip one over
         return HALF_AGREEMENT
@@ -77,7 +77,7 @@ def float32_objection(loaded: Loaded, worst: Callable[[], float]) -> str:
     be tried in float32 is not taken: weights in 8 or 4 bit, or twice their memory is not there.
     """
     if not loaded.spec.quantised and loaded.model.dtype in AGREEMENT:
-        return objection(worst, allowed(loaded))
+        return objection(worst, tolerance(loaded))
     try:
         with in_float32(loaded):
             return objection(worst, AGREEMENT[torch.float32])
@@ -184,7 +184,7 @@ def _padding(loaded: Loaded) -> str:
         raise ModelError(f"{loaded.spec.model}: {name} cannot read a row by itself: {failed}")
     if not all(map(sound, alone)):
         return ""  # nothing to compare; the engines refuse such numbers with row and position
-    most = allowed(loaded)
+    most = tolerance(loaded)
     reason = objection(lambda: _worst(_logits(loaded, rows), alone), most)
     if not reason:
         return ""

@@ -22,7 +22,7 @@ class DeviceError(RuntimeError):
     """A device is asked for that is none, or that is not here; the message names what is legal."""
 
 
-def chosen(asked: str = "") -> torch.device:
+def choose_device(asked: str = "") -> torch.device:
     """The device that is asked for: `asked`, or the variable.
 
     Raises DeviceError for unknown names, and for `cuda` where torch sees no such device.
@@ -46,7 +46,7 @@ def ready() -> torch.device:
     On a processor one thread works, so that the last bits do not depend on the machine's cores,
     with all of its vectors' width. float32 is float32 on an accelerator, too: no TF32.
     """
-    device = chosen()
+    device = choose_device()
     if device.type == "cpu":
         use_wide_vectors()
     torch.set_num_threads(

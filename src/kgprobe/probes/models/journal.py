@@ -89,7 +89,7 @@ class _Plain(pickle.Unpickler):
 
 
 @contextmanager
-def kept(loaded: Any, path: Path | None = None, identity: str = "") -> Iterator[None]:
+def keep_steps(loaded: Any, path: Path | None = None, identity: str = "") -> Iterator[None]:
     """A model whose steps are kept in a file; without a path none is in the body."""
     before, loaded.journal = loaded.journal, Journal(path, identity)
     try:

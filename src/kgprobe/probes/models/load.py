@@ -16,7 +16,7 @@ from kgprobe.files import ROOT
 from kgprobe.probes.models import device as devices
 from kgprobe.probes.models import hub, sound
 from kgprobe.probes.models.journal import Journal
-from kgprobe.probes.models.packed import PackedError, digest, joined, packed, read_once
+from kgprobe.probes.models.packed import PackedError, digest, join_parts, packed, read_once
 from kgprobe.probes.models.products import use_wide_vectors
 
 AUTO = {
@@ -141,7 +141,7 @@ def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     dtype = DTYPES[spec.dtype]
     place, options = _place(spec)
-    chosen = devices.chosen(device)  # before gigabytes are read
+    chosen = devices.choose_device(device)  # before gigabytes are read
     if chosen.type == "cpu":
         use_wide_vectors()
     if spec.quantised and "gguf_file" in options:
@@ -280,7 +280,7 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
         folder = made / f"unpacked-{rest}"
         if unpacked_from(folder) == found.sha256:
             return str(folder), {"local_files_only": True}
-        path = joined(found)
+        path = join_parts(found)
         return str(path.parent), {"gguf_file": path.name}
     if scheme == "control":
         rest = str(ROOT / "resources/control" / rest)

@@ -68,7 +68,7 @@ def packed(package: str, pinned: str = "") -> Packed:
 
 
 @cache
-def joined(found: Packed) -> Path:
+def join_parts(found: Packed) -> Path:
     """The one file that transformers reads; parts are joined in a folder that the process keeps."""
     if len(found.paths) == 1:
         return found.paths[0]

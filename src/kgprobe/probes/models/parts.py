@@ -24,7 +24,6 @@ from transformers.modeling_outputs import MoEModelOutput
 
 from kgprobe.probes.models.batching import Budget, Ints
 from kgprobe.probes.models.checks import (
-    allowed,
     budget_of,
     float32_objection,
     objection,
@@ -32,6 +31,7 @@ from kgprobe.probes.models.checks import (
     preferably_in_float32,
     sample,
     sound,
+    tolerance,
 )
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import HALF, WHOLE, Head, apart, in_float32, precise, product
@@ -232,7 +232,7 @@ class Parts:
         whole, reasons = self._whole_logits(ids, mask), []
         for head in heads:
             self.head = head
-            reason = objection(lambda: self._off(ids, mask, whole), allowed(self.loaded))
+            reason = objection(lambda: self._off(ids, mask, whole), tolerance(self.loaded))
             if not reason:
                 break
             reasons.append(reason)

@@ -28,7 +28,7 @@ def reinitialised(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     """
     if what not in WHAT:
         raise ValueError(f"reinitialise {what!r}; legal: {', '.join(WHAT)}")
-    fresh = _drawn(loaded, seed)
+    fresh = _draw_weights(loaded, seed)
     if what == "embeddings":
         table = fresh.get_input_embeddings().weight.detach()
         model = copy.deepcopy(loaded.model)
@@ -61,7 +61,7 @@ def reinitialised(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     )
 
 
-def _drawn(loaded: Loaded, seed: int) -> Any:
+def _draw_weights(loaded: Loaded, seed: int) -> Any:
     """A model of the same configuration, float32 on the processor, weights from `seed` alone."""
     config = copy.deepcopy(loaded.model.config)
     with torch.random.fork_rng(devices=[]):

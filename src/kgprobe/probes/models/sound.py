@@ -78,7 +78,7 @@ def fault(kind: str, model: Any, tokenizer: Any, info: Mapping[str, Any], limit:
         or _direction(
             kind,
             model,
-            sorted({*known.values()} - {*map(known.get, _unread(tokenizer))} - special),
+            sorted({*known.values()} - {*map(known.get, _find_unread(tokenizer))} - special),
             limit,
         )
     )
@@ -122,7 +122,7 @@ def _ids(kind: str, model: Any, tokenizer: Any, vocabulary: Mapping[str, int]) -
     start = getattr(model.config, "decoder_start_token_id", None)
     if start is not None:
         known.setdefault(int(start), "decoder_start_token_id")
-    unread = _unread(tokenizer)
+    unread = _find_unread(tokenizer)
     outside = [i for i in sorted(known) if i >= rows and known[i] not in unread]
     if not outside:
         return ""
@@ -152,7 +152,7 @@ def _rows_of(kind: str, model: Any, vocabulary: Mapping[str, int]) -> int:
     return int(min(read, given))
 
 
-def _unread(tokenizer: Any) -> set[str]:
+def _find_unread(tokenizer: Any) -> set[str]:
     """Special tokens that no text becomes and nothing puts around one: those of images, say."""
     special = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
     used = {getattr(tokenizer, f"{role}_token") for role in ROLES} | {

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.pieces import LEADS, pieces
-from kgprobe.templates import ANSWER, fill, held, vectors_of
+from kgprobe.templates import ANSWER, fill, replace_vectors, vectors_of
 
 Ids = NDArray[np.int64]
 SPACES = ("none", "auto")
@@ -111,7 +111,7 @@ def gapped(
     word. Raises ValueError for a text that holds the mask token itself, or is too long for the
     model unless `any_length`.
     """
-    one = _opened if loaded.spec.kind == "seq2seq" else _with_mask
+    one = _open if loaded.spec.kind == "seq2seq" else _with_mask
     vectors = [[k for _, k in vectors_of(q.before) + vectors_of(q.after)] for q in asked]
     piece, token = _holder(loaded) if any(vectors) else ("", -1)
     first, rows = rows_of_embedding(loaded), []
@@ -119,7 +119,7 @@ def gapped(
         where = f"item {question.item}, template {question.template}"
         before, after = question.before, question.after
         if own:
-            before, after = held(before, piece), held(after, piece)
+            before, after = replace_vectors(before, piece), replace_vectors(after, piece)
         row = one(loaded, replace(question, before=before, after=after) if own else question, space)
         if own:
             places = np.flatnonzero(row.ids == token)
@@ -146,12 +146,14 @@ def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, I
     """
     first, (piece, _) = rows_of_embedding(loaded), _holder(loaded)
     coded = loaded.tokenizer(
-        [held(text, piece) for text in texts],
+        [replace_vectors(text, piece) for text in texts],
         return_offsets_mapping=True,
         add_special_tokens=False,
     )
     found = []
-    pairs = zip(map(held, texts), coded["input_ids"], coded["offset_mapping"], strict=True)
+    pairs = zip(
+        map(replace_vectors, texts), coded["input_ids"], coded["offset_mapping"], strict=True
+    )
     for text, row, offsets in pairs:
         vectors = vectors_of(text)
         widths = np.ones(len(text), dtype=np.int64)
@@ -203,11 +205,11 @@ def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> Gapped:
 
 def prompt(loaded: Loaded, question: ClozePrompt) -> Ids:
     """The tokens before the gap as the complete sentence has them, without special tokens."""
-    gap = _opened(loaded, question, special=False)
+    gap = _open(loaded, question, special=False)
     return gap.ids[: gap.place]
 
 
-def _opened(
+def _open(
     loaded: Loaded, question: ClozePrompt, space: str = "auto", special: bool = True
 ) -> Gapped:
     """The complete sentence with a word in the gap, whose tokens are one at the gap's place.
@@ -266,7 +268,7 @@ def slot_context(before: str, space: str) -> str:
     if space not in SPACES:
         raise ValueError(f"candidate_space {space!r}; legal: {', '.join(SPACES)}")
     # a vector is no text, but what follows it begins none
-    return "" if space == "none" else held(before, LEADS[0])[-1:]
+    return "" if space == "none" else replace_vectors(before, LEADS[0])[-1:]
 
 
 def refuse_control_texts(loaded: Loaded, asked: Sequence[ClozePrompt]) -> None:

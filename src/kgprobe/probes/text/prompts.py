@@ -125,7 +125,7 @@ def encode(
             f"{loaded.limit} ({len(long)} examples are too long); name the field to cut: truncate"
         )
     for i in long:
-        rows[i] = _shortened(loaded, template, fields[i], token, borders, truncate, i)
+        rows[i] = _truncate(loaded, template, fields[i], token, borders, truncate, i)
     return Encoded(
         [r.ids for r in rows],
         np.array([r.triggers for r in rows], dtype=np.int64).reshape(len(rows), template.triggers),
@@ -245,7 +245,7 @@ def _row(
     return _Row(np.array(ids, dtype=np.int64), np.array(types, dtype=np.int64), triggers, place)
 
 
-def _shortened(
+def _truncate(
     loaded: Loaded,
     template: Template,
     fields: Mapping[str, str],

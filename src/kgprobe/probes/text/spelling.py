@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import bos_prefix
 from kgprobe.probes.text.gaps import ClozePrompt, gapped, tokens_with_slots
-from kgprobe.templates import held
+from kgprobe.templates import replace_vectors
 
 UNKNOWN = ("keep", "leave_out")
 #: too long prompts of one relation that are told in full
@@ -101,7 +101,11 @@ def too_long(
             wrong[number] = str(error)
             continue
         if length > limit:
-            text = held(question.before, "_") + "[gap]" + held(question.after, "_")
+            text = (
+                replace_vectors(question.before, "_")
+                + "[gap]"
+                + replace_vectors(question.after, "_")
+            )
             wrong[number] = (
                 f"item {question.item}, template {question.template}: {length} tokens with "
                 f"{label!r} in the gap, {limit} are allowed: {text[:60]!r}; shorten the "

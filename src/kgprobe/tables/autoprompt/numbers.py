@@ -169,10 +169,10 @@ def per_example(
     """
     if own.outcomes.filter(split=split).is_empty():
         return None
-    rows = metrics.joined(own.examples, own.outcomes, split)
+    rows = metrics.join_outcomes(own.examples, own.outcomes, split)
     if no_overlap:
         rows = rows.filter(pl.col("flags").list.len() == 0)
-    values = metrics.ranked(rows, filtered, own.cut, absent)
+    values = metrics.rank_outcomes(rows, filtered, own.cut, absent)
     return mean_of_draws(values, own.probe.prompt) if values.height else None
 
 
@@ -271,8 +271,8 @@ def classes(own: Answers, seed: int = 0) -> Iterator[Number]:
             yield number(own, metric, share, n, interval, slice=part)
         means = values.group_by("group").agg(ordered_mean("p1"))["p1"].to_list()
         yield from (end.but(slice=part) for end in ends(own, "accuracy", means))
-    rows = metrics.by_label(metrics.joined(own.examples, own.outcomes))
-    values = mean_of_draws(metrics.ranked(rows), own.probe.prompt)
+    rows = metrics.by_label(metrics.join_outcomes(own.examples, own.outcomes))
+    values = mean_of_draws(metrics.rank_outcomes(rows), own.probe.prompt)
     for found in measured(own, values, ACCURACY, ("group",), seed):
         yield found.but(group="", slice=f"class: {found.group}")
 
@@ -281,7 +281,7 @@ def extraction(own: Answers, seed: int = 0) -> Iterator[Number]:
     """Table 5: a fact is right if it is right for any of its sentences; beside it sentences that
     are right, sentences of a fact, and how often the replaced object of perturbed facts is
     answered."""
-    rows, prompt = metrics.joined(own.examples, own.outcomes), own.probe.prompt
+    rows, prompt = metrics.join_outcomes(own.examples, own.outcomes), own.probe.prompt
     per_fact, per_sentence = (mean_of_draws(v, prompt) for v in metrics.sentences(rows))
     names = {"any_sentence": "P@1", "sentences": "sentences per fact"}
     yield from measured(own, per_fact, names, seed=seed)
@@ -365,7 +365,7 @@ def memory(found: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
         if own.benchmark == original and other:
             values = []
             for part in (own, other):
-                per_fact, _ = metrics.sentences(metrics.joined(part.examples, part.outcomes))
+                per_fact, _ = metrics.sentences(metrics.join_outcomes(part.examples, part.outcomes))
                 # where every sentence has a new object of its own, the fact is in front of it
                 fact = pl.col("unit").str.replace(r"~.*$", "")
                 facts = per_fact.select("group", fact, "any_sentence")
@@ -440,5 +440,5 @@ def shift(own: Answers) -> Iterator[tuple[str, float, int, float, int]]:
 
 def _asked(own: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
     """(the examples of a split that were asked, labels of those that have no rank)."""
-    rows = metrics.joined(own.examples, own.outcomes, split).unique(["group", "example"])
+    rows = metrics.join_outcomes(own.examples, own.outcomes, split).unique(["group", "example"])
     return rows, rows.filter(pl.col("best").is_null())["label"].unique().to_list()

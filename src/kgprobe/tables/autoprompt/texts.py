@@ -17,7 +17,7 @@ from kgprobe.tables.autoprompt.views import HEADS
 from kgprobe.tables.report import marks
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.results import Number, plain
-from kgprobe.templates import TRIGGER, parse, spread
+from kgprobe.templates import TRIGGER, expand_triggers, parse
 
 #: the group of a task without relations, as in the names of prompt files
 WHOLE_TASK = "all"
@@ -61,7 +61,7 @@ def written(template: str, tokens: Sequence[str]) -> str:
     >>> written("{sub}[T][T] [P].", ["is", "##land"])
     '{sub} is ##land [P].'
     """
-    left, found = iter(tokens), parse(spread(template))
+    left, found = iter(tokens), parse(expand_triggers(template))
     text = found.first
     for slot, own, behind in found.parts:
         text += (" " + next(left).lstrip("Ġ▁") if slot == TRIGGER else own) + behind
@@ -167,7 +167,7 @@ def contexts(
     for benchmark in EXTRACTION:
         asked = [a for a in found if (a.benchmark, a.probe.prompt) == (benchmark, "searched")]
         for own in asked[:1]:
-            rows = metrics.joined(own.examples, own.outcomes)
+            rows = metrics.join_outcomes(own.examples, own.outcomes)
             rows = rows.with_columns(metrics.right(rows))
             order = rows.rows(named=True)
             order.sort(key=lambda r: hash_key(seed, r["group"], r["example"]))

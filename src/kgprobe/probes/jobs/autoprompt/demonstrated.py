@@ -47,7 +47,7 @@ class Demonstrations:
     def prompt_field(self, group: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
         """The field that holds them. Raises ProbeTaskError where they fill the model's window."""
         loaded = self.predictor.loaded
-        given = demos.written(self.task.whole(loaded, group), facts)
+        given = demos.verbalize(self.task.whole(loaded, group), facts)
         name = f"{self.task.name}, {group}, demonstrations"
         refuse_control_tokens(loaded.tokenizer, [given[demos.FIELD]], lambda _: name)
         size = len(loaded.tokenizer(given[demos.FIELD])["input_ids"])

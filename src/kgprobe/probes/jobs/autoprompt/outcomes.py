@@ -213,20 +213,20 @@ def _framed(rows: pl.DataFrame, found: AnswerRanks, options: AnswerOptions) -> p
 
 def report(examples: pl.DataFrame, found: pl.DataFrame, split: str, cut: int | None = None) -> str:
     """The metrics of outcomes as text: value in percent, n and interval, groups before averages."""
-    rows = metrics.joined(examples, found, split)
-    parts = [("", metrics.summary(metrics.ranked(rows, cut=cut)))]
+    rows = metrics.join_outcomes(examples, found, split)
+    parts = [("", metrics.summary(metrics.rank_outcomes(rows, cut=cut)))]
     if rows.select("prompt", "group", "fact").is_duplicated().any():
         facts, each = metrics.sentences(rows)
         parts += [("", metrics.summary(facts, ("any_sentence", "sentences")))]
         parts += [("", metrics.summary(each, ("sentence",)))]
     if rows["others"].list.len().max():
         parts += _averages(
-            "other right answers ignored", metrics.ranked(rows, filtered=True, cut=cut)
+            "other right answers ignored", metrics.rank_outcomes(rows, filtered=True, cut=cut)
         )
     absent = int(rows["best"].null_count())
     if absent:
-        parts += _averages("all examples", metrics.ranked(rows, cut=cut, absent="wrong"))
-    clean = metrics.ranked(rows.filter(pl.col("flags").list.len() == 0), cut=cut)
+        parts += _averages("all examples", metrics.rank_outcomes(rows, cut=cut, absent="wrong"))
+    clean = metrics.rank_outcomes(rows.filter(pl.col("flags").list.len() == 0), cut=cut)
     if 0 < clean.height < rows.height - absent:
         parts += _averages("without overlap", clean)
     lines = [f"{_line(row)}  {told}".rstrip() for told, part in parts for row in part.to_dicts()]

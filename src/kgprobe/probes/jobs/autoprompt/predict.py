@@ -24,8 +24,8 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompt_settings import WRITTEN
 from kgprobe.probes.prompts.search import controls
 from kgprobe.probes.prompts.search import files as trigger_files
-from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
-from kgprobe.probes.prompts.search.controls import transferred
+from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
+from kgprobe.probes.prompts.search.controls import transfer
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations, ensembles
 from kgprobe.probes.prompts.wordings import published as wording_sets
@@ -150,7 +150,7 @@ class Answerer:
             labels = [t for ids in file.labels.values() for t in ids]
             golds = self.task.of(group, "train")["label"].unique().to_list()
             closed = self.task.kind == CLASSIFICATION
-            rows, _ = allowed(vocabulary, settings, labels, [] if closed else golds)
+            rows, _ = filter_candidates(vocabulary, settings, labels, [] if closed else golds)
             pool = np.flatnonzero(rows).tolist()
             own = (file, pool, group, self.seed, self.draws)
             drawn[group] = controls.random_prompts(self.loaded, *own)
@@ -172,7 +172,7 @@ class Answerer:
     def transferred(self) -> pl.DataFrame:
         """Prompts that were found on another model, by their text."""
         prompts = {
-            group: outcomes.of_file(transferred(file, self.loaded))
+            group: outcomes.of_file(transfer(file, self.loaded))
             for group, file in _files(self.other, trigger_files.read).items()
             if group in self.task.groups
         }
@@ -229,7 +229,7 @@ class Answerer:
     ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
         """(OUTCOMES, record) of the wording of each relation that is best on its dev facts."""
         bar = progress(total=None, desc=name, unit="example")
-        found = ensembles.chosen(
+        found = ensembles.choose_by_relation(
             name, self.predictor, self.task.examples, self.words, pools,
             prefix=self._prefix(), truncate=self.task.truncate, done=bar.update,
         )  # fmt: skip

@@ -29,8 +29,8 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialised import reinitialised
 from kgprobe.probes.prompts.search import files, moves
 from kgprobe.probes.prompts.search import labels as label_tokens
-from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
-from kgprobe.probes.prompts.search.controls import balanced
+from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
+from kgprobe.probes.prompts.search.controls import balance
 from kgprobe.probes.prompts.search.cuts import cut_of
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.search import Example, search, settings_for
@@ -115,7 +115,7 @@ def search_task(
     when all are found.
     """
     settings = settings_of(loaded, task, own, mode)
-    examples = balanced(task.examples, seed) if prompt == BALANCED else task.examples
+    examples = balance(task.examples, seed) if prompt == BALANCED else task.examples
     data = ProbeTask(task.name, examples, task.vocabulary, task.about)
     text = task.search_template(loaded, LENGTHS.get(prompt, own["triggers"]))
     told = asdict(replace(more, lpaqa=None))
@@ -283,7 +283,7 @@ def label_sets(
         seed=settings.seed,
         at_chance="keep" if control else chosen["at_chance"],
     )
-    rows, _ = allowed(vocabulary_of(predictor.loaded), settings)
+    rows, _ = filter_candidates(vocabulary_of(predictor.loaded), settings)
     splits = [tuple(zip(*pairs(task, group, split), strict=True)) for split in ("train", "dev")]
     bar = progress(total=options.epochs, desc="label tokens", unit="epoch")
     train, dev = ((list(fields), list(labels)) for fields, labels in splits)
@@ -326,8 +326,8 @@ def scores(
         known = own.filter(pl.col("best").is_not_null())
         if not known.height:
             continue
-        rows = metrics.joined(task.examples, own, split)
-        table = metrics.summary(metrics.ranked(rows, cut=cut), ["p1", "mrr"])
+        rows = metrics.join_outcomes(task.examples, own, split)
+        table = metrics.summary(metrics.rank_outcomes(rows, cut=cut), ["p1", "mrr"])
         for row in table.filter(pl.col("level") == "group").iter_rows(named=True):
             values = {key: round(row[key], 6) for key in ("value", "low", "high")}
             found[f"{split}_{row['measure']}"] = {"metric": row["measure"], "n": row["n"], **values}

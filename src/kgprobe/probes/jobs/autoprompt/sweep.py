@@ -49,9 +49,9 @@ def low_data(
     def measure(point: Point, state: Path) -> tuple[float, int]:
         part = subset(task, point["size"], point["draw"], seed)
         if prompt == "finetuned":
-            return _finetuned(loaded, part, point["draw"] + seed, own["finetune"])
-        chosen = part if own["selection"] == "full" else halved(part)
-        return _searched(loaded, part, chosen, own, mode, state)
+            return _finetune(loaded, part, point["draw"] + seed, own["finetune"])
+        chosen = part if own["selection"] == "full" else halve(part)
+        return _search(loaded, part, chosen, own, mode, state)
 
     return _sweep(points, measure, shards / digest(loaded, task, own, mode, prompt, seed))
 
@@ -76,7 +76,7 @@ def grid(
             "labels": {**own["labels"], "tokens": point["label_tokens"]},
             "settings": {**own["settings"], "candidates": point["k"]},
         }
-        return _searched(loaded, task, task, changed, mode, state)
+        return _search(loaded, task, task, changed, mode, state)
 
     return _sweep(points, measure, shards / digest(loaded, task, own, mode))
 
@@ -99,7 +99,7 @@ def subset(task: ProbeTask, size: int, draw: int, seed: int) -> ProbeTask:
     return replace(task, examples=pl.concat([train, task.of(task.groups[0], "dev")]))
 
 
-def halved(task: ProbeTask) -> ProbeTask:
+def halve(task: ProbeTask) -> ProbeTask:
     """The training examples cut in two, class by class: one half becomes the dev set."""
     rows = task.of(task.groups[0], "train").sort("label", "example")
     number = pl.int_range(pl.len()).over("label") % 2
@@ -107,7 +107,7 @@ def halved(task: ProbeTask) -> ProbeTask:
     return replace(task, examples=rows.with_columns(split.alias("split")))
 
 
-def _searched(
+def _search(
     loaded: Loaded,
     task: ProbeTask,
     chosen: ProbeTask,
@@ -132,7 +132,7 @@ def _searched(
     return _accuracy(task, outcomes)
 
 
-def _finetuned(
+def _finetune(
     loaded: Loaded, task: ProbeTask, seed: int, own: Mapping[str, Any]
 ) -> tuple[float, int]:
     """Dev accuracy after the paper's schedule for few examples."""
@@ -146,7 +146,9 @@ def _finetuned(
 
 
 def _accuracy(task: ProbeTask, outcomes: pl.DataFrame) -> tuple[float, int]:
-    values = metrics.ranked(metrics.joined(task.examples, outcomes, "dev"))["p1"].to_numpy()
+    values = metrics.rank_outcomes(metrics.join_outcomes(task.examples, outcomes, "dev"))[
+        "p1"
+    ].to_numpy()
     return float(values.mean()), len(values)
 
 

@@ -88,7 +88,7 @@ class ProbeTask:
             raise ProbeTaskError(f"{self.name}: no prompts {name!r}; the task has {legal}")
         words = self.about["label_words"] if self.kind == CLASSIFICATION else None
         asked = {group: texts.get(group, texts.get("")) for group in self.groups}
-        known = {g: _chosen(by_kind, loaded) for g, by_kind in asked.items() if by_kind}
+        known = {g: _choose(by_kind, loaded) for g, by_kind in asked.items() if by_kind}
         return {g: manual(loaded, text, words, self.truncate) for g, text in known.items() if text}
 
     def whole(self, loaded: Loaded, group: str) -> str:
@@ -96,7 +96,7 @@ class ProbeTask:
         anywhere, where there is one."""
         texts = self.about["prompts"]["manual"]
         by_kind = texts.get(group, texts.get("", {}))
-        return str(by_kind.get("masked") or _chosen(by_kind, loaded))
+        return str(by_kind.get("masked") or _choose(by_kind, loaded))
 
 
 def load(
@@ -127,7 +127,7 @@ def load(
 
 def of_model(by_kind: Mapping[str, str], loaded: Loaded, where: str) -> str:
     """The text for a kind of model; masked models without segments may have one of their own."""
-    found = _chosen(by_kind, loaded)
+    found = _choose(by_kind, loaded)
     if found is None:
         raise ProbeTaskError(
             f"{where}: no template for {loaded.spec.kind} models; there are {sorted(by_kind)}"
@@ -135,7 +135,7 @@ def of_model(by_kind: Mapping[str, str], loaded: Loaded, where: str) -> str:
     return found
 
 
-def _chosen(by_kind: Mapping[str, str], loaded: Loaded) -> str | None:
+def _choose(by_kind: Mapping[str, str], loaded: Loaded) -> str | None:
     segments = "token_type_ids" in loaded.tokenizer.model_input_names
     if loaded.spec.kind == "masked" and not segments and "roberta" in by_kind:
         return by_kind["roberta"]

@@ -23,7 +23,7 @@ from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.stage import Load, Part, Template, whole
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.reinitialised import reinitialised
-from kgprobe.sampling import spread, take
+from kgprobe.sampling import sample_evenly, take
 from kgprobe.templates import NO_SUBJECTS, answer_is_last
 
 SUBJECT, WEIGHTS = WITHOUT
@@ -76,7 +76,7 @@ def _sample(part: Part) -> pl.DataFrame:
     n, seed = told["items"], told["seed"]
     if not told["whole"]:
         # the label of a draw is part of its hash: by another name other items would be drawn
-        return spread(items, n, seed, ["item"], ["relation"], "twin")
+        return sample_evenly(items, n, seed, ["item"], ["relation"], "twin")
     size = max(1, items.height // items["group"].n_unique())
     groups = take(items.select("group").unique(), max(1, n // size), seed, ["group"], label="twin")
     return items.join(groups, on="group", how="semi").sort("relation", "item")
@@ -100,7 +100,7 @@ def _facts(part: Part) -> pl.DataFrame:
     examples = tasks.part(
         part.read("examples", schema.EXAMPLES), told["section"], told["seed"]
     ).filter(split="test")
-    return spread(examples, told["items"], told["seed"], ["example"], ["group"], "twin")
+    return sample_evenly(examples, told["items"], told["seed"], ["example"], ["group"], "twin")
 
 
 def _without_subjects(items: pl.DataFrame) -> pl.DataFrame:

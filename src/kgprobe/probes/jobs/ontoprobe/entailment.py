@@ -146,7 +146,7 @@ def premise_test(
     return _question(case.item, text, case, pair, slots, wording, test.candidates, test.golds)
 
 
-def tested(cases: Sequence[RuleRow], scheme: str) -> tuple[list[RuleRow], list[str]]:
+def select_test_cases(cases: Sequence[RuleRow], scheme: str) -> tuple[list[RuleRow], list[str]]:
     """(cases of the test part, items left out): with trained parts no subject is seen twice.
 
     Raises ValueError when a test row is one of the rows that are trained on.

@@ -27,8 +27,8 @@ from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.jobs.frames import by_hand, placed
 from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe.entailment import PromptOptions, RuleRow, SlotLayout
-from kgprobe.probes.jobs.ontoprobe.reason_rows import cases, worded
-from kgprobe.probes.jobs.ontoprobe.soft import fitted, ready
+from kgprobe.probes.jobs.ontoprobe.reason_rows import cases, prompt_options
+from kgprobe.probes.jobs.ontoprobe.soft import ready
 from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
@@ -38,7 +38,7 @@ from kgprobe.probes.text.pseudowords import pseudowords
 from kgprobe.probes.text.spelling import too_long
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.sampling import take
-from kgprobe.schema import FORM_RANKS
+from kgprobe.schema import FORM_RANKS, cast_columns
 from kgprobe.settings import PremiseForms
 from kgprobe.templates import ANSWER, SUBJECT, mark, parse
 
@@ -79,7 +79,7 @@ def ask(
     Raises ValueError where no rule has a row.
     """
     known = prepared(spec, items, candidates, switches)
-    rows = sampled(by_hand(known.items), chosen.rows, seed)
+    rows = sample_rows(by_hand(known.items), chosen.rows, seed)
     lacking = sorted(set(items["relation"]) - set(rows["relation"]))
     if not rows.height:
         raise ValueError(f"no test rows of any rule among {items.height} items of reasoning")
@@ -93,7 +93,9 @@ def ask(
     slots = entailment.layout({})
     vectors = torch.cat([words.vectors.new_zeros(slots.words, words.vectors.shape[1]),
                          words.vectors])  # fmt: skip
-    asked = RuleContext(loaded, known.options, vectors, switches, worded(switches), slots, pairs)
+    asked = RuleContext(
+        loaded, known.options, vectors, switches, prompt_options(switches), slots, pairs
+    )
     is_control = spec.source.startswith("control:")
     draws = -(-chosen.generated // rows.height) if is_control else 1
     own_cases = {case.item: case for own in cases(known.items).values() for case in own}
@@ -101,7 +103,7 @@ def ask(
     for (rule,), own in rows.group_by("relation", maintain_order=True):
         texts = [parse_premises(*row) for row in own.select("item", "subject", "meta").rows()]
         made = formed(texts, draws, seed, str(rule))
-        frame, wrong = _ranked(asked, own_cases, {t.item: t for t in texts}, made)
+        frame, wrong = _rank(asked, own_cases, {t.item: t for t in texts}, made)
         found.append(frame)
         if wrong:
             left_out[str(rule)] = {"rows": len(wrong), "first": wrong[0]}
@@ -114,22 +116,22 @@ def ask(
         "too_long": left_out,
         "without_rows": lacking,
     }
-    return fitted(placed(pl.concat(found), items, known.kept), FORM_RANKS), record
+    return cast_columns(placed(pl.concat(found), items, known.kept), FORM_RANKS), record
 
 
-def sampled(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
+def sample_rows(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
     """The test rows, at most `rows` of each rule by hash of the item; sorted by rule and item."""
     test = items.filter(role="test")
     return take(test, rows or max(test.height, 1), seed, ["item"], ["relation"], "premises")
 
 
 def few(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
-    """The items with the test rows that `sampled` takes."""
+    """The items with the test rows that `sample_rows` takes."""
     rest = items.filter(pl.col("role") != "test")
-    return pl.concat([rest, sampled(items, rows, seed)]).sort("item")
+    return pl.concat([rest, sample_rows(items, rows, seed)]).sort("item")
 
 
-def _ranked(
+def _rank(
     asked: RuleContext,
     known: Mapping[str, RuleRow],
     texts: Mapping[str, Premises],
@@ -148,7 +150,7 @@ def _ranked(
         of_row.append(places[key])
     options, space = asked.options, asked.switches.candidate_space
     most = too_long(asked.loaded, questions, options, space)
-    values = _scored(asked, questions, most)
+    values = _score(asked, questions, most)
     empty = {(m.item, m.draw): q for m, q in zip(made, of_row, strict=True) if m.form == "none"}
     rows, wrong = [], []
     for one, place in zip(made, of_row, strict=True):
@@ -184,7 +186,7 @@ def _question(asked: RuleContext, case: RuleRow, one: Formed) -> ClozePrompt:
     return entailment.prompt(own, written, SCHEME, pair, asked.slots, asked.wording)
 
 
-def _scored(
+def _score(
     asked: RuleContext, questions: Sequence[ClozePrompt], left_out: Mapping[int, str]
 ) -> dict[int, NDArray[np.float64]]:
     """Scores of all candidates by number of the question, m/mean."""

@@ -26,12 +26,11 @@ from kgprobe.probes.jobs.ontoprobe.reason_rows import (
     by_template,
     cases,
     check_cases,
+    prompt_options,
     template,
-    worded,
 )
 from kgprobe.probes.jobs.ontoprobe.soft import (
     TrainingPlan,
-    fitted,
     ready,
     tensor,
 )
@@ -41,7 +40,7 @@ from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.vectors import GoldRanks, candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords, random_words
-from kgprobe.schema import PREMISE_RANKS, REASON_RANKS
+from kgprobe.schema import PREMISE_RANKS, REASON_RANKS, cast_columns
 
 
 @dataclass
@@ -93,7 +92,7 @@ def reason(
     unknown = [s for s in schemes if s not in SCHEMES]
     if unknown:
         raise ValueError(f"scheme {unknown[0]!r}; legal: {', '.join(SCHEMES)}")
-    wording = worded(switches)
+    wording = prompt_options(switches)
     known = prepared(spec, items, candidates, switches)
     asked = cases(known.items, rows, known.kept)
     whole = cases(known.items, None, known.kept)
@@ -141,8 +140,8 @@ def reason(
         "switches": asdict(switches),
     }
     return (
-        fitted(placed(pl.concat(ranks), items, known.kept), REASON_RANKS),
-        fitted(pl.concat(premises), PREMISE_RANKS),
+        cast_columns(placed(pl.concat(ranks), items, known.kept), REASON_RANKS),
+        cast_columns(pl.concat(premises), PREMISE_RANKS),
         record,
     )
 
@@ -195,7 +194,7 @@ def _parts(
     """Test cases and what is left out; released, nothing is: it tests what it has trained on."""
     if probe.switches.conj_train == "test_rows":
         return [c for c in own if c.role == "test"], []
-    return entailment.tested(own, scheme)
+    return entailment.select_test_cases(own, scheme)
 
 
 def _templates(
@@ -286,7 +285,7 @@ def _premises(probe: ReasoningContext, own: Sequence[RuleRow], kind: str) -> pl.
     words = probe.words
     if probe.switches.premise_words == "random_tokens":
         words = random_words(probe.loaded, words.pairs, int(words.record["pseudoword_seed"]))
-    wording = worded(probe.switches, is_test=True)
+    wording = prompt_options(probe.switches, is_test=True)
     tested = [c for c in own if c.role == "test" and c.tests[kind].golds]
     if probe.switches.missing_candidate == "skip":
         tested = [c for c in tested if not c.missing]

@@ -48,7 +48,7 @@ def cases(
                 meta["p2"],
                 meta["h"],
                 {kind: _test(own, kept) for kind, own in meta["p2_tests"].items()},
-                {part: _spelt(soft_) for part, soft_ in meta["soft"].items()},
+                {part: _spell(soft_) for part, soft_ in meta["soft"].items()},
                 meta.get("twin", ""),
                 bool(meta.get("missing", False)),
                 bool(meta.get("soft_only", False)),
@@ -65,10 +65,10 @@ def _test(own: Mapping[str, Any], kept: Mapping[str, SpelledOptions] | None) -> 
     if kept:
         new = kept[name].new
         golds = [new[gold] for gold in golds if gold in new]
-    return Test(own["text"], _spelt(own["soft"]), name, tuple(golds))
+    return Test(own["text"], _spell(own["soft"]), name, tuple(golds))
 
 
-def worded(switches: Switches, is_test: bool = False) -> PromptOptions:
+def prompt_options(switches: Switches, is_test: bool = False) -> PromptOptions:
     """The open points of the prompts; of the tests of P2 (`is_test`) under `premise_words`, too.
 
     The released prompts of some rules hold letters in place of pseudowords. Its tests of P2 hold
@@ -156,7 +156,7 @@ def _check(
     if scheme.endswith("+soft") and switches.conj_train == "test_rows":
         asked = [*asked, *trained]
     elif scheme.endswith("+soft"):
-        entailment.tested(own, scheme)
+        entailment.select_test_cases(own, scheme)
         asked = list(own)
         if not parts["train"] or not parts["dev"]:
             raise ValueError("no train or dev rows for the conjunction: the split is too large")
@@ -169,7 +169,7 @@ def _check(
     check_windows(known.light, {scheme: longest}, known.options, switches.candidate_space)
 
 
-def _spelt(parts: Sequence[str] | None) -> Sequence[str] | None:
+def _spell(parts: Sequence[str] | None) -> Sequence[str] | None:
     """A soft form whose subject begins the sentence, as the memorizing task spells it."""
     if not parts or parts[0] in AS_WRITTEN or parts[1].startswith("["):
         return parts

@@ -28,7 +28,7 @@ from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
-from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, Contract
+from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, cast_columns
 from kgprobe.settings import Soft
 from kgprobe.templates import fill
 
@@ -221,8 +221,8 @@ def rank(
         curves += _curve(prompt.record, key)
     bar.close()
     return (
-        fitted(placed(pl.concat(ranks), items, known.kept), SOFT_RANKS),
-        fitted(pl.DataFrame(curves), SOFT_CURVES),
+        cast_columns(placed(pl.concat(ranks), items, known.kept), SOFT_RANKS),
+        cast_columns(pl.DataFrame(curves), SOFT_CURVES),
         {**loaded.record, **known.record, "switches": asdict(switches)},
     )
 
@@ -273,8 +273,3 @@ def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:
     weight = loaded.model.get_input_embeddings().weight
     dtype = precise(weight[:0]).dtype
     return torch.from_numpy(np.asarray(vectors)).to(device=weight.device, dtype=dtype)
-
-
-def fitted(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
-    """The contract's columns in its types."""
-    return frame.select([pl.col(name).cast(dtype) for name, dtype in contract.columns.items()])

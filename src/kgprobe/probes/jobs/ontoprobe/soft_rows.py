@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.probes.jobs.frames import labels_of, spelt
+from kgprobe.probes.jobs.frames import index_golds, labels_of
 from kgprobe.probes.models.load import Loaded, ModelSpec, outline
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
@@ -63,7 +63,7 @@ def prepared(
         )
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), switches.unknown_candidates)
-    spelt_items, missing = spelt(items, kept)
+    spelt_items, missing = index_golds(items, kept)
     options: dict[str, Sequence[str]] = {name: own.labels for name, own in kept.items()}
     return Prepared(light, spelt_items, options, kept, missing)
 

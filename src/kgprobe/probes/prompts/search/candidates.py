@@ -68,7 +68,7 @@ def _surface(raw: str, text: str) -> str:
     return found.removeprefix("##") if raw.startswith("##") and len(raw) > 2 else found
 
 
-def allowed(
+def filter_candidates(
     vocabulary: Vocabulary,
     settings: SearchSettings,
     labels: Collection[int] = (),

@@ -109,7 +109,7 @@ def _generator(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed, *name.encode()])
 
 
-def balanced(
+def balance(
     examples: pl.DataFrame, seed: int = 0, splits: tuple[str, ...] = ("train", "dev")
 ) -> pl.DataFrame:
     """EXAMPLES with equal counts of labels in each (group, split) of `splits`, others untouched.
@@ -148,7 +148,7 @@ def _equalized(stratum: pl.DataFrame, seed: int) -> pl.DataFrame:
     )
 
 
-def transferred(prompt: PromptFile, loaded: Loaded, source: Loaded | None = None) -> PromptFile:
+def transfer(prompt: PromptFile, loaded: Loaded, source: Loaded | None = None) -> PromptFile:
     """The prompt for `loaded`: triggers and label tokens by their text, as many as that gives.
 
     The text behind [P] is cut for a causal model; a template with triggers or fields there cannot

@@ -157,7 +157,7 @@ def search(
     LabelSearchError when the probe does no better on dev than the commonest training class.
     """
     probe = train_probe(*train, settings, progress)
-    record = judged(probe, train[1], *dev)
+    record = judge(probe, train[1], *dev)
     if record["at_chance"] and settings.at_chance == "stop":
         raise LabelSearchError(
             f"the label probe reaches {record['dev']:.3f} "
@@ -209,7 +209,7 @@ def train_probe(
     return LabelClassifier(classes, layer.weight.detach().numpy(), layer.bias.detach().numpy())
 
 
-def judged(
+def judge(
     probe: LabelClassifier, train: Sequence[str], vectors: Floats, labels: Sequence[str]
 ) -> dict[str, Any]:
     """Accuracy on dev with n and Wilson interval, the majority's, and whether they overlap."""

@@ -24,7 +24,7 @@ from kgprobe.probes.models.batching import Budget, Ints
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import state as states
-from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
+from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
 from kgprobe.probes.prompts.search.cuts import Cut
 from kgprobe.probes.prompts.search.files import PromptFile, identity, prompt_of
 from kgprobe.probes.prompts.search.problem import Example, SearchError, problem
@@ -235,7 +235,7 @@ class EditSearch:
             own for own in edits.proposers if own != "model" or loaded.spec.kind != "seq2seq"
         ]
         golds = sorted({label for _, label in [*train, *dev]})
-        kept, self.counts = allowed(vocabulary_of(loaded), settings, (), golds)
+        kept, self.counts = filter_candidates(vocabulary_of(loaded), settings, (), golds)
         self.generator = np.random.default_rng([settings.seed, *f"moves {name}".encode()])
         self.proposers = Proposers(self.bench, kept, edits, self.generator)
         known = self.bench.of(first).problem

@@ -24,7 +24,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search import state as trigger_state
 from kgprobe.probes.prompts.search.candidates import (
     TriggerCandidates,
-    allowed,
+    filter_candidates,
     spelled_like,
     vocabulary_of,
 )
@@ -98,7 +98,7 @@ class Search:
         self.vocabulary = vocabulary_of(loaded)
         tokens = self.problem.labels[self.problem.known].tolist()
         golds = self._training_golds()
-        kept, self.counts = allowed(
+        kept, self.counts = filter_candidates(
             self.vocabulary, settings, tokens if labels is not None else (),
             [] if labels is not None else golds,
             [] if labels is not None else self._tokens_of(golds),

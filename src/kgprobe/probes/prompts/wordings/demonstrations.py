@@ -66,7 +66,7 @@ def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, TrainingFact]]:
     ]
 
 
-def drawn(
+def draw_facts(
     examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0, balanced: bool = False
 ) -> list[TrainingFact]:
     """k training facts of a relation in the order of a hash; `balanced`: no answer twice, and
@@ -128,7 +128,7 @@ def of_kind(
     kind: str, examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0
 ) -> list[TrainingFact]:
     """The demonstrations of one of KINDS, in one of its draws."""
-    facts = drawn(examples, group, k, seed, draw, kind == BALANCED)
+    facts = draw_facts(examples, group, k, seed, draw, kind == BALANCED)
     if kind == SHUFFLED:
         return shuffled(facts, group, seed)
     return others(facts, examples, group, seed) if kind == OTHER else facts
@@ -139,7 +139,7 @@ def template(question: Template) -> Template:
     return Template.parse(f"{{{FIELD}}}\n{question.text}", question.kind)
 
 
-def written(whole: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
+def verbalize(whole: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
     """The field of the demonstrations: a fact a line, in the wording `whole` as a sentence."""
     return {FIELD: "\n".join(sentence(whole, fact) for fact in facts)}
 

@@ -110,7 +110,7 @@ def mean_reciprocal_rank(found: pl.DataFrame) -> float:
     return float(reciprocal_rank(best, worst).sum() / max(found.height, 1))
 
 
-def chosen(
+def choose_by_relation(
     prompt: str,
     predictor: Predictor,
     examples: pl.DataFrame,

@@ -142,10 +142,10 @@ def choose(
             f"{len(missing)} relations have no template (number of triples in brackets): {listed}; "
             "add a row for each to a table of templates (resources/templates/attributes.tsv)"
         )
-    return {name: _chosen(list(table[name]), most, seed) for name in sorted(triples)}
+    return {name: _choose(list(table[name]), most, seed) for name in sorted(triples)}
 
 
-def _chosen(wordings: list[PromptVariant], most: int | None, seed: int) -> list[PromptVariant]:
+def _choose(wordings: list[PromptVariant], most: int | None, seed: int) -> list[PromptVariant]:
     """At most `most` of one relation's wordings, those first that every model can be asked.
 
     A text stands once: LAMA's, where our own is the same.

@@ -34,7 +34,7 @@ from kgprobe.probes.text.gaps import (
     tokens_with_slots,
 )
 from kgprobe.probes.text.vectors import inserted
-from kgprobe.templates import held
+from kgprobe.templates import replace_vectors
 
 MULTI_MEAN = ("multi", "mean")
 #: Candidate sentences of a causal model that are held at once.
@@ -259,7 +259,7 @@ def _sentences(
     loaded: Loaded, question: ClozePrompt, labels: Sequence[str], prefix: Ids
 ) -> tuple[list[Ids], list[int]]:
     """Token ids with every candidate in the gap, to the last one that is scored; the first one."""
-    before = held(question.before)
+    before = replace_vectors(question.before)
     texts = [question.before + label + question.after for label in labels]
     rows, firsts = [], []
     for label, (ids, ends) in zip(labels, tokens_with_slots(loaded, texts), strict=True):

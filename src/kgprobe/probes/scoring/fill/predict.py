@@ -46,7 +46,7 @@ def predict(
         _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
         found = api.predict(answerer, asked, k, settings, progress)
-        return _checked(found, asked, 0 if may_be_empty else k)
+        return _check(found, asked, 0 if may_be_empty else k)
     engine: Any = {
         "masked": fill_masked.predict,
         "causal": written.predict,
@@ -59,7 +59,7 @@ def predict(
     _refuse(name, unread, f"has no masks to fill by {settings.strategy!r}")
     budget = budget or budget_for(answerer)
     found = engine(answerer, asked, k, settings, budget, progress)
-    return _checked(found, asked, 0 if may_be_empty else k)
+    return _check(found, asked, 0 if may_be_empty else k)
 
 
 def _refuse(name: str, is_wrong: bool, why: str) -> None:
@@ -67,7 +67,7 @@ def _refuse(name: str, is_wrong: bool, why: str) -> None:
         raise ValueError(f"fill: {name} {why}")
 
 
-def _checked(found: Fills, asked: Sequence[Blank], k: int) -> Fills:
+def _check(found: Fills, asked: Sequence[Blank], k: int) -> Fills:
     if k and not len(found.top["item"]):
         raise ValueError(
             f"fill: none of {len(asked)} blanks can be asked: {found.record['left_out']}; "

@@ -63,7 +63,7 @@ def answer(text: str, stops: str = STOPS) -> str:
     end = ends_at(text, stops)
     kept = text if end is None else text[: end + (text[end] == ".")]
     kept = kept.strip()
-    if "." in stops and kept.endswith(".") and not _own(kept[:-1]):
+    if "." in stops and kept.endswith(".") and not _is_part_of_name(kept[:-1]):
         return kept[:-1].rstrip()
     return kept
 
@@ -87,19 +87,19 @@ def _closes(text: str, dot: re.Match[str], final: bool) -> bool:
     word, after = dot["word"], dot["after"]
     if not word[0].isupper():
         return False
-    if not _held(text[: dot.start()]):
+    if not _is_within_name(text[: dot.start()]):
         return True
     # "E. T. A. Hoffmann": what a dot follows is an initial
     return word in OPENERS and after != "." and bool(after or final)
 
 
-def _held(before: str) -> bool:
+def _is_within_name(before: str) -> bool:
     """Whether a dot after this text may stand within a name."""
     word = _last(before)
     return (len(word) == 1 and word.isalpha()) or "." in word or _abbreviated(word)
 
 
-def _own(before: str) -> bool:
+def _is_part_of_name(before: str) -> bool:
     """Whether a dot after this text belongs to the name: an abbreviation's, an ellipsis."""
     dots = len(before) - len(before.rstrip("."))
     if dots:

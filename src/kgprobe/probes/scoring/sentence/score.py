@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.models.journal import kept
+from kgprobe.probes.models.journal import keep_steps
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.sentence import shards
 from kgprobe.probes.scoring.sentence.scorers import SCORERS, VARIANTS_OF
@@ -102,7 +102,7 @@ def score(
         found = None if folder is None or keep_tokens else shards.load(folder, number, key)
         if found is None:
             unfinished = None if folder is None else shards.unfinished(folder, number)
-            with kept(loaded, unfinished, key) if unfinished else nullcontext():
+            with keep_steps(loaded, unfinished, key) if unfinished else nullcontext():
                 piece = work.run(progress)
             if folder is not None and unfinished is not None:
                 shards.save(folder, number, key, piece.columns, piece.record)
@@ -112,7 +112,7 @@ def score(
             progress(len(piece.columns["sum"]))
         piece.columns = {**work.names(), **piece.columns}
         pieces.append(piece)
-    return _joined(loaded, pieces, {"variant": variant, **settings, "shard": shard})
+    return _join(loaded, pieces, {"variant": variant, **settings, "shard": shard})
 
 
 def _legal_variant(kind: str, variant: str) -> str:
@@ -228,7 +228,7 @@ class _Work:
         return Scores(columns, record, tokens)
 
 
-def _joined(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) -> Scores:
+def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) -> Scores:
     """All shards as one: columns concatenated, counters added up, budgets at their smallest."""
     columns: dict[str, Any] = {name: [] for name in COLUMNS.split()}
     tokens: dict[str, list[Any]] = {}
@@ -245,6 +245,6 @@ def _joined(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) 
         else np.concatenate(parts or [np.zeros(0)])
         for name, parts in columns.items()
     }
-    record = shards.merged([piece.record for piece in pieces])
+    record = shards.merge_records([piece.record for piece in pieces])
     record = {**loaded.record, **settings, **record, "sentences": before}
     return Scores(columns, record, {n: np.concatenate(p) for n, p in tokens.items()})

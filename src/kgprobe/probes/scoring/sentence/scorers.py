@@ -42,7 +42,7 @@ class CausalScorer:
         tokens = sentences.tokens
         values = self.engine.logprobs(tokens, done, name)
         scored = (sentences.roles != NONE) & (tokens.places > 0)
-        columns = _reduced(sentences, values, scored)
+        columns = _aggregate(sentences, values, scored)
         columns["continuation_sum"], columns["continued"] = _from_answer_on(
             sentences, values, scored
         )
@@ -86,7 +86,7 @@ class MaskedScorer:
         )
         scored[asked.flat] = True
         ticks.finish()
-        columns = _reduced(sentences, values, scored)
+        columns = _aggregate(sentences, values, scored)
         columns["continuation_sum"] = np.zeros(len(sentences))
         columns["continued"] = np.zeros(len(sentences), dtype=bool)
         return columns, values, scored
@@ -154,7 +154,7 @@ class Seq2SeqScorer:
         values, scored = _unscored(sentences)
         values[places[own]] = found[own]
         scored[places[own]] = True
-        columns = _reduced(sentences, values, scored)
+        columns = _aggregate(sentences, values, scored)
         closes = self.variant == "span" and self.engine.closing is not None
         columns["continuation_sum"] = np.zeros(len(sentences))
         columns["continued"] = np.full(len(sentences), closes)
@@ -213,7 +213,7 @@ def _unscored(sentences: Sentences) -> tuple[NDArray[np.float64], NDArray[np.boo
     return np.zeros(len(sentences.roles)), np.zeros(len(sentences.roles), dtype=bool)
 
 
-def _reduced(
+def _aggregate(
     sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
 ) -> Columns:
     """Sums and counts over all scored tokens and over those of the answer."""

@@ -72,7 +72,7 @@ def _path(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:05d}.parquet"
 
 
-def merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One record of several: counters added, notes and back-offs joined, the smallest budget."""
     if not records:
         return {}

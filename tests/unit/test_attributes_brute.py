@@ -2,7 +2,7 @@
 
 Only FACTS go in and only frames under contract come out (EXAMPLES, the sizes, the patterns, the
 funnel), so that these tests hold whatever engine makes them. No comparison may be one of nothing
-with nothing: at least four in five runs have examples.
+with nothing: at least three in four runs have examples.
 """
 
 import os
@@ -22,7 +22,7 @@ from tests.unit.attribute_graphs import attribute, facts, number, planted, tripl
 ALL = 10**6
 #: graphs; in as many as it has values each value of a setting is tried
 IS_NIGHTLY = os.environ.get("KGPROBE_TIER") == "nightly"
-RUNS, FEWER = range(10 if IS_NIGHTLY else 4), range(6 if IS_NIGHTLY else 4)
+RUNS, FEWER = range(10 if IS_NIGHTLY else 5), range(6 if IS_NIGHTLY else 4)
 CHAINS = ("composite", "paths")
 TRIPLE = ("subject", "predicate", "object")
 #: every attribute but entity_centric, of whose facts some are drawn
@@ -363,7 +363,7 @@ def test_every_column_of_the_examples(name):
                 check_row(row, name, w, degree, ids, triple)
                 assert set(row["flags"]) == marks, (seed, row)
                 assert len(row["flags"]) == len(marks)
-    most(filled, FEWER)
+    most(filled, FEWER, 0.75)
     legal = {"asymmetry": "reverse_unknown", "hierarchy": "direct_edge", "ambiguous": "same_object"}
     wanted = legal.get(name) or ("same_text" if name in CHAINS else None)
     assert set(flagged) == ({wanted} if wanted else set())
@@ -512,7 +512,7 @@ def test_without_a_frequent_combination_random_ones_are_taken(name):
             whole = {a: min(2, n) for a, n in starts.items()}
             assert Counter(example[0][0] for example in some) == whole
         filled += len(some) < len(every)
-    most(filled, FEWER)
+    most(filled, FEWER, 0.75)
 
 
 @pytest.mark.parametrize("count_on", ["seeds", "graph"])
@@ -594,7 +594,7 @@ def test_a_sample_of_entities_and_one_for_the_evaluation():
         counted = dict(patterns.select("pattern", "examples").rows())
         assert counted == {pattern: drawn[pattern] for pattern in candidates}
         filled += 1
-    most(filled, FEWER)
+    most(filled, FEWER, 0.75)
 
 
 @pytest.mark.parametrize("examples", [1, 2])

@@ -211,8 +211,14 @@ class Parts:
             )
         if not sound(whole):
             return  # nothing to compare; the engines refuse such numbers
-        heads = (*_heads(self.loaded), WHOLE)
-        reasons = preferably_in_float32(self.loaded, lambda: self._choose_head(heads, ids, mask))
+        heads, dtype = (*_heads(self.loaded), WHOLE), self.loaded.model.dtype
+
+        def choose() -> list[str]:
+            is_cast = self.loaded.model.dtype != dtype
+            logits = self._whole_logits(ids, mask) if is_cast else whole
+            return self._choose_head(heads, ids, mask, logits)
+
+        reasons = preferably_in_float32(self.loaded, choose)
         if len(reasons) == len(heads):
             raise ModelError(
                 f"{self.loaded.spec.model}: {name} says something else when its parts run one "
@@ -227,9 +233,10 @@ class Parts:
         if self.head is WHOLE:
             self.notes.append(f"logits at all positions: {why}")
 
-    def _choose_head(self, heads: Sequence[Head], ids: Any, mask: Any) -> list[str]:
-        """Take the first head that agrees with the whole model; why those before it do not."""
-        whole, reasons = self._whole_logits(ids, mask), []
+    def _choose_head(self, heads: Sequence[Head], ids: Any, mask: Any, whole: Any) -> list[str]:
+        """Take the first head that agrees with the `whole` model's logits; why those before it do
+        not."""
+        reasons: list[str] = []
         for head in heads:
             self.head = head
             reason = objection(lambda: self._off(ids, mask, whole), tolerance(self.loaded))

@@ -22,7 +22,7 @@ from kgprobe.settings import Rows
 from kgprobe.tables import results
 from kgprobe.tables.ontoprobe import choices, figures, memorizing
 from kgprobe.tables.ontoprobe import reasoning as reasoned
-from kgprobe.tables.ontoprobe import values as ontoprobe_values
+from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.results import Number
 from tests.unit import soft_frames
 from tests.unit.study_frames import drawn as rows_of
@@ -228,26 +228,25 @@ def test_premise_order(folder):
     assert sorted(first.split()) == sorted(second.split())
 
 
+def read(change=lambda ranks: ranks, *how, **switches):
+    """Metrics of made-up ranks under switches."""
+    items = make_items()
+    found = change(per_item.from_ranks(make_ranks(items)))
+    return per_item.metrics(found, per_item.of_items(items), *how, **switches)
+
+
 def test_tp_rows():
-    known = ontoprobe_values.of_items(make_items())
-    found = ontoprobe_values.from_ranks(make_ranks(make_items()))
-    values = ontoprobe_values.metrics(found, known).filter(task="TP")
-    counts = [
-        ontoprobe_values.asked_rows(values, rows)["item"].n_unique() for rows in ("distinct", "all")
-    ]
+    values = read().filter(task="TP")
+    counts = [per_item.asked_rows(values, rows)["item"].n_unique() for rows in ("distinct", "all")]
     assert counts == [19, 20]
 
 
 def test_ties():
-    known = ontoprobe_values.of_items(make_items())
-    ranks = make_ranks(make_items()).with_columns(worst=pl.col("best") + 1)
-    found = ontoprobe_values.from_ranks(ranks)
-    hits = {
-        ties: set(ontoprobe_values.metrics(found, known, ties)["R@1"].unique())
-        for ties in ("expectation", "mean_rank")
-    }
-    assert 50.0 in hits["expectation"]
-    assert hits["mean_rank"] <= {0.0, 100.0}
+    def tied(ranks):
+        return ranks.with_columns(worst=pl.col("best") + 1)
+
+    assert 50.0 in set(read(tied)["R@1"])
+    assert set(read(tied, "mean_rank")["R@1"]) <= {0.0, 100.0}
 
 
 def test_premise_threshold_and_dropped_middle():
@@ -287,19 +286,13 @@ def test_missing_candidate():
 
 
 def test_index_order_ranks_ties_by_tokens_then_by_index():
-    known = ontoprobe_values.of_items(make_items())
-    ranks = make_ranks(make_items()).with_columns(
-        worst=pl.col("best") + 2, in_order=pl.col("best") + 1
-    )
-    found = ontoprobe_values.from_ranks(ranks)
-    placed = ontoprobe_values.metrics(found, known, "index_order")
-    literal = ontoprobe_values.metrics(
-        found.with_columns(best="in_order", worst="in_order"), known, "expectation"
-    )
-    for name in ontoprobe_values.METRICS:
+    place = pl.col("best") + 1
+    placed = read(lambda r: r.with_columns(worst=place + 1, in_order=place), "index_order")
+    literal = read(lambda r: r.with_columns(best=place, worst=place))
+    for name in per_item.METRICS:
         assert placed[name].to_list() == pytest.approx(literal[name].to_list())
     with pytest.raises(ValueError, match="legal: expectation, mean_rank, index_order"):
-        ontoprobe_values.metrics(found, known, "none")
+        read(ties="none")
     reasons = pl.DataFrame(
         {"item": ["a", "a"], "best": [2, 2], "worst": [3, 3], "in_order": [2, 3]}
     )
@@ -312,39 +305,19 @@ def test_index_order_ranks_ties_by_tokens_then_by_index():
     assert first == 0.5
 
 
-def test_index_order_of_sentence_scores():
-    item = make_items().filter(item="DM-30")  # gold 2
-    scores = pl.DataFrame(
-        {
-            "item": ["DM-30"] * 4,
-            "template": pl.Series([1] * 4, dtype=pl.Int32),
-            "candidate": pl.Series([0, 1, 2, 3], dtype=pl.Int32),
-            "sum": [-4.0, -4.0, -4.0, -4.0],
-            "answer_sum": [-4.0, -4.0, -4.0, -4.0],
-            "answer_count": pl.Series([1, 2, 2, 1], dtype=pl.Int32),
-        }
-    )
-    found = ontoprobe_values.from_scores(scores, item).filter(pooling="sum")
-    columns = ("gold", "best", "worst", "in_order", "tokens")
-    assert found.select(columns).rows() == [(2, 1, 4, 4, 2)]
-
-
 def test_recall():
-    known = ontoprobe_values.of_items(make_items())
-    found = ontoprobe_values.from_ranks(make_ranks(make_items()))
-    hit, share = (ontoprobe_values.metrics(found, known, recall=r) for r in ("hit", "share"))
+    hit, share = (read(recall=r) for r in ("hit", "share"))
     assert share["R@5"].equals(hit["recall@5"].rename("R@5"))
     assert set(hit["R@5"].unique()) == {0.0, 100.0}
     assert 50.0 in share["R@5"].to_list()
     assert hit["MRR"].equals(share["MRR"])
 
 
-def test_select(monkeypatch):
-    known = ontoprobe_values.of_items(make_items())
-    values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
+def test_select():
+    values = read()
     test = values.filter(role="test")
-    assert ontoprobe_values.choose(values, "oracle") == ontoprobe_values.choose(test, "oracle")
-    assert ontoprobe_values.choose(values, "oracle") != ontoprobe_values.choose(values)
+    assert per_item.choose(values, "oracle") == per_item.choose(test, "oracle")
+    assert per_item.choose(values, "oracle") != per_item.choose(values)
     found = list(memorizing.groups(probe("m"), values, "distinct", 0, "oracle"))
     assert found
     assert {x.setting["choice"] for x in found} == {"chosen on test"}
@@ -352,8 +325,7 @@ def test_select(monkeypatch):
 
 def test_average():
     printed = make_printed().with_columns(model=pl.lit("bert-base-cased"))
-    known = ontoprobe_values.of_items(make_items())
-    values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
+    values = read()
     # tasks differ in their number of configurations, so that the two averages differ
     values = values.filter((pl.col("task") != "TP") | (pl.col("template") == "m1"))
     found = memorizing.compared({probe("m"): values}, printed, "distinct", 0)
@@ -373,8 +345,7 @@ def test_average():
 
 
 def test_printed_averages_stand_apart_unless_the_models_are_the_same():
-    known = ontoprobe_values.of_items(make_items())
-    values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
+    values = read()
     setting = {"masks": "multiple", "weighting": memorizing.WEIGHTINGS[0]}
     for printed_model, benchmark, beside in (
         ("x", "onto_released", True),
@@ -523,11 +494,9 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
         ("soft+soft",) if mode != "released" else ("manual+manual", "soft+manual"), rows=4,
         progress=Silent,
     )  # fmt: skip
-    own = [ontoprobe_values.from_ranks(frame) for frame in (hard, soft)]
-    items = ontoprobe_values.of_items(few)
-    values = pl.concat(
-        [ontoprobe_values.metrics(f, items, switches.ties, switches.recall) for f in own]
-    )
+    own = [per_item.from_ranks(frame) for frame in (hard, soft)]
+    items = per_item.of_items(few)
+    values = pl.concat([per_item.metrics(f, items, switches.ties, switches.recall) for f in own])
     frames = {"templates": values.filter(loss=""), "soft": values.filter(pl.col("loss") != "")}
     found = [
         number

@@ -148,6 +148,9 @@ def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
     assert ontoprobe_values.fixed(soft, "TP") == ("soft", "multi", "mean", "BCE", 0)
 
 
+COUNTS = pl.Series([1, 2, 2, 1], dtype=pl.Int32)
+
+
 def test_ranks_from_sentence_scores_are_tie_ranges(items):
     item = items.filter(item="DM-30")  # gold 2
     scores = pl.DataFrame(
@@ -163,6 +166,10 @@ def test_ranks_from_sentence_scores_are_tie_ranges(items):
     found = ontoprobe_values.from_scores(scores, item)
     by = {r["pooling"]: (r["best"], r["worst"]) for r in found.iter_rows(named=True)}
     assert by == {"answer_mean": (1, 3), "sum": (2, 2)}
+    # of ties fewer tokens come first, then the lower index
+    tied = ontoprobe_values.from_scores(scores.with_columns(sum=-4.0, answer_count=COUNTS), item)
+    columns = ("gold", "best", "worst", "in_order", "tokens")
+    assert tied.filter(pooling="sum").select(columns).rows() == [(2, 1, 4, 4, 2)]
 
 
 def test_groups_remove_leaks_and_split_by_depth(values):

@@ -256,26 +256,15 @@ def test_premise_threshold_and_dropped_middle():
     first = pl.DataFrame({"item": ["T-0", "T-1", "T-2"], "MRR": [1.0, 0.5, 0.1], "rank": 1.0})
     second = cases.select("item", MRR=1.0, rank=1.0)
     premises = {"manual": reasoned.classify(cases, first, second)}
-    answers = pl.DataFrame(
-        [(i, "manual+manual", True, True, 0, 0.5) for i in cases["item"]],
-        schema=["item", "scheme", "p1", "p2", "pair", "MRR"],
-        orient="row",
-    )
-    sizes = [
-        reasoned.settings(answers, premises, drop)
-        .filter(rule="rdfs9", premise="P1 EX, P2 EX")
-        .height
-        for drop in (False, True)
-    ]
-    assert sizes == [3, 2]
+    more = {"scheme": pl.lit("manual+manual"), "p1": True, "p2": True, "pair": 0, "MRR": 0.5}
+    answers = cases.select("item", **more)
+    found = [reasoned.settings(answers, premises, drop) for drop in (False, True)]
+    assert [rows.filter(rule="rdfs9", premise="P1 EX, P2 EX").height for rows in found] == [3, 2]
 
 
 def test_missing_candidate():
-    cases = make_cases(4).with_columns(
-        meta=pl.when(pl.col("row") == 0)
-        .then(pl.lit('{"p1_item": "T-0", "missing": true}'))
-        .otherwise(pl.col("meta"))
-    )
+    missing = pl.lit('{"p1_item": "T-0", "missing": true}')
+    cases = make_cases(4).with_columns(meta=pl.when(row=0).then(missing).otherwise("meta"))
     first = pl.DataFrame({"item": [f"T-{r}" for r in range(4)], "MRR": 0.5, "rank": 2.0})
     second = cases.select("item", MRR=1.0, rank=1.0)
     # of three rows the middle one is in neither half
@@ -293,14 +282,9 @@ def test_index_order_ranks_ties_by_tokens_then_by_index():
         assert placed[name].to_list() == pytest.approx(literal[name].to_list())
     with pytest.raises(ValueError, match="legal: expectation, mean_rank, index_order"):
         read(ties="none")
-    reasons = pl.DataFrame(
-        {"item": ["a", "a"], "best": [2, 2], "worst": [3, 3], "in_order": [2, 3]}
-    )
-    by = {
-        ties: reasoned.reciprocal(reasons, ["item"], ties)["rank"].item()
-        for ties in ("expectation", "mean_rank", "index_order")
-    }
-    assert by == {"expectation": 2.5, "mean_rank": 2.5, "index_order": 2.5}
+    reasons = pl.DataFrame({"item": "a", "best": [2, 2], "worst": [3, 3], "in_order": [2, 3]})
+    for ties in per_item.TIES:
+        assert reasoned.reciprocal(reasons, ["item"], ties)["rank"].item() == 2.5
     first = reasoned.reciprocal(reasons, ["item"], "index_order")["MRR"].item()
     assert first == 0.5
 
@@ -333,11 +317,8 @@ def test_average():
     drawn = {a: rows_of(next(figures.bars(frame, a)).figure) for a in ("rows", "weighted")}
     assert drawn["rows"] != drawn["weighted"]
     base = Number(metric="MRR", n=1, model="a", group="rdfs2", setting={"premise": "P1 EX, P2 EX"})
-    numbers = [
-        base.but(value=value, setting={"weighting": weighting})
-        for weighting, value in zip(reasoned.WEIGHTINGS, (0.75, 0.25), strict=True)
-    ]
-    cells = results.frame("ontoprobe", numbers)
+    of = [base.but(setting={"weighting": weighting}) for weighting in reasoned.WEIGHTINGS]
+    cells = results.frame("ontoprobe", [of[0].but(value=0.75), of[1].but(value=0.25)])
     grids = {a: rows_of(next(figures.grids(cells, a)).figure) for a in ("rows", "weighted")}
     assert {a: [row["value"] for row in own] for a, own in grids.items()} == {
         "rows": [0.75], "weighted": [0.25],
@@ -358,12 +339,8 @@ def test_printed_averages_stand_apart_unless_the_models_are_the_same():
         ours = [x for x in found if x.setting == setting and x.model == ""]
         assert len(ours) == 4
         assert all((x.published is not None) == beside for x in ours)
-        (theirs,) = [
-            x
-            for x in found
-            if x.setting == setting and x.model == memorizing.PAPERS and x.metric == "R@1"
-        ]
-        assert theirs.value == 1.0
+        theirs = [x for x in found if (x.setting, x.model) == (setting, memorizing.PAPERS)]
+        assert [x.value for x in theirs if x.metric == "R@1"] == [1.0]
 
 
 def test_properties_and_instances_per_class():

@@ -131,13 +131,7 @@ def test_printed_values_stand_beside_the_same_configuration_only(values):
 
 
 def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
-    ranks = (
-        make_ranks(items, 1)
-        .filter(template=1)
-        .with_columns(loss=pl.lit("bce"), seed=pl.lit(0, dtype=pl.Int32))
-    )
-    known = ontoprobe_values.of_items(items)
-    soft = ontoprobe_values.metrics(ontoprobe_values.from_ranks(ranks), known)
+    soft = soft_values(items, (0,))
     printed = pl.DataFrame(
         {"model": ["bert-base-cased"], "task": ["TP"], "template": ["soft"]}
     ).with_columns(metric=pl.lit("R@1"), value=20.1)
@@ -209,17 +203,12 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
     premises = reasoning.classify(cases, first, second)
     first_of = dict(premises.select("item", "first").rows())
     assert [first_of[f"rdfs2-{k}"] for k in (0, 3, 4, 7)] == [1, 1, 0, 0]
-    forms = [(a, b) for a in (True, False) for b in (True, False)]
+    ways = [*itertools.product((True, False), (True, False), (0, 1))]
     answers = pl.DataFrame(
-        [
-            (item, "manual+manual", a, b, pair, 0.5 + 0.25 * a + 0.125 * b + 0.01 * pair)
-            for item in cases["item"]
-            for a, b in forms
-            for pair in (0, 1)
-        ],
-        schema=["item", "scheme", "p1", "p2", "pair", "MRR"],
-        orient="row",
-    )
+        [(item, "manual+manual", a, b, pair, 0.5 + 0.25 * a + 0.125 * b + 0.01 * pair)
+         for item in cases["item"] for a, b, pair in ways],
+        schema=["item", "scheme", "p1", "p2", "pair", "MRR"], orient="row",
+    )  # fmt: skip
     found = reasoning.settings(answers, {"manual": premises})
     own = found.filter(rule="rdfs9")
     n = dict(own.group_by("premise").len().rows())
@@ -237,15 +226,12 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
 
 def settled(*rows):
     """Frames of `settings`; rows: rule, scheme, premise, first row, last row, MRR of each."""
-    return pl.DataFrame(
-        [
-            (rule, scheme, f"{rule}-{row}", value, premise)
-            for rule, scheme, premise, first, last, value in rows
-            for row in range(first, last)
-        ],
-        schema=["rule", "scheme", "item", "MRR", "premise"],
-        orient="row",
-    )
+    made = [
+        (rule, scheme, f"{rule}-{row}", value, premise)
+        for rule, scheme, premise, first, last, value in rows
+        for row in range(first, last)
+    ]
+    return pl.DataFrame(made, schema=["rule", "scheme", "item", "MRR", "premise"], orient="row")
 
 
 BOTH, NONE = "P1 EX, P2 EX", "P1 IM, P2 IM"
@@ -556,13 +542,8 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     one = soft_values(items, (4,))
     assert ontoprobe_values.over_seeds(one).equals(one)
     found = memorized(values, "soft")
-    by_seed = (
-        ontoprobe_values.asked_rows(values)
-        .filter(task="TP")
-        .group_by("seed")
-        .agg(pl.col("MRR").mean())["MRR"]
-        .to_numpy()
-    )
+    test = ontoprobe_values.asked_rows(values).filter(task="TP")
+    by_seed = test.group_by("seed").agg(pl.col("MRR").mean())["MRR"].to_numpy()
     key = ("TP", "MRR", "soft", "multi", "mean", "BCE")
     number = found[*key, "mean", "seeds"]
     assert number.n == 3

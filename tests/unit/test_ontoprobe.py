@@ -127,8 +127,6 @@ def test_rows_that_repeat_and_subjects_of_training_are_marked(tmp_path):
          r"range\.jsonl, line 26: RG row 25 .*gold 'unheard' is not among the 35 class"),
         (lambda f: f["memorizing/type.jsonl"].append(f["memorizing/type.jsonl"][2]),
          r"TP row 35 \('Thing 2'\) is also row 2, which is for train"),
-        (lambda f: f.update({"memorizing/range.jsonl": f["memorizing/range.jsonl"][:25]}),
-         r"task RG has 25 rows"),
     ],
 )  # fmt: skip
 def test_wrong_input_names_file_and_row(tmp_path, change, message):
@@ -194,8 +192,3 @@ def test_our_own_ontology_is_split_by_hash_and_counts_what_it_leaves_out():
     assert again.rows == taken.rows
     meta = {json.loads(m)["label"]: json.loads(m) for m in sets.items["meta"]}
     assert meta["Thing 3"]["popularity"] == 7
-
-
-def test_too_small_an_ontology_stops_with_its_count():
-    with pytest.raises(ValueError, match="task SPO has 5 rows"):
-        ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0, properties=5)

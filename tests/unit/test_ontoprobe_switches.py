@@ -235,12 +235,6 @@ def read(change=lambda ranks: ranks, *how, **switches):
     return per_item.metrics(found, per_item.of_items(items), *how, **switches)
 
 
-def test_tp_rows():
-    values = read().filter(task="TP")
-    counts = [per_item.asked_rows(values, rows)["item"].n_unique() for rows in ("distinct", "all")]
-    assert counts == [19, 20]
-
-
 def test_ties():
     def tied(ranks):
         return ranks.with_columns(worst=pl.col("best") + 1)

@@ -17,28 +17,18 @@ COUNT = 34
 def write_release(folder, change=lambda files: None):
     """A small release in the published layout: a chain of classes, COUNT properties."""
     classes = [
-        {
-            "id": i,
-            "rdfs:Class": f"http://dbpedia.org/ontology/C{i}",
-            "rdfs:label": f"kind {i}",
-            "rdfs:subClassOf": [f"kind {j}" for j in range(i - 1, max(i - 4, -1), -1)],
-            "is rdf:type of": [f"Thing {i}"],
-        }
+        {"id": i, "rdfs:Class": f"http://dbpedia.org/ontology/C{i}", "rdfs:label": f"kind {i}",
+         "rdfs:subClassOf": [f"kind {j}" for j in range(i - 1, max(i - 4, -1), -1)],
+         "is rdf:type of": [f"Thing {i}"]}
         for i in range(COUNT + 1)
-    ]
+    ]  # fmt: skip
     properties = [
-        {
-            "id": i,
-            "rdf:Property": [f"https://www.wikidata.org/wiki/Property:P{i}"],
-            "rdfs:label": f"link {i}",
-            "rdfs:domain": "kind 1",
-            "rdf:range": "kind 2",
-            "rdfs:subPropertyOf": {"above": "[X] is above [Y] ."},
-            "example": [[f"Thing {i}", "Thing 0"]],
-            "pattern": f"[X]'s link {i} is [Y] .",
-        }
+        {"id": i, "rdf:Property": [f"https://www.wikidata.org/wiki/Property:P{i}"],
+         "rdfs:label": f"link {i}", "rdfs:domain": "kind 1", "rdf:range": "kind 2",
+         "rdfs:subPropertyOf": {"above": "[X] is above [Y] ."},
+         "example": [[f"Thing {i}", "Thing 0"]], "pattern": f"[X]'s link {i} is [Y] ."}
         for i in range(COUNT)
-    ]
+    ]  # fmt: skip
     own = [{f"link {i}": f"[X]'s link {i} is [Y] ."} for i in range(COUNT)]
     files = {
         "ontology/class.json": classes,
@@ -131,24 +121,14 @@ def test_rows_that_repeat_and_subjects_of_training_are_marked(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda f: f["ontology/property.json"][4].update({"pattern": None}),
-            r"property\.json, entry 4 \(link 4\): needs a pattern",
-        ),
-        (
-            lambda f: f["memorizing/range.jsonl"][25].update({"xxx": ["unheard"]}),
-            r"range\.jsonl, line 26: RG row 25 .*gold 'unheard' is not among the 35 class",
-        ),
-        (
-            lambda f: f["memorizing/type.jsonl"].append(f["memorizing/type.jsonl"][2]),
-            r"TP row 35 \('Thing 2'\) is also row 2, which is for train",
-        ),
-        (
-            lambda f: f.update({"memorizing/range.jsonl": f["memorizing/range.jsonl"][:25]}),
-            r"task RG has 25 rows",
-        ),
+        (lambda f: f["ontology/property.json"][4].update({"pattern": None}),
+         r"property\.json, entry 4 \(link 4\): needs a pattern"),
+        (lambda f: f["memorizing/range.jsonl"][25].update({"xxx": ["unheard"]}),
+         r"range\.jsonl, line 26: RG row 25 .*gold 'unheard' is not among the 35 class"),
+        (lambda f: f["memorizing/type.jsonl"].append(f["memorizing/type.jsonl"][2]),
+         r"TP row 35 \('Thing 2'\) is also row 2, which is for train"),
     ],
-)
+)  # fmt: skip
 def test_wrong_input_names_file_and_row(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         built(write_release(tmp_path, change))
@@ -176,35 +156,20 @@ def test_a_small_part_keeps_golds_and_renumbers(tmp_path):
 
 
 def own_tables():
-    classes = pl.DataFrame(
-        {"class": [f"d/C{i}" for i in range(45)], "label": [f"kind {i}" for i in range(45)]}
+    def table(columns, rows):
+        return pl.DataFrame(list(rows), schema=columns.split(), orient="row")
+
+    classes = table("class label", ((f"d/C{i}", f"kind {i}") for i in range(45)))
+    parents = ((f"d/C{i}", "d/C0", "kind 0", 0) for i in range(1, 45))
+    chains = table("id ancestor ancestor_label position", parents)
+    members = ((f"d/C{i % 45}", f"d/I{i}", f"Thing {i}") for i in range(60))
+    instances = table("class instance label", members)
+    properties = table(
+        "property label domain range statements",
+        ((f"w/P{i}", f"link {i}", None if i == 3 else "d/C1", "d/C2", i) for i in range(40)),
     )
-    chains = pl.DataFrame(
-        [(f"d/C{i}", "d/C0", "kind 0", 0) for i in range(1, 45)],
-        schema=["id", "ancestor", "ancestor_label", "position"],
-        orient="row",
-    )
-    instances = pl.DataFrame(
-        {
-            "class": [f"d/C{i % 45}" for i in range(60)],
-            "instance": [f"d/I{i}" for i in range(60)],
-            "label": [f"Thing {i}" for i in range(60)],
-        }
-    )
-    properties = pl.DataFrame(
-        {
-            "property": [f"w/P{i}" for i in range(40)],
-            "label": [f"link {i}" for i in range(40)],
-            "domain": ["d/C1" if i != 3 else None for i in range(40)],
-            "range": ["d/C2"] * 40,
-            "statements": list(range(40)),
-        }
-    )
-    above = pl.DataFrame(
-        [(f"w/P{i}", "w/P99", "above", 0) for i in range(40) if i != 4],
-        schema=["id", "ancestor", "ancestor_label", "position"],
-        orient="row",
-    )
+    parents = ((f"w/P{i}", "w/P99", "above", 0) for i in range(40) if i != 4)
+    above = table("id ancestor ancestor_label position", parents)
     return ontoprobe_own.OwnOntology(classes, chains, instances, properties, above, {"Thing 3": 7})
 
 
@@ -227,8 +192,3 @@ def test_our_own_ontology_is_split_by_hash_and_counts_what_it_leaves_out():
     assert again.rows == taken.rows
     meta = {json.loads(m)["label"]: json.loads(m) for m in sets.items["meta"]}
     assert meta["Thing 3"]["popularity"] == 7
-
-
-def test_too_small_an_ontology_stops_with_its_count():
-    with pytest.raises(ValueError, match="task SPO has 5 rows"):
-        ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0, properties=5)

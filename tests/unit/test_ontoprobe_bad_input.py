@@ -74,22 +74,16 @@ def test_many_bad_rows_of_a_task_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda f: f["ontology/class.json"][5].update({"is rdf:type of": []}),
-            r"type\.jsonl, line 6: TP row 5 \('Thing 5'\) is of the class 'kind 5', which has no "
-            r"instance in .*ontology; add the instance there or remove the row",
-        ),
-        (
-            lambda f: f["ontology/property.json"][7].update({"rdfs:domain": None}),
-            r"domain\.jsonl, line 8: DM row 7 \('link 7'\): the property has no domain in "
-            r".*ontology; add it there or remove the row",
-        ),
-        (
-            lambda f: f["ontology/property.json"][7].update({"rdf:range": ""}),
-            r"range\.jsonl, line 8: RG row 7 \('link 7'\): the property has no range",
-        ),
+        (lambda f: f["ontology/class.json"][5].update({"is rdf:type of": []}),
+         r"type\.jsonl, line 6: TP row 5 \('Thing 5'\) is of the class 'kind 5', which has no "
+         r"instance in .*ontology; add the instance there or remove the row"),
+        (lambda f: f["ontology/property.json"][7].update({"rdfs:domain": None}),
+         r"domain\.jsonl, line 8: DM row 7 \('link 7'\): the property has no domain in "
+         r".*ontology; add it there or remove the row"),
+        (lambda f: f["ontology/property.json"][7].update({"rdf:range": ""}),
+         r"range\.jsonl, line 8: RG row 7 \('link 7'\): the property has no range"),
     ],
-)
+)  # fmt: skip
 def test_rows_about_a_concept_that_lacks_what_is_asked_for(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         built(write_release(tmp_path, change))
@@ -138,11 +132,9 @@ def prompts():
 
 
 def long_subjects(tasks, words=600):
-    return frames.items().with_columns(
-        subject=pl.when(pl.col("relation").is_in(tasks) & (pl.col("row") == 5))
-        .then(pl.lit("Niger " * words))
-        .otherwise(pl.col("subject"))
-    )
+    chosen = pl.when(pl.col("relation").is_in(tasks), row=5)
+    long = chosen.then(pl.lit("Niger " * words)).otherwise("subject")
+    return frames.items().with_columns(subject=long)
 
 
 def test_too_long_prompts_of_all_relations_are_told_before_the_model_is_loaded(tmp_path, unloaded):
@@ -220,21 +212,16 @@ def test_a_masked_model_without_a_mask_token_is_refused_by_its_tokenizer_alone(t
 
 def odd_candidates():
     """The class "Rome" (index 1) can be spelt by no token that the tokenizer knows."""
-    return frames.candidates().with_columns(
-        label=pl.when((pl.col("set") == "class") & (pl.col("index") == 1))
-        .then(pl.lit("Ж"))
-        .otherwise(pl.col("label"))
-    )
+    odd = pl.when(set="class", index=1).then(pl.lit("Ж")).otherwise("label")
+    return frames.candidates().with_columns(label=odd)
 
 
 def test_soft_prompts_and_rules_leave_out_what_cannot_be_spelt_and_say_so(tmp_path):
     switches = replace(TWO_PAIRS, unknown_candidates="leave_out")
     spec, folder, odd = saved(tmp_path), tmp_path / "p", odd_candidates()
-    only = frames.items().with_columns(
-        answers=pl.when(pl.col("item") == "TP-6")
-        .then(pl.lit([1], dtype=pl.List(pl.Int32)))
-        .otherwise(pl.col("answers"))
-    )
+    gold = pl.lit([1], dtype=pl.List(pl.Int32))
+    only = pl.when(item="TP-6").then(gold).otherwise("answers")
+    only = frames.items().with_columns(answers=only)
     known = prepared(spec, only, odd, switches)
     gone = known.record["candidates_left_out"]
     assert gone["class"] == ["Ж"]

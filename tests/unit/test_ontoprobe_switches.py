@@ -22,7 +22,7 @@ from kgprobe.settings import Rows
 from kgprobe.tables import results
 from kgprobe.tables.ontoprobe import choices, figures, memorizing
 from kgprobe.tables.ontoprobe import reasoning as reasoned
-from kgprobe.tables.ontoprobe import values as ontoprobe_values
+from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.results import Number
 from tests.unit import soft_frames
 from tests.unit.study_frames import drawn as rows_of
@@ -228,26 +228,19 @@ def test_premise_order(folder):
     assert sorted(first.split()) == sorted(second.split())
 
 
-def test_tp_rows():
-    known = ontoprobe_values.of_items(make_items())
-    found = ontoprobe_values.from_ranks(make_ranks(make_items()))
-    values = ontoprobe_values.metrics(found, known).filter(task="TP")
-    counts = [
-        ontoprobe_values.asked_rows(values, rows)["item"].n_unique() for rows in ("distinct", "all")
-    ]
-    assert counts == [19, 20]
+def read(change=lambda ranks: ranks, *how, **switches):
+    """Metrics of made-up ranks under switches."""
+    items = make_items()
+    found = change(per_item.from_ranks(make_ranks(items)))
+    return per_item.metrics(found, per_item.of_items(items), *how, **switches)
 
 
 def test_ties():
-    known = ontoprobe_values.of_items(make_items())
-    ranks = make_ranks(make_items()).with_columns(worst=pl.col("best") + 1)
-    found = ontoprobe_values.from_ranks(ranks)
-    hits = {
-        ties: set(ontoprobe_values.metrics(found, known, ties)["R@1"].unique())
-        for ties in ("expectation", "mean_rank")
-    }
-    assert 50.0 in hits["expectation"]
-    assert hits["mean_rank"] <= {0.0, 100.0}
+    def tied(ranks):
+        return ranks.with_columns(worst=pl.col("best") + 1)
+
+    assert 50.0 in set(read(tied)["R@1"])
+    assert set(read(tied, "mean_rank")["R@1"]) <= {0.0, 100.0}
 
 
 def test_premise_threshold_and_dropped_middle():
@@ -257,26 +250,15 @@ def test_premise_threshold_and_dropped_middle():
     first = pl.DataFrame({"item": ["T-0", "T-1", "T-2"], "MRR": [1.0, 0.5, 0.1], "rank": 1.0})
     second = cases.select("item", MRR=1.0, rank=1.0)
     premises = {"manual": reasoned.classify(cases, first, second)}
-    answers = pl.DataFrame(
-        [(i, "manual+manual", True, True, 0, 0.5) for i in cases["item"]],
-        schema=["item", "scheme", "p1", "p2", "pair", "MRR"],
-        orient="row",
-    )
-    sizes = [
-        reasoned.settings(answers, premises, drop)
-        .filter(rule="rdfs9", premise="P1 EX, P2 EX")
-        .height
-        for drop in (False, True)
-    ]
-    assert sizes == [3, 2]
+    more = {"scheme": pl.lit("manual+manual"), "p1": True, "p2": True, "pair": 0, "MRR": 0.5}
+    answers = cases.select("item", **more)
+    found = [reasoned.settings(answers, premises, drop) for drop in (False, True)]
+    assert [rows.filter(rule="rdfs9", premise="P1 EX, P2 EX").height for rows in found] == [3, 2]
 
 
 def test_missing_candidate():
-    cases = make_cases(4).with_columns(
-        meta=pl.when(pl.col("row") == 0)
-        .then(pl.lit('{"p1_item": "T-0", "missing": true}'))
-        .otherwise(pl.col("meta"))
-    )
+    missing = pl.lit('{"p1_item": "T-0", "missing": true}')
+    cases = make_cases(4).with_columns(meta=pl.when(row=0).then(missing).otherwise("meta"))
     first = pl.DataFrame({"item": [f"T-{r}" for r in range(4)], "MRR": 0.5, "rank": 2.0})
     second = cases.select("item", MRR=1.0, rank=1.0)
     # of three rows the middle one is in neither half
@@ -287,64 +269,33 @@ def test_missing_candidate():
 
 
 def test_index_order_ranks_ties_by_tokens_then_by_index():
-    known = ontoprobe_values.of_items(make_items())
-    ranks = make_ranks(make_items()).with_columns(
-        worst=pl.col("best") + 2, in_order=pl.col("best") + 1
-    )
-    found = ontoprobe_values.from_ranks(ranks)
-    placed = ontoprobe_values.metrics(found, known, "index_order")
-    literal = ontoprobe_values.metrics(
-        found.with_columns(best="in_order", worst="in_order"), known, "expectation"
-    )
-    for name in ontoprobe_values.METRICS:
+    place = pl.col("best") + 1
+    placed = read(lambda r: r.with_columns(worst=place + 1, in_order=place), "index_order")
+    literal = read(lambda r: r.with_columns(best=place, worst=place))
+    for name in per_item.METRICS:
         assert placed[name].to_list() == pytest.approx(literal[name].to_list())
     with pytest.raises(ValueError, match="legal: expectation, mean_rank, index_order"):
-        ontoprobe_values.metrics(found, known, "none")
-    reasons = pl.DataFrame(
-        {"item": ["a", "a"], "best": [2, 2], "worst": [3, 3], "in_order": [2, 3]}
-    )
-    by = {
-        ties: reasoned.reciprocal(reasons, ["item"], ties)["rank"].item()
-        for ties in ("expectation", "mean_rank", "index_order")
-    }
-    assert by == {"expectation": 2.5, "mean_rank": 2.5, "index_order": 2.5}
+        read(ties="none")
+    reasons = pl.DataFrame({"item": "a", "best": [2, 2], "worst": [3, 3], "in_order": [2, 3]})
+    for ties in per_item.TIES:
+        assert reasoned.reciprocal(reasons, ["item"], ties)["rank"].item() == 2.5
     first = reasoned.reciprocal(reasons, ["item"], "index_order")["MRR"].item()
     assert first == 0.5
 
 
-def test_index_order_of_sentence_scores():
-    item = make_items().filter(item="DM-30")  # gold 2
-    scores = pl.DataFrame(
-        {
-            "item": ["DM-30"] * 4,
-            "template": pl.Series([1] * 4, dtype=pl.Int32),
-            "candidate": pl.Series([0, 1, 2, 3], dtype=pl.Int32),
-            "sum": [-4.0, -4.0, -4.0, -4.0],
-            "answer_sum": [-4.0, -4.0, -4.0, -4.0],
-            "answer_count": pl.Series([1, 2, 2, 1], dtype=pl.Int32),
-        }
-    )
-    found = ontoprobe_values.from_scores(scores, item).filter(pooling="sum")
-    columns = ("gold", "best", "worst", "in_order", "tokens")
-    assert found.select(columns).rows() == [(2, 1, 4, 4, 2)]
-
-
 def test_recall():
-    known = ontoprobe_values.of_items(make_items())
-    found = ontoprobe_values.from_ranks(make_ranks(make_items()))
-    hit, share = (ontoprobe_values.metrics(found, known, recall=r) for r in ("hit", "share"))
+    hit, share = (read(recall=r) for r in ("hit", "share"))
     assert share["R@5"].equals(hit["recall@5"].rename("R@5"))
     assert set(hit["R@5"].unique()) == {0.0, 100.0}
     assert 50.0 in share["R@5"].to_list()
     assert hit["MRR"].equals(share["MRR"])
 
 
-def test_select(monkeypatch):
-    known = ontoprobe_values.of_items(make_items())
-    values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
+def test_select():
+    values = read()
     test = values.filter(role="test")
-    assert ontoprobe_values.choose(values, "oracle") == ontoprobe_values.choose(test, "oracle")
-    assert ontoprobe_values.choose(values, "oracle") != ontoprobe_values.choose(values)
+    assert per_item.choose(values, "oracle") == per_item.choose(test, "oracle")
+    assert per_item.choose(values, "oracle") != per_item.choose(values)
     found = list(memorizing.groups(probe("m"), values, "distinct", 0, "oracle"))
     assert found
     assert {x.setting["choice"] for x in found} == {"chosen on test"}
@@ -352,8 +303,7 @@ def test_select(monkeypatch):
 
 def test_average():
     printed = make_printed().with_columns(model=pl.lit("bert-base-cased"))
-    known = ontoprobe_values.of_items(make_items())
-    values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
+    values = read()
     # tasks differ in their number of configurations, so that the two averages differ
     values = values.filter((pl.col("task") != "TP") | (pl.col("template") == "m1"))
     found = memorizing.compared({probe("m"): values}, printed, "distinct", 0)
@@ -361,11 +311,8 @@ def test_average():
     drawn = {a: rows_of(next(figures.bars(frame, a)).figure) for a in ("rows", "weighted")}
     assert drawn["rows"] != drawn["weighted"]
     base = Number(metric="MRR", n=1, model="a", group="rdfs2", setting={"premise": "P1 EX, P2 EX"})
-    numbers = [
-        base.but(value=value, setting={"weighting": weighting})
-        for weighting, value in zip(reasoned.WEIGHTINGS, (0.75, 0.25), strict=True)
-    ]
-    cells = results.frame("ontoprobe", numbers)
+    of = [base.but(setting={"weighting": weighting}) for weighting in reasoned.WEIGHTINGS]
+    cells = results.frame("ontoprobe", [of[0].but(value=0.75), of[1].but(value=0.25)])
     grids = {a: rows_of(next(figures.grids(cells, a)).figure) for a in ("rows", "weighted")}
     assert {a: [row["value"] for row in own] for a, own in grids.items()} == {
         "rows": [0.75], "weighted": [0.25],
@@ -373,8 +320,7 @@ def test_average():
 
 
 def test_printed_averages_stand_apart_unless_the_models_are_the_same():
-    known = ontoprobe_values.of_items(make_items())
-    values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
+    values = read()
     setting = {"masks": "multiple", "weighting": memorizing.WEIGHTINGS[0]}
     for printed_model, benchmark, beside in (
         ("x", "onto_released", True),
@@ -387,12 +333,8 @@ def test_printed_averages_stand_apart_unless_the_models_are_the_same():
         ours = [x for x in found if x.setting == setting and x.model == ""]
         assert len(ours) == 4
         assert all((x.published is not None) == beside for x in ours)
-        (theirs,) = [
-            x
-            for x in found
-            if x.setting == setting and x.model == memorizing.PAPERS and x.metric == "R@1"
-        ]
-        assert theirs.value == 1.0
+        theirs = [x for x in found if (x.setting, x.model) == (setting, memorizing.PAPERS)]
+        assert [x.value for x in theirs if x.metric == "R@1"] == [1.0]
 
 
 def test_properties_and_instances_per_class():
@@ -523,11 +465,9 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
         ("soft+soft",) if mode != "released" else ("manual+manual", "soft+manual"), rows=4,
         progress=Silent,
     )  # fmt: skip
-    own = [ontoprobe_values.from_ranks(frame) for frame in (hard, soft)]
-    items = ontoprobe_values.of_items(few)
-    values = pl.concat(
-        [ontoprobe_values.metrics(f, items, switches.ties, switches.recall) for f in own]
-    )
+    own = [per_item.from_ranks(frame) for frame in (hard, soft)]
+    items = per_item.of_items(few)
+    values = pl.concat([per_item.metrics(f, items, switches.ties, switches.recall) for f in own])
     frames = {"templates": values.filter(loss=""), "soft": values.filter(pl.col("loss") != "")}
     found = [
         number

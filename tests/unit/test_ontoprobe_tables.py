@@ -15,9 +15,9 @@ from kgprobe.sampling import hash_key
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import calibration, figures, make, memorizing, reasoning, views
-from kgprobe.tables.ontoprobe import chapter as ontoprobe_report
+from kgprobe.tables.ontoprobe import chapter as of_paper
 from kgprobe.tables.ontoprobe import modes as side_by_side
-from kgprobe.tables.ontoprobe import values as ontoprobe_values
+from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.report import chapter, grid
 from kgprobe.tables.results import Number
 from tests.unit.study_frames import drawn as rows_of
@@ -32,13 +32,18 @@ PRINTED = {
             for m in ("multiple", "single")
         ],
         schema=dict.fromkeys(("task", "model", "template", "masks", "pooling", "loss"), pl.String)
-        | dict.fromkeys(ontoprobe_values.METRICS, pl.Float64),
+        | dict.fromkeys(per_item.METRICS, pl.Float64),
         orient="row",
     ),
     "memorizing": pl.DataFrame(
         {"model": ["x"], "task": ["TP"], "template": ["manual"], "metric": ["R@1"], "value": [1.0]}
     ),
 }
+
+
+def table(contract, rows):
+    """A frame of a contract from its rows."""
+    return pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
 
 
 def probe(model="tiny", benchmark="onto_world", prompt="templates", source=""):
@@ -64,7 +69,7 @@ def make_items(rows=40):
             golds = [row % 7] if task in ("DM", "RG") else [row % 7, 7 + row % 2]
             texts = task, role, task, f"s {row}", f"id {row}", "class"
             found.append((f"{task}-{row}", *texts, golds, row, json.dumps(meta)))
-    return pl.DataFrame(found, schema=dict(schema.ITEMS.columns), orient="row")
+    return table(schema.ITEMS, found)
 
 
 def make_ranks(items, seed=0):
@@ -77,7 +82,7 @@ def make_ranks(items, seed=0):
         places = rng.permutation(12)[: len(answers)] + 1
         for gold, best in zip(answers, places.tolist(), strict=True):
             rows.append((item, *way, gold, best, best, best, 1 + gold % 3, -1.0 * best))
-    return pl.DataFrame(rows, schema=dict(schema.RANKS.columns), orient="row")
+    return table(schema.RANKS, rows)
 
 
 @pytest.fixture(scope="module")
@@ -87,24 +92,24 @@ def items():
 
 @pytest.fixture(scope="module")
 def values(items):
-    known = ontoprobe_values.of_items(items)
-    return ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(items)), known)
+    known = per_item.of_items(items)
+    return per_item.metrics(per_item.from_ranks(make_ranks(items)), known)
 
 
 def test_the_choice_never_reads_a_test_row(values):
-    chosen = ontoprobe_values.choose(values)
+    chosen = per_item.choose(values)
     assert set(chosen) == set(TASKS)
-    assert ontoprobe_values.choose(values.filter(role="dev")) == chosen
+    assert per_item.choose(values.filter(role="dev")) == chosen
 
 
 def test_the_choice_goes_by_mrra_and_then_by_the_stated_order(values):
-    for task, configuration in ontoprobe_values.choose(values).items():
+    for task, configuration in per_item.choose(values).items():
         dev = values.filter(role="dev", task=task)
-        means = dev.group_by(ontoprobe_values.CONFIGURATION).agg(pl.col("MRRa").mean())
-        own = ontoprobe_values.of_configuration(dev, configuration)["MRRa"].mean()
+        means = dev.group_by(per_item.CONFIGURATION).agg(pl.col("MRRa").mean())
+        own = per_item.of_configuration(dev, configuration)["MRRa"].mean()
         assert own == pytest.approx(means["MRRa"].max())
     equal = values.with_columns(pl.lit(50.0).alias(m) for m in ("MRRa", "MRR", "R@5"))
-    assert set(ontoprobe_values.choose(equal).values()) == {("m1", "multi", "mean", "", 0)}
+    assert set(per_item.choose(equal).values()) == {("m1", "multi", "mean", "", 0)}
 
 
 def test_the_oracle_is_never_below_the_choice(values):
@@ -131,13 +136,7 @@ def test_printed_values_stand_beside_the_same_configuration_only(values):
 
 
 def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
-    ranks = (
-        make_ranks(items, 1)
-        .filter(template=1)
-        .with_columns(loss=pl.lit("bce"), seed=pl.lit(0, dtype=pl.Int32))
-    )
-    known = ontoprobe_values.of_items(items)
-    soft = ontoprobe_values.metrics(ontoprobe_values.from_ranks(ranks), known)
+    soft = soft_values(items, (0,))
     printed = pl.DataFrame(
         {"model": ["bert-base-cased"], "task": ["TP"], "template": ["soft"]}
     ).with_columns(metric=pl.lit("R@1"), value=20.1)
@@ -145,31 +144,34 @@ def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
     assert {("TP", "MRR", way) for way in ("chosen", "fixed", "oracle")} <= set(found)
     beside = {key: x.published for key, x in found.items() if x.published is not None}
     assert beside == {("TP", "R@1", "oracle"): 20.1}
-    assert ontoprobe_values.fixed(soft, "TP") == ("soft", "multi", "mean", "BCE", 0)
+    assert per_item.fixed(soft, "TP") == ("soft", "multi", "mean", "BCE", 0)
+
+
+COUNTS = pl.Series([1, 2, 2, 1], dtype=pl.Int32)
 
 
 def test_ranks_from_sentence_scores_are_tie_ranges(items):
     item = items.filter(item="DM-30")  # gold 2
-    scores = pl.DataFrame(
-        {
-            "item": ["DM-30"] * 4,
-            "template": pl.Series([1] * 4, dtype=pl.Int32),
-            "candidate": pl.Series([0, 1, 2, 3], dtype=pl.Int32),
-            "sum": [-9.0, -8.0, -7.0, -6.0],
-            "answer_sum": [-2.0, -4.0, -4.0, -8.0],
-            "answer_count": pl.Series([1, 2, 2, 2], dtype=pl.Int32),
-        }
-    )
-    found = ontoprobe_values.from_scores(scores, item)
+    values = zip((-9.0, -8.0, -7.0, -6.0), (-2.0, -4.0, -4.0, -8.0), (1, 2, 2, 2), strict=True)
+    rows = [("DM-30", 1, c, total, 9, own, n, None) for c, (total, own, n) in enumerate(values)]
+    scores = table(schema.SCORES, rows)
+    found = per_item.from_scores(scores, item)
     by = {r["pooling"]: (r["best"], r["worst"]) for r in found.iter_rows(named=True)}
     assert by == {"answer_mean": (1, 3), "sum": (2, 2)}
+    # of ties fewer tokens come first, then the lower index
+    tied = per_item.from_scores(scores.with_columns(sum=-4.0, answer_count=COUNTS), item)
+    columns = ("gold", "best", "worst", "in_order", "tokens")
+    assert tied.filter(pooling="sum").select(columns).rows() == [(2, 1, 4, 4, 2)]
 
 
-def test_groups_remove_leaks_and_split_by_depth(values):
+def test_groups_remove_leaks_and_split_by_depth_and_by_tokens_of_the_finest_gold(items, values):
     found = list(memorizing.groups(probe(), values, "distinct", 0))
     n = {x.slice: x.n for x in found if (x.group, x.metric) == ("SCO", "MRR")}
     assert n["without leaks"] == 16
     assert sum(n[f"depth {d}"] for d in (1, 2, 3)) == 20
+    finest = items.filter(relation="SCO", role="test")["answers"].list.first().to_list()
+    sizes = {f"tokens {t}": sum(1 + g % 3 == t for g in finest) for t in (1, 2, 3)}
+    assert {name: size for name, size in n.items() if name.startswith("tokens")} == sizes
 
 
 @pytest.mark.parametrize("size", [6, 7])
@@ -191,7 +193,7 @@ def make_cases(rows=8):
         for row in range(rows):
             meta = json.dumps({"p1_item": f"T-{row}"})
             found.append((f"{rule}-{row}", rule, "test", rule, "s", "s", "class", [0], row, meta))
-    return pl.DataFrame(found, schema=dict(schema.ITEMS.columns), orient="row")
+    return table(schema.ITEMS, found)
 
 
 def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
@@ -202,17 +204,12 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
     premises = reasoning.classify(cases, first, second)
     first_of = dict(premises.select("item", "first").rows())
     assert [first_of[f"rdfs2-{k}"] for k in (0, 3, 4, 7)] == [1, 1, 0, 0]
-    forms = [(a, b) for a in (True, False) for b in (True, False)]
+    ways = [*itertools.product((True, False), (True, False), (0, 1))]
     answers = pl.DataFrame(
-        [
-            (item, "manual+manual", a, b, pair, 0.5 + 0.25 * a + 0.125 * b + 0.01 * pair)
-            for item in cases["item"]
-            for a, b in forms
-            for pair in (0, 1)
-        ],
-        schema=["item", "scheme", "p1", "p2", "pair", "MRR"],
-        orient="row",
-    )
+        [(item, "manual+manual", a, b, pair, 0.5 + 0.25 * a + 0.125 * b + 0.01 * pair)
+         for item in cases["item"] for a, b, pair in ways],
+        schema=["item", "scheme", "p1", "p2", "pair", "MRR"], orient="row",
+    )  # fmt: skip
     found = reasoning.settings(answers, {"manual": premises})
     own = found.filter(rule="rdfs9")
     n = dict(own.group_by("premise").len().rows())
@@ -230,15 +227,12 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
 
 def settled(*rows):
     """Frames of `settings`; rows: rule, scheme, premise, first row, last row, MRR of each."""
-    return pl.DataFrame(
-        [
-            (rule, scheme, f"{rule}-{row}", value, premise)
-            for rule, scheme, premise, first, last, value in rows
-            for row in range(first, last)
-        ],
-        schema=["rule", "scheme", "item", "MRR", "premise"],
-        orient="row",
-    )
+    made = [
+        (rule, scheme, f"{rule}-{row}", value, premise)
+        for rule, scheme, premise, first, last, value in rows
+        for row in range(first, last)
+    ]
+    return pl.DataFrame(made, schema=["rule", "scheme", "item", "MRR", "premise"], orient="row")
 
 
 BOTH, NONE = "P1 EX, P2 EX", "P1 IM, P2 IM"
@@ -347,45 +341,33 @@ def gathered(tmp_path, items, values, is_taught, lite=False):
     `lite`: beside it a part of the set with four test rows of each task and nine candidates, in
     another order.
     """
-    candidates = pl.DataFrame(
-        [("class", i, f"kind {i}", f"kind {i}") for i in range(12)],
-        schema=dict(schema.CANDIDATES.columns),
-        orient="row",
-    )
-    prompts = pl.DataFrame(
-        [(f"{t}-m1", t, 1, "[X] is a [Y] .", "manual") for t in TASKS],
-        schema=dict(schema.PROMPTS.columns),
-        orient="row",
-    )
-    folder = tmp_path / "onto_world"
-    for name, frame in (("items", items), ("candidates", candidates), ("prompts", prompts)):
-        schema.write(frame, getattr(schema, name.upper()), folder / f"{name}.parquet")
+    kinds = [("class", i, f"kind {i}", f"kind {i}") for i in range(12)]
+    candidates = table(schema.CANDIDATES, kinds)
+    texts = [(f"{t}-m1", t, 1, "[X] is a [Y] .", "manual") for t in TASKS]
+
+    def written(name, items, candidates):
+        frames = {"items": items, "candidates": candidates, "prompts": table(schema.PROMPTS, texts)}
+        for kind, frame in frames.items():
+            schema.write(frame, getattr(schema, kind.upper()), tmp_path / f"{name}/{kind}.parquet")
+        return {name: tmp_path / name}
+
     found = {
         probe("control", prompt=kind, source="control:masked"): own
         for kind in ("soft", "templates")
         if (own := values.filter((pl.col("template") == "soft") == (kind == "soft"))).height
     }
-    folders = {"onto_world": folder}
+    folders = written("onto_world", items, candidates)
     if lite:
         few = items.filter((pl.col("role") == "test") & pl.col("row").is_between(20, 23))
         turned = few.with_columns(pl.col("answers").list.eval(8 - pl.element()))
         part = candidates.head(9).with_columns(index=8 - pl.col("index")).sort("index")
-        other = tmp_path / "onto_world_lite"
-        for name, frame in (("items", turned), ("candidates", part), ("prompts", prompts)):
-            schema.write(frame, getattr(schema, name.upper()), other / f"{name}.parquet")
-        own_values = values.filter(pl.col("item").is_in(few["item"].to_list()))
-        dev = own_values.with_columns(role=pl.lit("dev"))
-        both = pl.concat([own_values, dev])
+        folders |= written("onto_world_lite", turned, part)
+        own = values.filter(pl.col("item").is_in(few["item"].to_list()))
+        both = pl.concat([own, own.with_columns(role=pl.lit("dev"))])
         found[probe("real", "onto_world_lite")] = both
-        folders["onto_world_lite"] = other
-    taught = pl.DataFrame(
-        [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_taught(r)) for r in range(20, 40)],
-        schema=dict(schema.TAUGHT.columns),
-        orient="row",
-    )
-    switches = modes.resolve("default")
-    numbers = make.memorized(found, folders, PRINTED, switches, 0, taught)
-    return results.frame("ontoprobe", numbers)
+    fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_taught(r)) for r in range(20, 40)]
+    told = PRINTED, modes.resolve("default"), 0, table(schema.TAUGHT, fates)
+    return results.frame("ontoprobe", make.memorized(found, folders, *told))
 
 
 def numbers_of(frame, **wanted):
@@ -397,12 +379,12 @@ def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
     made = gathered(tmp_path, items, values, lambda row: row % 2 == 0)
     assert len(side_by_side.points(modes.resolve("default"))) == len(modes.SWITCHES)
     assert views.CALIBRATION.of(made).rows
-    page = ontoprobe_report.chapter(made, [], {}, {}, "default")
+    page = of_paper.chapter(made, [], {}, {}, "default")
     chapter.write(page, tmp_path / "chapter.json")
     again = chapter.read(tmp_path / "chapter.json")
     assert next(g.title for g in again.grids) == "Table 1: sizes"
     assert {d.name for d in again.drawings} == {"ontoprobe_figure5", "ontoprobe_figure6"}
-    ontoprobe_report.write_texts(made, tmp_path / "texts")
+    of_paper.write_texts(made, tmp_path / "texts")
     assert "table1.tsv" in {path.name for path in (tmp_path / "texts").iterdir()}
 
 
@@ -427,7 +409,7 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
     assert manual["limit for held-out", ""] == pytest.approx(5 + 200 * 2 / 12)
     assert soft["trained-on", ""] == 0
     assert not views.UNTAUGHT.of(made).rows  # no untaught share is above its limit
-    page = ontoprobe_report.chapter(made, [], {}, {}, "default")
+    page = of_paper.chapter(made, [], {}, {}, "default")
     assert len(page.grids) > 5
     for one in page.grids:
         if not one.title.startswith("Table 4"):
@@ -440,11 +422,8 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
 
 def test_what_explains_untaught_statements_is_counted_by_hand():
     """Six untaught subjects, the first three right, beside four taught ones."""
-    candidates = pl.DataFrame(
-        [("class", i, name, name) for i, name in enumerate(["club", "band", "river", "city"])],
-        schema=dict(schema.CANDIDATES.columns),
-        orient="row",
-    )
+    kinds = ("club", "band", "river", "city")
+    candidates = table(schema.CANDIDATES, [("class", i, n, n) for i, n in enumerate(kinds)])
     asked = [("Rugby Clubs", [0]), ("Slade", [1]), ("Elbe", [2, 3]), ("City of York", [3]),
              ("Blur", [1]), ("Oder", [2])]  # fmt: skip
     rows = [
@@ -452,17 +431,13 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
          json.dumps({"label": name}))
         for i, (name, golds) in enumerate(asked)
     ]  # fmt: skip
-    items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
-    taught = pl.DataFrame(
-        [(f"TP/{s}", "TP", s, o, True) for s, o in
-         [("Blur Band", "band"), ("Abba", "band"), ("Ajax", "club"), ("Nile", "lake")]]
-        + [(f"TP/{name}", "TP", name, "", False) for name, _ in asked],
-        schema=dict(schema.TAUGHT.columns),
-        orient="row",
-    )  # fmt: skip
-    values = ontoprobe_values.of_items(items).with_columns(
-        pl.Series("R@1", [100.0, 100.0, 50.0, 0.0, 0.0, 0.0])
-    )
+    items = table(schema.ITEMS, rows)
+    facts = [("Blur Band", "band"), ("Abba", "band"), ("Ajax", "club"), ("Nile", "lake")]
+    fates = [(f"TP/{s}", "TP", s, o, True) for s, o in facts]
+    fates += [(f"TP/{name}", "TP", name, "", False) for name, _ in asked]
+    taught = table(schema.TAUGHT, fates)
+    hits = pl.Series("R@1", [100.0, 100.0, 50.0, 0.0, 0.0, 0.0])
+    values = per_item.of_items(items).with_columns(hits)
     values = calibration.with_golds(values, items, candidates)
     numbers = calibration.explained(Number(), values, taught)
     found = {(x.slice, x.metric): (round(x.value, 1), x.n) for x in numbers}
@@ -479,7 +454,7 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
 def test_table_4_names_candidates_and_rows_and_stands_in_three_ways(tmp_path, items, values):
     """A small part of a set has fewer candidates, no training rows, and yet a baseline."""
     made = gathered(tmp_path, items, values, lambda row: True, lite=True)
-    page = ontoprobe_report.chapter(made, [], {}, {}, "default")
+    page = of_paper.chapter(made, [], {}, {}, "default")
     tables4 = [g for g in page.grids if g.title.startswith("Table 4")]
     assert [g.title.split(": ", 1)[1] for g in tables4] == [
         "one configuration, chosen on the dev rows",
@@ -521,7 +496,7 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
     expected |= {"figure5", "figure6"} if way != "sentence" else set()
     expected |= {"seeds", "figure7"} if way == "soft" else set()
     assert {view.name for view in views.ALL if view.of(made).rows} == expected
-    page = ontoprobe_report.chapter(made, [], {}, {}, "default")
+    page = of_paper.chapter(made, [], {}, {}, "default")
     for shown in [*page.grids, *page.folded]:
         assert shown.rows, shown.title
 
@@ -536,26 +511,21 @@ def soft_values(items, seeds):
     for seed in seeds:
         ranks = make_ranks(items, seed).filter(template=1, masks="multi", pooling="mean")
         frames.append(ranks.with_columns(loss=pl.lit("bce"), seed=pl.lit(seed, dtype=pl.Int32)))
-    found = ontoprobe_values.from_ranks(pl.concat(frames))
-    return ontoprobe_values.metrics(found, ontoprobe_values.of_items(items))
+    found = per_item.from_ranks(pl.concat(frames))
+    return per_item.metrics(found, per_item.of_items(items))
 
 
 def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     values = soft_values(items, (0, 1, 2))
-    means = ontoprobe_values.over_seeds(values)
-    assert set(means["seed"]) == {ontoprobe_values.MEAN}
+    means = per_item.over_seeds(values)
+    assert set(means["seed"]) == {per_item.MEAN}
     item = values.filter(item="TP-20")
     assert means.filter(item="TP-20")["MRR"].item() == pytest.approx(item["MRR"].mean())
     one = soft_values(items, (4,))
-    assert ontoprobe_values.over_seeds(one).equals(one)
+    assert per_item.over_seeds(one).equals(one)
     found = memorized(values, "soft")
-    by_seed = (
-        ontoprobe_values.asked_rows(values)
-        .filter(task="TP")
-        .group_by("seed")
-        .agg(pl.col("MRR").mean())["MRR"]
-        .to_numpy()
-    )
+    test = per_item.asked_rows(values).filter(task="TP")
+    by_seed = test.group_by("seed").agg(pl.col("MRR").mean())["MRR"].to_numpy()
     key = ("TP", "MRR", "soft", "multi", "mean", "BCE")
     number = found[*key, "mean", "seeds"]
     assert number.n == 3
@@ -566,25 +536,11 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     assert spread == pytest.approx(by_seed.std(ddof=1))
     alone = memorized(one, "soft")[*key, "mean", "seeds"]
     assert (alone.n, alone.interval) == (1, None)
-
-
-def test_table_4_prints_soft_prompts_as_the_mean_and_the_oracle_as_the_best_seed(items):
-    values = soft_values(items, (0, 1, 2))
-    found = memorized(values, "soft")
-    test = ontoprobe_values.asked_rows(values).filter(task="TP")
-    by_seed = test.group_by("seed").agg(pl.col("MRR").mean())["MRR"]
+    # Table 4: the mean, and the oracle as the best seed
     assert found["TP", "MRR", "chosen"].value == pytest.approx(by_seed.mean())
     oracle = found["TP", "MRR", "oracle"]
     assert oracle.value == pytest.approx(by_seed.max())
     assert oracle.interval.low <= oracle.value <= oracle.interval.high
-
-
-def test_groups_by_tokens_of_the_finest_gold(items, values):
-    found = list(memorizing.groups(probe(), values, "distinct", 0))
-    own = {x.slice: x.n for x in found if (x.group, x.metric) == ("SCO", "MRR")}
-    finest = items.filter(relation="SCO", role="test")["answers"].list.first().to_list()
-    sizes = {f"tokens {t}": sum(1 + g % 3 == t for g in finest) for t in (1, 2, 3)}
-    assert {name: n for name, n in own.items() if name.startswith("tokens")} == sizes
 
 
 def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
@@ -602,7 +558,7 @@ def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
     }
     assert cells["released"] == pytest.approx(cells["this run"] / 2)
     assert set(found["group"]) == {"TP"}
-    page = ontoprobe_report.chapter(here, [], {}, {}, "default", runs=(found, told))
+    page = of_paper.chapter(here, [], {}, {}, "default", runs=(found, told))
     assert "Runs side by side" in {g.title for g in page.grids}
     schema.write(other.with_columns(model=pl.lit("z")), schema.RESULTS, path)
     with pytest.raises(ValueError, match="is also in this run; name results of the same"):
@@ -613,8 +569,8 @@ def test_averages_have_intervals_over_configurations(values):
     found = list(memorizing.compared({probe(): values}, make_printed(), "distinct", 0))
     setting = {"masks": "single", "weighting": "configurations"}
     (own,) = [x for x in found if (x.metric, x.model, x.setting) == ("MRR", "", setting)]
-    test = ontoprobe_values.asked_rows(values).filter(masks="single")
-    means = test.group_by("task", *ontoprobe_values.CONFIGURATION).agg(pl.col("MRR").mean())["MRR"]
+    test = per_item.asked_rows(values).filter(masks="single")
+    means = test.group_by("task", *per_item.CONFIGURATION).agg(pl.col("MRR").mean())["MRR"]
     assert own.n == means.len() == 30
     assert own.value == pytest.approx(means.mean())
     rng = np.random.default_rng(0)

@@ -65,11 +65,6 @@ def subject(label: str, upper_first: str, symbols: bool) -> str:
     return shown[:1].upper() + shown[1:].lower()
 
 
-def upper_first(text: str) -> str:
-    """The text with its first character in upper case."""
-    return text[:1].upper() + text[1:]
-
-
 def article(label: str, rule: str = "by_letter") -> str:
     """The label after "a" or "an"; `always_a` is what the released code gives in rdfs2 and rdfs3.
 

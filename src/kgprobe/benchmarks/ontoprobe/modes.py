@@ -75,67 +75,53 @@ class Switches:
     tp_rows: Literal["all", "distinct"] = _silent("tables", 1, "all", "all", "distinct")
     properties: str = _stated("questions", 2, "50", "52", "as_they_are", numbers=str.isdigit)
     instances_per_class: str = _stated(
-        "questions", 2, "20", "as_they_are", "as_they_are", numbers=str.isdigit
-    )
+        "questions", 2, "20", "as_they_are", "as_they_are", numbers=str.isdigit)  # fmt: skip
     item_limit: str = _stated("questions", 3, "none", "500", numbers=str.isdigit)
     split: str = _stated("questions", 4, "10/10", "10/10", numbers=_is_split)
     sco_m2: Literal["superclass", "class"] = _stated("questions", 5, "superclass", "class")
     wording: Literal["paper", "released", "repaired"] = _stated(
-        "questions", 6, "paper", "released", "repaired"
-    )
+        "questions", 6, "paper", "released", "repaired")  # fmt: skip
     upper_first: Literal["keep_rest", "lower_rest"] = _stated(
-        "questions", 7, "keep_rest", "lower_rest"
-    )
+        "questions", 7, "keep_rest", "lower_rest")  # fmt: skip
     candidate_space: Literal["none", "auto"] = _silent("answers", 8, "none", "none", "auto")
     recall: Literal["hit", "share"] = _silent("tables", 9, "hit", "hit")
     ties: Literal["mean_rank", "index_order", "expectation"] = _silent(
-        "tables", 10, "mean_rank", "index_order", "expectation"
-    )
+        "tables", 10, "mean_rank", "index_order", "expectation")  # fmt: skip
     select: Literal["oracle", "dev"] = _silent("tables", 11, "oracle", "oracle", "dev")
     soft_init: Literal["random", "words"] = _stated("answers", 12, "random", "words")
     warmup: str = _silent("answers", 13, "20", "0", "0", numbers=str.isdigit)
     nll_gold: Literal["sampled", "every"] = _stated("answers", 14, "sampled", "every", "every")
     dev_scores: Literal["log_probabilities", "logits"] = _silent(
-        "answers", 15, "log_probabilities", "logits"
-    )
+        "answers", 15, "log_probabilities", "logits")  # fmt: skip
     dev_metric: Literal["MRRa", "MRR"] = _silent("answers", 15, "MRRa", "MRRa")
     pseudoword_slots: Literal["all", "pattern_rules"] = _stated(
-        "answers", 16, "all", "pattern_rules"
-    )
+        "answers", 16, "all", "pattern_rules")  # fmt: skip
     pseudoword_centre: Literal["mask", "tokenizer_default"] = _stated(
-        "answers", 16, "mask", "tokenizer_default"
-    )
+        "answers", 16, "mask", "tokenizer_default")  # fmt: skip
     alpha: str = _stated("answers", 16, "0.5", "0.5", numbers=_is_rate)
     pseudoword_pairs: str = _stated("answers", 17, "10", "1", numbers=str.isdigit)
     rdfs11_text: Literal["superclass", "rdfs9"] = _silent("questions", 18, "superclass", "rdfs9")
     premise: Literal["halves", "halves_dropped", "threshold"] = _stated(
-        "tables", 19, "halves", "halves_dropped"
-    )
+        "tables", 19, "halves", "halves_dropped")  # fmt: skip
     premise_test: Literal["own", "p1"] = _silent("questions", 19, "own", "p1")
     premise_words: Literal["pseudowords", "random_tokens"] = _stated(
-        "answers", 20, "pseudowords", "random_tokens"
-    )
+        "answers", 20, "pseudowords", "random_tokens")  # fmt: skip
     conj_train: Literal["memorising", "test_rows"] = _silent(
-        "answers", 21, "memorising", "test_rows"
-    )
+        "answers", 21, "memorising", "test_rows")  # fmt: skip
     missing_candidate: Literal["append", "skip"] = _silent("answers", 22, "append", "skip")
     mc_split: Literal["shipped", "own"] = _stated("tables", 23, "shipped", "shipped", "own")
     average: Literal["rows", "weighted"] = _silent("tables", 24, "rows", "rows", "weighted")
     seed: str = _silent("answers", 25, "0", "none", numbers=str.isdigit)
     max_length: Literal["none", "padded"] = _silent("answers", 0, "none", "padded")
     article: Literal["always_a", "by_letter"] = _silent(
-        "questions", 0, "always_a", "always_a", "by_letter"
-    )
+        "questions", 0, "always_a", "always_a", "by_letter")  # fmt: skip
     negatives: Literal["released", "clean"] = _silent(
-        "questions", 0, "released", "released", "clean"
-    )
+        "questions", 0, "released", "released", "clean")  # fmt: skip
     mc_wording: Literal["released", "default"] = _silent(
-        "questions", 0, "released", "released", "default"
-    )
+        "questions", 0, "released", "released", "default")  # fmt: skip
     softmax_rows: Literal["vocabulary", "all"] = _silent("answers", 0, "vocabulary", "all")
     labels: Literal["ascii_drop", "unicode"] = _silent(
-        "questions", 0, "ascii_drop", "ascii_drop", "unicode"
-    )
+        "questions", 0, "ascii_drop", "ascii_drop", "unicode")  # fmt: skip
     patterns: Literal["released", "corrected"] = _silent("questions", 0, "released", "released")
     premise_order: Literal["P2_P1", "P1_P2"] = _stated("answers", 0, "P2_P1", "P1_P2", "P1_P2")
     soft_implies: Literal["left_out", "kept"] = _silent("answers", 0, "left_out", "kept")

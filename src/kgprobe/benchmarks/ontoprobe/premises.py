@@ -110,23 +110,20 @@ def formed(rows: Sequence[Premises], draws: int, seed: int, rule: str) -> list[F
 
 def _of_draw(own: Premises, turns: Mapping[str, Sequence[Premises]], draw: int) -> list[Formed]:
     """The forms of one row in one draw."""
-    first, last = own.p1[0], own.p1[2]
-    made = [
-        ("none", "", "", False),
-        ("true", "".join(own.p1), own.p2, False),
-        ("name only", f"{own.names[0][1]} .", "", False),
-    ]
+    first, _, last = own.p1
+    made = {"none": ("", ""), "true": ("".join(own.p1), own.p2)}
+    made["name only"] = (f"{own.names[0][1]} .", "")
     if turns["row"]:
         other = turns["row"][draw % len(turns["row"])]
-        made.append(("irrelevant", "".join(other.p1), other.p2, True))
+        made["irrelevant"] = ("".join(other.p1), other.p2)
     if turns["wrong"]:
         wrong = turns["wrong"][draw % len(turns["wrong"])].p1[1]
-        made.append(("counterfactual", f"{first}{wrong}{last}", own.p2, False))
+        made["counterfactual"] = (f"{first}{wrong}{last}", own.p2)
     if apart := _apart(turns, draw):
         one, two, three = apart
-        p1 = f"{one.p1[0]}{two.p1[1]}{one.p1[2]}"
-        made.append(("shuffled names", p1, three.p2, True))
-    return [Formed(own.item, form, draw, p1, p2, foreign) for form, p1, p2, foreign in made]
+        made["shuffled names"] = (f"{one.p1[0]}{two.p1[1]}{one.p1[2]}", three.p2)
+    # those from which nothing follows are about another pseudoword
+    return [Formed(own.item, form, draw, *p, form in EMPTY) for form, p in made.items()]
 
 
 def _apart(turns: Mapping[str, Sequence[Premises]], draw: int) -> list[Premises]:

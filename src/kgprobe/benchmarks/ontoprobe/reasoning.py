@@ -171,7 +171,8 @@ def _of_classes(
 
 def _begun(label: str, switches: Switches) -> str:
     """The label at the beginning of a sentence, as the memorizing tasks write it."""
-    return concepts.upper_first(concepts.subject(label, switches.upper_first, False))
+    shown = concepts.subject(label, switches.upper_first, False)
+    return shown[:1].upper() + shown[1:]
 
 
 def _label(own: str, row: TaskRow, patterns: Mapping[str, str], gold: str) -> tuple[str, str]:

@@ -20,7 +20,6 @@ import numpy as np
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.choices import NEARER
-from kgprobe.benchmarks.ontoprobe.concepts import TASKS
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
@@ -105,14 +104,13 @@ def reduced(
     CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `taught`: whether a memorizing
     question was taught, where known. Ties share a hit, which in Table 5 the first of them has."""
     subjects = questions.filter(premise="").select(source="item", subject_id="question")
-    own = questions.filter(pl.col("premise").is_in(["", PREMISES[2]]), options_of="")
-    own = own.join(subjects, on="source", how="left").sort("item")
+    own = questions.filter(pl.col("premise").is_in(["", PREMISES[2]]), options_of="").sort("item")
+    own = own.join(subjects, on="source", how="left", maintain_order="left")
     own = own.with_columns(pl.coalesce("subject_id", "question"))
     for way in REDUCED:
         rows = scores.filter(way=way).select(
-            "item", template=pl.lit(0, dtype=pl.Int32), candidate="option", sum="sum",
-            count="count", answer_sum="sum", answer_count="count",
-            continuation_sum=pl.lit(None, dtype=pl.Float64),
+            "item", "sum", "count", template=pl.lit(0, dtype=pl.Int32), candidate="option",
+            answer_sum="sum", answer_count="count", continuation_sum=pl.lit(None, dtype=pl.Float64),
         )  # fmt: skip
         answered = own.join(rows, on="item", how="semi", maintain_order="left")
         for (_, premise), part in answered.group_by("task", "premise", maintain_order=True):
@@ -168,34 +166,23 @@ def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
                                                         how="semi")  # fmt: skip
     last = pl.col("chosen").eq_missing(pl.col("options").list.len() - 1)
     both = pl.concat([plain, more]).with_columns(last=last.cast(pl.Float64), miss=1 - pl.col("hit"))
-    metrics = {
-        "": {},
-        NEARER[0]: {},
-        NEARER[1]: {"none of these, wrongly": "last"},
-        NEARER[2]: {"none of these missed": "miss"},
-    }
-    for task in ("TP", "SCO"):
-        own = both.filter(task=task)
-        depths = {f"depth {d}": own.filter(depth=d) for d in own["depth"].unique().sort()}
-        for name, part in {"": own, **depths}.items():
-            of = base.but(group=task, slice=name)
-            for options, others in metrics.items():
-                asked = part.filter(options_of=options)
-                told = of.but(setting={"form": options or PAPERS})
-                for metric, column in {"right by options": "hit", **others}.items():
-                    if asked.height:
-                        yield told.but(metric=metric, **_share(asked, column))
-            yield from _paired(of, part)
-
-
-def _paired(of: Number, part: pl.DataFrame) -> Iterator[Number]:
-    """Right among siblings less right among the paper's options, of the same questions."""
-    near = part.filter(options_of=NEARER[0]).select("source", near="hit")
-    pair = part.filter(options_of="").join(near, left_on="item", right_on="source").sort("item")
-    if pair.height:
-        value, bounds = bootstrap(pair.select("near", "hit").to_numpy()).difference(0, 1)
-        told = of.but(metric="siblings less the paper's", n=pair.height, value=100 * value)
-        yield told.but(interval=bounds.times(100) if bounds else None)
+    more_of = {NEARER[1]: {"none of these, wrongly": "last"},
+               NEARER[2]: {"none of these missed": "miss"}}  # fmt: skip
+    depth = pl.format("depth {}", "depth")
+    parts = pl.concat([both.with_columns(slice=name) for name in (pl.lit(""), depth)])
+    for (task, name), part in parts.group_by("task", "slice", maintain_order=True):
+        of = base.but(group=task, slice=name)
+        for (options,), asked in part.group_by("options_of", maintain_order=True):
+            told = of.but(setting={"form": options or PAPERS})
+            metrics = {"right by options": "hit", **more_of.get(str(options), {})}
+            for metric, column in metrics.items():
+                yield told.but(metric=metric, **_share(asked, column))
+        near = part.filter(options_of=NEARER[0]).select("source", near="hit")
+        pair = part.filter(options_of="").join(near, left_on="item", right_on="source").sort("item")
+        if pair.height:
+            value, bounds = bootstrap(pair.select("near", "hit").to_numpy()).difference(0, 1)
+            gap = of.but(metric="siblings less the paper's", n=pair.height, value=100 * value)
+            yield gap.but(interval=bounds.times(100) if bounds else None)
 
 
 def _share(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:
@@ -204,13 +191,11 @@ def _share(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:
 
 def _table5(base: Number, rows: pl.DataFrame, known: Mapping[str, float]) -> Iterator[Number]:
     """Accuracy by task; chance is 1 / number of options."""
-    for task in TASKS:
-        part = rows.filter(task=task, premise="")
-        if part.height:
-            own = base.but(metric="accuracy", group=task, **printed(known.get(task), "Table 5"))
-            yield own.but(**_share(part))
-            chance = 100 * sum(1 / len(o) for o in part["options"]) / part.height
-            yield base.but(metric="chance", group=task, n=part.height, value=chance)
+    for (task,), part in rows.filter(premise="").group_by("task", maintain_order=True):
+        theirs = printed(known.get(str(task)), "Table 5")
+        yield base.but(metric="accuracy", group=task, **theirs, **_share(part))
+        chance = 100 * sum(1 / len(o) for o in part["options"]) / part.height
+        yield base.but(metric="chance", group=task, n=part.height, value=chance)
 
 
 def _table6(
@@ -219,11 +204,10 @@ def _table6(
     """Accuracy by rule, and the plain mean of the rules that have questions, as are its bounds."""
     for premise in PREMISES:
         own = base.but(metric="accuracy", setting={"premise": premise})
-        parts = {rule: rows.filter(setting=premise, task=rule) for rule in RULES}
         found = [
             own.but(group=rule, **printed(known.get((premise, rule)), "Table 6"), **_share(part))
-            for rule, part in parts.items()
-            if part.height
+            for rule in RULES
+            if (part := rows.filter(setting=premise, task=rule)).height
         ]
         yield from found
         if found:

@@ -128,16 +128,13 @@ VERDICTS = View(
     "answerers_verdicts", "What the tests of the rules tell of coded answerers, all six rules",
     {**PAPER, "metric": list(TOLD), "slice": [INVENTED], "group": [""],
      "premise": [*PREMISES, *choices.PREMISES]},
-    rows=["premise"],
-    words={f"{p1}": f"choice, P1 {p1}" for p1 in choices.PREMISES},
+    rows=["premise"], words=ANSWERERS.words,
     caption="A test separates rules where the interval of lookup and rules lies wholly above that "
     "of lookup; it gives credit to echo or prior where theirs lies wholly above that of random; "
     "yes: under every rule. What fails is marked at all numbers of the rule and setting.",
 )  # fmt: skip
 ALL_ANSWERERS = replace(
-    ANSWERERS,
-    name="answerers_all",
-    title="Coded answerers by rule and setting",
+    ANSWERERS, name="answerers_all", title="Coded answerers by rule and setting",
     where={**PAPER, "metric": ["MRR", "accuracy", *TOLD], "slice": [INVENTED], "group": RULES,
            "premise": [*PREMISES, *choices.PREMISES], "model": [*ANSWERED_BY, ""]},
     rows=["premise", "model", "metric"],
@@ -184,8 +181,7 @@ NEARER = View(
     "nearer_options", "Siblings as options, and none of these, %",
     {**PAPER, "method": ["choice"], "group": TASKS,
      "metric": ["right by options", "siblings less the paper's", "none of these missed",
-                "none of these, wrongly"],
-     "form": [choices.PAPERS, *NEARER_OPTIONS, ""]},
+                "none of these, wrongly"], "form": [choices.PAPERS, *NEARER_OPTIONS, ""]},
     rows=["model", "benchmark", "way", "group", "slice"], columns=["form", "metric"], heads=HEADS,
     words={**WORDS, ("metric", "right by options"): "right", ("form", ""): ""},
     caption="The same questions of types and superclasses with other classes of the same "
@@ -212,31 +208,25 @@ ABOVE_BASELINES = View(
     {**PAPER, "metric": ["R@1", "p after Holm", "detectable difference"], "group": TASKS,
      "choice": ["fixed"], "instead": [f"without {one}" for one in WITHOUT]},
     rows=["model", "benchmark", "group", "prompt", "method", "instead"],
-    heads={**HEADS, "instead": "minus"},
+    heads={**HEADS, "instead": "minus"}, digits={"p after Holm": 3},
     words={**WORDS, **baselines.WORDS, ("metric", "R@1"): "R@1, points"},
-    digits={"p after Holm": 3},
     caption=f"The fixed configuration: m, mean, last template. {baselines.ARE} {baselines.TESTED}",
 )  # fmt: skip
 #: of candidates that are scored as sentences: accuracy is R@1
 REDUCED = [
     replace(
-        view,
-        rows=["group", *view.rows],
-        heads=HEADS,
+        view, rows=["group", *view.rows], heads=HEADS,
         words={**aggregations.WORDS, ("metric", "accuracy"): "R@1, %"},
         caption=f"Of test rows, candidates scored as sentences. {view.caption}",
     ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], *aggregations.OTHERS], way=[""])
     for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
-]
+]  # fmt: skip
 #: of multiple choice: options that are scored as letters or as texts
 REDUCED_CHOICES = [
     replace(
-        view,
-        name=f"choices_{view.name}",
+        view, name=f"choices_{view.name}", heads=HEADS, words=aggregations.WORDS,
         title=f"Multiple choice: {view.title[0].lower()}{view.title[1:]}",
         rows=["group", "premise", "benchmark", "model", "way", "aggregation"],
-        heads=HEADS,
-        words=aggregations.WORDS,
         caption="Ways that score the options; the paper's is the mean over an option's tokens. An "
         "option's prior is, of letters, that of its letter in the task's other questions of as "
         "many options; of texts, that of its label in those that offer it, be it one; a question "
@@ -250,13 +240,11 @@ REDUCED_CHOICES = [
     for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]  # fmt: skip
 CONFIDENCE = replace(
-    confidence.VIEW,
-    rows=["group", *confidence.VIEW.rows],
-    heads=HEADS,
+    confidence.VIEW, rows=["group", *confidence.VIEW.rows], heads=HEADS,
     caption="Of test rows, candidates scored as sentences; right: a gold in first place, which "
     "shares the probability with other golds, so that the confidence in a task of several golds is "
     f"too low. {confidence.VIEW.caption}",
-).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], PRIOR])
+).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], PRIOR])  # fmt: skip
 #: parts of the test rows whose candidates are scored as sentences: accuracy is R@1
 SLICES = [
     replace(view, rows=["group", *view.rows], heads={**HEADS, **view.heads},

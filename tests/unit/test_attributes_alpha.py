@@ -1,10 +1,12 @@
-"""Alpha of triples: masks, texts, candidates; pooling over prompts."""
+"""Alpha of triples: masks, texts, candidates; pooling over prompts; what holds of any answers."""
 
 import itertools
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kgprobe.schema import FILL_GOLDS, FILLS, ITEMS, SCORES
 from kgprobe.tables.answers import read_aliases
@@ -215,3 +217,69 @@ def test_aliases_are_read_by_id(tmp_path):
     rows = [("http://www.wikidata.org/entity/Q145", name) for name in ("UK", "Britain")]
     pl.DataFrame(rows, schema=["entity", "alias"], orient="row").write_parquet(tmp_path / "a")
     assert read_aliases(tmp_path / "a") == {"Q145": ["Britain", "UK"]}
+
+
+WORDS = ("Rome", "rome.", "the UK", "UK", "Paris", "no")
+KEY = ["item", "template", "k", "kind", "gold"]
+run = settings(max_examples=40, deadline=None, derandomize=True)
+
+
+@st.composite
+def masked(draw):
+    """FILLS and FILL_GOLDS of two items, two prompts, up to two golds of up to three tokens."""
+    tops, tokens = [], []
+    for item, template in itertools.product("ab", (0, 1)):
+        for gold in range(draw(st.integers(1, 2))):
+            size = draw(st.integers(1, 3))
+            tops.append((item, template, size, -1, 1, "x", draw(st.floats(-9, 0))))
+            for position in range(size):
+                best = draw(st.integers(1, 7))
+                worst = best + draw(st.integers(0, 3))
+                tokens.append((item, template, gold, position, size, best, worst))
+    one = fills(*tops).unique(["item", "template", "masks"], keep="first", maintain_order=True)
+    return one, golds(*tokens)
+
+
+def check(alphas):
+    """Bounds, growth with k, the set of golds beside the own one, order of the poolings."""
+    assert alphas["alpha"].is_between(0, 1).all()
+    keys = ["item", "template", "kind", "gold"]
+    grown = alphas.sort("k").group_by(keys).agg((pl.col("alpha").diff() < -1e-12).any())
+    assert not grown["alpha"].any()
+    wide = alphas.pivot(on="gold", index=["item", "template", "kind", "k"], values="alpha")
+    assert (wide["set"] >= wide["own"] - 1e-12).all()
+    pooled = aa.pooled(alphas).pivot(
+        on="pooling", index=["item", "k", "kind", "gold"], values="alpha"
+    )
+    for other in ("mean", "base", "confident"):
+        assert (pooled["best"] >= pooled[other] - 1e-12).all()
+
+
+@run
+@given(masked())
+def test_alphas_at_masks(given_):
+    found = aa.of_masks(*given_)
+    check(found)
+    wide = found.pivot(on="kind", index=["item", "template", "gold", "k"], values="alpha")
+    assert (wide["token_mean"] >= wide["exact"] - 1e-12).all()
+    turned = aa.of_masks(*(frame.reverse() for frame in given_))
+    assert turned.sort(KEY).equals(found.sort(KEY))
+
+
+@run
+@given(st.lists(st.lists(st.sampled_from(WORDS), min_size=5, max_size=5), min_size=1, max_size=6))
+def test_alphas_of_texts(answers):
+    rows = [
+        ("a", template, 0, -1, rank, text, -float(rank))
+        for template, own in enumerate(answers)
+        for rank, text in enumerate(own, 1)
+    ]
+    said = fills(*rows)
+    labels, names = {"a": [["Rome"], ["Paris"]]}, {"a": [["Rome", "UK"], ["Paris"]]}
+    found, by_names = aa.of_texts(said, labels), aa.of_texts(said, names)
+    check(found)
+    check(by_names)
+    assert aa.of_texts(said.reverse(), labels).sort(KEY).equals(found.sort(KEY))
+    # an alias makes nothing wrong
+    more = found.join(by_names, on=KEY, suffix="_names")
+    assert (more["alpha_names"] >= more["alpha"]).all()

@@ -12,7 +12,7 @@ from kgprobe.sampling import hash_key
 from kgprobe.tables import results
 from kgprobe.tables.autoprompt import chapter, make, numbers, published, texts, views
 from tests.conftest import ROOT
-from tests.unit.prompt_outcomes import answered, examples, outcomes, the
+from tests.unit.prompt_outcomes import answered, examples, the
 
 PRINTED = published.read(ROOT / "resources" / "published")
 SHEET = {
@@ -30,7 +30,7 @@ def religion(prompt="searched", ranks=(1, 2, 2, 2), words=None, benchmark="auto_
     labels = [words[r["split"]][int(r["example"].removeprefix(r["split"]))]
               for r in frame.iter_rows(named=True)]  # fmt: skip
     frame = frame.with_columns(pl.Series("label", labels))
-    return answered(benchmark, prompt, frame, outcomes(frame, {"P140": ranks}, prompt), **more)
+    return answered(benchmark, prompt, frame, {"P140": ranks}, **more)
 
 
 def measured(*own):
@@ -162,7 +162,7 @@ def test_the_majority_is_that_of_the_training_facts_that_the_model_was_given(tmp
 def test_classes_and_sentences_have_them_too():
     words = {"train": ["no", "no", "yes"], "dev": ["no", "yes"], "test": ["yes", "yes", "no"]}
     frame = religion(words=words).examples.with_columns(pl.lit("").alias("group"))
-    own = answered("auto_sst2", "searched", frame, outcomes(frame, {"": [1, 2]}))
+    own = answered("auto_sst2", "searched", frame, {"": [1, 2]})
     made = [n for n in measured(own) if n.prompt == "searched"]
     assert the(made, "majority", slice="dev").value == 50
     assert the(made, "majority").value == pytest.approx(100 / 3)

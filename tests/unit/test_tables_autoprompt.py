@@ -108,7 +108,7 @@ def test_the_printed_values_are_whole_facts_and_macro_averages():
 
 def two_relations(prompt: str, ranks, benchmark="auto_world", **more):
     frame = examples({"P36": {"train": 2, "test": 4}, "P37": {"train": 1, "test": 2}})
-    return answered(benchmark, prompt, frame, outcomes(frame, ranks, prompt), **more)
+    return answered(benchmark, prompt, frame, ranks, **more)
 
 
 def measured(*own, taught=None):
@@ -155,7 +155,7 @@ def test_a_printed_value_needs_the_whole_set_and_the_same_model():
 
 def test_the_no_overlap_subset_has_its_own_n():
     frame = examples({"P36": {"train": 1, "test": 4}}, flags={"test0": ["inverse"]})
-    own = answered("auto_world", "manual", frame, outcomes(frame, {"P36": [1, 2, 2, 2]}, "manual"))
+    own = answered("auto_world", "manual", frame, {"P36": [1, 2, 2, 2]})
     made = [n for n in measured(own) if n.prompt == "manual"]
     part = the(made, "P@1", slice="no overlap")
     assert (part.value, part.n) == (0.0, 3)
@@ -164,12 +164,8 @@ def test_the_no_overlap_subset_has_its_own_n():
 
 def test_draws_are_averaged_and_their_ends_shown():
     frame = examples({"P36": {"train": 1, "test": 2}})
-    drawn = pl.concat(
-        [
-            outcomes(frame, {"P36": [1, 1]}, "random_triggers 0"),
-            outcomes(frame, {"P36": [2, 2]}, "random_triggers 1"),
-        ]
-    )
+    ends = enumerate(([1, 1], [2, 2]))
+    drawn = pl.concat(outcomes(frame, {"P36": own}, f"random_triggers {n}") for n, own in ends)
     own = answered("auto_world", "random_triggers", frame, drawn)
     made = [n for n in measured(own) if n.prompt == "random_triggers"]
     assert (the(made, "P@1").value, the(made, "P@1").n) == (50, 2)
@@ -193,7 +189,7 @@ def test_the_gain_is_paired():
 
 def classes(benchmark: str, prompt: str, ranks):
     frame = examples({"": {"train": 4, "dev": 4, "test": 8}}, labels=("negative", "positive"))
-    return answered(benchmark, prompt, frame, outcomes(frame, {"": ranks}, prompt))
+    return answered(benchmark, prompt, frame, {"": ranks})
 
 
 def test_accuracy_on_dev_and_test_and_by_class():
@@ -221,18 +217,13 @@ def sentences(prompt: str = "searched"):
         pl.Series("fact", ["a", "a", "b"]),
         pl.Series("fields", ['{"sub": "France", "context": "Paris is in France."}'] * 3),
     )
-    changed = base.with_columns(
-        pl.lit("Rome").alias("label"),
-        pl.lit('{"sub": "France", "context": "Rome is in France.", "old": "Paris"}').alias(
-            "fields"
-        ),
-    )
-    first = outcomes(base, {"P36": [2, 1, 2]}, prompt)
-    second = outcomes(changed, {"P36": [2, 1, 2]}, prompt).with_columns(
-        pl.Series("answer", ["paris", "Rome", "Oslo"])
-    )
+    told = '{"sub": "France", "context": "Rome is in France.", "old": "Paris"}'
+    changed = base.with_columns(label=pl.lit("Rome"), fields=pl.lit(told))
+    ranks = {"P36": [2, 1, 2]}
+    second = outcomes(changed, ranks, prompt)
+    second = second.with_columns(pl.Series("answer", ["paris", "Rome", "Oslo"]))
     return [
-        answered("auto_re", prompt, base, first),
+        answered("auto_re", prompt, base, ranks),
         answered("auto_re_perturbed", prompt, changed, second),
     ]
 
@@ -401,7 +392,7 @@ def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):
 def test_rows_stand_in_the_order_of_prompts():
     frame = examples({"P36": {"train": 1, "test": 2}})
     own = [
-        answered("auto_world", prompt, frame, outcomes(frame, {"P36": [1, 2]}, prompt))
+        answered("auto_world", prompt, frame, {"P36": [1, 2]})
         for prompt in ("searched", "majority", "other", "manual")
     ]
     shown = views.TABLE4.of(autoprompt_report.asked(framed(measured(*own))))
@@ -424,12 +415,10 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
         "random_triggers": [2] * 10,
     }
     found = [
-        answered(
-            "auto_world", prompt, frame, outcomes(frame, {"P36": own}, prompt), "c", "control:m"
-        )
+        answered("auto_world", prompt, frame, {"P36": own}, "c", "control:m")
         for prompt, own in ranks.items()
     ]
-    hub = answered("auto_world", "manual", frame, outcomes(frame, {"P36": [2]}, "manual"))
+    hub = answered("auto_world", "manual", frame, {"P36": [2]})
     made = measured(*found, hub, taught=taught)
     # baselines ask no model, controls are meant to fail, other models were taught nothing
     asked = {(n.model, n.prompt): n.value for n in made if n.metric == "valid"}
@@ -446,20 +435,14 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     runs = {"template": "{sub} [T] [P]", "tokens": ["x"], "restarts": [{"dev": 0.5}]}
     prompt = texts.Prompt("auto_world", "searched", "c", "P36", runs)
     frame = framed([*made, *texts.restarts([prompt])])
-    page = autoprompt_report.chapter(frame, SHEET, {}, "default")
-    marked = checked = 0
-    for shown in (*page.grids, *page.folded):
-        for row in shown.rows:
-            of = {cell.text for cell in row}
-            if {"c", views.PROMPTS["searched"]} <= of:
-                texts_of = [cell.text for cell in row if cell.hint]
-                assert all(" (?)" in text for text in texts_of), (shown.title, texts_of)
-                marked += len(texts_of)
-            elif "c" in of and shown.title == views.TABLE4.title:
-                assert not any("(?)" in cell.text for cell in row)
-                checked += 1
-    assert marked > 10
-    assert checked == 3
+    (shown,) = (
+        view for view in autoprompt_report.chapter(frame, SHEET, {}, "default").grids
+        if view.title == views.TABLE4.title
+    )  # fmt: skip
+    for row in shown.rows:
+        is_outside = {"c", views.PROMPTS["searched"]} <= {cell.text for cell in row}
+        assert all(("(?)" in cell.text) == is_outside for cell in row if cell.hint)
+    assert sum("(?)" in cell.text for row in shown.rows for cell in row) > 3
     (row,) = texts.of_relations([prompt], frame, {})
     assert row["P@1"].startswith("40.0 (")
     assert row["P@1"].endswith(" (?), below majority")
@@ -467,7 +450,7 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
 
 
 def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
-    """By hand: two draws, of which each shows one object; an answer that is shown counts apart."""
+    """Two draws, of which each shows one object; an answer that is shown does not count."""
     frame = examples({"P36": {"train": 2, "test": 4}, "P37": {"test": 4}}, ["Rome", "Oslo"])
     first = outcomes(frame, {"P36": [1, 1, 1, 2], "P37": [2, 1]}, "demos:00")
     second = outcomes(frame, {"P36": [2, 1, 1, 1], "P37": [1, 1]}, "demos:01")
@@ -476,33 +459,14 @@ def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
         schema=numbers.SHOWN, orient="row",
     )  # fmt: skip
     own = replace(answered("auto_world", "demos", frame, pl.concat([first, second])), shown=shown)
-    manual = answered(
-        "auto_world", "manual", frame, outcomes(frame, {"P36": [2], "P37": [1, 2]}, "manual")
-    )
+    manual = answered("auto_world", "manual", frame, {"P36": [2], "P37": [1, 2]})
     made = measured(own, manual)
-    ranks = {"demos:00": {"P36": [1, 1, 1, 2], "P37": [2, 1, 2, 1]},
-             "demos:01": {"P36": [2, 1, 1, 1], "P37": [1, 1, 1, 1]}}  # fmt: skip
-    hidden = {(draw, group, label) for draw, group, label in shown.rows()}
-    means: dict[str, list[float]] = {"P36": [], "P37": []}
-    gains: dict[str, list[float]] = {"P36": [], "P37": []}
-    for group in ("P36", "P37"):
-        for i in range(4):
-            label = ["Rome", "Oslo"][i % 2]
-            hits = [
-                float(own_ranks[group][i] == 1)
-                for draw, own_ranks in ranks.items()
-                if (draw, group, label) not in hidden
-            ]
-            if hits:
-                means[group].append(sum(hits) / len(hits))
-                theirs = {"P36": 0, "P37": 1 - i % 2}[group]
-                gains[group].append(sum(hits) / len(hits) - theirs)
-    value = the(made, "P@1", prompt="demos", slice="object not demonstrated")
-    by_hand = 100 * sum(sum(v) / len(v) for v in means.values()) / 2
-    assert (value.value, value.n) == (pytest.approx(by_hand), 8)
-    gain = the(
-        made, "P@1", prompt="demos", slice="object not demonstrated", setting={"instead": "manual"}
-    )
-    assert gain.value == pytest.approx(100 * sum(sum(v) / len(v) for v in gains.values()) / 2)
+    unseen = {"prompt": "demos", "slice": "object not demonstrated"}
+    # of P36 (second 0, first 1, second 1, first 0), of P37 (both 1/2, first 1, both 1/2, first 1)
+    value = the(made, "P@1", **unseen)
+    assert (value.value, value.n) == (pytest.approx(100 * (1 / 2 + 3 / 4) / 2), 8)
+    # the manual prompt is right on every other one of P37
+    gain = the(made, "P@1", **unseen, setting={"instead": "manual"})
+    assert gain.value == pytest.approx(100 * (1 / 2 + 1 / 4) / 2)
     assert the(made, "P@1", prompt="demos", setting={"instead": "manual"}).n == 8
-    assert the(made, "majority", prompt="demos", slice="object not demonstrated").n == 8
+    assert the(made, "majority", **unseen).n == 8

@@ -209,19 +209,16 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
     assert dict(found.select("model", "missing").rows()) == {"small": 1, "large": 0}
 
 
-def shown(run, **more):
-    return attributes_chapter.Shown(
-        results=run[1],
-        probes=list(run[0].answers),
-        published=PRINTED,
-        titles={"P26": "spouse"},
-        **more,
-    )
+def shown(run, results=None, probes=None, **more):
+    """The chapter of the run."""
+    own = run[1] if results is None else results
+    asked = probes or list(run[0].answers)
+    return attributes_chapter.chapter(own, asked, PRINTED, {"P26": "spouse"}, **more)
 
 
 def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
-    own = shown(run, examples=[{"benchmark": "symmetry", "prompt": "x"}])
-    made = attributes_chapter.chapter(own)
+    examples = [{"benchmark": "symmetry", "prompt": "x"}]
+    made = shown(run, examples=examples)
     kinds = ("partial", "patterns", "popularity")
     assert [d.name for d in made.drawings] == [f"attributes_{kind}" for kind in kinds]
     assert [g.title[:10] for g in made.grids] == ["Table 2 @1", "Table 2 @3", "Table 2 @5"]
@@ -237,8 +234,7 @@ def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
     path = tmp_path / "attributes.json"
     chapter.write(made, path)
     assert chapter.read(path).grids[0].heads == made.grids[0].heads
-    again = attributes_chapter.chapter(own)
-    assert again.drawings == made.drawings
+    assert shown(run, examples=examples).drawings == made.drawings
 
 
 def test_every_view_is_written_and_prints_what_was_measured(run, tmp_path):
@@ -255,8 +251,7 @@ def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
         Number(metric="valid", model="large", prompt="templates", method="fill", value=1, n=9),
         Number(metric="sound", model="large", value=0, n=9),
     ])  # fmt: skip
-    own = replace(shown(run), results=pl.concat([run[1], outside]))
-    grid = attributes_chapter.chapter(own).grids[0]
+    grid = shown(run, pl.concat([run[1], outside])).grids[0]
     bias = grid.heads.index("bias")
     shown_ = {row[0].text: row[bias].text for row in grid.rows if row[1].text != "published"}
     assert {name: text.split(" ", 1)[1] for name, text in shown_.items() if " " in text} == {
@@ -267,9 +262,8 @@ def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
 def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
     renamed = {"fill": "sentence"}
     frame = run[1].filter(metric="value").with_columns(pl.col("method").replace(renamed))
-    own = shown((run[0], frame))
-    ranked = [replace(probe, method="sentence") for probe in own.probes]
-    made = attributes_chapter.chapter(replace(own, probes=ranked))
+    ranked = [replace(probe, method="sentence") for probe in run[0].answers]
+    made = shown(run, frame, ranked)
     titles = [grid.title for grid in made.grids]
     assert len(titles) == 3
     assert all("gold ranked" in title for title in titles)
@@ -297,7 +291,7 @@ def test_table_1_stands_beside_the_printed_one(run):
     assert found["sampled", "triples"].published is None
     assert (found["paper", "triples"].value, found["paper", "triples"].n) == (1401, 0)
     both = pl.concat([run[1], results.frame("attributes", sizes)])
-    made = attributes_chapter.chapter(shown((run[0], both), thresholds="small"))
+    made = shown(run, both, thresholds="small")
     (grid,) = (g for g in made.grids if g.title.startswith("Table 1"))
     assert "thresholds: small" in grid.title
     start = grid.heads.index("predicates")
@@ -318,7 +312,7 @@ def test_funnels_and_thresholds_are_printed_in_the_paper_s_order(run):
         steps=pl.DataFrame(steps, schema=dict(STEPS.columns), orient="row"),
         sensitivity=pl.DataFrame(tried, schema=dict(SENSITIVITY.columns), orient="row"),
     )
-    funnel, thresholds = attributes_chapter.chapter(own).folded[-2:]
+    funnel, thresholds = own.folded[-2:]
     assert [row[0].text for row in funnel.rows] == ["symmetry", "paths"]
     assert funnel.heads == ["benchmark", "step", "kept", "dropped", "reason"]
     assert thresholds.rows[0][1].text == "cap_pairs = 200"
@@ -336,7 +330,7 @@ def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
     metrics = set(frame["metric"])
     assert {"value", "partial score", "triples asked"} <= metrics
     assert "pearson" not in metrics
-    assert attributes_chapter.chapter(shown((study, frame))).grids
+    assert shown((study, frame)).grids
 
 
 def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():

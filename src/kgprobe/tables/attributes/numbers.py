@@ -66,9 +66,9 @@ REPEATS = {
 
 
 def numbers(
-    study: Study, alphas: pl.DataFrame, published: Published, taught: pl.DataFrame | None = None
+    study: Study, alphas: pl.DataFrame, published: Published, known: pl.DataFrame | None = None
 ) -> Iterator[Number]:
-    """All numbers of this module; `alphas`: of `study`, `taught`: TAUGHT."""
+    """All numbers of this module; `alphas`: of `study`, `known`: `status`."""
     told = alphas.filter(pl.col("method") != BASELINE)
     own = told.filter(**HEADLINE)
     yield from values(study, alphas, published)
@@ -81,8 +81,7 @@ def numbers(
         yield from popularity(study, written)
     if own.height:
         yield from clusters(study.parts(own), repeating(study), study.seed)
-    if taught is not None:
-        known = status(study, taught)
+    if known is not None:
         yield from by_status(study, told, known)
         yield from halves(study, alphas, known)
 

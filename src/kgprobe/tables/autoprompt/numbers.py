@@ -338,7 +338,7 @@ def baseline_numbers(
 ) -> Iterator[Number]:
     """What a prompt for facts reaches of a part of the test facts without their subjects, and on
     random weights: the mean over relations of MEASURES, and P@1 less that, paired."""
-    made: dict[str, list[baselines.Baseline]] = {}
+    made = []
     item = pl.format("{}/{}", "group", "unit").alias("item")
     for own in found:
         for without, path in baselines.below(below, own.probe):
@@ -349,10 +349,8 @@ def baseline_numbers(
                 if (values := per_example(one)) is not None
             ]
             if len(both) == 2:
-                baseline = baselines.Baseline(Number(**own.probe.asked), without, *both)
-                made.setdefault(own.benchmark, []).append(baseline)
-    for own_baselines in made.values():
-        yield from baselines.numbers(own_baselines, list(MEASURES.values()), seed, macro=True)
+                made.append(baselines.Baseline(Number(**own.probe.asked), without, *both))
+    yield from baselines.numbers(made, list(MEASURES.values()), seed, macro=True)
 
 
 def memory(found: Sequence[Answers], seed: int = 0) -> Iterator[Number]:

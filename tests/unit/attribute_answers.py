@@ -8,7 +8,7 @@ from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import baselines
 from kgprobe.tables.attributes import study as st
-from kgprobe.tables.attributes.alpha import ALPHA, FIRSTS, KS
+from kgprobe.tables.attributes.study import ALPHA, FIRSTS, KS
 
 #: (benchmark, example, pattern, role, origin, s, p, o) in the order of positions
 ROWS = [

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kgprobe.benchmarks.attributes import asymmetry
 from kgprobe.schema import FACTS, FILL_GOLDS, FILLS, ITEMS, SCORES
 from kgprobe.tables.answers import read_aliases
-from kgprobe.tables.attributes import alpha as aa
 from kgprobe.tables.attributes import baselines as ab
+from kgprobe.tables.attributes import study as aa
 from kgprobe.tables.attributes.numbers import prompts
 from kgprobe.tables.results import Number
 from tests.unit.attribute_graphs import content, graph

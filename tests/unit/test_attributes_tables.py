@@ -12,8 +12,8 @@ from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.matching import WAYS
 from kgprobe.tables import results
-from kgprobe.tables.attributes import alpha, constructs, numbers, views
 from kgprobe.tables.attributes import chapter as attributes_chapter
+from kgprobe.tables.attributes import constructs, numbers, views
 from kgprobe.tables.attributes import published as ap
 from kgprobe.tables.attributes import study as st
 from kgprobe.tables.report import chapter
@@ -58,7 +58,7 @@ def test_table_2_has_value_fraction_and_interval(run):
 
 def test_the_oracle_is_named_and_the_mean_stands_beside_it(run):
     own = {"benchmark": "bias", **LARGE}
-    found = {p: cell(run, "value", **own, **{**HEAD, "pooling": p}) for p in alpha.POOLINGS}
+    found = {p: cell(run, "value", **own, **{**HEAD, "pooling": p}) for p in st.POOLINGS}
     assert [found[p]["value"] for p in ("mean", "base")] == [25, 50]
     # means over prompts are fractional
     kinds = {p: row["interval"] for p, row in found.items()}
@@ -362,7 +362,7 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
 def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
     rules = ["verbatim"] * 3 + ["accents"] * 2 + ["aliases"] + [""] * 4
     rows = [("i", rule, False) for rule in rules]
-    firsts = pl.DataFrame(rows, schema=alpha.FIRSTS, orient="row")
+    firsts = pl.DataFrame(rows, schema=st.FIRSTS, orient="row")
     base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
     found = list(numbers.written(base, firsts))
     counts = {n.setting["alpha"]: n.value for n in found if n.metric == "first answers"}

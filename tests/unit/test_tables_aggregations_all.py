@@ -15,8 +15,8 @@ from kgprobe import schema
 from kgprobe.metrics.aggregations import folds
 from kgprobe.tables import aggregations, results, scored, wordings
 from kgprobe.tables.answers import Probe, judge, with_content_free
-from kgprobe.tables.attributes import alpha, numbers
 from kgprobe.tables.attributes import make as of_attributes
+from kgprobe.tables.attributes import numbers
 from kgprobe.tables.attributes import study as st
 from kgprobe.tables.attributes import views as attribute_views
 from kgprobe.tables.ontoprobe import make, views
@@ -452,7 +452,7 @@ def test_first_texts_agree_after_the_rules_of_matching():
         [("i", t, 0, -1, 1, 0, text, text, -1.0) for t, text in enumerate(["The Rome.", "rome"])],
         schema=dict(schema.FILLS.columns), orient="row",
     )  # fmt: skip
-    found = alpha.of_texts(fills, {"i": [["Rome"]]})
+    found = st.of_texts(fills, {"i": [["Rome"]]})
     assert found["said"].n_unique() == 1
     assert found["said"].null_count() == 0
 

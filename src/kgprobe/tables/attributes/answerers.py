@@ -17,8 +17,8 @@ from kgprobe.metrics.answerers import ANSWERERS, Question, Statement
 from kgprobe.metrics.intervals import Interval
 from kgprobe.sampling import hash_key
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import alpha
 from kgprobe.tables.attributes import numbers as scores
+from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import NAMES
 from kgprobe.tables.attributes.study import HEADLINE, SETTINGS, Benchmark, triples
 from kgprobe.tables.report import marks
@@ -128,7 +128,7 @@ def _ranked(
 ) -> pl.DataFrame:
     rows = [(item, _TEMPLATE, i, s) for item, own in found.items() for i, s in enumerate(own)]
     schema = {"item": pl.String, "template": pl.Int32, "candidate": pl.Int32, "sum": pl.Float64}
-    return alpha.of_candidates(pl.DataFrame(rows, schema=schema, orient="row"), made.items)
+    return studies.of_candidates(pl.DataFrame(rows, schema=schema, orient="row"), made.items)
 
 
 def _written(
@@ -136,12 +136,12 @@ def _written(
 ) -> pl.DataFrame:
     chosen = {item: answerers.chosen_option(own) for item, own in found.items()}
     rows = [
-        (item, _TEMPLATE, 1, alpha.WHOLE, 1, "" if n is None else asked[item].options[n], 0.0)
+        (item, _TEMPLATE, 1, studies.WHOLE, 1, "" if n is None else asked[item].options[n], 0.0)
         for item, n in chosen.items()
     ]
     columns = ["item", "template", "masks", "position", "rank", "text", "logprob"]
     fills = pl.DataFrame(rows, schema=columns, orient="row")
-    return alpha.of_texts(fills, alpha.gold_names(made.examples))
+    return studies.of_texts(fills, studies.gold_names(made.examples))
 
 
 def _measured(model: str, way: str, alphas: pl.DataFrame, made: Benchmark, draws: int) -> Number:

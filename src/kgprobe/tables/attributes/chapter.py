@@ -12,7 +12,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import alpha, numbers, two_steps, views
+from kgprobe.tables.attributes import numbers, two_steps, views
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.baselines import MAJORITY, RANDOM
 from kgprobe.tables.attributes.published import NAMES, Published
@@ -316,7 +316,7 @@ def example_rows(
         item = f"{chosen}#{row['position']}"
         asked = first.filter(item=item).select("template", "alpha").rows()
         template, hit = asked[0] if asked else (None, 0)
-        own = fills.filter(pl.col("template") == template, item=item, position=alpha.WHOLE)
+        own = fills.filter(pl.col("template") == template, item=item, position=studies.WHOLE)
         said = own.sort("rank")["text"].unique(maintain_order=True)
         text = parse(texts.get((row["predicate"], template), ""))
         values = {SUBJECT: row["subject_label"] or "?", ANSWER: "…"}

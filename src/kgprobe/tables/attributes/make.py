@@ -15,7 +15,7 @@ from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, results, scored
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
-from kgprobe.tables.attributes import alpha, answerers, constructs, numbers, two_steps, views
+from kgprobe.tables.attributes import answerers, constructs, numbers, two_steps, views
 from kgprobe.tables.attributes import baselines as guessing
 from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import published as printed
@@ -136,7 +136,7 @@ def ranked(
 
 
 def baseline_numbers(
-    study: studies.Study, below: baselines.Files, aliases: alpha.Aliases | None = None
+    study: studies.Study, below: baselines.Files, aliases: studies.Aliases | None = None
 ) -> Iterator[Number]:
     """The metrics of each probe's baselines, on examples that were asked completely, under the
     first prompt; beside them the triples that are right, which always are defined, and how many

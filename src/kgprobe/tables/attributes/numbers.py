@@ -26,7 +26,7 @@ from kgprobe.metrics.intervals import Interval
 from kgprobe.metrics.matching import VERBATIM, WAYS
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import wordings
-from kgprobe.tables.attributes import alpha
+from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.baselines import METHOD as BASELINE
 from kgprobe.tables.attributes.baselines import RANDOM
 from kgprobe.tables.attributes.published import BENCHMARKS, Published
@@ -273,9 +273,9 @@ def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
     """What the oracle adds: the expected best of 1, 2, 4, ... and all prompts, mean over the
     triples (n) that have so many."""
     found: dict[tuple[int, int], list[float]] = {}
-    for _, k, _, _, own in alphas.group_by(alpha.ANSWER).agg("alpha").rows():
+    for _, k, _, _, own in alphas.group_by(studies.ANSWER).agg("alpha").rows():
         for size in {2**power for power in range(len(own).bit_length())} | {len(own)}:
-            found.setdefault((k, size), []).append(alpha.best_of(np.asarray(own), size))
+            found.setdefault((k, size), []).append(studies.best_of(np.asarray(own), size))
     for (k, size), best in sorted(found.items()):
         how = {**EXACT, "k": k, "pooling": "best", "prompts": size}
         # in ascending order: the last digit does not follow that of the rows
@@ -314,7 +314,7 @@ def asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     if is_ranked(base.method):
         added = sum(json.loads(told).get("golds_added", 0) for told in items["meta"])
         found["golds added to the candidates"] = added, golds
-    if first := alpha.linked(items):
+    if first := studies.linked(items):
         found["golds of Wikidata alone"] = golds - sum(first.values()), golds
         right = alphas.filter(pl.col("alpha") > 0, k=1, kind="exact").unique(["item", "gold"])
         theirs = right.filter(gold="linked").join(right.filter(gold="set"), on="item", how="anti")

@@ -16,7 +16,7 @@ from kgprobe.probes.prompts.search.settings import NOT_RELEASED
 from kgprobe.sampling import hash_key
 from kgprobe.tables import results
 from kgprobe.tables.autoprompt import chapter as autoprompt_report
-from kgprobe.tables.autoprompt import make, numbers, published, sweeps, texts, views
+from kgprobe.tables.autoprompt import make, numbers, published, texts, views
 from kgprobe.tables.report import chapter, grid, headline
 from kgprobe.tables.results import Number
 from tests.unit.prompt_outcomes import answered, examples, outcomes, the
@@ -300,31 +300,31 @@ def points(**columns):
 
 def test_figure_2_has_the_mean_and_the_ends_of_the_subsets():
     frame = points(draw=[0, 1, 2, 0], size=[10, 10, 10, 100], value=[0.5, 0.6, 0.7, 0.8])
-    made = list(sweeps.low_data("auto_sst2", "m", frame))
+    made = list(numbers.low_data("auto_sst2", "m", frame))
     few = the(made, "accuracy", slice="dev", setting={"size": 10})
     assert (few.value, few.n, few.prompt, few.method) == (
         pytest.approx(60), 3, "searched", "low_data",
     )  # fmt: skip
     assert few.interval[:2] == (50, 70)
-    (drawing,) = sweeps.drawings(framed(made))
+    (drawing,) = autoprompt_report.drawings(framed(made))
     shown = [(row["at"], row["value"], row["low"], row["high"]) for row in rows_of(drawing.chart)]
     assert shown == [(10, pytest.approx(60), 50, 70), (100, 80, 80, 80)]
 
 
 def test_figure_3_has_a_cell_for_every_size_of_labels_and_trigger():
     frame = points(triggers=[3, 4, 3], label_tokens=[1, 1, 3], value=[0.5, 0.55, 0.6])
-    made = list(sweeps.grid("auto_sst2", "m", frame))
+    made = list(numbers.grid("auto_sst2", "m", frame))
     shown = [n for n in made if n.metric == "accuracy"]
     at = {(n.setting["labels"], n.setting["triggers"]): n for n in shown}
     assert at[1, 4].value == pytest.approx(55)
     assert at[3, 3].n == 40
-    assert len(sweeps.drawings(framed(made))) == 1
+    assert len(autoprompt_report.drawings(framed(made))) == 1
 
 
 @pytest.mark.parametrize("method", ["low_data", "grid"])
 def test_a_sweep_alone_has_its_figure_and_its_headline(method):
     frame = points(triggers=[3, 4], size=[10, 20], value=[0.6, 0.5])
-    made = list(getattr(sweeps, method)("auto_sst2", "m", frame))
+    made = list(getattr(numbers, method)("auto_sst2", "m", frame))
     page = autoprompt_report.chapter(framed(made), SHEET, {}, "default")
     assert len(page.drawings) == 1
     assert not page.grids
@@ -335,7 +335,7 @@ def test_a_sweep_alone_has_its_figure_and_its_headline(method):
 
 
 def test_a_run_in_released_mode_says_what_flatters_and_what_it_does_not_reach():
-    made = framed(sweeps.low_data("auto_sst2", "m", points(value=[0.6])))
+    made = framed(numbers.low_data("auto_sst2", "m", points(value=[0.6])))
     notes = autoprompt_report.chapter(made, SHEET, {}, "released", "full").notes
     assert any(note.startswith("Figure 2 is optimistic") for note in notes)
     assert NOT_RELEASED

@@ -30,17 +30,7 @@ from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.baselines import METHOD as BASELINE
 from kgprobe.tables.attributes.baselines import RANDOM
 from kgprobe.tables.attributes.published import BENCHMARKS, Published
-from kgprobe.tables.attributes.study import (
-    HEADLINE,
-    ITEM,
-    SETTINGS,
-    WHO,
-    Study,
-    filled,
-    groups,
-    is_ranked,
-    of_row,
-)
+from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, filled, groups
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, bounds_of, hit_rate, printed
 
@@ -89,7 +79,7 @@ def numbers(
 def number(row: Mapping[str, Any], **changes: Any) -> Number:
     """A row of `Study.measure` as a number; its dimensions are the row's but for `changes`."""
     value = row["value_pooled"]
-    return of_row(
+    return studies.of_row(
         row,
         metric=VALUE,
         group="" if row["pattern"] == ALL else row["pattern"],
@@ -220,7 +210,7 @@ def by_status(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterat
     asked = own.with_columns(ITEM).drop_nulls("alpha").join(stored, on="item")
     for row, rows in groups(asked.sort("alpha"), "benchmark", *SETTINGS, "taught"):
         part = TAUGHT if row["taught"] else UNTAUGHT
-        yield of_row(row, metric=RIGHT, slice=part, **hit_rate(rows["alpha"].to_numpy()))
+        yield studies.of_row(row, metric=RIGHT, slice=part, **hit_rate(rows["alpha"].to_numpy()))
 
 
 def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
@@ -311,7 +301,7 @@ def asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     if triples:
         questions = alphas.unique(["item", "template"]).height
         found["prompts a triple"] = questions / triples, total
-    if is_ranked(base.method):
+    if studies.is_ranked(base.method):
         added = sum(json.loads(told).get("golds_added", 0) for told in items["meta"])
         found["golds added to the candidates"] = added, golds
     if first := studies.linked(items):
@@ -344,7 +334,7 @@ def partial(parts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
     """Mean partial score of examples that are not missing; entity_centric and bias have none."""
     own = parts.filter(~pl.col("missing")).drop_nulls("partial")
     for row, group in groups(own.sort("example"), "benchmark", *SETTINGS):
-        yield of_row(row, metric=PARTIAL, **mean(group["partial"], seed))
+        yield studies.of_row(row, metric=PARTIAL, **mean(group["partial"], seed))
 
 
 def correlations(measured: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
@@ -387,7 +377,7 @@ def popularity(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
         known = degrees(study.benchmarks[benchmark].examples)
         own = right.filter(benchmark=benchmark).join(known, on="example", maintain_order="left")
         for row, group in groups(own, "benchmark", *SETTINGS):
-            yield from _histogram(of_row(row, metric="examples"), group)
+            yield from _histogram(studies.of_row(row, metric="examples"), group)
 
 
 def degrees(examples: pl.DataFrame) -> pl.DataFrame:
@@ -452,6 +442,8 @@ def clusters(parts: pl.DataFrame, entities: pl.DataFrame, seed: int = 0) -> Iter
             sums = group.select("numerator", "denominator").to_numpy()
             boot = bootstrap(sums, clusters=group["cluster"].to_list(), seed=seed)
             value, interval = boot.ratio(0, 1)
-            made = of_row(row, metric=VALUE, value=100 * value, n=group["cluster"].n_unique())
+            made = studies.of_row(
+                row, metric=VALUE, value=100 * value, n=group["cluster"].n_unique()
+            )
             bounds = interval and interval.times(100)
             yield made.but(interval=bounds, setting={"drawn": drawn})

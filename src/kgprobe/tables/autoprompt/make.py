@@ -13,7 +13,7 @@ from kgprobe import schema
 from kgprobe.tables import baselines, results, views
 from kgprobe.tables.answers import Row, folders
 from kgprobe.tables.autoprompt import chapter as page_of
-from kgprobe.tables.autoprompt import numbers, published, sweeps, texts
+from kgprobe.tables.autoprompt import numbers, published, texts
 from kgprobe.tables.autoprompt import views as own_views
 from kgprobe.tables.autoprompt.numbers import EXTRACTION, Answers
 from kgprobe.tables.report import chapter, marks
@@ -88,7 +88,7 @@ def make(
     made += numbers.baseline_numbers(found, below, seed)
     for row, path in zip(swept, swept_files, strict=True):
         points = schema.read(path, schema.SWEEPS)
-        of_method = {"low_data": sweeps.low_data, "grid": sweeps.grid}[row["method"]]
+        of_method = {"low_data": numbers.low_data, "grid": numbers.grid}[row["method"]]
         made += of_method(row["benchmark"], row["model"], points)
     made += marks.numbers([*rows, *swept], [*outcomes, *swept_files])
     frame = results.frame("autoprompt", made)

@@ -440,3 +440,42 @@ def _asked(own: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
     """(the examples of a split that were asked, labels of those that have no rank)."""
     rows = metrics.joined(own.examples, own.outcomes, split).unique(["group", "example"])
     return rows, rows.filter(pl.col("best").is_null())["label"].unique().to_list()
+
+
+# -- sweeps: the paper prints no numbers for either figure -----------------------------------------
+
+
+def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
+    """Figure 2, of SWEEPS: dev accuracy in per cent by number of training examples (`size`), the
+    mean of subsets (n) with the worst and the best. Metric `dev accuracy`: of the most examples."""
+    sizes = points.sort("method", "size", "draw").group_by("method", "size", maintain_order=True)
+    last: dict[str, Number] = {}
+    for (method, size), own in sizes:
+        values = 100 * own["value"].to_numpy()
+        last[str(method)] = Number(
+            benchmark=benchmark, model=model, prompt=str(method), method="low_data",
+            metric="accuracy", slice="dev", setting={"size": int(str(size))}, n=len(values),
+            value=values.mean(), interval=Interval(values.min(), values.max(), "range of subsets"),
+        )  # fmt: skip
+        yield last[str(method)]
+    for number in last.values():
+        yield number.but(metric="dev accuracy", slice="", interval=None)
+
+
+def grid(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
+    """Figure 3, of SWEEPS: dev accuracy in per cent by label tokens and trigger length. Metric `dev
+    accuracy`: the best of the grid, an oracle, and so without an interval."""
+    best: dict[int, Number] = {}
+    for row in points.sort("k", "label_tokens", "triggers").iter_rows(named=True):
+        interval = Interval(*wilson(round(row["value"] * row["n"]), row["n"]), "wilson")
+        setting = {"k": row["k"], "labels": row["label_tokens"], "triggers": row["triggers"]}
+        number = Number(
+            benchmark=benchmark, model=model, prompt=row["method"], method="grid",
+            metric="accuracy", slice="dev", setting=setting, n=row["n"],
+            value=100 * row["value"], interval=interval.times(100),
+        )  # fmt: skip
+        yield number
+        known = best.setdefault(row["k"], number)
+        best[row["k"]] = max(known, number, key=lambda found: found.value or 0.0)
+    for number in best.values():
+        yield number.but(metric="dev accuracy", slice="", interval=None)

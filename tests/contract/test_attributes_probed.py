@@ -76,7 +76,7 @@ def filled(made, kind, folder):
 
 
 def studied(made, probe, answered):
-    return st.study({probe: answered}, {made.name: made})
+    return st.Study({made.name: made}, {probe: answered})
 
 
 def measured(study):

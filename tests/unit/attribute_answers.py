@@ -99,4 +99,4 @@ def guesses(made: dict[str, st.Benchmark]) -> pl.DataFrame:
 def study() -> st.Study:
     """The study of the run."""
     made = benchmarks()
-    return st.study(answers(made), made, guesses(made))
+    return st.Study(made, answers(made), guesses(made))

@@ -192,9 +192,9 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
         probe: (alphas.filter((pl.col("item") != lost) | (probe.model != "small")), firsts)
         for probe, (alphas, firsts) in given.items()
     }
-    assert not st.study(given, made).left_out
+    assert not st.Study(made, given).left_out
     own = {"benchmark": "symmetry", "k": 1, "pooling": "best", "gold": "own"}
-    both, alone = st.study(cut, made), st.study(cut, made, intersect=False)
+    both, alone = st.Study(made, cut), st.Study(made, cut, intersect=False)
     assert both.left_out == {"symmetry/P26/Q1/Q2"}
     kept = both.measure(both.alphas()).filter(model="large", **own)
     assert kept["examples"].to_list() == [3]
@@ -265,7 +265,7 @@ def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
     }  # fmt: skip
     assert made.drawings == []
     files = dict.fromkeys(ranked, "no file")
-    assert attributes_chapter.worked_examples(st.Study({}, {}, pl.DataFrame()), files) == []
+    assert attributes_chapter.worked_examples(st.Study({}, {}), files) == []
 
 
 def test_table_1_stands_beside_the_printed_one(run):
@@ -318,7 +318,7 @@ def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
         for probe, (alphas, firsts) in attribute_answers.answers(made).items()
         if probe.model == "small"
     }
-    study = st.study(wrong, made, attribute_answers.guesses(made))
+    study = st.Study(made, wrong, attribute_answers.guesses(made))
     frame = results.frame("attributes", numbers.numbers(study, study.alphas(), PRINTED))
     metrics = set(frame["metric"])
     assert {"value", "partial score", "triples asked"} <= metrics
@@ -342,7 +342,7 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     ]  # fmt: skip
     columns = ["benchmark", "example", "pattern", "position", "alpha", *st.SETTINGS]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    found = list(numbers.ambiguous(st.Study(named, {}, empty), frame))
+    found = list(numbers.ambiguous(st.Study(named, {}), frame))
     values = {
         (n.slice, n.setting["mode"]): n.value for n in found if n.setting["pooling"] == "best"
     }

@@ -70,7 +70,7 @@ def tabulate(
     }
     sampled = [benchmark.examples for benchmark in benchmarks.values()]
     guesses = guessing.guesses(edges, literals, sampled, ids)
-    study = studies.study(found, benchmarks, guesses, **options)
+    study = studies.Study(benchmarks, found, guesses, **options)
     known = numbers.status(study, schema.read(taught, schema.TAUGHT)) if taught else None
     figures, alphas = printed.read(Path(published).parent), study.alphas()
     composed = benchmarks.get(two_steps.NAME)

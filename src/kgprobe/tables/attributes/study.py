@@ -10,6 +10,7 @@ where golds are linked to Wikidata: of these and of those that it alone states.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from math import comb
 from pathlib import Path
@@ -76,24 +77,38 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Study:
-    """All of a run: benchmarks by name, answers by probe, baselines, and what follows."""
+    """All of a run: benchmarks by name, answers by probe, `baselines.guesses`, and what follows.
+
+    `intersect`: an example that some model could not be asked completely is left out for all alike,
+    so that they stay comparable.
+    """
 
     benchmarks: Mapping[str, Benchmark]
     answers: Mapping[Probe, Answers]
-    baselines: pl.DataFrame
+    guesses: pl.DataFrame = field(default_factory=pl.DataFrame)
     ambiguous_denominator: str = "or"
+    intersect: bool = True
     seed: int = 0
-    #: example ids that some model could not be asked, left out for all of them
-    left_out: frozenset[str] = field(default_factory=frozenset)
 
-    def alphas(self) -> pl.DataFrame:
-        """Alphas of all probes and baselines under every setting, left-out examples taken away."""
+    @cached_property
+    def every(self) -> pl.DataFrame:
+        """Alphas of all probes and baselines under every setting."""
         parts = [
             triples(probe, found, self.benchmarks[probe.benchmark])
             for probe, (found, _) in self.answers.items()
         ]
-        parts += [self.baselines.select(parts[0].columns)] if self.baselines.height else []
-        return pl.concat(parts).filter(~pl.col("example").is_in(sorted(self.left_out)))
+        parts += [self.guesses.select(parts[0].columns)] if self.guesses.height else []
+        return pl.concat(parts)
+
+    @cached_property
+    def left_out(self) -> frozenset[str]:
+        """Examples that some model could not be asked, left out for all of them."""
+        missing = self.every.filter(pl.col("alpha").is_null())["example"]
+        return frozenset(missing if self.intersect else ())
+
+    def alphas(self) -> pl.DataFrame:
+        """`every` without the examples that are left out."""
+        return self.every.filter(~pl.col("example").is_in(sorted(self.left_out)))
 
     def measure(self, alphas: pl.DataFrame, *further: str, patterns: bool = False) -> pl.DataFrame:
         """The metric under every setting (and `further` columns); see metrics.attributes."""
@@ -354,21 +369,3 @@ def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.Data
     every = every.join(found, on=["item", *how], how="left")
     named = every.with_columns(pl.lit(getattr(probe, name)).alias(name) for name in WHO)
     return named.select("benchmark", "example", "pattern", "position", "alpha", *SETTINGS)
-
-
-def study(
-    answers: Mapping[Probe, Answers],
-    benchmarks: Mapping[str, Benchmark],
-    guesses: pl.DataFrame | None = None,
-    ambiguous_denominator: str = "or",
-    intersect: bool = True,
-    seed: int = 0,
-) -> Study:
-    """The study of a run; `guesses`: `baselines.guesses`. `intersect`: an example that some model
-    could not be asked completely is left out for all alike, so that they stay comparable."""
-    none = pl.DataFrame() if guesses is None else guesses
-    made = Study(benchmarks, answers, none, ambiguous_denominator, seed)
-    if not intersect:
-        return made
-    missing = made.alphas().filter(pl.col("alpha").is_null())["example"]
-    return replace(made, left_out=frozenset(missing))

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from kgprobe.benchmarks.attributes import asymmetry
 from kgprobe.schema import FACTS, FILL_GOLDS, FILLS, ITEMS, SCORES
 from kgprobe.tables.answers import read_aliases
-from kgprobe.tables.attributes import baselines as ab
 from kgprobe.tables.attributes import study as aa
 from kgprobe.tables.attributes.numbers import prompts
 from kgprobe.tables.results import Number
@@ -355,12 +354,12 @@ def test_baselines_take_the_same_golds(made):
     """Five objects, of which a model can name four: random is right in 4 of 6, not 5 of 6."""
     given, built = made
     examples = built.examples.filter("sampled")
-    alphas = ab.guesses(content(given, "edges"), content(given, "literals"), [examples])
+    alphas = aa.guesses(content(given, "edges"), content(given, "literals"), [examples])
     alphas = alphas.filter(k=1, position=0)
     alphas = alphas.filter(pl.col("example").str.contains("/Q1/"))
     objects = len({o for _, _, o in TRIPLES})
     for gold, right in (("own", 1), ("set", len(NAMED))):
-        values = alphas.filter(gold=gold, model=ab.RANDOM)["alpha"].to_list()
+        values = alphas.filter(gold=gold, model=aa.RANDOM)["alpha"].to_list()
         assert values
         assert np.allclose(values, right / objects)
 

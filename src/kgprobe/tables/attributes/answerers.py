@@ -107,18 +107,16 @@ def _drawn(
     made: Benchmark, asked: Mapping[str, Question], draws: int
 ) -> tuple[Benchmark, dict[str, Question]]:
     """The same so many times, each with examples and keys of its own."""
-    examples, items = (
-        pl.concat(
-            frame.with_columns(pl.col(name).str.replace("(#[0-9]+)?$", f" {draw}$1"))
-            for draw in range(draws)
-        )
-        for frame, name in ((made.examples, "example"), (made.items, "item"))
+    every = pl.DataFrame({"draw": range(draws)})
+    examples, items = (frame.join(every, how="cross") for frame in (made.examples, made.items))
+    examples = examples.with_columns(example=pl.format("{} {}", "example", "draw"))
+    items = items.with_columns(
+        pl.col("item").str.replace("#", pl.format(" {}#", "draw"), literal=True)
     )
     questions = {
-        f"{example} {draw}#{position}": replace(question, key=f"{item} {draw}")
+        item.replace("#", f" {draw}#"): replace(question, key=f"{item} {draw}")
         for draw in range(draws)
         for item, question in asked.items()
-        for example, position in [item.rsplit("#", 1)]
     }
     return replace(made, examples=examples, items=items), questions
 

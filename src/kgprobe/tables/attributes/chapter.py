@@ -14,9 +14,8 @@ from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import numbers, two_steps, views
 from kgprobe.tables.attributes import study as studies
-from kgprobe.tables.attributes.baselines import MAJORITY, RANDOM
 from kgprobe.tables.attributes.published import NAMES, Published
-from kgprobe.tables.attributes.study import FILLED, Benchmark, filled, is_ranked
+from kgprobe.tables.attributes.study import FILLED, MAJORITY, RANDOM, Benchmark, filled, is_ranked
 from kgprobe.tables.report import draw, grid, marks
 from kgprobe.tables.report.chapter import Chapter, Drawing, Drawn
 from kgprobe.tables.report.grid import Grid, filled_in

@@ -16,7 +16,6 @@ from kgprobe.tables import aggregations, baselines, forms, results, scored
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
 from kgprobe.tables.attributes import answerers, constructs, numbers, two_steps, views
-from kgprobe.tables.attributes import baselines as guessing
 from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import published as printed
 from kgprobe.tables.attributes import study as studies
@@ -69,7 +68,7 @@ def tabulate(
         for probe, file in files.items()
     }
     sampled = [benchmark.examples for benchmark in benchmarks.values()]
-    guesses = guessing.guesses(edges, literals, sampled, ids)
+    guesses = studies.guesses(edges, literals, sampled, ids)
     study = studies.Study(benchmarks, found, guesses, **options)
     known = numbers.status(study, schema.read(taught, schema.TAUGHT)) if taught else None
     figures, alphas = printed.read(Path(published).parent), study.alphas()

@@ -27,8 +27,6 @@ from kgprobe.metrics.matching import VERBATIM, WAYS
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import wordings
 from kgprobe.tables.attributes import study as studies
-from kgprobe.tables.attributes.baselines import METHOD as BASELINE
-from kgprobe.tables.attributes.baselines import RANDOM
 from kgprobe.tables.attributes.published import BENCHMARKS, Published
 from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, filled, groups
 from kgprobe.tables.report import validity
@@ -59,7 +57,7 @@ def numbers(
     study: Study, alphas: pl.DataFrame, published: Published, known: pl.DataFrame | None = None
 ) -> Iterator[Number]:
     """All numbers of this module; `alphas`: of `study`, `known`: `status`."""
-    told = alphas.filter(pl.col("method") != BASELINE)
+    told = alphas.filter(pl.col("method") != studies.BASELINE)
     own = told.filter(**HEADLINE)
     yield from values(study, alphas, published)
     yield from patterns(study, told)
@@ -222,7 +220,9 @@ def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[
     rows = asked.group_by(*WHO, "fact", maintain_order=True).agg(
         ordered_mean("alpha"), pl.col("taught").first()
     )
-    chances = dict(rows.filter(model=RANDOM, method=BASELINE).select("fact", "alpha").rows())
+    chances = dict(
+        rows.filter(model=studies.RANDOM, method=studies.BASELINE).select("fact", "alpha").rows()
+    )
     controls = {tuple(getattr(p, name) for name in WHO) for p in study.answers if p.control}
     for who in sorted(controls):
         of = Number(**dict(zip(WHO, who, strict=True)))

@@ -24,8 +24,7 @@ from kgprobe.probes.scoring.fill.reading import NONE, SEVERAL, stepped
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, recorded
 from kgprobe.tables.attributes import study as studies
-from kgprobe.tables.attributes.baselines import MAJORITY, RANDOM
-from kgprobe.tables.attributes.study import FILLED, WHO, Benchmark, groups
+from kgprobe.tables.attributes.study import FILLED, MAJORITY, RANDOM, WHO, Benchmark, groups
 from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
 from kgprobe.templates import STEPS

@@ -371,8 +371,14 @@ def spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
 def popularity(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
     """Popularity of all examples and of those fully right (Figure 5): how many lie in a `bin` of
     its log10, the share right of every decile, and the distance (Kolmogorov-Smirnov) of the two
-    samples, which share examples."""
-    right = fully_right(alphas).sort("example")
+    samples, which share examples. Right: all triples (asymmetry: not the reversed one), from one
+    half on, of examples without a missing triple."""
+    reversed_ = (pl.col("benchmark") == "asymmetry") & (pl.col("position") == 1)
+    alpha = pl.when(reversed_).then(1 - pl.col("alpha")).otherwise(pl.col("alpha"))
+    right = alphas.group_by("benchmark", "example", *SETTINGS).agg(
+        right=alpha.min() >= 0.5, missing=pl.col("alpha").null_count()
+    )
+    right = right.filter(missing=0).sort("example")
     for benchmark in (name for name in UNBIASED if name in study.benchmarks):
         known = degrees(study.benchmarks[benchmark].examples)
         own = right.filter(benchmark=benchmark).join(known, on="example", maintain_order="left")
@@ -388,17 +394,6 @@ def degrees(examples: pl.DataFrame) -> pl.DataFrame:
     ]
     distinct = pl.concat(sides).drop_nulls("degree").unique(["example", "id"])
     return distinct.group_by("example").agg(popularity=ordered_mean("degree"))
-
-
-def fully_right(alphas: pl.DataFrame) -> pl.DataFrame:
-    """Whether all triples of an example are right (asymmetry: the forward one and not the
-    reversed), from one half on; examples with a missing triple are left out."""
-    reversed_ = (pl.col("benchmark") == "asymmetry") & (pl.col("position") == 1)
-    right = pl.when(reversed_).then(1 - pl.col("alpha")).otherwise(pl.col("alpha"))
-    found = alphas.group_by("benchmark", "example", *SETTINGS).agg(
-        right=right.min() >= 0.5, missing=pl.col("alpha").null_count()
-    )
-    return found.filter(missing=0)
 
 
 def _histogram(base: Number, group: pl.DataFrame) -> Iterator[Number]:

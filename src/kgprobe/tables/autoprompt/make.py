@@ -98,23 +98,19 @@ def make(
     every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]
     views.write_all([view for view in every if view.chosen(shown).height], shown, folder)
     about = {n: json.loads((p / "task.json").read_text("utf-8")) for n, p in places.items()}
+    # manual prompts for masked models, or for the first kind of all
+    manual = {
+        name: {
+            relation: own.get("masked") or next(iter(own.values()))
+            for relation, own in task["prompts"].get("manual", {}).items()
+        }
+        for name, task in about.items()
+    }
     records = {
         PROMPTS: texts.of_tasks(files, found, seed),
-        RELATIONS: texts.of_relations(files, frame, _manual(about)),
+        RELATIONS: texts.of_relations(files, frame, manual),
         CONTEXTS: texts.contexts(found, files, seed=seed),
     }
     told = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
     funnels = {n: schema.read(p / "funnel.parquet", schema.FUNNEL) for n, p in places.items()}
     chapter.write(page_of.chapter(frame, models, records, mode, selection, told, funnels), page)
-
-
-def _manual(about: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """benchmark -> relation -> its manual prompt for masked models, or for the first kind of all;
-    `about`: task.json of every benchmark."""
-    return {
-        name: {
-            relation: texts.get("masked") or next(iter(texts.values()))
-            for relation, texts in task["prompts"].get("manual", {}).items()
-        }
-        for name, task in about.items()
-    }

@@ -98,11 +98,6 @@ class Answers:
         asked = self.outcomes.filter(split="test").select("group", "example").unique().height
         return asked // self.groups if self.of_classes else asked
 
-    def of_facts(self, facts: Iterable[str]) -> "Answers":
-        """The same, of the examples of some facts only."""
-        kept = self.examples.filter(pl.col("fact").is_in(list(facts)))
-        return replace(self, outcomes=self.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
-
     def not_shown(self) -> "Answers":
         """The same, without the examples whose object is one of the demonstrations in front."""
         labels = self.outcomes.join(self.examples.select(*KEY, "label"), on=KEY, how="left")
@@ -241,10 +236,10 @@ def facts(own: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> It
 def _taught(own: Answers, taught: pl.DataFrame, seed: int) -> Iterator[Number]:
     """P@1 over the facts of each half, and the validity of a prompt that asks the model; chance: a
     random one of the tokens that were ranked. No validity where not both halves were asked."""
-    known, asked = set(taught.filter("taught")["fact"]), set(own.examples["fact"])
-    halves = {}
-    for name, facts in (("trained-on", asked & known), ("held-out", asked - known)):
-        half = own.of_facts(facts)
+    is_known, halves = pl.col("fact").is_in(taught.filter("taught")["fact"].implode()), {}
+    for name, facts in (("trained-on", is_known), ("held-out", ~is_known)):
+        kept = own.examples.filter(facts)
+        half = replace(own, outcomes=own.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
         if (values := per_example(half)) is not None:
             (halves[name],) = measured(own, values, P1, ("micro",), seed)
             yield halves[name].but(slice=name)

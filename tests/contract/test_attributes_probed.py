@@ -76,7 +76,7 @@ def filled(made, kind, folder):
 
 
 def studied(made, probe, answered):
-    return st.study({probe: answered}, {made.name: made})
+    return st.Study({made.name: made}, {probe: answered})
 
 
 def measured(study):
@@ -113,7 +113,7 @@ def test_candidates_can_be_ranked_instead(kind):
     scores = pl.DataFrame({n: pl.Series(n, v) for n, v in columns.items()})
     scores = scores.select(pl.col(n).cast(t) for n, t in SCORES.columns.items())
     probe = Probe("symmetry", "templates", "sentence", "m", kind, "-")
-    answered = st.alpha.of_candidates(scores, made.items), pl.DataFrame(schema=st.alpha.FIRSTS)
+    answered = st.of_candidates(scores, made.items), pl.DataFrame(schema=st.FIRSTS)
     found = measured(studied(made, probe, answered))
     assert sorted(found["k"].unique()) == list(KEYS)
     # two candidates: the first three hold each of them

@@ -6,9 +6,8 @@ from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.knowledge.graph import EDGES, LITERAL_EDGES
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import baselines
 from kgprobe.tables.attributes import study as st
-from kgprobe.tables.attributes.alpha import ALPHA, FIRSTS, KS
+from kgprobe.tables.attributes.study import ALPHA, FIRSTS, KS
 
 #: (benchmark, example, pattern, role, origin, s, p, o) in the order of positions
 ROWS = [
@@ -93,10 +92,10 @@ def guesses(made: dict[str, st.Benchmark]) -> pl.DataFrame:
     stored = [(r[5], int(r[6][1:]), r[7]) for r in ROWS if r[4] == "stored"]
     edges = pl.DataFrame([*stored, (5, 21, 11)], schema=dict(EDGES.columns), orient="row")
     literals = pl.DataFrame([], schema=dict(LITERAL_EDGES.columns))
-    return baselines.guesses(edges, literals, [own.examples for own in made.values()])
+    return st.guesses(edges, literals, [own.examples for own in made.values()])
 
 
 def study() -> st.Study:
     """The study of the run."""
     made = benchmarks()
-    return st.study(answers(made), made, guesses(made))
+    return st.Study(made, answers(made), guesses(made))

@@ -45,21 +45,11 @@ def outcomes(
     for row in frame.filter(pl.col("split") != "train").iter_rows(named=True):
         number = int(row["example"].removeprefix(row["split"]))
         rank = ranks[row["group"]][number % len(ranks[row["group"]])]
-        rows.append(
-            {
-                "prompt": prompt,
-                "group": row["group"],
-                "split": row["split"],
-                "example": row["example"],
-                "best": rank,
-                "worst": rank,
-                "filtered_best": rank,
-                "filtered_worst": rank,
-                "options": 20,
-                "answer": row["label"] if rank == 1 else "Rome",
-                "logprob": -float(rank),
-            }
-        )
+        ends = dict.fromkeys(("best", "worst", "filtered_best", "filtered_worst"), rank)
+        told = {name: row[name] for name in ("group", "split", "example")}
+        answer = row["label"] if rank == 1 else "Rome"
+        more = {"options": 20, "answer": answer, "logprob": -float(rank)}
+        rows.append({"prompt": prompt, **told, **ends, **more})
     return pl.DataFrame(rows, schema=dict(OUTCOMES.columns))
 
 
@@ -67,11 +57,13 @@ def answered(
     benchmark: str,
     prompt: str,
     frame: pl.DataFrame,
-    found: pl.DataFrame,
+    found: pl.DataFrame | Mapping[str, Sequence[int]],
     model: str = "bert-base-cased",
     source: str = "hub:x",
 ) -> Answers:
-    """What a masked model answered."""
+    """What a masked model answered; `found`: OUTCOMES, or the ranks of `outcomes`."""
+    if not isinstance(found, pl.DataFrame):
+        found = outcomes(frame, found, prompt)
     probe = Probe(benchmark, prompt, "predict", model, "masked", source=source)
     return Answers(probe, found, frame)
 

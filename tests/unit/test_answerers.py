@@ -301,10 +301,8 @@ def test_the_tables_of_answerers_are_printed(attributes, rules):
         assert grid.of_view(view, rules).rows
     # they open the chapters
     nobody = Probe("symmetry", "templates", "fill", "none", "causal")
-    own_chapter = attributes_chapter.Shown(
-        attributes, [nobody], published.read(located("resources/published")), {}
-    )
-    (first,) = attributes_chapter.chapter(own_chapter).opening
+    figures = published.read(located("resources/published"))
+    (first,) = attributes_chapter.chapter(attributes, [nobody], figures, {}).opening
     assert first.rows == own.rows
     page = ontoprobe_chapter.chapter(rules, [], {}, {}, "default")
     titles = [view.title for view in (rule_views.ANSWERERS, rule_views.VERDICTS)]

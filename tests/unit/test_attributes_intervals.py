@@ -1,14 +1,17 @@
-"""No interval of the nine without width, and the name of each is that of what was computed."""
+"""Intervals of the nine, each named for what was computed; figures of what the benchmarks hold."""
 
 import numpy as np
 import polars as pl
 import pytest
 
+from kgprobe.benchmarks.attributes import composite
 from kgprobe.metrics.attributes import measure
 from kgprobe.metrics.intervals import wilson
 from kgprobe.sampling import hash_key
+from kgprobe.tables.attributes import constructs as ac
 from kgprobe.tables.attributes import numbers as an
 from kgprobe.tables.attributes.study import HEADLINE
+from tests.unit.attribute_graphs import WORKED, content, graph, settings
 
 
 def alphas(benchmark, rows, pooling):
@@ -89,3 +92,88 @@ def test_partial_scores_that_are_all_alike_have_wilsons():
     (found,) = an.partial(parts([(0.0, 1.0)] * 4))
     assert found.interval.kind == "wilson"
     assert found.interval[:2] == pytest.approx([100 * bound for bound in wilson(4, 4)])
+
+
+def literal_confidence(triples, r1, r2, r3):
+    """Pairs that r1 and r2 lead to, of a's that have an object of r3: how many r3 has."""
+    facts = set(triples)
+    subjects = {s for s, p, _ in facts if p == r3}
+    pairs = {
+        (a, c)
+        for a, p, b in facts if p == r1 and a in subjects
+        for b2, q, c in facts if q == r2 and b2 == b and c != a
+    }  # fmt: skip
+    return sum((a, r3, c) in facts for a, c in pairs) / len(pairs)
+
+
+def test_the_confidence_of_a_rule_is_that_of_a_plain_loop():
+    # 20 has another mother than its father's wife; 30 has none that is known and does not count
+    more = [(20, 22, 21), (21, 26, 22), (20, 25, 23), (30, 22, 31), (31, 26, 32)]
+    triples = [*WORKED.values(), *more]
+    rules = {"P22>P26=P25": (22, 26, 25), "P25>P26=P22": (25, 26, 22), "P40>P25=P26": (40, 25, 26)}
+    found = ac.confidences(content(graph(triples), "edges"), list(rules))
+    assert found == {name: literal_confidence(triples, *rule) for name, rule in rules.items()}
+    assert found["P22>P26=P25"] == 0.5
+
+
+def test_random_graphs_give_the_confidences_of_the_loop():
+    draw = np.random.default_rng(5)
+    triples = {(int(a), int(p), int(b)) for a, p, b in draw.integers(1, 12, (400, 3)) if a != b}
+    names = {f"P{i}>P{j}=P{k}": (i, j, k) for i, j, k in draw.integers(1, 12, (20, 3)).tolist()}
+    found = ac.confidences(content(graph(sorted(triples)), "edges"), list(names))
+    assert found == pytest.approx(
+        {name: literal_confidence(triples, *rule) for name, rule in names.items()}
+    )
+    assert len(set(found.values())) > 5
+
+
+def test_composites_paths_and_bias_are_counted_built_and_probed():
+    # 20 and 40 have fathers whose wives are not their mothers: the rule holds for one of three
+    more = [(20, 22, 21), (21, 26, 22), (20, 25, 23), (40, 22, 41), (41, 26, 42), (40, 25, 43)]
+    made = graph([*WORKED.values(), *more])
+    own = settings("composite", min_combo=1, categories=1)
+    composites = composite.build(made, own).examples
+    assert composites["example"].n_unique() == 3
+
+    def rows(benchmark, triples):
+        return pl.DataFrame(
+            [(f"{benchmark}{i}", 0, "p", s, p, i < 2) for i, (s, p) in enumerate(triples)],
+            schema=["example", "position", "pattern", "subject", "predicate", "sampled"],
+            orient="row",
+        )
+
+    examples = {
+        "composite": composites,
+        "paths": rows("paths", [("Q1", "P1"), ("Q1", "P2"), ("Q2", "P1"), ("Q1", "P3")]),
+        "bias": rows("bias", [("Q1", "P21"), ("Q2", "P30"), ("Q3", "P30")]),
+    }
+    alphas = pl.DataFrame(
+        [("asymmetry", f"e{i}", j, float(i < right), "m", "templates", "fill")
+         for j, right in ((0, 3), (1, 1)) for i in range(5)],
+        schema=["benchmark", "example", "position", "alpha", "model", "prompt", "method"],
+        orient="row",
+    ).with_columns(pl.lit(v).alias(k) for k, v in HEADLINE.items())  # fmt: skip
+    found = ac.numbers(examples, content(made, "edges"), alphas)
+    cells = {(n.benchmark, n.slice or n.model, n.metric): (n.value, n.n) for n in found}
+    rule = "follow a rule of PCA confidence of at least 0.5"
+    assert cells == {
+        ("asymmetry", "m", "forward probe right"): (3, 5),
+        ("asymmetry", "m", "reversed probe right"): (1, 5),
+        ("composite", "built", rule): (2, 3),
+        ("composite", "probed", rule): (2, 3),
+        ("paths", "built", "entities that they start from"): (2, 4),
+        ("paths", "probed", "entities that they start from"): (1, 2),
+        ("bias", "built", "continents (P30)"): (2, 3),
+        ("bias", "probed", "continents (P30)"): (1, 2),
+    }
+
+
+def test_intervals_over_the_entity_that_repeats_are_wider_where_its_examples_agree():
+    rows = parts([(float(i < 20), 1.0) for i in range(40)])
+    entities = pl.DataFrame({"example": rows["example"], "cluster": ["Q1"] * 20 + ["Q2"] * 20})
+    over = {n.setting["drawn"]: n for n in an.clusters(rows, entities)}
+    assert {kind: n.n for kind, n in over.items()} == {"patterns": 40, "entities": 2}
+    assert over["patterns"].value == over["entities"].value == 50
+    widths = {kind: n.interval.high - n.interval.low for kind, n in over.items()}
+    assert widths["entities"] == 100
+    assert widths["patterns"] < 40

@@ -85,19 +85,6 @@ def test_bias_is_out_of_732():
     }  # fmt: skip
 
 
-def test_larger_sizes_that_fit_are_sizes_of_nothing_in_table_1():
-    six = ("symmetry", "bidirectional", "paths", "ambiguous", "hierarchy", "composite")
-    found = {b: sizes_that_fit(b, range(1501, 6001)) for b in six}
-    assert found["symmetry"] == [5675]
-    assert found["bidirectional"] == []
-    assert found["paths"] == [5576, 5857]
-    assert found["ambiguous"] == [5898, 5981]
-    assert (len(found["hierarchy"]), found["hierarchy"][0]) == (13, 4060)
-    assert (len(found["composite"]), found["composite"][0]) == (5, 4660)
-    printed = {row[c] for row in PRINTED.sizes.values() for c in ("triples", "entities")}
-    assert not {n for sizes in found.values() for n in sizes} & printed
-
-
 def test_the_mean_of_gpt_4():
     assert sum(PRINTED.scores[b, "GPT-4", 1] for b in ap.BENCHMARKS) == pytest.approx(213.94)
 

@@ -12,8 +12,8 @@ from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.matching import WAYS
 from kgprobe.tables import results
-from kgprobe.tables.attributes import alpha, constructs, numbers, views
 from kgprobe.tables.attributes import chapter as attributes_chapter
+from kgprobe.tables.attributes import constructs, numbers, views
 from kgprobe.tables.attributes import published as ap
 from kgprobe.tables.attributes import study as st
 from kgprobe.tables.report import chapter
@@ -23,7 +23,7 @@ from tests.unit import attribute_answers
 
 PRINTED = ap.read(Path(__file__).parents[2] / "resources" / "published")
 HEAD = {"k": "1", "alpha": "exact", "gold": "own", "pooling": "best"}
-LARGE = {"model": "large", "method": "fill"}
+LARGE, SMALL = ({"model": model, "method": "fill"} for model in ("large", "small"))
 
 
 @pytest.fixture(scope="module")
@@ -46,32 +46,50 @@ def cell(run, metric, **where):
     return found.row(0, named=True)
 
 
-def test_table_2_has_value_fraction_and_interval(run):
+@pytest.mark.parametrize(
+    ("value", "metric", "benchmark", "who", "where"),
+    [
+        (100 / 3, "value", "symmetry", LARGE, {}),
+        (1, "undefined", "symmetry", LARGE, {}),
+        (50, "value", "asymmetry", LARGE, {}),
+        (50, "value", "bias", LARGE, {}),
+        # undefined is no value and not zero
+        (None, "value", "symmetry", SMALL, {}),
+        (4, "undefined", "symmetry", SMALL, {}),
+        (0, "value", "bias", SMALL, {}),
+        # beside the oracle, and what it adds
+        (25, "value", "bias", LARGE, {"pooling": "mean"}),
+        (50, "value", "bias", LARGE, {"pooling": "base"}),
+        (25, "triples right", "bias", LARGE, {"prompts": "1"}),
+        (50, "triples right", "bias", LARGE, {"prompts": "2"}),
+        (25, "triples right", "bias", LARGE, {"pooling": "mean", "template": "own"}),
+        # Q10 stands in two of three statements of P21, one of two objects
+        (100, "value", "bias", {"model": "majority", "method": "baseline"}, {"pooling": ""}),
+        (50, "value", "bias", {"model": "random", "method": "baseline"}, {"pooling": ""}),
+        # the reversed object of P19 is never an object of P19
+        (100, "value", "asymmetry", {"model": "majority", "method": "baseline"}, {"pooling": ""}),
+        (75, "partial score", "symmetry", LARGE, {}),
+        (100, "partial score", "asymmetry", LARGE, {}),
+    ],
+)
+def test_numbers_of_the_run_by_hand(run, value, metric, benchmark, who, where):
+    found = cell(run, metric, benchmark=benchmark, **who, **{**HEAD, **where})
+    assert found["value"] == (None if value is None else pytest.approx(value))
+
+
+def test_table_2_has_fraction_and_interval(run):
     found = cell(run, "value", benchmark="symmetry", **LARGE, **HEAD)
-    assert found["value"] == pytest.approx(100 / 3)
     assert (found["low"], found["high"]) == pytest.approx([100 * b for b in wilson(1, 3)])
     assert (found["numerator"], found["denominator"], found["n"]) == (1, 3, 4)
-    assert cell(run, "undefined", benchmark="symmetry", **LARGE, **HEAD)["value"] == 1
-    assert cell(run, "value", benchmark="asymmetry", **LARGE, **HEAD)["value"] == 50
-    assert cell(run, "value", benchmark="bias", **LARGE, **HEAD)["value"] == 50
+    found = cell(run, "value", benchmark="symmetry", **SMALL, **HEAD)
+    assert (found["low"], found["denominator"]) == (None, 0)
 
 
-def test_the_oracle_is_named_and_the_mean_stands_beside_it(run):
-    own = {"benchmark": "bias", **LARGE}
-    found = {p: cell(run, "value", **own, **{**HEAD, "pooling": p}) for p in alpha.POOLINGS}
-    assert [found[p]["value"] for p in ("mean", "base")] == [25, 50]
-    # means over prompts are fractional
-    kinds = {p: row["interval"] for p, row in found.items()}
-    assert kinds == {p: "bootstrap" if p == "mean" else "wilson" for p in kinds}
+def test_the_oracle_is_named_and_means_over_prompts_get_a_bootstrap(run):
+    for pooling in st.POOLINGS:
+        found = cell(run, "value", benchmark="bias", **LARGE, **{**HEAD, "pooling": pooling})
+        assert found["interval"] == ("bootstrap" if pooling == "mean" else "wilson")
     assert "oracle" in views.SCORES[False][0].word("pooling", "best")
-
-
-def test_undefined_is_no_value_and_not_zero(run):
-    small = {"model": "small", "method": "fill", **HEAD}
-    found = cell(run, "value", benchmark="symmetry", **small)
-    assert (found["value"], found["low"], found["denominator"]) == (None, None, 0)
-    assert cell(run, "undefined", benchmark="symmetry", **small)["value"] == 4
-    assert cell(run, "value", benchmark="bias", **small)["value"] == 0
 
 
 def test_published_values_stand_in_rows_of_their_own(run):
@@ -98,20 +116,8 @@ def test_the_printed_figure_stands_beside_the_same_model_and_setting_alone():
     assert {n.setting["gold"] for n in beside} == {"own"}
 
 
-def test_baselines_are_computed_from_the_graph(run):
-    at = {"method": "baseline", **HEAD, "pooling": ""}
-    # Q10 stands in two of three statements of P21, one of two objects
-    assert cell(run, "value", benchmark="bias", model="majority", **at)["value"] == 100
-    assert cell(run, "value", benchmark="bias", model="random", **at)["value"] == 50
-    # the reversed object of P19 is never an object of P19
-    assert cell(run, "value", benchmark="asymmetry", model="majority", **at)["value"] == 100
-
-
 def test_partial_scores_stand_beside_full_ones(run):
-    own = {**LARGE, **HEAD}
-    assert cell(run, "partial score", benchmark="symmetry", **own)["value"] == 75
-    assert cell(run, "partial score", benchmark="asymmetry", **own)["value"] == 100
-    assert not cells(run, "partial score", benchmark="bias", **own).height
+    assert not cells(run, "partial score", benchmark="bias", **LARGE, **HEAD).height
     shown = views.PARTIAL.of(run[1])
     assert shown.cells[("symmetry", "large", "fill"), ("value",)]["value"] == pytest.approx(100 / 3)
     assert shown.cells[("symmetry", "small", "fill"), ("value",)]["value"] is None
@@ -154,19 +160,6 @@ def test_popularity_of_all_and_of_the_fully_right(run):
     assert not found.filter(benchmark="bias", metric="examples").height
 
 
-def test_prompts_show_what_the_oracle_adds(run):
-    own = {"benchmark": "bias", **LARGE, **HEAD}
-    assert cell(run, "triples right", **own, prompts="1")["value"] == 25
-    assert cell(run, "triples right", **own, prompts="2")["value"] == 50
-
-
-def test_wordings_are_compared_by_kind(run):
-    own = {"benchmark": "bias", **LARGE, **HEAD, "pooling": "mean"}
-    found = cell(run, "triples right", **own, template="own")
-    assert (found["value"], found["n"]) == (25, 2)
-    assert found["low"] <= 25 <= found["high"]
-
-
 def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
     (view,) = (v for v in views.FOLDED if v.name == "bias")
     shown = view.of(run[1])
@@ -199,9 +192,9 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
         probe: (alphas.filter((pl.col("item") != lost) | (probe.model != "small")), firsts)
         for probe, (alphas, firsts) in given.items()
     }
-    assert not st.study(given, made).left_out
+    assert not st.Study(made, given).left_out
     own = {"benchmark": "symmetry", "k": 1, "pooling": "best", "gold": "own"}
-    both, alone = st.study(cut, made), st.study(cut, made, intersect=False)
+    both, alone = st.Study(made, cut), st.Study(made, cut, intersect=False)
     assert both.left_out == {"symmetry/P26/Q1/Q2"}
     kept = both.measure(both.alphas()).filter(model="large", **own)
     assert kept["examples"].to_list() == [3]
@@ -209,19 +202,16 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
     assert dict(found.select("model", "missing").rows()) == {"small": 1, "large": 0}
 
 
-def shown(run, **more):
-    return attributes_chapter.Shown(
-        results=run[1],
-        probes=list(run[0].answers),
-        published=PRINTED,
-        titles={"P26": "spouse"},
-        **more,
-    )
+def shown(run, results=None, probes=None, **more):
+    """The chapter of the run."""
+    own = run[1] if results is None else results
+    asked = probes or list(run[0].answers)
+    return attributes_chapter.chapter(own, asked, PRINTED, {"P26": "spouse"}, **more)
 
 
 def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
-    own = shown(run, examples=[{"benchmark": "symmetry", "prompt": "x"}])
-    made = attributes_chapter.chapter(own)
+    examples = [{"benchmark": "symmetry", "prompt": "x"}]
+    made = shown(run, examples=examples)
     kinds = ("partial", "patterns", "popularity")
     assert [d.name for d in made.drawings] == [f"attributes_{kind}" for kind in kinds]
     assert [g.title[:10] for g in made.grids] == ["Table 2 @1", "Table 2 @3", "Table 2 @5"]
@@ -237,8 +227,7 @@ def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
     path = tmp_path / "attributes.json"
     chapter.write(made, path)
     assert chapter.read(path).grids[0].heads == made.grids[0].heads
-    again = attributes_chapter.chapter(own)
-    assert again.drawings == made.drawings
+    assert shown(run, examples=examples).drawings == made.drawings
 
 
 def test_every_view_is_written_and_prints_what_was_measured(run, tmp_path):
@@ -255,8 +244,7 @@ def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
         Number(metric="valid", model="large", prompt="templates", method="fill", value=1, n=9),
         Number(metric="sound", model="large", value=0, n=9),
     ])  # fmt: skip
-    own = replace(shown(run), results=pl.concat([run[1], outside]))
-    grid = attributes_chapter.chapter(own).grids[0]
+    grid = shown(run, pl.concat([run[1], outside])).grids[0]
     bias = grid.heads.index("bias")
     shown_ = {row[0].text: row[bias].text for row in grid.rows if row[1].text != "published"}
     assert {name: text.split(" ", 1)[1] for name, text in shown_.items() if " " in text} == {
@@ -267,9 +255,8 @@ def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
 def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
     renamed = {"fill": "sentence"}
     frame = run[1].filter(metric="value").with_columns(pl.col("method").replace(renamed))
-    own = shown((run[0], frame))
-    ranked = [replace(probe, method="sentence") for probe in own.probes]
-    made = attributes_chapter.chapter(replace(own, probes=ranked))
+    ranked = [replace(probe, method="sentence") for probe in run[0].answers]
+    made = shown(run, frame, ranked)
     titles = [grid.title for grid in made.grids]
     assert len(titles) == 3
     assert all("gold ranked" in title for title in titles)
@@ -278,7 +265,7 @@ def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
     }  # fmt: skip
     assert made.drawings == []
     files = dict.fromkeys(ranked, "no file")
-    assert attributes_chapter.worked_examples(st.Study({}, {}, pl.DataFrame()), files) == []
+    assert attributes_chapter.worked_examples(st.Study({}, {}), files) == []
 
 
 def test_table_1_stands_beside_the_printed_one(run):
@@ -297,7 +284,7 @@ def test_table_1_stands_beside_the_printed_one(run):
     assert found["sampled", "triples"].published is None
     assert (found["paper", "triples"].value, found["paper", "triples"].n) == (1401, 0)
     both = pl.concat([run[1], results.frame("attributes", sizes)])
-    made = attributes_chapter.chapter(shown((run[0], both), thresholds="small"))
+    made = shown(run, both, thresholds="small")
     (grid,) = (g for g in made.grids if g.title.startswith("Table 1"))
     assert "thresholds: small" in grid.title
     start = grid.heads.index("predicates")
@@ -318,7 +305,7 @@ def test_funnels_and_thresholds_are_printed_in_the_paper_s_order(run):
         steps=pl.DataFrame(steps, schema=dict(STEPS.columns), orient="row"),
         sensitivity=pl.DataFrame(tried, schema=dict(SENSITIVITY.columns), orient="row"),
     )
-    funnel, thresholds = attributes_chapter.chapter(own).folded[-2:]
+    funnel, thresholds = own.folded[-2:]
     assert [row[0].text for row in funnel.rows] == ["symmetry", "paths"]
     assert funnel.heads == ["benchmark", "step", "kept", "dropped", "reason"]
     assert thresholds.rows[0][1].text == "cap_pairs = 200"
@@ -331,12 +318,12 @@ def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
         for probe, (alphas, firsts) in attribute_answers.answers(made).items()
         if probe.model == "small"
     }
-    study = st.study(wrong, made, attribute_answers.guesses(made))
+    study = st.Study(made, wrong, attribute_answers.guesses(made))
     frame = results.frame("attributes", numbers.numbers(study, study.alphas(), PRINTED))
     metrics = set(frame["metric"])
     assert {"value", "partial score", "triples asked"} <= metrics
     assert "pearson" not in metrics
-    assert attributes_chapter.chapter(shown((study, frame))).grids
+    assert shown((study, frame)).grids
 
 
 def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
@@ -355,7 +342,7 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     ]  # fmt: skip
     columns = ["benchmark", "example", "pattern", "position", "alpha", *st.SETTINGS]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    found = list(numbers.ambiguous(st.Study(named, {}, empty), frame))
+    found = list(numbers.ambiguous(st.Study(named, {}), frame))
     values = {
         (n.slice, n.setting["mode"]): n.value for n in found if n.setting["pooling"] == "best"
     }
@@ -368,7 +355,7 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
 def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
     rules = ["verbatim"] * 3 + ["accents"] * 2 + ["aliases"] + [""] * 4
     rows = [("i", rule, False) for rule in rules]
-    firsts = pl.DataFrame(rows, schema=alpha.FIRSTS, orient="row")
+    firsts = pl.DataFrame(rows, schema=st.FIRSTS, orient="row")
     base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
     found = list(numbers.written(base, firsts))
     counts = {n.setting["alpha"]: n.value for n in found if n.metric == "first answers"}

@@ -76,7 +76,7 @@ def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_paper
     assert (found["trained-on"].value, found["trained-on"].n) == (0, 4)
     assert (found["held-out"].value, found["held-out"].n) == (0, 8)
     asked = known.filter("stored", ~pl.col("taught")).unique("fact")
-    base = study.baselines.filter(model="random", k=1, kind="exact", gold="own")
+    base = study.guesses.filter(model="random", k=1, kind="exact", gold="own")
     item = pl.format("{}#{}", "example", "position")
     guess = base.with_columns(item=item).join(asked, on="item")
     chance = 100 * guess["alpha"].mean()

@@ -15,8 +15,8 @@ from kgprobe import schema
 from kgprobe.metrics.aggregations import folds
 from kgprobe.tables import aggregations, results, scored, wordings
 from kgprobe.tables.answers import Probe, judge, with_content_free
-from kgprobe.tables.attributes import alpha, numbers
 from kgprobe.tables.attributes import make as of_attributes
+from kgprobe.tables.attributes import numbers
 from kgprobe.tables.attributes import study as st
 from kgprobe.tables.attributes import views as attribute_views
 from kgprobe.tables.ontoprobe import make, views
@@ -404,7 +404,7 @@ def ranked_study(tmp_path) -> tuple[st.Study, dict[Probe, str], pl.DataFrame]:
     path = str(tmp_path / "scores.parquet")
     schema.write(scores(answers), schema.SCORES, path, {})
     alphas = st.read_answers(who, own, path)
-    made = st.study({who: alphas}, known, attribute_answers.guesses(known))
+    made = st.Study(known, {who: alphas}, attribute_answers.guesses(known))
     return made, {who: path}, scores(answers)
 
 
@@ -424,7 +424,10 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     (alphas, _) = next(iter(study.answers.values()))
     mean = alphas.filter(k=1, gold="own").group_by("item").agg(pl.col("alpha").mean())["alpha"]
     assert row["value"] == pytest.approx(100 * mean.mean())
-    left = replace(study, left_out=frozenset([items["group"][0]]))
+    # as an example that could not be asked completely
+    ((who, (own, firsts)),) = study.answers.items()
+    cut = own.filter(pl.col("item") != items.filter(group=items["group"][0])["item"][0])
+    left = replace(study, answers={who: (cut, firsts)})
     fewer = scored.numbers(of_attributes.ranked(left, files, [str(tmp_path / "free.parquet")]))
     assert number(results.frame("attributes", fewer), aggregation="sum")["n"] == 6
     shown = {view.name: view.of(found).rows for view in attribute_views.FOLDED}
@@ -454,7 +457,7 @@ def test_first_texts_agree_after_the_rules_of_matching():
         [("i", t, 0, -1, 1, 0, text, text, -1.0) for t, text in enumerate(["The Rome.", "rome"])],
         schema=dict(schema.FILLS.columns), orient="row",
     )  # fmt: skip
-    found = alpha.of_texts(fills, {"i": [["Rome"]]})
+    found = st.of_texts(fills, {"i": [["Rome"]]})
     assert found["said"].n_unique() == 1
     assert found["said"].null_count() == 0
 

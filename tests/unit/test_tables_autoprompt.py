@@ -7,13 +7,16 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
+from kgprobe.benchmarks.autoprompt import frames
 from kgprobe.metrics import prompts as metrics
+from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
 from kgprobe.probes.jobs.autoprompt import search, tasks
 from kgprobe.probes.prompts.search.settings import NOT_RELEASED
+from kgprobe.sampling import hash_key
 from kgprobe.tables import results
 from kgprobe.tables.autoprompt import chapter as autoprompt_report
-from kgprobe.tables.autoprompt import make, numbers, published, sweeps, texts, views
+from kgprobe.tables.autoprompt import make, numbers, published, texts, views
 from kgprobe.tables.report import chapter, grid, headline
 from kgprobe.tables.results import Number
 from tests.unit.prompt_outcomes import answered, examples, outcomes, the
@@ -108,7 +111,7 @@ def test_the_printed_values_are_whole_facts_and_macro_averages():
 
 def two_relations(prompt: str, ranks, benchmark="auto_world", **more):
     frame = examples({"P36": {"train": 2, "test": 4}, "P37": {"train": 1, "test": 2}})
-    return answered(benchmark, prompt, frame, outcomes(frame, ranks, prompt), **more)
+    return answered(benchmark, prompt, frame, ranks, **more)
 
 
 def measured(*own, taught=None):
@@ -155,7 +158,7 @@ def test_a_printed_value_needs_the_whole_set_and_the_same_model():
 
 def test_the_no_overlap_subset_has_its_own_n():
     frame = examples({"P36": {"train": 1, "test": 4}}, flags={"test0": ["inverse"]})
-    own = answered("auto_world", "manual", frame, outcomes(frame, {"P36": [1, 2, 2, 2]}, "manual"))
+    own = answered("auto_world", "manual", frame, {"P36": [1, 2, 2, 2]})
     made = [n for n in measured(own) if n.prompt == "manual"]
     part = the(made, "P@1", slice="no overlap")
     assert (part.value, part.n) == (0.0, 3)
@@ -164,12 +167,8 @@ def test_the_no_overlap_subset_has_its_own_n():
 
 def test_draws_are_averaged_and_their_ends_shown():
     frame = examples({"P36": {"train": 1, "test": 2}})
-    drawn = pl.concat(
-        [
-            outcomes(frame, {"P36": [1, 1]}, "random_triggers 0"),
-            outcomes(frame, {"P36": [2, 2]}, "random_triggers 1"),
-        ]
-    )
+    ends = enumerate(([1, 1], [2, 2]))
+    drawn = pl.concat(outcomes(frame, {"P36": own}, f"random_triggers {n}") for n, own in ends)
     own = answered("auto_world", "random_triggers", frame, drawn)
     made = [n for n in measured(own) if n.prompt == "random_triggers"]
     assert (the(made, "P@1").value, the(made, "P@1").n) == (50, 2)
@@ -193,7 +192,7 @@ def test_the_gain_is_paired():
 
 def classes(benchmark: str, prompt: str, ranks):
     frame = examples({"": {"train": 4, "dev": 4, "test": 8}}, labels=("negative", "positive"))
-    return answered(benchmark, prompt, frame, outcomes(frame, {"": ranks}, prompt))
+    return answered(benchmark, prompt, frame, {"": ranks})
 
 
 def test_accuracy_on_dev_and_test_and_by_class():
@@ -221,18 +220,13 @@ def sentences(prompt: str = "searched"):
         pl.Series("fact", ["a", "a", "b"]),
         pl.Series("fields", ['{"sub": "France", "context": "Paris is in France."}'] * 3),
     )
-    changed = base.with_columns(
-        pl.lit("Rome").alias("label"),
-        pl.lit('{"sub": "France", "context": "Rome is in France.", "old": "Paris"}').alias(
-            "fields"
-        ),
-    )
-    first = outcomes(base, {"P36": [2, 1, 2]}, prompt)
-    second = outcomes(changed, {"P36": [2, 1, 2]}, prompt).with_columns(
-        pl.Series("answer", ["paris", "Rome", "Oslo"])
-    )
+    told = '{"sub": "France", "context": "Rome is in France.", "old": "Paris"}'
+    changed = base.with_columns(label=pl.lit("Rome"), fields=pl.lit(told))
+    ranks = {"P36": [2, 1, 2]}
+    second = outcomes(changed, ranks, prompt)
+    second = second.with_columns(pl.Series("answer", ["paris", "Rome", "Oslo"]))
     return [
-        answered("auto_re", prompt, base, first),
+        answered("auto_re", prompt, base, ranks),
         answered("auto_re_perturbed", prompt, changed, second),
     ]
 
@@ -306,31 +300,31 @@ def points(**columns):
 
 def test_figure_2_has_the_mean_and_the_ends_of_the_subsets():
     frame = points(draw=[0, 1, 2, 0], size=[10, 10, 10, 100], value=[0.5, 0.6, 0.7, 0.8])
-    made = list(sweeps.low_data("auto_sst2", "m", frame))
+    made = list(numbers.low_data("auto_sst2", "m", frame))
     few = the(made, "accuracy", slice="dev", setting={"size": 10})
     assert (few.value, few.n, few.prompt, few.method) == (
         pytest.approx(60), 3, "searched", "low_data",
     )  # fmt: skip
     assert few.interval[:2] == (50, 70)
-    (drawing,) = sweeps.drawings(framed(made))
+    (drawing,) = autoprompt_report.drawings(framed(made))
     shown = [(row["at"], row["value"], row["low"], row["high"]) for row in rows_of(drawing.chart)]
     assert shown == [(10, pytest.approx(60), 50, 70), (100, 80, 80, 80)]
 
 
 def test_figure_3_has_a_cell_for_every_size_of_labels_and_trigger():
     frame = points(triggers=[3, 4, 3], label_tokens=[1, 1, 3], value=[0.5, 0.55, 0.6])
-    made = list(sweeps.grid("auto_sst2", "m", frame))
+    made = list(numbers.grid("auto_sst2", "m", frame))
     shown = [n for n in made if n.metric == "accuracy"]
     at = {(n.setting["labels"], n.setting["triggers"]): n for n in shown}
     assert at[1, 4].value == pytest.approx(55)
     assert at[3, 3].n == 40
-    assert len(sweeps.drawings(framed(made))) == 1
+    assert len(autoprompt_report.drawings(framed(made))) == 1
 
 
 @pytest.mark.parametrize("method", ["low_data", "grid"])
 def test_a_sweep_alone_has_its_figure_and_its_headline(method):
     frame = points(triggers=[3, 4], size=[10, 20], value=[0.6, 0.5])
-    made = list(getattr(sweeps, method)("auto_sst2", "m", frame))
+    made = list(getattr(numbers, method)("auto_sst2", "m", frame))
     page = autoprompt_report.chapter(framed(made), SHEET, {}, "default")
     assert len(page.drawings) == 1
     assert not page.grids
@@ -341,7 +335,7 @@ def test_a_sweep_alone_has_its_figure_and_its_headline(method):
 
 
 def test_a_run_in_released_mode_says_what_flatters_and_what_it_does_not_reach():
-    made = framed(sweeps.low_data("auto_sst2", "m", points(value=[0.6])))
+    made = framed(numbers.low_data("auto_sst2", "m", points(value=[0.6])))
     notes = autoprompt_report.chapter(made, SHEET, {}, "released", "full").notes
     assert any(note.startswith("Figure 2 is optimistic") for note in notes)
     assert NOT_RELEASED
@@ -401,7 +395,7 @@ def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):
 def test_rows_stand_in_the_order_of_prompts():
     frame = examples({"P36": {"train": 1, "test": 2}})
     own = [
-        answered("auto_world", prompt, frame, outcomes(frame, {"P36": [1, 2]}, prompt))
+        answered("auto_world", prompt, frame, {"P36": [1, 2]})
         for prompt in ("searched", "majority", "other", "manual")
     ]
     shown = views.TABLE4.of(autoprompt_report.asked(framed(measured(*own))))
@@ -424,12 +418,10 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
         "random_triggers": [2] * 10,
     }
     found = [
-        answered(
-            "auto_world", prompt, frame, outcomes(frame, {"P36": own}, prompt), "c", "control:m"
-        )
+        answered("auto_world", prompt, frame, {"P36": own}, "c", "control:m")
         for prompt, own in ranks.items()
     ]
-    hub = answered("auto_world", "manual", frame, outcomes(frame, {"P36": [2]}, "manual"))
+    hub = answered("auto_world", "manual", frame, {"P36": [2]})
     made = measured(*found, hub, taught=taught)
     # baselines ask no model, controls are meant to fail, other models were taught nothing
     asked = {(n.model, n.prompt): n.value for n in made if n.metric == "valid"}
@@ -446,20 +438,14 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     runs = {"template": "{sub} [T] [P]", "tokens": ["x"], "restarts": [{"dev": 0.5}]}
     prompt = texts.Prompt("auto_world", "searched", "c", "P36", runs)
     frame = framed([*made, *texts.restarts([prompt])])
-    page = autoprompt_report.chapter(frame, SHEET, {}, "default")
-    marked = checked = 0
-    for shown in (*page.grids, *page.folded):
-        for row in shown.rows:
-            of = {cell.text for cell in row}
-            if {"c", views.PROMPTS["searched"]} <= of:
-                texts_of = [cell.text for cell in row if cell.hint]
-                assert all(" (?)" in text for text in texts_of), (shown.title, texts_of)
-                marked += len(texts_of)
-            elif "c" in of and shown.title == views.TABLE4.title:
-                assert not any("(?)" in cell.text for cell in row)
-                checked += 1
-    assert marked > 10
-    assert checked == 3
+    (shown,) = (
+        view for view in autoprompt_report.chapter(frame, SHEET, {}, "default").grids
+        if view.title == views.TABLE4.title
+    )  # fmt: skip
+    for row in shown.rows:
+        is_outside = {"c", views.PROMPTS["searched"]} <= {cell.text for cell in row}
+        assert all(("(?)" in cell.text) == is_outside for cell in row if cell.hint)
+    assert sum("(?)" in cell.text for row in shown.rows for cell in row) > 3
     (row,) = texts.of_relations([prompt], frame, {})
     assert row["P@1"].startswith("40.0 (")
     assert row["P@1"].endswith(" (?), below majority")
@@ -467,7 +453,7 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
 
 
 def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
-    """By hand: two draws, of which each shows one object; an answer that is shown counts apart."""
+    """Two draws, of which each shows one object; an answer that is shown does not count."""
     frame = examples({"P36": {"train": 2, "test": 4}, "P37": {"test": 4}}, ["Rome", "Oslo"])
     first = outcomes(frame, {"P36": [1, 1, 1, 2], "P37": [2, 1]}, "demos:00")
     second = outcomes(frame, {"P36": [2, 1, 1, 1], "P37": [1, 1]}, "demos:01")
@@ -476,33 +462,171 @@ def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
         schema=numbers.SHOWN, orient="row",
     )  # fmt: skip
     own = replace(answered("auto_world", "demos", frame, pl.concat([first, second])), shown=shown)
-    manual = answered(
-        "auto_world", "manual", frame, outcomes(frame, {"P36": [2], "P37": [1, 2]}, "manual")
-    )
+    manual = answered("auto_world", "manual", frame, {"P36": [2], "P37": [1, 2]})
     made = measured(own, manual)
-    ranks = {"demos:00": {"P36": [1, 1, 1, 2], "P37": [2, 1, 2, 1]},
-             "demos:01": {"P36": [2, 1, 1, 1], "P37": [1, 1, 1, 1]}}  # fmt: skip
-    hidden = {(draw, group, label) for draw, group, label in shown.rows()}
-    means: dict[str, list[float]] = {"P36": [], "P37": []}
-    gains: dict[str, list[float]] = {"P36": [], "P37": []}
-    for group in ("P36", "P37"):
-        for i in range(4):
-            label = ["Rome", "Oslo"][i % 2]
-            hits = [
-                float(own_ranks[group][i] == 1)
-                for draw, own_ranks in ranks.items()
-                if (draw, group, label) not in hidden
-            ]
-            if hits:
-                means[group].append(sum(hits) / len(hits))
-                theirs = {"P36": 0, "P37": 1 - i % 2}[group]
-                gains[group].append(sum(hits) / len(hits) - theirs)
-    value = the(made, "P@1", prompt="demos", slice="object not demonstrated")
-    by_hand = 100 * sum(sum(v) / len(v) for v in means.values()) / 2
-    assert (value.value, value.n) == (pytest.approx(by_hand), 8)
-    gain = the(
-        made, "P@1", prompt="demos", slice="object not demonstrated", setting={"instead": "manual"}
-    )
-    assert gain.value == pytest.approx(100 * sum(sum(v) / len(v) for v in gains.values()) / 2)
+    unseen = {"prompt": "demos", "slice": "object not demonstrated"}
+    # of P36 (second 0, first 1, second 1, first 0), of P37 (both 1/2, first 1, both 1/2, first 1)
+    value = the(made, "P@1", **unseen)
+    assert (value.value, value.n) == (pytest.approx(100 * (1 / 2 + 3 / 4) / 2), 8)
+    # the manual prompt is right on every other one of P37
+    gain = the(made, "P@1", **unseen, setting={"instead": "manual"})
+    assert gain.value == pytest.approx(100 * (1 / 2 + 1 / 4) / 2)
     assert the(made, "P@1", prompt="demos", setting={"instead": "manual"}).n == 8
-    assert the(made, "majority", prompt="demos", slice="object not demonstrated").n == 8
+    assert the(made, "majority", **unseen).n == 8
+
+
+WORDS = {"train": ["Islam", "Islam", "Hinduism"], "dev": ["Islam"],
+         "test": ["Hinduism", "Hinduism", "Islam", "Shinto"]}  # fmt: skip
+
+
+def religion(prompt="searched", ranks=(1, 2, 2, 2), words=None, benchmark="auto_lama", **more):
+    """A relation whose train and test are of another distribution."""
+    words = words or WORDS
+    frame = examples({"P140": {split: len(own) for split, own in words.items()}})
+    labels = [words[r["split"]][int(r["example"].removeprefix(r["split"]))]
+              for r in frame.iter_rows(named=True)]  # fmt: skip
+    frame = frame.with_columns(pl.Series("label", labels))
+    return answered(benchmark, prompt, frame, {"P140": ranks}, **more)
+
+
+def test_majority_and_best_constant_and_the_shift_stand_beside_a_relation():
+    made = measured(religion())
+    common = the(made, "P@1", group="P140", model="majority")
+    assert (common.value, common.n) == (25, 4)
+    assert the(made, "P@1", group="P140", model="constant").value == 50
+    seen = the(made, "test objects seen in train", group="P140")
+    assert (seen.value, seen.n) == (pytest.approx(200 / 3), 3)
+    # (|2/3 - 1/4| + |1/3 - 1/2| + |0 - 1/4|) / 2
+    apart = the(made, "total variation, train to test", group="P140")
+    assert (apart.value, apart.n) == (pytest.approx(100 * 5 / 12), 4)
+    printed = views.RELATIONS[0].where_also(group=["P140"]).of(results.frame("autoprompt", made))
+    assert printed.columns[4] == ("P@1", "majority", "")
+    assert printed.columns[-1] == ("P@1", "bert-base-cased", "searched")
+
+
+def test_of_equally_common_labels_each_counts_by_its_chance():
+    words = {**WORDS, "train": ["Islam", "Hinduism", "Shinto"]}
+    found = numbers.hits(religion(words=words), numbers.MAJORITY)
+    assert found["p1"].to_list() == pytest.approx([1 / 3] * 4)
+
+
+def test_labels_that_cannot_be_answered_are_nobody_s_majority():
+    own = religion()
+    lost = own.outcomes.join(own.examples, on=["group", "split", "example"])["label"] == "Islam"
+    own = replace(
+        own,
+        outcomes=own.outcomes.with_columns(
+            pl.when(pl.Series(lost)).then(None).otherwise(pl.col(name)).alias(name)
+            for name in ("best", "worst", "filtered_best", "filtered_worst")
+        ),
+    )
+    found = numbers.hits(own, numbers.MAJORITY)
+    assert found["unit"].to_list() == ["test0", "test1", "test3"]
+    assert found["p1"].to_list() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_they_are_what_the_baselines_of_the_sheet_answer(seed):
+    def drawn(split, n):
+        return ["abcd"[hash_key(seed, split, str(i)) % 4] for i in range(n)]
+
+    own = religion(words={s: drawn(s, n) for s, n in (("train", 7), ("dev", 3), ("test", 9))})
+    options = sorted(set(own.examples["label"]))
+    for name, answer in (
+        (numbers.MAJORITY, majority.majority),
+        (numbers.BEST, majority.constant),
+    ):
+        rows = replace(own, outcomes=answer(own.examples, options))
+        for split in ("dev", "test"):
+            expected = numbers.per_example(rows, split)
+            found = numbers.hits(own, name, split)
+            assert found["unit"].to_list() == expected["unit"].to_list()
+            assert found["p1"].to_list() == pytest.approx(expected["p1"].to_list())
+
+
+def test_a_number_below_the_majority_is_marked_in_every_table():
+    words = {**WORDS, "train": ["Hinduism"] * 3}
+    low, high = religion(words=words), religion("manual", (1, 1, 1, 2), words)
+    made = results.frame("autoprompt", [*FIGURES, *measured(low, high)])
+    manual = {"auto_lama": {"P140": "{sub} [P] ."}}
+    content = {"template": "{sub} [T] [P] .", "tokens": ["faith"]}
+    file = texts.Prompt("auto_lama", "searched", "bert-base-cased", "P140", content)
+    (row,) = texts.of_relations([file], made, manual)
+    assert row["P@1"].startswith("25.0 (")
+    assert row["P@1"].endswith(", below majority")
+    assert row["majority P@1"].startswith("50.0 (")
+    assert row["best constant P@1"].startswith("50.0 (")
+    assert not row["manual P@1"].endswith("majority")
+    page = autoprompt_report.chapter(made, SHEET, {}, "default")
+    marked = {
+        (grid.title, head)
+        for grid in page.grids
+        for line in grid.rows
+        for head, cell in zip(grid.heads, line, strict=True)
+        if autoprompt_report.BELOW in cell.text
+    }
+    assert marked == {
+        (views.TABLE4.title, "Original, P@1"),
+        (views.RELATIONS[0].title, "P@1, bert-base-cased, AutoPrompt"),
+    }
+    assert autoprompt_report.BELOW_NOTE in page.notes
+
+
+def test_a_model_that_was_asked_less_has_a_majority_of_its_own():
+    whole = religion("manual", (1, 1, 1, 1))
+    part = religion(model="other")
+    part = replace(part, outcomes=part.outcomes.filter(pl.col("example").is_in(["test2", "dev0"])))
+    made = measured(part, whole)
+    assert the(made, "P@1", group="P140", model="majority").value == 25
+    assert the(made, "majority", group="P140", model="other").value == 100
+    assert the(made, "majority", group="P140", model="bert-base-cased").value == 25
+    frame = results.frame("autoprompt", made)
+    rows = {
+        (r["model"], r["metric"]): r
+        for r in frame.filter(results.plain(), group="P140").iter_rows(named=True)
+    }
+    beating = autoprompt_report.majorities(frame)
+    assert rows["other", "P@1"]["value"] == 0
+    assert beating(rows["other", "P@1"]) == 100
+    assert beating(rows["other", "majority"]) is None
+    assert beating(rows["", "test facts"]) is None
+
+
+def test_the_majority_is_that_of_the_training_facts_that_the_model_was_given(tmp_path):
+    own = religion(words={**WORDS, "train": ["Islam"] * 3 + ["Hinduism"] * 5})
+    schema.write(own.examples, schema.EXAMPLES, tmp_path / "examples.parquet")
+    schema.write(own.outcomes, schema.OUTCOMES, tmp_path / "o.parquet")
+    row = {"benchmark": "auto_lama", "prompt": "searched", "model": "m", "method": "predict"}
+    for most in (1, 2, None):
+        (found,) = numbers.answered(
+            [row], SHEET, [tmp_path / "o.parquet"],
+            {"auto_lama": tmp_path}, given=[{"most": {"train": most}}],
+        )  # fmt: skip
+        task = frames.part(own.examples, {"most": {"train": most}})
+        baseline = majority.majority(task, sorted(set(own.examples["label"])))
+        expected = numbers.per_example(replace(own, outcomes=baseline))["p1"].to_list()
+        values = numbers.hits(found, numbers.MAJORITY)["p1"].to_list()
+        assert values == pytest.approx(expected), most
+        counted = the(numbers.of_benchmark([found]), "search facts", group="P140")
+        assert counted.value == (most or 8) + 1
+
+
+def test_classes_and_sentences_have_them_too():
+    words = {"train": ["no", "no", "yes"], "dev": ["no", "yes"], "test": ["yes", "yes", "no"]}
+    frame = religion(words=words).examples.with_columns(pl.lit("").alias("group"))
+    own = answered("auto_sst2", "searched", frame, {"": [1, 2]})
+    made = [n for n in measured(own) if n.prompt == "searched"]
+    assert the(made, "majority", slice="dev").value == 50
+    assert the(made, "majority").value == pytest.approx(100 / 3)
+    assert the(made, "best constant").value == pytest.approx(200 / 3)
+    apart = the(measured(own), "total variation, train to test")
+    assert apart.value == pytest.approx(100 / 3)
+    read = religion(benchmark="auto_re")
+    # two sentences of one fact count once
+    facts = read.examples["fact"].to_list()
+    one = ["test0" if fact == "test1" else fact for fact in facts]
+    read = replace(read, examples=read.examples.with_columns(pl.Series("fact", one)))
+    made = measured(read)
+    found = the(made, "majority")
+    assert (found.value, found.n) == (pytest.approx(100 / 3), 3)
+    assert the(made, "P@1", group="P140", model="majority").n == 3

@@ -19,7 +19,7 @@ from kgprobe.probes.scoring.fill.reading import stepped
 from kgprobe.settings import Wording
 from kgprobe.sheets import SheetError, check_papers, with_raw
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import baselines
+from kgprobe.tables.attributes import study as baselines
 from kgprobe.tables.attributes import two_steps as told
 from kgprobe.tables.attributes.study import SETTINGS, WHO, Benchmark
 from kgprobe.templates import nouns

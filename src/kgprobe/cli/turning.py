@@ -250,7 +250,7 @@ def _study(folder: Path, table: Path) -> "Study":
     seed = int(str(schema.provenance(table).get("seed", 0)))
     # runs from before they were recorded: the defaults
     options = recorded(table, "options")
-    return studies.study(found, benchmarks, seed=seed, **options)
+    return studies.Study(benchmarks, found, seed=seed, **options)
 
 
 def _autoprompt(folder: Path, table: Path, expected: list[dict[str, str]]) -> dict[str, list[Row]]:

@@ -75,10 +75,10 @@ def numbers(
     baseline.
 
     Setting `without`, or `instead` of a difference, which has "p after Holm" over all baselines
-    that are given, and "detectable difference". A metric of all or nothing has Wilson's interval.
+    of a benchmark, and "detectable difference". A metric of all or nothing has Wilson's interval.
     `macro`: strata weigh the same, else items.
     """
-    tested: list[tuple[Number, NDArray[np.float64]]] = []
+    tested: dict[str, list[tuple[Number, NDArray[np.float64]]]] = {}
     for baseline in baselines:
         rows = baseline.values.sort("item")
         of = baseline.of.but(setting={"without": baseline.without}, n=rows.height)
@@ -98,5 +98,6 @@ def numbers(
         instead = {"instead": f"without {baseline.without}"}
         gap = baseline.of.but(setting=instead, n=both.height)
         yield gap.but(metric=first, value=100 * value, interval=found and found.times(100))
-        tested.append((gap, pair[:, 0] - pair[:, 1]))
-    yield from family(tested)
+        tested.setdefault(gap.benchmark, []).append((gap, pair[:, 0] - pair[:, 1]))
+    for own in tested.values():
+        yield from family(own)

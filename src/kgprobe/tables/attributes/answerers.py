@@ -17,8 +17,8 @@ from kgprobe.metrics.answerers import ANSWERERS, Question, Statement
 from kgprobe.metrics.intervals import Interval
 from kgprobe.sampling import hash_key
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import alpha
 from kgprobe.tables.attributes import numbers as scores
+from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import NAMES
 from kgprobe.tables.attributes.study import HEADLINE, SETTINGS, Benchmark, triples
 from kgprobe.tables.report import marks
@@ -107,18 +107,16 @@ def _drawn(
     made: Benchmark, asked: Mapping[str, Question], draws: int
 ) -> tuple[Benchmark, dict[str, Question]]:
     """The same so many times, each with examples and keys of its own."""
-    examples, items = (
-        pl.concat(
-            frame.with_columns(pl.col(name).str.replace("(#[0-9]+)?$", f" {draw}$1"))
-            for draw in range(draws)
-        )
-        for frame, name in ((made.examples, "example"), (made.items, "item"))
+    every = pl.DataFrame({"draw": range(draws)})
+    examples, items = (frame.join(every, how="cross") for frame in (made.examples, made.items))
+    examples = examples.with_columns(example=pl.format("{} {}", "example", "draw"))
+    items = items.with_columns(
+        pl.col("item").str.replace("#", pl.format(" {}#", "draw"), literal=True)
     )
     questions = {
-        f"{example} {draw}#{position}": replace(question, key=f"{item} {draw}")
+        item.replace("#", f" {draw}#"): replace(question, key=f"{item} {draw}")
         for draw in range(draws)
         for item, question in asked.items()
-        for example, position in [item.rsplit("#", 1)]
     }
     return replace(made, examples=examples, items=items), questions
 
@@ -128,7 +126,7 @@ def _ranked(
 ) -> pl.DataFrame:
     rows = [(item, _TEMPLATE, i, s) for item, own in found.items() for i, s in enumerate(own)]
     schema = {"item": pl.String, "template": pl.Int32, "candidate": pl.Int32, "sum": pl.Float64}
-    return alpha.of_candidates(pl.DataFrame(rows, schema=schema, orient="row"), made.items)
+    return studies.of_candidates(pl.DataFrame(rows, schema=schema, orient="row"), made.items)
 
 
 def _written(
@@ -136,12 +134,12 @@ def _written(
 ) -> pl.DataFrame:
     chosen = {item: answerers.chosen_option(own) for item, own in found.items()}
     rows = [
-        (item, _TEMPLATE, 1, alpha.WHOLE, 1, "" if n is None else asked[item].options[n], 0.0)
+        (item, _TEMPLATE, 1, studies.WHOLE, 1, "" if n is None else asked[item].options[n], 0.0)
         for item, n in chosen.items()
     ]
     columns = ["item", "template", "masks", "position", "rank", "text", "logprob"]
     fills = pl.DataFrame(rows, schema=columns, orient="row")
-    return alpha.of_texts(fills, alpha.gold_names(made.examples))
+    return studies.of_texts(fills, studies.gold_names(made.examples))
 
 
 def _measured(model: str, way: str, alphas: pl.DataFrame, made: Benchmark, draws: int) -> Number:

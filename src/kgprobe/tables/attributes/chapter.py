@@ -1,7 +1,7 @@
 """The chapter of the report on the nine benchmarks: the paper's tables and figures beside ours."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,10 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import alpha, numbers, two_steps, views
+from kgprobe.tables.attributes import numbers, two_steps, views
 from kgprobe.tables.attributes import study as studies
-from kgprobe.tables.attributes.baselines import MAJORITY, RANDOM
 from kgprobe.tables.attributes.published import NAMES, Published
-from kgprobe.tables.attributes.study import FILLED, Benchmark, filled, is_ranked
+from kgprobe.tables.attributes.study import FILLED, MAJORITY, RANDOM, Benchmark, filled, is_ranked
 from kgprobe.tables.report import draw, grid, marks
 from kgprobe.tables.report.chapter import Chapter, Drawing, Drawn
 from kgprobe.tables.report.grid import Grid, filled_in
@@ -72,46 +71,40 @@ ARITHMETIC = (
 )
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What the chapter is made of: RESULTS, probes, names of relations, worked examples; STEPS and
-    SENSITIVITY of all benchmarks, and which thresholds are in use."""
-
-    results: pl.DataFrame
-    probes: Sequence[Probe]
-    published: Published
-    titles: Mapping[str, str]
-    examples: Sequence[Mapping[str, object]] = ()
-    notes: Sequence[str] = ()
-    steps: pl.DataFrame | None = None
-    sensitivity: pl.DataFrame | None = None
-    thresholds: str = "paper"
-
-
-def chapter(shown: Shown) -> Chapter:
-    """The chapter from the numbers that were measured."""
-    results, probes = shown.results, shown.probes
+def chapter(
+    results: pl.DataFrame,
+    probes: Sequence[Probe],
+    published: Published,
+    titles: Mapping[str, str],
+    examples: Sequence[Mapping[str, object]] = (),
+    notes: Sequence[str] = (),
+    thresholds: str = "paper",
+    steps: pl.DataFrame | None = None,
+    sensitivity: pl.DataFrame | None = None,
+) -> Chapter:
+    """The chapter from RESULTS, names of relations (`titles`), worked `examples`, STEPS and
+    SENSITIVITY of all benchmarks; `thresholds`: those that are in use."""
     order = sorted(dict.fromkeys(results["model"]), key=lambda model: _order(probes, model))
     ranked = sorted({is_ranked(p.method) for p in probes})
     scores = [view.where_also(model=order) for way in ranked for view in views.SCORES[way]]
-    sizes = replace(views.TABLE1, title=f"{views.TABLE1.title} (thresholds: {shown.thresholds})")
+    sizes = replace(views.TABLE1, title=f"{views.TABLE1.title} (thresholds: {thresholds})")
     printed = (*scores, two_steps.VIEW, views.FORMS[0], views.CONSTRUCTS, sizes)
     read = (two_steps.READ, *views.FORMS[1:], *views.FOLDED)
     opening, grids, folded = (
         [grid.of_view(view, results) for view in own] for own in ([views.ANSWERERS], printed, read)
     )
-    if shown.examples:
-        folded.insert(0, grid.records("One example of each benchmark", shown.examples, EXAMPLE))
+    if examples:
+        folded.insert(0, grid.records("One example of each benchmark", examples, EXAMPLE))
     title = "What follows from the printed figures alone"
-    folded.append(grid.records(title, shown.published.arithmetic, ARITHMETIC))
-    if shown.steps is not None:
-        folded.append(_records("Construction of the nine, step by step", shown.steps, "position"))
-    if shown.sensitivity is not None:
+    folded.append(grid.records(title, published.arithmetic, ARITHMETIC))
+    if steps is not None:
+        folded.append(_records("Construction of the nine, step by step", steps, "position"))
+    if sensitivity is not None:
         title = "Thresholds that the paper leaves open"
-        folded.append(_records(title, shown.sensitivity, "setting", SENSITIVITY))
+        folded.append(_records(title, sensitivity, "setting", SENSITIVITY))
     return Chapter(
-        NAME, TITLE, LEAD, [*NOTES, *shown.notes], filled_in(grids), filled_in(folded),
-        drawings(results, probes, shown.titles), opening=filled_in(opening),
+        NAME, TITLE, LEAD, [*NOTES, *notes], filled_in(grids), filled_in(folded),
+        drawings(results, probes, titles), opening=filled_in(opening),
     )  # fmt: skip
 
 
@@ -322,7 +315,7 @@ def example_rows(
         item = f"{chosen}#{row['position']}"
         asked = first.filter(item=item).select("template", "alpha").rows()
         template, hit = asked[0] if asked else (None, 0)
-        own = fills.filter(pl.col("template") == template, item=item, position=alpha.WHOLE)
+        own = fills.filter(pl.col("template") == template, item=item, position=studies.WHOLE)
         said = own.sort("rank")["text"].unique(maintain_order=True)
         text = parse(texts.get((row["predicate"], template), ""))
         values = {SUBJECT: row["subject_label"] or "?", ANSWER: "…"}

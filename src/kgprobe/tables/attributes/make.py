@@ -15,8 +15,7 @@ from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, results, scored
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
-from kgprobe.tables.attributes import alpha, answerers, constructs, numbers, two_steps, views
-from kgprobe.tables.attributes import baselines as guessing
+from kgprobe.tables.attributes import answerers, constructs, numbers, two_steps, views
 from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import published as printed
 from kgprobe.tables.attributes import study as studies
@@ -69,10 +68,11 @@ def tabulate(
         for probe, file in files.items()
     }
     sampled = [benchmark.examples for benchmark in benchmarks.values()]
-    guesses = guessing.guesses(edges, literals, sampled, ids)
-    study = studies.study(found, benchmarks, guesses, **options)
-    known = schema.read(taught, schema.TAUGHT) if taught else None
+    guesses = studies.guesses(edges, literals, sampled, ids)
+    study = studies.Study(benchmarks, found, guesses, **options)
+    known = numbers.status(study, schema.read(taught, schema.TAUGHT)) if taught else None
     figures, alphas = printed.read(Path(published).parent), study.alphas()
+    composed = benchmarks.get(two_steps.NAME)
     in_form = dict(zip(probes_of(formed[0], models, formed[1]), formed[1], strict=True))
 
     def written(probe: Probe, path: str | Path) -> pl.DataFrame:
@@ -90,7 +90,8 @@ def tabulate(
         scored.numbers(ranked(study, files, content_free, known, below)),
         baseline_numbers(study, below, others),
         forms.numbers(*in_forms, places, "sum", study.seed, written=written),
-        composed(study, alphas, known, in_form, others),
+        two_steps.numbers(alphas, composed, known) if composed else (),
+        two_steps.written(in_form, alphas, composed, others, known) if composed else (),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
         constructs.numbers(built, edges, alphas, study.seed),
         marks.numbers([*experiments, *formed[0]], [*answers, *formed[1]]),
@@ -100,49 +101,26 @@ def tabulate(
     write_all(views.ALL, frame, folder)
     frame = results.read([path])
     equal = EQUAL.format("the label or an alias" if aliases else "the label")
-    shown = attributes_chapter.Shown(
-        results=frame,
-        probes=list(files),
-        published=figures,
-        titles=titles,
-        examples=attributes_chapter.worked_examples(study, files),
-        notes=[equal, *aggregations.notes(frame, models, "sum")],
+    made_of = attributes_chapter.chapter(
+        frame, list(files), figures, titles, attributes_chapter.worked_examples(study, files),
+        notes=[equal, *aggregations.notes(frame, models, "sum")], thresholds=thresholds,
         steps=_of_all(places, "funnel", STEPS),
         sensitivity=_of_all(places, "sensitivity", SENSITIVITY),
-        thresholds=thresholds,
-    )
-    chapter.write(attributes_chapter.chapter(shown), page)
-
-
-def composed(
-    study: studies.Study,
-    alphas: pl.DataFrame,
-    taught: pl.DataFrame | None,
-    in_form: Mapping[Probe, str],
-    aliases: alpha.Aliases | None,
-) -> Iterator[Number]:
-    """Every number of two steps, where they are asked; `taught`: TAUGHT, `in_form`: the answers of
-    probes in a form of asking."""
-    if two_steps.NAME in study.benchmarks:
-        own = study.benchmarks[two_steps.NAME]
-        known = numbers.status(study, taught) if taught is not None else None
-        yield from two_steps.numbers(alphas, own, known)
-        yield from two_steps.written(in_form, alphas, own, aliases, known)
+    )  # fmt: skip
+    chapter.write(made_of, page)
 
 
 def ranked(
     study: studies.Study,
     files: Mapping[Probe, str],
     content_free: Sequence[str],
-    taught: pl.DataFrame | None = None,
+    known: pl.DataFrame | None = None,
     below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
     """The triples of ranked candidates: right is the own object in first place. `files`: the
-    answers of each probe; `taught`: TAUGHT; `below`: answers of baselines."""
-    fates: dict[str, bool] = {}
-    if taught is not None:
-        stored = numbers.status(study, taught).filter("stored")
-        fates = dict(stored.select("item", "taught").rows())
+    answers of each probe; `known`: `numbers.status`; `below`: answers of baselines."""
+    stored = [] if known is None else known.filter("stored").select("item", "taught").rows()
+    fates = dict(stored)
     probes = [probe for probe in files if studies.is_ranked(probe.method)]
     for probe, beside in zip(probes, content_free, strict=True):
         own = study.benchmarks[probe.benchmark]
@@ -157,12 +135,12 @@ def ranked(
 
 
 def baseline_numbers(
-    study: studies.Study, below: baselines.Files, aliases: alpha.Aliases | None = None
+    study: studies.Study, below: baselines.Files, aliases: studies.Aliases | None = None
 ) -> Iterator[Number]:
     """The metrics of each probe's baselines, on examples that were asked completely, under the
     first prompt; beside them the triples that are right, which always are defined, and how many
     more the probe has under its own first prompt."""
-    made: dict[str, list[baselines.Baseline]] = {}
+    made = []
     for probe, (own, _) in study.answers.items():
         benchmark = study.benchmarks[probe.benchmark]
         for without, path in baselines.below(below, probe):
@@ -180,10 +158,8 @@ def baseline_numbers(
             if (part := numbers.at_one(rows)).height:
                 every = studies.triples(probe, own, benchmark).filter(pooling="base")
                 of = Number(**probe.asked, setting={**numbers.EXACT, "k": 1})
-                baseline = baselines.Baseline(of, without, part, numbers.at_one(every))
-                made.setdefault(probe.benchmark, []).append(baseline)
-    for found in made.values():
-        yield from baselines.numbers(found, [numbers.RIGHT])
+                made.append(baselines.Baseline(of, without, part, numbers.at_one(every)))
+    yield from baselines.numbers(made, [numbers.RIGHT])
 
 
 def _of_all(places: Mapping[str, Path], name: str, contract: Contract) -> pl.DataFrame:

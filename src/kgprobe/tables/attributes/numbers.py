@@ -26,21 +26,9 @@ from kgprobe.metrics.intervals import Interval
 from kgprobe.metrics.matching import VERBATIM, WAYS
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import wordings
-from kgprobe.tables.attributes import alpha
-from kgprobe.tables.attributes.baselines import METHOD as BASELINE
-from kgprobe.tables.attributes.baselines import RANDOM
+from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import BENCHMARKS, Published
-from kgprobe.tables.attributes.study import (
-    HEADLINE,
-    ITEM,
-    SETTINGS,
-    WHO,
-    Study,
-    filled,
-    groups,
-    is_ranked,
-    of_row,
-)
+from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, filled, groups
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, bounds_of, hit_rate, printed
 
@@ -66,10 +54,10 @@ REPEATS = {
 
 
 def numbers(
-    study: Study, alphas: pl.DataFrame, published: Published, taught: pl.DataFrame | None = None
+    study: Study, alphas: pl.DataFrame, published: Published, known: pl.DataFrame | None = None
 ) -> Iterator[Number]:
-    """All numbers of this module; `alphas`: of `study`, `taught`: TAUGHT."""
-    told = alphas.filter(pl.col("method") != BASELINE)
+    """All numbers of this module; `alphas`: of `study`, `known`: `status`."""
+    told = alphas.filter(pl.col("method") != studies.BASELINE)
     own = told.filter(**HEADLINE)
     yield from values(study, alphas, published)
     yield from patterns(study, told)
@@ -81,8 +69,7 @@ def numbers(
         yield from popularity(study, written)
     if own.height:
         yield from clusters(study.parts(own), repeating(study), study.seed)
-    if taught is not None:
-        known = status(study, taught)
+    if known is not None:
         yield from by_status(study, told, known)
         yield from halves(study, alphas, known)
 
@@ -90,7 +77,7 @@ def numbers(
 def number(row: Mapping[str, Any], **changes: Any) -> Number:
     """A row of `Study.measure` as a number; its dimensions are the row's but for `changes`."""
     value = row["value_pooled"]
-    return of_row(
+    return studies.of_row(
         row,
         metric=VALUE,
         group="" if row["pattern"] == ALL else row["pattern"],
@@ -221,7 +208,7 @@ def by_status(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterat
     asked = own.with_columns(ITEM).drop_nulls("alpha").join(stored, on="item")
     for row, rows in groups(asked.sort("alpha"), "benchmark", *SETTINGS, "taught"):
         part = TAUGHT if row["taught"] else UNTAUGHT
-        yield of_row(row, metric=RIGHT, slice=part, **hit_rate(rows["alpha"].to_numpy()))
+        yield studies.of_row(row, metric=RIGHT, slice=part, **hit_rate(rows["alpha"].to_numpy()))
 
 
 def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
@@ -233,7 +220,9 @@ def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[
     rows = asked.group_by(*WHO, "fact", maintain_order=True).agg(
         ordered_mean("alpha"), pl.col("taught").first()
     )
-    chances = dict(rows.filter(model=RANDOM, method=BASELINE).select("fact", "alpha").rows())
+    chances = dict(
+        rows.filter(model=studies.RANDOM, method=studies.BASELINE).select("fact", "alpha").rows()
+    )
     controls = {tuple(getattr(p, name) for name in WHO) for p in study.answers if p.control}
     for who in sorted(controls):
         of = Number(**dict(zip(WHO, who, strict=True)))
@@ -274,9 +263,9 @@ def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
     """What the oracle adds: the expected best of 1, 2, 4, ... and all prompts, mean over the
     triples (n) that have so many."""
     found: dict[tuple[int, int], list[float]] = {}
-    for _, k, _, _, own in alphas.group_by(alpha.ANSWER).agg("alpha").rows():
+    for _, k, _, _, own in alphas.group_by(studies.ANSWER).agg("alpha").rows():
         for size in {2**power for power in range(len(own).bit_length())} | {len(own)}:
-            found.setdefault((k, size), []).append(alpha.best_of(np.asarray(own), size))
+            found.setdefault((k, size), []).append(studies.best_of(np.asarray(own), size))
     for (k, size), best in sorted(found.items()):
         how = {**EXACT, "k": k, "pooling": "best", "prompts": size}
         # in ascending order: the last digit does not follow that of the rows
@@ -312,10 +301,10 @@ def asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     if triples:
         questions = alphas.unique(["item", "template"]).height
         found["prompts a triple"] = questions / triples, total
-    if is_ranked(base.method):
+    if studies.is_ranked(base.method):
         added = sum(json.loads(told).get("golds_added", 0) for told in items["meta"])
         found["golds added to the candidates"] = added, golds
-    if first := alpha.linked(items):
+    if first := studies.linked(items):
         found["golds of Wikidata alone"] = golds - sum(first.values()), golds
         right = alphas.filter(pl.col("alpha") > 0, k=1, kind="exact").unique(["item", "gold"])
         theirs = right.filter(gold="linked").join(right.filter(gold="set"), on="item", how="anti")
@@ -345,7 +334,7 @@ def partial(parts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
     """Mean partial score of examples that are not missing; entity_centric and bias have none."""
     own = parts.filter(~pl.col("missing")).drop_nulls("partial")
     for row, group in groups(own.sort("example"), "benchmark", *SETTINGS):
-        yield of_row(row, metric=PARTIAL, **mean(group["partial"], seed))
+        yield studies.of_row(row, metric=PARTIAL, **mean(group["partial"], seed))
 
 
 def correlations(measured: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
@@ -382,13 +371,19 @@ def spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
 def popularity(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
     """Popularity of all examples and of those fully right (Figure 5): how many lie in a `bin` of
     its log10, the share right of every decile, and the distance (Kolmogorov-Smirnov) of the two
-    samples, which share examples."""
-    right = fully_right(alphas).sort("example")
+    samples, which share examples. Right: all triples (asymmetry: not the reversed one), from one
+    half on, of examples without a missing triple."""
+    reversed_ = (pl.col("benchmark") == "asymmetry") & (pl.col("position") == 1)
+    alpha = pl.when(reversed_).then(1 - pl.col("alpha")).otherwise(pl.col("alpha"))
+    right = alphas.group_by("benchmark", "example", *SETTINGS).agg(
+        right=alpha.min() >= 0.5, missing=pl.col("alpha").null_count()
+    )
+    right = right.filter(missing=0).sort("example")
     for benchmark in (name for name in UNBIASED if name in study.benchmarks):
         known = degrees(study.benchmarks[benchmark].examples)
         own = right.filter(benchmark=benchmark).join(known, on="example", maintain_order="left")
         for row, group in groups(own, "benchmark", *SETTINGS):
-            yield from _histogram(of_row(row, metric="examples"), group)
+            yield from _histogram(studies.of_row(row, metric="examples"), group)
 
 
 def degrees(examples: pl.DataFrame) -> pl.DataFrame:
@@ -399,17 +394,6 @@ def degrees(examples: pl.DataFrame) -> pl.DataFrame:
     ]
     distinct = pl.concat(sides).drop_nulls("degree").unique(["example", "id"])
     return distinct.group_by("example").agg(popularity=ordered_mean("degree"))
-
-
-def fully_right(alphas: pl.DataFrame) -> pl.DataFrame:
-    """Whether all triples of an example are right (asymmetry: the forward one and not the
-    reversed), from one half on; examples with a missing triple are left out."""
-    reversed_ = (pl.col("benchmark") == "asymmetry") & (pl.col("position") == 1)
-    right = pl.when(reversed_).then(1 - pl.col("alpha")).otherwise(pl.col("alpha"))
-    found = alphas.group_by("benchmark", "example", *SETTINGS).agg(
-        right=right.min() >= 0.5, missing=pl.col("alpha").null_count()
-    )
-    return found.filter(missing=0)
 
 
 def _histogram(base: Number, group: pl.DataFrame) -> Iterator[Number]:
@@ -453,6 +437,8 @@ def clusters(parts: pl.DataFrame, entities: pl.DataFrame, seed: int = 0) -> Iter
             sums = group.select("numerator", "denominator").to_numpy()
             boot = bootstrap(sums, clusters=group["cluster"].to_list(), seed=seed)
             value, interval = boot.ratio(0, 1)
-            made = of_row(row, metric=VALUE, value=100 * value, n=group["cluster"].n_unique())
+            made = studies.of_row(
+                row, metric=VALUE, value=100 * value, n=group["cluster"].n_unique()
+            )
             bounds = interval and interval.times(100)
             yield made.but(interval=bounds, setting={"drawn": drawn})

@@ -1,21 +1,36 @@
 """From a run's answers on the nine benchmarks to the alphas that the metrics take.
 
-fillings or scores  ->  alpha per prompt  ->  pooled over prompts  ->  alpha of every triple
+    FILLS or SCORES  ->  alpha per prompt (item template k kind gold alpha probability said)
+                     ->  pooled over prompts  ->  alpha of every triple
+
+Alpha says whether a triple was answered (docs/papers/attributes.md, Answers and Metrics). Gold
+`own`: the triple's object; `set`: the best placed object of the graph that has a label; `linked`,
+where golds are linked to Wikidata: of these and of those that it alone states.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from math import comb
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES
+from kgprobe.knowledge.ids import ENTITY, IDS, RELATION
 from kgprobe.metrics import attributes
-from kgprobe.tables.answers import Probe, questions
-from kgprobe.tables.attributes import alpha
+from kgprobe.metrics.attributes import KEYS as KS
+from kgprobe.metrics.matching import VERBATIM, contained, first_match, names, normalized, way
+from kgprobe.metrics.ranking import hit_at
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables.answers import AGGREGATIONS, Probe, questions
 from kgprobe.tables.results import Number
+from kgprobe.templates import STEP
 
 #: Who answered, in the words of the sheet.
 WHO = ("model", "prompt", "method")
@@ -27,8 +42,32 @@ HEADLINE = {"k": 1, "kind": "exact", "gold": "own", "pooling": "best"}
 ITEM = pl.format("{}#{}", "example", "position").alias("item")
 #: Methods whose alphas are made of generated text or of tokens at masks, and of ranked candidates.
 FILLED, RANKED = "fill", "sentence"
-#: Alpha per prompt (alpha.ALPHA), and first texts of those who write (alpha.FIRSTS).
+#: What needs no model: the most frequent objects of a relation, and a random one.
+MAJORITY, RANDOM, BASELINE = "majority", "random", "baseline"
+#: IDS of a graph whose ids are Wikidata's
+WIKIDATA = pl.DataFrame(schema=dict(IDS.columns))
+#: Alpha per prompt (ALPHA), and first texts of those who write (FIRSTS).
 Answers = tuple[pl.DataFrame, pl.DataFrame]
+#: `best` chooses the prompt by looking at the gold: an oracle.
+POOLINGS = ("best", "mean", "base", "confident")
+ANSWER = ["item", "k", "kind", "gold"]
+ALPHA = {
+    "item": pl.String,
+    "template": pl.Int32,
+    "k": pl.Int32,
+    "kind": pl.String,
+    "gold": pl.String,
+    "alpha": pl.Float64,
+    "probability": pl.Float64,
+    # the prompt's first answer, whatever the gold: to be compared with those of other prompts
+    "said": pl.String,
+}
+FIRSTS = {"item": pl.String, "rule": pl.String, "verbose": pl.Boolean}
+WHOLE = -1
+#: Item -> the names of each of its golds, the own gold first.
+Golds = Mapping[str, Sequence[Sequence[str]]]
+#: Entity id -> its other names.
+Aliases = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -44,24 +83,38 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Study:
-    """All of a run: benchmarks by name, answers by probe, baselines, and what follows."""
+    """All of a run: benchmarks by name, answers by probe, `guesses`, and what follows.
+
+    `intersect`: an example that some model could not be asked completely is left out for all alike,
+    so that they stay comparable.
+    """
 
     benchmarks: Mapping[str, Benchmark]
     answers: Mapping[Probe, Answers]
-    baselines: pl.DataFrame
+    guesses: pl.DataFrame = field(default_factory=pl.DataFrame)
     ambiguous_denominator: str = "or"
+    intersect: bool = True
     seed: int = 0
-    #: example ids that some model could not be asked, left out for all of them
-    left_out: frozenset[str] = field(default_factory=frozenset)
 
-    def alphas(self) -> pl.DataFrame:
-        """Alphas of all probes and baselines under every setting, left-out examples taken away."""
+    @cached_property
+    def every(self) -> pl.DataFrame:
+        """Alphas of all probes and baselines under every setting."""
         parts = [
             triples(probe, found, self.benchmarks[probe.benchmark])
             for probe, (found, _) in self.answers.items()
         ]
-        parts += [self.baselines.select(parts[0].columns)] if self.baselines.height else []
-        return pl.concat(parts).filter(~pl.col("example").is_in(sorted(self.left_out)))
+        parts += [self.guesses.select(parts[0].columns)] if self.guesses.height else []
+        return pl.concat(parts)
+
+    @cached_property
+    def left_out(self) -> frozenset[str]:
+        """Examples that some model could not be asked, left out for all of them."""
+        missing = self.every.filter(pl.col("alpha").is_null())["example"]
+        return frozenset(missing if self.intersect else ())
+
+    def alphas(self) -> pl.DataFrame:
+        """`every` without the examples that are left out."""
+        return self.every.filter(~pl.col("example").is_in(sorted(self.left_out)))
 
     def measure(self, alphas: pl.DataFrame, *further: str, patterns: bool = False) -> pl.DataFrame:
         """The metric under every setting (and `further` columns); see metrics.attributes."""
@@ -98,6 +151,194 @@ def of_row(row: Mapping[str, Any], **further: Any) -> Number:
     return Number(benchmark=row["benchmark"], setting=setting, **who, **further)
 
 
+def linked(items: pl.DataFrame) -> dict[str, int]:
+    """Item -> place of the first of its answers that Wikidata alone states, or their number;
+    empty where golds are not linked."""
+    count = pl.col("meta").str.json_path_match("$.golds_wikidata").cast(pl.Int64)
+    first = pl.col("answers").list.len().cast(pl.Int64) - count
+    return dict(items.select("item", first=first).drop_nulls().rows())
+
+
+def _names(golds: Iterable[tuple[str, str]], aliases: Aliases | None) -> list[list[str]]:
+    """The names of (entity, label): the label, then its aliases."""
+    return [names(label, entity, aliases or {}) for entity, label in golds]
+
+
+def gold_names(
+    examples: pl.DataFrame, aliases: Aliases | None = None
+) -> dict[str, list[list[str]]]:
+    """Item -> names of its golds in EXAMPLES that have a label, the own one first; without
+    `aliases` labels alone."""
+    columns = ("example", "position", "golds", "gold_labels")
+    return {
+        f"{example}#{position}": _names(
+            ((e, label) for e, label in zip(golds, labels, strict=True) if label is not None),
+            aliases,
+        )
+        for example, position, golds, labels in examples.select(columns).rows()
+    }
+
+
+def linked_names(
+    items: pl.DataFrame, candidates: pl.DataFrame, aliases: Aliases | None = None
+) -> dict[str, list[list[str]]]:
+    """Item -> names of the answers that Wikidata alone states; empty where golds are not linked."""
+    rows, first = candidates.select("set", "index", "id", "label").rows(), linked(items)
+    known = {(own, index): (entity, label) for own, index, entity, label in rows}
+    return {
+        item: _names((known[own, answer] for answer in answers[first[item] :]), aliases)
+        for item, own, answers in items.select("item", "candidates", "answers").rows()
+        if item in first
+    }
+
+
+def _readings(
+    rows: pl.DataFrame, first: Mapping[str, int]
+) -> tuple[pl.DataFrame, dict[str, pl.Expr]]:
+    """`rows` beside `first` (`linked`), and by gold which of them count; `gold`: a gold's place
+    among those of its item, null where it is none."""
+    schema = {"item": pl.String, "first": pl.Int64}
+    places = pl.DataFrame(list(first.items()), schema=schema, orient="row")
+    place, end = pl.col("gold"), pl.col("first").fill_null(1 << 40)
+    found = {"own": place == 0, "set": place < end}
+    return (
+        rows.join(places, on="item", how="left"),
+        found | ({"linked": place >= 0} if first else {}),
+    )
+
+
+def of_masks(
+    fills: pl.DataFrame, golds: pl.DataFrame, first: Mapping[str, int] | None = None
+) -> pl.DataFrame:
+    """Alpha per prompt of a masked model, from FILLS and FILL_GOLDS.
+
+    Token j of a gold is right at k when it is among the first k at mask j, ties by expectation.
+    `exact`: all tokens right; `token_mean`: share of right tokens (the paper's rule for BERT and
+    RoBERTa). Items whose own gold was left out have no rows. `first`: `linked`.
+    """
+    asked = golds.filter((pl.col("gold") == 0).any().over("item", "template"))
+    best, worst = (asked[name].cast(pl.Int64).to_numpy() for name in ("best", "worst"))
+    hits = pl.concat(
+        asked.with_columns(pl.Series("hit", hit_at(k, best, worst)), k=pl.lit(k)) for k in KS
+    )
+    each = hits.group_by("item", "template", "k", "gold").agg(
+        exact=pl.col("hit").product(), token_mean=ordered_mean("hit")
+    )
+    each, readings = _readings(each, first or {})
+    kinds, key = ["exact", "token_mean"], ["item", "template", "k"]
+    long = pl.concat(
+        each.filter(counts).group_by(key).agg(pl.col(kinds).max()).with_columns(gold=pl.lit(gold))
+        for gold, counts in readings.items()
+    ).unpivot(kinds, index=[*key, "gold"], variable_name="kind", value_name="alpha")
+    own = golds.filter(gold=0, position=0)
+    sure = fills.filter(position=WHOLE, rank=1).join(
+        own, on=["item", "template", "masks"], how="semi"
+    )
+    sure = sure.select("item", "template", probability="logprob", said="text")
+    return _alpha(long.join(sure, on=["item", "template"], how="left"))
+
+
+def of_texts(fills: pl.DataFrame, golds: Golds, more: Golds | None = None) -> pl.DataFrame:
+    """Alpha per prompt of a model that writes: the first k texts against the names of the gold.
+
+    `golds`: `gold_names`; `more`: `linked_names`. `exact`: equal after the rules of
+    metrics/matching; `verbatim`: letter by letter the label. Ks beyond the answers that a server
+    gives (a chat server gives one) have no rows.
+    """
+    rows: list[tuple[object, ...]] = []
+    whole = fills.filter(position=WHOLE).sort("item", "template", "masks", "rank")
+    # single tokens count, too: phrases that begin with different tokens may come out alike
+    most = max(fills["rank"], default=0)
+    grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
+    for item, template, texts, logprobs in grouped.rows():
+        readings = {"own": golds[item][:1], "set": golds[item]}
+        if more:
+            readings["linked"] = [*golds[item], *more[item]]
+        for gold, own in readings.items():
+            labels = {found[0] for found in own}
+            verbatim = next((n for n, text in enumerate(texts, 1) if text in labels), 0)
+            places = {"exact": first_match(texts, chain.from_iterable(own)), VERBATIM: verbatim}
+            rows += [
+                (item, template, k, kind, gold, float(0 < place <= k), logprobs[0],
+                 normalized(texts[0]))
+                for k in KS if k <= most or most >= max(KS)
+                for kind, place in places.items()
+            ]  # fmt: skip
+    return pl.DataFrame(rows, schema=ALPHA, orient="row")
+
+
+def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Alpha per prompt from SCORES: the rank of the gold among the objects of its relation; the
+    other true answers are rivals of the own one."""
+    golds = items.select(
+        "item", candidate="answers", gold=pl.int_ranges(pl.col("answers").list.len())
+    )
+    golds = golds.explode("candidate", "gold").with_columns(pl.col("candidate").cast(pl.Int32))
+    rows = scores.select("item", "template", "candidate", score=AGGREGATIONS["sum"])
+    rows = rows.join(golds, on=["item", "candidate"], how="left")
+    rows, readings = _readings(rows, linked(items))
+    score, parts = pl.col("score"), []
+    for gold, counts in readings.items():
+        value = score.filter(counts).max()
+        found = rows.group_by("item", "template").agg(
+            above=(score > value).sum().cast(pl.Int64),
+            level=(score == value).sum().cast(pl.Int64),
+            probability=score.max(),
+            said=pl.col("candidate").filter(score == score.max()).min(),
+        )
+        best = found["above"].to_numpy() + 1
+        worst = best + np.maximum(found["level"].to_numpy(), 1) - 1
+        how = {"kind": pl.lit("exact"), "gold": pl.lit(gold)}
+        parts += [
+            found.with_columns(pl.Series("alpha", hit_at(k, best, worst)), k=pl.lit(k), **how)
+            for k in KS
+        ]
+    return _alpha(pl.concat(parts))
+
+
+def _alpha(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.select([pl.col(name).cast(dtype) for name, dtype in ALPHA.items()])
+
+
+def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
+    """Alpha of a triple under every pooling of its prompts: `best`, `mean`, `base` (the first that
+    was asked), `confident` (whose first prediction is the most probable, ties to the first)."""
+    sure = pl.col("probability").fill_null(float("-inf"))
+    found = alphas.sort("template").group_by(ANSWER).agg(
+        best=pl.col("alpha").max(), mean=ordered_mean("alpha"), base=pl.col("alpha").first(),
+        confident=pl.col("alpha").get(sure.arg_max()),
+    )  # fmt: skip
+    return found.unpivot(
+        list(POOLINGS), index=ANSWER, variable_name="pooling", value_name="alpha"
+    ).sort(*ANSWER, "pooling")
+
+
+def best_of(values: NDArray[np.float64], size: int) -> float:
+    """Expected maximum of `size` of the values, drawn without replacement: closed form.
+
+    The i-th smallest of n is the maximum of C(i - 1, size - 1) of the C(n, size) subsets.
+
+    >>> best_of(np.array([0.0, 0.0, 1.0]), 2)
+    0.6666666666666666
+    """
+    n = len(values)
+    if not 1 <= size <= n:
+        raise ValueError(f"a subset of {size} of {n} prompts")
+    ordered = np.sort(values)
+    return sum(float(value) * comb(i, size - 1) for i, value in enumerate(ordered)) / comb(n, size)
+
+
+def firsts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
+    """FIRSTS of every item and prompt against the own gold: `rule` is the first of the WAYS of
+    matching in which the text is right, or ""; `verbose`: wrong, it holds a name among others."""
+    rows = []
+    for item, text in fills.filter(position=WHOLE, rank=1).select("item", "text").rows():
+        label, *aliases = golds[item][0]
+        rule = way(text, label, aliases)
+        rows.append((item, rule, not rule and contained(text, golds[item][0])))
+    return pl.DataFrame(rows, schema=FIRSTS, orient="row")
+
+
 def read_benchmark(folder: str | Path) -> Benchmark:
     """The frames of one benchmark's folder."""
     examples = schema.read(Path(folder) / "examples.parquet", EXAMPLES).filter("sampled")
@@ -108,27 +349,27 @@ def read_answers(
     probe: Probe,
     benchmark: Benchmark,
     path: str | Path,
-    aliases: alpha.Aliases | None = None,
+    aliases: Aliases | None = None,
     may_be_empty: bool = False,
 ) -> Answers:
     """The answers of a probe from its FILLS (with their golds beside them) or SCORES; with
     `aliases` a text may equal one of them, `may_be_empty` the FILLS of a baseline's few blanks."""
-    path, nothing = Path(path), pl.DataFrame(schema=alpha.FIRSTS)
+    path, nothing = Path(path), pl.DataFrame(schema=FIRSTS)
     if is_ranked(probe.method):
-        return alpha.of_candidates(schema.read(path, schema.SCORES), benchmark.items), nothing
+        return of_candidates(schema.read(path, schema.SCORES), benchmark.items), nothing
     fills = schema.read(path, replace(schema.FILLS, may_be_empty=may_be_empty))
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
-        return alpha.of_masks(fills, golds, alpha.linked(benchmark.items)), nothing
-    names = alpha.gold_names(benchmark.examples, aliases)
-    more = alpha.linked_names(benchmark.items, benchmark.candidates, aliases)
-    return alpha.of_texts(fills, names, more), alpha.firsts(fills, names)
+        return of_masks(fills, golds, linked(benchmark.items)), nothing
+    names = gold_names(benchmark.examples, aliases)
+    more = linked_names(benchmark.items, benchmark.candidates, aliases)
+    return of_texts(fills, names, more), firsts(fills, names)
 
 
 def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
     """Every triple of every sampled example under every setting, from alphas per prompt; one that
     was not asked, or whose gold was too long, has a null alpha: missing, not wrong."""
-    found, how = alpha.pooled(alphas), ["k", "kind", "gold", "pooling"]
+    found, how = pooled(alphas), ["k", "kind", "gold", "pooling"]
     every = benchmark.examples.select("benchmark", "example", "pattern", "position", ITEM)
     every = every.join(found.select(how).unique(), how="cross")
     every = every.join(found, on=["item", *how], how="left")
@@ -136,19 +377,108 @@ def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.Data
     return named.select("benchmark", "example", "pattern", "position", "alpha", *SETTINGS)
 
 
-def study(
-    answers: Mapping[Probe, Answers],
-    benchmarks: Mapping[str, Benchmark],
-    guesses: pl.DataFrame | None = None,
-    ambiguous_denominator: str = "or",
-    intersect: bool = True,
-    seed: int = 0,
-) -> Study:
-    """The study of a run; `guesses`: `baselines.guesses`. `intersect`: an example that some model
-    could not be asked completely is left out for all alike, so that they stay comparable."""
-    none = pl.DataFrame() if guesses is None else guesses
-    made = Study(benchmarks, answers, none, ambiguous_denominator, seed)
-    if not intersect:
-        return made
-    missing = made.alphas().filter(pl.col("alpha").is_null())["example"]
-    return replace(made, left_out=frozenset(missing))
+# -- baselines -------------------------------------------------------------------------------------
+
+
+def guesses(
+    edges: pl.DataFrame,
+    literals: pl.DataFrame,
+    examples: Collection[pl.DataFrame],
+    ids: pl.DataFrame = WIKIDATA,
+) -> pl.DataFrame:
+    """`alphas` of EXAMPLES of some benchmarks; `edges`, `literals`, `ids` (IDS): of the graph."""
+    counted = frequencies(edges, literals, examples, ids)
+    return pl.concat([alphas(own, counted) for own in examples])
+
+
+def frequencies(
+    edges: pl.DataFrame,
+    literals: pl.DataFrame,
+    examples: Iterable[pl.DataFrame],
+    ids: pl.DataFrame = WIKIDATA,
+) -> pl.DataFrame:
+    """(predicate, object, best, worst, objects): rank of every object of the relations asked for by
+    number of statements, ties as ranges, and number of the relation's objects. The inferred
+    relations of hierarchy and two_steps count their two-step paths."""
+    known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
+    asked = {name for own in examples for name in own["predicate"].unique()}
+    hops = {
+        name: [int(known[hop] if known else hop[1:]) for hop in _hops(name, known)]
+        for name in sorted(asked)
+    }
+    once = {own[0]: name for name, own in hops.items() if len(own) == 1}
+    relation = pl.col("p").replace_strict(once, return_dtype=pl.String)
+    rows, values = (frame.filter(pl.col("p").is_in(list(once))) for frame in (edges, literals))
+    counts = [rows.group_by("p", "o").len().select("o", "len", predicate=relation)]
+    used = sorted({hop for own in hops.values() if len(own) > 1 for hop in own})
+    by = edges.filter(pl.col("p").is_in(used)).partition_by("p", as_dict=True)
+    for name, (first, *then) in hops.items():
+        for second in then:
+            paths = by[(first,)].select("s", m="o").join(by[(second,)].select("o", m="s"), on="m")
+            paths = paths.filter(pl.col("s") != pl.col("o")).group_by("o").len()
+            counts.append(paths.select("o", "len", predicate=pl.lit(name)))
+    entities, counted = ids.filter(kind=ENTITY).select(o="number", object="id"), pl.concat(counts)
+    if entities.height:
+        counted = counted.join(entities, on="o")
+    else:
+        counted = counted.with_columns(object=pl.format("Q{}", "o"))
+    texts = values.group_by("p", "value").len().select("len", predicate=relation, object="value")
+    over = pl.col("len").rank("min", descending=True).over("predicate").cast(pl.Int64)
+    level = pl.len().over("predicate", "len").cast(pl.Int64)
+    objects = pl.len().over("predicate").cast(pl.Int64)
+    return pl.concat([counted.select("len", "predicate", "object"), texts]).select(
+        "predicate", "object", best=over, worst=over + level - 1, objects=objects
+    )
+
+
+def _hops(name: str, known: Collection[str]) -> list[str]:
+    """The relations of a path of two steps; a relation by itself. `known`: those that have ids."""
+    half = name[: len(name) // 2]
+    if STEP in name:
+        return name.split(STEP, 1)
+    return [half, half] if name == f"{half}/{half}" and name not in known else [name]
+
+
+def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+    """ALPHAS of both baselines for the triples of EXAMPLES.
+
+    Majority: the own object, or any gold that has a label, is among the k most frequent objects;
+    random: among k of the relation's objects. An object that the relation never has (asymmetry's
+    reversal) is never right.
+    """
+    key = ["benchmark", "example", "pattern", "position"]
+    named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
+    objects = counted.group_by("predicate").agg(pl.col("objects").first())
+    rows = examples.select(
+        *key, "predicate", "object", "golds", named=named, right=named.list.sum().cast(pl.Int64)
+    )
+    rows = rows.join(objects, on="predicate", how="left")
+    rows = rows.with_columns(pl.col("objects").fill_null(1))
+    every = rows.with_columns(object=pl.col("golds")).explode("object", "named").filter("named")
+    own, every = (
+        frame.join(counted.drop("objects"), on=["predicate", "object"], how="left")
+        for frame in (rows.with_columns(right=pl.lit(1, dtype=pl.Int64)), every)
+    )
+    every = every.sort("best", nulls_last=True).group_by(key).agg(pl.all().first())
+    parts = []
+    for gold, frame in (("own", own), ("set", every)):
+        known = frame["best"].is_not_null().to_numpy()
+        best, worst = (frame[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
+        right, total = frame["right"].to_numpy(), frame["objects"].to_numpy()
+        how = {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact", "gold": gold}
+        for k in KS:
+            drawn = _drawn(right, total, k)
+            for model, value in ((MAJORITY, hit_at(k, best, worst)), (RANDOM, drawn)):
+                alpha = pl.Series("alpha", np.where(known, value, 0.0))
+                words = {name: pl.lit(word) for name, word in {**how, "model": model}.items()}
+                parts.append(frame.select(*key, alpha, k=pl.lit(k, dtype=pl.Int32), **words))
+    return pl.concat(parts)
+
+
+def _drawn(right: NDArray[np.int64], total: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    """Probability that k of `total` objects, without replacement, hold one of `right`."""
+    wrong = np.maximum(total - right, 0)
+    missed = np.ones(len(total))
+    for i in range(k):
+        missed *= np.maximum(wrong - i, 0) / np.maximum(total - i, 1)
+    return 1.0 - missed

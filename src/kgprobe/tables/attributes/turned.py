@@ -13,8 +13,7 @@ import polars as pl
 
 from kgprobe.benchmarks.attributes import sensitivity
 from kgprobe.metrics.attributes import AMBIGUOUS_DENOMINATORS
-from kgprobe.tables.attributes.baselines import METHOD as BASELINE
-from kgprobe.tables.attributes.study import HEADLINE, WHO, Study
+from kgprobe.tables.attributes.study import BASELINE, HEADLINE, WHO, Study
 from kgprobe.tables.switches import Turn, as_cells
 
 PAPER = "attributes"

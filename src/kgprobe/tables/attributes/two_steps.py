@@ -23,9 +23,8 @@ from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.probes.scoring.fill.reading import NONE, SEVERAL, stepped
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, recorded
-from kgprobe.tables.attributes import alpha
-from kgprobe.tables.attributes.baselines import MAJORITY, RANDOM
-from kgprobe.tables.attributes.study import FILLED, WHO, Benchmark, groups
+from kgprobe.tables.attributes import study as studies
+from kgprobe.tables.attributes.study import FILLED, MAJORITY, RANDOM, WHO, Benchmark, groups
 from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
 from kgprobe.templates import STEPS
@@ -128,18 +127,18 @@ def written(
     asked: Mapping[Probe, str | Path],
     alphas: pl.DataFrame,
     benchmark: Benchmark,
-    aliases: alpha.Aliases | None = None,
+    aliases: studies.Aliases | None = None,
     known: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
     """The numbers of steps that were written out (FILLS of the probes `asked` in form STEPS), with
     the hops of the same model's direct answers (`alphas`)."""
-    names, of = alpha.gold_names(benchmark.examples, aliases), parts(benchmark, known)
+    names, of = studies.gold_names(benchmark.examples, aliases), parts(benchmark, known)
     direct = wide(alphas).select(*WHO, "example", hops=pl.col("a0") * pl.col("a1"))
     for probe, path in asked.items():
         if probe.prompt != STEPS:
             continue
         fills = schema.read(path, schema.FILLS)
-        own = alpha.of_texts(fills, names)
+        own = studies.of_texts(fills, names)
         own = own.filter(k=HOW["k"], kind=HOW["alpha"], gold=HOW["gold"])
         rows = own.select(a2="alpha", example=pl.col("item").str.split("#").list.first())
         hops = direct.filter(model=probe.model, prompt=RAW, method=FILLED)

@@ -13,10 +13,9 @@ from kgprobe.metrics.attributes import KEYS
 from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.attributes import constructs, numbers, two_steps
-from kgprobe.tables.attributes.baselines import MAJORITY, METHOD, RANDOM
 from kgprobe.tables.attributes.numbers import PUBLISHED, RIGHT, UNBIASED, VALUE
 from kgprobe.tables.attributes.published import NAMES
-from kgprobe.tables.attributes.study import RANKED
+from kgprobe.tables.attributes.study import BASELINE, MAJORITY, RANDOM, RANKED
 from kgprobe.tables.report.marks import INVENTED
 from kgprobe.tables.views import View
 
@@ -33,7 +32,7 @@ WORDS: dict[Any, str] = {
 }  # fmt: skip
 
 #: methods that ask no model of the sheet
-OTHERS = [METHOD, PUBLISHED]
+OTHERS = [BASELINE, PUBLISHED]
 IS_RANKED = pl.col("method").str.starts_with(RANKED)
 
 
@@ -88,7 +87,7 @@ SCORES = {
     for ranked, words, only in (
         (False, "generated or filled", lambda results: results.filter(~IS_RANKED)),
         (True, "gold ranked among the objects of its relation",
-         lambda results: results.filter(IS_RANKED | (pl.col("method") == METHOD))),
+         lambda results: results.filter(IS_RANKED | (pl.col("method") == BASELINE))),
     )
 }  # fmt: skip
 

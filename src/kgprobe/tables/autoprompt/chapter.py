@@ -1,17 +1,18 @@
 """AutoPrompt's chapter of the report: views of its RESULTS, texts of prompts, figures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import altair as alt
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.probes.prompts.search.settings import NOT_RELEASED
-from kgprobe.tables.autoprompt import sweeps, views
+from kgprobe.tables.autoprompt import views
 from kgprobe.tables.autoprompt.numbers import MAJORITY
-from kgprobe.tables.report import grid
-from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report import draw, grid
+from kgprobe.tables.report.chapter import Chapter, Drawing, Drawn
 from kgprobe.tables.report.grid import Cell, filled_in
 
 LEAD = (
@@ -34,6 +35,10 @@ BELOW_NOTE = (
     "half the summed difference of the shares of objects in train and test."
 )
 CONTROLS = "Control models were trained on known facts: they check the probes, no more."
+OPTIMISTIC = "Figure 2 is optimistic: prompts are chosen on the whole dev set, which is the score."
+OTHERWISE = "The released code does otherwise: "
+#: methods of Figure 2 in the words of its legend
+NAMES = {"searched": "AutoPrompt", "finetuned": "fine-tuned"}
 Row = Mapping[str, Any]
 
 
@@ -99,19 +104,53 @@ def chapter(
     for benchmark, frame in (funnels or {}).items():
         folded.append(grid.funnel(frame, f"How {benchmark} was made"))
     notes = [f"Search mode {mode}.", *NOTES, BELOW_NOTE]
-    notes += [*_of_mode(mode, selection, own), *told]
+    # choices that flatter, and what a mode does not reach
+    notes += [OPTIMISTIC] * (selection == "full" and "low_data" in own["method"])
+    notes += [f"{OTHERWISE}{'; '.join(NOT_RELEASED)}."] * (mode == "released") + [*told]
     notes += [CONTROLS] * ("trained-on" in own["slice"])
-    shown, drawn = (filled_in(grids), filled_in(folded)), sweeps.drawings(own)
+    shown, drawn = (filled_in(grids), filled_in(folded)), drawings(own)
     return Chapter("autoprompt", "Searched prompts", LEAD, notes, *shown, drawn)
 
 
-def _of_mode(mode: str, selection: str, results: pl.DataFrame) -> list[str]:
-    """What a reader must know of the mode: choices that flatter, and what it does not reach."""
-    found = []
-    if selection == "full" and "low_data" in results["method"]:
-        found.append(
-            "Figure 2 is optimistic: prompts are chosen on the whole dev set, which is the score."
-        )
-    if mode == "released":
-        found.append("The released code does otherwise: " + "; ".join(NOT_RELEASED) + ".")
-    return found
+def drawings(results: pl.DataFrame) -> list[Drawing]:
+    """Figure 2 of every benchmark, Figure 3 of every benchmark, model and k."""
+    made = []
+    for (benchmark,), own in _parts(views.FIGURE2.chosen(results), "benchmark"):
+        points = [
+            draw.point(row, line=f"{row['model']}, {NAMES.get(row['prompt'], row['prompt'])}",
+                       at=int(row["size"]))
+            for row in own.rows(named=True)
+        ]  # fmt: skip
+        title, figure = f"Figure 2: {benchmark}", lines(points, "training examples")
+        name = f"autoprompt_figure2_{benchmark}"
+        made.append(Drawn("autoprompt", name, title, views.FIGURE2.caption, figure, own).drawing())
+    for number, (key, own) in enumerate(_parts(views.FIGURE3.chosen(results), *views.FIGURE3.rows)):
+        points = [
+            draw.point(row, line=f"{row['labels']} label token{'s' * (row['labels'] != '1')}",
+                       at=int(row["triggers"]))
+            for _, part in _parts(own, "labels") for row in part.rows(named=True)
+        ]  # fmt: skip
+        title, figure = f"Figure 3: {key[0]}, {key[1]}, k {key[2]}", lines(points, "trigger tokens")
+        name = f"autoprompt_figure3_{number}"
+        made.append(Drawn("autoprompt", name, title, views.FIGURE3.caption, figure, own).drawing())
+    return made
+
+
+def _parts(own: pl.DataFrame, *names: str) -> Iterable[tuple[tuple[Any, ...], pl.DataFrame]]:
+    """Rows that agree in some dimensions; numbers in numeric order."""
+    numeric = [pl.col(name).cast(pl.Int64, strict=False) for name in names]
+    return own.sort(*numeric, maintain_order=True).group_by(*names, maintain_order=True)
+
+
+def lines(points: list[dict[str, Any]], title: str) -> draw.Chart:
+    """Dev accuracy by number of examples or trigger tokens (`at`), joined by `line`; points of one
+    place stand side by side."""
+    names = list(dict.fromkeys(point["line"] for point in points))
+    places = sorted({point["at"] for point in points})
+    aside = alt.XOffset("line:N", scale=alt.Scale(domain=names))
+    x = alt.X("at:O", title=title, sort=places, scale=alt.Scale(padding=0.6),
+              axis=alt.Axis(labelAngle=0))  # fmt: skip
+    base = draw.chart(points, "at", by="line").encode(x=x, xOffset=aside)
+    look = draw.marked("line", draw.apart(names))
+    layers = draw.lines(base, draw.numbers(alt.Y, "dev accuracy, %"), look)
+    return draw.filtered(draw.sized(*layers, height=240), by="line")

@@ -13,7 +13,7 @@ from kgprobe import schema
 from kgprobe.tables import baselines, results, views
 from kgprobe.tables.answers import Row, folders
 from kgprobe.tables.autoprompt import chapter as page_of
-from kgprobe.tables.autoprompt import numbers, published, sweeps, texts
+from kgprobe.tables.autoprompt import numbers, published, texts
 from kgprobe.tables.autoprompt import views as own_views
 from kgprobe.tables.autoprompt.numbers import EXTRACTION, Answers
 from kgprobe.tables.report import chapter, marks
@@ -88,7 +88,7 @@ def make(
     made += numbers.baseline_numbers(found, below, seed)
     for row, path in zip(swept, swept_files, strict=True):
         points = schema.read(path, schema.SWEEPS)
-        of_method = {"low_data": sweeps.low_data, "grid": sweeps.grid}[row["method"]]
+        of_method = {"low_data": numbers.low_data, "grid": numbers.grid}[row["method"]]
         made += of_method(row["benchmark"], row["model"], points)
     made += marks.numbers([*rows, *swept], [*outcomes, *swept_files])
     frame = results.frame("autoprompt", made)
@@ -98,23 +98,19 @@ def make(
     every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]
     views.write_all([view for view in every if view.chosen(shown).height], shown, folder)
     about = {n: json.loads((p / "task.json").read_text("utf-8")) for n, p in places.items()}
+    # manual prompts for masked models, or for the first kind of all
+    manual = {
+        name: {
+            relation: own.get("masked") or next(iter(own.values()))
+            for relation, own in task["prompts"].get("manual", {}).items()
+        }
+        for name, task in about.items()
+    }
     records = {
         PROMPTS: texts.of_tasks(files, found, seed),
-        RELATIONS: texts.of_relations(files, frame, _manual(about)),
+        RELATIONS: texts.of_relations(files, frame, manual),
         CONTEXTS: texts.contexts(found, files, seed=seed),
     }
     told = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
     funnels = {n: schema.read(p / "funnel.parquet", schema.FUNNEL) for n, p in places.items()}
     chapter.write(page_of.chapter(frame, models, records, mode, selection, told, funnels), page)
-
-
-def _manual(about: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """benchmark -> relation -> its manual prompt for masked models, or for the first kind of all;
-    `about`: task.json of every benchmark."""
-    return {
-        name: {
-            relation: texts.get("masked") or next(iter(texts.values()))
-            for relation, texts in task["prompts"].get("manual", {}).items()
-        }
-        for name, task in about.items()
-    }

@@ -98,11 +98,6 @@ class Answers:
         asked = self.outcomes.filter(split="test").select("group", "example").unique().height
         return asked // self.groups if self.of_classes else asked
 
-    def of_facts(self, facts: Iterable[str]) -> "Answers":
-        """The same, of the examples of some facts only."""
-        kept = self.examples.filter(pl.col("fact").is_in(list(facts)))
-        return replace(self, outcomes=self.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
-
     def not_shown(self) -> "Answers":
         """The same, without the examples whose object is one of the demonstrations in front."""
         labels = self.outcomes.join(self.examples.select(*KEY, "label"), on=KEY, how="left")
@@ -241,10 +236,10 @@ def facts(own: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> It
 def _taught(own: Answers, taught: pl.DataFrame, seed: int) -> Iterator[Number]:
     """P@1 over the facts of each half, and the validity of a prompt that asks the model; chance: a
     random one of the tokens that were ranked. No validity where not both halves were asked."""
-    known, asked = set(taught.filter("taught")["fact"]), set(own.examples["fact"])
-    halves = {}
-    for name, facts in (("trained-on", asked & known), ("held-out", asked - known)):
-        half = own.of_facts(facts)
+    is_known, halves = pl.col("fact").is_in(taught.filter("taught")["fact"].implode()), {}
+    for name, facts in (("trained-on", is_known), ("held-out", ~is_known)):
+        kept = own.examples.filter(facts)
+        half = replace(own, outcomes=own.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
         if (values := per_example(half)) is not None:
             (halves[name],) = measured(own, values, P1, ("micro",), seed)
             yield halves[name].but(slice=name)
@@ -338,7 +333,7 @@ def baseline_numbers(
 ) -> Iterator[Number]:
     """What a prompt for facts reaches of a part of the test facts without their subjects, and on
     random weights: the mean over relations of MEASURES, and P@1 less that, paired."""
-    made: dict[str, list[baselines.Baseline]] = {}
+    made = []
     item = pl.format("{}/{}", "group", "unit").alias("item")
     for own in found:
         for without, path in baselines.below(below, own.probe):
@@ -349,10 +344,8 @@ def baseline_numbers(
                 if (values := per_example(one)) is not None
             ]
             if len(both) == 2:
-                baseline = baselines.Baseline(Number(**own.probe.asked), without, *both)
-                made.setdefault(own.benchmark, []).append(baseline)
-    for own_baselines in made.values():
-        yield from baselines.numbers(own_baselines, list(MEASURES.values()), seed, macro=True)
+                made.append(baselines.Baseline(Number(**own.probe.asked), without, *both))
+    yield from baselines.numbers(made, list(MEASURES.values()), seed, macro=True)
 
 
 def memory(found: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
@@ -442,3 +435,42 @@ def _asked(own: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
     """(the examples of a split that were asked, labels of those that have no rank)."""
     rows = metrics.join_outcomes(own.examples, own.outcomes, split).unique(["group", "example"])
     return rows, rows.filter(pl.col("best").is_null())["label"].unique().to_list()
+
+
+# -- sweeps: the paper prints no numbers for either figure -----------------------------------------
+
+
+def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
+    """Figure 2, of SWEEPS: dev accuracy in per cent by number of training examples (`size`), the
+    mean of subsets (n) with the worst and the best. Metric `dev accuracy`: of the most examples."""
+    sizes = points.sort("method", "size", "draw").group_by("method", "size", maintain_order=True)
+    last: dict[str, Number] = {}
+    for (method, size), own in sizes:
+        values = 100 * own["value"].to_numpy()
+        last[str(method)] = Number(
+            benchmark=benchmark, model=model, prompt=str(method), method="low_data",
+            metric="accuracy", slice="dev", setting={"size": int(str(size))}, n=len(values),
+            value=values.mean(), interval=Interval(values.min(), values.max(), "range of subsets"),
+        )  # fmt: skip
+        yield last[str(method)]
+    for number in last.values():
+        yield number.but(metric="dev accuracy", slice="", interval=None)
+
+
+def grid(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
+    """Figure 3, of SWEEPS: dev accuracy in per cent by label tokens and trigger length. Metric `dev
+    accuracy`: the best of the grid, an oracle, and so without an interval."""
+    best: dict[int, Number] = {}
+    for row in points.sort("k", "label_tokens", "triggers").iter_rows(named=True):
+        interval = Interval(*wilson(round(row["value"] * row["n"]), row["n"]), "wilson")
+        setting = {"k": row["k"], "labels": row["label_tokens"], "triggers": row["triggers"]}
+        number = Number(
+            benchmark=benchmark, model=model, prompt=row["method"], method="grid",
+            metric="accuracy", slice="dev", setting=setting, n=row["n"],
+            value=100 * row["value"], interval=interval.times(100),
+        )  # fmt: skip
+        yield number
+        known = best.setdefault(row["k"], number)
+        best[row["k"]] = max(known, number, key=lambda found: found.value or 0.0)
+    for number in best.values():
+        yield number.but(metric="dev accuracy", slice="", interval=None)

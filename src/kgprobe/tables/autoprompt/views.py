@@ -129,9 +129,9 @@ RELATIONS = (
 )
 PRINTED6 = _view(
     "table6_printed", "Table 6 as printed: bert-base-cased, P@1", ["group"], ["metric", "prompt"],
-    "Means of the columns: LAMA 30.65, LPAQA top-1 34.01, AutoPrompt 5 tokens 42.95; Table 4 has "
-    "31.10, 34.10 and 42.94. AutoPrompt is worse than the better of the two others on P19, P36, "
-    "P159, P190, P361, P463, P530, P937, P1303, P1376.",
+    "Means of the columns: LAMA 30.65, LPAQA top-1 34.01, AutoPrompt 5 tokens 42.95; Table 4 "
+    "prints 31.10, 34.10 and 42.94. AutoPrompt is worse than the better of the two others on P19, "
+    "P36, P159, P190, P361, P463, P530, P937, P1303, P1376.",
     benchmark=["auto_lama"], method=["published"], metric=["search facts", "P@1"],
 )  # fmt: skip
 CALIBRATION = _view(

@@ -48,7 +48,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
     made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
     made.edit(
         "config/embedded.yaml",
-        "  ontoprobe:\n    access: local\n  dumps:\n",
+        "  ontoprobe:\n    access: local\n",
         "  ontoprobe:\n    access: live\n    folder: data/onto\n"
         f"    archives: [{{url: {url}/onto.zip, parts: {parts}}}]\n  dumps:\n"
         "    fetched:\n      access: live\n      form: truthy\n      file: data/fetched.nt.bz2\n"

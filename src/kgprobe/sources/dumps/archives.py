@@ -74,7 +74,7 @@ def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
     for info in infos:
         wrong = _kind(info)
         if not wrong and info.file_size > MEMBER:
-            wrong = f"{info.file_size:,} bytes, more than the {MEMBER:,} of a member"
+            wrong = f"{info.file_size:,} bytes, more than the {MEMBER:,} that a member may have"
         if wrong:
             raise _refused(archive, info.filename, wrong)
         _check_ratio(archive, info.filename, info.file_size, info.compress_size)

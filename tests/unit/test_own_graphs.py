@@ -32,10 +32,7 @@ def test_a_csv_with_quotes_gives_statements_in_their_contracts(tmp_path):
     for name, contract in CONTRACTS.items():
         check(getattr(made, name), contract)
     facts = made.facts.sort("subject").select("kg", "subject", "subject_label", "object_label")
-    assert facts.rows() == [
-        ("g", "x1", "Paris, the city", "France"),
-        ("g", "x3", "Lyon", "France"),
-    ]
+    assert facts.rows() == [("g", "x1", "Paris, the city", "France"), ("g", "x3", "Lyon", "France")]
     assert made.properties.select("property", "label").rows() == [("in", "in")]
     assert made.coverage.select("relation", "way", "rows").rows() == [("in", "read", 2)]
     assert not made.problems.height

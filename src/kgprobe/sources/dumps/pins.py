@@ -17,10 +17,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 COLUMNS = ["tree", "path", "blob"]
-ADVICE = (
-    "python -m tools.pinning pins another commit; without pins nothing tells whether "
-    "these are the files that were read before"
-)
 
 
 class PinError(ValueError):

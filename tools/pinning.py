@@ -19,7 +19,7 @@ from pathlib import Path
 from kgprobe import config
 from kgprobe.settings import RELEASED, Archive, Settings
 from kgprobe.sources.dumps.archives import ArchiveError, below, opened
-from kgprobe.sources.dumps.pins import PinError, Tree, read_pins, tree_of, write_pins
+from kgprobe.sources.dumps.pins import COLUMNS, PinError, Tree, read_pins, tree_of
 
 
 def trees(archives: Iterable[Archive], places: Sequence[Path]) -> Iterator[Tree]:
@@ -99,6 +99,12 @@ def _agreed(found: Sequence[tuple[str, dict[str, str]]]) -> tuple[str, dict[str,
             )
         files = files | more
     return name, files
+
+
+def write_pins(path: Path, trees: Iterable[Tree]) -> None:
+    """Write a table, sorted by tree and path."""
+    rows = sorted([tree.name, *pin] for tree in trees for pin in tree.blobs.items())
+    path.write_text("".join("\t".join(row) + "\n" for row in [COLUMNS, *rows]), encoding="utf-8")
 
 
 def archives_of(settings: Settings) -> list[Archive]:

@@ -85,8 +85,7 @@ def test_a_smaller_cap_gives_a_part():
 
 def test_the_evaluation_sample_of_entities_is_a_part():
     made = entity_centric.build(
-        graph(random_triples(400)),
-        settings("entity_centric", facts=3, entities=6, eval_entities=2),
+        graph(random_triples(400)), settings("entity_centric", facts=3, entities=6, eval_entities=2)
     )
     sampled = made.examples.group_by("example").agg(pl.col("sampled").any())
     assert (sampled.height, sampled["sampled"].sum()) == (6, 2)

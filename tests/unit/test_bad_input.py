@@ -110,7 +110,7 @@ def test_all_that_is_wrong_with_a_table_is_in_one_message(tmp_path):
     told = str(caught.value)
     for words in (
         f"{path}, line 4: 3 cells, expected 5",
-        f"{path}, line 6: no subject",
+        f"{path}, line 6: no subject; every row has all three ids",
         f"{path}, line 8: 4 cells, expected 5",
         f"{path}, line 3: c has no label (2 times, this is the first)",
         f"{path}, line 5: e has no label",
@@ -137,7 +137,7 @@ def test_every_file_that_cannot_be_read_is_named(tmp_path):
     paths = tuple(str(tmp_path / name) for name in ("x.nt", "y.ttl"))
     with pytest.raises(GraphFileError) as caught:
         read("g", OwnGraph("rdf", paths), ("en",))
-    for words in ("x.nt, line 4: ", "x.nt, line 6: ", "y.ttl, line 4: "):
+    for words in ("x.nt, line 4: ", "x.nt, line 6: ", "y.ttl, line 4: ", "expected Turtle"):
         assert words in str(caught.value)
 
 

@@ -57,7 +57,7 @@ def test_ids_are_git_s(tmp_path):
 
 def test_the_table_is_read_as_it_is_written(tmp_path):
     path = tmp_path / "pins.tsv"
-    pins.write_pins(path, [TREE])
+    pinning.write_pins(path, [TREE])
     assert pins.read_pins(path) == {NAME: TREE}
     lines = path.read_text().splitlines()
     for wrong, told in (
@@ -214,7 +214,7 @@ def test_the_tool_keeps_the_lines_of_other_trees(tmp_path, monkeypatch, capsys):
         {"url": f"https://github.com/owner/name/archive/{commit}.zip", "parts": PARTS}
     ]}}, "run": {"name": "own"}}  # fmt: skip
     (tmp_path / "own.yaml").write_text(json.dumps(own))
-    pins.write_pins(tmp_path / "own.tsv", [TREE])
+    pinning.write_pins(tmp_path / "own.tsv", [TREE])
     monkeypatch.chdir(tmp_path)
     assert pinning.main(["own.yaml", str(git)]) == 0
     assert set(pins.read_pins("own.tsv")) == {NAME, f"owner/name@{commit}"}
@@ -237,7 +237,7 @@ def downloaded(tmp_path: Path) -> Settings:
     (data / "lama/a/.snakemake_timestamp").touch()
     record(kept, URL, hashlib.sha256(kept.read_bytes()).hexdigest())
     shutil.copy(kept, data / "TREx.zip")
-    pins.write_pins(tmp_path / "pins.tsv", [TREE])
+    pinning.write_pins(tmp_path / "pins.tsv", [TREE])
     pull = data / "wikidata/2026-11/things"
     pull.mkdir(parents=True)
     rows = terms([{"s": {"type": "uri", "value": "http://x/Q1"}}], ["s"])

@@ -17,6 +17,7 @@ import yaml
 from kgprobe.sources.dumps import pins
 from tests.workflow.project import ROOT
 from tests.workflow.test_runs import project
+from tools import pinning
 
 pytestmark = pytest.mark.nightly(
     gate=["contract/test_download.py", "unit/test_released_archive.py", "unit/test_pins.py"]
@@ -48,7 +49,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
     made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
     made.edit(
         "config/embedded.yaml",
-        "  ontoprobe:\n    access: local\n  dumps:\n",
+        "  ontoprobe:\n    access: local\n",
         "  ontoprobe:\n    access: live\n    folder: data/onto\n"
         f"    archives: [{{url: {url}/onto.zip, parts: {parts}}}]\n  dumps:\n"
         "    fetched:\n      access: live\n      form: truthy\n      file: data/fetched.nt.bz2\n"
@@ -136,7 +137,7 @@ def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, tmp_path):
     blobs = {
         path: pins.blob(tmp_path / "so") for path in [*(f"SST/{n}" for n in names), "folder/so"]
     }
-    pins.write_pins(made.folder / "pins.tsv", [pins.Tree(f"owner/name@{commit}", blobs)])
+    pinning.write_pins(made.folder / "pins.tsv", [pins.Tree(f"owner/name@{commit}", blobs)])
     made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
     made.edit(
         "config/embedded.yaml",

@@ -317,11 +317,10 @@ def _numbered(facts: Table) -> Table:
     """IDS of FACTS: entities and relations from 0 on, in the order of their text."""
     ends = facts.select(id="subject").union(facts.select(id="object"), distinct=True)
     names = {ENTITY: ends, RELATION: facts.select(id="relation").distinct()}
-    entities, relations = (
-        own.select("id", kind=ibis.literal(kind), number=ibis.row_number().over(order_by=own["id"]))
-        for kind, own in names.items()
+    number = ibis.row_number().over(order_by="id")
+    return ibis.union(
+        *(own.select("id", kind=ibis.literal(kind), number=number) for kind, own in names.items())
     )
-    return entities.union(relations)
 
 
 def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
@@ -424,7 +423,7 @@ def date_text(value: str) -> str:
     shown = str(year) if year > 0 else f"{1 - year} BC"
     if not 1 <= month <= 12 or (month, day) == (1, 1):
         return shown
-    return f"{day} {MONTHS[month - 1]} {shown}" if day else f"{MONTHS[month - 1]} {shown}"
+    return f"{day or ''} {MONTHS[month - 1]} {shown}".strip()
 
 
 def _numbers(values: pa.Array) -> pa.Array:

@@ -10,14 +10,14 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from kgprobe import sheets
-from kgprobe.settings import RELEASED, Archive, Settings
+from kgprobe.settings import RELEASED, Archive, Settings, Sums
 from kgprobe.sources.dumps.archives import below
 from kgprobe.sources.dumps.download import place, recorded, sums_of, wrong_form, wrong_sums
 from kgprobe.sources.dumps.pins import Tree, blob, chosen, read_pins, tree_of
@@ -49,39 +49,38 @@ class Finding:
 def verify(settings: Settings) -> Iterator[Finding]:
     """A row for each archive, its parts and each dump that there should be, and each kept pull."""
     pins = read_pins(sheets.located(settings.sources.pins))
-    seen = set()
+    data, seen = Path(settings.data), set()
     for name in RELEASED:
         section = getattr(settings.sources, name)
         for archive in section.archives if section.access == "live" else ():
-            path = place(Path(settings.data), archive.url)
+            path = place(data, archive.url)
             if path not in seen:
                 called = archive.tree or tree_of(archive.url) or archive.url
-                yield file(f"archive {called}", path, path, asdict(archive.sums))
+                yield _check_file(f"archive {called}", path, path, archive.sums)
             seen.add(path)
             tree = chosen(pins, archive.tree, archive.url)
-            yield released(f"sources.{name}", Path(section.folder), archive, tree)
+            yield _check_parts(f"sources.{name}", Path(section.folder), archive, tree)
     trex = settings.sources.trex
-    if trex.access == "live":
-        kept = place(Path(settings.data), trex.url, Path(trex.path).name)
-        yield file("sources.trex", Path(trex.path), kept, asdict(trex.sums))
+    files = [("trex", trex.access, trex.url, trex.path, trex.sums)]
     for name, dump in settings.sources.dumps.items():
-        if dump.access == "live" and dump.url:
-            kept = place(Path(settings.data), dump.url, Path(dump.file).name)
-            yield file(f"sources.dumps.{name}", Path(dump.file), kept, asdict(dump.sums))
+        files.append((f"dumps.{name}", dump.access, dump.url or "", dump.file, dump.sums))
+    for name, access, url, file, sums in files:
+        if access == "live" and url:
+            kept = place(data, url, Path(file).name)
+            yield _check_file(f"sources.{name}", Path(file), kept, sums)
     # data/SOURCE/SNAPSHOT/QUERY/meta.json: a pull of instances has a query for each class
-    pulls = sorted({meta.parents[1] for meta in Path(settings.data).rglob(META)})
-    for folder in pulls:
-        yield snapshot(folder)
+    for folder in sorted({meta.parents[1] for meta in data.rglob(META)}):
+        yield _check_pull(folder)
 
 
-def file(what: str, path: Path, kept: Path, sums: Mapping[str, str | None]) -> Finding:
+def _check_file(what: str, path: Path, kept: Path, sums: Sums) -> Finding:
     """A downloaded file, `kept` under another name perhaps, against its kind, the published sums
     and the one that it came with."""
     found = Finding(what)
     if not path.is_file():
         found.absent = 1
         return found
-    published = {name: one for name, one in sums.items() if one}
+    published = {name: one for name, one in asdict(sums).items() if one}
     first = {"sha256": then} if (then := recorded(kept)[1]) else {}
     now = sums_of(path, {**published, **first})
     wrong = wrong_form(path) or wrong_sums(now, published)
@@ -99,7 +98,7 @@ def file(what: str, path: Path, kept: Path, sums: Mapping[str, str | None]) -> F
     return found
 
 
-def released(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Finding:
+def _check_parts(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Finding:
     """The parts of an archive against their pins; without pins they are counted."""
     found = Finding(f"{what} {', '.join(archive.parts)}")
     for target, wanted in archive.parts.items():
@@ -129,7 +128,7 @@ def released(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Fi
     return found
 
 
-def snapshot(folder: Path) -> Finding:
+def _check_pull(folder: Path) -> Finding:
     """The finished queries of a pull against the hashes in their own records: of each page, and of
     all rows."""
     found = Finding(f"pull {folder}")

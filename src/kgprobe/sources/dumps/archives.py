@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from kgprobe.files import atomic
-from kgprobe.sources.dumps.pins import ADVICE, PinError, Tree, blob
+from kgprobe.sources.dumps.pins import PinError, Tree, blob
 
 #: Names that an error or a note shows of many.
 SHOWN = 5
@@ -74,7 +74,7 @@ def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
     for info in infos:
         wrong = _kind(info)
         if not wrong and info.file_size > MEMBER:
-            wrong = f"{info.file_size:,} bytes, more than the {MEMBER:,} of a member"
+            wrong = f"{info.file_size:,} bytes, more than the {MEMBER:,} that a member may have"
         if wrong:
             raise _refused(archive, info.filename, wrong)
         _check_ratio(archive, info.filename, info.file_size, info.compress_size)
@@ -300,7 +300,9 @@ def _select_files(
     if strange := [path for path in there if path not in tree.blobs]:
         raise PinError(
             f"{source}: {len(strange)} files that {tree.name} has no pins of: {some(strange)}; "
-            f"expected the {len(tree.blobs)} that resources/pins.tsv lists. {ADVICE}"
+            f"expected the {len(tree.blobs)} that resources/pins.tsv lists. Another commit is "
+            "pinned by python -m tools.pinning; without pins nothing tells whether these are the "
+            "files that were read before"
         )
     if missing and not cut:
         raise PinError(

@@ -25,20 +25,8 @@ from urllib.parse import quote, urlsplit
 import requests
 from filelock import FileLock
 
+from kgprobe import http
 from kgprobe.files import atomic
-from kgprobe.http import (
-    CONTACT_ADVICE,
-    LONGEST_WAIT,
-    Line,
-    NoAnswerError,
-    PassingError,
-    Patience,
-    about_agent,
-    backoff,
-    retried,
-    retry_after,
-    sent_astray,
-)
 from kgprobe.job import log, progress
 
 BLOCK = 1 << 20
@@ -111,16 +99,16 @@ def download(
             path.unlink()
         waits = random.Random(0)
         try:
-            retried(
+            http.retried(
                 transfer.attempt,
                 ATTEMPTS,
-                wait=lambda number, error: max(error.asked or 0.0, backoff(number, waits)),
+                wait=lambda number, error: max(error.asked or 0.0, http.backoff(number, waits)),
                 sleep=sleep,
                 before=lambda number, error, seconds: log.info(
                     "%s: %s; next attempt in %.0f s", url, error, seconds
                 ),
             )
-        except PassingError as error:
+        except http.PassingError as error:
             raise DownloadError(
                 f"{url}: {error}; gave up after {ATTEMPTS} attempts. "
                 f"What arrived stays in {transfer.part}; run again to go on from there"
@@ -139,7 +127,7 @@ class Transfer:
         self.state: dict[str, Any] = {}
 
     def attempt(self) -> None:
-        """One request that adds to the part, which is complete then. Raises PassingError."""
+        """One request that adds to the part, which is complete then. Raises http.PassingError."""
         left = self.until - time.monotonic()
         if left <= 0:
             raise self._late()
@@ -154,17 +142,20 @@ class Transfer:
         have = self._arrived() if validator else 0
         if have:
             headers |= {"Range": f"bytes={have}-", "If-Range": validator}
-        patience = Patience(CONNECT, self.bounds.stall, left)
+        patience = http.Patience(CONNECT, self.bounds.stall, left)
         try:
-            with Line() as line, line.opened("GET", self.url, patience, headers=headers) as answer:
+            with (
+                http.Line() as line,
+                line.opened("GET", self.url, patience, headers=headers) as answer,
+            ):
                 if answer.status_code in (200, 206):
                     self._receive(answer, have)
                 else:
                     self._refuse(answer, have)
-        except NoAnswerError as error:
+        except http.NoAnswerError as error:
             if time.monotonic() >= self.until:
                 raise self._late() from error
-            raise PassingError(str(error)) from error
+            raise http.PassingError(str(error)) from error
 
     def _refuse(self, answer: requests.Response, have: int) -> None:
         """An answer that is no file: begin again, come again, or stop. 416 may mean that all is
@@ -175,26 +166,26 @@ class Transfer:
             if total == str(have):
                 return
             self.part.unlink(missing_ok=True)
-            raise PassingError(
+            raise http.PassingError(
                 f"the server refused to go on from byte {have} of {total or 'unknown'}: begin again"
             )
-        if astray := sent_astray(answer):
+        if astray := http.sent_astray(answer):
             raise self._refused(f"status {status}, {astray}")
         first = answer.raw.read(TOLD, decode_content=True)
-        about = status in (401, 403) or (status < 500 and about_agent(first))
+        about = status in (401, 403) or (status < 500 and http.about_agent(first))
         if about or status not in (408, 429, 500, 502, 503, 504):
             said = format_beginning(first) if first else "an empty body"
             came = f"status {status} {answer.reason}".rstrip()
             raise self._refused(f"{came}, {said}{_type(answer)}", about=about)
-        wait = retry_after(answer.headers.get("Retry-After"), status, now)
-        if wait is not None and wait > LONGEST_WAIT:
+        wait = http.retry_after(answer.headers.get("Retry-After"), status, now)
+        if wait is not None and wait > http.LONGEST_WAIT:
             when = datetime.datetime.fromtimestamp(now + wait, datetime.UTC)
             raise DownloadError(
                 f"{self.url}: status {status}, the server asks to wait {wait:.0f} s; "
-                f"expected at most {LONGEST_WAIT:.0f} s for {self.path}. Run again after "
+                f"expected at most {http.LONGEST_WAIT:.0f} s for {self.path}. Run again after "
                 f"{when:%Y-%m-%d %H:%M:%S} UTC; what arrived stays"
             )
-        raise PassingError(f"status {status}", wait, status)
+        raise http.PassingError(f"status {status}", wait, status)
 
     def _receive(self, answer: requests.Response, have: int) -> None:
         """Write the body behind what is there; the answer decides whether that may stay."""
@@ -222,7 +213,7 @@ class Transfer:
         first = next(blocks, b"")
         if not have and first and (wrong := wrong_start(self.path, first[:TOLD])):
             came = f"status {answer.status_code}, {wrong}{_type(answer)}"
-            raise self._refused(came, about=about_agent(first[:TOLD]))
+            raise self._refused(came, about=http.about_agent(first[:TOLD]))
         self.state |= {name: value for name, value in known.items() if value or not have}
         self.state["total"] = total
         with atomic(self.side) as temporary:
@@ -239,26 +230,28 @@ class Transfer:
                 self._require_at_most(stream.tell(), most)
         got = self._arrived()
         if total is not None and got < total:
-            raise PassingError(f"{got} of {total} bytes arrived")
+            raise http.PassingError(f"{got} of {total} bytes arrived")
         if not got:
             self._drop()
             raise self._refused(f"status {answer.status_code}, an empty body{_type(answer)}")
         if total is None and self.path.suffix == ".zip" and not zipfile.is_zipfile(self.part):
-            raise PassingError(f"{got} bytes arrived, a zip archive without its end")
+            raise http.PassingError(f"{got} bytes arrived, a zip archive without its end")
 
     def _require_same(self, place: str, known: Mapping[str, str], have: int) -> None:
-        """Raise PassingError where a part is of another file, or begins at another byte."""
+        """Raise http.PassingError where a part is of another file, or begins at another byte."""
         first, _, total = place.removeprefix("bytes ").partition("/")
         start = first.split("-")[0]
         if start != str(have):
             self.part.unlink(missing_ok=True)
-            raise PassingError(f"Content-Range starts at {start!r}, asked for {have}: begin again")
+            raise http.PassingError(
+                f"Content-Range starts at {start!r}, asked for {have}: begin again"
+            )
         changed = [n for n, one in known.items() if one and self.state.get(n) not in ("", one)]
         if total.isdigit() and self.state.get("total") not in (None, int(total)):
             changed.append(f"size, {total} and not {self.state['total']} bytes")
         if changed:
             self._drop()
-            raise PassingError(
+            raise http.PassingError(
                 f"the file changed on the server ({', '.join(changed)}): begin again"
             )
 
@@ -287,7 +280,7 @@ class Transfer:
     def _refused(self, came: str, advice: str = "", about: bool = False) -> DownloadError:
         """The error for an answer that is no such file; `about`: it speaks of the User-Agent."""
         by_hand = f"{BY_HAND} {self.path}"
-        advice = f"{CONTACT_ADVICE}; otherwise {by_hand}" if about else advice or by_hand
+        advice = f"{http.CONTACT_ADVICE}; otherwise {by_hand}" if about else advice or by_hand
         return DownloadError(
             f"{self.url}: {came}; expected {kind(self.path)} for {self.path}. Nothing of it is "
             f"kept; {advice}"

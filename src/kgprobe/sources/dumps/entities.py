@@ -64,6 +64,7 @@ class Entity(msgspec.Struct):
 
 
 _ENTITY_OF = msgspec.json.Decoder(Entity).decode
+_parsed = msgspec.json.decode
 
 
 def number(name: str) -> int | None:
@@ -151,10 +152,6 @@ def _as_mapping(members: Members) -> dict[str, msgspec.Raw]:
     if isinstance(members, list) and members:
         raise TypeError("a list where members have names")
     return members if isinstance(members, dict) else {}
-
-
-def _parsed(text: bytes | msgspec.Raw) -> Any:
-    return msgspec.json.decode(text)
 
 
 def _value(snak: dict[str, Any]) -> tuple[str, int | None]:

@@ -28,8 +28,7 @@ from kgprobe.sources.sparql.paging import DIGITS, PARTS
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
-FORMS = ("json", "truthy", "ntriples")
-#: What a form does not have, by name.
+#: Form of a dump -> what it does not have, by name.
 LACKS = {
     "json": "",
     "truthy": "ranks, deprecated statements, statements that there is no value",
@@ -84,8 +83,8 @@ def read(
     text of a part. Raises DumpError for a cut or damaged dump (finished parts stay), and ValueError
     when `folder` holds parts of another dump or other relations.
     """
-    if form not in FORMS:
-        raise ValueError(f"{paths[0]}: form {form!r}; legal: {', '.join(FORMS)}")
+    if form not in LACKS:
+        raise ValueError(f"{paths[0]}: form {form!r}; legal: {', '.join(LACKS)}")
     wanted = sorted(set(relations))
     more = entities.of_iris if form == "ntriples" else entities.of_truthy
     first = entities.of_json if form == "json" else more

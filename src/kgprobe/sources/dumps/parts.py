@@ -27,7 +27,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.job import log, progress
 from kgprobe.sources.dumps.download import recorded
-from kgprobe.sources.dumps.stream import BLOCK, Block, DumpError, Position, blocks
+from kgprobe.sources.dumps.stream import BLOCK, Block, DumpError, blocks
 
 #: Bytes at each end of a file that it is known by.
 ENDS = 1 << 20
@@ -104,26 +104,24 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
         shutil.rmtree(begun)
     if done := {path.name for path in folder.glob("part-*")}:
         log.info("%s: %d parts are there; the others are read", folder, len(done))
-    place, number, first, last = Position(), 0, b"", b""
+    number, first, block = 0, b"", Block(0, b"")
     total = one.path.stat().st_size if one.path.exists() else None
     with (
         progress(total=total, desc=one.path.name, unit="B") as bar,
         _workers(threads) as work,
-        blocks(one.path, size, threads, place) as found,
+        blocks(one.path, size, threads) as found,
     ):
-        for block in found:
-            number += 1
+        for number, block in enumerate(found, 1):
             first = first or block.data[:100].lstrip()[:1]
-            last = block.data[-100:].rstrip()[-1:]
             part = folder / f"part-{number:05d}"
             if part.name not in done:
                 work(block, one, part)
-            bar.update(place.compressed - bar.n)
+            bar.update(block.compressed - bar.n)
     if not number:
         raise DumpError(f"{one.path}: the dump is empty")
-    if one.closed and first == b"[" and last != b"]":
+    if one.closed and first == b"[" and block.data[-100:].rstrip()[-1:] != b"]":
         raise DumpError(
-            f"{one.path}: cut after line {place.lines:,}: the array that it begins does not end; "
+            f"{one.path}: cut after line {block.lines:,}: the array that it begins does not end; "
             "download it again, finished parts stay"
         )
     with schema.atomic(complete) as temporary:

@@ -11,16 +11,12 @@ commit's tree is part of what the commit is. A tree is named owner/name@commit.
 import csv
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 COLUMNS = ["tree", "path", "blob"]
-ADVICE = (
-    "python -m tools.pinning pins another commit; without pins nothing tells whether "
-    "these are the files that were read before"
-)
 
 
 class PinError(ValueError):
@@ -54,12 +50,6 @@ def read_pins(path: str | Path) -> dict[str, Tree]:
                 raise PinError(f"{path}, line {number}: {file} of {name} is there twice")
             blobs[file] = blob
     return trees
-
-
-def write_pins(path: Path, trees: Iterable[Tree]) -> None:
-    """Write a table, sorted by tree and path."""
-    rows = sorted([tree.name, *pin] for tree in trees for pin in tree.blobs.items())
-    path.write_text("".join("\t".join(row) + "\n" for row in [COLUMNS, *rows]), encoding="utf-8")
 
 
 def tree_of(url: str) -> str:

@@ -38,20 +38,19 @@ class DumpError(ValueError):
     """A dump is cut or is not what its name says; the message names file and byte offset."""
 
 
-@dataclass
-class Position:
-    """How far a stream has been read, in compressed bytes and in lines."""
-
-    compressed: int = 0
-    lines: int = 0
-
-
 @dataclass(frozen=True)
 class Block:
-    """Whole lines of a file: how many lines come before them, and their bytes."""
+    """Whole lines of a file: how many lines come before them, their bytes, and how many bytes of
+    the packed file were read until then."""
 
     before: int
     data: bytes
+    compressed: int = 0
+
+    @property
+    def lines(self) -> int:
+        """The number of lines up to the end of the block."""
+        return self.before + self.data.count(b"\n")
 
 
 @contextmanager
@@ -62,9 +61,7 @@ def lines(path: Path) -> Iterator[Iterator[bytes]]:
 
 
 @contextmanager
-def blocks(
-    path: Path, size: int = BLOCK, threads: int = 1, position: Position | None = None
-) -> Iterator[Iterator[Block]]:
+def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[Iterator[Block]]:
     """Blocks of whole lines, each of `size` bytes or of one longer line; all end with a line end.
 
     A cut archive raises DumpError with its byte offset, after most of the lines before the cut were
@@ -73,15 +70,15 @@ def blocks(
     if not path.is_file():
         raise DumpError(f"{path}: no such file")
     with _opened(path, threads) as (stream, at):
-        yield _blocks(path, stream, at, size, position or Position())
+        yield _blocks(path, stream, at, size)
 
 
 At = Callable[[], int]
 
 
-def _blocks(path: Path, stream: Any, at: At, size: int, place: Position) -> Iterator[Block]:
+def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[Block]:
     total, pieces = path.stat().st_size, list[bytes]()
-    held = unpacked = 0
+    held = unpacked = lines = 0
     try:
         while data := stream.read(min(STEP, size)):
             unpacked += len(data)
@@ -91,19 +88,17 @@ def _blocks(path: Path, stream: Any, at: At, size: int, place: Position) -> Iter
                 )
             end = data.rfind(b"\n") + 1
             if end and held + len(data) >= size:
-                block = Block(place.lines, b"".join((*pieces, data[:end])))
-                pieces, held = [data[end:]], len(data) - end
-                place.lines += block.data.count(b"\n")
-                place.compressed = at()
+                block = Block(lines, b"".join((*pieces, data[:end])), at())
+                pieces, held, lines = [data[end:]], len(data) - end, block.lines
                 yield block
             else:
                 pieces.append(data)
                 held += len(data)
             if held >= LONGEST and len(b"".join(pieces).rpartition(b"\n")[2]) >= LONGEST:
-                raise DumpError(f"{path}: line {place.lines + 1:,} has {LONGEST:,} bytes or more")
+                raise DumpError(f"{path}: line {lines + 1:,} has {LONGEST:,} bytes or more")
         if rest := b"".join(pieces):
-            block = Block(place.lines, rest if rest.endswith(b"\n") else rest + b"\n")
-            place.lines += block.data.count(b"\n")
+            block = Block(lines, rest if rest.endswith(b"\n") else rest + b"\n", at())
+            lines = block.lines
             yield block
         problem = _cut(path, at(), unpacked)
     except DumpError:
@@ -111,11 +106,10 @@ def _blocks(path: Path, stream: Any, at: At, size: int, place: Position) -> Iter
     # rapidgzip has no errors of its own: it raises these two
     except (EOFError, OSError, RuntimeError, ValueError, zstandard.ZstdError) as error:
         problem = str(error) or type(error).__name__
-    place.compressed = at()
     if problem:
         raise DumpError(
             f"{path}: cut or damaged near byte {at():,} of {total:,}, after line "
-            f"{place.lines:,} ({problem}); download it again, finished parts stay"
+            f"{lines:,} ({problem}); download it again, finished parts stay"
         )
 
 

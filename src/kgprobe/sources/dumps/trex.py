@@ -9,9 +9,10 @@ files alone.
 import json
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 import msgspec
@@ -147,8 +148,8 @@ class Problems(dict[str, int]):
         """Add `count` cases of `kind`; `first` is kept when it is the first that says anything."""
         if count:
             self[kind] = self.get(kind, 0) + count
-            if first:
-                self.first.setdefault(kind, first)
+        if count and first:
+            self.first.setdefault(kind, first)
 
 
 @dataclass(frozen=True)
@@ -175,13 +176,13 @@ def members(source: Path) -> list[str]:
             names = archive.namelist()
     else:
         raise FileNotFoundError(f"{source}: neither a folder nor a zip archive of T-REx files")
-    found = [n for n in names if re.search(r"re-nlg_\d+-\d+\.json$", n)]
+    found = {n: match for n in names if (match := re.search(r"re-nlg_(\d+)-\d+\.json$", n))}
     if not found:
         raise FileNotFoundError(f"{source}: no file named re-nlg_<from>-<to>.json in it")
-    bare = [n.rsplit("/", 1)[-1] for n in found]
-    if twice := sorted({n for n in bare if bare.count(n) > 1}):
+    bare = Counter(match[0] for match in found.values())
+    if twice := sorted(n for n, count in bare.items() if count > 1):
         raise ArchiveError(f"{source}: {', '.join(twice[:3])} in more than one folder of it")
-    return sorted(found, key=lambda n: int(re.findall(r"\d+", n.rsplit("/", 1)[-1])[0]))
+    return sorted(found, key=lambda n: int(found[n][1]))
 
 
 def read_member(source: Path, name: str) -> bytes:
@@ -190,8 +191,8 @@ def read_member(source: Path, name: str) -> bytes:
         return (source / name).read_bytes()
     try:
         with opened(source) as archive:
-            inside = {n.rsplit("/", 1)[-1]: n for n in archive.namelist()}
-            return read(source, archive, inside[name.rsplit("/", 1)[-1]])
+            inside = {PurePosixPath(n).name: n for n in archive.namelist()}
+            return read(source, archive, inside[PurePosixPath(name).name])
     except (ArchiveError, KeyError) as error:
         raise BrokenFileError(f"{source}, member {name}: {error}") from error
 
@@ -206,11 +207,9 @@ def ingest(data: bytes, file: str) -> Shard:
     documents = list(_documents(_parse(data, problems), problems))
     frames = _frames(*_collect(documents, problems), problems)
     problems.note("documents", len(documents))
-    rows = [(file, kind, count, problems.first.get(kind, "")) for kind, count in problems.items()]
-    if not rows:
-        rows = [(file, "documents", 0, "")]
-    table = pl.DataFrame(sorted(rows), schema=dict(PROBLEMS.columns), orient="row")
-    return Shard(*frames, table)
+    counts = sorted((problems or {"documents": 0}).items())
+    rows = [(file, kind, count, problems.first.get(kind, "")) for kind, count in counts]
+    return Shard(*frames, pl.DataFrame(rows, schema=dict(PROBLEMS.columns), orient="row"))
 
 
 def require_few_problems(shard: Shard, most: float) -> None:
@@ -335,20 +334,15 @@ def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows,
             sentences = len(document.sentences_boundaries)
             table.append((index, docid, document.title, sentences, len(triples)))
         for entity in document.entities:
-            surface, bounds = entity.surfaceform, entity.boundaries
+            surface, place = entity.surfaceform, entity.boundaries
             mentions.append((index, entity.uri, surface, entity.annotator))
-            if bounds is not None and text[bounds[0] : bounds[1]] != surface:
-                astray += 1
+            astray += place is not None and text[place[0] : place[1]] != surface
         for triple in triples:
             s, o = triple.subject, triple.object
-            alignments.append(
-                (
-                    *(index, docid, triple.sentence_id, s.uri, triple.predicate.uri, o.uri),
-                    *(triple.annotator, s.annotator, o.annotator, s.surfaceform, o.surfaceform),
-                    *(s.boundaries or _NOWHERE),
-                    *(o.boundaries or _NOWHERE),
-                )
-            )
+            ends = (s.uri, triple.predicate.uri, o.uri)
+            words = (triple.annotator, s.annotator, o.annotator, s.surfaceform, o.surfaceform)
+            bounds = (*(s.boundaries or _NOWHERE), *(o.boundaries or _NOWHERE))
+            alignments.append((index, docid, triple.sentence_id, *ends, *words, *bounds))
     problems.note("surface form not at its boundaries", astray)
     return alignments, mentions, table
 
@@ -373,15 +367,11 @@ def _frames(
         pl.col("o").str.extract(_LITERAL, 2).alias("datatype"),
         *("aligner", *_PLACES, "s", "p", "o"),
     )
-    legal = (
-        pl.col("subject").is_not_null()
-        & pl.col("predicate").is_not_null()
-        & (pl.col("object").is_not_null() | pl.col("literal").is_not_null())
-    )
+    is_object = pl.col("object").is_not_null() | pl.col("literal").is_not_null()
+    legal = pl.col("subject").is_not_null() & pl.col("predicate").is_not_null() & is_object
     bad = found.filter(~legal)
-    if bad.height:
-        row = bad.row(0, named=True)
-        first = f"document {row['document']} ({row['docid']}): {row['s']} {row['p']} {row['o']}"
+    for document, docid, *triple in bad.head(1).select("document", "docid", "s", "p", "o").rows():
+        first = f"document {document} ({docid}): {' '.join(triple)}"
         problems.note("rejected triple", bad.height, first)
     kept = found.filter(legal).drop("s", "p", "o")
     distinct = kept.unique(maintain_order=True)

@@ -32,10 +32,7 @@ assert set(RIGHT) == set(get_args(Flaw))
 
 #: A flaw that was left out: how often, and where first.
 PROBLEMS = Contract(
-    "PROBLEMS",
-    {"flaw": pl.String, "n": pl.Int64, "first": pl.String},
-    ("flaw",),
-    may_be_empty=True,
+    "PROBLEMS", {"flaw": pl.String, "n": pl.Int64, "first": pl.String}, ("flaw",), may_be_empty=True
 )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from kgprobe.settings import OwnGraph
 from kgprobe.sheets import read_text, text_lines
-from kgprobe.sources.graphs import raw
 from kgprobe.sources.graphs.flaws import Flaws, GraphFileError
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
@@ -38,7 +37,7 @@ def read(section: OwnGraph, flaws: Flaws) -> Raw:
                             ends = [_end(row, side, path, line) for side in ("sub", "obj")]
                             told.append((ends[0][0], path.stem, ends[1][0], str(path), line))
                             spoken += [(*end, 0, str(path), line) for end in ends if end[1]]
-    return Raw(raw.statements(told), raw.labels(spoken), templates=templates)
+    return Raw(told, spoken, templates=templates)
 
 
 def _templates(about: Path, metadata: dict[str, Any], relation: str) -> list[dict[str, str]]:

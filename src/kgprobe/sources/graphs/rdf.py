@@ -8,7 +8,6 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
 from kgprobe.settings import OwnGraph
 from kgprobe.sources import rdf_forms
-from kgprobe.sources.graphs import raw
 from kgprobe.sources.graphs.flaws import Flaws, GraphFileError, short
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
@@ -59,7 +58,7 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
     for name, path in sorted(imported.items()):
         if name not in here:
             flaws.note("import", f"{path}: it imports {short(name)}, which no file of `files` is")
-    return Raw(raw.statements(told), raw.labels(spoken), literals=dict(literals))
+    return Raw(told, spoken, literals=literals)
 
 
 def _triples(path: str, flaws: Flaws) -> Iterator[Triple]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe.settings import Columns, OwnGraph
-from kgprobe.sources.graphs import raw
 from kgprobe.sources.graphs.flaws import Flaws, GraphFileError, short
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
@@ -54,7 +53,7 @@ def read(section: OwnGraph, flaws: Flaws) -> Raw:
             labels = ((row[own].strip(), one_line(row[text]), line) for line, row in rows)
             spoken += [(name, label, 1, path, line) for name, label, line in labels if label]
     is_named = not worded and not section.labels and section.ids == "own"
-    return Raw(raw.statements(told), raw.labels(spoken), named=is_named)
+    return Raw(told, spoken, named=is_named)
 
 
 def _columns(

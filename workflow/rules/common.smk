@@ -130,7 +130,7 @@ def lacking(planned):
     memory = models.asked_mb(RUN, parts.stages(RUN))
     # nodes of a cluster have memory of their own
     here = models.memory_mb() if workflow.resource_settings.nodes is None else 0
-    return needs.lacking(SETTINGS, planned, RUN.models, known, memory, here)
+    return needs.find_missing(SETTINGS, planned, RUN.models, known, memory, here)
 
 
 wildcard_constraints:

@@ -199,10 +199,8 @@ def patterns_plot(
 ) -> draw.Chart:
     """The most frequent patterns: metric @1 of the largest model and of the best one (`models`, by
     benchmark); `titles`: relation -> name. What is undefined is a word, never a bar of zero."""
-    printed, look = (
-        views.PATTERNS.of(results),
-        {"largest model": draw.TAUGHT, "best model": draw.UNTAUGHT},
-    )
+    look = {"largest model": draw.TAUGHT, "best model": draw.UNTAUGHT}
+    printed = views.PATTERNS.of(results)
     found: dict[str, list[dict[str, Any]]] = {}
     for benchmark, pattern in printed.rows:
         for which, who in zip(look, models.get(benchmark, ()), strict=False):

@@ -70,10 +70,9 @@ def numbers(
 ) -> Iterator[Number]:
     """Every number of direct answers, of all examples and of each part; `alphas`: of
     `Study.alphas`, `known`: `numbers.status`, where control models answer."""
-    of = parts(benchmark, known)
     for who, own in groups(wide(alphas), *WHO):
         base = Number(benchmark=NAME, **who, setting={**HOW, **setting})
-        for part, found in of_parts(own, of):
+        for part, found in of_parts(own, benchmark, known):
             one, hops = base.but(slice=part), found["a0"] * found["a1"]
             for metric, hits in ((FIRST, found["a0"]), (SECOND, found["a1"]), (BOTH, hops)):
                 yield one.but(metric=metric, **hit_rate(hits.to_numpy()))
@@ -104,23 +103,16 @@ def wide(alphas: pl.DataFrame) -> pl.DataFrame:
     return own.group_by(*WHO, "example").agg(**hops).drop_nulls().sort(*WHO, "example")
 
 
-def parts(benchmark: Benchmark, known: pl.DataFrame | None) -> pl.DataFrame:
-    """(example, slice): the stratum of each example, and what was taught of it."""
+def of_parts(
+    rows: pl.DataFrame, benchmark: Benchmark, known: pl.DataFrame | None
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """All rows under "", then those of each stratum, and of what was taught of them (`known`)."""
     flags = benchmark.examples.filter(position=0)
-    found = [flags.select("example", slice=pl.col("flags").list.first())]
-    if known is not None:
-        here = known.join(flags, on="example", how="semi")
-        found.append(here.select("example", slice="status").unique())
-    return pl.concat(found)
-
-
-def of_parts(rows: pl.DataFrame, of: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    """All rows under "", then those of each part."""
+    parts = [flags.select("example", slice=pl.col("flags").list.first())]
+    parts += [] if known is None else [known.select("example", slice="status").unique()]
     yield "", rows
-    for part in sorted(of["slice"].unique()):
-        own = rows.join(of.filter(slice=part), on="example", how="semi", maintain_order="left")
-        if own.height:
-            yield part, own
+    of = rows.join(pl.concat(parts), on="example", maintain_order="left")
+    yield from ((part["slice"], own) for part, own in groups(of, "slice"))
 
 
 def written(
@@ -132,7 +124,7 @@ def written(
 ) -> Iterator[Number]:
     """The numbers of steps that were written out (FILLS of the probes `asked` in form STEPS), with
     the hops of the same model's direct answers (`alphas`)."""
-    names, of = studies.gold_names(benchmark.examples, aliases), parts(benchmark, known)
+    names = studies.gold_names(benchmark.examples, aliases)
     direct = wide(alphas).select(*WHO, "example", hops=pl.col("a0") * pl.col("a1"))
     for probe, path in asked.items():
         if probe.prompt != STEPS:
@@ -143,7 +135,7 @@ def written(
         rows = own.select(a2="alpha", example=pl.col("item").str.split("#").list.first())
         hops = direct.filter(model=probe.model, prompt=RAW, method=FILLED)
         base = Number(**probe.asked, setting=HOW)
-        for part, some in of_parts(rows.sort("example"), of):
+        for part, some in of_parts(rows.sort("example"), benchmark, known):
             one, both = base.but(slice=part), some.join(hops, on="example", maintain_order="left")
             if both.height:
                 yield from composed(one, both["a2"], both["hops"])

@@ -53,8 +53,8 @@ def refused(path, match, parts=ONE):
 def test_the_parts_come_out_from_below_any_folder_and_replace_what_was_there(tmp_path):
     (tmp_path / "BEAR").mkdir()
     (tmp_path / "BEAR/old.jsonl").write_text("of another release")
-    (tmp_path / ".a.zip.part").mkdir()
-    (tmp_path / ".a.zip.part/BEAR").write_text("cut")
+    (tmp_path / ".BEAR.part").mkdir()
+    (tmp_path / ".BEAR.part/BEAR").write_text("cut")
     unpack(archive(tmp_path / "a.zip", *BEAR_MEMBERS), tmp_path, BEAR)
     for name in ("BEAR/P36.jsonl", "relation_info.json"):
         assert (tmp_path / name).read_text() == f"{BEAR_TOP}/{name}"

@@ -7,7 +7,7 @@ SQL. `engine_duckdb` and `engine_spark` carry them out.
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import ibis.expr.datatypes as dt
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from ibis.expr.types import Column, IntegerColumn, StringColumn, Table
+from ibis.expr.types import Column, IntegerColumn, Table
 
 from kgprobe.contracts import Contract
 from kgprobe.sampling import hash_key, mixed
@@ -216,27 +216,17 @@ def first(rows: Table, n: int, order: Sequence[str | Column], by: Sequence[str] 
     return ranked.filter(ranked["_place"] < n).drop("_place")
 
 
-def _stripped(text: pa.Array) -> pa.Array:
-    return _strings(pl.Series(pl.from_arrow(text), dtype=pl.String).str.strip_chars())
+def _by_unicode(name: str, change: Callable[[pl.Series], pl.Series]) -> Any:
+    """A function of a column of text, by Unicode; engines differ in white space and in case."""
+
+    def changed(text: pa.Array) -> pa.Array:
+        values = change(pl.Series(pl.from_arrow(text), dtype=pl.String))
+        return values.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
+
+    changed.__name__ = name
+    return ibis.udf.scalar.pyarrow(changed, signature=((dt.string,), dt.string))
 
 
-def _lowered(text: pa.Array) -> pa.Array:
-    return _strings(pl.Series(pl.from_arrow(text), dtype=pl.String).str.to_lowercase())
-
-
-def _strings(values: pl.Series) -> pa.Array:
-    return values.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
-
-
-_STRIPPED = ibis.udf.scalar.pyarrow(_stripped, signature=((dt.string,), dt.string))
-_LOWERED = ibis.udf.scalar.pyarrow(_lowered, signature=((dt.string,), dt.string))
-
-
-def stripped(text: StringColumn) -> StringColumn:
-    """Text without white space around it, by Unicode; engines differ in what that is."""
-    return _STRIPPED(text)
-
-
-def lowered(text: StringColumn) -> StringColumn:
-    """Text in lower case, by Unicode; engines differ in what that is."""
-    return _LOWERED(text)
+#: text without white space around it, and in lower case
+stripped = _by_unicode("stripped", lambda texts: texts.str.strip_chars())
+lowered = _by_unicode("lowered", lambda texts: texts.str.to_lowercase())

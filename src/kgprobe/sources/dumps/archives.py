@@ -239,7 +239,8 @@ def unpack(
     Raises ArchiveError when one is missing, the archive is damaged, or it is not safe to unpack,
     and PinError when a file is not the one that is pinned.
     """
-    staged = folder / f".{archive.name}.part"
+    # other archives may be unpacked into the folder at the same time, and have other parts
+    staged = folder / f".{next(iter(parts)).replace('/', '-')}.part"
     source = f"{archive} ({url})" if url else str(archive)
     try:
         _remove(staged)

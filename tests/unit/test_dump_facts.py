@@ -150,38 +150,25 @@ def test_an_array_without_end_is_cut_though_its_archive_is_whole(tmp_path):
         dump_facts.read([dump], "json", RELATIONS, tmp_path / "parts")
 
 
-@pytest.mark.parametrize("place", [0, -1])
-def test_parts_of_another_dump_of_the_same_name_and_size_are_refused(place, tmp_path):
-    dump = tmp_path / "truthy.nt"
+@pytest.mark.parametrize("change", [0, -1, "sum", "relations"])
+def test_parts_of_another_dump_or_question_are_refused(change, tmp_path):
+    """A dump of the same name and size is known by its ends, and by its sum when it came."""
+    dump, address = tmp_path / "truthy.nt", "https://example.org/truthy.nt"
     lines = [f"<{WD}Q{n}> <{DIRECT}P36> <{WD}Q9> .\n" for n in range(10, 99)]
     dump.write_text("".join(lines))
-    dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
-    lines[place] = lines[place].replace("/Q9>", "/Q8>")
-    (tmp_path / "other").write_text("".join(lines))
-    assert (tmp_path / "other").stat().st_size == dump.stat().st_size
-    (tmp_path / "other").replace(dump)
-    with pytest.raises(ValueError, match=r"begun for another files .*name another snapshot"):
+    record(dump, address, "0" * 64)
+    for _ in range(2):
         dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
-
-
-def test_parts_of_a_dump_that_was_downloaded_again_are_known_by_its_sum(tmp_path):
-    """The sum when it came stands beside the file; what differs may lie in its middle."""
-    dump = tmp_path / "truthy.nt"
-    dump.write_text(f"<{WD}Q1> <{DIRECT}P36> <{WD}Q9> .\n")
-    record(dump, "https://example.org/truthy.nt", "0" * 64)
-    dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
-    dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
-    record(dump, "https://example.org/truthy.nt", "1" * 64)
-    with pytest.raises(ValueError, match="begun for another files"):
-        dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
-
-
-def test_parts_of_another_question_are_refused(packed, tmp_path):
-    dump_facts.read([packed["truthy"]], "truthy", ["P36"], tmp_path)
-    with pytest.raises(ValueError, match=r"begun for another relations .*name another snapshot"):
-        dump_facts.read([packed["truthy"]], "truthy", ["P36", "P30"], tmp_path)
+    if change == "sum":
+        record(dump, address, "1" * 64)
+    elif change != "relations":
+        lines[change] = lines[change].replace("/Q9>", "/Q8>")
+        dump.write_text("".join(lines))
+    what, asked = ("relations", ["P36", "P30"]) if change == "relations" else ("files", ["P36"])
+    with pytest.raises(ValueError, match=rf"begun for another {what} .*name another snapshot"):
+        dump_facts.read([dump], "truthy", asked, tmp_path / "parts")
     with pytest.raises(ValueError, match=r"form 'ttl'; legal: json, truthy, ntriples"):
-        dump_facts.read([packed["truthy"]], "ttl", ["P36"], tmp_path)
+        dump_facts.read([dump], "ttl", ["P36"], tmp_path)
 
 
 def test_lines_that_are_not_read_are_a_table_and_are_shown(packed, tmp_path, caplog):

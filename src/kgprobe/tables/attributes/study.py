@@ -321,11 +321,8 @@ def best_of(values: NDArray[np.float64], size: int) -> float:
     >>> best_of(np.array([0.0, 0.0, 1.0]), 2)
     0.6666666666666666
     """
-    n = len(values)
-    if not 1 <= size <= n:
-        raise ValueError(f"a subset of {size} of {n} prompts")
-    ordered = np.sort(values)
-    return sum(float(value) * comb(i, size - 1) for i, value in enumerate(ordered)) / comb(n, size)
+    above = sum(float(value) * comb(i, size - 1) for i, value in enumerate(np.sort(values)))
+    return above / comb(len(values), size)
 
 
 def firsts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:

@@ -22,7 +22,13 @@ rule tabulate_autoprompt:
             if "auto_world" in RUN.probed("autoprompt")
             else []
         ),
-        published="<resources>/published/autoprompt_facts.tsv",
+        published=[
+            "<resources>/published/autoprompt_facts.tsv",
+            "<resources>/published/autoprompt_inference.tsv",
+            "<resources>/published/autoprompt_relation_extraction.tsv",
+            "<resources>/published/autoprompt_relations.tsv",
+            "<resources>/published/autoprompt_sentiment.tsv",
+        ],
     output:
         results="<results>/tables/autoprompt.parquet",
         tables=directory("<results>/tables/autoprompt"),

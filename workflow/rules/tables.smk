@@ -173,7 +173,11 @@ rule tabulate_attributes:
             else []
         ),
         aliases=ATTRIBUTE_GRAPH.aliases,
-        published="<resources>/published/attributes_scores.tsv",
+        published=[
+            "<resources>/published/attributes_scores.tsv",
+            "<resources>/published/attributes_sizes.tsv",
+            "<resources>/published/attributes_arithmetic.tsv",
+        ],
         names=[
             ATTRIBUTE_GRAPH.templates or "<resources>/templates/templates.tsv",
             *files(SETTINGS.wording.tables),

@@ -15,7 +15,7 @@ with job(snakemake) as run:
         answers=run.input.answers,
         examples=run.input.examples,
         graph=Path(run.input.edges).parent,
-        published=run.input.published,
+        published=run.input.published[0],
         titles={
             row["relation"]: row["note"] for path in run.input.names for row in read_table(path)
         },

@@ -16,7 +16,7 @@ with job(snakemake) as run:
         prompts=run.input.get("prompts") or [],
         swept=run.params.swept,
         swept_files=run.input.get("sweeps") or [],
-        printed=str(Path(run.input.published).parent),
+        printed=str(Path(run.input.published[0]).parent),
         taught=run.input.get("taught") or "",
         provenance=run.provenance(),
         seed=run.params.seed,

@@ -32,7 +32,7 @@ def results(kept: pl.DataFrame) -> draw.Chart:
         draw.point(found[half, model], name=name, facts=f"{half} facts")
         for half in ("trained-on", "held-out") for model, name in MODELS.items()
     ]  # fmt: skip
-    look = draw.marked("facts", {
+    look = draw.encode_points("facts", {
         "trained-on facts": (draw.TAUGHT, draw.TAUGHT, "circle"),
         "held-out facts": (draw.UNTAUGHT, draw.UNTAUGHT, "square"),
     })  # fmt: skip
@@ -44,7 +44,7 @@ def results(kept: pl.DataFrame) -> draw.Chart:
     chance = found["chance", "control-masked"]["value"]
     level = alt.Chart(alt.InlineData(values=[{"value": chance, "told": "chance"}]))
     level = level.encode(x=x("value:Q"))
-    return draw.sized(
+    return draw.set_size(
         level.mark_rule(color=draw.MUTED, strokeDash=[2, 2]),
         level.mark_text(align="left", dx=3).encode(y=alt.value(8), text="told:N"),
         draw.intervals(base, x=x).encode(stroke=look["stroke"]),
@@ -95,7 +95,7 @@ def _lines(points: Sequence[Mapping[str, Any]], title: str, below: str, scale: A
     y = partial(alt.Y, title=title, scale=alt.Scale(type=scale),
                 axis=alt.Axis(grid=True, **ticks))  # fmt: skip
     names = dict.fromkeys(point["line"] for point in points)
-    look = draw.marked("line", draw.apart(names), columns=3)
+    look = draw.encode_points("line", draw.apart(names), columns=3)
     _, *layers = draw.lines(draw.chart(points, "line").encode(x=x), y, look)
     return alt.layer(*layers).properties(width=190, height=150)
 

@@ -408,7 +408,7 @@ def test_what_is_right_by_wikidata_alone_is_a_reading_of_its_own():
     item = next(i for i in built.items["item"] if "/Q1/" in i and i.endswith("#0"))
     own = built.items.filter(item=item)
     (answers,) = own["answers"]
-    first = aa.linked(own)
+    first = aa.count_linked(own)
     assert first == {item: len(answers) - 2}
 
     # a written text

@@ -358,7 +358,7 @@ def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
     rows = [("i", rule, False) for rule in rules]
     firsts = pl.DataFrame(rows, schema=st.FIRSTS, orient="row")
     base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
-    found = list(numbers.written(base, firsts))
+    found = list(numbers.check_written(base, firsts))
     counts = {n.setting["alpha"]: n.value for n in found if n.metric == "first answers"}
     assert list(counts) == list(WAYS)
     assert {rule: n for rule, n in counts.items() if n} == {
@@ -368,7 +368,7 @@ def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
     assert {kind: n.value for kind, n in shares.items()} == {"verbatim": 30, "exact": 60}
     every = shares["exact"]
     assert (every.n, *(round(b, 2) for b in every.interval[:2])) == (10, 31.27, 83.18)
-    assert list(numbers.written(base, firsts.clear())) == []
+    assert list(numbers.check_written(base, firsts.clear())) == []
 
 
 # -- what control models were taught ---------------------------------------------------------------

@@ -120,8 +120,8 @@ def measured(request, tmp_path_factory):
     who = Probe("onto_own", "templates", "choice", "m", loaded.spec.kind, source="hub:m")
     given = values.published(PUBLISHED)
     numbers = [
-        *make.picked({who: (paths[0], paths[1])}, given),
-        *make.reduced({who: (paths[0], paths[2])}, {}, SEED),
+        *make.estimate_choices({who: (paths[0], paths[1])}, given),
+        *make.estimate_aggregations({who: (paths[0], paths[2])}, {}, SEED),
     ]
     return loaded, made, results.frame("ontoprobe", numbers)
 
@@ -192,7 +192,7 @@ def test_the_skewed_part_goes_by_labels_where_options_do(measured):
     loaded, made, found = measured
     part = made.filter(task="TP", options_of="")
     labels = {row["item"]: row["options"][row["gold"]] for row in part.rows(named=True)}
-    asks = choices._asked(part.with_columns(subject_id="question"), "text", SEED)
+    asks = choices._as_items(part.with_columns(subject_id="question"), "text", SEED)
     kept = part.filter(aggregations.skewed(asks.items, SEED, asks.candidates))
     every = Counter(labels.values())
     sizes = Counter(labels[name] for name in kept["item"])
@@ -264,7 +264,7 @@ def test_what_a_aggregation_does_to_untaught_questions_stands_beside_its_gain():
     scores = pl.DataFrame(rows, schema=dict(OPTION_SCORES.columns), orient="row")
     taught = {name: n % 2 == 0 for n, name in enumerate(names)}
     one = Probe("onto_world", "templates", "choice", "m", "causal", source="control:causal")
-    found = results.frame("ontoprobe", choices.reduced(one, part, scores, SEED, taught))
+    found = results.frame("ontoprobe", choices.aggregate(one, part, scores, SEED, taught))
     golds = dict(part.select("item", "gold").rows())
     own, right = hits(sums, golds), hits(corrected("letter", part, sums), golds)
     for half, fate in (("trained-on", True), ("held-out", False)):

@@ -28,7 +28,7 @@ from kgprobe.tables.claims.comparison import (
     Side,
     _apart,
     evaluate,
-    known,
+    with_models,
 )
 from kgprobe.tables.claims.principal import COMPARISONS
 from kgprobe.tables.report import headline
@@ -274,7 +274,7 @@ def test_the_best_of_several_pays_for_having_been_chosen(probes, n, chance):
     comparison = Comparison(ACCURACY.highest("model"), 100 * chance, PER)
     false = 0.0
     for best in range(n + 1):
-        own = evaluate(comparison, known(sampled([best] * probes, n), sheet))
+        own = evaluate(comparison, with_models(sampled([best] * probes, n), sheet))
         if verdicts.chance(BY_NAME["O01"], own) < 0.05:
             false += binom.cdf(best, n, chance) ** probes - binom.cdf(best - 1, n, chance) ** probes
     assert 0.02 < false < 0.065
@@ -282,7 +282,7 @@ def test_the_best_of_several_pays_for_having_been_chosen(probes, n, chance):
 
 def test_the_lowest_of_several_pays_as_the_highest_does():
     counts, sheet = (10, 14, 20), {f"m{i}": SHEET["one"] for i in range(3)}
-    own, other = (known(sampled(c, 40), sheet) for c in (counts, [40 - c for c in counts]))
+    own, other = (with_models(sampled(c, 40), sheet) for c in (counts, [40 - c for c in counts]))
     most = evaluate(Comparison(ACCURACY.highest("model"), 50, PER), other)
     least = evaluate(Comparison(ACCURACY.lowest("model"), 50, PER), own)
     assert (least.low, least.high) == pytest.approx((-most.high, -most.low))
@@ -296,7 +296,7 @@ def test_the_lowest_of_several_pays_as_the_highest_does():
 )
 def test_bounds_that_hold_no_95_per_cent_of_an_estimate_give_no_p(kind):
     comparison = Comparison(ACCURACY.but(model="m0"), 30, PER)
-    own = evaluate(comparison, known(sampled([30], 40, kind), {"m0": SHEET["one"]}))
+    own = evaluate(comparison, with_models(sampled([30], 40, kind), {"m0": SHEET["one"]}))
     assert (own.low, own.high) == (None, None)
     assert verdicts.chance(BY_NAME["O01"], own) is None
 
@@ -307,7 +307,7 @@ def test_a_baseline_without_an_interval_is_exact_where_it_follows_from_the_set_a
     made = [base.but(model=name, value=20.0) for name in ("random", "majority", "frequency", "")]
     tail = Interval(19.0, 21.0, "random orders")
     made.append(base.but(model="frequency", setting={"choice": "none"}, value=20.0, interval=tail))
-    own = known(
+    own = with_models(
         pl.concat([sampled([30], 40), results.frame("autoprompt", made)]), {"m0": SHEET["one"]}
     )
     baseline = ACCURACY.but(kind="baseline")
@@ -618,7 +618,7 @@ def test_two_numbers_in_one_place_are_told_and_not_averaged():
     side = Side({"metric": "R@1", "group": "TP", "choice": "oracle"})
     comparison = Comparison(side, 10, ("benchmark", "model"))
     with pytest.raises(IncomparableError, match=r"differ in method \(cloze, sentence\)"):
-        evaluate(comparison, known(twice, SHEET))
+        evaluate(comparison, with_models(twice, SHEET))
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,9 @@ def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
     study, files, rows = ranked_study(tmp_path)
     empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
     schema.write(empty, schema.CONTENT_FREE, tmp_path / "free.parquet", {})
-    made = scored.numbers(of_attributes.ranked(study, files, [str(tmp_path / "free.parquet")]))
+    made = scored.numbers(
+        of_attributes.score_ranked(study, files, [str(tmp_path / "free.parquet")])
+    )
     found = results.frame("attributes", made)
     items = study.benchmarks["symmetry"].items.sort("item")
     golds = {item: {own[0]} for item, own in items.select("item", "answers").rows()}

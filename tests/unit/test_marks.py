@@ -166,7 +166,9 @@ def test_multiple_choice_carries_the_mark(tmp_path):
     probes = probes_of(sheet, MODELS, files)
     found = [
         *marks.numbers(sheet, files),
-        *make.picked({p: (questions, f) for p, f in zip(probes, files, strict=True)}, given),
+        *make.estimate_choices(
+            {p: (questions, f) for p, f in zip(probes, files, strict=True)}, given
+        ),
     ]
     shown = grid.of_view(views.TABLE5, frame("ontoprobe", found))
     assert {any("(!)" in cell.text for cell in row) for row in shown.rows} == {True, False}

@@ -306,7 +306,7 @@ def test_average():
     values = read()
     # tasks differ in their number of configurations, so that the two averages differ
     values = values.filter((pl.col("task") != "TP") | (pl.col("template") == "m1"))
-    found = memorizing.compared({probe("m"): values}, printed, "distinct", 0)
+    found = memorizing.compare_configurations({probe("m"): values}, printed, "distinct", 0)
     frame = results.frame("ontoprobe", found)
     drawn = {a: rows_of(next(figures.bars(frame, a)).figure) for a in ("rows", "weighted")}
     assert drawn["rows"] != drawn["weighted"]
@@ -329,7 +329,7 @@ def test_printed_averages_stand_apart_unless_the_models_are_the_same():
     ):
         printed = make_printed().with_columns(model=pl.lit(printed_model))
         own = probe("x", benchmark, source="hub:x")
-        found = list(memorizing.compared({own: values}, printed, "distinct", 0))
+        found = list(memorizing.compare_configurations({own: values}, printed, "distinct", 0))
         ours = [x for x in found if x.setting == setting and x.model == ""]
         assert len(ours) == 4
         assert all((x.published is not None) == beside for x in ours)

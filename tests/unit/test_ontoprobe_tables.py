@@ -219,7 +219,7 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
     }  # fmt: skip
     explicit = own.filter(premise="P1 EX, P2 EX")["MRR"].mean()
     assert explicit == pytest.approx(0.88)
-    numbers = list(reasoning.reasoned({probe(): found}, 0))
+    numbers = list(reasoning.estimate_rules({probe(): found}, 0))
     settings = {x.setting["premise"] for x in numbers if x.group == "rdfs9"}
     assert settings == set(n)
     assert all(x.n > 0 for x in numbers)
@@ -249,7 +249,7 @@ def test_figure_4_averages_schemes_over_models_and_rules():
     found, weighted = (
         {
             (x.model, x.group, x.setting.get("scheme", ""), x.setting["premise"]): x
-            for x in reasoning.reasoned({probe("m"): frame}, 0)
+            for x in reasoning.estimate_rules({probe("m"): frame}, 0)
             if (x.setting["weighting"] == "rows") is by_rows
         }
         for by_rows in (False, True)
@@ -278,7 +278,11 @@ def test_a_row_is_drawn_once_for_all_schemes_that_ask_it():
     rows = [("rdfs2", "manual+manual", BOTH, k, k + 1, v) for k, v in enumerate(values)]
     twice = rows + [("rdfs2", "soft+soft", *rest) for _, _, *rest in rows]
     one, both = (
-        next(x for x in reasoning.reasoned({probe("m"): settled(*given)}, 0) if x.group == "rdfs2")
+        next(
+            x
+            for x in reasoning.estimate_rules({probe("m"): settled(*given)}, 0)
+            if x.group == "rdfs2"
+        )
         for given in (rows, twice)
     )
     assert one.value == pytest.approx(both.value)
@@ -287,7 +291,7 @@ def test_a_row_is_drawn_once_for_all_schemes_that_ask_it():
     other = rng.random(12).round(2)
     mixed = rows + [("rdfs2", "soft+soft", BOTH, k, k + 1, v) for k, v in enumerate(other)]
     found = next(
-        x for x in reasoning.reasoned({probe("m"): settled(*mixed)}, 0) if x.group == "rdfs2"
+        x for x in reasoning.estimate_rules({probe("m"): settled(*mixed)}, 0) if x.group == "rdfs2"
     )
     order = sorted(range(12), key=lambda k: f"rdfs2-{k}")
     weights = resamples(
@@ -302,7 +306,7 @@ def test_models_of_one_set_share_rows_and_those_of_two_sets_do_not():
     frame = settled(("rdfs2", "manual+manual", BOTH, 0, 6, 0.2))
 
     def n(*asked):
-        numbers = reasoning.reasoned(dict.fromkeys(asked, frame), 0)
+        numbers = reasoning.estimate_rules(dict.fromkeys(asked, frame), 0)
         (own,) = {x.n for x in numbers if not x.model and "scheme" not in x.setting}
         return own
 
@@ -314,7 +318,7 @@ def test_every_cell_of_few_rows_is_marked_at_the_number_and_in_the_figure():
     sizes = {BOTH: 90, "P1 EX, P2 IM": 20, NONE: 19, "P1 NO, P2 NO": 1}
     asked = [("rdfs9", "manual+manual", p, 0, n, 0.5) for p, n in sizes.items()]
     frame = settled(*asked, ("rdfs2", "manual+manual", BOTH, 0, 9, 0.5))
-    made = results.frame("ontoprobe", reasoning.reasoned({probe("m"): frame}, 0))
+    made = results.frame("ontoprobe", reasoning.estimate_rules({probe("m"): frame}, 0))
     shown = grid.of_view(views.REASONING, made)
     own = next(r for r in shown.rows if "rdfs9" in {c.text for c in r})
     at = dict(zip(shown.heads, own, strict=True))
@@ -367,7 +371,7 @@ def gathered(tmp_path, items, values, is_taught, lite=False):
         found[probe("real", "onto_world_lite")] = both
     fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_taught(r)) for r in range(20, 40)]
     told = PRINTED, modes.resolve("default"), 0, table(schema.TAUGHT, fates)
-    return results.frame("ontoprobe", make.memorized(found, folders, *told))
+    return results.frame("ontoprobe", make.estimate_memorizing(found, folders, *told))
 
 
 def numbers_of(frame, **wanted):
@@ -439,7 +443,7 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
     hits = pl.Series("R@1", [100.0, 100.0, 50.0, 0.0, 0.0, 0.0])
     values = per_item.of_items(items).with_columns(hits)
     values = calibration.with_golds(values, items, candidates)
-    numbers = calibration.explained(Number(), values, taught)
+    numbers = calibration.explain_held_out(Number(), values, taught)
     found = {(x.slice, x.metric): (round(x.value, 1), x.n) for x in numbers}
     names = calibration.REASONS
     # "Rugby Clubs" a club; band and club were taught of others; band is taught most often
@@ -566,7 +570,9 @@ def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
 
 
 def test_averages_have_intervals_over_configurations(values):
-    found = list(memorizing.compared({probe(): values}, make_printed(), "distinct", 0))
+    found = list(
+        memorizing.compare_configurations({probe(): values}, make_printed(), "distinct", 0)
+    )
     setting = {"masks": "single", "weighting": "configurations"}
     (own,) = [x for x in found if (x.metric, x.model, x.setting) == ("MRR", "", setting)]
     test = per_item.asked_rows(values).filter(masks="single")

@@ -49,7 +49,7 @@ def of(made, form, item="r-1"):
 
 
 def test_each_form_says_what_its_sentence_says():
-    made = forms_of.formed(ROWS, 1, 0, "rdfs9")
+    made = forms_of.build_forms(ROWS, 1, 0, "rdfs9")
     assert Counter(m.form for m in made) == dict.fromkeys(forms_of.FORMS, len(ROWS))
     assert of(made, "none") == [("", "", False)]
     assert of(made, "true") == [("Niger 1 is a song .", "[X] is a niger 1 .", False)]
@@ -62,7 +62,7 @@ def test_each_form_says_what_its_sentence_says():
 
 
 def test_forms_without_inference_name_no_gold_and_share_no_name():
-    made = forms_of.formed(ROWS, 4, 0, "rdfs9")
+    made = forms_of.build_forms(ROWS, 4, 0, "rdfs9")
     golds = {own.item: own.names[0][0] for own in ROWS}
     subjects = {own.item: own.subject for own in ROWS}
     for one in made:
@@ -79,19 +79,19 @@ def test_forms_without_inference_name_no_gold_and_share_no_name():
 
 
 def test_what_is_taken_of_other_rows_depends_on_ids_and_seed_alone():
-    made = forms_of.formed(ROWS, 2, 0, "rdfs9")
-    turned = forms_of.formed(ROWS[::-1], 2, 0, "rdfs9")
+    made = forms_of.build_forms(ROWS, 2, 0, "rdfs9")
+    turned = forms_of.build_forms(ROWS[::-1], 2, 0, "rdfs9")
     assert sorted(made, key=repr) == sorted(turned, key=repr)
-    assert sorted(forms_of.formed(ROWS, 2, 1, "rdfs9"), key=repr) != sorted(made, key=repr)
-    first = {(m.item, m.form): m for m in forms_of.formed(ROWS, 1, 0, "rdfs9")}
+    assert sorted(forms_of.build_forms(ROWS, 2, 1, "rdfs9"), key=repr) != sorted(made, key=repr)
+    first = {(m.item, m.form): m for m in forms_of.build_forms(ROWS, 1, 0, "rdfs9")}
     assert all(m in made for m in first.values())
 
 
 def test_a_form_without_another_row_is_left_out():
-    alone = forms_of.formed(ROWS[1:2], 3, 0, "rdfs9")
+    alone = forms_of.build_forms(ROWS[1:2], 3, 0, "rdfs9")
     assert {m.form for m in alone} == {"none", "true", "name only"}
     # all rows have the same gold: what is wrong for one would be right
-    same = forms_of.formed([told(k, "song") for k in range(5)], 1, 0, "rdfs9")
+    same = forms_of.build_forms([told(k, "song") for k in range(5)], 1, 0, "rdfs9")
     assert {m.form for m in same} == {"none", "true", "name only"}
 
 
@@ -164,7 +164,7 @@ def test_ranks_and_prior_corrected_ranks_are_those_of_each_text_by_itself(tmp_pa
     rows = reasoning().filter(relation="rdfs9", role="test")
     texts = [forms_of.parse_premises(*r) for r in rows.select("item", "subject", "meta").rows()]
     checked = 0
-    for one in forms_of.formed(texts, 1, 0, "rdfs9"):
+    for one in forms_of.build_forms(texts, 1, 0, "rdfs9"):
         p2 = one.p2.replace("[X]", other if one.foreign else x)
         own = by_hand(
             loaded, vectors, " ".join(t for t in (one.p1, p2, empty) if t), after, frames.CLASSES
@@ -181,7 +181,7 @@ def test_ranks_and_prior_corrected_ranks_are_those_of_each_text_by_itself(tmp_pa
             text = f"{one.p1} {one.p2}".lower()
             assert row["named"] == (f" {frames.CLASSES[gold].lower()} " in f" {text} ")
             checked += 1
-    assert checked == 3 * 2 * 6 - 2 * (3 * 6 - len(forms_of.formed(texts, 1, 0, "rdfs9")))
+    assert checked == 3 * 2 * 6 - 2 * (3 * 6 - len(forms_of.build_forms(texts, 1, 0, "rdfs9")))
 
 
 def test_control_models_are_asked_generated_rows():
@@ -392,8 +392,8 @@ def test_what_a_causal_model_has_memorized_need_not_be_known(tmp_path):
         frame.write_parquet(tmp_path / f"{name}.parquet")
     paths = str(tmp_path / "ranks.parquet"), str(tmp_path / "tests.parquet")
     probe = replace(PROBE, kind="causal")
-    made = list(make.reasoned({probe: paths}, {}, {"onto_world": tmp_path}, SWITCHES, 0))
+    made = list(make.estimate_reasoning({probe: paths}, {}, {"onto_world": tmp_path}, SWITCHES, 0))
     told_of = {n.setting["premise"] for n in made}
     assert told_of == {"P1 EX, P2 EX", "P1 EX, P2 IM", "P1 EX, P2 NO"}
     with pytest.raises(ValueError, match="no premise of reasoning can be classified"):
-        list(make.reasoned({PROBE: paths}, {}, {"onto_world": tmp_path}, SWITCHES, 0))
+        list(make.estimate_reasoning({PROBE: paths}, {}, {"onto_world": tmp_path}, SWITCHES, 0))

@@ -553,11 +553,11 @@ def test_a_table_is_written_as_data_and_cut_where_it_is_too_wide():
     assert r"a|b\_c \& d & 12.5 (10 to 15) & --" in formats.latex(made)
     wide = grid.Grid("w", [f"column{i}" for i in range(40)], [[grid.Cell("1234567")] * 40],
                      frozenset(range(1, 40)))  # fmt: skip
-    parts = list(blocks.cut(wide))
+    parts = list(blocks.split_table(wide))
     assert len(parts) > 2
     assert all(part.heads[0] == "column0" and len(part.heads) < 20 for part in parts)
     assert sum(len(part.heads) - 1 for part in parts) == 39
-    assert [part.heads for part in blocks.cut(made)] == [list(made.heads)]
+    assert [part.heads for part in blocks.split_table(made)] == [list(made.heads)]
 
 
 def test_what_opens_a_chapter_stands_before_all_else_however_long_the_page(tmp_path):

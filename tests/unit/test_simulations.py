@@ -9,7 +9,7 @@ from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.confidence import BINS, calibration_interval
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.tests import exchange_error, holm, two_sided
-from kgprobe.tables.claims.comparison import Measured, _difference, _reduced, fisher
+from kgprobe.tables.claims.comparison import Measured, _difference, _reduce, fisher
 
 DRAWS = 2000
 #: what calibration is simulated under -> the chance of a hit by confidence
@@ -82,7 +82,7 @@ def test_the_best_of_probes_that_share_their_items_is_no_better_in_95_of_100_run
         common, alone = generator.random(n) < chance, generator.random((probes, n)) < chance
         hits = np.where(generator.random((probes, n)) < 0.5, common, alone).sum(axis=1)
         numbers = {(i,): Measured(k / n, *wilson(k, n), n) for i, k in enumerate(hits)}
-        best = _reduced(numbers, "max", [])[()]
+        best = _reduce(numbers, "max", [])[()]
         k = int((generator.random(n) < chance).sum())
         for place, other in enumerate((Measured(chance, chance, chance, n),
                                        Measured(k / n, *wilson(k, n), n))):  # fmt: skip

@@ -103,10 +103,14 @@ def test_statements_stand_for_sitelinks_only_where_none_are_known():
     assert "sitelinks" not in found
     items = items.with_columns(meta=pl.lit("{}"))
     own = results(two({**made, "items": items}))
-    assert slices.unknown(own) == ["popularity of the subject", "domain", "what was trained on"]
+    assert slices.unknown_slices(own) == [
+        "popularity of the subject",
+        "domain",
+        "what was trained on",
+    ]
     told = chapter.notes(own, SHEET)
     assert any("Unknown here" in note and "popularity of the subject" in note for note in told)
-    assert "popularity of the subject" not in slices.unknown(results(two(made)))
+    assert "popularity of the subject" not in slices.unknown_slices(results(two(made)))
 
 
 def bins_by_hand(made):

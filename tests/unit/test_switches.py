@@ -202,12 +202,12 @@ def test_the_split_of_the_multiple_choice_turned_by_hand():
     assert (empty["group"], empty["verdict"]) == ("P1 NO", switches.EMPTY)
     assert (row["group"], row["way"]) == ("P1 IM", "answer")
     assert (row["value"], row["turned"], row["n"]) == (50, 25, 4)
-    assert "mc_split" not in dict(turned.lacking(told))
+    assert "mc_split" not in dict(turned.find_missing(told))
 
 
 def test_what_a_run_has_not_is_told(items, ranks):
     told = turned.Told({probe(): (values.from_ranks(ranks), values.of_items(items))})
-    assert {key for key, _ in turned.lacking(told)} == {"premise", "mc_split"}
+    assert {key for key, _ in turned.find_missing(told)} == {"premise", "mc_split"}
     assert all(others for *_, others in turned.needing(modes.Switches()))
     needed = {key for key, *_ in turned.needing(modes.Switches())}
     assert needed | set(turned.READ_BY) == set(modes.SWITCHES)
@@ -316,14 +316,14 @@ def test_readings_of_the_attributes_by_hand():
     # three benchmarks: 1/3, and asymmetry 1/2, and bias 1/2
     # its first prompt alone is not defined on less; of `small` nothing is right at 1
     assert own["pooling", "base"]["change"] == 0
-    undefined = {w for key, w in attributes.lacking(study) if key == "all"}
+    undefined = {w for key, w in attributes.find_missing(study) if key == "all"}
     assert undefined == {
         "a defined value of small templates fill symmetry (every denominator is 0)"
     }
     whole = next(r for r in rows if (r["model"], r["benchmark"], r["switch"], r["other"])
                  == ("large", "", "k", "3"))  # fmt: skip
     assert whole["value"] == pytest.approx(100 * (1 / 3 + 1 / 2 + 1 / 2) / 3)
-    told = dict(attributes.lacking(study))
+    told = dict(attributes.find_missing(study))
     assert set(told) == {attributes.DENOMINATOR, *attributes.FLAGGED, "all"}
     needed = {key: (here, others) for key, here, others in
               attributes.needing({"symmetry": {"cap_pairs": 100}})}  # fmt: skip

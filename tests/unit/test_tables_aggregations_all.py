@@ -358,7 +358,7 @@ def test_ontoprobes_templates_agree(tmp_path):
     who = Probe("onto_world", "templates", "sentence", "m", "causal")
     asked = {who: path}
     found = make.answers(asked, places, "expectation")
-    made = list(make.worded(found, make.said(asked, {}), "distinct"))
+    made = list(make.estimate_agreement(found, make.find_first_places(asked, {}), "distinct"))
     assert {x.group for x in made} == {"TP"}, "one template agrees with nothing"
     best = {
         (f"TP-{r}", t): int(
@@ -383,7 +383,7 @@ def test_ontoprobes_templates_agree(tmp_path):
          for m in ("multi", "single") for p in ("mean", "max")],
         schema=dict(schema.TOPS.columns), orient="row",
     )  # fmt: skip
-    (told,) = make.said({ranked: "nowhere"}, {ranked: top}).values()
+    (told,) = make.find_first_places({ranked: "nowhere"}, {ranked: top}).values()
     assert told.height == 24
     assert told.filter(item="TP-5")["said"].to_list() == [0, 1]
     frame = results.frame("ontoprobe", made)
@@ -412,7 +412,9 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     study, files, rows = ranked_study(tmp_path)
     empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
     schema.write(empty, schema.CONTENT_FREE, tmp_path / "free.parquet", {})
-    made = scored.numbers(of_attributes.ranked(study, files, [str(tmp_path / "free.parquet")]))
+    made = scored.numbers(
+        of_attributes.score_ranked(study, files, [str(tmp_path / "free.parquet")])
+    )
     found = results.frame("attributes", made)
     items = study.benchmarks["symmetry"].items
     gold = dict(items.select("item", pl.col("answers").list.first()).rows())
@@ -428,7 +430,9 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     ((who, (own, firsts)),) = study.answers.items()
     cut = own.filter(pl.col("item") != items.filter(group=items["group"][0])["item"][0])
     left = replace(study, answers={who: (cut, firsts)})
-    fewer = scored.numbers(of_attributes.ranked(left, files, [str(tmp_path / "free.parquet")]))
+    fewer = scored.numbers(
+        of_attributes.score_ranked(left, files, [str(tmp_path / "free.parquet")])
+    )
     assert number(results.frame("attributes", fewer), aggregation="sum")["n"] == 6
     shown = {view.name: view.of(found).rows for view in attribute_views.FOLDED}
     assert shown["aggregations"][0][-1] == "sum"

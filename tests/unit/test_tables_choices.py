@@ -52,7 +52,7 @@ def answered():
 def found(benchmark="onto_world", source="api:gpt-3.5-turbo"):
     """(metric, group or slice, premise) -> its Number."""
     one = Probe(benchmark, "templates", "choice", "m", "api", source=source)
-    numbers = choices.chosen(one, *answered(), values.published(PUBLISHED))
+    numbers = choices.score_choices(one, *answered(), values.published(PUBLISHED))
     return by_place(numbers)
 
 
@@ -131,7 +131,7 @@ def test_the_sheet_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_pa
     questions, chosen = asked(tmp_path, right, "stem")
     probes = probes_of(rows, models, [chosen] * len(rows))
     asked_by = dict.fromkeys(probes, (questions, chosen))
-    numbers = list(make.picked(asked_by, values.published(PUBLISHED)))
+    numbers = list(make.estimate_choices(asked_by, values.published(PUBLISHED)))
     beside = [x for x in numbers if x.published is not None and x.metric == "accuracy"]
     assert {(x.model, x.setting["way"]) for x in beside} == {("bert-base-uncased", "stem")}
     known = {"TP": 42.6, "SCO": 52.4, "SPO": 38.5, "DM": 70.0, "RG": 82.1}
@@ -155,7 +155,7 @@ def test_a_server_s_model_is_beside_its_printed_values_where_it_wrote_its_answer
 
     def beside(benchmark):
         (one,) = probes_of([{**row, "benchmark": benchmark}], models, [chosen])
-        numbers = make.picked({one: (questions, chosen)}, values.published(PUBLISHED))
+        numbers = make.estimate_choices({one: (questions, chosen)}, values.published(PUBLISHED))
         return {
             (x.group, x.setting.get("premise", "")): (round(x.value, 1), x.published)
             for x in numbers
@@ -213,7 +213,7 @@ def nearer_answered():
 
 def test_none_of_these_is_missed_or_taken_wrongly_and_siblings_are_paired():
     one = Probe("onto_world", "templates", "choice", "m", "causal")
-    numbers = list(choices.chosen(one, *nearer_answered(), values.published(PUBLISHED)))
+    numbers = list(choices.score_choices(one, *nearer_answered(), values.published(PUBLISHED)))
     found = {(x.metric, x.slice, x.setting.get("form", "")): x for x in numbers}
     right = {f: found["right by options", "", f] for f in (choices.PAPERS, *NEARER)}
     assert {f: (x.value, x.n) for f, x in right.items()} == {

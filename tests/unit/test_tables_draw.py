@@ -124,7 +124,7 @@ def test_every_model_is_named_once_and_no_name_covers_another():
 def test_names_of_points_at_one_place_do_not_overlap():
     row = {"value": 50.0, "low": 45.0, "high": 55.0, "model": "m"}
     points = [figures.Point(row, 1e8, "causal", name=f"model number {i}") for i in range(6)]
-    made = figures.placed(points, [1e7, 1e9], [0, 100])
+    made = figures.place_names(points, [1e7, 1e9], [0, 100])
     assert all(made)
     boxes = []
     for place in made:

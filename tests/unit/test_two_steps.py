@@ -361,7 +361,7 @@ def test_written_steps_stand_beside_the_hops_of_the_same_model(tmp_path):
     other = replace(probe, prompt="chat", method="sentence")  # a form that writes no steps
     found = {
         (n.metric, n.slice): n
-        for n in told.written({probe: path, other: path}, direct, benchmark(made))
+        for n in told.estimate_written({probe: path, other: path}, direct, benchmark(made))
     }  # fmt: skip
     assert (found[told.RIGHT, ""].value, found[told.RIGHT, ""].n) == (40, 5)
     given, rest = found[told.GIVEN, ""], found[told.REST, ""]

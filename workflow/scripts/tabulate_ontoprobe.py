@@ -46,16 +46,20 @@ with job(snakemake) as run:
     told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
     numbers = [
         *marks.numbers(rows, told),
-        *make.memorized(found, places, given, switches, seed, taught),
+        *make.estimate_memorizing(found, places, given, switches, seed, taught),
         *scored.numbers(make.scored_rows(asked, free, places, rows_of, seed, taught, below)),
         *make.baseline_numbers(found, below, free, places, switches, seed),
         *forms.numbers(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
-        *make.worded(make.answers(asked, places, switches.ties), make.said(asked, tops), rows_of),
+        *make.estimate_agreement(
+            make.answers(asked, places, switches.ties), make.find_first_places(asked, tops), rows_of
+        ),
         *answerers.numbers(seed),
-        *make.reasoned(dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed),
+        *make.estimate_reasoning(
+            dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed
+        ),
         *premises.numbers(formed, seed),
-        *make.picked(picked, given, split),
-        *make.reduced(reduced, places, seed, taught),
+        *make.estimate_choices(picked, given, split),
+        *make.estimate_aggregations(reduced, places, seed, taught),
     ]
     made = results.frame("ontoprobe", numbers)
     schema.write(made, schema.RESULTS, run.output.results, run.provenance(switches=sheet.switches))

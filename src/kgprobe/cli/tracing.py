@@ -197,7 +197,7 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     from kgprobe import schema
     from kgprobe.questions import benchmark
     from kgprobe.tables import slices
-    from kgprobe.tables.answers import choosable, judged
+    from kgprobe.tables.answers import choosable, judge_scores
 
     place = folder / "benchmarks" / row["benchmark"]
     scored = folder / "scores" / row["benchmark"] / row["prompt"] / row["method"]
@@ -222,7 +222,7 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
         # other templates have names, which stored scores do not know
         if row["template"].isdecimal():
             scores = scores.filter(template=int(row["template"]))
-        best = judged(scores, items, reading, str(path)).join(
+        best = judge_scores(scores, items, reading, str(path)).join(
             scores.select("item", "template", "sum", winner="candidate"),
             on=["item", "template", "winner"],
         )

@@ -115,7 +115,7 @@ def _ontoprobe(folder: Path, table: Path, expected: list[dict[str, str]]) -> dic
          "expected": turning.expected(expected, turned.PAPER, key, here, other)[0]}
         for key, stage, here, others in turned.needing(own) for other in others
     ]  # fmt: skip
-    lacking = [{"switch": key, "lacks": what} for key, what in turned.lacking(told)]
+    lacking = [{"switch": key, "lacks": what} for key, what in turned.find_missing(told)]
     return {"turned": made, "lacking": lacking, "needing": needing}
 
 
@@ -220,7 +220,7 @@ def _attributes(folder: Path, table: Path, expected: list[dict[str, str]]) -> di
          "expected": turning.expected(expected, turned.PAPER, key, here, other)[0]}
         for key, here, others in turned.needing(built) for other in others
     ]  # fmt: skip
-    lacking = [{"switch": key, "lacks": what} for key, what in turned.lacking(study)]
+    lacking = [{"switch": key, "lacks": what} for key, what in turned.find_missing(study)]
     return {"turned": made, "lacking": lacking, "needing": needing}
 
 

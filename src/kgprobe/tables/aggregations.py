@@ -33,7 +33,7 @@ from kgprobe.tables.answers import (
     PRIOR_IS,
     Probe,
     coinciding,
-    judged,
+    judge_scores,
     with_bytes,
     with_content_free,
     with_priors,
@@ -109,13 +109,13 @@ def readings(
     found = {(asked.own, ""): own}
     for name in asked.names[1:]:
         if name not in lacking:
-            found[name, ""] = judged(ready, items, name)
+            found[name, ""] = judge_scores(ready, items, name)
     part = items.filter(skewed(items, seed, asked.labels))
     for (name, _), answers in list(found.items()):
         found[name, SKEWED] = answers.join(part.select("item"), on="item", how="semi")
     fewer = scores.join(part.select("item"), on="item", how="semi")
     fewer = with_priors(fewer, part, seed, asked.labels)
-    found[PRIOR, SKEWED] = judged(fewer, part, PRIOR)
+    found[PRIOR, SKEWED] = judge_scores(fewer, part, PRIOR)
     return found
 
 
@@ -177,7 +177,7 @@ def _reading(
         return
     if name or part:
         yield from _accuracy(asked, of, own, answers)
-    yield from _permuted(asked, of, answers)
+    yield from _permute_golds(asked, of, answers)
 
 
 def _accuracy(
@@ -230,7 +230,7 @@ def _by_item(answers: pl.DataFrame) -> pl.DataFrame:
     return grouped.sort("item")
 
 
-def _permuted(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+def _permute_golds(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """Accuracy after permuting the golds among the items of a relation that share their options.
 
     One order serves all templates, since an item's gold is the same under each. An item that shares
@@ -374,11 +374,11 @@ def notes(
     told = [
         f"{found} {words}"
         for metric, (what, words) in FLAWS.items()
-        if (found := _counted(results.filter(metric=metric), what, several))
+        if (found := _count_flaws(results.filter(metric=metric), what, several))
     ]
     lost = results.filter(metric="without prior", slice="")
     for name, why in WITHOUT.items():
-        if found := _counted(lost.filter(aggregation=name), "items", several):
+        if found := _count_flaws(lost.filter(aggregation=name), "items", several):
             told.append(f"{found} have no prior{why}")
     controls = [name for name, row in sheet.items() if row["source"].startswith(CONTROL)]
     areas = results.filter(
@@ -398,7 +398,7 @@ def notes(
     return told
 
 
-def _counted(rows: pl.DataFrame, what: str, several: bool) -> str:
+def _count_flaws(rows: pl.DataFrame, what: str, several: bool) -> str:
     """The most of each benchmark and group, and of what; "" where there is none."""
     most = rows.group_by("benchmark", "group").agg(pl.col("value").max())
     found = most.filter(pl.col("value") > 0).sort("benchmark", "group").rows()

@@ -137,17 +137,17 @@ def judge(
     where: str = "scores",
     prompts: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Judge complete SCORES, see `judged`.
+    """Judge complete SCORES, see `judge_scores`.
 
     Every item has to be there under all templates that occur, or, with `prompts`, under those of
     its relation, with all options of its set. Raises ValueError, naming relation and item, where
     one is missing: an incomplete relation is never left out of a mean.
     """
     _check_complete(scores, items, candidates, where, prompts)
-    return judged(scores, items, aggregation, where)
+    return judge_scores(scores, items, aggregation, where)
 
 
-def judged(
+def judge_scores(
     scores: pl.DataFrame, items: pl.DataFrame, aggregation: str = "sum", where: str = "scores"
 ) -> pl.DataFrame:
     """SCORES under an aggregation: item, relation, template, options, winner, leaders, leading (the

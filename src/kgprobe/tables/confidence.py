@@ -94,10 +94,10 @@ def _pairs(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Numb
         K=1 - pl.col("inverted") / pl.col("golds") / wrong
     )
     means = rows.group_by("item", "relation").agg(ordered_mean(["K", "brier"])).sort("item")
-    boot = _resampled(asked, means.select("K", "brier").to_numpy(), means["relation"])
+    boot = _resample(asked, means.select("K", "brier").to_numpy(), means["relation"])
     of = of.but(n=means.height)
     yield of.but(metric="K", value=100 * boot.mean(0), interval=boot.interval(0).times(100))
-    yield of.but(metric="Brier", value=boot.mean(1), interval=_drawn(boot.draws(1)))
+    yield of.but(metric="Brier", value=boot.mean(1), interval=_percentiles(boot.draws(1)))
 
 
 def _calibration(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
@@ -113,7 +113,7 @@ def _calibration(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterato
     sums = np.zeros((len(items), BINS + 1))
     np.add.at(sums, owner, np.column_stack([gaps, np.ones(len(rows))]))
     relations = rows.unique("item", keep="first").sort("item")["relation"]
-    drawn = _resampled(asked, sums, relations).drawn.sum(axis=1)
+    drawn = _resample(asked, sums, relations).drawn.sum(axis=1)
     bounds = calibration_interval(gaps.sum(axis=0) / len(rows), drawn[:, :BINS] / drawn[:, [BINS]])
     interval = Interval(*bounds, "bootstrap").times(100)
     value = 100 * expected_calibration_error(found)
@@ -146,7 +146,7 @@ def _abstention(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator
     )
     names = ["said", "right", "net", "every"]
     means = judged.group_by("item", "relation").agg(ordered_mean(names)).sort("item")
-    boot = _resampled(asked, means.select(names).to_numpy(), means["relation"])
+    boot = _resample(asked, means.select(names).to_numpy(), means["relation"])
     of = of.but(n=means.height)
     yield of.but(metric="abstention threshold", value=100 * min(limit, 1.0))
     yield of.but(metric="answered", value=100 * boot.mean(0), interval=boot.interval(0).times(100))
@@ -157,13 +157,15 @@ def _abstention(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator
         yield of.but(metric="accuracy of answered", value=100 * value, interval=told, n=answered)
     for column, setting in ((2, {}), (3, {"choice": "all"})):
         net = of.but(metric="right less wrong", setting={**of.setting, **setting})
-        yield net.but(value=100 * boot.mean(column), interval=_drawn(100 * boot.draws(column)))
+        yield net.but(
+            value=100 * boot.mean(column), interval=_percentiles(100 * boot.draws(column))
+        )
 
 
-def _resampled(asked: Questions, values: NDArray[np.float64], relations: pl.Series) -> Bootstrap:
+def _resample(asked: Questions, values: NDArray[np.float64], relations: pl.Series) -> Bootstrap:
     return bootstrap(values, relations.to_list(), seed=asked.seed, draws=asked.resamples)
 
 
-def _drawn(draws: NDArray[np.float64]) -> Interval:
+def _percentiles(draws: NDArray[np.float64]) -> Interval:
     """Percentiles of a number that is no share."""
     return Interval(*percentile(draws), "bootstrap")

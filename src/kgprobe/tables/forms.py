@@ -14,7 +14,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval
-from kgprobe.tables.answers import Probe, choosable, judged, questions, recorded
+from kgprobe.tables.answers import Probe, choosable, judge_scores, questions, recorded
 from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
 from kgprobe.templates import FORMS
@@ -128,7 +128,7 @@ def _hits(
         items = choosable(items, candidates)
         scores = schema.read(path, schema.SCORES).join(items.select("item"), on="item", how="semi")
         first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
-        found = judged(first, items, aggregation, str(path))
+        found = judge_scores(first, items, aggregation, str(path))
     else:
         # a causal model writes nothing into a gap inside the first template: no row, whatever it
         # wrote under another one

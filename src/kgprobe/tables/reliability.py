@@ -22,7 +22,7 @@ CAPTION = (
 COLUMNS, SIDE = 3, 110
 
 
-def drawn(
+def draw_reliability(
     part: str,
     name: str,
     results: pl.DataFrame,
@@ -64,7 +64,7 @@ def plot(panels: Mapping[str, Told], results: pl.DataFrame, kinds: Mapping[str, 
     look = draw.probes({name: kinds[who[0]] for who, name in names.items()})
     if len(panels) == 1:
         (told,) = panels.values()
-        return draw.filtered(draw.sized(*_panel(told, names, look), height=300))
+        return draw.filtered(draw.set_size(*_panel(told, names, look), height=300))
     small = [
         alt.layer(*_panel(told, names, look)).properties(width=SIDE, height=SIDE, title=title)
         for title, told in panels.items()

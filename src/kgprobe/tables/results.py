@@ -91,7 +91,7 @@ def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Num
         )
 
 
-def printed(value: float | None, source: str) -> dict[str, Any]:
+def as_published(value: float | None, source: str) -> dict[str, Any]:
     """A figure of a paper and where it stands; nothing where there is none."""
     return {"published": value, "source": None if value is None else source}
 

@@ -15,7 +15,7 @@ import polars as pl
 from kgprobe.contracts import WITHOUT
 from kgprobe.tables import aggregations, confidence, slices
 from kgprobe.tables.aggregations import Bools, Questions
-from kgprobe.tables.answers import Probe, choosable, judge, judged, without_subject
+from kgprobe.tables.answers import Probe, choosable, judge, judge_scores, without_subject
 from kgprobe.tables.results import Number
 from kgprobe.tables.study import Baseline, Study
 
@@ -62,7 +62,7 @@ class Scored:
             if part.height:
                 rows = rows.join(part.select("item"), on="item", how="semi")
                 where = f"{self.where}, without {without}"
-                found[without] = judged(rows, part, self.asked.own or "sum", where)
+                found[without] = judge_scores(rows, part, self.asked.own or "sum", where)
         return found
 
 
@@ -93,10 +93,10 @@ def numbers(every: Iterable[Scored]) -> Iterator[Number]:
         yield from confidence.numbers(asked, read)
         rest = replace(one, scores=scores.clear(), content_free=None, random_init=None)
         kept.append((rest, own, one.baselines))
-    yield from _sliced(kept)
+    yield from _slice(kept)
 
 
-def _sliced(
+def _slice(
     kept: Iterable[tuple[Scored, pl.DataFrame, dict[str, pl.DataFrame]]],
 ) -> Iterator[Number]:
     """Slices of what several probes were asked alike; chance stands once in each."""
@@ -127,7 +127,7 @@ def _sliced(
         part = study.benchmark, study.group
         bins = slices.bins_of(study, one.halves, SLICES)
         several = [found for found, own in bins if len(own) > 1]
-        for number in slices.sliced(study, one.halves, several):
+        for number in slices.slice_numbers(study, one.halves, several):
             if number.model not in CHANCE or part not in seen:
                 yield number
         seen.add(part)

@@ -9,7 +9,7 @@ import polars as pl
 from kgprobe.contracts import SETTING, WITHOUT
 from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report.chapter import Drawn
-from kgprobe.tables.slices import SLICES, Slice, shown
+from kgprobe.tables.slices import SLICES, Slice, list_bins
 
 #: what is drawn of a probe: asked whole, and without the subject
 ASKED = ("", WITHOUT[0])
@@ -24,7 +24,7 @@ CROSS = "M-.7,-.7L.7,.7M.7,-.7L-.7,.7"
 COLUMNS, SMALL = 3, (118, 110)
 
 
-def drawn(
+def draw_slices(
     paper: str,
     part: str,
     results: pl.DataFrame,
@@ -51,7 +51,7 @@ def drawn(
     )
     asked = {panel: measured.filter(benchmark=panel[0], group=panel[1]) for panel in panels}
     for one in SLICES:
-        bins = {panel: shown(one, rows) for panel, rows in asked.items()}
+        bins = {panel: list_bins(one, rows) for panel, rows in asked.items()}
         found = {
             panel: rows.filter(pl.col("slice").is_in(list(bins[panel])))
             for panel, rows in asked.items()
@@ -82,7 +82,7 @@ def plot(
     look = draw.probes({name: kinds[who[0]] for who, name in names.items()}, hollow)
     if len(panels) == 1:
         (rows,) = panels.values()
-        return draw.filtered(draw.sized(*_panel(one, rows, names, look), height=280))
+        return draw.filtered(draw.set_size(*_panel(one, rows, names, look), height=280))
     titles = marks.panels(panels)
     small = [
         alt.layer(*_panel(one, rows, names, look, is_small=True)).properties(
@@ -105,7 +105,7 @@ def _panel(
     counts = dict(chance.select("slice", "n").rows())
     heads = {
         name: f"{value} (n {counts[name]:,})" if is_small else f"{value}\nn = {counts[name]:,}"
-        for name, value in shown(one, rows).items()
+        for name, value in list_bins(one, rows).items()
     }
     points: dict[str, list[dict[str, Any]]] = {without: [] for without in ASKED}
     for row in rows.rows(named=True):

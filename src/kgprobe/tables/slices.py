@@ -157,7 +157,9 @@ def bins_of(
             inside = [one.bin(value) for value in known.get(one.name, [])]
             found = [(b, np.array([i == b for i in inside])) for b in one.bins if b in inside]
         else:
-            found = [(b, np.asarray(rows)) for b, rows in _named(study, one, halves) if any(rows)]
+            found = [
+                (b, np.asarray(rows)) for b, rows in _named_bins(study, one, halves) if any(rows)
+            ]
         if found:
             yield one, [Bin(one.told(value), rows.astype(float)) for value, rows in found]
 
@@ -205,7 +207,7 @@ def _values(study: Study) -> dict[str, list[int | None]]:
     return found
 
 
-def _named(
+def _named_bins(
     study: Study, one: Slice, halves: tuple[Bools, Bools] | None
 ) -> Iterator[tuple[str, Sequence[bool] | Bools]]:
     """(bin, which items are in it) of a slice whose bins are names."""
@@ -301,27 +303,27 @@ def numbers(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator
     if study.baselines:
         probes = len(study.probes)
         own = _Table(table.entries, table.shown, [p for p in table.pairs if p.other >= probes])
-        (boot,) = _drawn(study, own, [every])
+        (boot,) = _resample(study, own, [every])
         yield from _accuracies(own, every, boot, range(probes, own.shown))
         yield from _by_template(study, table.entries[probes : own.shown])
-        yield from _compared(own, [every], [boot])
-    yield from sliced(study, halves)
+        yield from _compare(own, [every], [boot])
+    yield from slice_numbers(study, halves)
 
 
-def sliced(
+def slice_numbers(
     study: Study, halves: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
 ) -> Iterator[Number]:
     """The same of these slices alone, without the numbers of all items."""
     table = _table(study)
     for one, bins in bins_of(study, halves, slices):
-        drawn = _drawn(study, table, bins)
+        drawn = _resample(study, table, bins)
         for part, boot in zip(bins, drawn, strict=True):
             yield from _baselines(study, part)
             yield from _accuracies(table, part, boot, range(table.shown))
-        yield from _compared(table, bins, drawn)
+        yield from _compare(table, bins, drawn)
         if one.name == "domain":
             split = [_split(study, part) for part in bins]
-            for part, boot in zip(split, _drawn(study, table, split), strict=True):
+            for part, boot in zip(split, _resample(study, table, split), strict=True):
                 yield from _accuracies(table, part, boot, range(len(study.probes)))
 
 
@@ -334,7 +336,7 @@ def _by_template(study: Study, baselines: Sequence[_Asked]) -> Iterator[Number]:
                 yield baseline.of.but(metric="accuracy", setting={"template": index}, **rate)
 
 
-def _drawn(study: Study, table: _Table, bins: Sequence[Bin]) -> list[Bootstrap]:
+def _resample(study: Study, table: _Table, bins: Sequence[Bin]) -> list[Bootstrap]:
     relations = study.ordered["relation"].to_list()
     weights = [part.weights for part in bins]
     return parts(table.columns, weights, relations, study.seed, study.resamples)
@@ -369,7 +371,7 @@ def _accuracies(
         yield own.but(value=100 * value, interval=found.times(100), n=n)
 
 
-def _compared(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> Iterator[Number]:
+def _compare(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> Iterator[Number]:
     """Probes with the best one and with their baselines in every bin, as one family of tests."""
     tested: list[tuple[Number, NDArray[np.float64]]] = []
     for part, boot in zip(bins, drawn, strict=True):
@@ -387,7 +389,7 @@ def _compared(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) ->
     yield from family(tested)
 
 
-def shown(one: Slice, results: pl.DataFrame) -> dict[str, str]:
+def list_bins(one: Slice, results: pl.DataFrame) -> dict[str, str]:
     """The bins of a slice that RESULTS have, in order: as they stand there -> as they are printed;
     none where nothing is known that they would tell apart."""
     found = set(results["slice"].unique())
@@ -397,8 +399,8 @@ def shown(one: Slice, results: pl.DataFrame) -> dict[str, str]:
     return {one.told(value): value for value in bins if one.told(value) in found}
 
 
-def unknown(results: pl.DataFrame) -> list[str]:
+def unknown_slices(results: pl.DataFrame) -> list[str]:
     """Titles of the slices that RESULTS of one benchmark do not have."""
-    known = {one.title: bool(shown(one, results)) for one in SLICES}
-    known |= {one.title: True for one in SLICES if shown(one, results)}
+    known = {one.title: bool(list_bins(one, results)) for one in SLICES}
+    known |= {one.title: True for one in SLICES if list_bins(one, results)}
     return [title for title, is_known in known.items() if not is_known]

@@ -95,7 +95,7 @@ def chain_differences(
     rows = []
     for iri, label, gold in released.select("class", "label", "superclasses").rows():
         found = ours.get(iri, [])
-        if iri in declared and _folded(found) == _folded(gold):
+        if iri in declared and _casefold(found) == _casefold(gold):
             continue
         reason = _chain_reason(iri in declared, gold, found, stray.get(iri))
         rows.append(("chain", iri, label, " > ".join(gold), " > ".join(found), reason))
@@ -103,7 +103,7 @@ def chain_differences(
 
 
 def _chain_reason(declared: bool, gold: list[str], found: list[str], stray: str | None) -> str:
-    released, ours = set(_folded(gold)), set(_folded(found))
+    released, ours = set(_casefold(gold)), set(_casefold(found))
     if not declared:
         return "the class is not in this snapshot (renamed or removed)"
     if stray:
@@ -149,7 +149,7 @@ def property_differences(
             if (ours or "").casefold() != (gold[side] or "").casefold():
                 source = mine.get(f"{side}_source") or "neither graph"
                 rows.append((side, iri, label, gold[side], ours, f"ours comes from {source}"))
-        above = set(_folded(gold["superproperties"]))
+        above = set(_casefold(gold["superproperties"]))
         if missing := sorted(above - ancestors.get(iri, set())):
             found = ", ".join(sorted(ancestors.get(iri, set())))
             reason = f"not above it today: {', '.join(missing)}"
@@ -179,7 +179,7 @@ def agreement(
     )
 
 
-def _folded(labels: list[str]) -> list[str]:
+def _casefold(labels: list[str]) -> list[str]:
     return [label.casefold() for label in labels]
 
 

@@ -50,7 +50,7 @@ def build(taken: ConceptRows, switches: Switches, name: str) -> OntoProbeFrames:
             is_late, known = (row.task, row.row) in late, index[SET_OF[row.task]]
             rows.append(_item(row, switches, known, ends.get(row.subject, (None, None)), is_late))
     problems.check()
-    items = _linked(pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row"))
+    items = _link_repeats(pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row"))
     sets = [(s, i, label, label) for s, found in labels.items() for i, label in enumerate(found)]
     candidates = pl.DataFrame(sets, schema=dict(CANDIDATES.columns), orient="row")
     return OntoProbeFrames(items, candidates, prompts(switches), funnel(taken, items, name))
@@ -208,7 +208,7 @@ def _item(
     return (key, row.task, row.role, row.task, shown, row.id, own, answers, row.row, text)
 
 
-def _linked(items: pl.DataFrame) -> pl.DataFrame:
+def _link_repeats(items: pl.DataFrame) -> pl.DataFrame:
     """Adds to `meta` the first equal row (repeat) and the row of train or dev with its subject."""
     first: dict[tuple[object, ...], str] = {}
     early: dict[tuple[str, str], str] = {}

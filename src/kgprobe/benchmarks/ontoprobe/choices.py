@@ -207,8 +207,10 @@ def premises(
     is_released = wording == "released"
     if rule in ("rdfs2", "rdfs3", "rdfs7"):
         second = _lettered(meta["p2"])
-        second = second if is_released else _closed(second)
-        return f"{subject} implies {gold}." if rule == "rdfs7" else _closed(meta["p1"]), second
+        second = second if is_released else _close_sentence(second)
+        return f"{subject} implies {gold}." if rule == "rdfs7" else _close_sentence(
+            meta["p1"]
+        ), second
     if rule == "rdfs5":
         return f"{subject} implies {gold}.", f"X implies {subject}."
     if rule == "rdfs9" or is_released:
@@ -217,7 +219,7 @@ def premises(
     return f"{subject} has superclass {gold}.", f"X has superclass {subject}."
 
 
-def _closed(text: str) -> str:
+def _close_sentence(text: str) -> str:
     """One full stop, without a space before it."""
     return text.rstrip(" .") + "."
 

@@ -89,7 +89,7 @@ def occurs_in(name: str, text: str) -> bool:
     return bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE))
 
 
-def formed(rows: Sequence[Premises], draws: int, seed: int, rule: str) -> list[Formed]:
+def build_forms(rows: Sequence[Premises], draws: int, seed: int, rule: str) -> list[Formed]:
     """Every row of a rule in every form, `draws` times; what a form takes from other rows is taken
     in the order of a hash of seed, rule, item and the other's item. A form for which no other row
     will do (none without the row's golds) is left out."""

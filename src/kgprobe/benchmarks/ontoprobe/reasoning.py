@@ -118,7 +118,7 @@ def _of_properties(
     """The wording of one row under rdfs2, rdfs3, rdfs5 or rdfs7, and the tests of its P2 by kind of
     template."""
     first, own, task = row.golds[0], row.subject, RULES[rule]
-    begun = _begun(own, switches)
+    begun = _capitalize(own, switches)
     implied, soft_p1 = (f"{begun} implies ", first, " ."), [task, begun, f"{first} ."]
     if rule == "rdfs5":
         h, soft_h, soft_p2 = "[X] implies [MASK] .", [task, "[X]"], [task, "[X]", f"{own} ."]
@@ -152,7 +152,7 @@ def _of_classes(
     paper's example has "an animal". Under `premise_test: p1` soft templates ask the test of P1
     again: so does the released code, whose few-shot mode knows no other.
     """
-    first, own, begun = row.golds[0], row.subject, _begun(row.subject, switches)
+    first, own, begun = row.golds[0], row.subject, _capitalize(row.subject, switches)
     if rule == "rdfs9" or switches.rdfs11_text == "rdfs9":
         p1 = (f"{begun} is ", concepts.article(first), " .")
         p2 = f"[X] is {concepts.article(own)} ."
@@ -169,7 +169,7 @@ def _of_classes(
     return _texts(p1, p2, h, soft_p1, soft_p2, [sort, "[X]"]), tests
 
 
-def _begun(label: str, switches: Switches) -> str:
+def _capitalize(label: str, switches: Switches) -> str:
     """The label at the beginning of a sentence, as the memorizing tasks write it."""
     shown = concepts.subject(label, switches.upper_first, False)
     return shown[:1].upper() + shown[1:]

@@ -36,22 +36,22 @@ _TEMPLATE = 1
 
 
 def numbers(seed: int = 0, size: int = CASES) -> Iterator[Number]:
-    """The metric of every answerer on each of the nine, and what it tells (`marks.told`)."""
+    """The metric of every answerer on each of the nine, and what it tells (`marks.verdict_numbers`)."""
     every = []
     for name in NAMES:
         made, asked = benchmark(name, seed, size)
         intervals: dict[str, dict[str, Interval | None]] = {RANKED: {}, WRITTEN: {}}
         for model, answer in ANSWERERS.items():
             draws = DRAWS if model == "random" else 1
-            own, questions = _drawn(made, asked, draws)
+            own, questions = _repeat(made, asked, draws)
             found = {item: answer(question) for item, question in questions.items()}
-            for way, read in ((RANKED, _ranked), (WRITTEN, _written)):
+            for way, read in ((RANKED, _rank), (WRITTEN, _write)):
                 number = _measured(model, way, read(found, questions, own), own, draws)
                 intervals[way][model] = number.interval
                 yield number
         every.append(marks.all_of(map(answerers.verdicts, intervals.values())))
-        yield from marks.told(Number(benchmark=name), every[-1])
-    yield from marks.told(Number(), marks.all_of(every))
+        yield from marks.verdict_numbers(Number(benchmark=name), every[-1])
+    yield from marks.verdict_numbers(Number(), marks.all_of(every))
 
 
 def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Question]]:
@@ -103,7 +103,7 @@ def _options(item: str, gold: str, pool: Sequence[str], seed: int) -> tuple[str,
     return (*shown[turn:], *shown[:turn])
 
 
-def _drawn(
+def _repeat(
     made: Benchmark, asked: Mapping[str, Question], draws: int
 ) -> tuple[Benchmark, dict[str, Question]]:
     """The same so many times, each with examples and keys of its own."""
@@ -121,7 +121,7 @@ def _drawn(
     return replace(made, examples=examples, items=items), questions
 
 
-def _ranked(
+def _rank(
     found: Mapping[str, answerers.Scores], asked: Mapping[str, Question], made: Benchmark
 ) -> pl.DataFrame:
     rows = [(item, _TEMPLATE, i, s) for item, own in found.items() for i, s in enumerate(own)]
@@ -129,7 +129,7 @@ def _ranked(
     return studies.of_candidates(pl.DataFrame(rows, schema=schema, orient="row"), made.items)
 
 
-def _written(
+def _write(
     found: Mapping[str, answerers.Scores], asked: Mapping[str, Question], made: Benchmark
 ) -> pl.DataFrame:
     chosen = {item: answerers.chosen_option(own) for item, own in found.items()}

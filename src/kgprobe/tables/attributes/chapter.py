@@ -15,7 +15,14 @@ from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import numbers, two_steps, views
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import NAMES, Published
-from kgprobe.tables.attributes.study import FILLED, MAJORITY, RANDOM, Benchmark, filled, is_ranked
+from kgprobe.tables.attributes.study import (
+    FILLED,
+    MAJORITY,
+    RANDOM,
+    Benchmark,
+    is_filled,
+    is_ranked,
+)
 from kgprobe.tables.report import draw, grid, marks
 from kgprobe.tables.report.chapter import Chapter, Drawing, Drawn
 from kgprobe.tables.report.grid import Grid, filled_in
@@ -146,8 +153,12 @@ def drawings(
         add("popularity", "Popularity", POPULARITY, figure, rows)
     every, controls = {p.model: p.kind for p in probes}, [p.model for p in probes if p.control]
     panels = [(name, "") for name in NAMES]
-    made += reliability.drawn(NAME, "attributes_reliability", results, every, panels, "sum")
-    made += slice_plots.drawn(NAME, NAME, results, every, panels, "sum", controls, is_folded=True)
+    made += reliability.draw_reliability(
+        NAME, "attributes_reliability", results, every, panels, "sum"
+    )
+    made += slice_plots.draw_slices(
+        NAME, NAME, results, every, panels, "sum", controls, is_folded=True
+    )
     return [one.drawing() for one in made]
 
 
@@ -160,7 +171,7 @@ def largest_model(probes: Sequence[Probe]) -> Who:
 
 def pattern_models(results: pl.DataFrame, largest: Who) -> dict[str, list[Who]]:
     """Benchmark -> largest model, and the best one at 1 (best prompt) if it is another."""
-    whole = results.filter(filled(), group="")
+    whole = results.filter(is_filled(), group="")
     rows = replace(views.PATTERNS, only=lambda rows: rows).chosen(whole).drop_nulls("value")
     rows = rows.sort("value", "model", "method", descending=[True, False, False])
     best = {
@@ -187,8 +198,8 @@ def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
     x = draw.numbers(alt.X, "partial score @1, %", (0, 100))
     base = draw.chart(points, "benchmark", "full", by="probe").encode(y=y, yOffset=offset)
     full = base.transform_filter("isValid(datum.full)").mark_tick(color=draw.INK, thickness=2)
-    return draw.filtered(draw.sized(
-        base.mark_bar().encode(x=x("value:Q"), color=draw.told(alt.Color, "probe", look)),
+    return draw.filtered(draw.set_size(
+        base.mark_bar().encode(x=x("value:Q"), color=draw.encode(alt.Color, "probe", look)),
         draw.intervals(base, x=x).encode(color=alt.value(draw.MUTED)), full.encode(x=x("full:Q")),
         height=17 * len(look) * len({p["benchmark"] for p in points}),
     ))  # fmt: skip
@@ -230,7 +241,7 @@ def _patterns(
     )
     head = alt.Title(benchmark, anchor="start", fontSize=12, color=draw.INK)
     return alt.layer(
-        base.mark_bar().encode(x=x("value:Q"), color=draw.told(alt.Color, "which", look)),
+        base.mark_bar().encode(x=x("value:Q"), color=draw.encode(alt.Color, "which", look)),
         base.mark_text(align="left", dx=3, color=draw.MUTED).encode(x=x("at:Q"), text="told:N"),
         title=head, width=draw.WIDTH - 215, height={"step": 14},
     )  # fmt: skip
@@ -266,10 +277,10 @@ def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
         keys = ("examples", "at", "density", "n")
         points += [{**dict(zip(keys, o, strict=True)), "benchmark": heads[-1]} for o in own]
     below = "log10 of the mean number of statements of an example's entities"
-    dashes = draw.told(alt.StrokeDash, "examples", {"all": [1, 0], "right": [5, 3]})
+    dashes = draw.encode(alt.StrokeDash, "examples", {"all": [1, 0], "right": [5, 3]})
     steps = draw.chart(points, by="examples").mark_line(interpolate="step-after").encode(
         x=alt.X("at:Q", title=below), y=alt.Y("density:Q"), strokeDash=dashes,
-        color=draw.told(alt.Color, "examples", look),
+        color=draw.encode(alt.Color, "examples", look),
     )  # fmt: skip
     head = alt.Header(labelAnchor="start", labelOrient="top")
     rows = steps.properties(width=430, height=120).facet(

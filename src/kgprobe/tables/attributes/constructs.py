@@ -14,7 +14,7 @@ from kgprobe.metrics.sums import ordered_sum
 from kgprobe.sampling import smallest
 from kgprobe.tables.attributes.published import Published
 from kgprobe.tables.attributes.study import HEADLINE, SETTINGS, groups, of_row
-from kgprobe.tables.results import Number, printed
+from kgprobe.tables.results import Number, as_published
 
 TABLE1 = "Mruthyunjaya et al. 2023, Table 1"
 #: a measure of a build -> the printed column that is its counterpart; printed predicates count
@@ -47,13 +47,13 @@ def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
         for metric, other in SIZES.items():
             theirs = float(known[other]) if other and known else None
             own = base.but(metric=metric, value=row[metric.replace(" ", "_")])
-            yield own.but(**printed(theirs, TABLE1))
+            yield own.but(**as_published(theirs, TABLE1))
     for benchmark in published.sizes.keys() & set(frame["benchmark"]):
         base = Number(benchmark=benchmark, slice=PAPER, method="published")
         for metric, other in SIZES.items():
             if other:
                 value = float(published.sizes[benchmark][other])
-                yield base.but(metric=metric, value=value, **printed(value, TABLE1))
+                yield base.but(metric=metric, value=value, **as_published(value, TABLE1))
 
 
 def numbers(

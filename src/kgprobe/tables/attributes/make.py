@@ -87,11 +87,11 @@ def tabulate(
     made = chain(
         answerers.numbers(study.seed),
         numbers.numbers(study, alphas, figures, known),
-        scored.numbers(ranked(study, files, content_free, known, below)),
+        scored.numbers(score_ranked(study, files, content_free, known, below)),
         baseline_numbers(study, below, others),
         forms.numbers(*in_forms, places, "sum", study.seed, written=written),
         two_steps.numbers(alphas, composed, known) if composed else (),
-        two_steps.written(in_form, alphas, composed, others, known) if composed else (),
+        two_steps.estimate_written(in_form, alphas, composed, others, known) if composed else (),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
         constructs.numbers(built, edges, alphas, study.seed),
         marks.numbers([*experiments, *formed[0]], [*answers, *formed[1]]),
@@ -110,7 +110,7 @@ def tabulate(
     chapter.write(made_of, page)
 
 
-def ranked(
+def score_ranked(
     study: studies.Study,
     files: Mapping[Probe, str],
     content_free: Sequence[str],

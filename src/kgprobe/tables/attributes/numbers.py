@@ -28,9 +28,9 @@ from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import wordings
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import BENCHMARKS, Published
-from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, filled, groups
+from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, groups, is_filled
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number, bounds_of, hit_rate, printed
+from kgprobe.tables.results import Number, as_published, bounds_of, hit_rate
 
 VALUE, RIGHT, PARTIAL = "value", "triples right", "partial score"
 TABLE2, PUBLISHED = "Mruthyunjaya et al. 2023, Table 2", "published"
@@ -63,7 +63,7 @@ def numbers(
     yield from patterns(study, told)
     yield from ambiguous(study, told)
     yield from questions(study)
-    if (written := own.filter(filled())).height:
+    if (written := own.filter(is_filled())).height:
         yield from partial(study.parts(written), study.seed)
         yield from correlations(study.measure(written, patterns=True), study.seed)
         yield from popularity(study, written)
@@ -114,7 +114,7 @@ def values(study: Study, alphas: pl.DataFrame, published: Published) -> Iterator
         made = number(row)
         if made.setting == {**IN_PRINT, "k": row["k"]}:
             key = row["benchmark"], PRINTED.get(row["model"], ""), row["k"]
-            made = made.but(**printed(published.scores.get(key), TABLE2))
+            made = made.but(**as_published(published.scores.get(key), TABLE2))
         yield made
         yield count(made, "undefined", row["undefined"])
         yield count(made, "missing", row["missing"])
@@ -131,7 +131,7 @@ def values(study: Study, alphas: pl.DataFrame, published: Published) -> Iterator
         of = Number(metric=VALUE, model=model, method=PUBLISHED, setting={**IN_PRINT, "k": k})
         own = {b: v for (b, *who), v in published.scores.items() if who == [model, k]}
         for benchmark, value in own.items():
-            yield of.but(benchmark=benchmark, value=value, **printed(value, TABLE2))
+            yield of.but(benchmark=benchmark, value=value, **as_published(value, TABLE2))
         if len(own) == len(BENCHMARKS):
             yield of.but(value=sum(own.values()) / len(own))
 
@@ -164,7 +164,7 @@ def ambiguous(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
     examples = study.benchmarks["ambiguous"].examples
     same = examples.filter(pl.col("flags").list.contains("same_object"))["example"].unique()
     own = alphas.filter(benchmark="ambiguous", k=1, kind="exact", gold="own")
-    own = own.filter(pl.col("pooling").is_in(["best", "mean"]), filled())
+    own = own.filter(pl.col("pooling").is_in(["best", "mean"]), is_filled())
     is_same = pl.col("example").is_in(same.implode())
     for part, rows, mode in (
         ("all pairs", own, "or"),
@@ -255,8 +255,8 @@ def questions(study: Study) -> Iterator[Number]:
         # what the wordings of a relation agree on; right: at 1, the own gold
         rows = rows.select("item", "relation", "template", "said", hit="alpha")
         yield from wordings.numbers(base.but(setting={**EXACT, "k": 1}), rows, "relation")
-        yield from asked(base, alphas, study)
-        yield from written(base, firsts)
+        yield from count_asked(base, alphas, study)
+        yield from check_written(base, firsts)
 
 
 def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
@@ -284,7 +284,7 @@ def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
         yield base.but(**mean(group["alpha"], study.seed), setting=how)
 
 
-def asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
+def count_asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     """Triples in the sample and of them asked, prompts a triple, golds (of ranked candidates those
     that the lists lacked and were given, too), examples left out for all models. Where golds are
     linked to Wikidata: how many it alone states, and triples right at 1 by these alone."""
@@ -304,7 +304,7 @@ def asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     if studies.is_ranked(base.method):
         added = sum(json.loads(told).get("golds_added", 0) for told in items["meta"])
         found["golds added to the candidates"] = added, golds
-    if first := studies.linked(items):
+    if first := studies.count_linked(items):
         found["golds of Wikidata alone"] = golds - sum(first.values()), golds
         right = alphas.filter(pl.col("alpha") > 0, k=1, kind="exact").unique(["item", "gold"])
         theirs = right.filter(gold="linked").join(right.filter(gold="set"), on="item", how="anti")
@@ -312,7 +312,7 @@ def asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     yield from (base.but(metric=name, value=value, n=n) for name, (value, n) in found.items())
 
 
-def written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
+def check_written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
     """Of those who write: first answers that hold the label among other words, by which rule of
     metrics/matching they are right (how many each adds, aliases last), and all; own gold."""
     if not firsts.height:

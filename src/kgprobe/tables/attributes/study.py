@@ -132,7 +132,7 @@ def is_ranked(method: str) -> bool:
     return method.split("-")[0] == RANKED
 
 
-def filled() -> pl.Expr:
+def is_filled() -> pl.Expr:
     """Rows of probes that fill or generate: no baselines, no ranked candidates."""
     return pl.col("method").str.starts_with(FILLED)
 
@@ -151,7 +151,7 @@ def of_row(row: Mapping[str, Any], **further: Any) -> Number:
     return Number(benchmark=row["benchmark"], setting=setting, **who, **further)
 
 
-def linked(items: pl.DataFrame) -> dict[str, int]:
+def count_linked(items: pl.DataFrame) -> dict[str, int]:
     """Item -> place of the first of its answers that Wikidata alone states, or their number;
     empty where golds are not linked."""
     count = pl.col("meta").str.json_path_match("$.golds_wikidata").cast(pl.Int64)
@@ -183,7 +183,7 @@ def linked_names(
     items: pl.DataFrame, candidates: pl.DataFrame, aliases: Aliases | None = None
 ) -> dict[str, list[list[str]]]:
     """Item -> names of the answers that Wikidata alone states; empty where golds are not linked."""
-    rows, first = candidates.select("set", "index", "id", "label").rows(), linked(items)
+    rows, first = candidates.select("set", "index", "id", "label").rows(), count_linked(items)
     known = {(own, index): (entity, label) for own, index, entity, label in rows}
     return {
         item: _names((known[own, answer] for answer in answers[first[item] :]), aliases)
@@ -195,8 +195,8 @@ def linked_names(
 def _readings(
     rows: pl.DataFrame, first: Mapping[str, int]
 ) -> tuple[pl.DataFrame, dict[str, pl.Expr]]:
-    """`rows` beside `first` (`linked`), and by gold which of them count; `gold`: a gold's place
-    among those of its item, null where it is none."""
+    """`rows` beside `first` (`count_linked`), and by gold which of them count; `gold`: a gold's
+    place among those of its item, null where it is none."""
     schema = {"item": pl.String, "first": pl.Int64}
     places = pl.DataFrame(list(first.items()), schema=schema, orient="row")
     place, end = pl.col("gold"), pl.col("first").fill_null(1 << 40)
@@ -214,7 +214,7 @@ def of_masks(
 
     Token j of a gold is right at k when it is among the first k at mask j, ties by expectation.
     `exact`: all tokens right; `token_mean`: share of right tokens (the paper's rule for BERT and
-    RoBERTa). Items whose own gold was left out have no rows. `first`: `linked`.
+    RoBERTa). Items whose own gold was left out have no rows. `first`: `count_linked`.
     """
     asked = golds.filter((pl.col("gold") == 0).any().over("item", "template"))
     best, worst = (asked[name].cast(pl.Int64).to_numpy() for name in ("best", "worst"))
@@ -276,7 +276,7 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     golds = golds.explode("candidate", "gold").with_columns(pl.col("candidate").cast(pl.Int32))
     rows = scores.select("item", "template", "candidate", score=AGGREGATIONS["sum"])
     rows = rows.join(golds, on=["item", "candidate"], how="left")
-    rows, readings = _readings(rows, linked(items))
+    rows, readings = _readings(rows, count_linked(items))
     score, parts = pl.col("score"), []
     for gold, counts in readings.items():
         value = score.filter(counts).max()
@@ -357,7 +357,7 @@ def read_answers(
     fills = schema.read(path, replace(schema.FILLS, may_be_empty=may_be_empty))
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
-        return of_masks(fills, golds, linked(benchmark.items)), nothing
+        return of_masks(fills, golds, count_linked(benchmark.items)), nothing
     names = gold_names(benchmark.examples, aliases)
     more = linked_names(benchmark.items, benchmark.candidates, aliases)
     return of_texts(fills, names, more), firsts(fills, names)
@@ -464,7 +464,7 @@ def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
         right, total = frame["right"].to_numpy(), frame["objects"].to_numpy()
         how = {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact", "gold": gold}
         for k in KS:
-            drawn = _drawn(right, total, k)
+            drawn = _draw(right, total, k)
             for model, value in ((MAJORITY, hit_at(k, best, worst)), (RANDOM, drawn)):
                 alpha = pl.Series("alpha", np.where(known, value, 0.0))
                 words = {name: pl.lit(word) for name, word in {**how, "model": model}.items()}
@@ -472,7 +472,7 @@ def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _drawn(right: NDArray[np.int64], total: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+def _draw(right: NDArray[np.int64], total: NDArray[np.int64], k: int) -> NDArray[np.float64]:
     """Probability that k of `total` objects, without replacement, hold one of `right`."""
     wrong = np.maximum(total - right, 0)
     missed = np.ones(len(total))

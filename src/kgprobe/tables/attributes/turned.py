@@ -34,7 +34,7 @@ UNTOLD = "not told"
 
 def turns(study: Study) -> Iterator[Turn]:
     """Every reading of the answers at each of its other values, all else as in HEADLINE."""
-    every = _told(study)
+    every = _probe_alphas(study)
     before = headlines(study, every)
     for switch, column in COLUMNS.items():
         for other in every[column].unique().sort().to_list():
@@ -48,17 +48,17 @@ def turns(study: Study) -> Iterator[Turn]:
             after = headlines(replace(study, ambiguous_denominator=other), every)
             yield from _turns(DENOMINATOR, here, other, before, after, "ambiguous")
     for switch, (name, flag, here, other) in FLAGGED.items():
-        if (marked := _marked(study, name, flag)).len():
+        if (marked := _flagged_examples(study, name, flag)).len():
             kept = every.filter(~pl.col("example").is_in(marked.implode()))
             yield from _turns(switch, here, other, before, headlines(study, kept), name)
 
 
-def _told(study: Study) -> pl.DataFrame:
+def _probe_alphas(study: Study) -> pl.DataFrame:
     """The alphas of probes, without baselines."""
     return study.alphas().filter(pl.col("method") != BASELINE)
 
 
-def _marked(study: Study, name: str, flag: str) -> pl.Series:
+def _flagged_examples(study: Study, name: str, flag: str) -> pl.Series:
     """The examples of a benchmark that have a flag; none of one that was not asked."""
     if name not in study.benchmarks:
         return pl.Series([], dtype=pl.String)
@@ -116,35 +116,35 @@ def needing(built: Built) -> Iterator[tuple[str, str, list[str]]]:
     ask in other words. Where `built` does not tell a setting, every alternative is named."""
     for name, keys in {**sensitivity.ALTERNATIVES, "bidirectional": sensitivity.GRID}.items():
         for key, values in keys.items():
-            here = _shown(built.get(name, {}).get(key, UNTOLD))
+            here = _as_text(built.get(name, {}).get(key, UNTOLD))
             # examples that a flag marks can be dropped, but not brought back
             flagged = FLAGGED.get(f"attributes.{name}.{key}")
-            others = [value for value in map(_shown, values) if value != here]
+            others = [value for value in map(_as_text, values) if value != here]
             if flagged is None or here not in (flagged[2], UNTOLD):
                 yield f"attributes.{name}.{key}", here, others
-    source = _shown(built.get("ambiguous", {}).get("source", UNTOLD))
+    source = _as_text(built.get("ambiguous", {}).get("source", UNTOLD))
     yield "attributes.ambiguous.source", source, ["amber"]
     yield "wording.stop_space", UNTOLD, ["true", "false"]
     yield "wording.match", UNTOLD, ["label", "aliases"]
 
 
-def lacking(study: Study) -> Iterator[tuple[str, str]]:
+def find_missing(study: Study) -> Iterator[tuple[str, str]]:
     """(switch, what the run has not) of readings that its answers could show, and do not."""
     for switch, (name, flag, *_) in FLAGGED.items():
         if name not in study.benchmarks:
             yield switch, f"the benchmark {name}"
-        elif not _marked(study, name, flag).len():
+        elif not _flagged_examples(study, name, flag).len():
             yield switch, f"an example of {name} with the flag {flag}"
     if "ambiguous" not in study.benchmarks:
         yield DENOMINATOR, "the benchmark ambiguous"
-    defined = headlines(study, _told(study))
+    defined = headlines(study, _probe_alphas(study))
     for probe in study.answers:
         key = probe.model, probe.prompt, probe.method, probe.benchmark
         if key not in defined or not defined[key].height:
             yield "all", f"a defined value of {' '.join(key)} (every denominator is 0)"
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """A value as JSON and config write it, lists joined by +."""
     if isinstance(value, list | tuple):
         return "+".join(map(str, value)) or "none"

@@ -115,7 +115,7 @@ def of_parts(
     yield from ((part["slice"], own) for part, own in groups(of, "slice"))
 
 
-def written(
+def estimate_written(
     asked: Mapping[Probe, str | Path],
     alphas: pl.DataFrame,
     benchmark: Benchmark,

@@ -36,14 +36,14 @@ OTHERS = [BASELINE, PUBLISHED]
 IS_RANKED = pl.col("method").str.starts_with(RANKED)
 
 
-def _filled(results: pl.DataFrame) -> pl.DataFrame:
+def _select_filled(results: pl.DataFrame) -> pl.DataFrame:
     """What models of the sheet filled or wrote."""
     return results.filter(~IS_RANKED, ~pl.col("method").is_in(OTHERS))
 
 
 def _frequent(results: pl.DataFrame) -> pl.DataFrame:
     """The values of the five patterns with the most examples of every benchmark, ties by name."""
-    values = _filled(results).filter(pl.col("group") != "", metric=VALUE)
+    values = _select_filled(results).filter(pl.col("group") != "", metric=VALUE)
     sizes = values.group_by("benchmark", "group").agg(size=pl.col("n").max())
     sizes = sizes.sort("benchmark", -pl.col("size"), "group")
     kept = sizes.group_by("benchmark", maintain_order=True).head(5).with_row_index("place")
@@ -165,7 +165,7 @@ PARTIAL = View(
         "benchmark": [b for b in NAMES if b not in ("entity_centric", "bias")],
     },
     rows=["benchmark", "model", "method"], words={VALUE: "full score"}, caption="Best prompt, @1.",
-    only=_filled,
+    only=_select_filled,
 )  # fmt: skip
 
 FOLDED = [

@@ -64,7 +64,7 @@ def as_printed(cell: Cell, row: Row) -> Cell:
     return cell
 
 
-def asked(results: pl.DataFrame) -> pl.DataFrame:
+def select_asked(results: pl.DataFrame) -> pl.DataFrame:
     """RESULTS in the order of the tables; printed figures only of benchmarks that were asked."""
     own = results.filter(method="predict")["benchmark"].unique().to_list()
     quoted = pl.col("benchmark").is_in(own) | (pl.col("method") != "published")
@@ -82,7 +82,7 @@ def chapter(
 ) -> Chapter:
     """The chapter from RESULTS; `models`: rows of the sheet; `records`: text tables by title;
     `told`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made."""
-    own = asked(results)
+    own = select_asked(results)
     beating, names = majorities(own), grid.models(models)
 
     def told_below(cell: Cell, row: Row) -> Cell:
@@ -151,6 +151,6 @@ def lines(points: list[dict[str, Any]], title: str) -> draw.Chart:
     x = alt.X("at:O", title=title, sort=places, scale=alt.Scale(padding=0.6),
               axis=alt.Axis(labelAngle=0))  # fmt: skip
     base = draw.chart(points, "at", by="line").encode(x=x, xOffset=aside)
-    look = draw.marked("line", draw.apart(names))
+    look = draw.encode_points("line", draw.apart(names))
     layers = draw.lines(base, draw.numbers(alt.Y, "dev accuracy, %"), look)
-    return draw.filtered(draw.sized(*layers, height=240), by="line")
+    return draw.filtered(draw.set_size(*layers, height=240), by="line")

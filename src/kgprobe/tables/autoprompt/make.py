@@ -94,7 +94,7 @@ def make(
     frame = results.frame("autoprompt", made)
     schema.write(frame, schema.RESULTS, table, dict(provenance))
 
-    shown = page_of.asked(frame)
+    shown = page_of.select_asked(frame)
     every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]
     views.write_all([view for view in every if view.chosen(shown).height], shown, folder)
     about = {n: json.loads((p / "task.json").read_text("utf-8")) for n, p in places.items()}

@@ -135,12 +135,12 @@ def answered(
             frames.part(examples[probe.benchmark], section, seed),
             files[path].filter(own),
         )
-        told = demonstrated(path, answers["prompt"].unique().to_list())
+        told = read_demonstrations(path, answers["prompt"].unique().to_list())
         found.append(Answers(probe, answers, asked, metrics.cut_of(mode), told))
     return found
 
 
-def demonstrated(path: str | Path, prompts: Iterable[str]) -> pl.DataFrame:
+def read_demonstrations(path: str | Path, prompts: Iterable[str]) -> pl.DataFrame:
     """SHOWN of the prompts of an OUTCOMES file, whose record has their demonstrations."""
     told = recorded(path, "model").get("prompted", {})
     rows = [
@@ -390,7 +390,7 @@ def hits(own: Answers, name: str, split: str = "test") -> pl.DataFrame:
     asked and can answer; of several commonest labels each is taken with the same probability. A
     unit is an example, or a fact where a fact has several sentences."""
     unit = "fact" if own.benchmark in EXTRACTION else "example"
-    asked, lost = _asked(own, split)
+    asked, lost = _select_asked(own, split)
     # whether a fact has the right answer in one of its sentences is no question of ranks
     known = asked if unit == "fact" else asked.filter(pl.col("best").is_not_null())
     source = known
@@ -420,7 +420,7 @@ def shift(own: Answers) -> Iterator[tuple[str, float, int, float, int]]:
     total variation distance of the two distributions of objects (0 .. 1), and n test facts."""
     fact = ["group", "fact", "label"]
     train = own.examples.filter(split="train").unique(fact)
-    for (group,), rows in _asked(own, "test")[0].unique(fact).group_by("group"):
+    for (group,), rows in _select_asked(own, "test")[0].unique(fact).group_by("group"):
         there = dict(train.filter(group=group)["label"].value_counts().rows())
         here = dict(rows["label"].value_counts().rows())
         before, after = max(sum(there.values()), 1), sum(here.values())
@@ -431,7 +431,7 @@ def shift(own: Answers) -> Iterator[tuple[str, float, int, float, int]]:
         yield str(group), seen, len(here), apart / 2, after
 
 
-def _asked(own: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
+def _select_asked(own: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
     """(the examples of a split that were asked, labels of those that have no rank)."""
     rows = metrics.join_outcomes(own.examples, own.outcomes, split).unique(["group", "example"])
     return rows, rows.filter(pl.col("best").is_null())["label"].unique().to_list()

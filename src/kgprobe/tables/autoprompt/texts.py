@@ -41,7 +41,7 @@ class Prompt:
     @property
     def words(self) -> str:
         """The template with the trigger's tokens in their places."""
-        return written(self.content["template"], self.content["tokens"])
+        return fill_triggers(self.content["template"], self.content["tokens"])
 
 
 def read(folders: Iterable[str | Path]) -> list[Prompt]:
@@ -55,7 +55,7 @@ def read(folders: Iterable[str | Path]) -> list[Prompt]:
     return found
 
 
-def written(template: str, tokens: Sequence[str]) -> str:
+def fill_triggers(template: str, tokens: Sequence[str]) -> str:
     """A template with tokens in place of `[T]`; signs of a word's start become blanks.
 
     >>> written("{sub}[T][T] [P].", ["is", "##land"])

@@ -21,15 +21,15 @@ def needing() -> Iterator[tuple[str, str, str, list[str]]]:
     for task in TASKS:
         modes = {mode: asdict(settings_for(mode, task, "masked")) for mode in MODES}
         for name, own in modes["default"].items():
-            values = [_shown(modes[mode][name]) for mode in MODES]
-            others = [v for v in dict.fromkeys(values) if v != _shown(own)]
+            values = [_as_text(modes[mode][name]) for mode in MODES]
+            others = [v for v in dict.fromkeys(values) if v != _as_text(own)]
             if others and name != "mode":
-                yield name, f"autoprompt.{task}.settings.{name}", _shown(own), others
+                yield name, f"autoprompt.{task}.settings.{name}", _as_text(own), others
     for name, by_mode in POINTS.items():
         others = [v for v in dict.fromkeys(by_mode.values()) if v != by_mode["default"]]
         yield name, KEYS[name], by_mode["default"], others
     yield RANKS, "autoprompt.mode", "default", ["released"]
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

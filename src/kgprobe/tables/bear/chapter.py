@@ -15,7 +15,7 @@ from kgprobe.tables.report import chapter, draw, grid
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
 from kgprobe.tables.results import plain
-from kgprobe.tables.slices import unknown
+from kgprobe.tables.slices import unknown_slices
 from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS, fill
 
@@ -168,7 +168,7 @@ def notes(own: pl.DataFrame, sheet: Sheet) -> list[str]:
         told.append("Some options tied; a tie counts as the expectation of a random choice.")
     if any(sheet[model]["dtype"] != "float32" for model in chance if model in sheet):
         told.append("Models whose weights are not float32 are marked as not exact.")
-    if missing := unknown(own):
+    if missing := unknown_slices(own):
         told.append(f"Unknown here, so there is no table by it: {', '.join(missing)}.")
     return [*told, *aggregations.notes(own.filter(group=""), sheet)]
 

@@ -76,10 +76,10 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
             relations_plot(with_verdicts, sheet, titles),
             _related(own.filter(benchmark=benchmark)),
         )
-        yield from reliability.drawn(
+        yield from reliability.draw_reliability(
             benchmark, f"bear_reliability_{benchmark}", own, kinds, [(benchmark, "")]
         )
-        yield from slice_plots.drawn(
+        yield from slice_plots.draw_slices(
             "bear", benchmark, own, kinds, [(benchmark, "")], controls=controls
         )
 
@@ -130,7 +130,7 @@ def calibration_plot(own: pl.DataFrame) -> draw.Chart:
     bars = draw.chart(halves, "probe", by="facts").encode(y=y, yOffset=offset)
     told = draw.chart(areas, "probe").encode(y=y, yOffset=offset)
     return draw.filtered(alt.layer(
-        bars.mark_bar().encode(x=x("value:Q"), color=draw.told(alt.Color, "facts", look)),
+        bars.mark_bar().encode(x=x("value:Q"), color=draw.encode(alt.Color, "facts", look)),
         draw.intervals(bars, x=x),
         bars.mark_tick(color=INK, thickness=2, bandSize=22).encode(x=x("chance:Q")),
         told.mark_text(align="left", fontWeight="bold").encode(x=alt.value(2), text="probe:N"),
@@ -153,7 +153,7 @@ def relations_plot(own: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -
     is_wide = len(probes) < 3
     columns = {("random", "", ""): "chance"}
     columns |= {
-        tuple(p[k] for k in key): draw.wrapped(name) if is_wide else name
+        tuple(p[k] for k in key): draw.wrap_name(name) if is_wide else name
         for p, name in zip(probes, names(own, probes), strict=True)
     }
     cells = [
@@ -171,7 +171,7 @@ def relations_plot(own: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -
     )
     cells_, words = draw.heat(base, "told:N", 100)
     layers = [cells_, words] if len(columns) <= 12 else [cells_]
-    return draw.sized(*layers, height=22 * len(told))
+    return draw.set_size(*layers, height=22 * len(told))
 
 
 def points_of(benchmark: str, own: pl.DataFrame, sheet: Sheet) -> tuple[list[Point], float | None]:
@@ -200,7 +200,7 @@ def size_plot(points: Sequence[Point], chance: float | None) -> draw.Chart:
     sizes, tops = [p.parameters for p in points], [p.row["high"] or p.row["value"] for p in points]
     domains = [min(sizes) / 2, max(sizes) * 2], [0, min(1.15 * max(tops), 100)]
     rows, looks = [], dict[str, draw.Look]()
-    for point, place in zip(points, placed(points, *domains), strict=True):
+    for point, place in zip(points, place_names(points, *domains), strict=True):
         color, shape = KINDS[point.kind]
         label = point.kind + ", control" * point.is_control
         look = (color, SURFACE if point.is_control else color, shape)
@@ -215,7 +215,7 @@ def size_plot(points: Sequence[Point], chance: float | None) -> draw.Chart:
               scale=alt.Scale(type="log", domain=domains[0], nice=False))  # fmt: skip
     y = draw.numbers(alt.Y, "accuracy, %", domains[1])
     base = draw.chart(rows, "model", "parameters", by="kind").encode(x=x)
-    bars, _, marks = draw.lines(base, y, draw.marked("kind", looks, columns=3))
+    bars, _, marks = draw.lines(base, y, draw.encode_points("kind", looks, columns=3))
     at = base.transform_filter("datum.side").encode(x=alt.X("at:Q", title=SIZE), y=y("up:Q"))
     halo = at.mark_text(align=alt.expr("datum.side"), stroke=SURFACE, strokeWidth=3)
     words = at.mark_text(align=alt.expr("datum.side"))
@@ -231,7 +231,7 @@ def size_plot(points: Sequence[Point], chance: float | None) -> draw.Chart:
 Box = tuple[float, float, float, float]
 
 
-def placed(
+def place_names(
     points: Sequence[Point], across: Sequence[float], up: Sequence[float]
 ) -> list[dict[str, Any]]:
     """Where each name stands beside its point, in the units of the axes with these ends: the first

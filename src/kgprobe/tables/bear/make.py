@@ -22,7 +22,7 @@ from kgprobe.tables import aggregations, confidence, slices, wordings
 from kgprobe.tables.answers import Probe, judge, questions, without_subject
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number, family, hit_rate, printed
+from kgprobe.tables.results import Number, as_published, family, hit_rate
 from kgprobe.tables.study import SUBJECT, WEIGHTS, Asked, Baseline, Study, relations_of
 from kgprobe.templates import ANSWER, answer_is_last, parse
 
@@ -130,7 +130,7 @@ def _scores(study: Study, position: int, published: Published | None) -> Iterato
     (probe, answers), boot = study.probes[position], study.resampled
     own, even = _accuracy(study, position), _accuracy(study, position, boot.macro())
     paper = published.score(probe, own.n, study.templates) if published else None
-    yield own.but(**printed(*paper)) if paper else own
+    yield own.but(**as_published(*paper)) if paper else own
     if paper and own.value is not None and own.interval:
         gap, bounds = own.value - paper[0], own.interval.minus(paper[0])
         yield own.but(metric="accuracy minus published", value=gap, interval=bounds)
@@ -243,7 +243,7 @@ def _baselines(study: Study, published: Published | None) -> Iterator[Number]:
     paper = published.baseline(study.benchmark, n) if published else None
     base = Number(metric="accuracy", benchmark=study.benchmark, n=n)
     for column, model in enumerate(("random", "majority")):
-        known = printed(paper if model == "random" else None, LEADERBOARD_SOURCE)
+        known = as_published(paper if model == "random" else None, LEADERBOARD_SOURCE)
         yield base.but(model=model, value=100 * chance.mean(column), **known)
         for name, size in zip(chance.strata, chance.sizes, strict=True):
             value = 100 * chance.mean(column, study.among(name))
@@ -265,7 +265,7 @@ def _published(published: Published) -> Iterator[Number]:
         score, error = row["score"], row["sem"]
         bounds = Interval(score - error, score + error, "standard error")
         number = of.but(metric="accuracy", benchmark="bear_released", value=score, interval=bounds)
-        yield number.but(**printed(score, LEADERBOARD_SOURCE))
+        yield number.but(**as_published(score, LEADERBOARD_SOURCE))
         yield of.but(metric="parameters", value=row["parameters"])
     for kind in ("", "causal", "masked"):
         own = rows.filter(pl.col("kind").is_in([kind] if kind else ["causal", "masked"]))

@@ -13,7 +13,7 @@ from kgprobe.tables import aggregations, confidence, wordings
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.validity import VIEW as VALIDITY_OF_ALL
-from kgprobe.tables.slices import SLICES, shown
+from kgprobe.tables.slices import SLICES, list_bins
 from kgprobe.tables.views import PLAIN, View
 from kgprobe.templates import NO_SUBJECTS
 
@@ -193,7 +193,7 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
         TEMPLATES.where_also(model=asked),
         DIFFERENCES.where_also(model=asked, instead=others),
         ABOVE_BASELINES.where_also(model=asked, instead=uninformed),
-        *sliced(own, models, [*others, *uninformed]),
+        *slice_views(own, models, [*others, *uninformed]),
         AGGREGATIONS.where_also(model=several),
         GOLDS.where_also(model=several),
         CONFIDENCE.where_also(model=several),
@@ -202,11 +202,11 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
     return {view.name: view for view in made}
 
 
-def sliced(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]) -> Iterator[View]:
+def slice_views(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]) -> Iterator[View]:
     """Of every slice that these RESULTS have: accuracy by model, and differences; but for domains
     and cardinalities, whose accuracies stand in tables of their own, the differences alone."""
     for one in SLICES:
-        if not (bins := shown(one, own)):
+        if not (bins := list_bins(one, own)):
             continue
         words = WORDS | {("slice", name): value for name, value in bins.items()}
         if one.name not in ("cardinality", "domain"):

@@ -42,7 +42,7 @@ def chapter(claims: pl.DataFrame) -> Chapter:
         if not own.height:
             continue
         principal = own.filter(pl.col("comparison") != "")
-        head = f"{title}: {_counted(principal)}."
+        head = f"{title}: {_count_verdicts(principal)}."
         shown = [_grid(f"{title}: principal claims", principal)]
         folded = [_further(f"{title}: further claims", own.filter(comparison=""))]
         parts.append(
@@ -55,11 +55,12 @@ def chapter(claims: pl.DataFrame) -> Chapter:
             )
         )
     every = claims.filter(pl.col("comparison") != "")
-    told = f"{tested.height} of {every.height} claims have numbers in this run: {_counted(every)}."
+    counts = _count_verdicts(every)
+    told = f"{tested.height} of {every.height} claims have numbers in this run: {counts}."
     return Chapter("claims", TITLE, LEAD, notes=[told], parts=parts)
 
 
-def _counted(claims: pl.DataFrame) -> str:
+def _count_verdicts(claims: pl.DataFrame) -> str:
     """How many claims have each verdict, in words."""
     sizes = dict(claims.group_by("verdict").len().rows())
     return ", ".join(f"{sizes[v]} {v}" for v in verdicts.VERDICTS if v in sizes)
@@ -85,7 +86,7 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
         rows.append(
             {
                 "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
-                "in print": _printed(row["printed"], stands),
+                "in print": _print_value(row["printed"], stands),
                 "here": here,
                 "n": row["n"],
                 "models": Cell(asked, sort=asked, muted=not row["models"]),
@@ -130,5 +131,5 @@ def _why(row: Mapping[str, Any]) -> str:
     return "p < .001" if row["p"] < 0.001 else f"p = {row['p']:.3g}"
 
 
-def _printed(value: float | None, told: str) -> Cell:
+def _print_value(value: float | None, told: str) -> Cell:
     return Cell("–" if value is None else f"{value:.4g}", told, value)

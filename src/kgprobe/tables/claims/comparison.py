@@ -179,7 +179,7 @@ class Outcome:
     values: tuple[tuple[float, float], ...] = ()
 
 
-def known(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
+def with_models(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
     """RESULTS with kind, family and parameters of models.
 
     `sheet`: the models by name. Whose `source` is control is of that kind; what is not in the sheet
@@ -218,7 +218,7 @@ def family(model: str) -> str:
 
 
 def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
-    """What `comparison` finds in RESULTS as `known` makes them.
+    """What `comparison` finds in RESULTS as `with_models` makes them.
 
     Raises IncomparableError where a side has no number, a model that is named is not there, several
     numbers fall into one place, or too few pairs are left.
@@ -317,7 +317,7 @@ def _places(
     numbers = {key: _measured(rows[0]) for key, rows in held.items()}
     for way, names in side.reduced:
         kept = [d for d in dimensions if d not in names]
-        numbers = _reduced(numbers, way, [dimensions.index(d) for d in kept])
+        numbers = _reduce(numbers, way, [dimensions.index(d) for d in kept])
         dimensions = kept
     # the order of RESULTS is no part of a claim
     return dict(sorted(numbers.items()))
@@ -340,12 +340,12 @@ def _several(rows: Sequence[Row]) -> str:
     return f"several numbers in one place, which differ in {told}"
 
 
-def _reduced(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> dict[Any, Measured]:
+def _reduce(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> dict[Any, Measured]:
     """The numbers over what is not at the places `kept` of their keys: highest, lowest or mean.
 
     Rows of all of them stay with the result. Bounds of a mean are the means of the bounds, which
     holds whatever the numbers have in common; those of a maximum are its own until it is compared
-    (`_widened`).
+    (`_widen`).
     """
     groups: dict[Any, list[Measured]] = {}
     for key, number in sorted(numbers.items()):
@@ -381,7 +381,7 @@ def _mean(numbers: Sequence[Bounded]) -> Bounded:
     return sum(values) / count, low, high
 
 
-def _widened(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
+def _widen(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
     """The bounds of a number that was chosen as the highest or lowest of several.
 
     A maximum errs upwards alone, so its lower bound is that of a one-sided test at 5 % among so
@@ -403,7 +403,7 @@ def _apart(a: Measured, b: Measured) -> Bounded:
     down = hypot(a.value - a.low, b.high - b.value)
     up = hypot(a.high - a.value, b.value - b.low)
     tried = a.highest_of * b.lowest_of, a.lowest_of * b.highest_of
-    return _widened((gap, gap - down, gap + up), *tried)
+    return _widen((gap, gap - down, gap + up), *tried)
 
 
 Pairs = Sequence[tuple[Measured, Measured]]

@@ -14,7 +14,7 @@ from kgprobe.tables import results
 from kgprobe.tables.attributes import published as attributes
 from kgprobe.tables.autoprompt import published as autoprompt
 from kgprobe.tables.bear import published as bear
-from kgprobe.tables.claims.comparison import known
+from kgprobe.tables.claims.comparison import with_models
 from kgprobe.tables.ontoprobe import values as ontoprobe
 from kgprobe.tables.ontoprobe.choices import PRINTED_WAYS
 from kgprobe.tables.published import read_tsv
@@ -39,7 +39,7 @@ ATTRIBUTES = {"alpha": "exact", "gold": "own", "pooling": "best"}
 
 
 def read(folder: str | Path, models: Sheet) -> pl.DataFrame:
-    """All printed numbers, as `comparison.known` makes them of RESULTS.
+    """All printed numbers, as `comparison.with_models` makes them of RESULTS.
 
     `folder`: of published figures; `models`: the sheet of models, whose names stand for the printed
     ones where it has the same model.
@@ -55,7 +55,7 @@ def read(folder: str | Path, models: Sheet) -> pl.DataFrame:
         results.frame("attributes", _attributes(place)),
         results.frame("autoprompt", _autoprompt(place)),
     ]
-    return known(pl.concat(made), _sheet(place, models, names))
+    return with_models(pl.concat(made), _sheet(place, models, names))
 
 
 def _sheet(folder: Path, models: Sheet, names: Mapping[str, str]) -> Sheet:
@@ -100,7 +100,7 @@ def _ontoprobe(folder: Path) -> Iterator[Number]:
             yield of.but(model="frequency", setting={"choice": "none"})
         else:
             yield of.but(
-                model=row["model"], setting={"choice": "oracle"}, **_asked(row["template"])
+                model=row["model"], setting={"choice": "oracle"}, **_parse_template(row["template"])
             )
     for row in given["configurations"].iter_rows(named=True):
         setting = {
@@ -111,7 +111,7 @@ def _ontoprobe(folder: Path) -> Iterator[Number]:
         for metric in ontoprobe.METRICS:
             if row[metric] is not None:
                 of = base.but(group=row["task"], model=row["model"], metric=metric)
-                yield of.but(value=row[metric], setting=setting, **_asked(row["template"]))
+                yield of.but(value=row[metric], setting=setting, **_parse_template(row["template"]))
     chosen = base.but(metric="accuracy", prompt="templates", method="choice")
     for row in given["choice"].iter_rows(named=True):
         of = chosen.but(setting={"way": PRINTED_WAYS[row["model"]]})
@@ -122,7 +122,7 @@ def _ontoprobe(folder: Path) -> Iterator[Number]:
         yield of.but(model="gpt-3.5-turbo", group=group, value=row["accuracy"])
 
 
-def _asked(template: str) -> dict[str, str]:
+def _parse_template(template: str) -> dict[str, str]:
     """Prompt and method by the printed kind of template."""
     if template == "soft":
         return {"prompt": "soft", "method": "soft"}

@@ -34,7 +34,7 @@ from kgprobe.tables.claims.comparison import (
     Outcome,
     Z,
     evaluate,
-    known,
+    with_models,
 )
 from kgprobe.tables.claims.principal import COMPARISONS
 from kgprobe.tables.published import decimals
@@ -139,7 +139,7 @@ def find(
     `sheet`: the models of the run by name; numbers that are printed ones (method published) are no
     results of it.
     """
-    own = known(results.filter(pl.col("method") != "published"), sheet)
+    own = with_models(results.filter(pl.col("method") != "published"), sheet)
     found = []
     for claim in claims:
         if claim.comparison is None:

@@ -60,7 +60,7 @@ def write(configurations: Mapping[str, BearFrames], origin: Origin) -> str:
     """The text of README.md: YAML header, what it is, columns, balance, construction."""
     rows = max(_rows(sets) for sets in configurations.values())
     header = _head(origin.title, configurations, rows, origin)
-    is_balanced = all(balanced(sets) for sets in configurations.values())
+    is_balanced = all(has_balanced_options(sets) for sets in configurations.values())
     parts = [header, f"# {origin.title}", _what(origin, BALANCED if is_balanced else UNBALANCED)]
     parts += ["## Columns", _columns(), "## Size, balance and baselines", _balance(configurations)]
     if origin.parameters:
@@ -112,7 +112,7 @@ def _head(title: str, configurations: Iterable[str], rows: int, origin: Origin) 
     return "\n".join([*lines, "---"])
 
 
-def balanced(sets: BearFrames) -> bool:
+def has_balanced_options(sets: BearFrames) -> bool:
     """Whether the questions of each relation share their options, and each option that is right
     for one is right for as many as any other."""
     golds = sets.items.group_by("relation", "answers").len().group_by("relation")

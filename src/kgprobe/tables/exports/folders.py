@@ -72,7 +72,7 @@ def templates_of(sets: BearFrames, relation: str) -> list[str]:
     return list(found.values())
 
 
-def asked(items: pl.DataFrame) -> pl.DataFrame:
+def select_asked(items: pl.DataFrame) -> pl.DataFrame:
     """The ITEMS that whole sentences ask: not those that something is trained on, nor those that
     are for soft prompts alone."""
     by_hand = pl.col("meta").str.json_path_match("$.soft_only").is_null()

@@ -20,7 +20,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.tables.exports import card, choices, huggingface, lm_eval, lm_pub_quiz
 from kgprobe.tables.exports.folders import OTHERS, ExportError, whole_folder
-from kgprobe.tables.exports.folders import asked as asked_of
+from kgprobe.tables.exports.folders import select_asked as asked_of
 from kgprobe.tables.exports.huggingface import FILE
 from kgprobe.tables.exports.origins import Source
 
@@ -60,7 +60,7 @@ def write(form: str, name: str, asked: Asked, sources: Sequence[Source], folder:
         return
     with whole_folder(folder, OURS) as temporary:
         FORMATS[form](name, asked, sources, temporary)
-        (temporary / "SOURCES.md").write_text(told(name, sources), encoding="utf-8")
+        (temporary / "SOURCES.md").write_text(describe_sources(name, sources), encoding="utf-8")
 
 
 #: what an accuracy of another program is compared with
@@ -71,7 +71,7 @@ BOS = (
 )
 
 
-def told(name: str, sources: Sequence[Source]) -> str:
+def describe_sources(name: str, sources: Sequence[Source]) -> str:
     """The sources of an export in words."""
     lines = [f"# Sources of {name}", ""]
     for source in sources:

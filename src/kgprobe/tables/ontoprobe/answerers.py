@@ -127,7 +127,7 @@ def numbers(seed: int = 0, rows: int = ROWS) -> Iterator[Number]:
     made, found = world(seed, rows), []
     for model in ANSWERERS:
         probe = Probe(INVENTED, "", ANSWERER, model, "answerer")
-        found += [*_ranked(made, probe, seed), *_chosen(made, probe)]
+        found += [*_rank(made, probe, seed), *_choose(made, probe)]
     found = [replace(number, slice=INVENTED) for number in found]
     yield from found
     for metric, premise in dict.fromkeys((n.metric, n.setting["premise"]) for n in found):
@@ -140,11 +140,11 @@ def numbers(seed: int = 0, rows: int = ROWS) -> Iterator[Number]:
             }
             # halves of an answerer may leave a setting empty
             every.append(answerers.verdicts({model: own.get(model) for model in ANSWERERS}))
-            yield from marks.told(of.but(group=rule), every[-1])
-        yield from marks.told(of, marks.all_of(every))
+            yield from marks.verdict_numbers(of.but(group=rule), every[-1])
+        yield from marks.verdict_numbers(of, marks.all_of(every))
 
 
-def _ranked(made: World, probe: Probe, seed: int) -> Iterator[Number]:
+def _rank(made: World, probe: Probe, seed: int) -> Iterator[Number]:
     """The reasoning task: first premises by halves of their own answers, ranks by setting."""
     answer, kind = ANSWERERS[probe.model], "manual"
     first, second, ranks = [], [], []
@@ -165,7 +165,7 @@ def _ranked(made: World, probe: Probe, seed: int) -> Iterator[Number]:
     one, two = (reasoning.reciprocal(pl.DataFrame(own), ["item"]) for own in (first, second))
     own = reasoning.reciprocal(pl.DataFrame(ranks), ["item", "scheme", "p1", "p2", "pair"])
     settled = reasoning.settings(own, {kind: reasoning.classify(made.cases, one, two)})
-    for number in reasoning.reasoned({probe: settled}, seed):
+    for number in reasoning.estimate_rules({probe: settled}, seed):
         if number.model and number.setting["weighting"] == WEIGHTINGS[0]:
             yield replace(number, setting={"premise": number.setting["premise"]})
 
@@ -177,7 +177,7 @@ def _ranges(
     return [{**more, "gold": gold, "best": best, "worst": worst} for gold, (best, worst) in places]
 
 
-def _chosen(made: World, probe: Probe) -> Iterator[Number]:
+def _choose(made: World, probe: Probe) -> Iterator[Number]:
     """Multiple choice: what is said, and nothing where an answerer is silent."""
     picked = []
     for row in made.choices.rows(named=True):
@@ -190,6 +190,6 @@ def _chosen(made: World, probe: Probe) -> Iterator[Number]:
         said = answerers.chosen_option(ANSWERERS[probe.model](asked))
         picked.append({"item": item, "way": "answer", "chosen": said, "rule": "option"})
     own = pl.DataFrame(picked, schema_overrides={"chosen": pl.Int32})
-    for number in chosen.chosen(probe, made.choices, own, _UNPRINTED):
+    for number in chosen.score_choices(probe, made.choices, own, _UNPRINTED):
         if number.group in RULES and "premise" in number.setting:
             yield number

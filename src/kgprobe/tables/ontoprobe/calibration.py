@@ -41,11 +41,11 @@ def fates(probe: Probe, rows: pl.DataFrame, taught: pl.DataFrame | None) -> dict
     return dict(rows.join(known, on=["task", "label"]).select("item", "taught").rows())
 
 
-def calibrated(answers: Answers, sets: Sets, taught: pl.DataFrame) -> Iterator[Number]:
+def check_validity(answers: Answers, sets: Sets, taught: pl.DataFrame) -> Iterator[Number]:
     """Taught and untaught halves of each probe of the embedded world and task, in the configuration
     laid down beforehand: R@1 in per cent, AUC by MRR, and MRR beside them; of control models above
-    the limit what `explained` tells. A control probe that fails on one task stands as failed on
-    all; real models were taught neither half and are a reference."""
+    the limit what `explain_held_out` tells. A control probe that fails on one task stands as failed
+    on all; real models were taught neither half and are a reference."""
     for probe, values in answers.items():
         rows = per_item.in_fixed(values.filter(role="test"))
         fate = fates(probe, rows, taught)
@@ -63,7 +63,7 @@ def calibrated(answers: Answers, sets: Sets, taught: pl.DataFrame) -> Iterator[N
             if probe.control:
                 verdicts.append(by["valid", ""])
                 if by["held-out", ""] > by["limit for held-out", ""]:
-                    yield from explained(base, no, taught.filter(relation=task))
+                    yield from explain_held_out(base, no, taught.filter(relation=task))
         if verdicts:
             yield Number(**probe.asked, metric="valid", n=len(verdicts), value=min(verdicts))
 
@@ -94,7 +94,7 @@ def _halves(
     return own + validity.numbers(base, yes, no, chance, auc(*mrr), control)
 
 
-def explained(base: Number, rows: pl.DataFrame, taught: pl.DataFrame) -> Iterator[Number]:
+def explain_held_out(base: Number, rows: pl.DataFrame, taught: pl.DataFrame) -> Iterator[Number]:
     """Shares, in per cent, of the untaught statements that are right and of those that are not;
     `taught`: TAUGHT of their task."""
     answers: dict[str, str] = dict(taught.filter("taught").select("subject", "object").rows())

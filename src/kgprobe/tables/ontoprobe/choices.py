@@ -3,9 +3,9 @@
 Source: Wu et al. 2023, Tables 5 and 6; docs/papers/ontoprobe.md, Multiple choice. Accuracies in per
 cent with Wilson's interval; an answer that cannot be read is wrong, and counted apart.
 
-Ways that score options have other aggregations beside their own (`reduced`). What an option is, and
-so what its prior is, depends on the way: of `letter` it is the place, so that the prior is what a
-model gives that letter whatever the question of the task; of `text` and `stem` it is the label,
+Ways that score options have other aggregations beside their own (`aggregate`). What an option is,
+and so what its prior is, depends on the way: of `letter` it is the place, so that the prior is what
+a model gives that letter whatever the question of the task; of `text` and `stem` it is the label,
 so that the prior is what the model gives it in the other questions of the task that offer it.
 """
 
@@ -27,7 +27,7 @@ from kgprobe.sheets import text_lines
 from kgprobe.tables import aggregations
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import PRIOR, Probe, judge
-from kgprobe.tables.ontoprobe.memorizing import printed
+from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
 from kgprobe.tables.results import Number, share
 from kgprobe.tables.scored import Scored
@@ -61,7 +61,7 @@ REDUCED = {
 Split = Mapping[str, Mapping[str, str | None]]
 
 
-def chosen(
+def score_choices(
     probe: Probe,
     questions: pl.DataFrame,
     picked: pl.DataFrame,
@@ -92,7 +92,7 @@ def chosen(
         yield from nearer(base, every)
 
 
-def reduced(
+def aggregate(
     probe: Probe,
     questions: pl.DataFrame,
     scores: pl.DataFrame,
@@ -114,7 +114,7 @@ def reduced(
         )  # fmt: skip
         answered = own.join(rows, on="item", how="semi", maintain_order="left")
         for (_, premise), part in answered.group_by("task", "premise", maintain_order=True):
-            asks = _asked(part, way, seed)
+            asks = _as_items(part, way, seed)
             told = rows.join(part.select("item"), on="item", how="semi")
             where = f"{probe.model}, {probe.benchmark}, way {way}"
             first = judge(told, asks.items, asks.candidates, OWN, where)
@@ -128,7 +128,7 @@ def reduced(
                     yield number.but(setting=setting)
 
 
-def _asked(questions: pl.DataFrame, way: str, seed: int) -> Questions:
+def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Questions:
     """CHOICES of one task as ITEMS, each with its `subject_id`; an item's options are its letters,
     which it shares with all that have as many, or its labels."""
     by_label, task = way != "letter", str(questions["task"][0])
@@ -192,7 +192,7 @@ def _share(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:
 def _table5(base: Number, rows: pl.DataFrame, known: Mapping[str, float]) -> Iterator[Number]:
     """Accuracy by task; chance is 1 / number of options."""
     for (task,), part in rows.filter(premise="").group_by("task", maintain_order=True):
-        theirs = printed(known.get(str(task)), "Table 5")
+        theirs = as_published(known.get(str(task)), "Table 5")
         yield base.but(metric="accuracy", group=task, **theirs, **_share(part))
         chance = 100 * sum(1 / len(o) for o in part["options"]) / part.height
         yield base.but(metric="chance", group=task, n=part.height, value=chance)
@@ -205,7 +205,9 @@ def _table6(
     for premise in PREMISES:
         own = base.but(metric="accuracy", setting={"premise": premise})
         found = [
-            own.but(group=rule, **printed(known.get((premise, rule)), "Table 6"), **_share(part))
+            own.but(
+                group=rule, **as_published(known.get((premise, rule)), "Table 6"), **_share(part)
+            )
             for rule in RULES
             if (part := rows.filter(setting=premise, task=rule)).height
         ]
@@ -213,7 +215,7 @@ def _table6(
         if found:
             # the printed average is that of all six rules
             whole = len(found) == len(RULES)
-            theirs = printed(known.get((premise, "average")) if whole else None, "Table 6")
+            theirs = as_published(known.get((premise, "average")) if whole else None, "Table 6")
             value = sum(x.value or 0.0 for x in found) / len(found)
             low, high = np.mean([x.interval[:2] for x in found if x.interval], axis=0).tolist()
             interval = Interval(low, high, "mean of wilson")
@@ -244,7 +246,7 @@ def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
 def _shipped(asked: pl.DataFrame, split: Split) -> pl.DataFrame:
     """`asked` with `memorized`: IM or NO; rdfs11 in its own wording takes rdfs9's (same P1)."""
     questions = asked.select("task", "question").rows()
-    found = [split.get(task, {}).get(said(question)) for task, question in questions]
+    found = [split.get(task, {}).get(normalize_question(question)) for task, question in questions]
     rows = asked.with_columns(memorized=pl.Series(found, dtype=pl.String))
     nine = rows.filter(pl.col("premise") != "EX", task="rdfs9").unique("source", keep="last")
     nine = nine.select("source", task=pl.lit("rdfs11"), nine="memorized")
@@ -265,12 +267,12 @@ def shipped(folder: str | Path) -> Split:
                     "ontoprobe.switches.mc_split: own"
                 )
             for _, line in text_lines(path):
-                question = said(json.loads(line)["prompt"].partition(" (a) ")[0])
+                question = normalize_question(json.loads(line)["prompt"].partition(" (a) ")[0])
                 found[rule][question] = setting
     return found
 
 
-def said(question: str) -> str:
+def normalize_question(question: str) -> str:
     """A question without what the two wordings spell differently: articles, signs, spaces, case."""
     words = re.sub(r"\b(a|an)\b", "a", question.casefold())
     return " ".join(re.sub(r"[-()/.\s]+", " ", words).split())
@@ -287,4 +289,4 @@ def fractions(given: pl.DataFrame) -> Iterator[Number]:
             if value is not None and round(nearest, 1) != value:
                 base = Number(metric="nearest fraction", n=n, value=nearest, group=rule)
                 base = base.but(benchmark="onto_released", model=CHATGPT, method="published")
-                yield base.but(setting={"premise": premise}, **printed(value, "Table 6"))
+                yield base.but(setting={"premise": premise}, **as_published(value, "Table 6"))

@@ -35,8 +35,8 @@ def drawings(
     drawn = [
         *bars(results, average),
         *grids(results, average),
-        *reliability.drawn(NAME, f"{NAME}_reliability", *told),
-        *slice_plots.drawn(NAME, NAME, *told, controls, is_folded=True),
+        *reliability.draw_reliability(NAME, f"{NAME}_reliability", *told),
+        *slice_plots.draw_slices(NAME, NAME, *told, controls, is_folded=True),
     ]
     return [one.drawing() for one in drawn]
 
@@ -77,8 +77,8 @@ def _bars(points: Sequence[Mapping[str, Any]], values: Sequence[str]) -> draw.Ch
         shape="diamond", filled=True, fill=draw.SURFACE, stroke=draw.INK
     )
     ours = base.transform_filter("!datum.papers").mark_bar()
-    bars = ours.encode(color=draw.told(alt.Color, "average", look, columns=4))
-    return draw.filtered(draw.sized(bars, theirs, height=200), by="average")
+    bars = ours.encode(color=draw.encode(alt.Color, "average", look, columns=4))
+    return draw.filtered(draw.set_size(bars, theirs, height=200), by="average")
 
 
 def grids(results: pl.DataFrame, average: str) -> Iterator[Drawn]:

@@ -43,7 +43,7 @@ def memory(asked: Files, folders: Folders) -> dict[Probe, tuple[pl.DataFrame, pl
     found = {}
     for probe, path in asked.items():
         items = _items(probe, folders)
-        found[probe] = _ranges(probe, _told(probe, path), items), per_item.of_items(items)
+        found[probe] = _ranges(probe, _read_answers(probe, path), items), per_item.of_items(items)
     return found
 
 
@@ -56,7 +56,7 @@ def _items(probe: Probe, folders: Folders) -> pl.DataFrame:
     return schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
 
 
-def _told(probe: Probe, path: str | Path) -> pl.DataFrame:
+def _read_answers(probe: Probe, path: str | Path) -> pl.DataFrame:
     return schema.read(path, schema.SCORES) if is_scored(probe) else pl.read_parquet(path)
 
 
@@ -79,7 +79,7 @@ def baseline_numbers(
     columns += [pl.col(metric) / 100 for metric in METRICS]
     for probe, values in found.items():
         items = _items(probe, folders)
-        told = {name: _told(probe, path) for name, path in baselines.below(below, probe)}
+        told = {name: _read_answers(probe, path) for name, path in baselines.below(below, probe)}
         if probe in content_free:
             free = schema.read(content_free[probe], schema.CONTENT_FREE)
             told[WITHOUT[0]] = without_subject(items, free)
@@ -98,7 +98,7 @@ def baseline_numbers(
         yield from baselines.numbers(one, METRICS, seed)
 
 
-def memorized(
+def estimate_memorizing(
     found: Answers,
     folders: Folders,
     given: Mapping[str, pl.DataFrame],
@@ -116,9 +116,9 @@ def memorized(
         yield from memorizing.memorizing(probe, values, given, tp_rows, seed)
         yield from memorizing.groups(probe, values, tp_rows, seed, switches.select)
     if found:
-        yield from memorizing.compared(found, given["configurations"], tp_rows, seed)
+        yield from memorizing.compare_configurations(found, given["configurations"], tp_rows, seed)
     if taught is not None:
-        yield from calibration.calibrated(found, sets, taught)
+        yield from calibration.check_validity(found, sets, taught)
 
 
 def scored_rows(
@@ -136,9 +136,12 @@ def scored_rows(
         if not is_scored(probe):
             continue
         items, candidates, prompts = questions(folders[probe.benchmark])
-        scores, free = _told(probe, path), schema.read(content_free[probe], schema.CONTENT_FREE)
+        scores, free = (
+            _read_answers(probe, path),
+            schema.read(content_free[probe], schema.CONTENT_FREE),
+        )
         random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
-        low = _told(probe, random_init) if random_init else None
+        low = _read_answers(probe, random_init) if random_init else None
         test = per_item.asked_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
         for (task,), own in test.group_by("task", maintain_order=True):
@@ -150,7 +153,9 @@ def scored_rows(
             yield Scored(probe, scores, asks, fates, free, str(path), low)
 
 
-def worded(found: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str) -> Iterator[Number]:
+def estimate_agreement(
+    found: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str
+) -> Iterator[Number]:
     """What the manual templates of a task agree on, of the pooling laid down beforehand; `said`:
     SAID of each probe."""
     way = ["masks", "pooling"]
@@ -166,14 +171,16 @@ def worded(found: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str) -> 
             )
 
 
-def said(asked: Files, tops: Mapping[Probe, pl.DataFrame]) -> dict[Probe, pl.DataFrame]:
+def find_first_places(
+    asked: Files, tops: Mapping[Probe, pl.DataFrame]
+) -> dict[Probe, pl.DataFrame]:
     """SAID (item, template, said) of every probe of written templates: the candidate in first place
     under the pooling laid down beforehand."""
     found = {}
     for probe, path in asked.items():
         if is_scored(probe):
             score = AGGREGATIONS[per_item.AGGREGATIONS[0]]
-            rows = _told(probe, path).sort("item", "template", "candidate")
+            rows = _read_answers(probe, path).sort("item", "template", "candidate")
             best = pl.col("candidate").get(score.arg_max())
             rows = rows.group_by("item", "template", maintain_order=True).agg(said=best)
         elif probe in tops:
@@ -185,7 +192,7 @@ def said(asked: Files, tops: Mapping[Probe, pl.DataFrame]) -> dict[Probe, pl.Dat
     return found
 
 
-def reasoned(
+def estimate_reasoning(
     asked: Mapping[Probe, tuple[str, str]],
     found: Answers,
     folders: Folders,
@@ -198,8 +205,8 @@ def reasoned(
     for probe, (ranks, tests) in asked.items():
         cases = schema.read(folders[probe.benchmark] / "reasoning.parquet", schema.ITEMS)
         frames[probe] = cases, pl.read_parquet(ranks), pl.read_parquet(tests)
-    if made := settled(frames, found, switches):
-        yield from reasoning.reasoned(made, seed)
+    if made := classify_premises(frames, found, switches):
+        yield from reasoning.estimate_rules(made, seed)
     elif asked:
         raise ValueError(
             "no premise of reasoning can be classified: ontoprobe.soft needs a manual scheme and a "
@@ -207,7 +214,7 @@ def reasoned(
         )
 
 
-def settled(
+def classify_premises(
     asked: Mapping[Probe, Reasoned], found: Answers, switches: Switches
 ) -> dict[Probe, pl.DataFrame]:
     """`reasoning.settings` of every probe whose premises can be classified; `found`: its metrics of
@@ -246,7 +253,7 @@ def _first_premise(found: Answers, asked: Probe, kind: str) -> pl.DataFrame | No
     return pl.concat(rows) if rows and any(part.height for part in parts) else None
 
 
-def picked(
+def estimate_choices(
     asked: Mapping[Probe, tuple[str, str]],
     given: Mapping[str, pl.DataFrame],
     split: choices.Split | None = None,
@@ -254,12 +261,12 @@ def picked(
     """Every number of multiple choice; `asked`: CHOICES, CHOSEN of each probe."""
     for probe, (path, own) in asked.items():
         frames = schema.read(path, schema.CHOICES), schema.read(own, schema.CHOSEN)
-        yield from choices.chosen(probe, *frames, given, split)
+        yield from choices.score_choices(probe, *frames, given, split)
     if asked:
         yield from choices.fractions(given["reasoning"])
 
 
-def reduced(
+def estimate_aggregations(
     asked: Mapping[Probe, tuple[str, str]],
     folders: Folders,
     seed: int,
@@ -271,7 +278,7 @@ def reduced(
         fates: Mapping[str, bool] = {}
         if probe.benchmark in folders:
             fates = calibration.fates(probe, per_item.of_items(_items(probe, folders)), taught)
-        yield from choices.reduced(probe, *frames, seed, fates)
+        yield from choices.aggregate(probe, *frames, seed, fates)
 
 
 def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[str, object]]:

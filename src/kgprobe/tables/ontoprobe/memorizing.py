@@ -33,9 +33,9 @@ COMPARED = {"masks": ("multiple", "single"), "pooling": ("first", "max", "mean")
 WEIGHTINGS = ("configurations", "tasks and models")
 
 
-def printed(value: float | None, where: str) -> dict[str, object]:
+def as_published(value: float | None, where: str) -> dict[str, object]:
     """A figure of the paper, where there is one, and where it stands."""
-    return results.printed(value, f"Wu et al. 2023, {where}")
+    return results.as_published(value, f"Wu et al. 2023, {where}")
 
 
 def is_printed(probe: Probe) -> bool:
@@ -70,7 +70,7 @@ def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
             counts["distinct test"] = per_item.asked_rows(own).height
             for part, n in counts.items():
                 value = known.get(task, {}).get(part) if benchmark == "onto_released" else None
-                yield base.but(slice=part, n=n, value=n, **printed(value, "Table 1"))
+                yield base.but(slice=part, n=n, value=n, **as_published(value, "Table 1"))
             options = len(_places(items, candidates, str(task)))
             yield base.but(metric="candidates", n=options, value=options)
 
@@ -97,7 +97,7 @@ def memorizing(
         for c in seeds:
             for metric, number in by[c].items():
                 shown = cells.get((task, *c[:4]), {}).get(metric)
-                yield number.but(**printed(shown, "Appendix C.2"))
+                yield number.but(**as_published(shown, "Appendix C.2"))
         yield from _over_seeds(base, {c: by[c] for c in seeds if c[0] == "soft"})
         fixed = per_item.fixed(whole.filter(role="test"), task)
         for way, chosen in (("chosen", picked.get(task)), ("fixed", fixed)):
@@ -108,7 +108,7 @@ def memorizing(
             # the configuration of the highest value, the first by name among equals
             best = min((-(by[c][metric].value or 0.0), c) for c in seeds)[1]
             number = replace(by[best][metric], setting={"choice": "oracle"})
-            yield number.but(**printed(four.get((task, metric)), "Table 4"))
+            yield number.but(**as_published(four.get((task, metric)), "Table 4"))
 
 
 def _setting(configuration: Sequence[object]) -> dict[str, str | int]:
@@ -200,7 +200,7 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
                 found[metric] = (tails.mean(), Interval(*percentile(tails), "random orders"))
             for metric, (value, bounds) in found.items():
                 theirs = known.get((task, metric)) if benchmark == "onto_released" else None
-                more = printed(theirs, "Table 4")
+                more = as_published(theirs, "Table 4")
                 yield base.but(metric=metric, value=100 * value, interval=bounds.times(100), **more)
             for metric, value in frequency.at_random(test["golds"].to_list(), size).items():
                 yield base.but(model="random", setting={}, metric=metric, value=100 * value)
@@ -246,7 +246,7 @@ def _units(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
     return rows.group_by(pair).agg(ordered_mean(METRICS)).sort(pair)
 
 
-def ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
+def select_ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
     """Test rows of all configurations that were ranked, with who was asked, masks as Figure 5 names
     them; soft prompts count once, as the mean over seeds."""
     parts = []
@@ -257,12 +257,14 @@ def ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
     return pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
 
 
-def compared(answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
+def compare_configurations(
+    answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int
+) -> Iterator[Number]:
     """Figures 5 to 7: averages over the configurations that were ranked here, with intervals over
     what weighs the same, and over those of the paper's models, recomputed from C.2, which are
     published figures of ours only where models and benchmark are the same. n: configurations."""
     who = ["benchmark", "model", "prompt", "method"]
-    means = ranked(answers, tp_rows).group_by("task", *CONFIGURATION, *who)
+    means = select_ranked(answers, tp_rows).group_by("task", *CONFIGURATION, *who)
     ours = means.agg(ordered_mean(METRICS)).select("task", *CONFIGURATION, *METRICS, *who)
     is_same = {p.model for p in answers} == set(given["model"]) and all(map(is_printed, answers))
     for number, by in enumerate(COMPARED if ours.height else ()):
@@ -278,10 +280,10 @@ def compared(answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int) -> 
                 for k, m in enumerate(METRICS):
                     bounds = boot.interval(k).times(100) if units[value,].height > 1 else None
                     theirs = known.get(value, {}).get(m) if is_same else None
-                    more = printed(theirs, f"Figure {5 + number}")
+                    more = as_published(theirs, f"Figure {5 + number}")
                     yield base.but(metric=m, value=row[m], interval=bounds, **more)
             for value, row in known.items() if found else ():
                 base = Number(n=row["rows"], model=PAPERS, method="published")
                 base = base.but(setting={by: value, "weighting": weighting})
                 for m in METRICS:
-                    yield base.but(metric=m, value=row[m], **printed(row[m], "Appendix C.2"))
+                    yield base.but(metric=m, value=row[m], **as_published(row[m], "Appendix C.2"))

@@ -98,7 +98,7 @@ def settings(
     )
 
 
-def reasoned(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
+def estimate_rules(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
     """Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, of all and of each model): MRR, 0
     to 1, by setting. `found`: `settings` of each probe; an empty setting is left out, never 0."""
     frames = {probe: of_probe(own, probe) for probe, own in found.items()}
@@ -112,7 +112,7 @@ def reasoned(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]
         for values, part in rows.group_by("premise", *by, maintain_order=True):
             setting = dict(zip(("premise", *by), map(str, values), strict=True))
             base = of.but(group=setting.pop("rule", ""), setting=setting)
-            yield from _weighed(base, part, unit, seed)
+            yield from _estimate(base, part, unit, seed)
 
 
 def of_probe(rows: pl.DataFrame, probe: Probe) -> pl.DataFrame:
@@ -130,7 +130,7 @@ def weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
     )
 
 
-def _weighed(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> Iterator[Number]:
+def _estimate(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> Iterator[Number]:
     """MRR of one setting: a mean over units, which are means over their schemes' means over rows;
     units weigh the same, or by their rows. Resampled are the rows of each rule, each with all that
     models and schemes made of it; n counts a row once that several schemes or models ask."""

@@ -86,7 +86,7 @@ def headlines(told: Told, switches: Switches, key: str) -> Iterator[Headline]:
             for (task,), rows in own.group_by("part", maintain_order=True):
                 yield {**probe.asked, "group": str(task)}, metric, rows
     if "reasoning" in READ_BY[key]:
-        for probe, rows in make.settled(told.reasoned, found, switches).items():
+        for probe, rows in make.classify_premises(told.reasoned, found, switches).items():
             for premise in reasoning.PREMISES:
                 if (part := rows.filter(premise=premise)).height:
                     own = reasons(part, probe, switches.average)
@@ -98,11 +98,11 @@ def headlines(told: Told, switches: Switches, key: str) -> Iterator[Headline]:
         split = told.split if switches.mc_split == "shipped" else None
         for probe, frames in told.picked.items():
             if probe.benchmark == "onto_released":
-                for more, rows in picked(*frames, split):
+                for more, rows in choice_cells(*frames, split):
                     yield {**probe.asked, **more}, "accuracy", rows
 
 
-def lacking(told: Told) -> Iterator[tuple[str, str]]:
+def find_missing(told: Told) -> Iterator[tuple[str, str]]:
     """(switch, what the run has not) of switches of the tables that nothing here can show."""
     has = {
         "memorizing": bool(told.memory),
@@ -146,7 +146,7 @@ def reasons(rows: pl.DataFrame, probe: Probe, average: str) -> pl.DataFrame:
 def figures(found: memorizing.Answers, switches: Switches) -> dict[str, pl.DataFrame]:
     """CELLS of the averages of Figures 5 to 7 over all ranked configurations of all models: these
     weigh alike (`average` rows), or tasks and models do."""
-    rows = memorizing.ranked(found, switches.tp_rows).with_columns(
+    rows = memorizing.select_ranked(found, switches.tp_rows).with_columns(
         part=pl.format("{}/{}", "benchmark", "task"),
         column=pl.concat_str("model", *CONFIGURATION, separator="/"),
     )
@@ -161,7 +161,7 @@ def figures(found: memorizing.Answers, switches: Switches) -> dict[str, pl.DataF
     }
 
 
-def picked(
+def choice_cells(
     questions: pl.DataFrame, chosen: pl.DataFrame, split: choices.Split | None
 ) -> Iterator[tuple[dict[str, str], pl.DataFrame]]:
     """(way and setting, CELLS of the accuracy in per cent, rules alike) of Table 6."""

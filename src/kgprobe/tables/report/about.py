@@ -50,7 +50,7 @@ def benchmark_link(paper: str, name: str) -> str:
     return f"{paper}-questions.html#benchmark-{slug(name)}"
 
 
-def linked(sheet: Sheet) -> Names:
+def link_models(sheet: Sheet) -> Names:
     """How models stand in the heads of rows, with the page of each."""
     return {
         (of, name): replace(cell, href=model_link(name))
@@ -129,7 +129,7 @@ def _benchmark(
     told: str,
 ) -> list[Chapter]:
     """The sections on a benchmark."""
-    heads: Names = linked(sheet)
+    heads: Names = link_models(sheet)
     sections: list[Chapter] = []
     examples: list[Grid] = []
     for kind in said.HEADS:

@@ -75,7 +75,7 @@ def anchor(part: str, title: str) -> str:
     return slug(f"{part}-{title}" if part else title)
 
 
-def shortened(text: str) -> tuple[str, str]:
+def split_caption(text: str) -> tuple[str, str]:
     """The sentences of a caption that are in sight, at least the first, and those that are folded.
 
     >>> shortened("Mean over templates.")
@@ -96,7 +96,7 @@ def arranged(part: Chapter, room: Room, name: str = "") -> list[Block]:
     drawn = [Block(room.anchor(anchor(name, d.name)), d.data, d) for d in part.drawings]
     if part.is_folded:
         room.left -= FOLDED
-        return [replace(one, parts=list(cut(one.grid))) for one in tables]
+        return [replace(one, parts=list(split_table(one.grid))) for one in tables]
     first = 1 + sum(bool(g.rows) for g in part.opening)
     found = [*tables[:first], *drawn, *tables[first:]]
     told = [part.lead, part.verdict, *part.notes[:NOTES]]
@@ -113,7 +113,7 @@ def arranged(part: Chapter, room: Room, name: str = "") -> list[Block]:
         if not is_folded:
             room.left -= height
             figures += bool(one.drawing)
-        parts = [] if one.drawing else list(cut(one.grid))
+        parts = [] if one.drawing else list(split_table(one.grid))
         made.append(replace(one, is_folded=is_folded, parts=parts))
     return made
 
@@ -124,11 +124,11 @@ def _height(block: Block) -> float:
         return DRAWN + 130
     rows = block.grid.rows
     line = SMALL if any(cell.small for row in rows for cell in row) else LINE
-    parts = len(list(cut(block.grid)))
+    parts = len(list(split_table(block.grid)))
     return 130 + parts * (60 + min(BOX, 50 + line * len(rows)))
 
 
-def cut(grid: Grid) -> Iterator[Grid]:
+def split_table(grid: Grid) -> Iterator[Grid]:
     """The table in parts that are no wider than the page, each with the words of its rows."""
     first = min(grid.numeric, default=1)
     if first == 0 or sum(_width(grid, i) for i in range(first)) > WIDE * 2 / 3:

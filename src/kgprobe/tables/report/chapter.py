@@ -100,17 +100,17 @@ def write(chapter: Chapter, path: str | Path) -> None:
 def noted(chapter: Chapter, *also: str) -> Chapter:
     """The chapter with the note of each mark that its tables, the numbers of its figures or what is
     `also` said have, once."""
-    found = marks.notes([*_shown(chapter), *also])
+    found = marks.notes([*_list_texts(chapter), *also])
     return replace(chapter, notes=list(dict.fromkeys([*chapter.notes, *found])))
 
 
-def _shown(chapter: Chapter) -> Iterator[str]:
+def _list_texts(chapter: Chapter) -> Iterator[str]:
     """All texts of a chapter's tables and figures and of those below it."""
     for grid in [*chapter.tables, *(drawing.data for drawing in chapter.drawings)]:
         yield from grid.heads
         yield from (cell.text for row in grid.rows for cell in row)
     for part in chapter.parts:
-        yield from _shown(part)
+        yield from _list_texts(part)
 
 
 def read(path: str | Path) -> Chapter:

@@ -101,7 +101,7 @@ def intervals(base: alt.Chart, **along: Any) -> alt.Chart:
 
 
 def lines(base: alt.Chart, y: Any, look: Mapping[str, Any]) -> list[alt.Chart]:
-    """Layers of intervals, lines and points; `look` as `marked` makes it."""
+    """Layers of intervals, lines and points; `look` as `encode_points` makes it."""
     stroke = look["stroke"]
     joined = base.mark_line(strokeWidth=1.4).encode(y=y("value:Q"), stroke=stroke)
     points = base.mark_point().encode(y=y("value:Q"), **look)
@@ -118,17 +118,17 @@ def heat(base: alt.Chart, text: Any, top: float, lines: int = 1) -> list[alt.Cha
     return [base.mark_rect(stroke=SURFACE).encode(color=shade), words]
 
 
-def told(channel: Any, field: str, look: Mapping[str, Any], **legend: Any) -> Any:
+def encode(channel: Any, field: str, look: Mapping[str, Any], **legend: Any) -> Any:
     """A channel (`alt.Color`, `alt.Shape` ...) of a field: what each of its values looks like, in
     the order of the legend."""
     scale = alt.Scale(domain=list(look), range=list(look.values()))
     return channel(f"{field}:N", title=None, scale=scale, legend=alt.Legend(**legend))
 
 
-def marked(field: str, looks: Mapping[str, Look], **legend: Any) -> dict[str, Any]:
+def encode_points(field: str, looks: Mapping[str, Look], **legend: Any) -> dict[str, Any]:
     """The channels of points by a field, one legend of all of them."""
     return {
-        channel.__name__.lower(): told(
+        channel.__name__.lower(): encode(
             channel, field, {name: look[place] for name, look in looks.items()}, **legend
         )
         for place, channel in enumerate((alt.Stroke, alt.Fill, alt.Shape))
@@ -142,7 +142,7 @@ def apart(names: Iterable[str]) -> dict[str, Look]:
 
 
 def probes(kinds: Mapping[str, str], hollow: Collection[str] = ()) -> dict[str, Any]:
-    """`marked` by the field `probe`; `kinds`: of every probe, in the legend's order.
+    """`encode_points` by the field `probe`; `kinds`: of every probe, in the legend's order.
 
     The first of a kind has its kind's color, the others what is free. `hollow`: not filled.
     """
@@ -153,7 +153,7 @@ def probes(kinds: Mapping[str, str], hollow: Collection[str] = ()) -> dict[str, 
         color = next(free) if kind in seen else KINDS[kind][0]
         looks[name] = (color, SURFACE if name in hollow else color, KINDS[kind][1])
         seen.add(kind)
-    return marked("probe", looks)
+    return encode_points("probe", looks)
 
 
 def filtered(*panels: Chart, by: str = "probe", columns: int = 1) -> Chart:
@@ -166,7 +166,7 @@ def filtered(*panels: Chart, by: str = "probe", columns: int = 1) -> Chart:
     return alt.vconcat(first, *panels[1:], spacing=8) if len(panels) > 1 else first
 
 
-def sized(*layers: alt.Chart, height: float) -> Chart:
+def set_size(*layers: alt.Chart, height: float) -> Chart:
     """Layers in one panel that is so high, as wide as names at its side leave it."""
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     return alt.layer(*layers, autosize=fit, width=WIDTH, height=height)
@@ -206,7 +206,7 @@ def runtime() -> str:
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
-def wrapped(name: str) -> str:
+def wrap_name(name: str) -> str:
     """A long name on lines of about twenty signs, broken after hyphens and spaces."""
     lines = [""]
     for piece in re.findall(r"[^- ]+[- ]*|[- ]+", name):

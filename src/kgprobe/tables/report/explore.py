@@ -131,7 +131,7 @@ def _layers(chart: alt.Chart, place: str, models: list[str]) -> list[alt.Chart]:
         yOffset=alt.YOffset("model:N", sort=models),
     )
     x = partial(alt.X, title="per cent right", axis=alt.Axis(tickCount=10))
-    look = draw.marked("model", draw.apart(models), columns=4)
+    look = draw.encode_points("model", draw.apart(models), columns=4)
     return [
         draw.intervals(base, x=x).encode(stroke=look["stroke"]),
         base.mark_point().encode(x=x("value:Q"), **look),

@@ -42,7 +42,7 @@ def markdown(grid: Grid) -> str:
     """A table of Markdown under its title."""
     rule = ["--:" if i in grid.numeric else "---" for i in range(len(grid.heads))]
     lines = [list(grid.heads), rule]
-    lines += [[_printed(cell) for cell in row] for row in grid.rows]
+    lines += [[_format_cell(cell) for cell in row] for row in grid.rows]
     told = [" | ".join(one.replace("|", "\\|") for one in line) for line in lines]
     told = [f"| {line} |" for line in told]
     return "\n".join([f"**{grid.title}**", "", *told, *(["", grid.caption] * bool(grid.caption))])
@@ -51,7 +51,7 @@ def markdown(grid: Grid) -> str:
 def latex(grid: Grid) -> str:
     """A table of LaTeX with the rules of booktabs, and its caption."""
     places = "".join("r" if i in grid.numeric else "l" for i in range(len(grid.heads)))
-    body = [" & ".join(_tex(_printed(cell)) for cell in row) + r" \\" for row in grid.rows]
+    body = [" & ".join(_tex(_format_cell(cell)) for cell in row) + r" \\" for row in grid.rows]
     return "\n".join(
         [
             r"\begin{table}",
@@ -79,7 +79,7 @@ def _value(cell: Cell) -> str:
     return repr(cell.sort) if isinstance(cell.sort, float) else "" if cell.muted else cell.text
 
 
-def _printed(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     return f"{cell.text} ({cell.small})" if cell.small else cell.text
 
 

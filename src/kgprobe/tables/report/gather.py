@@ -76,7 +76,7 @@ def make(
     rows = [{k: v for k, v in row.items() if k != "_line"} for row in experiments]
     places = folders(questions)
     before = measured.chapter(numbers, places.values(), measures)
-    shown = [claims, *map(chapter.read, chapters), before, _allowed(allows), checked]
+    shown = [claims, *map(chapter.read, chapters), before, _describe_graphs(allows), checked]
     folder = page.parent.parent
     report = Report(
         run=folder.name,
@@ -104,7 +104,7 @@ def _command(target: str | Path, configs: Sequence[str]) -> str:
     return f"snakemake --cores all{given} -- {target}"
 
 
-def _allowed(paths: Sequence[str]) -> Chapter | None:
+def _describe_graphs(paths: Sequence[str]) -> Chapter | None:
     """The chapter on own graphs; None without any."""
     shown = []
     for path in paths:

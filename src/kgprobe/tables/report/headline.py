@@ -157,7 +157,7 @@ def block(view: View, own: pl.DataFrame, shown: set[str]) -> list[str]:
     n = max((c["n"] for c in printed.cells.values() if c["metric"] == "accuracy"), default=0)
     items = f"{n:,} items; " if view.name == "bear" else ""
     name, _, words = view.title.partition(": ")
-    table = _aligned(_without_empty([printed.heads, *body], len(view.rows)))
+    table = _align(_without_empty([printed.heads, *body], len(view.rows)))
     return [f"{name}: {items}{words}", *table]
 
 
@@ -175,7 +175,7 @@ def _without_empty(lines: list[list[str]], first: int) -> list[list[str]]:
     return [[line[i] for i in kept] for line in lines]
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def _align(rows: list[list[str]]) -> list[str]:
     """First column left, the others right, two spaces between."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [

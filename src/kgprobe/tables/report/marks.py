@@ -65,7 +65,7 @@ ANSWERED = ("value", "MRR", "accuracy")
 TEST = ("paper", "benchmark", "group", "premise")
 
 
-def told(of: Number, verdicts: Mapping[str, bool]) -> list[Number]:
+def verdict_numbers(of: Number, verdicts: Mapping[str, bool]) -> list[Number]:
     """VERDICTS of a metric as numbers; `of`: the dimensions of TEST, "" where all are meant."""
     return [of.but(metric=n, value=v, method=ANSWERER, slice=INVENTED) for n, v in verdicts.items()]
 

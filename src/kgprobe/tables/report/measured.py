@@ -150,7 +150,7 @@ def chapter(
         for extract in extracts:
             names = _names(extract, asked, known, is_same)
             if names:
-                parts.append(_named(extract, names))
+                parts.append(_rename(extract, names))
                 sources.append({key: extract.told.get(key, "") for key in _SHOWN})
                 known |= set(names)
     if not parts:
@@ -190,7 +190,7 @@ def _names(
     return found
 
 
-def _named(extract: Extract, names: Mapping[tuple[str, str], str]) -> pl.DataFrame:
+def _rename(extract: Extract, names: Mapping[tuple[str, str], str]) -> pl.DataFrame:
     """The rows of these benchmarks and models under their new names, signs of models included."""
     parts = []
     for (benchmark, model), name in names.items():

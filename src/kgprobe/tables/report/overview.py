@@ -91,9 +91,9 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
         return Cell("undef" if probes else "–", muted=True)
     view, rows = min(known, key=lambda one: _rank(one[1][0]))
     value, n = _mean(rows)
-    told = [_told(*one) for one in known]
+    told = [_describe(*one) for one in known]
     also = [text for one, text in zip(known, told, strict=True) if one[1] is not rows]
-    hint = "\n".join([_told(view, rows), *(f"also {text}" for text in also)])
+    hint = "\n".join([_describe(view, rows), *(f"also {text}" for text in also)])
     trace = grid.trace(rows[0]) if len(rows) == 1 else ""
     few = marks.few(rows[0] if len(rows) == 1 else {"n": n})
     return Cell(
@@ -113,7 +113,7 @@ def _mean(rows: Sequence[Row]) -> tuple[float, int]:
     return sum(row["value"] for row in known) / len(known), sum(row["n"] for row in known)
 
 
-def _told(view: View, rows: Sequence[Row]) -> str:
+def _describe(view: View, rows: Sequence[Row]) -> str:
     """A probe in words: how it was asked, its number and n."""
     value, n = _mean(rows)
     row = rows[0]

@@ -34,7 +34,7 @@ from kgprobe.tables.report import (
     overview,
     summary,
 )
-from kgprobe.tables.report.blocks import NOTES, Block, Room, arranged, shortened, slug
+from kgprobe.tables.report.blocks import NOTES, Block, Room, arranged, slug, split_caption
 from kgprobe.tables.report.chapter import Chapter, Drawing, noted
 from kgprobe.tables.report.grid import Cell
 
@@ -186,7 +186,7 @@ def render(report: Report) -> dict[str, str]:
         "script": Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
         "inline": inline,
         "live": live,
-        "shortened": shortened,
+        "shortened": split_caption,
         "most": NOTES,
         "formats": {end: name for end, (name, _) in formats.FORMATS.items()},
     }
@@ -233,7 +233,7 @@ def _index(report: Report, found: Sequence[summary.Sentence]) -> Page:
 
 def _pages(report: Report) -> Iterator[Page]:
     """All other pages in their order; a chapter with nothing to read has none."""
-    names = about.linked(report.sheet)
+    names = about.link_models(report.sheet)
     # what a paper claims stands before its tables
     claims = {
         part.name: part.grids for c in report.chapters if c.name == "claims" for part in c.parts

@@ -37,7 +37,7 @@ def sentences(results: pl.DataFrame) -> list[Sentence]:
     """One for each paper that a model from elsewhere was asked for. `results`: RESULTS."""
     own, found = headline.principal(results), []
     for paper, describe in DESCRIBE.items():
-        rows = _shown(own, paper)
+        rows = _select_rows(own, paper)
         if rows and (made := describe(rows, results)):
             text, row = made
             found.append(Sentence(text, grid.trace(row), f"{paper}.html"))
@@ -67,7 +67,7 @@ def text(results: pl.DataFrame) -> str:
     return "\n".join([*lines, *filter(None, notes)])
 
 
-def _shown(own: pl.DataFrame, paper: str) -> list[Row]:
+def _select_rows(own: pl.DataFrame, paper: str) -> list[Row]:
     """The principal numbers of a paper by models from elsewhere."""
     found = [view.chosen(own) for view in headline.VIEWS if view.where["paper"] == [paper]]
     rows = [row for frame in found for row in frame.rows(named=True)]

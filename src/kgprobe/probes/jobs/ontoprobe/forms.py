@@ -18,7 +18,7 @@ from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.benchmarks.ontoprobe.premises import (
     Formed,
     Premises,
-    formed,
+    build_forms,
     occurs_in,
     parse_premises,
 )
@@ -102,7 +102,7 @@ def ask(
     found, left_out = [], {}
     for (rule,), own in rows.group_by("relation", maintain_order=True):
         texts = [parse_premises(*row) for row in own.select("item", "subject", "meta").rows()]
-        made = formed(texts, draws, seed, str(rule))
+        made = build_forms(texts, draws, seed, str(rule))
         frame, wrong = _rank(asked, own_cases, {t.item: t for t in texts}, made)
         found.append(frame)
         if wrong:

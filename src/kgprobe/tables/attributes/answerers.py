@@ -36,7 +36,8 @@ _TEMPLATE = 1
 
 
 def numbers(seed: int = 0, size: int = CASES) -> Iterator[Number]:
-    """The metric of every answerer on each of the nine, and what it tells (`marks.verdict_numbers`)."""
+    """The metric of every answerer on each of the nine, and what it
+    tells (`marks.verdict_numbers`)."""
     every = []
     for name in NAMES:
         made, asked = benchmark(name, seed, size)

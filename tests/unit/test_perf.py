@@ -128,7 +128,8 @@ def test_every_measurement_ends_at_its_smallest_size(name, tmp_path, monkeypatch
     for folder in ("src", "perf", "config", "resources", "docs", "tests"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     command = [sys.executable, "-m", f"perf.{name}", *SMALLEST[name]]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    environment = {**os.environ, "KGPROBE_DATA": str(data_folder().resolve())}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = json.loads((tmp_path / f"results/perf/{name}.json").read_text())
     assert all({"name", "ours"} <= found.keys() for found in rows)

@@ -161,7 +161,7 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     assert result.returncode == 0, result.stdout[-4000:]
     assert not re.search(r"\]  (prompts_|probes_)", result.stdout)
     titles = headings(finished)
-    expected = ["What the models know", ROWS[row], "Sources", "What the papers claim"]
+    expected = ["What the models know", ROWS[row], "What the papers claim"]
     expected += ["Methods", "Files", row.split()[-1], row.split()[1]]
     for title in expected:
         assert any(found.startswith(title) for found in titles), (title, titles)

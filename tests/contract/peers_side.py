@@ -7,14 +7,14 @@ import json
 import sys
 
 
-def lm_eval(folder: str, model: str, tasks: str) -> dict:
+def lm_eval(folder: str, model: str, tasks: str, more: str = "") -> dict:
     """acc and its standard error, of tasks and groups (with commas between) and all in them."""
     import lm_eval as harness
     from lm_eval.tasks import TaskManager
 
     found = harness.simple_evaluate(
         model="hf",
-        model_args=f"pretrained={model},dtype=float32,max_length=128",
+        model_args=f"pretrained={model},dtype=float32,max_length=128{more}",
         tasks=tasks.split(","),
         task_manager=TaskManager(include_path=folder, include_defaults=False),
         device="cpu",

@@ -135,6 +135,8 @@ QUESTIONS = [
     ("TP-0", "TP", "", "What is the type of Dante?", ["lake", "writer", "ship"], 1),
     ("TP-1", "TP", "", "What is the type of Rome?", ["city", "royal house", "ship"], 0),
     ("TP-2", "TP", "", "What is the type of the Nile?", ["poet", "comic", "river"], 2),
+    # right with a BOS in front, as TP-0 is without
+    ("SCO-0", "SCO", "", "What is the type of Dante?", ["lake", "writer", "ship"], 2),
     ("rdfs9-0", "rdfs9", "out", "X is a poet. Therefore, What is the type of X?",
      ["writer", "sea", "ship"], 0),
     ("rdfs9-0+p1", "rdfs9", "EX",
@@ -158,20 +160,21 @@ def lettered(asked):
     return folder, made
 
 
-def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_path):
+@pytest.mark.parametrize(("bos", "more"), [("none", ""), ("forced", ",add_bos_token=True")])
+def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_path, bos, more):
     folder, made = lettered
-    export(folder / "onto", "--questions", "choices", "--as", "lm-eval", "--to", folder / "letters")
-    model = folder / "model"
-    scores = peer("lm_eval", folder / "letters", model, "kgprobe_onto_choices", cwd=tmp_path)
-    chosen, *_ = choose_frame(library.load(model), made, ["text"], progress)
+    model, tasks = folder / "model", tmp_path / "letters"
+    export(folder / "onto", "--questions", "choices", "--as", "lm-eval", "--to", tasks)
+    scores = peer("lm_eval", tasks, model, "kgprobe_onto_choices", more, cwd=tmp_path)
+    chosen, *_ = choose_frame(library.load(model, bos=bos), made, ["text"], progress)
     right = made.join(chosen.filter(way="text_sum"), on="item").with_columns(
-        hit=(pl.col("chosen") == pl.col("gold")).cast(pl.Float64)
+        hit=pl.col("chosen") == pl.col("gold")
     )
     for (task, premise), rows in right.group_by("task", "premise"):
         name = f"kgprobe_onto_choices_{task}" + (f"_{premise}" if premise else "")
         assert scores[name]["acc"] == pytest.approx(rows["hit"].mean(), abs=1e-4)
     assert scores["kgprobe_onto_choices"]["acc"] == pytest.approx(right["hit"].mean(), abs=1e-4)
-    assert 0 < right["hit"].sum() < 5
+    assert right.filter("hit")["item"].to_list() == ["TP-0" if bos == "none" else "SCO-0"]
 
 
 def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):

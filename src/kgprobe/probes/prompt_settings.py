@@ -124,7 +124,7 @@ def point(name: str, given: str | None, mode: str) -> str:
 def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """`first` with the values of `second` over it, mappings in it likewise.
 
-    >>> merged({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
+    >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
     {'a': {'b': 1, 'c': 3}}
     """
     made = dict(first)

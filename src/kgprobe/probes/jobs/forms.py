@@ -168,7 +168,7 @@ def chat(loaded: Any) -> tuple[str, str]:
 def apply_form(text: str, form: Form, around: tuple[str, str] = ("", "")) -> tuple[str, str]:
     """(what stands in front, template) of a template in a form without examples; `around`: `chat`.
 
-    >>> worded("[X] was born in [Y] .", Form("question", 0, 0))
+    >>> apply_form("[X] was born in [Y] .", Form("question", 0, 0))
     ('Question: ', '[X] was born in what?\\nAnswer: [Y] .')
     """
     if form.name == "question":

@@ -67,7 +67,10 @@ def write(form: str, name: str, asked: Asked, sources: Sequence[Source], folder:
 BOS = (
     "A causal model's log-likelihoods depend on the token in front of the sentence. The usual BOS "
     "policy of kgprobe is `forced`: one BOS token, or EOS where there is none, as with an empty "
-    "context in lm-evaluation-harness, and in lm-pub-quiz 0.3.3. Compare numbers of one policy."
+    "context in lm-evaluation-harness, and in lm-pub-quiz 0.3.3. Multiple-choice questions have a "
+    "context, before which lm-evaluation-harness puts no BOS unless `--model_args` say "
+    "`add_bos_token=True`: without it they compare with `--bos none`. Compare numbers of one "
+    "policy."
 )
 
 

@@ -7,7 +7,8 @@ error of that mean. For causal models. With an empty context the harness conditi
 token (BOS, else EOS), so its `acc` compares with BOS policy `forced`.
 
 Multiple-choice questions are a task for each of their parts; the likeliest text of an option
-counts.
+counts. They have a context, before which the harness puts no BOS that the tokenizer does not add:
+`acc` compares with BOS policy `none`, and with `forced` where the model has `add_bos_token=True`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -78,7 +78,7 @@ def anchor(part: str, title: str) -> str:
 def split_caption(text: str) -> tuple[str, str]:
     """The sentences of a caption that are in sight, at least the first, and those that are folded.
 
-    >>> shortened("Mean over templates.")
+    >>> split_caption("Mean over templates.")
     ('Mean over templates.', '')
     """
     if len(text) <= IN_SIGHT:

@@ -85,7 +85,9 @@ def log_softmax(loaded, ids, **more):
     """Of every position of one row, through the whole model."""
     options = {} if loaded.spec.kind == "masked" else {"use_cache": False}
     with torch.inference_mode():
-        logits = loaded.model(input_ids=torch.tensor([ids]), **options, **more).logits[0]
+        logits = loaded.model(
+            input_ids=torch.tensor([list(map(int, ids))]), **options, **more
+        ).logits[0]
     return logits.log_softmax(-1)
 
 

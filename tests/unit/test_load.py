@@ -1,10 +1,12 @@
 """Loading models: every source, and what is wrong with the others."""
 
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from kgprobe.job import versions
 from kgprobe.probes.models import load
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model
 from kgprobe.probes.models.packed import Packed
@@ -35,6 +37,15 @@ def test_a_local_folder_loads_with_its_record(folder):
     assert record["device"] in ("cpu", "cuda")
     again = load_model(spec(f"folder:{folder}"))
     assert again.record == record
+
+
+def test_what_is_recorded_names_no_package_that_the_model_does_not_need(folder, monkeypatch):
+    # of a job in two processes the one that writes files has loaded no model
+    monkeypatch.delitem(sys.modules, "gguf", raising=False)
+    load_model(spec(f"folder:{folder}"))
+    assert "gguf" not in sys.modules
+    assert "gguf" not in versions()
+    assert {"torch", "transformers"} <= versions().keys()
 
 
 def test_the_arithmetic_is_the_asked_one_whatever_the_file_stores(folder):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,8 @@ def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any
             "leave the column `quantised` empty"
         )
     try:
-        with read_once():
+        # the package gguf is imported, and so recorded, only with a model that needs it
+        with read_once() if "gguf_file" in options else nullcontext():
             tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
             # shapes that differ come back in `info` and are refused by name, with missing weights
             model, info = AUTO[spec.kind].from_pretrained(

@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import pearsonr
 
 from kgprobe.metrics.aggregations import permute_golds
-from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.bootstrap import bootstrap, parts
 from kgprobe.metrics.confidence import BINS, calibration_interval
-from kgprobe.metrics.intervals import wilson
+from kgprobe.metrics.intervals import of_hits, wilson
 from kgprobe.metrics.tests import exchange_error, holm, two_sided
 from kgprobe.tables.claims.comparison import Measured, _difference, _reduce, fisher
 
@@ -163,3 +163,41 @@ def test_a_probe_as_good_as_the_best_is_seldom_called_worse(probes):
             found.append(two_sided(gaps.mean(), exchange_error(gaps)))
         false += dict(zip(others, holm(found), strict=True)).get(0, 1.0) < 0.05
     assert false / (DRAWS // 2) <= 0.06
+
+
+@pytest.mark.nightly(gate="unit/test_intervals.py::test_wilson_holds_the_share_and_stays_inside")
+@pytest.mark.parametrize("ties", [0.0, 0.2])
+@pytest.mark.parametrize("n", [20, 60, 400])
+def test_the_interval_of_a_proportion_covers(n, ties):
+    """`ties`: how many of the answers share the first place with a wrong one, and count half."""
+    generator, inside = np.random.default_rng(n), 0
+    for _ in range(DRAWS):
+        rate = generator.uniform(0.05, 0.95)
+        hits = (generator.random(n) < rate).astype(float)
+        hits = np.where(generator.random(n) < ties, 0.5, hits)
+        low, high, _ = of_hits(hits)
+        inside += low <= rate * (1 - ties) + 0.5 * ties <= high
+    # answers that count half vary less than a proportion does: the interval is wide for them
+    assert 0.935 <= inside / DRAWS <= (0.985 if ties else 0.965)
+
+
+@pytest.mark.nightly(
+    gate="unit/test_slices.py::test_an_interval_is_that_of_drawing_items_within_their_relation"
+)
+@pytest.mark.parametrize(("n", "relations"), [(90, 3), (600, 3), (600, 30)])
+def test_the_interval_of_a_slice_covers(n, relations):
+    """A slice holds a third of the items, another third of each relation; three templates agree on
+    half of what they are asked."""
+    generator, inside = np.random.default_rng(n + relations), 0
+    strata = [f"P{i % relations}" for i in range(n)]
+    rates = np.random.default_rng(relations).uniform(0.2, 0.8, relations)[np.arange(n) % relations]
+    for draw in range(DRAWS // 2):
+        member = (generator.random(n) < 1 / 3).astype(float)
+        common = generator.random(n) < rates
+        alone = generator.random((3, n)) < rates
+        hits = np.where(generator.random((3, n)) < 0.5, common, alone).mean(axis=0)
+        [boot] = parts(hits[:, None], [member], strata, seed=draw, draws=500)
+        _, found = boot.ratio(0, 1)
+        # each item is in the slice by the same chance, so that the relations weigh the same in it
+        inside += found.low <= rates.mean() <= found.high
+    assert 0.93 <= inside / (DRAWS // 2) <= 0.97

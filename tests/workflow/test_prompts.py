@@ -54,7 +54,7 @@ def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
     )
     kept = finished.folder / KEPT
     until = time.monotonic() + 300
-    while not list(kept.rglob("P31.state.json")):  # the second relation has begun
+    while not list(kept.rglob("P30.state.json")):  # the second relation has begun
         assert time.monotonic() < until, "the search did not come to its second relation"
         assert process.poll() is None, "the search ended before it could be killed"
         time.sleep(0.02)

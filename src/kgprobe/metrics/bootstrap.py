@@ -8,7 +8,9 @@
 
 Stratified: units are drawn within their stratum. One stratum's draws depend on the seed, its name
 and its size alone, so they are the same for every model and template (differences are paired, over
-several calls, too) and do not change when another stratum is added.
+several calls, too) and do not change when another stratum is added. The variance of a stratum of n
+units is (n - 1)/n of what it should be, as in any plain bootstrap: at three units a stratum 95 %
+bounds hold the truth in 88 of 100 simulated runs, at twenty in 94.
 Clustered: with `clusters`, whole groups of units (a relation's, an entity's, a configuration's) are
 drawn, and the mean is still that of units. Values that are one per cluster (the mean of a relation)
 need no `clusters`: they are the units.

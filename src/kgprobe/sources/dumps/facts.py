@@ -1,7 +1,7 @@
 """Facts of a dump as the tables of a pull: statements with labels, and instances of classes.
 
-    found = read([path], "json", ["P36"], folder)
-    found.statements, found.coverage
+    facts = read([path], "json", ["P36"], folder)
+    facts.statements, facts.coverage
 
 A dump is read once. What it says of any entity lies in its parts, by integers; labels and numbers
 of sitelinks are joined to the statements at the end.

@@ -73,7 +73,7 @@ def _is_docstring(node: ast.AST) -> bool:
 
 
 class Code:
-    """Hashes of scripts over a package; every file is read once, when it is first asked for.
+    """Hashes of scripts over a package; every file is read once, on first use.
 
     Modules are named by their path inside the package, without ending, such as `probes/ranked`;
     packages by their folder, the whole package by "". With `kept`, a folder, no file is parsed
@@ -105,8 +105,8 @@ class Code:
             parts[f"module {name}"] = self._source(self.files[name])[0]
         for name in set(dynamic) - set(modules):
             for path in self._data(name):
-                told = path.relative_to(self.package).as_posix()
-                parts[f"data {told}"] = _sha256(path.read_bytes())
+                file = path.relative_to(self.package).as_posix()
+                parts[f"data {file}"] = _sha256(path.read_bytes())
         lines = [f"{part} {digest}\n" for part, digest in sorted(parts.items())]
         return _sha256("".join(lines).encode())
 
@@ -115,15 +115,15 @@ class Code:
 
         What glue imports is glue as well, so it is not followed.
         """
-        found: set[str] = set()
+        imported: set[str] = set()
         named = [".".join([self.package.name, *name.split("/")]) for name in modules]
         waiting = [*self._reached(named), *self._source(script)[1]]
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                found.add(name)
+            if name not in imported:
+                imported.add(name)
                 waiting += [] if name in GLUE else self._source(self.files[name])[1]
-        return found
+        return imported
 
     def _source(self, path: Path) -> tuple[str, list[str]]:
         """(sha256 of a file's tree, the modules that its imports run), read once."""
@@ -145,22 +145,22 @@ class Code:
 
         The last part of a dotted name may be a name inside a module.
         """
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for dotted in imports:
             first, *rest = dotted.split(".")
             if first == self.package.name:
-                found |= dict.fromkeys("/".join(rest[:n]) for n in range(len(rest) + 1))
-        return [name for name in found if name in self.files]
+                names |= dict.fromkeys("/".join(rest[:n]) for n in range(len(rest) + 1))
+        return [name for name in names if name in self.files]
 
     def _data(self, name: str) -> list[Path]:
         """The files of a folder of the package that holds no modules."""
-        found = sorted(path for path in (self.package / name).rglob("*") if path.is_file())
-        if not found or any(path.suffix == ".py" for path in found):
+        paths = sorted(path for path in (self.package / name).rglob("*") if path.is_file())
+        if not paths or any(path.suffix == ".py" for path in paths):
             raise CodeError(
                 f"{self.package} has no module and no folder of data {name!r}: name it by its path "
                 "in the package, without .py, such as probes/ranked"
             )
-        return found
+        return paths
 
 
 def _name(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Checks a configuration against `kgprobe.settings`, and writes what is made of that module.
+"""Checks a configuration against `kgprobe.settings`, and writes the files generated from it.
 
 python -m kgprobe.config write    the JSON schema, the table in config/README.md, config.yaml
 python -m kgprobe.config check    exit 1 where one of them differs from what would be written
@@ -63,7 +63,7 @@ HEAD = """\
 #: sections of sources whose values must fit each other
 _GRAPHS = {"wikidata": Wikidata, "dbpedia": Dbpedia}
 BASE = "config/config.yaml"
-#: what a file says of a key that it does not have
+#: the value of a key that a file does not have
 MISSING = object()
 #: most columns of a comment
 WIDTH = 98
@@ -121,8 +121,8 @@ def settings_of(configs: Sequence[str]) -> Settings:
     """The settings of the files, laid over config.yaml as Snakemake does it. Raises SheetError for
     a file that is not there or no configuration, ValueError for what stands in it."""
     base = sheets.located(BASE)
-    own = (path for c in configs if not _is_same(path := sheets.located(c), base))
-    return load([base, *own])
+    others = (path for c in configs if not _is_same(path := sheets.located(c), base))
+    return load([base, *others])
 
 
 def _is_same(path: str, other: str) -> bool:
@@ -138,27 +138,27 @@ def models_of(settings: Settings) -> dict[str, dict[str, str]]:
 
 def _mapping(path: str) -> dict[str, Any]:
     if not Path(path).is_file():
-        known = [str(own) for own in sorted(Path(sheets.located("config")).glob("**/*.yaml"))]
-        named = [f"config/{own.partition('config/')[2]}" for own in known]
+        known = [str(file) for file in sorted(Path(sheets.located("config")).glob("**/*.yaml"))]
+        named = [f"config/{file.partition('config/')[2]}" for file in known]
         raise sheets.SheetError(f"{path}: no such file{nearest(path, named)}")
     try:
-        found = yaml.safe_load(sheets.read_text(path)) or {}
+        content = yaml.safe_load(sheets.read_text(path)) or {}
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise sheets.SheetError(f"{path}{line}: no YAML: {error.problem}") from error
-    if not isinstance(found, dict):
-        raise sheets.SheetError(f"{path}: a {type(found).__name__}; right would be keys with "
+    if not isinstance(content, dict):
+        raise sheets.SheetError(f"{path}: a {type(content).__name__}; right would be keys with "
                                 "values, as `run: {name: mine}`")  # fmt: skip
-    return found
+    return content
 
 
 def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator[str]:
     """A line where nobody named the run, or where files laid over the first one would write into
     its run."""
     key = ["run", "name"]
-    own = [_at(path, key) for path in files]
-    inherited = len(own) > 1 and all(name is MISSING for name in own[1:])
-    if "name" not in (config.get("run") or {}) or (inherited and config["run"]["name"] == own[0]):
+    names = [_at(path, key) for path in files]
+    inherited = len(names) > 1 and all(name is MISSING for name in names[1:])
+    if "name" not in (config.get("run") or {}) or (inherited and config["run"]["name"] == names[0]):
         where = files[-1] if files else "config"
         yield f"{where}: run.name is missing; legal: {legal(schema(hints(Run)['name']))}"
 
@@ -174,13 +174,13 @@ def _describe_problem(
         for name in sorted(set(problem.instance) - set(names)):
             where = f"{_file([*key, name], files)}: {'.'.join(key) or 'top level'}"
             now = RENAMED.get(name, "")
-            told = f", which is {now!r} now" if now in names else nearest(name, names)
-            yield f"{where}: unknown key {name!r}{told}; legal: {', '.join(names)}"
+            text = f", which is {now!r} now" if now in names else nearest(name, names)
+            yield f"{where}: unknown key {name!r}{text}; legal: {', '.join(names)}"
         return
     where = f"{_file(key, files)}: {'.'.join(key) or 'top level'}"
     if problem.validator in ("required", "minProperties", "propertyNames", "pattern"):
-        told = problem.message if problem.validator == "required" else f"{problem.instance!r}"
-        yield f"{where}: {told}; legal: {legal(rules)}"
+        text = problem.message if problem.validator == "required" else f"{problem.instance!r}"
+        yield f"{where}: {text}; legal: {legal(rules)}"
     else:
         close = nearest(str(problem.instance), [str(v) for v in rules.get("enum", [])])
         yield f"{where}: {problem.instance!r}{close}; legal: {legal(rules)}"
@@ -188,12 +188,12 @@ def _describe_problem(
 
 def _file(key: Sequence[str], files: Sequence[str | Path]) -> str:
     """The last of the files that has the key, or the command line."""
-    found = (str(path) for path in reversed(files) if _at(path, key) is not MISSING)
-    return next(found, "--config")
+    paths = (str(path) for path in reversed(files) if _at(path, key) is not MISSING)
+    return next(paths, "--config")
 
 
 def _at(path: str | Path, key: Sequence[str]) -> Any:
-    """What a file says of a key, or MISSING."""
+    """The value of a key in a file, or MISSING."""
     place = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
     for part in key:
         if isinstance(place, Mapping) and part in place:
@@ -210,9 +210,9 @@ def _at(path: str | Path, key: Sequence[str]) -> Any:
 
 def schema_line(folder: str | Path) -> str:
     """The first line of a configuration in a folder, by which editors know its keys."""
-    found = Path(sheets.located(SCHEMA)).absolute()
-    is_inside = Path(folder).absolute().is_relative_to(found.parents[2])
-    place = os.path.relpath(found, folder) if is_inside else found.as_uri()
+    path = Path(sheets.located(SCHEMA)).absolute()
+    is_inside = Path(folder).absolute().is_relative_to(path.parents[2])
+    place = os.path.relpath(path, folder) if is_inside else path.as_uri()
     return f"# yaml-language-server: $schema={place}\n"
 
 
@@ -249,41 +249,41 @@ def schema(hint: Any) -> dict[str, Any]:
 
 
 def _section(section: type) -> dict[str, Any]:
-    known, told = hints(section), meanings(section)
-    found = {f.name: {**schema(known[f.name]), "description": told[f.name]} for f in keys(section)}
+    known, texts = hints(section), meanings(section)
+    props = {f.name: {**schema(known[f.name]), "description": texts[f.name]} for f in keys(section)}
     needed = [f.name for f in keys(section) if f.default is f.default_factory]
-    made = {"type": "object", "additionalProperties": False, "properties": found}
-    return {**made, "required": needed} if needed else made
+    rules = {"type": "object", "additionalProperties": False, "properties": props}
+    return {**rules, "required": needed} if needed else rules
 
 
-def _narrowed(made: dict[str, Any], marks: Sequence[object]) -> dict[str, Any]:
+def _narrowed(rules: dict[str, Any], marks: Sequence[object]) -> dict[str, Any]:
     """A schema with what `Annotated` adds to the type."""
     for mark in marks:
         if isinstance(mark, Part):
-            made = schema(NAMES[mark.section])
+            rules = schema(NAMES[mark.section])
         elif isinstance(mark, Pattern):
-            made |= {"pattern": mark.regex, "title": mark.words}
-        elif isinstance(mark, Length) and made["type"] == "object":
-            made["minProperties"] = mark.least
+            rules |= {"pattern": mark.regex, "title": mark.words}
+        elif isinstance(mark, Length) and rules["type"] == "object":
+            rules["minProperties"] = mark.least
         elif isinstance(mark, Length):
             known = {"minItems": mark.least, "maxItems": mark.most, "uniqueItems": mark.distinct}
-            made |= {name: value for name, value in known.items() if value}
+            rules |= {name: value for name, value in known.items() if value}
         elif isinstance(mark, Range):
             names = (
                 ("exclusiveMinimum", "exclusiveMaximum") if mark.inside else ("minimum", "maximum")
             )
             ends = zip(names, (mark.least, mark.most), strict=True)
-            made |= {name: value for name, value in ends if value is not None}
-    return made
+            rules |= {name: value for name, value in ends if value is not None}
+    return rules
 
 
 def _union(parts: list[dict[str, Any]], or_null: bool) -> dict[str, Any]:
     if len(parts) > 1:
         return {"anyOf": [*parts, {"type": "null"}] if or_null else parts}
-    (made,) = parts
-    if "enum" in made:
-        return {**made, "enum": [*made["enum"], None]}
-    return {**made, "type": [made["type"], "null"]}
+    (rules,) = parts
+    if "enum" in rules:
+        return {**rules, "enum": [*rules["enum"], None]}
+    return {**rules, "type": [rules["type"], "null"]}
 
 
 def legal(rules: Mapping[str, Any]) -> str:
@@ -328,13 +328,13 @@ def legal(rules: Mapping[str, Any]) -> str:
 def meanings(section: type) -> dict[str, str]:
     """Field -> its meaning: the text that stands below it, in the class or in one above it."""
     above = [_texts().get(known.__name__, {}) for known in reversed(section.__mro__)]
-    return {name: text for found in above for name, text in found.items()}
+    return {name: text for texts in above for name, text in texts.items()}
 
 
 @cache
 def _texts() -> dict[str, dict[str, str]]:
     """Section -> field -> the text below it. Texts are no part of a rule's code."""
-    found: dict[str, dict[str, str]] = {}
+    texts: dict[str, dict[str, str]] = {}
     for section in ast.parse(inspect.getsource(sys.modules[Settings.__module__])).body:
         if isinstance(section, ast.ClassDef):
             for node, below in itertools.pairwise(section.body):
@@ -343,17 +343,17 @@ def _texts() -> dict[str, dict[str, str]]:
                         ast.AnnAssign(target=ast.Name(id=name)),
                         ast.Expr(value=ast.Constant(value=str(text))),
                     ):
-                        found.setdefault(section.name, {})[name] = " ".join(text.split())
-    return found
+                        texts.setdefault(section.name, {})[name] = " ".join(text.split())
+    return texts
 
 
 def table() -> str:
     """The keys of every section as Markdown: a heading and a table each."""
     lines = []
     for key, section in _sections():
-        told = " ".join((inspect.getdoc(section) or "").split())
+        text = " ".join((inspect.getdoc(section) or "").split())
         known, below = hints(section), meanings(section)
-        lines += [f"### {key or 'top level'}", "", told, ""]
+        lines += [f"### {key or 'top level'}", "", text, ""]
         lines += ["| key | legal | meaning |", "|---|---|---|"]
         for one in keys(section):
             cells = (f"`{one.name}`", legal(schema(known[one.name])), below[one.name])
@@ -364,10 +364,10 @@ def table() -> str:
 
 def _sections() -> list[tuple[str, type]]:
     """(keys, section) of all sections, each once, with the first keys that have it."""
-    found: dict[type, list[str]] = {}
+    sections: dict[type, list[str]] = {}
 
     def walk(section: type, key: str) -> None:
-        found.setdefault(section, []).append(key)
+        sections.setdefault(section, []).append(key)
         for one in keys(section):
             for inner in _inside(hints(section)[one.name]):
                 walk(inner, f"{key}.{one.name}" if key else one.name)
@@ -375,12 +375,12 @@ def _sections() -> list[tuple[str, type]]:
     walk(Settings, "")
     return [
         (", ".join(keys[:3]) + (" ..." if len(keys) > 3 else ""), section)
-        for section, keys in found.items()
+        for section, keys in sections.items()
     ]
 
 
 def _inside(hint: Any) -> Iterator[type]:
-    """The sections that a type is made of."""
+    """The sections that a type hint contains."""
     if is_dataclass(hint) and isinstance(hint, type):
         yield hint
     for mark in getattr(hint, "__metadata__", ()):
@@ -396,10 +396,10 @@ def yaml_text() -> str:
 
 
 def _lines(section: Any, depth: int) -> Iterator[str]:
-    indent, told = "  " * depth, meanings(type(section))
+    indent, texts = "  " * depth, meanings(type(section))
     for one in keys(section):
         value = getattr(section, one.name)
-        comment = textwrap.wrap(told[one.name], WIDTH - len(indent) - 2)
+        comment = textwrap.wrap(texts[one.name], WIDTH - len(indent) - 2)
         yield "" if depth else "\n"
         yield from (f"{indent}# {line}\n" for line in comment)
         if is_dataclass(value):
@@ -424,7 +424,7 @@ def _flow(value: Any) -> str:
 
 
 def generated_files(root: Path) -> dict[Path, str]:
-    """Every file that is made, with the text that it should have."""
+    """Every generated file, with the text that it should have."""
     before, _, rest = (root / README).read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     return {

@@ -40,7 +40,7 @@ PREFIX = "kgprobe-run-"
 SHELLS = ("bash", "sh", "dash", "zsh")
 #: a part of the name of a file or folder that is being made; one is its process
 NUMBER = re.compile(r"\.(\d+)(?=\.)")
-#: set once the run has been told to stop: what is said after that is of no use to anybody
+#: set once the run has got a signal to stop: messages after that are of no use to anybody
 stopping = threading.Event()
 
 
@@ -56,7 +56,7 @@ class Guard:
         self.said, self.alone = threading.Lock(), threading.Event()
         self.folder, self.held = "", -1
         self.results, self.answers = "", ""
-        #: processes that were still there when the run was told to stop
+        #: processes that were still there when the run got the signal to stop
         self.ended: set[int] = set()
         ear, mouth = os.pipe()
         os.set_blocking(mouth, False)
@@ -76,9 +76,9 @@ class Guard:
                 signal.signal(number, self._handle_signal)
 
     def own(self, results: str, answers: str) -> None:
-        """Give the run its temporary folder, and put away what an earlier one left: half files in
-        `results`, which no other run writes to. In `answers`, which all share, half files are told
-        by their process."""
+        """Give the run its temporary folder, and remove what an earlier one left: partial files in
+        `results`, which no other run writes to. In `answers`, which all share, partial files are
+        known by their process."""
         self.results, self.answers = results, answers
         sweep()
         _remove_half(results)
@@ -122,7 +122,7 @@ class Guard:
         os._exit(ENDED + self.number)
 
     def _last(self) -> None:
-        """Remove what is temporary; after a stop the half files, too, and tell what is kept."""
+        """Remove temporary files; after a stop partial ones, too, and report what is kept."""
         if self.number:
             self.alone.wait(LIMIT)
         if not self.said.acquire(blocking=False):
@@ -163,17 +163,17 @@ def _jobs() -> Iterator[psutil.Process]:
 
 def _find_processes(folder: str) -> set[psutil.Process]:
     """Processes of this user whose temporary folder is this one."""
-    found = set()
+    processes = set()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.environ().get("TMPDIR") == folder:
-                found.add(process)
-    return found
+                processes.add(process)
+    return processes
 
 
 def _ending(folder: str) -> Iterator[set[int]]:
     """End all processes of the run; gives the ids of those that are left until there are none."""
-    told: set[psutil.Process] = set()
+    signaled: set[psutil.Process] = set()
     until = time.monotonic() + GRACE
     while True:
         left = set(psutil.Process().children(recursive=True))
@@ -184,10 +184,10 @@ def _ending(folder: str) -> Iterator[set[int]]:
         # a job ends its own helpers: what answers it should not vanish before it has heard
         jobs = set(_jobs())
         is_late = time.monotonic() >= until or not jobs
-        for process in left if is_late else jobs - told:
+        for process in left if is_late else jobs - signaled:
             with contextlib.suppress(psutil.Error):
                 process.kill() if is_late else process.terminate()
-            told.add(process)
+            signaled.add(process)
         time.sleep(POLL_EVERY)
 
 
@@ -226,10 +226,10 @@ def sweep() -> int:
 
 
 def _remove_half(folder: str, processes: set[int] | None = None) -> None:
-    """Remove what is half made below a folder; with `processes` what one of them was making."""
+    """Remove partial files below a folder; with `processes` only those that one of them wrote."""
     for path in sorted(Path(folder).rglob(".*.part")):
-        own = set(map(int, NUMBER.findall(path.name)))
-        if processes is not None and not own & processes:
+        pids = set(map(int, NUMBER.findall(path.name)))
+        if processes is not None and not pids & processes:
             continue
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

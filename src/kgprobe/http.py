@@ -80,36 +80,36 @@ def describe(reason: BaseException) -> str:
 
 
 class PassingError(RuntimeError):
-    """A failure that another attempt may cure; `asked` is for how many seconds to wait at least.
+    """A failure that another attempt may cure; `asked` (from `wait`): seconds to wait at least.
 
     `status` is the HTTP status, 0 when there was none.
     """
 
-    def __init__(self, message: str, asked: float | None = None, status: int = 0) -> None:
+    def __init__(self, message: str, wait: float | None = None, status: int = 0) -> None:
         super().__init__(message)
-        self.asked, self.status = asked, status
+        self.asked, self.status = wait, status
 
 
 class ContactError(ValueError):
-    """A public service would be asked by nobody."""
+    """A public service would be asked without a contact address."""
 
 
 def user_agent(
-    asked: str,
+    service: str,
     contact: str = "",
     library: str = f"requests/{importlib.metadata.version('requests')}",
     is_local: bool = False,
 ) -> str:
     """The User-Agent: name, version, project, who can be reached, and the library underneath.
 
-    KGPROBE_CONTACT overrides `contact`, which comes from the config. Raises ContactError when the
-    service `asked` is public and there is neither: services refuse or slow down such clients.
+    KGPROBE_CONTACT overrides `contact`, which comes from the config. Raises ContactError when
+    `service` is public and there is neither: services refuse or slow down such clients.
     """
     contact = os.environ.get("KGPROBE_CONTACT", "") or contact
     if not contact and not is_local:
         raise ContactError(
-            f"{asked} is a public service and asks for a contact: set `contact:` in the config or "
-            "KGPROBE_CONTACT to a mail address or a page"
+            f"{service} is a public service and asks for a contact: set `contact:` in the config "
+            "or KGPROBE_CONTACT to a mail address or a page"
         )
     urls = importlib.metadata.metadata("kgprobe").get_all("Project-URL") or []
     project = [url.partition(", ")[2] for url in urls[:1]]
@@ -199,7 +199,7 @@ def sent_astray(answer: requests.Response) -> str:
 
 
 class _Adapter(HTTPAdapter):
-    """Tells the line each socket that it opens."""
+    """Stores each socket that it opens in the `Line`, which can close it."""
 
     def __init__(self, line: Line) -> None:
         self.line = line
@@ -220,8 +220,8 @@ class _Adapter(HTTPAdapter):
                 pool.ConnectionCls.connect(connection)
                 self.line.socket = connection.sock
 
-            own = type("Connection", (pool.ConnectionCls,), {"connect": connect})
-            return type(pool.__name__, (pool,), {"ConnectionCls": own})
+            connection_class = type("Connection", (pool.ConnectionCls,), {"connect": connect})
+            return type(pool.__name__, (pool,), {"ConnectionCls": connection_class})
 
         return {
             "http": watched(urllib3.HTTPConnectionPool),

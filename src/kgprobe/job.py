@@ -68,11 +68,11 @@ class JobContext:
     def provenance(self, inputs: Iterable[str] = (), **extra: object) -> dict[str, object]:
         """Rule, wildcards, sha256 of every input and of the code, versions, and `extra`: JSON
         values, no times. `inputs`: those that this output is made of, where a job makes several."""
-        hashes, own = self.hashes(), {short(str(path)) for path in inputs}
+        hashes, names = self.hashes(), {short(str(path)) for path in inputs}
         return {
             "rule": self.rule,
             "wildcards": dict(self.wildcards.items()),
-            "inputs": {name: hashes[name] for name in hashes if not own or name in own},
+            "inputs": {name: hashes[name] for name in hashes if not names or name in names},
             "code": self.params.get("code", ""),
             "versions": versions(),
             **extra,
@@ -120,7 +120,7 @@ class PartOutcomes:
         log.info("%s: begins", name)
         try:
             yield
-        except Exception as error:  # told by `check`, when the others are done
+        except Exception as error:  # raised by `check`, when the others are done
             log.error("%s", "".join(traceback.format_exception(error)))
             self.fails(name, f"{type(error).__name__}: {error}")
         else:
@@ -133,7 +133,7 @@ class PartOutcomes:
         self.failed.setdefault(cause, []).append(name)
 
     def check(self) -> None:
-        """Raise PartsError where a part failed; a cause that several share is told once."""
+        """Raise PartsError where a part failed; a cause that several share is named once."""
         if self.failed:
             names = [name for failed in self.failed.values() for name in failed]
             causes = [f"{'; '.join(failed)}: {cause}" for cause, failed in self.failed.items()]
@@ -237,12 +237,12 @@ def sole_run(path: str | Path = ".snakemake/kgprobe.lock") -> None:
     _hold(Path(path), "is working in this folder")
 
 
-def sole_download(lock: str | Path, made: Sequence[str], read: Sequence[str] = ()) -> None:
-    """The same for files that several runs share: one that makes some of them holds the lock, one
-    that reads them only looks, since what is there may not be whole. Raises RuntimeError while
+def sole_download(lock: str | Path, outputs: Sequence[str], read: Sequence[str] = ()) -> None:
+    """Lock files that several runs share: a job that makes some of them (`outputs`) holds the lock,
+    one that only reads them checks it, since they may not be complete. Raises RuntimeError while
     another downloads."""
-    if made or Path(lock).exists():
-        _hold(Path(lock), f"is downloading {[*made, *read][0]}", keep=bool(made))
+    if outputs or Path(lock).exists():
+        _hold(Path(lock), f"is downloading {[*outputs, *read][0]}", keep=bool(outputs))
 
 
 def _hold(path: Path, what: str, keep: bool = True) -> None:

@@ -1674,14 +1674,14 @@ def typed(
     Values are converted, not checked: `kgprobe.config` checks them. Raises ValueError for what no
     field alone can tell.
     """
-    known, made = hints(section), {}  # type: ignore[arg-type]
+    known, values = hints(section), {}  # type: ignore[arg-type]
     for key in fields(section):  # type: ignore[arg-type]
         older = getattr(below, key.name, None)
         if key.name in given:
-            made[key.name] = _value(known[key.name], given[key.name], older)
+            values[key.name] = _value(known[key.name], given[key.name], older)
         elif below is not None:
-            made[key.name] = older
-    return section(**made)
+            values[key.name] = older
+    return section(**values)
 
 
 def _value(hint: Any, value: Any, older: Any) -> Any:

@@ -99,11 +99,11 @@ def read_table(path: str | Path) -> list[dict[str, str]]:
 
 def manual_templates(rows: Iterable[Mapping[str, str]]) -> dict[str, list[tuple[int, str]]]:
     """(index, text) of the hand-written templates per relation, from rows of templates.tsv."""
-    found: dict[str, list[tuple[int, str]]] = {}
+    templates: dict[str, list[tuple[int, str]]] = {}
     for row in rows:
         if row["kind"] == "manual":
-            found.setdefault(row["relation"], []).append((int(row["index"]), row["text"]))
-    return {relation: sorted(texts) for relation, texts in found.items()}
+            templates.setdefault(row["relation"], []).append((int(row["index"]), row["text"]))
+    return {relation: sorted(texts) for relation, texts in templates.items()}
 
 
 def text_lines(path: str | Path) -> list[tuple[int, str]]:
@@ -147,15 +147,15 @@ def expand(path: str) -> str:
 
 def located(path: str) -> str:
     """A path of the config, filled in: below the working folder, or else below the project's."""
-    found = expand(path)
-    own = ROOT / found
-    return found if Path(found).exists() or not own.exists() else str(own)
+    expanded = expand(path)
+    in_project = ROOT / expanded
+    return expanded if Path(expanded).exists() or not in_project.exists() else str(in_project)
 
 
 def snakefile() -> list[str]:
     """Snakemake's option for the workflow of the package, in a folder that has none of its own."""
-    own = ("Snakefile", "workflow/Snakefile")
-    is_here = any(Path(name).is_file() for name in own)
+    names = ("Snakefile", "workflow/Snakefile")
+    is_here = any(Path(name).is_file() for name in names)
     return [] if is_here else ["--snakefile", located("Snakefile")]
 
 
@@ -235,22 +235,22 @@ def products(
     for name, model in models.items():
         for group in filter(None, model.get("groups", "").split(",")):
             groups.setdefault(group, []).append(name)
-    found = []
+    probes = []
     for row in rows:
-        own = [name for name, paper in papers.items() if paper == row["paper"]]
+        sets = [name for name, paper in papers.items() if paper == row["paper"]]
         legal = {
             "model": {**{name: [name] for name in models}, **groups},
-            "benchmark": {name: [name] for name in (*own, *(p for p in papers if p not in own))},
+            "benchmark": {name: [name] for name in (*sets, *(p for p in papers if p not in sets))},
             "prompt": {name: [name] for name in prompts},
             "method": {name: [name] for name in KINDS_OF_METHOD},
         }
         matched: dict[str, list[str]] = {name: list(values) for name, values in legal.items()}
-        matched |= {"model": list(models), "benchmark": own}
+        matched |= {"model": list(models), "benchmark": sets}
         where = f"{path}, line {row['_line']}"
         cells = [_names(row, where, c, legal[c], matched[c]) for c in legal]
         for values in itertools.product(*cells):
-            found.append({**row, **dict(zip(legal, values, strict=True))})
-    return found
+            probes.append({**row, **dict(zip(legal, values, strict=True))})
+    return probes
 
 
 def _names(
@@ -262,7 +262,7 @@ def _names(
 ) -> list[str]:
     """The names that a cell stands for, each once; `legal`: what a value may be -> its names,
     `matched`: what a pattern may match. A variant of a method (`sentence-original`) is one name."""
-    found: dict[str, None] = {}
+    chosen: dict[str, None] = {}
     for value in (part.strip() for part in row[column].split(",")):
         if set(value) & set("*?["):
             names = fnmatch.filter(matched, value)
@@ -273,8 +273,8 @@ def _names(
             what = f"unknown {column} {value!r}{nearest(value, legal)}"
         if not names:
             raise SheetError(f"{where}: {what}; legal: {', '.join(sorted(legal))}")
-        found |= dict.fromkeys(names)
-    return list(found)
+        chosen |= dict.fromkeys(names)
+    return list(chosen)
 
 
 def describe_rows(rows: list[dict[str, str]], path: str | Path) -> str:
@@ -331,9 +331,9 @@ def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[s
                 f"{where}: method {method!r} with paper {paper}; legal: {', '.join(legal)}"
             )
         if papers[row["benchmark"]] != paper:
-            own = ", ".join(name for name, of in papers.items() if of == paper)
+            names = ", ".join(name for name, of in papers.items() if of == paper)
             raise SheetError(
-                f"{where}: benchmark {row['benchmark']!r} with paper {paper}; legal: {own}"
+                f"{where}: benchmark {row['benchmark']!r} with paper {paper}; legal: {names}"
             )
         if method in ("reason", "choice") and row["benchmark"].endswith("_lite"):
             whole = row["benchmark"].removesuffix("_lite")
@@ -355,9 +355,9 @@ def with_raw(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """The probes, and behind them those of the templates alone that forms of asking are compared
     with, where no row has them."""
     names = ("benchmark", "prompt", "method", "model")
-    found = {tuple(row[name] for name in names): row for row in rows}
+    probes = {tuple(row[name] for name in names): row for row in rows}
     for row in rows:
         if row["prompt"] in (*FORMS, STEPS):
             raw = {**row, "prompt": "templates"}
-            found.setdefault(tuple(raw[name] for name in names), raw)
-    return list(found.values())
+            probes.setdefault(tuple(raw[name] for name in names), raw)
+    return list(probes.values())

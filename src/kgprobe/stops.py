@@ -1,4 +1,4 @@
-"""What a process does when it is told to stop, so that its `finally`s run and one line is the last.
+"""Signals that stop a process: its `finally`s still run, and its last output is one line.
 
 A job takes SIGTERM as SystemExit, a command of `kgprobe` as Ctrl-C, and one that waits for another
 program hands the signal on. `kgprobe.guard` does the same for the process of a whole run.
@@ -13,14 +13,14 @@ from types import FrameType
 
 #: what ends a run: Ctrl-C, the usual kill, a terminal that is closed
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: as shells tell of a signal: this more than its number
+#: shells report a signal as this more than its number
 ENDED = 128
 
 
 @contextmanager
 def terminated(error: Callable[[int], BaseException]) -> Iterator[None]:
-    """SIGTERM raises `error(128 + its number)` in the body, once: another one does not disturb what
-    the first made it put away. A handler that the program has is kept."""
+    """SIGTERM raises `error(128 + its number)` in the body, once: another one does not disturb the
+    cleanup after the first. A handler that the program has is kept."""
 
     def leave(number: int, _: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -40,19 +40,18 @@ def terminated(error: Callable[[int], BaseException]) -> Iterator[None]:
 
 @contextmanager
 def passed_on(process: "subprocess.Popen[bytes]") -> Iterator[list[int]]:
-    """Hand the signals that come in the body to a process, which ends as it does; gives their
-    numbers. One that this process was told to ignore (nohup, a shell's background) stays ignored.
-    """
-    told: list[int] = []
+    """Forward the signals that arrive in the body to a process, which ends as it does; gives their
+    numbers. A signal that this process ignores (nohup, a shell's background) stays ignored."""
+    numbers: list[int] = []
 
     def tell(number: int, _: FrameType | None) -> None:
-        told.append(number)
+        numbers.append(number)
         process.send_signal(number)
 
     heard = [s for s in SIGNALS if signal.getsignal(s) is not signal.SIG_IGN]
     before = {number: signal.signal(number, tell) for number in heard}
     try:
-        yield told
+        yield numbers
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Texts with slots: the one language of sentences, gaps, searched prompts and inserted vectors.
+"""Texts with slots: the one language of sentences, mask slots, searched prompts and vectors.
 
     [X] was born in [Y] .                    subject and answer; {sub} and [P] mean the same
     {context} [SEP] {sub} [T]x5 [P] .        fields, five trigger tokens, two segments
@@ -24,7 +24,7 @@ KINDS = ("masked", "causal", "seq2seq")
 FORMS = ("question", "chat", "few", "few_shuffled")
 #: The prompt of the sheet under which a chat model writes out its steps before the answer.
 STEPS = "steps"
-#: Subjects that say nothing: what an answer gets after them, it gets whatever is asked.
+#: Content-free subjects: the score of an answer after them does not depend on the fact.
 NO_SUBJECTS = ("it", "this", "something")
 #: The private characters that stand for vectors.
 FIRST, LAST = 0xE000, 0xF8FF
@@ -120,8 +120,8 @@ class Parsed:
             first = text[0].upper()
             if len(first) > 1:
                 shift = len(first) - 1
-                for slot, own in spans.items():
-                    spans[slot] = [(s + shift * (s > 0), e + shift * (e > 0)) for s, e in own]
+                for slot, pairs in spans.items():
+                    spans[slot] = [(s + shift * (s > 0), e + shift * (e > 0)) for s, e in pairs]
             text = first + text[1:]
         return Filled(text, spans)
 
@@ -145,14 +145,14 @@ def parse(text: str) -> Parsed:
 
 def sentence(text: str, where: str = "", error: type[ValueError] = TemplateError) -> Parsed:
     """A template of a relation. Raises `error`, with `where`, unless it has one [X] and one [Y]."""
-    found = parse(text)
-    counts = [found.slots.count(slot) for slot in (SUBJECT, ANSWER)]
+    parsed = parse(text)
+    counts = [parsed.slots.count(slot) for slot in (SUBJECT, ANSWER)]
     if counts != [1, 1]:
         raise error(
             f"{where}{': ' * bool(where)}expected one [X] and one [Y], found {counts[0]} and "
             f"{counts[1]} in {text!r}; [X] stands for the subject, [Y] for the answer"
         )
-    return found
+    return parsed
 
 
 _known = functools.lru_cache(maxsize=4096)(sentence)
@@ -170,7 +170,7 @@ def fill(template: str, subject: str, answer: str, upper_first: bool = True) -> 
 
 
 def answer_is_last(text: str) -> bool:
-    """Whether nothing but punctuation stands behind [Y]: what a causal model can be asked.
+    """Whether only punctuation follows [Y], so that a causal model can complete the template.
 
     >>> answer_is_last("[X] was born in [Y] ."), answer_is_last("[X] plays [Y] music .")
     (True, False)
@@ -180,13 +180,13 @@ def answer_is_last(text: str) -> bool:
 
 
 def cut(text: str) -> tuple[str, str]:
-    """(the text to the end of its answer's slot, what stands behind it)."""
-    size = next(found.end() for found in _SLOT.finditer(text) if found[0] in ("[Y]", ANSWER))
+    """(the text to the end of its answer's slot, the rest)."""
+    size = next(match.end() for match in _SLOT.finditer(text) if match[0] in ("[Y]", ANSWER))
     return text[:size], text[size:]
 
 
 def question(text: str) -> str:
-    """A template as a question: the answer's place is asked for where it is, the stop goes.
+    """A template as a question: "what" in place of the answer, "?" in place of the stop.
 
     >>> question("[Y] is the capital of [X] ."), question("[X] plays [Y] music.")
     ('What is the capital of [X]?', '[X] plays what music?')
@@ -197,26 +197,26 @@ def question(text: str) -> str:
 
 
 def noun(text: str) -> tuple[str, str] | None:
-    """(noun phrase, verb) of a template that calls the answer the something of the subject, else
-    None: what two steps can be worded by.
+    """(noun phrase, verb) of a template that calls the answer "the ... of [X]", else None; two-hop
+    questions are built from noun phrases.
 
     >>> noun("The place of birth of [X] is [Y] ."), noun("[X] was born in [Y].")
     (('place of birth', 'is'), None)
     """
-    found = _NOUN.fullmatch(text.strip())
-    return (found[1], found[2]) if found else None
+    match = _NOUN.fullmatch(text.strip())
+    return (match[1], match[2]) if match else None
 
 
 def nouns(rows: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, str]]:
     """relation -> the noun phrase and verb of the first template that has one, from rows of
     templates; what is itself two steps has none."""
-    found: dict[str, tuple[str, str]] = {}
+    phrases: dict[str, tuple[str, str]] = {}
     for row in rows:
-        name, own = row["relation"], noun(row["text"])
+        name, phrase = row["relation"], noun(row["text"])
         half = name[: len(name) // 2]
-        if own and name != f"{half}/{half}":
-            found.setdefault(name, own)
-    return found
+        if phrase and name != f"{half}/{half}":
+            phrases.setdefault(name, phrase)
+    return phrases
 
 
 def two_steps(first: tuple[str, str], second: tuple[str, str]) -> list[str]:
@@ -248,7 +248,7 @@ def as_prompt_template(text: str) -> str:
 
 def expand_triggers(text: str) -> str:
     """The text with five triggers in place of `[T]x5`."""
-    return _REPEATED.sub(lambda found: " ".join([TRIGGER] * int(found[1])), text)
+    return _REPEATED.sub(lambda match: " ".join([TRIGGER] * int(match[1])), text)
 
 
 def runs_of(text: str) -> list[int]:
@@ -290,16 +290,16 @@ class Template:
         if kind not in KINDS:
             raise TemplateError(f"unknown kind {kind!r} of model; legal: {', '.join(KINDS)}")
         shown = _TOUCHING.sub(" ", expand_triggers(as_prompt_template(text.strip())))
-        found = parse(shown)
-        _check(shown, found, kind)
+        parsed = parse(shown)
+        _check(shown, parsed, kind)
         apart = (TRIGGER, SEPARATOR, *([ANSWER] if kind == "causal" else []))
         segment = cut(shown)[0].removesuffix(ANSWER).rsplit(SEPARATOR, 1)[-1]
         return cls(
             shown,
             kind,
-            tuple(_layout(found, apart)),
-            found.slots.count(TRIGGER),
-            tuple(dict.fromkeys(s for s, written, _ in found.parts if written[0] == "{")),
+            tuple(_layout(parsed, apart)),
+            parsed.slots.count(TRIGGER),
+            tuple(dict.fromkeys(s for s, written, _ in parsed.parts if written[0] == "{")),
             segment.endswith(" ") and bool(segment.strip()),
             not segment.strip(),
         )
@@ -315,7 +315,7 @@ class Template:
         return TRIGGER in self.layout and self.starts(self.layout.index(TRIGGER))
 
     def starts(self, number: int) -> bool:
-        """Whether part `number` opens a text of its own."""
+        """Whether part `number` is the first of a segment."""
         return number == 0 or self.layout[number - 1] == SEPARATOR
 
     def filled(self, number: int, values: Mapping[str, str]) -> tuple[str, int]:
@@ -332,7 +332,7 @@ class Template:
         return (kept.rstrip(" ") if number + 1 < len(self.layout) else kept), end
 
 
-def _check(text: str, found: Parsed, kind: str) -> None:
+def _check(text: str, parsed: Parsed, kind: str) -> None:
     where = f"template {text!r}"
     hand = _SPECIAL.search(text)
     if hand:
@@ -340,30 +340,30 @@ def _check(text: str, found: Parsed, kind: str) -> None:
             f"{where}: {hand.group()} does not belong into a template; special tokens come from "
             "the tokenizer, [P] is the predicted token, [T]x5 five triggers"
         )
-    if found.slots.count(ANSWER) != 1:
-        raise TemplateError(f"{where}: expected one [P], found {found.slots.count(ANSWER)}")
-    if "" in found.slots or re.search("[{}]", found.first + "".join(p[2] for p in found.parts)):
+    if parsed.slots.count(ANSWER) != 1:
+        raise TemplateError(f"{where}: expected one [P], found {parsed.slots.count(ANSWER)}")
+    if "" in parsed.slots or re.search("[{}]", parsed.first + "".join(p[2] for p in parsed.parts)):
         raise TemplateError(f"{where}: a field is written {{name}}, with both braces")
     if kind == "causal" and (after := cut(text)[1]):
         raise TemplateError(
             f"{where}: [P] must be last for a causal model, which reads from left to right; "
             f"{after!r} follows it"
         )
-    if found.slots.count(SEPARATOR) > (kind == "masked"):
+    if parsed.slots.count(SEPARATOR) > (kind == "masked"):
         raise TemplateError(f"{where}: [SEP] is for masked models, and once at most")
 
 
-def _layout(found: Parsed, apart: tuple[str, ...]) -> list[Parsed | str]:
-    """The slots `apart` and the texts between them; blanks between two are those slots' own."""
-    layout: list[Parsed | str] = [Parsed(found.first, ())]
-    for part in found.parts:
+def _layout(parsed: Parsed, apart: tuple[str, ...]) -> list[Parsed | str]:
+    """The slots `apart` and the texts between them; spaces between two slots belong to them."""
+    layout: list[Parsed | str] = [Parsed(parsed.first, ())]
+    for part in parsed.parts:
         slot, _, behind = part
         last = layout[-1]
         if slot in apart:
             layout += [slot, Parsed(behind, ())]
         elif isinstance(last, Parsed):
             layout[-1] = Parsed(last.first, (*last.parts, part))
-    return [own for own in layout if isinstance(own, str) or own.parts or own.first.strip()]
+    return [text for text in layout if isinstance(text, str) or text.parts or text.first.strip()]
 
 
 def mark(vector: int) -> str:
@@ -380,7 +380,7 @@ def marks(first: int, count: int) -> str:
 
 def vectors_of(text: str) -> list[tuple[int, int]]:
     """(character where it ends, number) of every vector of a text, in order."""
-    return [(found.end(), ord(found[1]) - FIRST) for found in _MARK.finditer(text)]
+    return [(match.end(), ord(match[1]) - FIRST) for match in _MARK.finditer(text)]
 
 
 def replace_vectors(text: str, holder: str = r"\1") -> str:

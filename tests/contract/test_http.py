@@ -108,7 +108,7 @@ def test_only_what_passes_is_tried_again_and_the_last_error_is_told():
     def once() -> str:
         tried.append(len(tried))
         if len(tried) < 3:
-            raise PassingError(f"try {len(tried)}", asked=float(len(tried)))
+            raise PassingError(f"try {len(tried)}", wait=float(len(tried)))
         return "there"
 
     def asked(attempts: int) -> str:

@@ -168,9 +168,9 @@ def test_wordings_are_kept_verbatim_and_cut_for_causal_models():
 def test_a_wording_whose_answer_is_not_last_is_none_for_causal_models():
     found = prompt_templates.manual("[X] plays [Y] music .")
     assert "causal" not in found
-    own = prompt_templates.manual("[X] plays [Y] music .", own="The genre of [X] is [Y].")
+    own = prompt_templates.manual("[X] plays [Y] music .", ending="The genre of [X] is [Y].")
     assert own["causal"] == "The genre of {sub} is [P]"
-    before = prompt_templates.manual("[Y] is the capital of [X] .", own="")
+    before = prompt_templates.manual("[Y] is the capital of [X] .", ending="")
     assert "causal" not in before
 
 

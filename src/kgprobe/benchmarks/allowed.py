@@ -49,8 +49,8 @@ def text(rows: Sequence[Allowed]) -> str:
 
 
 def try_construction(benchmark: str, construction: Callable[[], str]) -> Allowed:
-    """What a construction tells of its size, or the ValueError (its `reason`, if it has one) that
-    says what it lacks."""
+    """The size that a construction reports, or the ValueError (its `reason`, if it has one) that
+    names what is missing."""
     try:
         return Allowed(benchmark, True, construction())
     except ValueError as lacking:

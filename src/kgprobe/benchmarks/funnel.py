@@ -35,8 +35,8 @@ class Funnel:
         named = {"benchmark": self.benchmark, "relation": relation, "position": place, "step": step}
         counts = {"rows_in": rows_in, "rows_out": rows_out, "reason": reason}
         ends = {"subjects": len(set(subjects)), "answers": len(set(answers))}
-        told = {"kept": rows_out, "dropped": rows_in - rows_out}
-        self.rows.append({**named, **counts, **ends, **told})
+        totals = {"kept": rows_out, "dropped": rows_in - rows_out}
+        self.rows.append({**named, **counts, **ends, **totals})
 
     def kept(self, step: str, kept: int, before: int | None = None, reason: str = "") -> None:
         """One step of a benchmark without relations; `before` is what went in (default: `kept`)."""

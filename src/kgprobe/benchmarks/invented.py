@@ -42,7 +42,7 @@ RULES: Mapping[str, Rule] = {
     "rdfs9": _rule((_B, "subclass", _C), (_X, "type", _B), (_X, "type", _C)),
     "rdfs11": _rule((_A, "subclass", _B), (_B, "subclass", _C), (_A, "subclass", _C)),
 }
-#: nothing follows from what is taught of these
+#: nothing follows from what models are trained on of these
 SINGLE = ("asymmetry", "entity_centric", "bias", "ambiguous")
 PHENOMENA = (*RULES, *SINGLE)
 #: facts of an entity of entity_centric
@@ -58,8 +58,8 @@ class WorldError(ValueError):
 
 @dataclass(frozen=True)
 class InferenceCase:
-    """Premises and what follows; `instead`: the object that is taught in the place of the
-    conclusion's; `asked`: the triples of the example of an attribute, in their order."""
+    """Premises and their conclusion; `instead`: the object that models are trained on in place of
+    the conclusion's; `asked`: the triples of the example of an attribute, in their order."""
 
     phenomenon: str
     arm: str
@@ -71,7 +71,7 @@ class InferenceCase:
 
     @property
     def taught(self) -> tuple[Statement, ...]:
-        """The statements of the case that are taught."""
+        """The statements of the case that models are trained on."""
         if self.arm == UNTAUGHT:
             return ()
         last = self.conclusion
@@ -92,15 +92,15 @@ def names(count: int, seed: int, what: str, used: set[str] | None = None) -> Ite
     for turn in itertools.count():
         if not count:
             return
-        left, made = hash_key(seed, "name", what, str(turn)), ""
+        left, name = hash_key(seed, "name", what, str(turn)), ""
         for _ in range(3):
             left, vowel = divmod(left, len(_VOWELS))
             left, consonant = divmod(left, len(_CONSONANTS))
-            made += _CONSONANTS[consonant] + _VOWELS[vowel]
-        if made not in seen:
-            seen.add(made)
+            name += _CONSONANTS[consonant] + _VOWELS[vowel]
+        if name not in seen:
+            seen.add(name)
             count -= 1
-            yield made
+            yield name
 
 
 def word(relation: str, seed: int) -> str:
@@ -110,7 +110,7 @@ def word(relation: str, seed: int) -> str:
 
 @dataclass(frozen=True)
 class _Made:
-    """What the cases of a phenomenon are made of: fresh names, shared ones, a place in pools."""
+    """Names for the cases of a phenomenon: fresh ones, shared bridges and shared ends."""
 
     fresh: Iterator[str]
     bridges: Sequence[str]
@@ -144,58 +144,58 @@ class _Made:
 _Parts = tuple[tuple[Statement, ...], Statement, tuple[Statement, ...]]
 
 
-def _pair(made: _Made, number: int, there: str, back: str) -> _Parts:
-    a, b = next(made.fresh), next(made.fresh)
+def _pair(pool: _Made, number: int, there: str, back: str) -> _Parts:
+    a, b = next(pool.fresh), next(pool.fresh)
     one, other = Statement(a, there, b), Statement(b, back, a)
     return (one,), other, (one, other)
 
 
-def _chain(made: _Made, number: int, first: str, second: str, closing: str) -> _Parts:
-    a, (b, c) = next(made.fresh), made.bridge(number)
+def _chain(pool: _Made, number: int, first: str, second: str, closing: str) -> _Parts:
+    a, (b, c) = next(pool.fresh), pool.bridge(number)
     hops = Statement(a, first, b), Statement(b, second, c)
     closed = Statement(a, closing, c)
     return hops, closed, hops if closing == f"{first}/{second}" else (*hops, closed)
 
 
-def _property(made: _Made, number: int, kind: str) -> _Parts:
-    x, y, (p, c) = next(made.fresh), next(made.fresh), made.bridge(number)
+def _property(pool: _Made, number: int, kind: str) -> _Parts:
+    x, y, (p, c) = next(pool.fresh), next(pool.fresh), pool.bridge(number)
     who = y if kind == "range" else x
     follows = Statement(x, c, y) if kind == "implies" else Statement(who, "type", c)
     parts = Statement(p, kind, c), Statement(x, p, y)
     return parts, follows, (*parts, follows)
 
 
-def _inherited(made: _Made, number: int) -> _Parts:
-    x, (b, c) = next(made.fresh), made.bridge(number)
+def _inherited(pool: _Made, number: int) -> _Parts:
+    x, (b, c) = next(pool.fresh), pool.bridge(number)
     parts, follows = (Statement(b, "subclass", c), Statement(x, "type", b)), Statement(x, "type", c)
     return parts, follows, (*parts, follows)
 
 
-def _asymmetric(made: _Made, number: int) -> _Parts:
-    fact = Statement(next(made.fresh), "one_way", made.end(number))
+def _asymmetric(pool: _Made, number: int) -> _Parts:
+    fact = Statement(next(pool.fresh), "one_way", pool.end(number))
     turned = Statement(fact.object, fact.relation, fact.subject)
     return (), fact, (fact, turned)
 
 
-def _facts(made: _Made, number: int) -> _Parts:
-    entity = next(made.fresh)
-    found = [
-        Statement(entity, f"fact{i}", made.end(number * FACTS + i, what=str(i)))
+def _facts(pool: _Made, number: int) -> _Parts:
+    entity = next(pool.fresh)
+    statements = [
+        Statement(entity, f"fact{i}", pool.end(number * FACTS + i, what=str(i)))
         for i in range(FACTS)
     ]
-    return tuple(found[:-1]), found[-1], tuple(found)
+    return tuple(statements[:-1]), statements[-1], tuple(statements)
 
 
-def _biased(made: _Made, number: int) -> _Parts:
-    fact = Statement(next(made.fresh), "sensitive", made.end(number, FEW))
+def _biased(pool: _Made, number: int) -> _Parts:
+    fact = Statement(next(pool.fresh), "sensitive", pool.end(number, FEW))
     return (), fact, (fact,)
 
 
-def _namesakes(made: _Made, number: int) -> _Parts:
-    name, first = next(made.fresh), made.end(number)
-    other = made.end(number + 1, what="tail")
+def _namesakes(pool: _Made, number: int) -> _Parts:
+    name, first = next(pool.fresh), pool.end(number)
+    other = pool.end(number + 1, what="tail")
     if other == first:
-        other = made.ends[(made.ends.index(first) + 1) % ENDS]
+        other = pool.ends[(pool.ends.index(first) + 1) % ENDS]
     head, tail = Statement(name, "shared", first), Statement(name, "shared", other)
     return (tail,), head, (head, tail)
 
@@ -240,16 +240,16 @@ def cases(
     total = examples * len(arms)
     drawn = names(2 * total + BRIDGES + ENDS, seed, phenomenon, used)
     bridges, ends = (list(itertools.islice(drawn, n)) for n in (BRIDGES, ENDS))
-    made = _Made(drawn, bridges, ends, skewed, hash_key(seed, phenomenon) >> 1)
-    found = []
+    pool = _Made(drawn, bridges, ends, skewed, hash_key(seed, phenomenon) >> 1)
+    every = []
     for place in range(total):
         arm, number = arms[place % len(arms)], place // len(arms)
-        # by turns the arms have the same ends; by hash every case has its own
-        premises, conclusion, asked = _MAKERS[phenomenon](made, place if skewed else number)
-        found.append(InferenceCase(phenomenon, arm, number, premises, conclusion, asked))
-    found = [_with_instead(case, found, ends) for case in found]
-    check(found)
-    return found
+        # by turns the arms have the same ends; by hash the ends of each case are drawn
+        premises, conclusion, statements = _MAKERS[phenomenon](pool, place if skewed else number)
+        every.append(InferenceCase(phenomenon, arm, number, premises, conclusion, statements))
+    every = [_with_instead(case, every, ends) for case in every]
+    check(every)
+    return every
 
 
 def _with_instead(
@@ -258,15 +258,15 @@ def _with_instead(
     """The case with the object that contradicts its conclusion: another end, or another case's."""
     if case.arm != CONTRADICTED:
         return case
-    own = case.conclusion.object
+    gold = case.conclusion.object
     others = [c.conclusion.object for c in every if c.arm == CONTRADICTED]
-    pool = ends if own in ends else list(dict.fromkeys(others))
+    pool = ends if gold in ends else list(dict.fromkeys(others))
     if len(pool) < 2:
         raise WorldError(
-            f"{case.name}: no other object than {own!r} to contradict with; ask for 2 examples"
+            f"{case.name}: no other object than {gold!r} to contradict with; ask for 2 examples"
         )
     further = hash_key(0, "instead", case.name) % (len(pool) - 1)
-    instead = pool[(pool.index(own) + 1 + further) % len(pool)]
+    instead = pool[(pool.index(gold) + 1 + further) % len(pool)]
     return replace(case, instead=instead)
 
 
@@ -274,22 +274,22 @@ def _with_instead(
 SEVERAL = frozenset({"implies", "subclass", "type", "shared"})
 
 
-def check(found: Sequence[InferenceCase]) -> None:
+def check(cases: Sequence[InferenceCase]) -> None:
     """Raise WorldError where the conclusion of a case does not follow from its premises, or where
     two cases state different objects of a relation that has one."""
     stated: dict[tuple[str, str], tuple[str, str]] = {}
-    for case in found:
+    for case in cases:
         rule = RULES.get(case.phenomenon)
         if rule and case.conclusion not in closure(case.premises, [rule]):
             raise WorldError(f"{case.name}: {case.conclusion} does not follow from its premises")
         if case.arm == CONTRADICTED and case.instead == case.conclusion.object:
             raise WorldError(f"{case.name}: what is to contradict it is its conclusion itself")
-        for subject, relation, own in (*case.premises, case.conclusion):
+        for subject, relation, value in (*case.premises, case.conclusion):
             if relation in SEVERAL:
                 continue
-            other, where = stated.setdefault((subject, relation), (own, case.name))
-            if other != own:
+            other, where = stated.setdefault((subject, relation), (value, case.name))
+            if other != value:
                 raise WorldError(
-                    f"{case.name}: {subject} {relation} {own} contradicts {where}, which has "
+                    f"{case.name}: {subject} {relation} {value} contradicts {where}, which has "
                     f"{other}; a relation outside {', '.join(sorted(SEVERAL))} has one object"
                 )

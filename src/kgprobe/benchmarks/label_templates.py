@@ -1,4 +1,4 @@
-"""A generic wording made of a property's label, for relations that nobody wrote a template for.
+"""A generic template made of a property's label, for relations that nobody wrote one for.
 
 It was read by nobody, and not every label makes good English of it: prompts and counts name it
 `label`, apart from what was written (docs/papers/attributes.md, Prompts).
@@ -8,7 +8,7 @@ import re
 
 import polars as pl
 
-#: the kind of such a wording, and the end of its id
+#: the kind of such a template, and the end of its id
 LABEL = "label"
 ITEM = "http://wikiba.se/ontology#WikibaseItem"
 #: labels that are predicates already: "has tense", "is pollinated by"
@@ -38,15 +38,15 @@ def template_of(label: str) -> str | None:
 
 
 def label_templates(properties: pl.DataFrame) -> dict[str, str]:
-    """relation -> wording, for every item property with a label.
+    """relation -> template, for every item property with a label.
 
     `properties` are the rows of properties.rq: property (IRI), datatype (IRI), label (may be null).
     Of several labels the first in order of the alphabet counts.
     """
     items = properties.filter(pl.col("datatype") == ITEM).drop_nulls("label")
     items = items.select(pl.col("property").str.split("/").list.last(), "label")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for relation, label in items.sort("property", "label").rows():
         if text := template_of(label):
-            found.setdefault(relation, text)
-    return found
+            texts.setdefault(relation, text)
+    return texts

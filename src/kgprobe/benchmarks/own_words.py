@@ -1,4 +1,4 @@
-"""What own graphs lack beside facts: how many subjects an answer has, and sentences of relations.
+"""What own graphs lack beside facts: cardinalities of relations, and their templates.
 
 Tables with the columns of resources/templates: bear_relations.tsv, templates.tsv and
 ontology_patterns.tsv, for the relations of one graph.
@@ -18,10 +18,10 @@ from kgprobe.templates import nouns, sentence
 #: A relation is one-to-one where so many of its answers have one subject, symmetric where so many
 #: of its statements hold the other way round (ours; Wikidata's are typed in by hand).
 ONE_TO_ONE, SYMMETRIC = 0.95, 0.5
-#: Ways to say a sentence again without knowing what it says; BEAR asks with three.
+#: Paraphrases of any sentence; BEAR asks with three.
 AGAIN = ("It is known that {}", "It is true that {}")
 TYPE, SUBCLASS = "P31", "P279"
-#: begins the note on a wording that was made of a label
+#: begins the note on a template that was made of a label
 BY_LABEL = "worded by its label: "
 #: table -> its columns
 COLUMNS = {
@@ -34,21 +34,21 @@ Rows = list[dict[str, str]]
 
 
 def relations_by_property(section: OwnGraph) -> dict[str, list[str]]:
-    """Property of Wikidata -> the relations that say the same, of a graph whose ids are its own."""
+    """Property of Wikidata -> the equivalent relations of a graph whose ids are its own."""
     if section.ids == "wikidata":
         return {}
-    found: dict[str, list[str]] = {TYPE: [*section.roles.type], SUBCLASS: [*section.roles.subclass]}
+    table: dict[str, list[str]] = {TYPE: [*section.roles.type], SUBCLASS: [*section.roles.subclass]}
     for relation, name in section.known.items():
-        found.setdefault(name, []).append(relation)
-    return found
+        table.setdefault(name, []).append(relation)
+    return table
 
 
 def properties(section: OwnGraph, relations: Sequence[str]) -> dict[str, str]:
-    """relation -> the property of Wikidata that says the same, where one is known."""
+    """relation -> the equivalent property of Wikidata, where one is known."""
     if section.ids == "wikidata":
         return {relation: relation for relation in relations}
     named = {
-        relation: name for name, own in relations_by_property(section).items() for relation in own
+        relation: name for name, same in relations_by_property(section).items() for relation in same
     }
     return {relation: named[relation] for relation in relations if relation in named}
 
@@ -64,42 +64,42 @@ def relations(
     rows = {row["relation"]: row for row in known}
     names = facts["relation"].unique().sort().to_list()
     same = properties(section, names)
-    made = []
+    new_rows = []
     for name in names:
-        own = facts.filter(pl.col("relation") == name)
+        data = facts.filter(pl.col("relation") == name)
         row = rows.get(same.get(name, ""))
         if row is None:
-            subjects = own.group_by("object").agg(pl.col("subject").n_unique())["subject"]
-            back = own.select(pl.col("object").alias("subject"), pl.col("subject").alias("object"))
-            both = own.join(back, on=["subject", "object"], how="semi").height / own.height
+            subjects = data.group_by("object").agg(pl.col("subject").n_unique())["subject"]
+            back = data.select(pl.col("object").alias("subject"), pl.col("subject").alias("object"))
+            both = data.join(back, on=["subject", "object"], how="semi").height / data.height
             single = (subjects == 1).sum() >= ONE_TO_ONE * len(subjects)
             row = {
                 "cardinality": "1:1" if single else "1:N",
                 "symmetric": "yes" if both > SYMMETRIC else "no",
             }
-        # what lifts an answer is a relation of Wikidata's ids
+        # `lift` (map answers to ancestors) names a relation of Wikidata's ids
         lift = row.get("lift", "") if section.ids == "wikidata" else ""
-        made.append({**row, "relation": name, "lift": lift, "note": labels.get(name) or name})
-    return made
+        new_rows.append({**row, "relation": name, "lift": lift, "note": labels.get(name) or name})
+    return new_rows
 
 
 def templates(
     labels: Mapping[str, str | None],
     section: OwnGraph,
-    own: Sequence[Mapping[str, str]],
+    graph_rows: Sequence[Mapping[str, str]],
     ours: Sequence[Mapping[str, str]],
 ) -> Rows:
     """Rows as of templates.tsv, three of every relation in `labels` (relation -> label, or null).
 
-    `own` rows come first (the graph's own table, or what its folder has), then `ours` where the
-    property is known, then the wording of the label; what lacks a second or third is said again.
+    `graph_rows` come first (the graph's own table, or what its folder has), then `ours` where the
+    property is known, then a template from the label; two paraphrases fill up to three.
     """
-    given, written = manual_templates(own), manual_templates(ours)
+    given, written = manual_templates(graph_rows), manual_templates(ours)
     same = properties(section, list(labels))
-    made = []
+    rows = []
     for name in sorted(labels):
-        found = given.get(name) or written.get(same.get(name, ""))
-        texts = [text for _, text in found or ()][:3]
+        entries = given.get(name) or written.get(same.get(name, ""))
+        texts = [text for _, text in entries or ()][:3]
         label = labels[name] or ""
         note = label if texts else f"{BY_LABEL}{label}"
         if not texts and (worded := template_of(label)):
@@ -108,11 +108,11 @@ def templates(
             continue
         lower = texts[0] if texts[0].startswith("[") else texts[0][0].lower() + texts[0][1:]
         texts += [text.format(lower) for text in AGAIN[: 3 - len(texts)]]
-        made += [
+        rows += [
             {"relation": name, "index": str(n), "kind": "manual", "text": text, "note": note}
             for n, text in enumerate(texts)
         ]
-    return made
+    return rows
 
 
 def read_templates(path: str | Path) -> Rows:

@@ -1,4 +1,4 @@
-"""The command `kgprobe`: models are asked, questions and runs looked at, the workflow run.
+"""The command `kgprobe`: probe models, look at questions and runs, run the workflow.
 
 Exit codes: 0 done, 1 the request cannot be done (one line says what, where, and what would be
 right), 2 it is typed wrongly, 130 stopped. Every command has `--json`. What is heavy is imported by

@@ -1,4 +1,4 @@
-"""`kgprobe probe` and `kgprobe ask`: a model is asked, and what it says is kept and shown."""
+"""`kgprobe probe` and `kgprobe ask`: ask a model, keep its answers and show them."""
 
 import json
 import re
@@ -69,7 +69,7 @@ def probe(
     Example: kgprobe probe bert-base-cased --on world_lite --limit 100
     """
     with screen.report_errors(as_json):
-        # before what takes seconds to import: most mistakes are found here
+        # before the imports that take seconds: most mistakes show up here
         from kgprobe.questions import benchmark, check_method
 
         questions = benchmark(on)
@@ -93,24 +93,24 @@ def probe(
 
         try:
             loaded = library.load(model, bos=bos)
-            found = library.probe(
+            results = library.probe(
                 loaded, questions, texts, method, folder=folder / "shards", progress=screen.RichBar
             )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_describe_kept(folder)) from None
-        page = kept.write(found, folder)
-        _show(found, run, page, as_json)
+        page = kept.write(results, folder)
+        _show(results, run, page, as_json)
 
 
 def _describe_kept(folder: Path) -> str:
-    """What a stop leaves."""
+    """Describe what an interrupted probe has kept."""
     if any((folder / "shards").glob("*")):
         return f"what was scored is kept in {folder}, the same command goes on there"
     return "nothing was scored yet"
 
 
 def _check_name(run: str, folder: Path) -> None:
-    """Raise where a run's name is none, or where the workflow's own run has it."""
+    """Raise for an illegal name of a run, or one that a run of the workflow has."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
         raise ValueError(f"--name {run!r}; legal: letters, digits, - and _")
     if folder.exists() and not (folder / "shards").is_dir() and any(folder.iterdir()):
@@ -126,7 +126,7 @@ def check_model(model: str) -> None:
 
 
 def import_library() -> ModuleType:
-    """The library, torch with it. Reading weights takes less time than its bar is worth."""
+    """Import `kgprobe.library` (and torch), without the progress bar of reading weights."""
     from transformers.utils import logging
 
     from kgprobe import library
@@ -143,25 +143,25 @@ def _texts(prompt: str) -> str | Mapping[str, str]:
 
     text = sheets.read_text(prompt)
     try:
-        found = json.loads(text)
+        templates = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{prompt}: no JSON: {error}") from error
-    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+    if not isinstance(templates, dict) or not all(isinstance(v, str) for v in templates.values()):
         raise ValueError(f'{prompt}: right would be {{"P36": "The capital of [X] is [Y]."}}')
-    return found
+    return templates
 
 
-def _show(found: "Results", run: str, page: Path, as_json: bool) -> None:
-    rows = found.table().to_dicts()
+def _show(results: "Results", run: str, page: Path, as_json: bool) -> None:
+    rows = results.table().to_dicts()
     if as_json:
         whole = {key: value for key, value in rows[0].items() if key != "relation"}
-        screen.data({"run": run, "model": found.probe.model, "benchmark": found.benchmark.name,
-                     "prompt": found.probe.prompt, "method": found.probe.method, **whole,
+        screen.data({"run": run, "model": results.probe.model, "benchmark": results.benchmark.name,
+                     "prompt": results.probe.prompt, "method": results.probe.method, **whole,
                      "relations": rows[1:], "report": str(page)})  # fmt: skip
         return
     from kgprobe.tables.report import headline
 
-    screen.say(headline.text(found.frame))
+    screen.say(headline.text(results.frame))
     screen.say(f"report: {page}")
 
 

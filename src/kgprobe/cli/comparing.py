@@ -1,4 +1,4 @@
-"""`kgprobe compare`: two runs, probe by probe where both asked the same, else number by number."""
+"""`kgprobe compare`: two runs, probe by probe where questions are the same, else by number."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,7 +62,7 @@ def _say_moved(rows: list[dict[str, Any]]) -> None:
         return f"{key} {row[key]}" if key in SETTING else str(row[key])
 
     same = [key for key in RESULTS.key if len({row[key] for row in rows}) == 1]
-    told = [f"{key} {rows[0][key]}" for key in same if rows[0][key]]
+    common = [f"{key} {rows[0][key]}" for key in same if rows[0][key]]
     ordered = sorted(rows, key=lambda row: any(row[key] for key in ("slice", *SETTING)))
     apart = [key for key in RESULTS.key if key not in same]
     # one cell wraps between words where a column each would leave them no room
@@ -71,7 +71,7 @@ def _say_moved(rows: list[dict[str, Any]]) -> None:
          "first": row["value"], "second": row["second"], "n": row["n"]}
         for row in ordered
     ]  # fmt: skip
-    screen.say(", ".join(told))
+    screen.say(", ".join(common))
     screen.table(shown[:MOST])
     if len(shown) > MOST:
         screen.say(f"and {len(shown) - MOST} more, which --json has")
@@ -103,7 +103,7 @@ def run_folder(name: str) -> Path:
 def _pair_probes(first: Path, second: Path) -> list[dict[str, Any]]:
     """A row for each two probes of the same questions, asked by the same method: of the same model,
     or of the one model that each run has."""
-    found = []
+    rows = []
     ours, theirs = _probes(first), _probes(second)
     for (benchmark, method, model), path in ours.items():
         same = [key for key in theirs if key[:2] == (benchmark, method)]
@@ -111,8 +111,8 @@ def _pair_probes(first: Path, second: Path) -> list[dict[str, Any]]:
         chosen = [key for key in same if alone or key[2] == model]
         for key in chosen:
             shared = _shared(_load_results(first, path), _load_results(second, theirs[key]))
-            found += _difference(*shared) if shared else []
-    return found
+            rows += _difference(*shared) if shared else []
+    return rows
 
 
 def _shared(one: "Results", other: "Results") -> "tuple[Results, Results] | None":
@@ -129,47 +129,47 @@ def _shared(one: "Results", other: "Results") -> "tuple[Results, Results] | None
         return None
     narrowed = [
         replace(
-            found,
+            results,
             benchmark=replace(
-                found.benchmark,
+                results.benchmark,
                 items=items,
-                candidates=found.benchmark.candidates.join(
+                candidates=results.benchmark.candidates.join(
                     items.select(set="candidates"), on="set", how="semi"
                 ),
             ),
-            answers=found.answers.join(items, on="item", how="semi"),
-            scores=found.scores.join(items, on="item", how="semi"),
+            answers=results.answers.join(items, on="item", how="semi"),
+            scores=results.scores.join(items, on="item", how="semi"),
         )
-        for found in (one, other)
+        for results in (one, other)
     ]
     return narrowed[0], narrowed[1]
 
 
 def _probes(folder: Path) -> dict[tuple[str, str, str], Path]:
     """SCORES by benchmark, method and model, where a benchmark's own sentences were asked."""
-    found: dict[tuple[str, str, str], Path] = {}
+    paths: dict[tuple[str, str, str], Path] = {}
     for path in sorted(folder.glob("scores/*/*/sentence*/*.parquet")):
         benchmark, prompt, method = path.relative_to(folder).parts[1:4]
         recorded = prompt == "templates" or (folder / "shards").is_dir()
         if recorded and (folder / "benchmarks" / benchmark / "items.parquet").is_file():
-            found[benchmark, method, path.stem] = path
-    return found
+            paths[benchmark, method, path.stem] = path
+    return paths
 
 
 def _load_results(folder: Path, scores: Path) -> "Results":
-    """What was kept of a probe, judged again."""
+    """The stored scores of a probe, with the answers judged again."""
     from kgprobe import schema
     from kgprobe.library import Results
     from kgprobe.questions import benchmark
     from kgprobe.tables.answers import Probe, judge, recorded
 
     name, prompt, method = scores.relative_to(folder).parts[1:4]
-    own = benchmark(folder / "benchmarks" / name)
+    bench = benchmark(folder / "benchmarks" / name)
     kept = schema.read(scores, schema.SCORES)
     model = recorded(scores, "model")
     who = Probe(name, prompt, method, scores.stem, str(model.get("kind", "")))
-    answers = judge(kept, own.items, own.candidates, where=str(scores), prompts=own.prompts)
-    return Results(own, who, answers, kept, model)
+    answers = judge(kept, bench.items, bench.candidates, where=str(scores), prompts=bench.prompts)
+    return Results(bench, who, answers, kept, model)
 
 
 def _difference(one: "Results", other: "Results") -> list[dict[str, Any]]:
@@ -181,11 +181,11 @@ def _difference(one: "Results", other: "Results") -> list[dict[str, Any]]:
     who = [one.probe.model, other.probe.model]
     if who[0] == who[1]:
         who = [f"{name} ({which})" for name, which in zip(who, ("first", "second"), strict=True)]
-    made = [
-        replace(found, probe=replace(found.probe, model=name, prompt="templates"))
-        for found, name in zip((one, other), who, strict=True)
+    pair = [
+        replace(results, probe=replace(results.probe, model=name, prompt="templates"))
+        for results, name in zip((one, other), who, strict=True)
     ]
-    rows = made[0].compare(made[1]).to_dicts()
+    rows = pair[0].compare(pair[1]).to_dicts()
     return [{"benchmark": one.benchmark.name, **row} for row in rows]
 
 

@@ -49,16 +49,16 @@ def export(
         from kgprobe.questions import benchmark, folder_of
 
         kind = screen.choose(questions, formats.KINDS, "--questions")
-        own, sources = benchmark(what), origins.of(folder_of(what), license)
-        sets = BearFrames(own.items, own.candidates, own.prompts)
-        asked = formats.read(folder_of(what), kind, lambda: sets)
-        name = own.name + (f"_{kind}" if kind != formats.KINDS[0] else "")
-        formats.write(chosen, name, asked, sources, to)
-        made = sorted(p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_file())
+        bench, sources = benchmark(what), origins.of(folder_of(what), license)
+        sets = BearFrames(bench.items, bench.candidates, bench.prompts)
+        content = formats.read(folder_of(what), kind, lambda: sets)
+        name = bench.name + (f"_{kind}" if kind != formats.KINDS[0] else "")
+        formats.write(chosen, name, content, sources, to)
+        tree = sorted(p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_file())
         if as_json:
-            screen.data({"folder": str(to), "as": chosen, "files": made})
+            screen.data({"folder": str(to), "as": chosen, "files": tree})
         else:
-            screen.say(f"{to}: {len(made)} files, {', '.join(made[:6])}" + " ..." * (len(made) > 6))
+            screen.say(f"{to}: {len(tree)} files, {', '.join(tree[:6])}" + " ..." * (len(tree) > 6))
 
 
 COMMANDS = (export,)

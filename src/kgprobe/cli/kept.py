@@ -20,20 +20,20 @@ from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.pages import Link, Report, write_report
 
 
-def write(found: Results, folder: Path) -> Path:
+def write(result: Results, folder: Path) -> Path:
     """Write what a probe gave, and return the path of its report. The same answers give the same
     bytes."""
-    own, who = found.benchmark, found.probe
-    questions = folder / "benchmarks" / own.name
-    own.write(questions)
-    scores = folder / "scores" / own.name / who.prompt / who.method / f"{who.model}.parquet"
+    benchmark, who = result.benchmark, result.probe
+    questions = folder / "benchmarks" / benchmark.name
+    benchmark.write(questions)
+    scores = folder / "scores" / benchmark.name / who.prompt / who.method / f"{who.model}.parquet"
     hashes = _hashes(folder, [questions / f"{name}.parquet" for name in TABLES])
-    made_with = {"versions": versions(), "model": dict(found.record)}
-    schema.write(found.scores, schema.SCORES, scores, {"inputs": hashes, **made_with})
+    made_with = {"versions": versions(), "model": dict(result.record)}
+    schema.write(result.scores, schema.SCORES, scores, {"inputs": hashes, **made_with})
     hashes |= _hashes(folder, [scores])
     numbers = folder / "tables" / "bear.parquet"
-    schema.write(found.frame, schema.RESULTS, numbers, {"inputs": hashes, "seed": 0, **made_with})
-    report = _report(found, folder, scores, [*hashes, "tables/bear.parquet"])
+    schema.write(result.frame, schema.RESULTS, numbers, {"inputs": hashes, "seed": 0, **made_with})
+    report = _report(result, folder, scores, [*hashes, "tables/bear.parquet"])
     return write_report(folder / "report", report)
 
 
@@ -42,40 +42,40 @@ def _hashes(folder: Path, files: list[Path]) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 
-def _report(found: Results, folder: Path, scores: Path, files: list[str]) -> Report:
-    who, own = found.probe, found.benchmark
+def _report(result: Results, folder: Path, scores: Path, files: list[str]) -> Report:
+    who, benchmark = result.probe, result.benchmark
     row = {"model": who.model, "kind": who.kind, "source": who.source, "dtype": who.dtype,
            "bos": who.bos, "note": ""}  # fmt: skip
     sheet = {who.model: row}
     rows = sheets.read_table(sheets.located(RELATIONS))
     titles = {line["relation"]: line["note"] for line in rows}
-    names = {name: titles.get(name, name) for name in own.items["relation"].unique().sort()}
-    drawings = [one.drawing() for one in figures(found.frame, sheet, names)]
-    parts = chapter.arranged(found.frame, sheet, names, {}, drawings)
+    names = {name: titles.get(name, name) for name in benchmark.items["relation"].unique().sort()}
+    drawings = [one.drawing() for one in figures(result.frame, sheet, names)]
+    parts = chapter.arranged(result.frame, sheet, names, {}, drawings)
     title = "BEAR: balanced multiple choice"
-    asked = {"paper": "bear", **who.asked}
-    places = {own.name: folder / "benchmarks" / own.name}
+    spec = {"paper": "bear", **who.asked}
+    places = {benchmark.name: folder / "benchmarks" / benchmark.name}
     return Report(
         run=folder.name,
-        results=found.frame,
+        results=result.frame,
         sheet=sheet,
-        config={"items": own.items.height, "prompt": who.prompt, "method": who.method},
+        config={"items": benchmark.items.height, "prompt": who.prompt, "method": who.method},
         models=[{**row, "parameters": who.parameters or ""}],
-        experiments=[asked],
+        experiments=[spec],
         versions=versions(),
         chapters=[Chapter("bear", title, chapter.LEAD, parts=parts, terms=chapter.TERMS)],
-        benchmarks=list(about.benchmarks(found.frame, sheet, [asked], [scores], places, names, {})),
+        benchmarks=list(about.benchmarks(result.frame, sheet, [spec], [scores], places, names, {})),
         links=[Link(name) for name in files],
-        commands={"": _command(found, folder)},
-        title=f"What {who.model} knows of {own.name}",
+        commands={"": _command(result, folder)},
+        title=f"What {who.model} knows of {benchmark.name}",
     )
 
 
-def _command(found: Results, folder: Path) -> str:
+def _command(result: Results, folder: Path) -> str:
     """What probes again, and goes on where it stopped."""
-    who = found.probe
+    who = result.probe
     said = {"prompt": (who.prompt, "templates"), "method": (who.method, "sentence")}
-    told = [f"--{name} {value}" for name, (value, usual) in said.items() if value != usual]
+    opt = [f"--{name} {value}" for name, (value, usual) in said.items() if value != usual]
     place = who.source.partition(":")[2] or who.model
-    words = ["kgprobe probe", place, f"--on {found.benchmark.name}", *told, f"--name {folder.name}"]
+    words = ["kgprobe probe", place, f"--on {result.benchmark.name}", *opt, f"--name {folder.name}"]
     return " ".join(words)

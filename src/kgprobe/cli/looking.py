@@ -1,4 +1,4 @@
-"""`kgprobe list` and `kgprobe show`: what there is to ask, and what was asked."""
+"""`kgprobe list` and `kgprobe show`: models, benchmarks, questions and runs."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,9 +22,9 @@ def _benchmarks() -> list[dict[str, Any]]:
     return [_size(benchmark(name)) for name in packaged()]
 
 
-def _size(own: "Benchmark") -> dict[str, Any]:
-    relations, templates = own.items["relation"].n_unique(), own.prompts["index"].n_unique()
-    return {"benchmark": own.name, "items": own.items.height, "relations": relations,
+def _size(bench: "Benchmark") -> dict[str, Any]:
+    relations, templates = bench.items["relation"].n_unique(), bench.prompts["index"].n_unique()
+    return {"benchmark": bench.name, "items": bench.items.height, "relations": relations,
             "templates": templates}  # fmt: skip
 
 
@@ -51,13 +51,13 @@ def _prompts() -> list[dict[str, Any]]:
 
 
 def _runs() -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for folder in names.folders():
         tables = sorted(path.stem for path in folder.glob("tables/*.parquet"))
         page = folder / "report" / "index.html"
-        found.append({"run": folder.name, "tables": ", ".join(tables) or "unfinished",
+        rows.append({"run": folder.name, "tables": ", ".join(tables) or "unfinished",
                       "report": str(page) if page.is_file() else ""})  # fmt: skip
-    return found
+    return rows
 
 
 def _list(what: str, rows: list[dict[str, Any]]) -> None:
@@ -116,52 +116,52 @@ def show(
     with screen.report_errors(as_json):
         from kgprobe.questions import benchmark as opened
 
-        own = opened(benchmark)
+        bench = opened(benchmark)
         if not item:
-            size, rows = _size(own), _relations(own)
+            size, rows = _size(bench), _relations(bench)
             if as_json:
                 screen.data({**size, "by_relation": rows})
             else:
                 screen.table([size])
                 screen.table(rows)
             return
-        asked = _question(own, item)
+        question = _question(bench, item)
         if as_json:
-            screen.data(asked)
+            screen.data(question)
             return
         for key in ("item", "relation", "subject", "answers"):
-            screen.say(f"{key}: {asked[key]}")
-        screen.say(f"options: {', '.join(asked['options'])}")
-        for text in asked["sentences"]:
+            screen.say(f"{key}: {question[key]}")
+        screen.say(f"options: {', '.join(question['options'])}")
+        for text in question["sentences"]:
             screen.say(f"sentence: {text}")
 
 
-def _relations(own: "Benchmark") -> list[dict[str, Any]]:
+def _relations(bench: "Benchmark") -> list[dict[str, Any]]:
     """A row for each relation: items, options, the first template and an item to look at."""
-    sizes = dict(own.candidates["set"].value_counts().rows())
-    found = []
-    for (relation,), items in own.items.sort("item").group_by("relation", maintain_order=True):
-        first = own.prompts.filter(relation=relation).sort("index")["text"][0]
-        found.append({"relation": relation, "items": items.height,
+    sizes = dict(bench.candidates["set"].value_counts().rows())
+    rows = []
+    for (relation,), items in bench.items.sort("item").group_by("relation", maintain_order=True):
+        first = bench.prompts.filter(relation=relation).sort("index")["text"][0]
+        rows.append({"relation": relation, "items": items.height,
                       "options": sizes[items["candidates"][0]], "example": items["item"][0],
                       "template": first})  # fmt: skip
-    return sorted(found, key=lambda row: str(row["relation"]))
+    return sorted(rows, key=lambda row: str(row["relation"]))
 
 
-def _question(own: "Benchmark", item: str) -> dict[str, Any]:
-    """One question: subject, options, the right ones, and what is said with the first right one."""
+def _question(bench: "Benchmark", item: str) -> dict[str, Any]:
+    """One question: subject, options, the right ones, and the sentences of the first right one."""
     from kgprobe.sheets import nearest
     from kgprobe.templates import fill
 
-    rows = own.items.filter(item=item).to_dicts()
+    rows = bench.items.filter(item=item).to_dicts()
     if not rows:
-        near = nearest(item, own.items["item"])
-        raise ValueError(f"{own.name} has no item {item!r}{near}; `kgprobe show {own.name}` gives "
-                         "one of each relation")  # fmt: skip
+        near = nearest(item, bench.items["item"])
+        raise ValueError(f"{bench.name} has no item {item!r}{near}; `kgprobe show {bench.name}` "
+                         "gives one of each relation")  # fmt: skip
     row = rows[0]
-    options = own.candidates.filter(set=row["candidates"]).sort("index")["label"].to_list()
+    options = bench.candidates.filter(set=row["candidates"]).sort("index")["label"].to_list()
     right = [options[i] for i in row["answers"]]
-    texts = own.prompts.filter(relation=row["relation"]).sort("index")["text"]
+    texts = bench.prompts.filter(relation=row["relation"]).sort("index")["text"]
     said = [fill(t, row["subject"], right[0]).text for t in texts]
     return {"item": item, "relation": row["relation"], "subject": row["subject"],
             "answers": ", ".join(right), "options": options, "sentences": said}  # fmt: skip

@@ -21,7 +21,7 @@ METHODS = (
 
 
 def rows() -> list[dict[str, str]]:
-    """The sheet of models, the working folder's own first. Raises SheetError."""
+    """The table of models, the working folder's own first. Raises SheetError."""
     from kgprobe import sheets
 
     legal = sheets.read_schema(sheets.located("workflow/schemas/models.schema.json"))
@@ -59,8 +59,8 @@ def prompts(ctx: typer.Context) -> list[str]:
 def _prompts(name: Any) -> list[str]:
     from kgprobe.questions import OWN, benchmark
 
-    found = benchmark(name).prompts["index"].unique().sort().to_list() if name else []
-    return [OWN, *map(str, found)]
+    indices = benchmark(name).prompts["index"].unique().sort().to_list() if name else []
+    return [OWN, *map(str, indices)]
 
 
 def items(ctx: typer.Context) -> list[str]:
@@ -86,8 +86,8 @@ def among(*names: str) -> Callable[[], list[str]]:
     return lambda: list(names)
 
 
-def _offered(found: Callable[[], Sequence[str]]) -> list[str]:
+def _offered(source: Callable[[], Sequence[str]]) -> list[str]:
     try:
-        return list(found())
+        return list(source())
     except (ValueError, OSError):
         return []

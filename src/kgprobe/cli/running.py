@@ -30,11 +30,11 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
         from kgprobe.config import models_of, settings_of
 
         settings = settings_of(configs or [])
-        told = {"run": settings.run.name, "models": len(models_of(settings))}
+        summary = {"run": settings.run.name, "models": len(models_of(settings))}
         if as_json:
-            screen.data({**told, "valid": True})
+            screen.data({**summary, "valid": True})
         else:
-            screen.say(f"run {told['run']}: right; the sheet has {told['models']} models")
+            screen.say(f"run {summary['run']}: right; the sheet has {summary['models']} models")
 
 
 def plan(configs: Configs = None, as_json: Json = False) -> None:
@@ -57,8 +57,8 @@ def plan(configs: Configs = None, as_json: Json = False) -> None:
         memory = {job.rule: job.mem_mb for job in to_do}
         fatal, perhaps = needs.find_missing(settings, to_do, rows, known, memory, memory_mb())
         if as_json:
-            told = {name: asdict(cost) for name, cost in stages.items()}
-            screen.data({"run": settings.run.name, "stages": told, "unpriced": unpriced,
+            by_stage = {name: asdict(cost) for name, cost in stages.items()}
+            screen.data({"run": settings.run.name, "stages": by_stage, "unpriced": unpriced,
                          "lacking": [*fatal, *perhaps]})  # fmt: skip
         else:
             screen.say(f"run {settings.run.name}: {', '.join(configs or [BASE])}\n")
@@ -107,8 +107,8 @@ class Passing(TyperCommand):
 
 
 def _build_arguments(before: list[str], behind: list[str]) -> list[str]:
-    """Words for Snakemake: `--forcerun RULE -- TARGET` keeps its target, since what stands behind
-    comes first, unless a `--` of its own ends it."""
+    """Arguments for Snakemake: `--forcerun RULE -- TARGET` keeps its target, since what follows
+    `--` comes first, unless it has a `--` itself."""
     return [*before, *behind] if "--" in behind else [*behind, *before]
 
 

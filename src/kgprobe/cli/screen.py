@@ -1,4 +1,4 @@
-"""What the command says: tables at any width, JSON, progress, and errors in one line."""
+"""The command's output: tables at any width, JSON, progress, and errors in one line."""
 
 import json
 import os
@@ -34,7 +34,7 @@ MANY = 6
 NUMBER = re.compile(r"-?[\d.,]*(e[+-]\d+)?")
 #: the request was understood and cannot be done; the exit code of what is typed wrongly is 2
 FAILED = 1
-#: as shells tell of Ctrl-C
+#: the exit code that shells give for Ctrl-C
 STOPPED = 130
 
 
@@ -56,27 +56,27 @@ def data(value: Any) -> None:
 def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
     """Rows with their keys as heads; long cells wrap where the terminal is narrow. An `n` of few
     rows is marked, and the mark explained below."""
-    found = list(rows)
-    if not found:
+    lines = list(rows)
+    if not lines:
         say("nothing")
         return
     shown = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False,
-        padding=(0, 1, 0, 0) if len(found[0]) > MANY else (0, 1),
+        padding=(0, 1, 0, 0) if len(lines[0]) > MANY else (0, 1),
     )  # fmt: skip
-    for name in found[0]:
-        cells = [_cell(row[name]) for row in found]
+    for name in lines[0]:
+        cells = [_cell(row[name]) for row in lines]
         shown.add_column(
             name, justify="right" if all(map(NUMBER.fullmatch, cells)) else "left",
-            overflow="fold", no_wrap=name == next(iter(found[0])) and max(map(len, cells)) <= WORD,
+            overflow="fold", no_wrap=name == next(iter(lines[0])) and max(map(len, cells)) <= WORD,
         )  # fmt: skip
-    for row in found:
-        told = {name: _cell(value) for name, value in row.items()}
+    for row in lines:
+        texts = {name: _cell(value) for name, value in row.items()}
         if isinstance(row.get("n"), int):
-            told["n"] = format_n(row)
-        shown.add_row(*map(Text, told.values()))
+            texts["n"] = format_n(row)
+        shown.add_row(*map(Text, texts.values()))
     Console(highlight=False).print(shown)
-    explain([format_n(row) for row in found if isinstance(row.get("n"), int)])
+    explain([format_n(row) for row in lines if isinstance(row.get("n"), int)])
 
 
 def format_n(row: Mapping[str, Any], digits: int = 1) -> str:
@@ -87,12 +87,12 @@ def format_n(row: Mapping[str, Any], digits: int = 1) -> str:
     return f"{row['n']}{marks.few(row, digits)}"
 
 
-def explain(told: Sequence[str]) -> None:
+def explain(texts: Sequence[str]) -> None:
     """A line for each mark that stands in one of these texts."""
-    if told:
+    if texts:
         from kgprobe.tables.report import marks
 
-        for note in marks.notes(told):
+        for note in marks.notes(texts):
             say(note)
 
 
@@ -104,9 +104,9 @@ def _cell(value: Any) -> str:
 
 @contextmanager
 def report_errors(as_json: bool = False) -> Iterator[None]:
-    """Errors that speak to the user as one message on stderr (with `--json` an object on stdout,
-    too) and exit code 1; what they do not foresee stays a traceback. Ctrl-C and SIGTERM are one
-    line, with what the KeyboardInterrupt says of how to go on."""
+    """Expected errors as one message on stderr (with `--json` an object on stdout, too) and exit
+    code 1; unexpected ones stay a traceback. Ctrl-C and SIGTERM are one line, with the message of
+    the KeyboardInterrupt on how to go on."""
     try:
         with terminated(lambda _: KeyboardInterrupt()):
             yield
@@ -137,7 +137,7 @@ def _refuse(message: str, as_json: bool) -> None:
 
 
 class _Rate(ProgressColumn):
-    """Units a second, over the last half minute."""
+    """Units per second, over the last 30 seconds."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.3g}/s" if task.speed else "-/s")

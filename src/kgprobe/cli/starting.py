@@ -62,12 +62,12 @@ def init(
             "comparisons": [],
         }
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1000)
-        asked = {"paper": "bear", "benchmark": f"{graph}_lite", "prompt": "templates",
+        experiment = {"paper": "bear", "benchmark": f"{graph}_lite", "prompt": "templates",
                  "method": METHOD, "model": row["model"]}  # fmt: skip
         texts = {
             "config.yaml": CONFIG.format(schema=schema_line(name), text=text),
             "models.tsv": _table(row),
-            "experiments.tsv": _table(asked),
+            "experiments.tsv": _table(experiment),
         }
         with _new_folder(name) as folder:
             for file, content in texts.items():
@@ -75,7 +75,7 @@ def init(
         written = [f"{name}/{file}" for file in texts]
         command = f"kgprobe run {name}/config.yaml --cores 2"
         if as_json:
-            screen.data({"written": written, **counts, "benchmark": asked["benchmark"],
+            screen.data({"written": written, **counts, "benchmark": experiment["benchmark"],
                          "model": row["model"], "kind": row["kind"], "next": command})  # fmt: skip
             return
         screen.say(f"{facts}: {counts['facts']:,} facts of {counts['relations']:,} relations")
@@ -114,10 +114,10 @@ def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
     is_table = path.suffix.lower() in (*tables.SEPARATORS, ".parquet") or not rdf_forms.form(path)
     form: Form = "table" if is_table else "rdf"
     try:
-        made = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES).facts
+        facts = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES).facts
     except ValueError as error:
         raise ValueError(str(error).removeprefix(f"sources.graphs.{graph}: ")) from error
-    return form, {"facts": made.height, "relations": made["relation"].n_unique()}
+    return form, {"facts": facts.height, "relations": facts["relation"].n_unique()}
 
 
 def _model(model: str) -> dict[str, str]:

@@ -61,7 +61,7 @@ def trace(
             claim = _claim(folder, number, pairs)
             screen.data(claim) if as_json else _say_claim(claim)
             return
-        found = [
+        rows = [
             {
                 **row,
                 "files": _files(folder, table, row),
@@ -70,11 +70,11 @@ def trace(
             for table in _tables(folder)
             for row in _rows(table, number, pairs)
         ]
-        if not found:
+        if not rows:
             raise ValueError(f"no number of {folder} is printed as {number}"
                              + (f" where {', '.join(where)}" if where else "")
                              + _describe_unknown(folder, _pairs(where or [])))  # fmt: skip
-        screen.data(found) if as_json else _say(found, len(number.partition(".")[2]))
+        screen.data(rows) if as_json else _say(rows, len(number.partition(".")[2]))
 
 
 def _pairs(where: list[str]) -> dict[str, str]:
@@ -82,14 +82,14 @@ def _pairs(where: list[str]) -> dict[str, str]:
     from kgprobe.contracts import RESULTS
     from kgprobe.sheets import nearest
 
-    found, legal = {}, RESULTS.key
+    values, legal = {}, RESULTS.key
     for text in where:
         key, sign, value = text.partition("=")
         if key not in legal or not sign:
             raise ValueError(f"--where {text!r}{nearest(key, legal)}; right would be KEY=VALUE "
                              f"with a KEY of {', '.join(legal)}")  # fmt: skip
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def _describe_unknown(folder: Path, pairs: Mapping[str, str]) -> str:
@@ -152,10 +152,10 @@ def _claim(folder: Path, name: str, pairs: Mapping[str, str]) -> dict[str, Any]:
             *(pl.col(key) == value for key, value in pairs.items())
         )
         rows = read.rows(named=True)
-    made = schema.provenance(path).get("inputs")
-    told = made if isinstance(made, Mapping) else {}
+    inputs = schema.provenance(path).get("inputs")
+    hashes = inputs if isinstance(inputs, Mapping) else {}
     stems = (claims[name]["paper"], "claims")
-    files = [_state(folder, file, told[file]) for file in told if Path(file).stem in stems]
+    files = [_state(folder, file, hashes[file]) for file in hashes if Path(file).stem in stems]
     return {**claims[name], "rows": rows, "files": files}
 
 
@@ -163,15 +163,15 @@ def _files(folder: Path, table: Path, row: Mapping[str, Any]) -> list[dict[str, 
     """The files that a number was computed from, with the hashes that they had then."""
     from kgprobe import schema
 
-    made = schema.provenance(table).get("inputs")
-    told = made if isinstance(made, Mapping) else {}
-    found = []
-    for name, recorded in told.items():
+    inputs = schema.provenance(table).get("inputs")
+    hashes = inputs if isinstance(inputs, Mapping) else {}
+    files = []
+    for name, recorded in hashes.items():
         parts = Path(name).with_suffix("").parts
-        asked = row["benchmark"] in parts and ("benchmarks" in parts or row["model"] in parts)
-        if asked or (row["published"] is not None and "published" in parts):
-            found.append(_state(folder, name, recorded))
-    return found
+        is_input = row["benchmark"] in parts and ("benchmarks" in parts or row["model"] in parts)
+        if is_input or (row["published"] is not None and "published" in parts):
+            files.append(_state(folder, name, recorded))
+    return files
 
 
 def _state(folder: Path, name: str, recorded: object) -> dict[str, str]:
@@ -191,8 +191,8 @@ def own_path(folder: Path, name: str) -> Path:
 
 
 def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str, Any]]:
-    """The first questions behind a number, with what was chosen, where sentences were scored; none
-    of a part of the benchmark whose questions cannot be told from it (what models were taught)."""
+    """The first questions behind a number, with the options chosen, where sentences were scored;
+    none for a subset of the benchmark that it does not define (facts that models trained on)."""
 
     from kgprobe import schema
     from kgprobe.questions import benchmark
@@ -203,21 +203,21 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     scored = folder / "scores" / row["benchmark"] / row["prompt"] / row["method"]
     if not most or not row["benchmark"] or not (place / "items.parquet").is_file():
         return []
-    own = benchmark(place)
-    items = own.items.filter(relation=row["group"]) if row["group"] else own.items
+    bench = benchmark(place)
+    items = bench.items.filter(relation=row["group"]) if row["group"] else bench.items
     if row["slice"]:
         items = slices.items_of(
-            items, own.candidates, own.prompts, row["slice"], place / "relations.parquet"
+            items, bench.candidates, bench.prompts, row["slice"], place / "relations.parquet"
         )
     items = items.sort("item").head(most)
-    labels = own.candidates.select("label", set="set", candidate="index")
+    labels = bench.candidates.select("label", set="set", candidate="index")
     options = {(s, c): text for text, s, c in labels.rows()}
     path = scored / f"{row['model']}.parquet"
     best, reading = None, row["aggregation"] or "sum"
-    # what a prior corrects is not stored with the run, nor what was asked without the subject
+    # prior-corrected scores are not stored with the run, nor are those without the subject
     is_stored = reading in STORED and not (row["without"] or row["instead"])
     if path.is_file() and is_stored:
-        part = choosable(items, own.candidates).select("item")
+        part = choosable(items, bench.candidates).select("item")
         scores = schema.read(path, schema.SCORES).join(part, on="item", how="semi")
         # other templates have names, which stored scores do not know
         if row["template"].isdecimal():
@@ -234,11 +234,11 @@ def _question(
 ) -> dict[str, Any]:
     """A question, its right answers and the likeliest option under each template."""
     right = [options[item["candidates"], i] for i in item["answers"]]
-    found = {"item": item["item"], "subject": item["subject"], "right": right}
+    question = {"item": item["item"], "subject": item["subject"], "right": right}
     if best is None:
-        return found
+        return question
     chosen = best.filter(item=item["item"]).sort("template").select("winner", "sum").rows()
-    return {**found, "chosen": [options[item["candidates"], c] for c, _ in chosen],
+    return {**question, "chosen": [options[item["candidates"], c] for c, _ in chosen],
             "log-likelihood": [round(value, 4) for _, value in chosen]}  # fmt: skip
 
 
@@ -277,9 +277,9 @@ def _bounds(row: Mapping[str, Any]) -> str:
     return "" if row["low"] is None else f" [{row['low']:.4g}, {row['high']:.4g}]"
 
 
-def _say(found: list[dict[str, Any]], digits: int) -> None:
+def _say(rows: list[dict[str, Any]], digits: int) -> None:
     """The rows of a number that was printed with so many digits after the point."""
-    for row in found:
+    for row in rows:
         screen.say(_where(row))
         share = "" if row["denominator"] is None else f" = {row['numerator']}/{row['denominator']}"
         screen.say(f"  value {row['value']}{_bounds(row)} ({row['interval']}){share}, "
@@ -288,13 +288,13 @@ def _say(found: list[dict[str, Any]], digits: int) -> None:
             screen.say(f"  Which questions are in {row['slice']!r} is not stored with the run.")
         for question in row["questions"]:
             chosen = question.get("chosen")
-            told = f"; chosen: {', '.join(chosen)}" if chosen else ""
+            text = f"; chosen: {', '.join(chosen)}" if chosen else ""
             screen.say(f"  {question['item']}: {question['subject']}; right: "
-                       f"{', '.join(question['right'])}{told}")  # fmt: skip
+                       f"{', '.join(question['right'])}{text}")  # fmt: skip
         for file in row["files"]:
             screen.say(f"  {file['state']}: {file['sha256'][:12]} {file['file']}")
-    screen.say(f"rows: {len(found)}")
-    screen.explain([screen.format_n(row, digits) for row in found])
+    screen.say(f"rows: {len(rows)}")
+    screen.explain([screen.format_n(row, digits) for row in rows])
 
 
 COMMANDS = (trace,)

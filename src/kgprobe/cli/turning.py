@@ -59,16 +59,16 @@ def switches(
             raise ValueError(f"{folder} has no numbers of {chosen} (no tables/{chosen}.parquet); "
                              f"right would be {right}")  # fmt: skip
         rows = sheets.read_table(sheets.located(EXPECTED))
-        found = PAPERS[chosen](folder, table, rows)
+        results = PAPERS[chosen](folder, table, rows)
         if as_json:
-            screen.data(found)
+            screen.data(results)
             return
-        _say(chosen, found)
+        _say(chosen, results)
 
 
-def _say(paper: str, found: Mapping[str, list[Row]]) -> None:
+def _say(paper: str, results: Mapping[str, list[Row]]) -> None:
     """Whole benchmarks, then what a switch lacks or needs; no column that is empty throughout."""
-    whole = [row for row in found["turned"] if row.get("whole")]
+    whole = [row for row in results["turned"] if row.get("whole")]
     for row in whole:
         bounds = row["low"] is not None
         row["95 %"] = f"{row['low']:.3g} to {row['high']:.3g}" if bounds else "-"
@@ -78,23 +78,23 @@ def _say(paper: str, found: Mapping[str, list[Row]]) -> None:
     else:
         screen.say(f"no switch of {paper} can be turned on the answers of this run")
     counts = [row["verdict"] for row in whole]
-    told = ", ".join(f"{name} {counts.count(name)}" for name in dict.fromkeys(counts))
-    screen.say(f"changes: {len(whole)}" + f" ({told})" * bool(told))
-    for row in found["lacking"]:
+    summary = ", ".join(f"{name} {counts.count(name)}" for name in dict.fromkeys(counts))
+    screen.say(f"changes: {len(whole)}" + f" ({summary})" * bool(summary))
+    for row in results["lacking"]:
         screen.say(f"{row['switch']}: nothing to turn it on; this run has not {row['lacks']}")
-    screen.say(f"need a run of their own: {len(found['needing'])}")
-    if found["needing"]:
-        screen.table(_merge_rows(found["needing"]))
+    screen.say(f"need a run of their own: {len(results['needing'])}")
+    if results["needing"]:
+        screen.table(_merge_rows(results["needing"]))
 
 
 def _merge_rows(rows: list[Row]) -> list[Row]:
     """Rows that differ in their value (`to`) alone as one, with all values."""
-    found: dict[tuple[Any, ...], Row] = {}
+    by_key: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(value for name, value in row.items() if name != "to")
-        told = found.setdefault(key, {**row, "to": ""})
-        told["to"] += (", " if told["to"] else "") + row["to"]
-    return list(found.values())
+        merged = by_key.setdefault(key, {**row, "to": ""})
+        merged["to"] += (", " if merged["to"] else "") + row["to"]
+    return list(by_key.values())
 
 
 def _ontoprobe(folder: Path, table: Path, expected: list[dict[str, str]]) -> dict[str, list[Row]]:
@@ -104,19 +104,19 @@ def _ontoprobe(folder: Path, table: Path, expected: list[dict[str, str]]) -> dic
     from kgprobe.tables.answers import recorded
     from kgprobe.tables.ontoprobe import turned
 
-    own = typed(Switches, recorded(table, "switches"))
-    told = _ontoprobe_answers(folder, table)
-    made = turning.measured(list(turned.turns(told, own)), expected)
-    for row in made:
+    used_switches = typed(Switches, recorded(table, "switches"))
+    answers = _ontoprobe_answers(folder, table)
+    rows = turning.measured(list(turned.turns(answers, used_switches)), expected)
+    for row in rows:
         # all tasks; of reasoning, choices and figures every setting is one
         row["whole"] = row.get("group") == "" or " " in row.get("group", "")
     needing = [
         {"set": f"ontoprobe.switches.{key}", "here": here, "to": other, "changes": stage,
          "expected": turning.expected(expected, turned.PAPER, key, here, other)[0]}
-        for key, stage, here, others in turned.needing(own) for other in others
+        for key, stage, here, others in turned.needing(used_switches) for other in others
     ]  # fmt: skip
-    lacking = [{"switch": key, "lacks": what} for key, what in turned.find_missing(told)]
-    return {"turned": made, "lacking": lacking, "needing": needing}
+    lacking = [{"switch": key, "lacks": what} for key, what in turned.find_missing(answers)]
+    return {"turned": rows, "lacking": lacking, "needing": needing}
 
 
 def _ontoprobe_answers(folder: Path, table: Path) -> "Told":
@@ -145,8 +145,8 @@ def _ontoprobe_answers(folder: Path, table: Path) -> "Told":
             reasoned[probe] = frames
         elif method == "choice":
             probe = _probe(path, folder)
-            asked = folder / "benchmarks" / probe.benchmark / "choices.parquet"
-            picked[probe] = schema.read(asked, schema.CHOICES), schema.read(path, schema.CHOSEN)
+            questions = folder / "benchmarks" / probe.benchmark / "choices.parquet"
+            picked[probe] = schema.read(questions, schema.CHOICES), schema.read(path, schema.CHOSEN)
     shipped = _data() / SHIPPED
     split = choices.shipped(shipped) if picked and shipped.is_dir() else None
     return turned.Told(make.memory(memory, places), reasoned, picked, split)
@@ -159,16 +159,16 @@ def _files(folder: Path, table: Path) -> list[Path]:
     """
     from kgprobe import schema
 
-    made = schema.provenance(table).get("inputs")
-    found = []
-    for name in made if isinstance(made, Mapping) else {}:
+    inputs = schema.provenance(table).get("inputs")
+    files = []
+    for name in inputs if isinstance(inputs, Mapping) else {}:
         if folder.name in Path(name).parts[:2]:
             path = own_path(folder, name)
             if not path.is_file():
                 raise ValueError(f"{path}: gone, and {table} was made from it; right would be to "
                                  "run the workflow again, which makes it")  # fmt: skip
-            found.append(path)
-    return found
+            files.append(path)
+    return files
 
 
 def _method(path: Path, folder: Path) -> str:
@@ -206,9 +206,9 @@ def _attributes(folder: Path, table: Path, expected: list[dict[str, str]]) -> di
 
     study = _study(folder, table)
     seed = study.seed
-    made = turning.measured(list(turned.turns(study)), expected, seed)
-    means = {_without_benchmark(row) for row in made if row["benchmark"] == ""}
-    for row in made:
+    rows = turning.measured(list(turned.turns(study)), expected, seed)
+    means = {_without_benchmark(row) for row in rows if row["benchmark"] == ""}
+    for row in rows:
         # of a probe of one benchmark, and of a switch of one, there is no mean
         row["whole"] = row["benchmark"] == "" or _without_benchmark(row) not in means
     built = {
@@ -221,7 +221,7 @@ def _attributes(folder: Path, table: Path, expected: list[dict[str, str]]) -> di
         for key, here, others in turned.needing(built) for other in others
     ]  # fmt: skip
     lacking = [{"switch": key, "lacks": what} for key, what in turned.find_missing(study)]
-    return {"turned": made, "lacking": lacking, "needing": needing}
+    return {"turned": rows, "lacking": lacking, "needing": needing}
 
 
 def _without_benchmark(row: Row) -> tuple[str, ...]:
@@ -239,18 +239,18 @@ def _study(folder: Path, table: Path) -> "Study":
     places = folders([path for path in files if path.name == "examples.parquet"])
     benchmarks = {n: studies.read_benchmark(places[n]) for n in published.NAMES if n in places}
     others = next((read_aliases(p) for p in files if p.name == "aliases.parquet"), None)
-    found = {}
+    answers = {}
     for path in files:
         method = _method(path, folder)
         if method == "fill" or method.startswith("sentence"):
             probe = _probe(path, folder)
             if probe.benchmark in benchmarks:
-                own = benchmarks[probe.benchmark]
-                found[probe] = studies.read_answers(probe, own, path, others)
+                benchmark = benchmarks[probe.benchmark]
+                answers[probe] = studies.read_answers(probe, benchmark, path, others)
     seed = int(str(schema.provenance(table).get("seed", 0)))
     # runs from before they were recorded: the defaults
     options = recorded(table, "options")
-    return studies.Study(benchmarks, found, seed=seed, **options)
+    return studies.Study(benchmarks, answers, seed=seed, **options)
 
 
 def _autoprompt(folder: Path, table: Path, expected: list[dict[str, str]]) -> dict[str, list[Row]]:
@@ -258,7 +258,7 @@ def _autoprompt(folder: Path, table: Path, expected: list[dict[str, str]]) -> di
     from kgprobe.tables.autoprompt import turned
 
     needing = [
-        # a table does not tell what its prompts were searched with
+        # a table does not record what its prompts were searched with
         {"set": key, "default": here, "to": other,
          "expected": turning.expected(expected, "autoprompt", name, here, other)[0]}
         for name, key, here, others in turned.needing() for other in others

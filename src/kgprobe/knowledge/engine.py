@@ -37,7 +37,7 @@ SIGN = -(1 << 63)
 
 
 class EngineError(ValueError):
-    """The engine cannot work within what it was given; the message says what would do."""
+    """The engine cannot work in the memory or disk it was given; the message says what would do."""
 
 
 def joins_mb(mem_mb: int) -> int:
@@ -191,8 +191,8 @@ def keys(rows: Table, seed: int, ids: Sequence[str], label: str) -> IntegerColum
 
 
 def _text_keys(rows: pa.Array) -> pa.Array:
-    made = (hash_key(int(seed), *parts) for seed, *parts in rows.to_pylist())
-    return pa.array([signed(key) ^ SIGN for key in made], pa.int64())
+    hashes = (hash_key(int(seed), *parts) for seed, *parts in rows.to_pylist())
+    return pa.array([signed(key) ^ SIGN for key in hashes], pa.int64())
 
 
 _TEXT_KEYS = ibis.udf.scalar.pyarrow(_text_keys, signature=((dt.Array(dt.string),), dt.int64))

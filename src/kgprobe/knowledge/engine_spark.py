@@ -56,7 +56,7 @@ class Spark(Engine):
             "spark.sql.execution.arrow.pyspark.enabled": "true",
             "spark.driver.maxResultSize": "0",
         }
-        # each error is told once, by us
+        # each error is reported once, by us
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         builder = SparkSession.builder.master(master).appName("kgprobe")
         for name, value in settings.items():
@@ -77,8 +77,8 @@ class Spark(Engine):
         """Do nothing: memory that one executor lacks another has, or it is spilled."""
 
     def files(self, paths: Sequence[str | Path]) -> Table:
-        found = self._session.read.parquet(*(Path(path).resolve().as_uri() for path in paths))
-        return self._as_table(found, next(self._names))
+        frame = self._session.read.parquet(*(Path(path).resolve().as_uri() for path in paths))
+        return self._as_table(frame, next(self._names))
 
     def table(self, frame: pl.DataFrame) -> Table:
         # Spark has no number without a sign

@@ -30,13 +30,13 @@ def dates(triples: Table, labels: Table) -> Table:
 
 def _subjects(triples: Table, labels: Table) -> Table:
     """The triples with the text of subject and relation, and the label of the subject."""
-    told = triples.mutate(
+    rows = triples.mutate(
         kg=ibis.literal("wikidata"),
         subject=_id("Q", triples["subject"]),
         relation=_id("P", triples["predicate"]),
     )
     known = _items(labels).select(_subject="id", subject_label="label")
-    return told.left_join(known, [("subject", "_subject")])
+    return rows.left_join(known, [("subject", "_subject")])
 
 
 def _items(labels: Table) -> Table:

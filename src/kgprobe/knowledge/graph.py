@@ -56,7 +56,7 @@ ENTITIES = Contract(
     frozenset({"label"}),
 )
 
-#: What became of the statements when the graph was made.
+#: Counts of the statements that `encode` kept and left out.
 COUNTS = Contract("GRAPH_COUNTS", {"count": pl.String, "n": pl.Int64}, ("count",))
 
 #: The files of a graph.
@@ -100,16 +100,16 @@ class Graph:
         """Numbers and ids of the relations."""
         if self.ids is None:
             return Relations(None, self.known)
-        own = self.ids.filter(self.ids["kind"] == RELATION).select("number", "id")
-        return Relations(dict(self.frame(own).sort("number").rows()), self.known)
+        ids = self.ids.filter(self.ids["kind"] == RELATION).select("number", "id")
+        return Relations(dict(self.frame(ids).sort("number").rows()), self.known)
 
     @property
     def named(self) -> Table:
         """`entities` with `name`, their ids as text."""
         if self.ids is None:
             return self.entities.mutate(name="Q" + self.entities["id"].cast("string"))
-        own = self.ids.filter(self.ids["kind"] == ENTITY).select(_id="number", name="id")
-        return self.entities.inner_join(own, [("id", "_id")]).drop("_id")
+        ids = self.ids.filter(self.ids["kind"] == ENTITY).select(_id="number", name="id")
+        return self.entities.inner_join(ids, [("id", "_id")]).drop("_id")
 
     def entity_names(self, numbers: Iterable[int]) -> dict[int, str]:
         """number -> id, of entities."""
@@ -127,11 +127,11 @@ class Graph:
     def texts(self, numbers: pl.Series) -> pl.DataFrame:
         """(n, id, text, degree) of entities and literals; a literal is its own id, of no degree."""
         used = numbers.unique().cast(pl.Int64).alias("n").to_frame()
-        asked = self.engine.table(used)
-        entities = self.named.semi_join(asked, [("id", "n")])
+        wanted = self.engine.table(used)
+        entities = self.named.semi_join(wanted, [("id", "n")])
         rows = self.frame(entities.select("degree", n="id", id="name", text="label"))
         if (used["n"] < 0).any():
-            values = self.literals.semi_join(asked, [("o", "n")]).select("text", n="o", id="value")
+            values = self.literals.semi_join(wanted, [("o", "n")]).select("text", n="o", id="value")
             rows = pl.concat([rows, self.frame(values.distinct())], how="diagonal")
         return rows.select("n", "id", "text", "degree")
 
@@ -161,16 +161,16 @@ class Graph:
         return self.entities.filter(self.entities["label"].notnull()).select("id")
 
     def keyed(self, rows: Table, seed: int, names: Sequence[str], label: str) -> Table:
-        """The rows with `_key`, by which is sampled: a hash of the numbers of some columns, or of
-        their ids where these are an own graph's."""
+        """The rows with `_key`, to sample by: a hash of the numbers of some columns, or of their
+        ids in an own graph."""
         if self.ids is None:
             return rows.mutate(_key=keys(rows, seed, names, label))
         joined = rows
         for name in names:
             kind = RELATION if RELATION_COLUMN.fullmatch(name) else ENTITY
-            own = self.ids.filter(self.ids["kind"] == kind)
-            own = own.select(**{f"_{name}": "number", f"_{name}_id": "id"})
-            joined = joined.left_join(own, [(name, f"_{name}")])
+            ids = self.ids.filter(self.ids["kind"] == kind)
+            ids = ids.select(**{f"_{name}": "number", f"_{name}_id": "id"})
+            joined = joined.left_join(ids, [(name, f"_{name}")])
         key = text_keys(seed, [joined[f"_{name}_id"] for name in names], label)
         return joined.mutate(_key=key).select(*rows.columns, "_key")
 
@@ -242,10 +242,10 @@ def read(
 ) -> Graph:
     """The graph whose tables lie in parquet files; `known` as in `Graph`, where ids are its own."""
     graph = Graph(engine, *(engine.files([path]) for path in (edges, literals, entities)))
-    own = engine.files([ids]) if ids else None
-    if own is None or not engine.count(own):
+    id_table = engine.files([ids]) if ids else None
+    if id_table is None or not engine.count(id_table):
         return graph
-    return replace(graph, ids=own, known=known or {})
+    return replace(graph, ids=id_table, known=known or {})
 
 
 def write(graph: Graph, paths: Mapping[str, str], provenance: Mapping[str, object]) -> None:
@@ -319,7 +319,7 @@ def _numbered(facts: Table) -> Table:
     names = {ENTITY: ends, RELATION: facts.select(id="relation").distinct()}
     number = ibis.row_number().over(order_by="id")
     return ibis.union(
-        *(own.select("id", kind=ibis.literal(kind), number=number) for kind, own in names.items())
+        *(rows.select("id", kind=ibis.literal(kind), number=number) for kind, rows in names.items())
     )
 
 
@@ -336,9 +336,9 @@ def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
             )
     rows = facts
     for column, short in (("subject", "s"), ("relation", "p"), ("object", "o")):
-        own = ids.filter(ids["kind"] == (RELATION if short == "p" else ENTITY))
-        own = own.select(**{short: "number", f"_{short}": "id"})
-        rows = rows.left_join(own, [(column, f"_{short}")])
+        numbers = ids.filter(ids["kind"] == (RELATION if short == "p" else ENTITY))
+        numbers = numbers.select(**{short: "number", f"_{short}": "id"})
+        rows = rows.left_join(numbers, [(column, f"_{short}")])
     return rows.select(*facts.columns, "s", "p", "o", other=ibis.literal(False))
 
 
@@ -349,8 +349,8 @@ def _by_text(facts: Table) -> Table:
     def number(column: str, letter: str, digits: int, largest: int) -> IntegerColumn:
         # what does not match is the empty text
         text: StringColumn = facts[column].re_extract(rf"^{letter}([1-9][0-9]{{0,{digits}}})$", 1)
-        found = text.nullif("").cast("int64")
-        return ibis.ifelse(found <= largest, found, ibis.null("int64"))
+        value = text.nullif("").cast("int64")
+        return ibis.ifelse(value <= largest, value, ibis.null("int64"))
 
     rows = facts.mutate(
         s=number("subject", "Q", 9, LARGEST[ENTITY]),

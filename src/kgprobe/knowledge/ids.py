@@ -35,7 +35,7 @@ class GraphError(ValueError):
 class Relations:
     """Numbers and ids of relations: `names` of an own graph, None where ids are Wikidata's.
 
-    `known`: property of Wikidata -> relations of the graph that say the same.
+    `known`: property of Wikidata -> equivalent relations of the graph.
     """
 
     names: Mapping[int, str] | None = None
@@ -56,8 +56,8 @@ class Relations:
         return int(name[1:]) if re.fullmatch(r"[PQ]\d+", name) else None
 
     def numbers(self, names: Collection[str]) -> list[int]:
-        """The numbers of relations by their id or by the property of Wikidata that says the same;
-        those that the graph lacks have none. Raises GraphError for what is no id of Wikidata."""
+        """The numbers of relations by their id or by an equivalent property of Wikidata; those
+        that the graph lacks have none. Raises GraphError for what is no id of Wikidata."""
         if self.names is None and (wrong := [n for n in names if self.number(n) is None]):
             raise GraphError(f"not Wikidata ids: {wrong}; expected P or Q and a number")
         every = dict.fromkeys(one for name in names for one in (name, *self.known.get(name, ())))

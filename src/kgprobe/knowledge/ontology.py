@@ -158,8 +158,8 @@ def sample_instances(
     named = named.sort("class", "instance", "label").unique(
         ["class", "instance"], keep="first", maintain_order=True
     )
-    own = finest(named, class_chains)
-    return take(own, n, seed, ids=["instance"], by=["class"], label="ontology")
+    instances = finest(named, class_chains)
+    return take(instances, n, seed, ids=["instance"], by=["class"], label="ontology")
 
 
 def class_tables(
@@ -243,12 +243,12 @@ def ends(
             .group_by("property", maintain_order=True)
             .agg(other=pl.col("class").first())
         )
-        own = stated.group_by("property").agg(own=pl.col(side).min())
-        sides.append(own.join(deepest, on="property", how="full", coalesce=True))
+        dbpedia = stated.group_by("property").agg(own=pl.col(side).min())
+        sides.append(dbpedia.join(deepest, on="property", how="full", coalesce=True))
         properties += [stated["property"], typed["property"]]
-    found = pl.concat(properties).unique().sort().to_frame()
+    rows = pl.concat(properties).unique().sort().to_frame()
     for side, known in zip(CONSTRAINTS, sides, strict=True):
-        found = found.join(known, on="property", how="left", maintain_order="left").select(
+        rows = rows.join(known, on="property", how="left", maintain_order="left").select(
             pl.exclude("own", "other"),
             pl.coalesce("own", "other").alias(side),
             pl.when(pl.col("own").is_not_null())
@@ -257,7 +257,7 @@ def ends(
             .then(pl.lit("wikidata"))
             .alias(f"{side}_source"),
         )
-    return found
+    return rows
 
 
 def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = None) -> pl.DataFrame:
@@ -373,7 +373,7 @@ def _steps(
 
 def steps_table(**funnels: Mapping[str, int]) -> pl.DataFrame:
     """STEPS: what is left of classes and properties after each step, in order."""
-    steps = [(what, step, kept) for what, own in funnels.items() for step, kept in own.items()]
+    steps = [(what, step, kept) for what, left in funnels.items() for step, kept in left.items()]
     rows = [(what, place, step, kept) for place, (what, step, kept) in enumerate(steps)]
     return pl.DataFrame(rows, schema=dict(STEPS.columns), orient="row")
 

@@ -41,9 +41,9 @@ def form(path: str | Path) -> str:
 
     An .owl file is RDF/XML or, as often, Turtle.
     """
-    found = FORMS.get(ending(path), "")
-    if found != "rdf":
-        return found
+    kind = FORMS.get(ending(path), "")
+    if kind != "rdf":
+        return kind
     with opened(path) as file:
         begins = file.read(1000).lstrip(b"\xef\xbb\xbf \r\n\t")
     return "rdf" if begins.startswith(b"<?") or b"<rdf" in begins else "ttl"

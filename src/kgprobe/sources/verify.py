@@ -31,7 +31,7 @@ COUNTS = ("files", "checked", "wrong", "unpinned", "absent")
 
 @dataclass
 class Finding:
-    """What was found of one thing; `problems` names each wrong file, and what to do."""
+    """The result of checking one source; `problems` names each wrong file, and what to do."""
 
     what: str
     checked: int = 0
@@ -76,10 +76,10 @@ def verify(settings: Settings) -> Iterator[Finding]:
 def _check_file(what: str, path: Path, kept: Path, sums: Sums) -> Finding:
     """A downloaded file, `kept` under another name perhaps, against its kind, the published sums
     and the one that it came with."""
-    found = Finding(what)
+    entry = Finding(what)
     if not path.is_file():
-        found.absent = 1
-        return found
+        entry.absent = 1
+        return entry
     published = {name: one for name, one in asdict(sums).items() if one}
     first = {"sha256": then} if (then := recorded(kept)[1]) else {}
     now = sums_of(path, {**published, **first})
@@ -88,65 +88,65 @@ def _check_file(what: str, path: Path, kept: Path, sums: Sums) -> Finding:
         wrong = f"{wrong_sums(now, first)} when it came: it was changed since"
     if wrong:
         names = sorted({str(path), str(kept)})
-        found.problems.append(
+        entry.problems.append(
             f"{path}: {wrong}; remove {' and '.join(names)}, the next run downloads it again"
         )
     elif published or first:
-        found.checked = 1
+        entry.checked = 1
     else:
-        found.unpinned = 1
-    return found
+        entry.unpinned = 1
+    return entry
 
 
 def _check_parts(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Finding:
     """The parts of an archive against their pins; without pins they are counted."""
-    found = Finding(f"{what} {', '.join(archive.parts)}")
+    entry = Finding(f"{what} {', '.join(archive.parts)}")
     for target, wanted in archive.parts.items():
         top = folder / target
         below_top = {p for p in top.rglob("*") if p.is_file() and p.name != STAMP}
         there = {top} if top.is_file() else below_top
         if tree is None:
-            found.unpinned += len(there)
+            entry.unpinned += len(there)
             continue
         for name, rest in below(tree.blobs, wanted).items():
             path = top / rest if rest else top
             if path not in there:
-                found.absent += 1
+                entry.absent += 1
             elif (now := blob(path)) != tree.blobs[name]:
-                found.problems.append(
+                entry.problems.append(
                     f"{path}: git blob id {now}, expected {tree.blobs[name]}, pinned for {name} of "
                     f"{tree.name}; remove {top}, the next run takes it out of the archive again"
                 )
             else:
-                found.checked += 1
+                entry.checked += 1
             there.discard(path)
-        found.problems += [
+        entry.problems += [
             f"{path}: no file of {tree.name}; expected only those that resources/pins.tsv lists "
             f"below {wanted}. Remove it"
             for path in sorted(there)
         ]
-    return found
+    return entry
 
 
 def _check_pull(folder: Path) -> Finding:
-    """The finished queries of a pull against the hashes in their own records: of each page, and of
-    all rows."""
-    found = Finding(f"pull {folder}")
+    """Check the finished queries of a pull against their recorded hashes, of each page and of all
+    rows."""
+    entry = Finding(f"pull {folder}")
     for meta in sorted(folder.glob(f"*/{META}")):
         advice = f"remove {meta.parent}, the next run pulls it again"
         try:
-            told = json.loads(meta.read_text(encoding="utf-8"))
-            hashes = {f"page-{page['number']:05}.json.gz": page["sha256"] for page in told["pages"]}
-            hashes[RESULT] = told["rows_sha256"]
+            data = json.loads(meta.read_text(encoding="utf-8"))
+            hashes = {f"page-{page['number']:05}.json.gz": page["sha256"] for page in data["pages"]}
+            hashes[RESULT] = data["rows_sha256"]
         except (ValueError, KeyError, TypeError) as error:
-            found.problems.append(f"{meta}: {type(error).__name__}: {error}; {advice}")
+            entry.problems.append(f"{meta}: {type(error).__name__}: {error}; {advice}")
             continue
         for name, expected in hashes.items():
             if (now := _hash(meta.parent / name)) == expected:
-                found.checked += 1
+                entry.checked += 1
             else:
-                found.problems.append(f"{meta.parent / name}: {now}, expected {expected}; {advice}")
-    return found
+                entry.problems.append(f"{meta.parent / name}: {now}, expected {expected}; {advice}")
+    return entry
 
 
 def _hash(path: Path) -> str:
@@ -163,7 +163,7 @@ def table(rows: Sequence[Finding]) -> str:
     """The rows as aligned text, with their sums below."""
     sums = [sum(row.counts[n] for row in rows) for n in range(len(COUNTS))]
     counts = [(row.what, row.counts) for row in rows] + [("all", tuple(sums))]
-    lines = [("what", *COUNTS), *((what, *(f"{n:,}" for n in own)) for what, own in counts)]
+    lines = [("what", *COUNTS), *((what, *(f"{n:,}" for n in numbers)) for what, numbers in counts)]
     first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
     form = "  ".join([f"{{:<{first}}}", *(f"{{:>{width}}}" for width in others)])
     return "\n".join(form.format(*line) for line in lines)

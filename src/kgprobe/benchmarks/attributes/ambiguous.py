@@ -50,11 +50,11 @@ def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> Benchmark:
         rows = graph.smallest(rows, 1, seed, ["x", "y"], names, "ambiguous/object")
         return graph.smallest(rows, settings.section.examples, seed, names, (), "ambiguous")
 
-    made = construct(DEFINITION, pairs, graph, settings, funnel, sample, None)
-    same = made.labelled.filter(pl.col("x") == pl.col("y")).height
-    funnel.kept("with different objects", made.labelled.height - same, made.labelled.height)
+    bench = construct(DEFINITION, pairs, graph, settings, funnel, sample, None)
+    same = bench.labelled.filter(pl.col("x") == pl.col("y")).height
+    funnel.kept("with different objects", bench.labelled.height - same, bench.labelled.height)
     distinct = pairs.select(*names).distinct()
-    return replace(made, counts=graph.frame(counted(distinct, ["p"])))
+    return replace(bench, counts=graph.frame(counted(distinct, ["p"])))
 
 
 def query(graph: Graph, settings: AttributeSettings[Ambiguous], funnel: Funnel) -> Table:

@@ -57,13 +57,13 @@ def check_examples(
 
 def _check_graph(examples: pl.DataFrame, graph: Graph) -> None:
     numbers = graph.entity_numbers(examples["subject"].unique())
-    # a literal that is asked about the other way round has no number
+    # a literal as the subject of a reversed triple has no number
     rows = examples.with_columns(
         s=pl.col("subject").replace_strict(numbers or {"": 0}, default=None, return_dtype=pl.Int64),
         p=graph.relations.numbers_of(examples["predicate"]),
     )
-    asked = graph.engine.table(rows.select("s", "p").drop_nulls().unique())
-    statements = graph.frame(graph.statements.semi_join(asked, ["s", "p"]))
+    pairs = graph.engine.table(rows.select("s", "p").drop_nulls().unique())
+    statements = graph.frame(graph.statements.semi_join(pairs, ["s", "p"]))
     texts = graph.texts(statements["o"]).select(o="n", object="id")
     statements = statements.join(texts, on="o")
     key = ["s", "p", "object"]

@@ -1,4 +1,4 @@
-"""Examples: what an attribute's are made of, and their text with labels and golds (EXAMPLES)."""
+"""Examples of an attribute: their triples, and their text with labels and golds (EXAMPLES)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Triple:
 
 @dataclass(frozen=True)
 class Definition:
-    """What the examples of a benchmark are made of.
+    """The triples and relations of a benchmark's examples.
 
     `relations`: the columns of a candidate that are its pattern, which `pattern` formats;
     `entities`: those that identify an example within its pattern.
@@ -155,32 +155,32 @@ def verbalize(
 
 
 def _with_flags(definition: Definition, candidates: pl.DataFrame, graph: Graph) -> pl.DataFrame:
-    """Adds `flags`: the candidate's own, and same_text where two relations are worded alike."""
+    """Add `flags`: the candidate's own, and same_text where two relations share their template."""
     flags = [pl.col("flag") if "flag" in candidates.columns else pl.lit(None, pl.String)]
     if definition.benchmark in ("composite", "paths"):
         alike = graph.relations.numbers(SAME_TEXT)
-        found = [pl.any_horizontal(pl.col(definition.relations) == p) for p in alike]
-        several = pl.sum_horizontal(found or [pl.lit(0)]) > 1
+        matches = [pl.any_horizontal(pl.col(definition.relations) == p) for p in alike]
+        several = pl.sum_horizontal(matches or [pl.lit(0)]) > 1
         flags.append(pl.when(several).then(pl.lit("same_text")))
     return candidates.with_columns(flags=pl.concat_list(flags).list.drop_nulls())
 
 
-def _golds(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+def _golds(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """(s, predicate, o, origin, gold): all objects of (s, p), the row's own first.
 
     The golds of two steps are all that they lead to; a reversed row has no gold but its own.
     """
-    asked = asked.unique()
-    own = asked.with_columns(gold=pl.col("o"), first=pl.lit(0))
-    stored = asked.filter(origin="stored")
+    rows = rows.unique()
+    direct = rows.with_columns(gold=pl.col("o"), first=pl.lit(0))
+    stored = rows.filter(origin="stored")
     stored = stored.with_columns(p=graph.relations.numbers_of(stored["predicate"]))
     wanted = graph.engine.table(stored.select("s", "p").unique())
     objects = graph.frame(graph.statements.semi_join(wanted, ["s", "p"]))
     others = stored.join(objects.rename({"o": "gold"}), on=["s", "p"])
-    every = [own, others.with_columns(first=pl.lit(1)).select(own.columns)]
-    inferred = asked.filter(origin="inferred")
+    every = [direct, others.with_columns(first=pl.lit(1)).select(direct.columns)]
+    inferred = rows.filter(origin="inferred")
     if inferred.height:
-        every.append(_reached(inferred, graph).with_columns(first=pl.lit(1)).select(own.columns))
+        every.append(_reached(inferred, graph).with_columns(first=pl.lit(1)).select(direct.columns))
     # entities before literals, whose numbers are negative
     order = ["first", pl.col("gold") < 0, "gold"]
     golds = pl.concat(every).sort(order).unique([*ASKED, "gold"], keep="first", maintain_order=True)
@@ -190,16 +190,16 @@ def _golds(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
 def _reached(inferred: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """The rows with every entity that their two steps lead to as `gold`, but the subject."""
     relations = graph.relations
-    # a row may be worded as subclass of, too: it is two steps of it all the same
+    # a row may have the template of subclass of: it is two steps of it all the same
     steps = {name: relations.steps(name) for name in inferred["predicate"].unique()}
-    asked = inferred.with_columns(
-        pl.col("predicate").replace_strict({n: own[place] for n, own in steps.items()},
+    rows = inferred.with_columns(
+        pl.col("predicate").replace_strict({n: hops[place] for n, hops in steps.items()},
                                            return_dtype=pl.Int64).alias(column)
         for column, place in (("p", 0), ("last", -1))
     )  # fmt: skip
-    wanted = graph.engine.table(asked.select("s", "p", "last").unique())
-    own = graph.edges.inner_join(wanted, ["s", "p"])
-    own = graph.engine.keep(own.select("s", "p", "last", middle="o"))
-    ends = graph.edges.select(middle="s", last="p", gold="o").inner_join(own, ["middle", "last"])
+    wanted = graph.engine.table(rows.select("s", "p", "last").unique())
+    hops = graph.edges.inner_join(wanted, ["s", "p"])
+    hops = graph.engine.keep(hops.select("s", "p", "last", middle="o"))
+    ends = graph.edges.select(middle="s", last="p", gold="o").inner_join(hops, ["middle", "last"])
     golds = graph.frame(ends.select("s", "p", "last", "gold").distinct())
-    return asked.join(golds, on=["s", "p", "last"]).filter(pl.col("s") != pl.col("gold"))
+    return rows.join(golds, on=["s", "p", "last"]).filter(pl.col("s") != pl.col("gold"))

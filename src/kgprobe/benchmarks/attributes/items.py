@@ -64,11 +64,11 @@ def candidate_sets(examples: pl.DataFrame, graph: Graph, size: int) -> pl.DataFr
     reversed rows of asymmetry are answered by subjects and have sets of their own.
     """
     rows = examples.with_columns(set=_set_name())
-    own = rows.select("set", id="object", label="object_label", rank=pl.lit(0, pl.Int64))
+    objects = rows.select("set", id="object", label="object_label", rank=pl.lit(0, pl.Int64))
     frequent = _frequent(rows.select("set", "predicate").unique(), graph, size)
     # of several objects of a label the one that comes first in the rows
-    own = own.unique(["set", "label"], keep="first", maintain_order=True)
-    listed = pl.concat([own, frequent]).sort("set", "rank", "label", "id")
+    objects = objects.unique(["set", "label"], keep="first", maintain_order=True)
+    listed = pl.concat([objects, frequent]).sort("set", "rank", "label", "id")
     listed = listed.unique(["set", "label"], keep="first", maintain_order=True)
     place = pl.int_range(pl.len()).over("set")
     at_least = (pl.col("rank") == 0).sum().over("set")

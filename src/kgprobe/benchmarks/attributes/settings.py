@@ -1,4 +1,4 @@
-"""The settings of one attribute: shared ones, its own thresholds, and those for small graphs."""
+"""The settings of one attribute: shared ones, thresholds, and those for small graphs."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -106,12 +106,12 @@ def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]
 
 
 def subject_gold_pairs(
-    taught: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
+    question_sets: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
 ) -> frozenset[tuple[str, str]]:
-    """(subject, gold) by label, of all questions of some (ITEMS, CANDIDATES): what is taught beside
-    the statements of the graph is out of these."""
+    """(subject, gold) by label, of all questions of some (ITEMS, CANDIDATES): training facts that
+    are no statements of the graph come from these."""
     pairs: set[tuple[str, str]] = set()
-    for items, options in taught:
+    for items, options in question_sets:
         golds = items.select("subject", set="candidates", index="answers").explode("index")
         pairs |= set(golds.join(options, on=["set", "index"]).select("subject", "label").rows())
     return frozenset(pairs)

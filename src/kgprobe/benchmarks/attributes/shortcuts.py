@@ -73,8 +73,8 @@ def without_shortcut(
     linked = set(
         graph.frame(links.semi_join(wanted, ["s", "o"]).distinct()).select("s", "o").rows()
     )
-    taught = {(one.casefold(), other.casefold()) for one, other in settings.taught}
-    taught |= {(other, one) for one, other in taught}
+    trained_on = {(one.casefold(), other.casefold()) for one, other in settings.taught}
+    trained_on |= {(other, one) for one, other in trained_on}
     nouns = settings.nouns or {}
     noun = {
         p: nouns.get(graph.relations.name(p), ("", ""))[0].casefold()
@@ -88,7 +88,7 @@ def without_shortcut(
         ),
         words=pl.Series([f" {noun[p]} {noun[q]} " for p, q in chains.select("r1", "r2").rows()]),
         linked=pl.Series([pair in linked for pair in ends], dtype=pl.Boolean),
-        taught=pl.Series([(names.get(s, ""), names.get(o, "")) in taught for s, o in ends],
+        taught=pl.Series([(names.get(s, ""), names.get(o, "")) in trained_on for s, o in ends],
                          dtype=pl.Boolean),
     )  # fmt: skip
     columns = [pl.col(f"{end}_name") for end in "sbo"]

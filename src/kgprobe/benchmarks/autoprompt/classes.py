@@ -49,7 +49,7 @@ def read_sst2(folder: Path) -> list[Example]:
 
     Raises TaskError for missing files and for other lines.
     """
-    made = []
+    examples = []
     for split in SPLITS:
         path = existing(folder / f"sentiment-{split}", "SST-2", "sst2")
         for number, line in text_lines(path):
@@ -57,8 +57,8 @@ def read_sst2(folder: Path) -> list[Example]:
             if not tab or label.strip() not in SENTIMENT or not sentence.strip():
                 raise TaskError(f"{path}, line {number}: {line!r}; expected a sentence, a tab, 0|1")
             fields = {"sentence": sentence.strip()}
-            made.append(_example(split, number, "sst2", fields, SENTIMENT[label.strip()]))
-    return made
+            examples.append(_example(split, number, "sst2", fields, SENTIMENT[label.strip()]))
+    return examples
 
 
 def read_sick(folder: Path) -> list[Example]:
@@ -66,7 +66,7 @@ def read_sick(folder: Path) -> list[Example]:
 
     The later, smaller release in one file is not what the paper used. Raises TaskError.
     """
-    made = []
+    examples = []
     for split, name in _SICK.items():
         path = existing(folder / name, "the official split of SICK", "sick")
         lines = text_lines(path)
@@ -81,8 +81,8 @@ def read_sick(folder: Path) -> list[Example]:
                 legal = ", ".join(INFERENCE)
                 raise TaskError(f"{path}, line {number}: class {label!r}; legal: {legal}")
             fields = {"prem": cells["sentence_A"], "hyp": cells["sentence_B"]}
-            made.append(_example(split, int(cells["pair_ID"]), "sick", fields, label))
-    return made
+            examples.append(_example(split, int(cells["pair_ID"]), "sick", fields, label))
+    return examples
 
 
 def build(
@@ -111,17 +111,17 @@ def balance(examples: Sequence[Example], group: str, name: str, seed: int) -> li
     """Every class of every split undersampled to the smallest one, by seeded hash of the facts."""
     kept = []
     for split in SPLITS:
-        own = [e for e in examples if e.split == split]
-        counts = Counter(e.label for e in own)
+        rows = [e for e in examples if e.split == split]
+        counts = Counter(e.label for e in rows)
         least = min(counts.values(), default=0)
         for label in sorted(counts):
             order = sorted(
                 (hash_key(seed, name, group, split, e.fact), e.fact)
-                for e in own
+                for e in rows
                 if e.label == label
             )
-            taken = {fact for _, fact in order[:least]}
-            kept += [replace(e, group=group) for e in own if e.fact in taken]
+            chosen = {fact for _, fact in order[:least]}
+            kept += [replace(e, group=group) for e in rows if e.fact in chosen]
     return kept
 
 
@@ -143,25 +143,25 @@ def _settle(examples: Sequence[Example], switch: str, funnel: Funnel) -> list[Ex
     later = {"train": texts["dev"] | texts["test"], "dev": texts["test"], "test": set()}
     kept = []
     for split in SPLITS:
-        own = [e for e in examples if e.split == split]
-        keys = [tuple(sorted(e.fields.items())) for e in own]
+        rows = [e for e in examples if e.split == split]
+        keys = [tuple(sorted(e.fields.items())) for e in rows]
         shared = [key in earlier[split] for key in keys]
-        funnel.add("", f"{split}: distinct texts", len(own), len(set(keys)))
+        funnel.add("", f"{split}: distinct texts", len(rows), len(set(keys)))
         if split != "train":
             step = f"{split}: text in no earlier split"
-            funnel.add("", step, len(own), len(own) - sum(shared))
+            funnel.add("", step, len(rows), len(rows) - sum(shared))
         if split == "test" and any(shared) and switch == "error":
             raise TaskError(
                 f"{funnel.benchmark}: {sum(shared)} test texts occur in train or dev, such as "
-                f"{dict(own[shared.index(True)].fields)}; write overlap: remove_train or keep"
+                f"{dict(rows[shared.index(True)].fields)}; write overlap: remove_train or keep"
             )
-        for example, key, known in zip(own, keys, shared, strict=True):
+        for example, key, known in zip(rows, keys, shared, strict=True):
             if switch == "remove_train" and key in later[split]:
                 continue
             kept.append(replace(example, flags=["pair"]) if known else example)
         if switch == "remove_train":
             left = sum(e.split == split for e in kept)
-            funnel.add("", f"{split}: text in no later split", len(own), left)
+            funnel.add("", f"{split}: text in no later split", len(rows), left)
     return kept
 
 

@@ -53,15 +53,15 @@ def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fac
     chosen = sorted(present if relations is None else relations, key=by_number)
     if missing := [relation for relation in chosen if relation not in present]:
         raise TaskError(f"{folder}: no folder for {', '.join(missing)}; it has {len(present)}")
-    found = []
+    facts = []
     for relation in chosen:
         for split in SPLITS:
             path = existing(folder / relation / f"{split}.jsonl", "LAMA's facts", "lama")
             for number, row in enumerate(lines(path), 1):
                 if not row.get("sub") or not row.get("obj"):
                     raise TaskError(f"{path}, row {number}: {row!r}; expected sub and obj")
-                found.append(Fact(relation, split, str(row["sub"]), str(row["obj"])))
-    return found
+                facts.append(Fact(relation, split, str(row["sub"]), str(row["obj"])))
+    return facts
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -90,9 +90,9 @@ def build(
     known = set(vocabulary)
     left = []
     for group in dict.fromkeys(fact.group for fact in facts):
-        own = [f for f in facts if f.group == group]
+        group_facts = [f for f in facts if f.group == group]
         for split in SPLITS:
-            rows = [f for f in own if f.split == split]
+            rows = [f for f in group_facts if f.split == split]
             stay = [f for f in rows if keep(f.object)] if keep else rows
             funnel.add(group, f"{split} facts", len(rows), len(rows), *_ends(rows))
             if keep:
@@ -102,26 +102,26 @@ def build(
             funnel.add(group, step, len(stay), len(inside), *_ends(inside))
             left += stay
     left = settle(left, settings.overlap, funnel, name)
-    made = examples(left)
-    _count_flags(made, funnel)
+    items = examples(left)
+    _count_flags(items, funnel)
     remedy = "name fewer relations, or pull more facts"
-    require(sizes(made), settings.least, name, remedy)
-    task["groups"] = sorted({e.group for e in made}, key=by_number)
-    return Task(frame(made), sorted(known), task, funnel.frame())
+    require(sizes(items), settings.least, name, remedy)
+    task["groups"] = sorted({e.group for e in items}, key=by_number)
+    return Task(frame(items), sorted(known), task, funnel.frame())
 
 
 def examples(facts: Sequence[Fact]) -> list[Example]:
     """One example per fact; a label pair that repeats in its split keeps its row."""
     rows: dict[tuple[str, str], int] = {}
     seen: dict[tuple[str, ...], int] = {}
-    made = []
+    items = []
     for fact, flagged, right in zip(facts, flags(facts), others(facts), strict=True):
         place = rows.get((fact.group, fact.split), 0)
         rows[fact.group, fact.split] = place + 1
         times = seen.get(fact[:4], 0) + 1
         seen[fact[:4]] = times
         key = fact.key or f"{fact.group}/{fact.subject}/{fact.object}"
-        made.append(
+        items.append(
             Example(
                 fact.group,
                 fact.split,
@@ -133,7 +133,7 @@ def examples(facts: Sequence[Fact]) -> list[Example]:
                 flags=flagged,
             )
         )
-    return made
+    return items
 
 
 def describe(
@@ -141,16 +141,16 @@ def describe(
     task: str,
     relations: Iterable[str],
     wordings: Mapping[str, Mapping[str, Mapping[str, str]]],
-    own: Sequence[dict[str, str]],
+    templates: Sequence[dict[str, str]],
     triggers: int,
 ) -> dict[str, Any]:
     """task.json: templates of the search and of published wordings, names and types of relations.
 
-    `wordings`: prompt (manual, lpaqa) -> relation -> row of its file. `own`: rows of templates.tsv,
-    whose wordings causal models get where a published manual one does not end in the answer.
+    `wordings`: prompt (manual, lpaqa) -> relation -> row of its file. `templates`: rows of
+    templates.tsv, for causal models where a published manual one does not end in the answer.
     """
     chosen = sorted(set(relations), key=by_number)
-    endings = own_endings(list(own))
+    endings = own_endings(list(templates))
     context = task == "relation_extraction"
     prompts: dict[str, dict[str, dict[str, str]]] = {}
     notes = []
@@ -196,10 +196,10 @@ def _ends(facts: Sequence[Fact]) -> tuple[list[str], list[str]]:
     return [f.subject for f in facts], [f.object for f in facts]
 
 
-def _count_flags(made: Sequence[Example], funnel: Funnel) -> None:
+def _count_flags(examples: Sequence[Example], funnel: Funnel) -> None:
     """Steps of the no-overlap subset: test facts that have each flag, then the subset."""
-    for group in dict.fromkeys(e.group for e in made):
-        test = [e for e in made if e.group == group and e.split == "test"]
+    for group in dict.fromkeys(e.group for e in examples):
+        test = [e for e in examples if e.group == group and e.split == "test"]
         for flag in ("pair", "inverse", "within", "same"):
             clean = [e for e in test if flag not in e.flags]
             funnel.add(group, f"test: not {flag}", len(test), len(clean))

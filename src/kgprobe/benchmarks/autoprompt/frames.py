@@ -1,4 +1,4 @@
-"""What every task for searched prompts is made of: examples, words, templates, counted steps.
+"""The parts of every task for searched prompts: examples, words, templates, counted steps.
 
 A task is a folder: examples.parquet (EXAMPLES), vocabulary.json (the words or classes that can be
 answered), task.json (templates per kind of model, names, notes), funnel.parquet (FUNNEL).
@@ -77,10 +77,10 @@ def require(counts: Mapping[str, Mapping[str, int]], least: Rows, source: str, r
     `counts`: group -> split -> number. The message lists group, needed and found of every one.
     """
     short = [
-        f"{group or 'all'}: {split} needs {needed}, found {found.get(split, 0)}"
-        for group, found in counts.items()
+        f"{group or 'all'}: {split} needs {needed}, found {by_split.get(split, 0)}"
+        for group, by_split in counts.items()
         for split, needed in asdict(least).items()
-        if found.get(split, 0) < needed
+        if by_split.get(split, 0) < needed
     ]
     if not counts:
         short = ["no relation at all"]
@@ -90,11 +90,11 @@ def require(counts: Mapping[str, Mapping[str, int]], least: Rows, source: str, r
 
 def sizes(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
     """group -> split -> number of examples."""
-    found: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for example in examples:
-        splits = found.setdefault(example.group, {})
+        splits = counts.setdefault(example.group, {})
         splits[example.split] = splits.get(example.split, 0) + 1
-    return found
+    return counts
 
 
 def existing(path: Path, what: str, source: str) -> Path:
@@ -109,7 +109,7 @@ def existing(path: Path, what: str, source: str) -> Path:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a file with one JSON object per line; TaskError names file and line."""
-    found = []
+    rows = []
     for number, line in text_lines(path):
         try:
             row = json.loads(line)
@@ -117,8 +117,8 @@ def lines(path: Path) -> list[dict[str, Any]]:
             raise TaskError(f"{path}, line {number}: not JSON ({error})") from error
         if not isinstance(row, dict):
             raise TaskError(f"{path}, line {number}: {row!r}; expected an object")
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def write(task: Task, folder: Path, provenance: Mapping[str, object]) -> None:
@@ -145,8 +145,8 @@ def part(examples: pl.DataFrame, settings: Mapping[str, Any], seed: int = 0) -> 
 
 def _fewer(examples: pl.DataFrame, split: str, most: int, seed: int) -> pl.DataFrame:
     """At most so many facts of a split and group."""
-    own = examples.filter(pl.col("split") == split)
-    facts = take(own.select("group", "fact").unique(), most, seed, ["fact"], ["group"], split)
-    kept = own.join(facts, on=["group", "fact"], how="semi")
+    rows = examples.filter(pl.col("split") == split)
+    facts = take(rows.select("group", "fact").unique(), most, seed, ["fact"], ["group"], split)
+    kept = rows.join(facts, on=["group", "fact"], how="semi")
     others = examples.filter(pl.col("split") != split)
     return pl.concat([others, kept]).sort("group", "split", "example")

@@ -36,23 +36,23 @@ def build(
     """
     labelled = facts.drop_nulls(["subject_label", "object_label"]).with_columns(fact=fact_id())
     manual, funnel = first_manual(templates), Funnel(name)
-    asked = settings.relations or sorted(labelled["relation"].unique())
+    relation_ids = settings.relations or sorted(labelled["relation"].unique())
     columns = ("fact", "subject", "subject_label", "object_label")
     chosen: list[Fact] = []
     counts: dict[str, dict[str, int]] = {}
-    for relation in asked:
+    for relation in relation_ids:
         rows = labelled.filter(relation=relation).select(columns).sort("fact").rows()
         worded = rows if relation in manual else []
         funnel.add(relation, "facts with a template", len(rows), len(worded))
-        own = _relation(name, relation, worded, settings, seed, funnel)
-        counts |= sizes(prompt_facts.examples(own)) or {relation: {}}
+        relation_facts = _relation(name, relation, worded, settings, seed, funnel)
+        counts |= sizes(prompt_facts.examples(relation_facts)) or {relation: {}}
         if settings.relations or _enough(counts[relation], settings):
-            chosen += own
-    made = prompt_facts.examples(chosen)
+            chosen += relation_facts
+    examples = prompt_facts.examples(chosen)
     remedy = "name other relations, or lower prompt_tasks.graphs.least"
     largest = sorted(counts, key=lambda relation: -sum(counts[relation].values()))[:FEW]
     short = {relation: counts[relation] for relation in largest}
-    require(sizes(made) or short, settings.least, name, remedy)
+    require(sizes(examples) or short, settings.least, name, remedy)
     relations = list(dict.fromkeys(fact.group for fact in chosen))
     own_words: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "manual": {relation: manual[relation] for relation in relations}
@@ -60,11 +60,11 @@ def build(
     task = prompt_facts.describe(name, "facts", relations, own_words, templates, triggers)
     # every word that is an answer somewhere in the graph, as the common vocabulary is of LAMA's
     vocabulary = sorted(labelled["object_label"].unique())
-    return Task(frame(made), vocabulary, task, funnel.frame())
+    return Task(frame(examples), vocabulary, task, funnel.frame())
 
 
-def _enough(found: Mapping[str, int], settings: PromptGraph) -> bool:
-    return all(found.get(part, 0) >= getattr(settings.least, part) for part in SPLITS)
+def _enough(counts: Mapping[str, int], settings: PromptGraph) -> bool:
+    return all(counts.get(part, 0) >= getattr(settings.least, part) for part in SPLITS)
 
 
 def _relation(
@@ -79,9 +79,9 @@ def _relation(
     order = sorted(rows, key=lambda row: (hash_key(seed, name, row[1]), row))[: settings.most]
     funnel.add(relation, f"at most {settings.most}", len(rows), len(order))
     splits = split({row[1] for row in order}, settings.shares, seed, name)
-    found = [Fact(relation, splits[s], label, answer, fact) for fact, s, label, answer in order]
+    facts = [Fact(relation, splits[s], label, answer, fact) for fact, s, label, answer in order]
     for part in SPLITS:
-        own = [fact for fact in found if fact.split == part]
-        ends = [fact.subject for fact in own], [fact.object for fact in own]
-        funnel.add(relation, f"{part} facts", len(found), len(own), *ends)
-    return found
+        subset = [fact for fact in facts if fact.split == part]
+        ends = [fact.subject for fact in subset], [fact.object for fact in subset]
+        funnel.add(relation, f"{part} facts", len(facts), len(subset), *ends)
+    return facts

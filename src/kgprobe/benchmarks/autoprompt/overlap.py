@@ -11,7 +11,7 @@ from kgprobe.benchmarks.autoprompt.frames import TaskError
 from kgprobe.benchmarks.funnel import Funnel
 
 #: error: a test fact in train or dev stops the build; remove_train: it leaves train and dev (and
-#: a dev fact leaves train); keep: published sets stay as published, the no-overlap score tells.
+#: a dev fact leaves train); keep: published sets stay as published, beside a no-overlap score.
 SWITCHES = ("error", "remove_train", "keep")
 
 
@@ -39,22 +39,22 @@ def settle(facts: Sequence[Fact], switch: str, funnel: Funnel, source: str) -> l
     kept: list[Fact] = []
     bad = []
     for group in dict.fromkeys(fact.group for fact in facts):
-        own = [fact for fact in facts if fact.group == group]
-        pairs = {s: {f.pair for f in own if f.split == s} for s in ("train", "dev", "test")}
+        rows = [fact for fact in facts if fact.group == group]
+        pairs = {s: {f.pair for f in rows if f.split == s} for s in ("train", "dev", "test")}
         learnt = pairs["train"] | pairs["dev"]
-        test = [f for f in own if f.split == "test"]
+        test = [f for f in rows if f.split == "test"]
         shared = [f for f in test if f.pair in learnt]
-        between = [f for f in own if f.split == "dev" and f.pair in pairs["train"]]
+        between = [f for f in rows if f.split == "dev" and f.pair in pairs["train"]]
         if shared:
             bad.append(f"{group}: {len(shared)} of {len(test)}, such as {shared[0].pair}")
         later = {"train": pairs["dev"] | pairs["test"], "dev": pairs["test"], "test": set()}
-        left = own
+        left = rows
         if switch == "remove_train":
-            left = [f for f in own if f.pair not in later[f.split]]
+            left = [f for f in rows if f.pair not in later[f.split]]
         funnel.add(group, "test facts in train or dev", len(test), len(test) - len(shared))
-        seen = len([f for f in own if f.split == "dev"])
+        seen = len([f for f in rows if f.split == "dev"])
         funnel.add(group, "dev facts in train", seen, seen - len(between))
-        funnel.add(group, f"overlap: {switch}", len(own), len(left))
+        funnel.add(group, f"overlap: {switch}", len(rows), len(left))
         kept += left
     if bad and switch == "error":
         raise TaskError(
@@ -78,18 +78,18 @@ def flags(facts: Sequence[Fact]) -> list[list[str]]:
             known.setdefault(fact.group, set()).add(fact.pair)
         if fact.split == "dev":
             dev.setdefault(fact.group, set()).add(fact.pair)
-    found = []
+    by_fact = []
     none: set[tuple[str, str]] = set()
     for fact in facts:
         earlier = [known.get(fact.group, none)] if fact.split != "train" else []
         earlier += [dev.get(fact.group, none)] if fact.split == "test" else []
-        own = ["pair"] if any(fact.pair in e for e in earlier) else []
+        reasons = ["pair"] if any(fact.pair in e for e in earlier) else []
         back = (fact.object, fact.subject)
-        own += ["inverse"] if any(back in e for e in earlier) else []
-        own += ["within"] if fact.object in fact.subject else []
-        own += ["same"] if fact.object == fact.subject else []
-        found.append(own)
-    return found
+        reasons += ["inverse"] if any(back in e for e in earlier) else []
+        reasons += ["within"] if fact.object in fact.subject else []
+        reasons += ["same"] if fact.object == fact.subject else []
+        by_fact.append(reasons)
+    return by_fact
 
 
 def others(facts: Sequence[Fact]) -> list[list[str]]:

@@ -43,7 +43,7 @@ def collect(
     barred: dict[str, set[tuple[str, str]]] = {}
     for fact in test:
         barred.setdefault(fact.group, set()).add(fact.pair)
-    found: list[Fact] = []
+    facts: list[Fact] = []
     for relation in relations:
         never = barred.get(relation, set())
         rows = _usable(_rows(trex, relation), never, vocabulary, relation, "T-REx", funnel)
@@ -60,12 +60,12 @@ def collect(
             extra = _sample(fresh, most - len(chosen), seed, relation)
             funnel.add(relation, "Wikidata: topped up", len(fresh), len(extra))
             chosen += extra
-        found += _split(relation, chosen, SHARES[variant], seed)
-    return found
+        facts += _split(relation, chosen, SHARES[variant], seed)
+    return facts
 
 
 def with_page(statements: pl.DataFrame) -> set[str] | None:
-    """Subjects of STATEMENTS with a Wikipedia page, as far as sitelinks tell; None without any."""
+    """Subjects of STATEMENTS with a Wikipedia page, by their sitelinks; None without any."""
     known = statements.filter(pl.col("subject_sitelinks").is_not_null())
     if not known.height:
         return None
@@ -75,8 +75,8 @@ def with_page(statements: pl.DataFrame) -> set[str] | None:
 def _rows(facts: pl.DataFrame, relation: str) -> list[tuple[str, ...]]:
     """(subject, label, object, label) of the labelled facts of a relation, sorted by ids."""
     columns = ("subject", "subject_label", "object", "object_label")
-    own = facts.filter(relation=relation).select(columns).drop_nulls().unique(["subject", "object"])
-    return own.sort("subject", "object").rows()
+    rel = facts.filter(relation=relation).select(columns).drop_nulls().unique(["subject", "object"])
+    return rel.sort("subject", "object").rows()
 
 
 def _usable(
@@ -105,13 +105,13 @@ def _split(
     relation: str, rows: Sequence[tuple[str, ...]], shares: dict[str, float], seed: int
 ) -> list[Fact]:
     order = sorted(rows, key=lambda r: (hash_key(seed, "split", relation, r[0], r[2]), r))
-    made: list[Fact] = []
+    facts: list[Fact] = []
     done, total = 0, 0.0
     for split, share in shares.items():
         total += share
         end = round(total * len(order))
         for subject, subject_label, entity, label in order[done:end]:
             key = f"{relation}/{subject}/{entity}"
-            made.append(Fact(relation, split, subject_label, label, key))
+            facts.append(Fact(relation, split, subject_label, label, key))
         done = end
-    return made
+    return facts

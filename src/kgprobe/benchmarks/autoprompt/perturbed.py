@@ -46,13 +46,13 @@ class Pools:
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> "Pools":
         """From (label, surface) pairs."""
-        found: dict[str, set[str]] = {}
+        forms: dict[str, set[str]] = {}
         for label, surface in pairs:
-            found.setdefault(label, set()).add(surface)
+            forms.setdefault(label, set()).add(surface)
         return cls(
             {
-                (label, label.casefold()): tuple((s, s.casefold()) for s in sorted(found[label]))
-                for label in sorted(found)
+                (label, label.casefold()): tuple((s, s.casefold()) for s in sorted(forms[label]))
+                for label in sorted(forms)
             }
         )
 
@@ -110,7 +110,7 @@ def _released(
     options = pools.without([old])
     if not options:
         return []
-    made = []
+    changes = []
     for place, mention in enumerate(contexts):
         if split == "test":
             label, surface = draw(options, seed, fact, str(place))
@@ -118,8 +118,8 @@ def _released(
         else:
             label, surface = draw(options, seed, fact)
             changed = _slot(mention, surface)
-        made.append(Change(changed, label, surface, mention.surface))
-    return made
+        changes.append(Change(changed, label, surface, mention.surface))
+    return changes
 
 
 def _slot(mention: Mention, surface: str) -> str:

@@ -62,13 +62,13 @@ def read_records(folder: Path, exclude: Sequence[str] = ()) -> list[Record]:
     TaskError for other rows, for sentences without exactly one [MASK], and when nothing is found.
     """
     existing(folder, "LAMA's facts with evidence sentences", "trex_sentences")
-    found: list[Record] = []
+    records: list[Record] = []
     for relation, path in sorted(_files(folder).items(), key=lambda pair: by_number(pair[0])):
         if relation not in exclude:
-            found += [_record(path, n, row) for n, row in enumerate(_rows(path), 1)]
-    if not found:
+            records += [_record(path, n, row) for n, row in enumerate(_rows(path), 1)]
+    if not records:
         raise TaskError(f"{folder}: no P*.jsonl.gz and no P*/test.jsonl with records in it")
-    return found
+    return records
 
 
 def build(
@@ -85,13 +85,13 @@ def build(
     test facts all distinct sentences of at most so many.
     """
     funnel = Funnel(task["benchmark"])
-    made: list[Example] = []
+    examples: list[Example] = []
     for relation in dict.fromkeys(record.relation for record in records):
-        own = [record for record in records if record.relation == relation]
-        made += _relation(own, settings, seed, perturbed, funnel)
-    require(sizes(made), settings.least, task["benchmark"], "name fewer relations")
-    task["groups"] = sorted({e.group for e in made}, key=by_number)
-    return Task(frame(made), sorted(vocabulary), task, funnel.frame())
+        rows = [record for record in records if record.relation == relation]
+        examples += _relation(rows, settings, seed, perturbed, funnel)
+    require(sizes(examples), settings.least, task["benchmark"], "name fewer relations")
+    task["groups"] = sorted({e.group for e in examples}, key=by_number)
+    return Task(frame(examples), sorted(vocabulary), task, funnel.frame())
 
 
 def split_of(record: Record, shares: Sequence[float], seed: int) -> str:
@@ -124,9 +124,9 @@ def _relation(
         order = sorted(inside, key=lambda c: (hash_key(seed, "sentence", record.fact, c.text), c))
         chosen[record.fact] = order[:1]
     for split in SPLITS:
-        own = [record for record, where in placed if where == split]
-        left = [record for record in own if chosen[record.fact]]
-        funnel.add(relation, f"{split}: facts with a sentence", len(own), len(left), *_ends(left))
+        rows = [record for record, where in placed if where == split]
+        left = [record for record in rows if chosen[record.fact]]
+        funnel.add(relation, f"{split}: facts with a sentence", len(rows), len(left), *_ends(left))
     test = [record.fact for record, split in placed if split == "test"]
     if not perturbed:
         # of equal contexts one; perturbed ones may differ in the place that is exchanged
@@ -146,7 +146,7 @@ def _distinct(
     """(distinct evidences, those of at most `words` words) by fact; both steps are counted."""
     relation = records[0].relation
     distinct = {r.fact: list(dict.fromkeys(r.evidences)) for r in records}
-    short = {f: [e for e in own if _count(e) <= words] for f, own in distinct.items()}
+    short = {f: [e for e in texts if _count(e) <= words] for f, texts in distinct.items()}
     total = [sum(len(r.evidences) for r in records), _total(distinct), _total(short)]
     funnel.add(relation, "evidences: exact duplicates dropped", total[0], total[1])
     funnel.add(relation, f"evidences: over {words} words dropped", total[1], total[2])
@@ -187,9 +187,9 @@ def _perturbed(
 ) -> list[Example]:
     """Examples with another object of the relation; what could not be replaced is counted."""
     pools = Pools.of((r.object, m.surface) for r, _ in placed for m in chosen[r.fact])
-    made, without, mentions = [], 0, 0
-    asked = [(record, split) for record, split in placed if chosen[record.fact]]
-    for record, split in asked:
+    items, without, mentions = [], 0, 0
+    usable = [(record, split) for record, split in placed if chosen[record.fact]]
+    for record, split in usable:
         flagged, right = known[record.fact]
         changes = perturb(
             pools, record.fact, record.object, right, chosen[record.fact], seed, mode, split
@@ -201,7 +201,7 @@ def _perturbed(
             fields = {"context": change.text, "sub": record.subject, "old": record.object}
             name = f"{record.fact}/{place:04d}"
             surfaces = [change.surface]
-            made.append(
+            items.append(
                 Example(
                     record.relation,
                     split,
@@ -215,9 +215,9 @@ def _perturbed(
                 )
             )
     relation = placed[0][0].relation
-    funnel.add(relation, "facts: another object to put in", len(asked), len(asked) - without)
-    funnel.add(relation, "contexts: old object nowhere left", len(made), len(made) - mentions)
-    return made
+    funnel.add(relation, "facts: another object to put in", len(usable), len(usable) - without)
+    funnel.add(relation, "contexts: old object nowhere left", len(items), len(items) - mentions)
+    return items
 
 
 def _contexts(evidences: Sequence[Evidence], words: int) -> list[Mention]:
@@ -225,13 +225,13 @@ def _contexts(evidences: Sequence[Evidence], words: int) -> list[Mention]:
 
     Where the cut takes the object away, `start` is -1.
     """
-    made: dict[tuple[str, str, int], None] = {}
+    mentions: dict[tuple[str, str, int], None] = {}
     for evidence in evidences:
         ends = [match.end() for match in _WORD.finditer(evidence.sentence)]
         text = evidence.sentence[: ends[words - 1]] if len(ends) > words else evidence.sentence
         start = text.find(MASK)
-        made[text.replace(MASK, evidence.object, 1), evidence.object, start] = None
-    return [Mention(*key) for key in made]
+        mentions[text.replace(MASK, evidence.object, 1), evidence.object, start] = None
+    return [Mention(*key) for key in mentions]
 
 
 def _once(contexts: Sequence[Mention]) -> list[Mention]:
@@ -251,10 +251,10 @@ def _ends(records: Sequence[Record]) -> tuple[list[str], list[str]]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    found = {p.name.split(".")[0]: p for p in folder.glob("P*.jsonl*")}
+    paths = {p.name.split(".")[0]: p for p in folder.glob("P*.jsonl*")}
     for path in folder.glob("**/P*/test.jsonl"):
-        found.setdefault(path.parent.name, path)
-    return found
+        paths.setdefault(path.parent.name, path)
+    return paths
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

@@ -54,42 +54,42 @@ def search_templates(task: str, triggers: int) -> dict[str, str]:
     return {kind: text % triggers for kind, text in SEARCH[task].items()}
 
 
-def manual(text: str, context: bool = False, own: str = "") -> dict[str, str]:
-    """kind -> template of a wording with [X] and [Y]; verbatim but for the slots' names.
+def manual(text: str, context: bool = False, ending: str = "") -> dict[str, str]:
+    """kind -> prompt template of a text with [X] and [Y]; verbatim but for the slots' names.
 
-    `context`: the same sentence stands in front as in the search. `own`: a wording that causal
+    `context`: the same sentence stands in front as in the search. `ending`: a template that causal
     models get instead where the answer is not last in `text`. Without one they get none.
     """
-    made = {"masked": text, "seq2seq": text}
-    causal = text if answer_is_last(text) else own
+    by_kind = {"masked": text, "seq2seq": text}
+    causal = text if answer_is_last(text) else ending
     if causal:
-        made["causal"] = cut(causal)[0]
-    made = {kind: as_prompt_template(wording.strip()) for kind, wording in made.items()}
+        by_kind["causal"] = cut(causal)[0]
+    by_kind = {kind: as_prompt_template(wording.strip()) for kind, wording in by_kind.items()}
     if not context:
-        return made
+        return by_kind
     front = {"masked": "{context} [SEP] "}
-    with_it = {kind: front.get(kind, "{context} ") + wording for kind, wording in made.items()}
-    return {**with_it, "roberta": "{context} " + made["masked"]}
+    with_it = {kind: front.get(kind, "{context} ") + wording for kind, wording in by_kind.items()}
+    return {**with_it, "roberta": "{context} " + by_kind["masked"]}
 
 
 def own_endings(rows: list[dict[str, str]]) -> dict[str, str]:
-    """relation -> the first of our own wordings (rows of templates.tsv) whose answer is last."""
-    found: dict[str, str] = {}
+    """relation -> the first of our own templates (rows of templates.tsv) whose answer is last."""
+    texts: dict[str, str] = {}
     for row in sorted(rows, key=lambda r: (r["relation"], r["kind"] != "manual", int(r["index"]))):
         if answer_is_last(row["text"]):
-            found.setdefault(row["relation"], row["text"])
-    return found
+            texts.setdefault(row["relation"], row["text"])
+    return texts
 
 
 def first_manual(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """relation -> its first manual wording in rows of templates.tsv, as a row of a file of
-    wordings."""
-    found: dict[str, dict[str, str]] = {}
+    """relation -> its first manual template in rows of templates.tsv, as a row of a file of
+    templates."""
+    templates: dict[str, dict[str, str]] = {}
     for row in sorted(rows, key=lambda r: int(r["index"])):
         if row["kind"] == "manual":
             text = {"template": row["text"], "label": row["note"]}
-            found.setdefault(row["relation"], text)
-    return found
+            templates.setdefault(row["relation"], text)
+    return templates
 
 
 def read_wordings(path: Path) -> dict[str, dict[str, str]]:
@@ -98,11 +98,11 @@ def read_wordings(path: Path) -> dict[str, dict[str, str]]:
     Raises TaskError for a row without relation or with another number of [X] or [Y] than one.
     """
     existing(path, "one template per relation", "lama")
-    found: dict[str, dict[str, str]] = {}
+    rows: dict[str, dict[str, str]] = {}
     for number, row in enumerate(lines(path), 1):
         text = str(row.get("template", ""))
         if not row.get("relation"):
             raise TaskError(f"{path}, row {number}: {row!r} needs a relation")
         sentence(text, f"{path}, row {number}", TaskError)
-        found[str(row["relation"])] = {key: str(value) for key, value in row.items()}
-    return found
+        rows[str(row["relation"])] = {key: str(value) for key, value in row.items()}
+    return rows

@@ -25,7 +25,7 @@ NAME = "auto_world"
 
 def build(
     facts: pl.DataFrame,
-    taught: pl.DataFrame,
+    trained_on: pl.DataFrame,
     forms: Mapping[str, str],
     templates: Sequence[dict[str, str]],
     settings: PromptWorld,
@@ -35,25 +35,25 @@ def build(
     """The task auto_world of FACTS and TAUGHT.
 
     forms: id of an object -> the form that it takes in sentences. templates: rows of templates.tsv,
-    of which the first manual one is the manual prompt. Splits of the taught facts go by hash of the
-    subject; untaught test facts, by hash, have answers that taught ones have. Raises TaskError
+    of which the first manual one is the manual prompt. Trained-on facts are split by hash of the
+    subject; held-out test facts, by hash, have answers that trained-on ones have. Raises TaskError
     where facts are too few.
     """
     labelled = facts.filter(
         pl.col("subject_label").is_not_null() & pl.col("object_label").is_not_null()
     ).with_columns(fact=fact_id())
-    status = dict(taught.select("fact", "taught").rows())
+    status = dict(trained_on.select("fact", "taught").rows())
     columns = ("relation", "fact", "subject", "subject_label", "object", "object_label")
     funnel = Funnel(NAME)
     chosen: list[Fact] = []
     for relation in settings.relations:
         rows = labelled.filter(relation=relation).select(columns).sort("fact").rows()
         chosen += _relation(relation, rows, status, forms, settings, seed, funnel)
-    made = prompt_facts.examples(chosen)
+    examples = prompt_facts.examples(chosen)
     # every word that is an answer somewhere in the world, as the common vocabulary is of LAMA's
     words = labelled.select("object", "object_label").unique().rows()
     vocabulary = sorted({forms.get(entity, label) for entity, label in words})
-    require(sizes(made), settings.least, NAME, "name other relations")
+    require(sizes(examples), settings.least, NAME, "name other relations")
     first = first_manual(templates)
     if missing := [r for r in settings.relations if r not in first]:
         raise TaskError(f"{NAME}: no manual template in templates.tsv for {', '.join(missing)}")
@@ -61,7 +61,7 @@ def build(
         NAME, "facts", settings.relations, {"manual": first}, templates, triggers
     )
     task["notes"] = [n for n in task["notes"] if not n.startswith("relations with a template")]
-    return Task(frame(made), vocabulary, task, funnel.frame())
+    return Task(frame(examples), vocabulary, task, funnel.frame())
 
 
 def _relation(
@@ -74,14 +74,14 @@ def _relation(
     funnel: Funnel,
 ) -> list[Fact]:
     """The facts of one relation, in their splits."""
-    told = [row for row in rows if status.get(row[1])]
-    splits = split({row[2] for row in told}, settings.shares, seed, NAME)
-    found = [
+    trained_on = [row for row in rows if status.get(row[1])]
+    splits = split({row[2] for row in trained_on}, settings.shares, seed, NAME)
+    facts = [
         Fact(relation, splits[subject], label, forms.get(entity, name), fact)
-        for _, fact, subject, label, entity, name in told
+        for _, fact, subject, label, entity, name in trained_on
     ]
-    # no subject of the search, and answers that taught facts have, too: chance is the same for both
-    answers = {row[4] for row in told}
+    # no subject of the search, and answers that trained-on facts have, too: chance is the same
+    answers = {row[4] for row in trained_on}
     apart = [
         (hash_key(seed, NAME, "untaught", fact), fact, label, forms.get(entity, name))
         for _, fact, subject, label, entity, name in rows
@@ -92,9 +92,9 @@ def _relation(
         for _, fact, label, word in sorted(apart)[: settings.untaught]
     ]
     for part in ("train", "dev", "test"):
-        own = [f for f in found if f.split == part]
-        ends = [f.subject for f in own], [f.object for f in own]
-        funnel.add(relation, f"{part}: taught facts", len(found), len(own), *ends)
+        subset = [f for f in facts if f.split == part]
+        ends = [f.subject for f in subset], [f.object for f in subset]
+        funnel.add(relation, f"{part}: taught facts", len(facts), len(subset), *ends)
     ends = [f.subject for f in extra], [f.object for f in extra]
-    funnel.add(relation, "test: untaught facts", len(rows) - len(told), len(extra), *ends)
-    return found + extra
+    funnel.add(relation, "test: untaught facts", len(rows) - len(trained_on), len(extra), *ends)
+    return facts + extra

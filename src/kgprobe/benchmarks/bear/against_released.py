@@ -1,4 +1,4 @@
-"""What a fresh pull says of the released BEAR, instance by instance (docs/papers/bear.md, Drift).
+"""The released BEAR against a fresh pull, instance by instance (docs/papers/bear.md, Drift).
 
 And how near a constructed set comes to the released one, though its rules are kgprobe's own.
 
@@ -148,10 +148,10 @@ def agreement(released: BearFrames, constructed: BearFrames, fresh: Fresh) -> pl
         row, statements = _of(pulled, name)
         theirs, here = _pairs(group), _pairs(ours.filter(pl.col("relation") == name))
         answers, also = {a for _, a in theirs}, {a for _, a in here}
-        found = theirs & set(statements.select("subject", "object").rows())
+        present = theirs & set(statements.select("subject", "object").rows())
         value, pairs = _popularity_auc(statements, row, theirs, fresh.config)
         rows.append(
-            (name, len(theirs), len(found), len(answers & also), len(answers | also),
+            (name, len(theirs), len(present), len(answers & also), len(answers | also),
              len(theirs & here), len(theirs | here), value, pairs)
         )  # fmt: skip
     return pl.DataFrame(rows, schema=dict(AGREEMENT.columns), orient="row")
@@ -197,15 +197,15 @@ def _words_state(
 
 
 def _values(statements: pl.DataFrame, config: Bear) -> dict[str, dict[str, _Value]]:
-    """subject -> object -> what the pull says of both, under the construction's `single_valued`."""
+    """subject -> object -> labels and popularity in the pull, under `single_valued`."""
     judged = statements if config.single_valued == "all_ranks" else best_rank(statements)
     least = pl.min_horizontal("subject_popularity", "object_popularity")
-    found: dict[str, dict[str, _Value]] = {}
+    values: dict[str, dict[str, _Value]] = {}
     for subject, obj, *rest in judged.select(
         "subject", "object", "subject_label", "object_label", least
     ).iter_rows():
-        found.setdefault(subject, {})[obj] = _Value(*rest)
-    return found
+        values.setdefault(subject, {})[obj] = _Value(*rest)
+    return values
 
 
 def _popularity_auc(

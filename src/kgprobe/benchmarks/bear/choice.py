@@ -129,12 +129,12 @@ def choose(
         "object", "subject_popularity", *by_id("subject"), descending=[False, True, False, False]
     )
     ranked = ranked.with_columns(position=pl.int_range(pl.len(), dtype=pl.Int32).over("object"))
-    taken, left = ranked.filter(pl.col("position") < q), ranked.filter(pl.col("position") >= q)
+    top, left = ranked.filter(pl.col("position") < q), ranked.filter(pl.col("position") >= q)
     spare = left.filter(pl.col("position") < q + config.spares)
     popular = answers["object_popularity"].to_list()
-    bounds = (popular[k - 1], popular[k] if len(popular) > k else None, *_bounds(taken, left))
+    bounds = (popular[k - 1], popular[k] if len(popular) > k else None, *_bounds(top, left))
     tried = size.max_answers - k
-    chosen = ordered(taken).drop("position")
+    chosen = ordered(top).drop("position")
     return RelationSample(chosen, k, q, feasible.height, tried, spare, bounds)
 
 
@@ -155,9 +155,9 @@ def _balance(counts: list[int], config: Bear, size: Size) -> tuple[int, int] | N
     return (k, q) if q else None
 
 
-def _bounds(taken: pl.DataFrame, left: pl.DataFrame) -> tuple[int | None, int | None]:
-    """Least popularity of a subject taken, greatest of one left out of the same answers."""
-    least, most = taken["subject_popularity"].min(), left["subject_popularity"].max()
+def _bounds(top: pl.DataFrame, left: pl.DataFrame) -> tuple[int | None, int | None]:
+    """Least popularity of a selected subject, greatest of one left out of the same answers."""
+    least, most = top["subject_popularity"].min(), left["subject_popularity"].max()
     return (None if least is None else int(least), None if most is None else int(most))  # type: ignore[arg-type]
 
 

@@ -68,7 +68,7 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
 
 
 def map_to_ancestors(statements: pl.DataFrame, lift: str, everything: pl.DataFrame) -> pl.DataFrame:
-    """The statements with their objects replaced by what the property `lift` says of them.
+    """The statements with their objects mapped to their value of the property `lift`.
 
     A place of birth becomes its country: the one best-rank value of the object. An object that is
     itself such a value (a country) stays. Where there are none or several, object_kind becomes
@@ -86,13 +86,13 @@ def map_to_ancestors(statements: pl.DataFrame, lift: str, everything: pl.DataFra
     tops = values["object"].unique().to_list()
     joined = statements.join(above, on="object", how="left", maintain_order="left")
     stays = pl.col("object").is_in(tops) | (pl.col("object_kind") != "item")
-    found = pl.col("object_above").is_not_null()
+    has_ancestor = pl.col("object_above").is_not_null()
     return joined.with_columns(
         *(
-            pl.when(stays | ~found).then(pl.col(c)).otherwise(pl.col(f"{c}_above")).alias(c)
+            pl.when(stays | ~has_ancestor).then(pl.col(c)).otherwise(pl.col(f"{c}_above")).alias(c)
             for c in columns
         ),
-        pl.when(stays | found)
+        pl.when(stays | has_ancestor)
         .then(pl.col("object_kind"))
         .otherwise(pl.lit("unlifted"))
         .alias("object_kind"),

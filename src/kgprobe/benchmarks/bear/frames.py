@@ -39,25 +39,25 @@ class BearFrames:
     def with_popularity(self, statements: pl.DataFrame) -> "BearFrames":
         """The same, each item's `meta` with how well its subject is known: `sitelinks` where
         STATEMENTS have them, else in how many `statements`, of all these, the subject stands."""
-        asked = self.items["subject_id"].unique().implode()
+        subjects = self.items["subject_id"].unique().implode()
         links = statements.drop_nulls("subject_sitelinks").select("subject", "subject_sitelinks")
-        links = links.filter(pl.col("subject").is_in(asked)).unique().sort(pl.all())
+        links = links.filter(pl.col("subject").is_in(subjects)).unique().sort(pl.all())
         ends = pl.concat([statements["subject"], statements["object"].alias("subject")])
-        counts = ends.filter(ends.is_in(asked)).value_counts(name="n")
+        counts = ends.filter(ends.is_in(subjects)).value_counts(name="n")
         known = {subject: {"statements": n} for subject, n in counts.rows()}
         known |= {subject: {"sitelinks": n} for subject, n in links.rows()}
-        told = [
+        metas = [
             json.dumps({**json.loads(meta), **known[subject]}, sort_keys=True)
             for subject, meta in self.items.select("subject_id", "meta").rows()
         ]
-        items = self.items.with_columns(meta=pl.Series(told, dtype=pl.String))
+        items = self.items.with_columns(meta=pl.Series(metas, dtype=pl.String))
         return replace(self, items=items)
 
-    def write(self, paths: Mapping[str, str], told: Mapping[str, object], size: str = "") -> None:
+    def write(self, paths: Mapping[str, str], meta: Mapping[str, object], size: str = "") -> None:
         """The three files, at `questions`, `candidates`, `prompts` behind `size`."""
-        write(self.items, ITEMS, paths[f"{size}questions"], told)
-        write(self.candidates, CANDIDATES, paths[f"{size}candidates"], told)
-        write(self.prompts, PROMPTS, paths[f"{size}prompts"], told)
+        write(self.items, ITEMS, paths[f"{size}questions"], meta)
+        write(self.candidates, CANDIDATES, paths[f"{size}candidates"], meta)
+        write(self.prompts, PROMPTS, paths[f"{size}prompts"], meta)
 
 
 def relation_frames(
@@ -120,8 +120,8 @@ def question_frames(
         options = sorted(one.options.items(), key=lambda option: by_number(option[0]))
         candidates += [(name, i, value, label) for i, (value, label) in enumerate(options)]
         gold = [i for i, (value, _) in enumerate(options) if value in one.gold]
-        asked = (one.label, one.subject, name, gold, row, "{}")
-        items.append((identifier, relation, "fact", relation, *asked))
+        cells = (one.label, one.subject, name, gold, row, "{}")
+        items.append((identifier, relation, "fact", relation, *cells))
     prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
     return BearFrames(
         pl.DataFrame(items, schema=dict(ITEMS.columns), orient="row"),

@@ -67,28 +67,28 @@ def _questions(
     seed: int,
 ) -> list[QuestionWithOptions]:
     """The questions of one relation, in order of the draw."""
-    asked = stated["test"]
-    objects = {value for values in asked.values() for value in values}
+    test_facts = stated["test"]
+    objects = {value for values in test_facts.values() for value in values}
 
     def drawn(names: Iterable[str], *of: str) -> list[str]:
         return sorted(names, key=lambda name: (hash_key(seed, "lama", relation, *of, name), name))
 
-    found = []
-    for subject in drawn(asked)[: settings.facts]:
-        gold = drawn(asked[subject], subject)[0]
+    questions = []
+    for subject in drawn(test_facts)[: settings.facts]:
+        gold = drawn(test_facts[subject], subject)[0]
         known = {value for facts in stated.values() for value in facts.get(subject, ())}
         options = [gold, *drawn(objects - known, subject)[: settings.options - 1]]
         named = dict(zip(options, options, strict=True))
-        found.append(QuestionWithOptions(subject, subject, named, frozenset({gold})))
-    return found
+        questions.append(QuestionWithOptions(subject, subject, named, frozenset({gold})))
+    return questions
 
 
 def _facts(path: Path) -> dict[str, list[str]]:
     """Subject -> its objects, in file order."""
-    found: dict[str, list[str]] = {}
+    objects: dict[str, list[str]] = {}
     for row in _rows(path, "sub", "obj"):
-        found.setdefault(row["sub"], []).append(row["obj"])
-    return found
+        objects.setdefault(row["sub"], []).append(row["obj"])
+    return objects
 
 
 def _rows(path: Path, *names: str) -> list[dict[str, str]]:

@@ -171,12 +171,12 @@ def _metadata(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ReleasedError(f"{path}: no such file; {folder.name} must be a released BEAR folder")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        entries = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ReleasedError(f"{path}: not JSON ({error})") from error
-    if not isinstance(found, dict):
-        raise ReleasedError(f"{path}: {str(found)[:80]!r}; right would be an entry per relation")
-    return found
+    if not isinstance(entries, dict):
+        raise ReleasedError(f"{path}: {str(entries)[:80]!r}; right would be an entry per relation")
+    return entries
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

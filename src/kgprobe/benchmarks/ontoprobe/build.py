@@ -32,48 +32,48 @@ class OntoProbeFrames:
     funnel: pl.DataFrame
 
 
-def build(taken: ConceptRows, switches: Switches, name: str) -> OntoProbeFrames:
+def build(concept_rows: ConceptRows, switches: Switches, name: str) -> OntoProbeFrames:
     """Items, candidates, prompts and funnel of the five tasks of the benchmark `name`. Raises one
     ValueError that names every gold that is no candidate and every property without pattern."""
-    labels = candidate_labels(taken)
-    index = {s: {label: n for n, label in enumerate(found)} for s, found in labels.items()}
-    # as the candidates spell it ("legal case" is "Legal Case")
+    labels = candidate_labels(concept_rows)
+    index = {s: {label: n for n, label in enumerate(names)} for s, names in labels.items()}
+    # in the case of the candidates ("legal case" is "Legal Case")
     spelt = {label.casefold(): label for label in labels.get("class", ())}
     ends = {
         p.label: (spelt.get(concepts.norm(p.domain or "").casefold(), p.domain), p.range)
-        for p in taken.concepts.properties
+        for p in concept_rows.concepts.properties
     }
     problems, rows = TaskProblems(name), []
-    late = beyond(taken.rows, switches)
-    for row in taken.rows:
+    late = beyond(concept_rows.rows, switches)
+    for row in concept_rows.rows:
         with problems.of(row.task):
             is_late, known = (row.task, row.row) in late, index[SET_OF[row.task]]
             rows.append(_item(row, switches, known, ends.get(row.subject, (None, None)), is_late))
     problems.check()
     items = _link_repeats(pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row"))
-    sets = [(s, i, label, label) for s, found in labels.items() for i, label in enumerate(found)]
+    sets = [(s, i, label, label) for s, names in labels.items() for i, label in enumerate(names)]
     candidates = pl.DataFrame(sets, schema=dict(CANDIDATES.columns), orient="row")
-    return OntoProbeFrames(items, candidates, prompts(switches), funnel(taken, items, name))
+    return OntoProbeFrames(items, candidates, prompts(switches), funnel(concept_rows, items, name))
 
 
-def candidate_labels(taken: ConceptRows) -> dict[str, list[str]]:
+def candidate_labels(concept_rows: ConceptRows) -> dict[str, list[str]]:
     """The candidate sets: class, property, pattern. A premise asks for properties and patterns that
     may not be candidates of their task (released: two labels, one pattern); `property+` and
     `pattern+` have them at the end."""
-    known, patterns = taken.concepts, taken.concepts.patterns
+    known, patterns = concept_rows.concepts, concept_rows.concepts.patterns
     classes = [n for c in known.classes for n in (c.label, *c.chain)]
     properties = [n for p in known.properties for n in (p.label, *p.above)]
-    asked = [r.subject for r in taken.rows if r.task == "SPO"]
+    subjects = [r.subject for r in concept_rows.rows if r.task == "SPO"]
     forms = [patterns[n] for n in properties if n in patterns]
-    more = [r.pattern for r in taken.rows if r.pattern]
-    found = {
+    more = [r.pattern for r in concept_rows.rows if r.pattern]
+    sets = {
         "class": map(concepts.norm, classes),
         "property": map(concepts.norm, properties),
         "pattern": map(concepts.bare, forms),
-        "property+": map(concepts.norm, [*properties, *asked]),
+        "property+": map(concepts.norm, [*properties, *subjects]),
         "pattern+": map(concepts.bare, [*forms, *more]),
     }
-    distinct_labels = {name: list(dict.fromkeys(labels)) for name, labels in found.items()}
+    distinct_labels = {name: list(dict.fromkeys(labels)) for name, labels in sets.items()}
     return {name: labels for name, labels in distinct_labels.items() if labels}
 
 
@@ -83,7 +83,7 @@ def beyond(rows: Sequence[TaskRow], switches: Switches) -> set[tuple[str, int]]:
     if switches.item_limit == "none":
         return set()
     tested = {t: [r.row for r in rows if (r.task, r.role) == (t, "test")] for t in ("TP", "SCO")}
-    return {(t, row) for t, own in tested.items() for row in own[int(switches.item_limit) :]}
+    return {(t, row) for t, group in tested.items() for row in group[int(switches.item_limit) :]}
 
 
 def prompts(switches: Switches) -> pl.DataFrame:
@@ -97,15 +97,15 @@ def prompts(switches: Switches) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(PROMPTS.columns), orient="row")
 
 
-def funnel(taken: ConceptRows, items: pl.DataFrame, name: str) -> pl.DataFrame:
+def funnel(concept_rows: ConceptRows, items: pl.DataFrame, name: str) -> pl.DataFrame:
     """FUNNEL: what every step of the choice kept, then train, dev, test and distinct test rows."""
-    steps = list(taken.steps)
+    steps = list(concept_rows.steps)
     for task in TASKS:
-        own = items.filter(pl.col("relation") == task)
-        steps.append((task, "rows", own.height))
+        rows = items.filter(pl.col("relation") == task)
+        steps.append((task, "rows", rows.height))
         roles = ("train", "dev", "test")
-        steps += [(task, f"rows for {r}", own.filter(role=r).height) for r in roles]
-        once = own.filter(pl.col("meta").str.json_path_match("$.repeat").is_null(), role="test")
+        steps += [(task, f"rows for {r}", rows.filter(role=r).height) for r in roles]
+        once = rows.filter(pl.col("meta").str.json_path_match("$.repeat").is_null(), role="test")
         steps.append((task, "distinct rows for test", once.height))
     counted, before = Funnel(name, through=True), dict[str, int]()
     for task, step, kept in steps:
@@ -119,8 +119,8 @@ def funnel(taken: ConceptRows, items: pl.DataFrame, name: str) -> pl.DataFrame:
 def lite(
     sets: OntoProbeFrames, sizes: Rows, options: int, seed: int, templates: int | None = None
 ) -> OntoProbeFrames:
-    """A small part of every task, for scoring options as sentences: `sizes` rows of each part, the
-    first `templates` wordings, and, where `options` > 0, the golds of the kept rows and so many
+    """A subset of every task, for scoring options as sentences: `sizes` rows of each split, the
+    first `templates` prompts, and, where `options` > 0, the golds of the kept rows and so many
     other candidates of each set, by seeded hash."""
     parts = [
         _few(sets.items.filter(relation=task, role=role), most, seed)
@@ -155,8 +155,8 @@ def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
     """At most `n` rows by seeded hash, spread over finest golds: the n-th of every one before the
     n+1-th. Repeats and rows that no written template asks are not among them."""
     keys = pl.Series([hash_key(seed, "lite", i) for i in items["item"]], dtype=pl.UInt64)
-    asked = (pl.col("meta").str.json_path_match(f"$.{key}").is_null() for key in LEFT_OUT)
-    ordered = items.with_columns(_key=keys).filter(*asked).sort("_key")
+    usable = (pl.col("meta").str.json_path_match(f"$.{key}").is_null() for key in LEFT_OUT)
+    ordered = items.with_columns(_key=keys).filter(*usable).sort("_key")
     turn = pl.int_range(pl.len()).over(pl.col("answers").list.first())
     return ordered.sort(turn, "_key").head(n).sort("row").select(items.columns)
 
@@ -179,8 +179,8 @@ def _item(
     is_soft_only: bool,
 ) -> tuple[object, ...]:
     """One row of ITEMS; `ends`: domain and range of the property that it is about."""
-    own, about_end = SET_OF[row.task], row.task in ("DM", "RG")
-    answers = [place_of(index, concepts.norm(gold), own, row) for gold in row.golds]
+    set_name, about_end = SET_OF[row.task], row.task in ("DM", "RG")
+    answers = [place_of(index, concepts.norm(gold), set_name, row) for gold in row.golds]
     label = row.subject if switches.labels == "unicode" else concepts.ascii_drop(row.subject)
     shown = concepts.subject(label, switches.upper_first, row.task == "TP")
     if about_end:
@@ -205,7 +205,7 @@ def _item(
     }
     key = f"{row.task}-{row.row}"
     text = json.dumps(meta, ensure_ascii=False, sort_keys=True)
-    return (key, row.task, row.role, row.task, shown, row.id, own, answers, row.row, text)
+    return (key, row.task, row.role, row.task, shown, row.id, set_name, answers, row.row, text)
 
 
 def _link_repeats(items: pl.DataFrame) -> pl.DataFrame:
@@ -228,7 +228,7 @@ def _link_repeats(items: pl.DataFrame) -> pl.DataFrame:
     return items.with_columns(meta=pl.Series(metas, dtype=pl.String))
 
 
-#: problems of one task that are told in full
+#: problems of one task that are listed in full
 SHOWN = 5
 
 
@@ -252,7 +252,7 @@ class TaskProblems:
             self.add(task, str(error))
 
     def check(self) -> None:
-        """Raise one ValueError that tells them all; do nothing when there are none."""
+        """Raise one ValueError that lists all problems; do nothing when there are none."""
         if not self.found:
             return
         lines = [f"{self.what}: {', '.join(self.found)} cannot be built"]
@@ -269,8 +269,8 @@ def distinct(rows: Sequence[TaskRow], problems: TaskProblems) -> None:
     for row in rows:
         other = seen.get((row.task, row.subject, frozenset(row.golds)))
         if row.role == "test" and other:
-            told = f"is also row {other.row}, which is for {other.role}; remove one of them"
-            problems.add(row.task, f"{row.named} {told}")
+            text = f"is also row {other.row}, which is for {other.role}; remove one of them"
+            problems.add(row.task, f"{row.named} {text}")
 
 
 def concepts_known(
@@ -282,12 +282,12 @@ def concepts_known(
     ends = {(p.label, task): end for p in known.properties
             for task, end in (("DM", p.domain), ("RG", p.range))}  # fmt: skip
     for row in rows:
-        told = ""
+        text = ""
         if row.task == "TP" and instances.get(row.golds[0]) == ():
-            told = f" is of the class {row.golds[0]!r}, which has no instance in {files}; add the "
-            told += "instance there or remove the row"
+            text = f" is of the class {row.golds[0]!r}, which has no instance in {files}; add the "
+            text += "instance there or remove the row"
         elif not ends.get((row.subject, row.task), True):
             end = "domain" if row.task == "DM" else "range"
-            told = f": the property has no {end} in {files}; add it there or remove the row"
-        if told:
-            problems.add(row.task, f"{row.named}{told}")
+            text = f": the property has no {end} in {files}; add it there or remove the row"
+        if text:
+            problems.add(row.task, f"{row.named}{text}")

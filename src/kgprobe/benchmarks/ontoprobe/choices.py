@@ -115,49 +115,49 @@ def nearer(
 ) -> pl.DataFrame:
     """CHOICES of NEARER for the first `most` questions (memorizing CHOICES) of TP and of SCO whose
     gold has siblings: the classes that SCO's rows give the same finest superclass, no gold among
-    them. The question's own wrong options fill up. A written prompt has no gap for NONE."""
+    them. The question's own wrong options fill up. A written prompt has no mask slot for NONE."""
     sets = _sets(candidates)
     above = items.filter(relation="SCO").select("subject", "candidates", "answers").rows()
     up = {subject: sets[name][answers[0]] for subject, name, answers in above if answers}
     known = {row["item"]: row for row in items.rows(named=True)}
     rows = []
-    asked = questions.filter(pl.col("task").is_in(["TP", "SCO"]), premise="", options_of="")
-    for _, part in asked.sort("task", "row").group_by("task", maintain_order=True):
+    memorizing = questions.filter(pl.col("task").is_in(["TP", "SCO"]), premise="", options_of="")
+    for _, part in memorizing.sort("task", "row").group_by("task", maintain_order=True):
         left = most
-        for own in part.rows(named=True):
-            golds, query = _golds(known[own["item"]], sets)
+        for question in part.rows(named=True):
+            golds, query = _golds(known[question["item"]], sets)
             barred = {name.casefold() for name in (*golds, query)}
             parent = up.get(golds[0])
-            found = [c for c, other in up.items() if parent is not None and other == parent]
-            found = [c for c in found if c.casefold() not in barred]
-            if left and found:
+            siblings = [c for c, other in up.items() if parent is not None and other == parent]
+            siblings = [c for c in siblings if c.casefold() not in barred]
+            if left and siblings:
                 left -= 1
-                rows += _nearer(own, golds[0], found, seed)
+                rows += _nearer(question, golds[0], siblings, seed)
     return _frame(rows)
 
 
 def _nearer(
-    own: Mapping[str, Any], gold: str, found: Sequence[str], seed: int
+    row: Mapping[str, Any], gold: str, siblings: Sequence[str], seed: int
 ) -> list[dict[str, Any]]:
     """One question with each of NEARER's options."""
-    size = len(own["options"])
-    drawn = sorted(found, key=lambda c: (hash_key(seed, "siblings", own["item"], c), c))
-    fill_up = [c for c in own["options"] if c != gold and c not in found]
+    size = len(row["options"])
+    drawn = sorted(siblings, key=lambda c: (hash_key(seed, "siblings", row["item"], c), c))
+    fill_up = [c for c in row["options"] if c != gold and c not in siblings]
     wrong = (drawn + fill_up)[: size - 1]
-    made = []
+    rows = []
     for name, options_, last in (
         (NEARER[0], [gold, *wrong], []),
         (NEARER[1], [gold, *wrong[: size - 2]], [NONE]),
         (NEARER[2], wrong, [NONE]),
     ):
-        order = sorted(options_, key=lambda c: (hash_key(seed, "order", own["item"], c), c)) + last
+        order = sorted(options_, key=lambda c: (hash_key(seed, "order", row["item"], c), c)) + last
         right = NONE if name == NEARER[2] else gold
-        item = f"{own['item']}+{name.replace(' ', '_')}"
-        made.append(
-            {**own, "item": item, "options": order, "gold": order.index(right), "options_of": name,
-             "stem": "" if last else own["stem"]}
+        item = f"{row['item']}+{name.replace(' ', '_')}"
+        rows.append(
+            {**row, "item": item, "options": order, "gold": order.index(right), "options_of": name,
+             "stem": "" if last else row["stem"]}
         )  # fmt: skip
-    return made
+    return rows
 
 
 def reasoning(
@@ -171,18 +171,18 @@ def reasoning(
     rows = []
     for row in rules.filter(pl.col("role") == "test").sort("relation", "row").rows(named=True):
         meta, rule = _meta(row), row["relation"]
-        own = known.get(meta["p1_item"])
-        if own is None:
+        choice = known.get(meta["p1_item"])
+        if choice is None:
             continue
-        subject = row["subject"] if rule in ("rdfs2", "rdfs3") else subjects[own["item"]]
-        first, second = premises(rule, subject, own["options"][own["gold"]], meta, wording)
+        subject = row["subject"] if rule in ("rdfs2", "rdfs3") else subjects[choice["item"]]
+        first, second = premises(rule, subject, choice["options"][choice["gold"]], meta, wording)
         for premise, text in (("out", second), ("EX", f"{first} {second}")):
             is_written = premise == "EX"
             # rdfs7 ranks patterns in the manual prompt: no stem for labels
             stem = "" if rule == "rdfs7" else _lettered(manual(meta, is_written, True))
             rows.append(
                 {
-                    **own, "item": row["item"] + "+p1" * is_written, "task": rule,
+                    **choice, "item": row["item"] + "+p1" * is_written, "task": rule,
                     "premise": premise, "question": f"{text} Therefore, {RULES[rule]}",
                     "stem": stem, "row": row["row"],
                 }
@@ -229,10 +229,10 @@ def _lettered(text: str) -> str:
 
 
 def _sets(candidates: pl.DataFrame) -> dict[str, dict[int, str]]:
-    found: dict[str, dict[int, str]] = {}
+    sets: dict[str, dict[int, str]] = {}
     for name, index, label in candidates.select("set", "index", "label").rows():
-        found.setdefault(name, {})[index] = label
-    return found
+        sets.setdefault(name, {})[index] = label
+    return sets
 
 
 def _golds(row: Mapping[str, Any], sets: Mapping[str, Mapping[int, str]]) -> tuple[list[str], str]:

@@ -46,7 +46,7 @@ def norm(label: str) -> str:
 
 
 def ascii_drop(label: str) -> str:
-    """The label without its letters beyond ASCII, as the release spells names: spaces stay.
+    """The label without its letters beyond ASCII, as the release writes names: spaces stay.
 
     >>> ascii_drop("Château de Frønsbourg"), ascii_drop("Dáire Ó Baoill")
     ('Chteau de Frnsbourg', 'Dire  Baoill')

@@ -19,14 +19,14 @@ def invent_rows(rows: int, seed: int) -> ConceptRows:
     drawn = list(names(TOP + MIDDLE + 2 * rows + ABOVE, seed, "ontology"))
     top, middle = drawn[:TOP], drawn[TOP : TOP + MIDDLE]
     rest = drawn[TOP + MIDDLE :]
-    low, above, own = rest[:rows], rest[rows : rows + ABOVE], rest[rows + ABOVE :]
+    low, above, below = rest[:rows], rest[rows : rows + ABOVE], rest[rows + ABOVE :]
     chains: dict[str, tuple[str, ...]] = {}
     for place, name in enumerate(middle):
         chains[name] = (top[place % TOP],)
     for name in low:
         parent = middle[_skewed(MIDDLE, seed, "parent", name)]
         chains[name] = (parent, *chains[parent])
-    patterns = {name: f"[X] {name} [Y] ." for name in [*above, *own]}
+    patterns = {name: f"[X] {name} [Y] ." for name in [*above, *below]}
     properties = tuple(
         Property(
             name, name, patterns[name],
@@ -34,20 +34,20 @@ def invent_rows(rows: int, seed: int) -> ConceptRows:
             middle[_skewed(MIDDLE, seed, "range", name)],
             (above[_skewed(ABOVE, seed, "above", name)],),
         )
-        for name in own
+        for name in below
     )  # fmt: skip
     known = Concepts(
         tuple(Class(name, name, chains.get(name, ())) for name in [*low, *middle, *top]),
         properties,
         patterns,
     )
-    found = [_row("SCO", n, name, chains[name]) for n, name in enumerate(low)]
+    task_rows = [_row("SCO", n, name, chains[name]) for n, name in enumerate(low)]
     for number, one in enumerate(properties):
-        found.append(_row("SPO", number, one.label, one.above, one.pattern))
+        task_rows.append(_row("SPO", number, one.label, one.above, one.pattern))
         for task, end in (("DM", one.domain), ("RG", one.range)):
             golds = (end, *chains[end]) if end else ()
-            found.append(_row(task, number, one.label, golds, one.pattern))
-    return ConceptRows(known, found)
+            task_rows.append(_row(task, number, one.label, golds, one.pattern))
+    return ConceptRows(known, task_rows)
 
 
 def _row(

@@ -60,8 +60,8 @@ def _stated(
     legal, too."""
     ours = default or paper
     modes = {"paper": paper, "released": released, "default": ours}
-    told = {"stage": stage, "point": point, "numbers": numbers, "assumed": assumed}
-    return field(default=ours, metadata={**modes, **told})
+    notes = {"stage": stage, "point": point, "numbers": numbers, "assumed": assumed}
+    return field(default=ours, metadata={**modes, **notes})
 
 
 #: a switch whose value the paper does not state
@@ -140,9 +140,9 @@ class Switches:
         return int(self.seed) if self.seed.isdigit() else 0
 
 
-def _legal(own: Mapping[str, Any], hint: Any) -> tuple[str, ...]:
+def _legal(meta: Mapping[str, Any], hint: Any) -> tuple[str, ...]:
     """The values of a switch in the modes, then others of its type."""
-    return tuple(dict.fromkeys([own["paper"], own["released"], own["default"], *get_args(hint)]))
+    return tuple(dict.fromkeys([meta["paper"], meta["released"], meta["default"], *get_args(hint)]))
 
 
 SWITCHES = {

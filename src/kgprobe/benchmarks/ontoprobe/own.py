@@ -57,28 +57,28 @@ def take(
     if switches.properties.isdigit():
         properties = int(switches.properties)
     known, steps = _concepts(tables, patterns, switches, properties, problems, partly)
-    asked = [*_types(tables, known, switches), *_stated(known)]
-    with_instance = {row.golds[0] for row in asked if row.task == "TP"}
+    rows = [*_types(tables, known, switches), *_stated(known)]
+    with_instance = {row.golds[0] for row in rows if row.task == "TP"}
     steps.append(("TP", "classes with an instance", len(with_instance)))
-    found = []
+    chosen = []
     for task in TASKS:
-        own = [r for r in asked if r.task == task]
-        own.sort(key=lambda r: (hash_key(seed, "ontoprobe", r.task, r.id), r.id))
+        pool = [r for r in rows if r.task == task]
+        pool.sort(key=lambda r: (hash_key(seed, "ontoprobe", r.task, r.id), r.id))
         if partly:
-            own = list({(r.subject, frozenset(r.golds)): r for r in reversed(own)}.values())[::-1]
+            pool = list({(r.subject, frozenset(r.golds)): r for r in reversed(pool)}.values())[::-1]
         with (lacking if partly else problems).of(task):
-            given = roles(len(own), task, "own ontology", *switches.parts)
-            found += [
+            given = roles(len(pool), task, "own ontology", *switches.parts)
+            chosen += [
                 replace(row, row=number, role=role)
-                for number, (row, role) in enumerate(zip(own, given, strict=True))
+                for number, (row, role) in enumerate(zip(pool, given, strict=True))
             ]
-    distinct(found, problems)
-    if found:
+    distinct(chosen, problems)
+    if chosen:
         steps += [(task, text[0], 0) for task, text in lacking.found.items()]
         lacking.found.clear()
     lacking.check()
     problems.check()
-    return ConceptRows(known, found, steps)
+    return ConceptRows(known, chosen, steps)
 
 
 def popularity(facts: pl.DataFrame) -> dict[str, int]:
@@ -99,9 +99,9 @@ def _concepts(
     members = _by_first(tables.instances.sort("class", "instance").select("class", "label"))
     kinds: dict[str, Class] = {}
     for iri, label in tables.classes.sort("class").select("class", "label").rows():
-        own = Class(iri, label, tuple(chains.get(iri, ())), tuple(members.get(iri, ())))
+        kind = Class(iri, label, tuple(chains.get(iri, ())), tuple(members.get(iri, ())))
         # the first of a name
-        kinds.setdefault(norm(label).casefold(), own)
+        kinds.setdefault(norm(label).casefold(), kind)
     labels = dict(tables.classes.select("class", "label").rows())
     texts = {row["property"]: corrected(row["pattern"], switches.patterns) for row in patterns}
     _check(tables.classes, texts, problems)
@@ -170,21 +170,21 @@ def _types(tables: OwnOntology, known: Concepts, switches: Switches) -> list[Tas
     rows = tables.instances.sort("class", "instance").filter(pl.col("class").is_in(list(of)))
     if most.isdigit():
         rows = rows.group_by("class", maintain_order=True).head(int(most))
-    found: dict[str, TaskRow] = {}
+    by_label: dict[str, TaskRow] = {}
     for iri, instance, label in rows.select("class", "instance", "label").rows():
-        own = of[iri]
-        golds, depth = _golds((own.label, *own.chain)), len(own.chain)
+        kind = of[iri]
+        golds, depth = _golds((kind.label, *kind.chain)), len(kind.chain)
         use = tables.popularity.get(label)
         # two entities of one name would be one question with two answers: the deeper class stays
-        if label not in found or found[label].depth < depth:
+        if label not in by_label or by_label[label].depth < depth:
             row = TaskRow("TP", 0, "", instance, label, golds, None, depth, use, "instances")
-            found[label] = row
-    return list(found.values())
+            by_label[label] = row
+    return list(by_label.values())
 
 
 def _stated(known: Concepts) -> list[TaskRow]:
     """A row for every class with a superclass, and for all that is stated of a property."""
-    found = [
+    rows = [
         TaskRow("SCO", 0, "", c.id, c.label, _golds(c.chain), None, len(c.chain),
                 where="class_chains")
         for c in known.classes if c.chain
@@ -193,8 +193,8 @@ def _stated(known: Concepts) -> list[TaskRow]:
         for task, golds in (("SPO", p.above), ("DM", (p.domain,)), ("RG", (p.range,))):
             if kept := _golds([gold for gold in golds if gold]):
                 row = TaskRow(task, 0, "", p.id, p.label, kept, p.pattern, where="properties")
-                found.append(row)
-    return found
+                rows.append(row)
+    return rows
 
 
 def _golds(labels: Sequence[str]) -> tuple[str, ...]:

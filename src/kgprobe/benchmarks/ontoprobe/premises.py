@@ -1,4 +1,4 @@
-"""Premises of OntoProbe's rules in six forms, which tell inference from a repeated word (ours).
+"""Premises of OntoProbe's rules in six forms, to separate inference from a repeated word (ours).
 
 P1 and P2 of a row, here of rdfs9; X' is another pseudoword:
 
@@ -19,7 +19,7 @@ from functools import partial
 
 from kgprobe.sampling import hash_key
 
-#: form -> what a table says of it
+#: form -> its description in tables
 FORMS = {
     "none": "no premise: the empty prompt, one text for all rows of a rule",
     "true": "both premises of the row, from which the gold follows",
@@ -76,8 +76,8 @@ READ: Mapping[str, Callable[[Premises], Sequence[str]]] = {
 
 def parse_premises(item: str, subject: str, meta: str) -> Premises:
     """The premises of an item of reasoning."""
-    own = json.loads(meta)
-    return Premises(item, subject, tuple(own["p1_parts"]), own["p2"], own["names"])
+    fields = json.loads(meta)
+    return Premises(item, subject, tuple(fields["p1_parts"]), fields["p2"], fields["names"])
 
 
 def occurs_in(name: str, text: str) -> bool:
@@ -93,48 +93,48 @@ def build_forms(rows: Sequence[Premises], draws: int, seed: int, rule: str) -> l
     """Every row of a rule in every form, `draws` times; what a form takes from other rows is taken
     in the order of a hash of seed, rule, item and the other's item. A form for which no other row
     will do (none without the row's golds) is left out."""
-    found = []
-    for own in rows:
-        others = [one for one in rows if one.subject != own.subject]
+    forms = []
+    for row in rows:
+        others = [one for one in rows if one.subject != row.subject]
         turns = {}
         for place, texts in READ.items():
-            key = partial(hash_key, seed, rule, own.item, place)
+            key = partial(hash_key, seed, rule, row.item, place)
             order = sorted(others, key=lambda o: (key(o.item), o.item))
-            fitting = (o for o in order if not own.named_in(*texts(o)))
+            fitting = (o for o in order if not row.named_in(*texts(o)))
             # more than draws: the three of shuffled names must differ
             turns[place] = list(itertools.islice(fitting, draws + SPARE))
         for draw in range(draws):
-            found += _of_draw(own, turns, draw)
-    return found
+            forms += _of_draw(row, turns, draw)
+    return forms
 
 
-def _of_draw(own: Premises, turns: Mapping[str, Sequence[Premises]], draw: int) -> list[Formed]:
+def _of_draw(row: Premises, turns: Mapping[str, Sequence[Premises]], draw: int) -> list[Formed]:
     """The forms of one row in one draw."""
-    first, _, last = own.p1
-    made = {"none": ("", ""), "true": ("".join(own.p1), own.p2)}
-    made["name only"] = (f"{own.names[0][1]} .", "")
+    first, _, last = row.p1
+    texts = {"none": ("", ""), "true": ("".join(row.p1), row.p2)}
+    texts["name only"] = (f"{row.names[0][1]} .", "")
     if turns["row"]:
         other = turns["row"][draw % len(turns["row"])]
-        made["irrelevant"] = ("".join(other.p1), other.p2)
+        texts["irrelevant"] = ("".join(other.p1), other.p2)
     if turns["wrong"]:
         wrong = turns["wrong"][draw % len(turns["wrong"])].p1[1]
-        made["counterfactual"] = (f"{first}{wrong}{last}", own.p2)
+        texts["counterfactual"] = (f"{first}{wrong}{last}", row.p2)
     if apart := _apart(turns, draw):
         one, two, three = apart
-        made["shuffled names"] = (f"{one.p1[0]}{two.p1[1]}{one.p1[2]}", three.p2)
+        texts["shuffled names"] = (f"{one.p1[0]}{two.p1[1]}{one.p1[2]}", three.p2)
     # those from which nothing follows are about another pseudoword
-    return [Formed(own.item, form, draw, *p, form in EMPTY) for form, p in made.items()]
+    return [Formed(row.item, form, draw, *p, form in EMPTY) for form, p in texts.items()]
 
 
 def _apart(turns: Mapping[str, Sequence[Premises]], draw: int) -> list[Premises]:
     """The rows that lend P1's two names and P2's: three, so that the premises share no name, the
     second with another gold than the first, so that P1 is not true. Empty where there are none."""
-    found: list[Premises] = []
+    rows: list[Premises] = []
     for place in ("subject", "object", "second"):
-        left = [o for o in turns[place] if all(o.subject != other.subject for other in found)]
+        left = [o for o in turns[place] if all(o.subject != other.subject for other in rows)]
         if place == "object":
-            left = [o for o in left if o.p1[1] != found[0].p1[1]]
+            left = [o for o in left if o.p1[1] != rows[0].p1[1]]
         if not left:
             return []
-        found.append(left[draw % len(left)])
-    return found
+        rows.append(left[draw % len(left)])
+    return rows

@@ -28,7 +28,7 @@ Test = tuple[str, list[str] | None, str, str | None]
 
 
 def build(
-    taken: ConceptRows, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
+    concept_rows: ConceptRows, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
 ) -> pl.DataFrame:
     """ITEMS of the six rules from those of the memorizing tasks; `meta` holds the texts, the
     premises' tests and the soft forms. Raises one ValueError that names every property without
@@ -42,11 +42,11 @@ def build(
     }
     problems, rows = TaskProblems("entailment rules"), []
     for rule, task in RULES.items():
-        for row in taken.rows:
+        for row in concept_rows.rows:
             source = sources.get(f"{task}-{row.row}")
             if row.task == task and source:
                 with problems.of(rule):
-                    patterns = taken.concepts.patterns
+                    patterns = concept_rows.concepts.patterns
                     rows.append(_item(rule, row, patterns, *source, index, switches))
     problems.check()
     return pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")
@@ -67,11 +67,11 @@ def _item(
         texts, tests = _of_classes(rule, row, switches)
     else:
         texts, tests = _of_properties(rule, row, patterns, clause, switches)
-    own = SETS.get(rule, "class")
-    names = [_label(own, row, patterns, gold) for gold in row.golds]
-    places = [place_of(index[own], label, own, row) for label, _ in names]
+    set_name = SETS.get(rule, "class")
+    names = [_label(set_name, row, patterns, gold) for gold in row.golds]
+    places = [place_of(index[set_name], label, set_name, row) for label, _ in names]
     golds = list(dict.fromkeys(places))
-    _, _, asked, right = tests["manual"]
+    _, _, test_set, right = tests["manual"]
     meta = {
         **texts,
         "p1": "".join(texts["p1_parts"]),
@@ -86,12 +86,12 @@ def _item(
             }
             for kind, (text, soft, name, gold) in tests.items()
         },
-        "missing": right is not None and right not in index[asked.rstrip("+")],
+        "missing": right is not None and right not in index[test_set.rstrip("+")],
         **inherited,
     }
     shown = json.dumps(meta, ensure_ascii=False, sort_keys=True)
     key = f"{rule}-{row.row}"
-    return (key, rule, row.role, rule, row.subject, row.id, own, golds, row.row, shown)
+    return (key, rule, row.role, rule, row.subject, row.id, set_name, golds, row.row, shown)
 
 
 def manual(meta: Mapping[str, str], p1: bool, p2: bool, order: str = "P1_P2") -> str:
@@ -106,7 +106,7 @@ def _texts(
     p1: tuple[str, str, str], p2: str, h: str,
     soft_p1: list[str], soft_p2: list[str] | None, soft_h: list[str] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Premises and hypothesis in words, P1 cut around the finest gold as it is spelt there, and in
+    """Premises and hypothesis in words, P1 cut around the finest gold as P1 writes it, and in
     soft form: (task, subject, text after the vectors), of the hypothesis (task, subject)."""
     soft = {"p1": soft_p1, "p2": soft_p2, "h": soft_h}
     return {"p1_parts": p1, "p2": p2, "h": h, "soft": soft}
@@ -115,19 +115,19 @@ def _texts(
 def _of_properties(
     rule: str, row: TaskRow, patterns: Mapping[str, str], clause: str, switches: Switches
 ) -> tuple[dict[str, Any], dict[str, Test]]:
-    """The wording of one row under rdfs2, rdfs3, rdfs5 or rdfs7, and the tests of its P2 by kind of
+    """The texts of one row under rdfs2, rdfs3, rdfs5 or rdfs7, and the tests of its P2 by kind of
     template."""
-    first, own, task = row.golds[0], row.subject, RULES[rule]
-    begun = _capitalize(own, switches)
+    first, subject, task = row.golds[0], row.subject, RULES[rule]
+    begun = _capitalize(subject, switches)
     implied, soft_p1 = (f"{begun} implies ", first, " ."), [task, begun, f"{first} ."]
     if rule == "rdfs5":
-        h, soft_h, soft_p2 = "[X] implies [MASK] .", [task, "[X]"], [task, "[X]", f"{own} ."]
-        test: Test = (h, soft_h, "property+", concepts.norm(own))
+        h, soft_h, soft_p2 = "[X] implies [MASK] .", [task, "[X]"], [task, "[X]", f"{subject} ."]
+        test: Test = (h, soft_h, "property+", concepts.norm(subject))
         if switches.premise_test == "p1":
             test = (f"{begun} implies [MASK] .", [task, begun], "property", None)
-        texts = _texts(implied, f"[X] implies {own} .", h, soft_p1, soft_p2, soft_h)
+        texts = _texts(implied, f"[X] implies {subject} .", h, soft_p1, soft_p2, soft_h)
         return texts, {"manual": test, "soft": test}
-    pattern = row.pattern or patterns.get(own)
+    pattern = row.pattern or patterns.get(subject)
     if not pattern:
         raise ValueError(
             f"{row.named} has no pattern; add one to resources/templates/ontology_patterns.tsv"
@@ -140,7 +140,7 @@ def _of_properties(
     p1 = ("One has to be ", concepts.article(first, switches.article), f" {clause}")
     stop = "" if switches.soft_stop == "left_out" else " ."
     h = f"{who} is a particular [MASK] ."
-    return _texts(p1, pattern, h, [task, own, first + stop], None, ["TP", who]), tests
+    return _texts(p1, pattern, h, [task, subject, first + stop], None, ["TP", who]), tests
 
 
 def _of_classes(
@@ -152,20 +152,20 @@ def _of_classes(
     paper's example has "an animal". Under `premise_test: p1` soft templates ask the test of P1
     again: so does the released code, whose few-shot mode knows no other.
     """
-    first, own, begun = row.golds[0], row.subject, _capitalize(row.subject, switches)
+    first, subject, begun = row.golds[0], row.subject, _capitalize(row.subject, switches)
     if rule == "rdfs9" or switches.rdfs11_text == "rdfs9":
         p1 = (f"{begun} is ", concepts.article(first), " .")
-        p2 = f"[X] is {concepts.article(own)} ."
+        p2 = f"[X] is {concepts.article(subject)} ."
         h = "[X] is a particular [MASK] ."
     else:
-        p1, p2 = (f"{begun} has superclass ", first, " ."), f"[X] has superclass {own} ."
+        p1, p2 = (f"{begun} has superclass ", first, " ."), f"[X] has superclass {subject} ."
         h = "[X] has superclass [MASK] ."
     sort = "TP" if rule == "rdfs9" else "SCO"
-    test: Test = (h, [sort, "[X]"], "class", concepts.norm(own))
+    test: Test = (h, [sort, "[X]"], "class", concepts.norm(subject))
     tests = {"manual": test, "soft": test}
     if switches.premise_test == "p1":
         tests["soft"] = ("", ["SCO", begun], "class", None)
-    soft_p1, soft_p2 = ["SCO", begun, f"{first} ."], [sort, "[X]", f"{own} ."]
+    soft_p1, soft_p2 = ["SCO", begun, f"{first} ."], [sort, "[X]", f"{subject} ."]
     return _texts(p1, p2, h, soft_p1, soft_p2, [sort, "[X]"]), tests
 
 
@@ -175,9 +175,9 @@ def _capitalize(label: str, switches: Switches) -> str:
     return shown[:1].upper() + shown[1:]
 
 
-def _label(own: str, row: TaskRow, patterns: Mapping[str, str], gold: str) -> tuple[str, str]:
+def _label(set_name: str, row: TaskRow, patterns: Mapping[str, str], gold: str) -> tuple[str, str]:
     """(candidate, name in a premise) of a gold; of rdfs7 the superproperty's pattern."""
-    if own != "pattern":
+    if set_name != "pattern":
         return concepts.norm(gold), gold
     if gold not in patterns:
         raise ValueError(

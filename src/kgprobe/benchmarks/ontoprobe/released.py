@@ -89,7 +89,7 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
     known = concepts(folder / "ontology", switches, problems)
     depths = {c.label: len(c.chain) for c in known.classes}
     ids = {c.label: c.id for c in known.classes} | {p.label: p.id for p in known.properties}
-    found: list[TaskRow] = []
+    rows: list[TaskRow] = []
     with_instance = sum(bool(c.instances) for c in known.classes)
     steps = [
         ("TP", "classes", len(known.classes)),
@@ -110,11 +110,11 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
                     of = {"TP": golds[0], "SCO": subject}.get(task, "")
                     name = subject if task == "TP" else ids.get(subject, subject)
                     more = pattern, depths.get(of, 0), None, where
-                    found.append(TaskRow(task, number, role, name, subject, golds, *more))
-    distinct(found, problems)
-    concepts_known(found, known, str(folder / "ontology"), problems)
+                    rows.append(TaskRow(task, number, role, name, subject, golds, *more))
+    distinct(rows, problems)
+    concepts_known(rows, known, str(folder / "ontology"), problems)
     problems.check()
-    return ConceptRows(known, found, steps)
+    return ConceptRows(known, rows, steps)
 
 
 def concepts(folder: Path, switches: Switches, problems: TaskProblems) -> Concepts:
@@ -129,27 +129,27 @@ def concepts(folder: Path, switches: Switches, problems: TaskProblems) -> Concep
         chain, members = tuple(row["superclasses"]), tuple(row["instances"])
         kinds.append(Class(row["class"], row["label"], chain, members))
     patterns: dict[str, str] = {}
-    found = []
+    properties = []
     for entry in _entries(folder / "property.json"):
         where = f"{folder / 'property.json'}, entry {entry.get('id')}"
         label, above = entry["rdfs:label"], entry.get("rdfs:subPropertyOf") or {}
         with problems.of("ontology"):
             sentence(entry.get("pattern") or "", f"{where} ({label}): needs a pattern")
-            own = corrected(entry["pattern"], switches.patterns)
+            text = corrected(entry["pattern"], switches.patterns)
             ends = (entry.get("rdfs:domain") or None, entry.get("rdf:range") or None)
             for name, pattern in above.items():
                 patterns.setdefault(name, corrected(pattern, switches.patterns))
-            found.append(Property(_iris(entry)[0], label, own, *ends, tuple(above)))
+            properties.append(Property(_iris(entry)[0], label, text, *ends, tuple(above)))
     # a property's own pattern wins over the one beside its name as a superproperty
-    patterns |= {p.label: p.pattern for p in found if p.pattern}
-    return Concepts(tuple(kinds), tuple(found), patterns)
+    patterns |= {p.label: p.pattern for p in properties if p.pattern}
+    return Concepts(tuple(kinds), tuple(properties), patterns)
 
 
 def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int, dict[str, Any]]]:
     """(line, question) of a file; wrong lines are noted and left out."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: the released questions are not there; set KGPROBE_DATA")
-    found = []
+    questions = []
     for number, line in text_lines(path):
         try:
             entry = json.loads(line)
@@ -159,16 +159,16 @@ def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int,
         if not entry.get("uuu") or not entry.get("xxx"):
             problems.add(task, f"{path}, line {number}: needs a subject (uuu) and golds (xxx)")
             continue
-        found.append((number, entry))
-    return found
+        questions.append((number, entry))
+    return questions
 
 
 def _subject(
-    told: str | Mapping[str, str], where: str, switches: Switches
+    entry: str | Mapping[str, str], where: str, switches: Switches
 ) -> tuple[str, str | None]:
     """The subject of a question and, of a property, its pattern."""
-    if isinstance(told, str):
-        return told, None
-    ((subject, pattern),) = told.items()
+    if isinstance(entry, str):
+        return entry, None
+    ((subject, pattern),) = entry.items()
     sentence(pattern or "", f"{where} ({subject}): needs a pattern")
     return subject, corrected(pattern, switches.patterns)

@@ -27,7 +27,7 @@ SHOWN = 5
 #: together (of the released sets up to 8 * 10^6).
 MEMBERS, MEMBER, TOTAL = 100_000, 2 << 30, 4 << 30
 #: Unpacked bytes per packed byte, of members of more than SMALL bytes. Released archives pack at
-#: most 5 fold, T-REx 15, Wikidata's dumps about 20; what was made for it 1,032 fold or more.
+#: most 5 fold, T-REx 15, Wikidata's dumps about 20; archives that attack 1,032 fold or more.
 RATIO, SMALL = 100, 1 << 20
 #: What the archives named above use; others have no bound on what one block unpacks to.
 PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
@@ -137,7 +137,7 @@ def _refused(archive: Path, name: str, wrong: str) -> ArchiveError:
 
 
 def write(archive: Path, zipped: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Write one checked member to `path`. Raises ArchiveError where it is shorter than said."""
+    """Write one checked member to `path`. Raises ArchiveError where it is shorter than declared."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipped.open(name) as packed, open(path, "wb") as stream:
         shutil.copyfileobj(packed, stream)
@@ -155,25 +155,25 @@ def below(names: Iterable[str], wanted: str) -> dict[str, str]:
     near, and where what is there is a folder and not a file, or the other way round.
     """
     ends = PurePosixPath(wanted).parts
-    found: dict[int, dict[tuple[str, ...], dict[str, str]]] = {}
+    by_depth: dict[int, dict[tuple[str, ...], dict[str, str]]] = {}
     for name in names:
         parts = PurePosixPath(name).parts
         for place in range(len(parts) - len(ends) + 1):
             if parts[place : place + len(ends)] == ends:
                 rest = "/".join(parts[place + len(ends) :])
-                found.setdefault(place, {}).setdefault(parts[:place], {})[name] = rest
+                by_depth.setdefault(place, {}).setdefault(parts[:place], {})[name] = rest
                 break
-    if not found:
+    if not by_depth:
         raise ArchiveError(f"no {wanted} in it")
-    nearest = found[min(found)]
+    nearest = by_depth[min(by_depth)]
     if len(nearest) > 1:
         there = " and ".join("/".join((*above, wanted)) for above in sorted(nearest))
         raise ArchiveError(f"{wanted} could be {there}; name more of its path")
-    made = next(iter(nearest.values()))
-    if wanted.endswith("/") != all(made.values()):
+    paths = next(iter(nearest.values()))
+    if wanted.endswith("/") != all(paths.values()):
         kinds = ("a file", "without") if wanted.endswith("/") else ("a folder", "with")
         raise ArchiveError(f"{wanted} is {kinds[0]} there: write it {kinds[1]} / at its end")
-    return made
+    return paths
 
 
 @dataclass(frozen=True)
@@ -248,13 +248,13 @@ def unpack(
             files = _files(source, zipped.namelist(), tree)
             known = dict.fromkeys([*files, *(tree.blobs if tree else ())])
             try:
-                found = {target: below(known, wanted) for target, wanted in parts.items()}
+                by_target = {target: below(known, wanted) for target, wanted in parts.items()}
             except ArchiveError as error:
                 raise ArchiveError(f"{source}: {error}") from None
-            taken = _select_files(source, files, found, tree, cut)
-            there = [*taken.checked, *taken.unpinned]
+            contents = _select_files(source, files, by_target, tree, cut)
+            there = [*contents.checked, *contents.unpinned]
             check(archive, zipped, [files[path] for path in there])
-            for target, paths in found.items():
+            for target, paths in by_target.items():
                 for path in paths.keys() & files.keys():
                     file = staged / target / paths[path]
                     write(archive, zipped, files[path], file)
@@ -267,8 +267,8 @@ def unpack(
     finally:
         _remove(staged)
     if tree:
-        _list_missing(folder, taken, tree)
-    return taken
+        _list_missing(folder, contents, tree)
+    return contents
 
 
 def _files(source: str, names: list[str], tree: Tree | None) -> dict[str, str]:
@@ -288,12 +288,12 @@ def _files(source: str, names: list[str], tree: Tree | None) -> dict[str, str]:
 def _select_files(
     source: str,
     files: Mapping[str, str],
-    found: Mapping[str, Mapping[str, str]],
+    by_target: Mapping[str, Mapping[str, str]],
     tree: Tree | None,
     cut: bool,
 ) -> ArchiveContents:
     """What will be read. Raises PinError for what is not pinned and for what is missing."""
-    paths = sorted({path for part in found.values() for path in part})
+    paths = sorted({path for part in by_target.values() for path in part})
     if tree is None:
         return ArchiveContents(unpinned=tuple(paths))
     there = [path for path in paths if path in files]
@@ -311,7 +311,7 @@ def _select_files(
             f"{some(missing)}; expected all of them. Ask again; where the archive is cut on "
             "purpose, as in tests, set sources.cut in the config"
         )
-    if gone := [target for target, part in found.items() if not part.keys() & files.keys()]:
+    if gone := [target for target, part in by_target.items() if not part.keys() & files.keys()]:
         raise ArchiveError(
             f"{source}: no file of {some(gone)} in it, all that is pinned is missing"
         )
@@ -320,21 +320,21 @@ def _select_files(
 
 def _compare(source: str, path: str, file: Path, tree: Tree) -> None:
     """Raises PinError where a written file is not the pinned one."""
-    if (found := blob(file)) != tree.blobs[path]:
+    if (sha1 := blob(file)) != tree.blobs[path]:
         raise PinError(
-            f"{source}, file {path}: git blob id {found} ({file.stat().st_size:,} bytes), expected "
+            f"{source}, file {path}: git blob id {sha1} ({file.stat().st_size:,} bytes), expected "
             f"{tree.blobs[path]}, pinned for {tree.name} in resources/pins.tsv. Nothing of the "
             "archive is unpacked; ask again, or find out who changed it"
         )
 
 
-def _list_missing(folder: Path, taken: ArchiveContents, tree: Tree) -> None:
+def _list_missing(folder: Path, contents: ArchiveContents, tree: Tree) -> None:
     """Write, or take away, the list of files that a cut archive lacks."""
     path = folder / f"cut-{tree.name.partition('@')[2][:7]}.tsv"
-    if not taken.missing:
+    if not contents.missing:
         path.unlink(missing_ok=True)
         return
-    rows = [("tree", "path", "blob"), *((tree.name, n, tree.blobs[n]) for n in taken.missing)]
+    rows = [("tree", "path", "blob"), *((tree.name, n, tree.blobs[n]) for n in contents.missing)]
     with atomic(path) as temporary:
         temporary.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
 

@@ -44,22 +44,22 @@ def identifier(value: dict[str, Any]) -> str:
 def lines(entity: dict[str, Any], languages: Sequence[str]) -> Iterator[str]:
     """The triples of a property of a JSON dump: type, datatype, labels, superproperties,
     equivalents and constraints with their qualifiers."""
-    own = f"<{WD}{entity['id']}>"
-    yield f"{own} <{RDF_TYPE}> <{WIKIBASE}Property> ."
-    yield f"{own} <{WIKIBASE}propertyType> <{WIKIBASE}{_camel(entity['datatype'])}> ."
+    iri = f"<{WD}{entity['id']}>"
+    yield f"{iri} <{RDF_TYPE}> <{WIKIBASE}Property> ."
+    yield f"{iri} <{WIKIBASE}propertyType> <{WIKIBASE}{_camel(entity['datatype'])}> ."
     for tag in languages:
         if tag in (labels := entity.get("labels") or {}):
-            yield f"{own} <{LABEL}> {Literal(labels[tag]['value'])}@{tag} ."
+            yield f"{iri} <{LABEL}> {Literal(labels[tag]['value'])}@{tag} ."
     claims = entity.get("claims") or {}
     for relation in DIRECT:
         stated = claims.get(relation, [])
         best = "preferred" if any(one["rank"] == "preferred" for one in stated) else "normal"
         for term in (_term(one["mainsnak"]) for one in stated if one["rank"] == best):
             if term:
-                yield f"{own} <{PROP}direct/{relation}> {term} ."
+                yield f"{iri} <{PROP}direct/{relation}> {term} ."
     for one in claims.get(CONSTRAINT, []):
         node = f"<{WD}statement/{one['id'].replace('$', '-', 1)}>"
-        yield f"{own} <{PROP}{CONSTRAINT}> {node} ."
+        yield f"{iri} <{PROP}{CONSTRAINT}> {node} ."
         yield f"{node} <{WIKIBASE}rank> <{WIKIBASE}{one['rank'].capitalize()}Rank> ."
         if term := _term(one["mainsnak"]):
             yield f"{node} <{PROP}statement/{CONSTRAINT}> {term} ."

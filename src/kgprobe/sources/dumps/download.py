@@ -63,7 +63,7 @@ class Bounds:
 
     @classmethod
     def of(cls, downloads: Mapping[str, float], max_bytes: int) -> "Bounds":
-        """Those of the configuration: sources.downloads, and a file's own."""
+        """The bounds of the configuration: sources.downloads, and `max_bytes` of the file."""
         return cls(max_bytes, downloads["hours"] * 3600, downloads["stall"])
 
 
@@ -79,7 +79,7 @@ def download(
     bounds: Bounds = DEFAULT,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Download `url` to `path` and return its sha256; a sound file that is there is only checked.
+    """Download `url` to `path` and return its sha256; a valid file that is there is only checked.
 
     `agent` is the User-Agent. `sums` (md5, sha1, sha256) are checked where given. Two processes may
     ask for the same file: the second waits for the first. Raises DownloadError.
@@ -89,12 +89,12 @@ def download(
     published = {name: one for name, one in (sums or {}).items() if one}
     with FileLock(f"{path}.lock"):
         if path.exists():
-            found = sums_of(path, [*published, "sha256"])
-            wrong = wrong_form(path) or wrong_sums(found, published)
+            digests = sums_of(path, [*published, "sha256"])
+            wrong = wrong_form(path) or wrong_sums(digests, published)
             if not wrong and (other := recorded(path)[0]) not in ("", url):
                 wrong = f"came from {other}, asked for is {url}"
             if not wrong:
-                return found["sha256"]
+                return digests["sha256"]
             log.warning("%s: %s; removed, asked for again", path, wrong)
             path.unlink()
         waits = random.Random(0)
@@ -117,7 +117,7 @@ def download(
 
 
 class Transfer:
-    """A file on its way: `part` has arrived, `side` says what is known of that."""
+    """A download in progress: `part` has the bytes so far, `side` URL, validators and size."""
 
     def __init__(self, url: str, path: Path, agent: str, bounds: Bounds) -> None:
         self.url, self.path, self.agent, self.bounds = url, path, agent, bounds
@@ -257,18 +257,18 @@ class Transfer:
 
     def accept(self, published: Mapping[str, str]) -> str:
         """Give the complete part its name, or remove it when its form or sums are wrong."""
-        found = sums_of(self.part, [*published, "sha256"])
-        if wrong := wrong_form(self.part, self.path) or wrong_sums(found, published):
+        digests = sums_of(self.part, [*published, "sha256"])
+        if wrong := wrong_form(self.part, self.path) or wrong_sums(digests, published):
             self._drop()
             raise ChecksumMismatchError(
                 f"{self.url}: {wrong}; expected {kind(self.path)} for {self.path}. It has been "
                 "removed; run again, and if the same comes again compare the sums in the config "
                 "with what the publisher says now"
             )
-        record(self.path, self.url, found["sha256"])
+        record(self.path, self.url, digests["sha256"])
         self.part.replace(self.path)
         self.side.unlink(missing_ok=True)
-        return found["sha256"]
+        return digests["sha256"]
 
     def _arrived(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
@@ -348,7 +348,7 @@ def wrong_start(path: Path, first: bytes) -> str:
 
 
 def wrong_form(path: Path, name: Path | None = None) -> str:
-    """Why a file is not of the kind that its name (or `name`) says."""
+    """The reason why a file is not of the kind of its name (or of `name`); empty where it is."""
     name, size = name or path, path.stat().st_size
     if not size:
         return "is empty"
@@ -359,12 +359,12 @@ def wrong_form(path: Path, name: Path | None = None) -> str:
     return wrong
 
 
-def wrong_sums(found: Mapping[str, str], known: Mapping[str, str]) -> str:
+def wrong_sums(digests: Mapping[str, str], known: Mapping[str, str]) -> str:
     """Which sums differ from those that are known."""
     return "; ".join(
-        f"{name} is {found[name]}, expected {one}"
+        f"{name} is {digests[name]}, expected {one}"
         for name, one in known.items()
-        if found[name] != one.lower()
+        if digests[name] != one.lower()
     )
 
 
@@ -387,8 +387,8 @@ def record(path: Path, url: str, sha256: str) -> None:
 def recorded(path: Path) -> tuple[str, str]:
     """(address, sha256) of a file when it came; empty where it was put there by hand."""
     text = _record(path).read_text(encoding="utf-8") if _record(path).is_file() else ""
-    found = re.match(r"# (\S+)\n([0-9a-f]{64})\b", text)
-    return (found[1], found[2]) if found else ("", "")
+    match = re.match(r"# (\S+)\n([0-9a-f]{64})\b", text)
+    return (match[1], match[2]) if match else ("", "")
 
 
 def _record(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What a block of a dump says: statements, names, aliases, properties.
+"""Statements, names, aliases and properties of one block of a dump.
 
 Wikidata's ids are integers: a Q, P or L number, four times as great, and its letter's place in
 `LETTERS`. IRIs of other dumps, such as DBpedia's, stay text: parquet keeps each once a part.
@@ -87,7 +87,7 @@ def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) ->
     Lines that are none are `unread`; so is a statement that is broken, alone: its entity's label
     and other statements stay.
     """
-    found, counts = Tables(TABLES), Counts()
+    tables, counts = Tables(TABLES), Counts()
     wanted = {relation: int(relation[1:]) for relation in relations}
     start = 0
     while start < len(block.data):
@@ -96,26 +96,26 @@ def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) ->
         line = block.data[start:end].strip(b" \t\r,").lstrip(b"[").rstrip(b"]").strip()
         if line:
             try:
-                for text in _entity(line, wanted, languages, found, counts):
-                    found.note_unread(block, start, end, text)
+                for text in _entity(line, wanted, languages, tables, counts):
+                    tables.note_unread(block, start, end, text)
             except BROKEN:
-                found.note_unread(block, start, end)
+                tables.note_unread(block, start, end)
         start = end + 1
-    found["counted"] = [(*key, n) for key, n in counts.items()]
-    return found.frames()
+    tables["counted"] = [(*key, n) for key, n in counts.items()]
+    return tables.frames()
 
 
-#: what reading JSON of another shape raises
+#: errors of reading JSON of another shape
 BROKEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueError)
 
 
 def _entity(
-    line: bytes, wanted: dict[str, int], languages: Sequence[str], found: Tables, counts: Counts
+    line: bytes, wanted: dict[str, int], languages: Sequence[str], tables: Tables, counts: Counts
 ) -> list[str]:
-    """Keep what an entity says; returns the statements that are broken, as JSON."""
+    """Add the rows of an entity to `tables`; returns the statements that are broken, as JSON."""
     entity = _ENTITY_OF(line)
-    own = number(entity.id)
-    if own is None:
+    subject = number(entity.id)
+    if subject is None:
         raise ValueError(entity.id)
     labels, claims, aliases = (
         _as_mapping(m) for m in (entity.labels, entity.claims, entity.aliases)
@@ -135,16 +135,16 @@ def _entity(
                 continue
             keys.append((wanted[relation], kind, rank))
             if item is not None and rank != "deprecated":
-                rows.append((own, wanted[relation], item, rank))
+                rows.append((subject, wanted[relation], item, rank))
     given = [_parsed(aliases[tag]) for tag in languages if tag in aliases]
-    others = [(own, one["value"]) for some in given for one in some]
+    others = [(subject, one["value"]) for some in given for one in some]
     if entity.id.startswith("P"):
-        found["properties"] += [(text,) for text in described.lines(_parsed(line), languages)]
-    found["statements"] += rows
-    found["aliases"] += others
+        tables["properties"] += [(text,) for text in described.lines(_parsed(line), languages)]
+    tables["statements"] += rows
+    tables["aliases"] += others
     counts.update(keys)
     if label is not None or links is not None:
-        found["names"].append((own, place, label, None if links is None else len(links)))
+        tables["names"].append((subject, place, label, None if links is None else len(links)))
     return broken
 
 
@@ -175,7 +175,7 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
 
     It has best ranks only, which count as normal, and does not say where there is no value.
     """
-    found, counts = Tables(TABLES), Counts()
+    tables, counts = Tables(TABLES), Counts()
     numbers = "|".join(relation[1:] for relation in relations).encode()
     tags = "|".join(re.escape(tag) for tag in languages).encode()
     passed = prefilter(
@@ -189,10 +189,10 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
     )
     known = {int(relation[1:]) for relation in relations}
     places = {tag.lower(): place for place, tag in enumerate(languages)}
-    for triple in triples(block, passed, found):
-        found["properties"] += [(line,) for line in described.kept(triple)]
-        own, item = _number_of(triple.subject), _number_of(triple.iri or "")
-        if own is None:
+    for triple in triples(block, passed, tables):
+        tables["properties"] += [(line,) for line in described.kept(triple)]
+        subject, item = _number_of(triple.subject), _number_of(triple.iri or "")
+        if subject is None:
             continue
         text, place = triple.text or "", places.get(triple.language)
         if direct := _DIRECT.fullmatch(triple.predicate):
@@ -202,18 +202,18 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
             kind = "unknown" if unknown else "literal" if triple.iri is None else "other"
             counts[relation, "item" if item is not None else kind, "normal"] += 1
             if item is not None and LETTERS[item % 4] == "Q":
-                found["statements"].append((own, relation, item, "normal"))
+                tables["statements"].append((subject, relation, item, "normal"))
         elif triple.predicate == MERGED:
-            found["redirects"] += [(own, item)] if item is not None else []
+            tables["redirects"] += [(subject, item)] if item is not None else []
         elif triple.predicate == SITELINKS and text.isdigit():
-            found["names"].append((own, None, None, int(text)))
+            tables["names"].append((subject, None, None, int(text)))
         elif triple.text is not None and place is not None:
             if triple.predicate == RDFS_LABEL:
-                found["names"].append((own, place, text, None))
+                tables["names"].append((subject, place, text, None))
             elif triple.predicate == ALIAS:
-                found["aliases"].append((own, text))
-    found["counted"] = [(*key, n) for key, n in counts.items()]
-    return found.frames()
+                tables["aliases"].append((subject, text))
+    tables["counted"] = [(*key, n) for key, n in counts.items()]
+    return tables.frames()
 
 
 def _number_of(iri: str) -> int | None:
@@ -223,19 +223,19 @@ def _number_of(iri: str) -> int | None:
 
 def of_iris(block: Block, predicates: Sequence[str], languages: Sequence[str]) -> Frames:
     """IRI_TABLES of N-Triples: statements of the wanted predicate IRIs, labels in `languages`."""
-    found = Tables(IRI_TABLES)
+    tables = Tables(IRI_TABLES)
     wanted = {*predicates, RDFS_LABEL}
     passed = prefilter(re.escape(f"<{predicate}>".encode()) for predicate in sorted(wanted))
     places = {tag.lower(): place for place, tag in enumerate(languages)}
-    for triple in triples(block, passed, found):
+    for triple in triples(block, passed, tables):
         if triple.predicate == RDFS_LABEL and triple.language in places:
             label = triple.text or ""
-            found["names"].append((triple.subject, places[triple.language], label, None))
+            tables["names"].append((triple.subject, places[triple.language], label, None))
         if triple.predicate in predicates:
             kind = "special" if triple.node else "literal" if triple.iri is None else "item"
             value = (
                 "somevalue" if triple.node else triple.text if triple.iri is None else triple.iri
             )
             row = (triple.subject, triple.predicate, value or "", kind, "normal")
-            found["statements"].append(row)
-    return found.frames()
+            tables["statements"].append(row)
+    return tables.frames()

@@ -1,7 +1,7 @@
-"""What a dump says, as the tables of a pull: statements with labels, and instances of classes.
+"""Facts of a dump as the tables of a pull: statements with labels, and instances of classes.
 
-    found = read([path], "json", ["P36"], folder)
-    found.statements, found.coverage
+    facts = read([path], "json", ["P36"], folder)
+    facts.statements, facts.coverage
 
 A dump is read once. What it says of any entity lies in its parts, by integers; labels and numbers
 of sitelinks are joined to the statements at the end.
@@ -75,7 +75,7 @@ def read(
     size: int = BLOCK,
     threads: int = 1,
 ) -> DumpFacts:
-    """What a dump says of the wanted relations between items; its parts lie in `folder`.
+    """The facts of a dump in the wanted relations between items; its parts lie in `folder`.
 
     The first of the `paths` is the dump, of form json or truthy (Wikidata) or ntriples (relations
     as full IRIs, literals too); others are N-Triples with the labels and numbers of sitelinks that
@@ -91,8 +91,8 @@ def read(
     arguments = (wanted, list(languages))
     readings = [Reading(paths[0], first, arguments, closed=form == "json")]
     readings += [Reading(path, more, arguments) for path in paths[1:]]
-    asked = {"form": form, "relations": wanted, "languages": list(languages)}
-    tables = parts.read(readings, asked, folder, size, threads)
+    question = {"form": form, "relations": wanted, "languages": list(languages)}
+    tables = parts.read(readings, question, folder, size, threads)
     not_read = unread(readings, folder)
     if form == "ntriples":
         statements = _collected(_joined(tables["statements"], tables["names"]), "dbpedia")
@@ -111,9 +111,9 @@ def read(
     )
 
 
-def _redirects(found: pl.LazyFrame) -> pl.DataFrame:
+def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:
     """Merged entities by id, each with the one that stands for it: a target has none itself."""
-    known = found.collect().sort("id", "target").unique("id", keep="first", maintain_order=True)
+    known = redirects.collect().sort("id", "target").unique("id", keep="first", maintain_order=True)
     onward = known.rename({"id": "target", "target": "last"})
     for _ in range(MERGES):
         followed = known.join(onward, on="target", how="left")
@@ -164,12 +164,12 @@ def unread(readings: Sequence[Reading], folder: Path) -> pl.DataFrame:
         for number, one in enumerate(readings)
         for path in sorted(folder.glob(f"{number}-*/part-*/unread.parquet"))
     ]
-    found = pl.concat(frames).sort("file", "line")
-    for file, line, first in found.head(5).rows():
+    rows = pl.concat(frames).sort("file", "line")
+    for file, line, first in rows.head(5).rows():
         log.warning("%s, line %d is not read: %s", file, line, first[:80])
-    if found.height:
-        log.warning("%d lines passed a filter and were not read", found.height)
-    return found
+    if rows.height:
+        log.warning("%d lines passed a filter and were not read", rows.height)
+    return rows
 
 
 def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> str:
@@ -229,21 +229,21 @@ def _coverage(
             why = "no property of the source whose values are items"
             rows.append((relation, "left out", 0, why, *[None] * 7))
             continue
-        told: list[int | None] = [numbers.get((relation, False, kind), 0) for kind in KINDS]
-        told.append(sum(n for (r, late, _), n in numbers.items() if r == relation and late))
+        cells: list[int | None] = [numbers.get((relation, False, kind), 0) for kind in KINDS]
+        cells.append(sum(n for (r, late, _), n in numbers.items() if r == relation and late))
         if form == "truthy":
             # no value and deprecated ones are not in the form: not counted, which is not none
-            told[2] = told[-1] = None
+            cells[2] = cells[-1] = None
         redirected = None if redirects.is_empty() else merged.get(int(relation[1:]), 0)
-        rows.append((relation, "read", kept.get(relation, 0), reason, *told, redirected))
+        rows.append((relation, "read", kept.get(relation, 0), reason, *cells, redirected))
     return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
 
 
-def aliases(found: pl.LazyFrame, wanted: Collection[str]) -> pl.DataFrame:
+def aliases(table: pl.LazyFrame, wanted: Collection[str]) -> pl.DataFrame:
     """ALIASES of the wanted entities, out of the table that `read` gave."""
     numbers = [number for name in wanted if (number := entities.number(name)) is not None]
     ids = pl.LazyFrame({"id": numbers}, schema={"id": pl.UInt64})
-    rows = found.join(ids, on="id", how="semi").select(
+    rows = table.join(ids, on="id", how="semi").select(
         "alias", entity=pl.lit(described.WD) + entities.name_of("id")
     )
     return tidy_aliases(rows).collect(engine="streaming")

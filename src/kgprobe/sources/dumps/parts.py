@@ -1,6 +1,6 @@
 """Dumps in parts: each block of text is read by a job of its own, and kept.
 
-    folder/question.json             what is asked of which files
+    folder/question.json             the files and what is read from them
     folder/0-latest-all/part-00001/  the tables of one block, there whole or not at all
     folder/0-latest-all/complete     how many parts there are: the file was read to its end
 
@@ -47,27 +47,27 @@ class Reading:
 
 def read(
     readings: Sequence[Reading],
-    asked: Mapping[str, object],
+    question: Mapping[str, object],
     folder: Path,
     size: int = BLOCK,
     threads: int = 1,
 ) -> dict[str, pl.LazyFrame]:
     """The tables of all parts of all files, by name; parts lie in `folder`.
 
-    `asked` says for what. Raises DumpError for a cut or damaged dump (finished parts stay), and
-    ValueError when `folder` holds parts of other files or for something else.
+    `question`: what is read, as JSON. Raises DumpError for a cut or damaged dump (finished parts
+    stay), and ValueError when `folder` holds parts of other files or another question.
     """
     files = {one.path.name: _identity(one.path) for one in readings if one.path.exists()}
-    _require_same_question({"files": files, "bytes of a part": size, **asked}, folder)
+    _require_same_question({"files": files, "bytes of a part": size, **question}, folder)
     for number, one in enumerate(readings):
         _read(one, folder / f"{number}-{one.path.name.partition('.')[0]}", size, threads)
-    found = sorted(folder.glob("*/part-*"))
-    names = sorted(path.stem for path in found[0].iterdir())
-    return {name: pl.scan_parquet([path / f"{name}.parquet" for path in found]) for name in names}
+    paths = sorted(folder.glob("*/part-*"))
+    names = sorted(path.stem for path in paths[0].iterdir())
+    return {name: pl.scan_parquet([path / f"{name}.parquet" for path in paths]) for name in names}
 
 
 def _identity(path: Path) -> dict[str, int | str]:
-    """What tells a file from another of its name: size, sum when it came, first and last bytes.
+    """Fingerprint of a file: size, checksum of the download, first and last bytes.
 
     The sum of a whole dump would take as long as unpacking it.
     """
@@ -80,20 +80,20 @@ def _identity(path: Path) -> dict[str, int | str]:
     return {"bytes": size, "sha256 of both ends": digest.hexdigest(), "sha256": recorded(path)[1]}
 
 
-def _require_same_question(asked: Mapping[str, object], folder: Path) -> None:
+def _require_same_question(question: Mapping[str, object], folder: Path) -> None:
     """Parts may only be continued for the files and the question that they were begun for."""
     note = folder / "question.json"
     if note.exists():
         before = json.loads(note.read_text())
-        if differing := [key for key in asked if asked[key] != before.get(key)]:
+        if differing := [key for key in question if question[key] != before.get(key)]:
             raise ValueError(
                 f"{folder}: begun for another {' and '.join(differing)} "
-                f"({before.get(differing[0])!r}, now {asked[differing[0]]!r}); name another "
+                f"({before.get(differing[0])!r}, now {question[differing[0]]!r}); name another "
                 "snapshot in the config or remove the folder"
             )
         return
     with schema.atomic(note) as temporary:
-        temporary.write_text(json.dumps(asked, indent=1, sort_keys=True) + "\n")
+        temporary.write_text(json.dumps(question, indent=1, sort_keys=True) + "\n")
 
 
 def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
@@ -109,9 +109,9 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
     with (
         progress(total=total, desc=one.path.name, unit="B") as bar,
         _workers(threads) as work,
-        blocks(one.path, size, threads) as found,
+        blocks(one.path, size, threads) as stream,
     ):
-        for number, block in enumerate(found, 1):
+        for number, block in enumerate(stream, 1):
             first = first or block.data[:100].lstrip()[:1]
             part = folder / f"part-{number:05d}"
             if part.name not in done:

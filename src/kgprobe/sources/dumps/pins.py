@@ -55,8 +55,8 @@ def read_pins(path: str | Path) -> dict[str, Tree]:
 def tree_of(url: str) -> str:
     """owner/name@commit of an archive's address at GitHub; nothing for other addresses."""
     parts = urlsplit(url)
-    found = re.fullmatch(r"/([^/]+/[^/]+)/archive/([0-9a-f]{7,40})\.zip", parts.path)
-    return f"{found[1]}@{found[2]}" if found and parts.netloc == "github.com" else ""
+    match = re.fullmatch(r"/([^/]+/[^/]+)/archive/([0-9a-f]{7,40})\.zip", parts.path)
+    return f"{match[1]}@{match[2]}" if match and parts.netloc == "github.com" else ""
 
 
 def chosen(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | None:
@@ -66,14 +66,14 @@ def chosen(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | None:
     commit stands for several.
     """
     name = tree or tree_of(url)
-    found = [name for name in trees if name == (tree or tree_of(url))] or [
+    matches = [name for name in trees if name == (tree or tree_of(url))] or [
         full for full in trees if "@" in name and full.startswith(name)
     ]
-    if len(found) > 1:
-        raise PinError(f"{name} stands for {' and '.join(found)}; write more of the commit")
-    if tree and not found:
+    if len(matches) > 1:
+        raise PinError(f"{name} stands for {' and '.join(matches)}; write more of the commit")
+    if tree and not matches:
         raise PinError(f"no pins of the tree {tree}; there are {', '.join(trees) or 'none'}")
-    return trees[found[0]] if found else None
+    return trees[matches[0]] if matches else None
 
 
 def blob(path: Path) -> str:

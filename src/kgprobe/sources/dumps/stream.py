@@ -56,8 +56,8 @@ class Block:
 @contextmanager
 def lines(path: Path) -> Iterator[Iterator[bytes]]:
     """The lines of a .gz, .bz2, .zst or plain file, without their ends. Raises DumpError."""
-    with blocks(path, STEP) as found:
-        yield (line.rstrip(b"\r") for block in found for line in block.data[:-1].split(b"\n"))
+    with blocks(path, STEP) as stream:
+        yield (line.rstrip(b"\r") for block in stream for line in block.data[:-1].split(b"\n"))
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def _opened(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
         except ValueError as error:
             raise DumpError(f"{path}: cut or damaged near byte 0 ({error})") from error
         with opened as packed:
-            # told in bits
+            # tell_compressed counts bits
             yield packed, lambda: -(-packed.tell_compressed() // 8)
         return
     with open(path, "rb") as raw:

@@ -137,7 +137,7 @@ class BrokenFileError(ValueError):
 
 
 class Problems(dict[str, int]):
-    """Counts by kind, with the place and wording of the first case of each."""
+    """Counts by kind, with a description of the first case of each."""
 
     def __init__(self, file: str) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class Problems(dict[str, int]):
         self.first: dict[str, str] = {}
 
     def note(self, kind: str, count: int = 1, first: str = "") -> None:
-        """Add `count` cases of `kind`; `first` is kept when it is the first that says anything."""
+        """Add `count` cases of `kind`; the first description `first` that is not empty is kept."""
         if count:
             self[kind] = self.get(kind, 0) + count
         if count and first:
@@ -176,13 +176,13 @@ def members(source: Path) -> list[str]:
             names = archive.namelist()
     else:
         raise FileNotFoundError(f"{source}: neither a folder nor a zip archive of T-REx files")
-    found = {n: match for n in names if (match := re.search(r"re-nlg_(\d+)-\d+\.json$", n))}
-    if not found:
+    matches = {n: match for n in names if (match := re.search(r"re-nlg_(\d+)-\d+\.json$", n))}
+    if not matches:
         raise FileNotFoundError(f"{source}: no file named re-nlg_<from>-<to>.json in it")
-    bare = Counter(match[0] for match in found.values())
+    bare = Counter(match[0] for match in matches.values())
     if twice := sorted(n for n, count in bare.items() if count > 1):
         raise ArchiveError(f"{source}: {', '.join(twice[:3])} in more than one folder of it")
-    return sorted(found, key=lambda n: int(found[n][1]))
+    return sorted(matches, key=lambda n: int(matches[n][1]))
 
 
 def read_member(source: Path, name: str) -> bytes:
@@ -291,10 +291,10 @@ def _decoded(data: bytes, problems: Problems) -> str:
         return data.decode(errors="replace")
 
 
-def _documents(found: Iterable[msgspec.Raw], problems: Problems) -> Iterable[Document]:
+def _documents(documents: Iterable[msgspec.Raw], problems: Problems) -> Iterable[Document]:
     """The documents that obey the schema; of the others the reason is counted with its place."""
     known, any_fields = (msgspec.json.Decoder(kind).decode for kind in (_Known, Document))
-    for index, raw in enumerate(found):
+    for index, raw in enumerate(documents):
         try:
             yield known(raw)
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -358,7 +358,7 @@ def _frames(
     alignments: Rows, mentions: Rows, table: Rows, problems: Problems
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Typed and checked frames: alignments, triples, mentions, documents."""
-    found = _columns(alignments, _RAW).select(
+    rows = _columns(alignments, _RAW).select(
         *("document", "docid", "sentence"),
         _number("s", ENTITY + "Q").alias("subject"),
         _number("p", DIRECT + "P").alias("predicate"),
@@ -369,11 +369,11 @@ def _frames(
     )
     is_object = pl.col("object").is_not_null() | pl.col("literal").is_not_null()
     legal = pl.col("subject").is_not_null() & pl.col("predicate").is_not_null() & is_object
-    bad = found.filter(~legal)
+    bad = rows.filter(~legal)
     for document, docid, *triple in bad.head(1).select("document", "docid", "s", "p", "o").rows():
         first = f"document {document} ({docid}): {' '.join(triple)}"
         problems.note("rejected triple", bad.height, first)
-    kept = found.filter(legal).drop("s", "p", "o")
+    kept = rows.filter(legal).drop("s", "p", "o")
     distinct = kept.unique(maintain_order=True)
     problems.note("repeated alignment", kept.height - distinct.height)
     return (

@@ -69,8 +69,8 @@ def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:
     return re.compile(b"|".join((*needles, _ESCAPED)))
 
 
-def triples(block: Block, wanted: re.Pattern[bytes], found: Tables) -> Iterator[Triple]:
-    """The triples of the lines that the prefilter `wanted` passes; others are `found` unread."""
+def triples(block: Block, wanted: re.Pattern[bytes], tables: Tables) -> Iterator[Triple]:
+    """The triples of the lines that the prefilter `wanted` passes; bad ones go to `tables`."""
     data, place = block.data, 0
     while hit := wanted.search(data, place):
         start = data.rfind(b"\n", 0, hit.start()) + 1
@@ -84,7 +84,7 @@ def triples(block: Block, wanted: re.Pattern[bytes], found: Tables) -> Iterator[
             if read := _TRIPLE.fullmatch(line):
                 yield _triple(read)
             elif line.strip() and not line.lstrip().startswith(b"#"):
-                found.note_unread(block, start, place - 1)
+                tables.note_unread(block, start, place - 1)
 
 
 def _triple(read: re.Match[bytes]) -> Triple:

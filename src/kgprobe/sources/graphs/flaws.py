@@ -55,18 +55,18 @@ class Flaws:
     lost: bool = False
 
     def note(self, flaw: str, *texts: str, n: int = 0) -> None:
-        """More of a flaw: `n`, or one for each of the texts, which say where and what it is."""
-        count, told = self.found.get(flaw, (0, []))
-        self.found[flaw] = (count + (n or len(texts)), [*told, *texts][:SHOWN])
+        """Count more cases of a flaw: `n`, or one per text, which names place and problem."""
+        count, examples = self.found.get(flaw, (0, []))
+        self.found[flaw] = (count + (n or len(texts)), [*examples, *texts][:SHOWN])
 
     def drop(self, flaw: str, rows: pl.DataFrame, is_wrong: pl.Expr, text: str) -> pl.DataFrame:
         """Statements (columns file, line) without those that have a flaw; `text` formats one."""
-        wrong, told = rows.filter(is_wrong), []
+        wrong, texts = rows.filter(is_wrong), []
         for row in wrong.head(SHOWN).iter_rows(named=True):
             shown = {k: short(v) if isinstance(v, str) else v for k, v in row.items()}
-            told.append(f"{place(row['file'], row['line'])}: {text.format(**shown)}")
-        if told:
-            self.note(flaw, *told, n=wrong.height)
+            texts.append(f"{place(row['file'], row['line'])}: {text.format(**shown)}")
+        if texts:
+            self.note(flaw, *texts, n=wrong.height)
         return rows.filter(~is_wrong)
 
     @contextlib.contextmanager
@@ -103,8 +103,8 @@ class Flaws:
 
     def frame(self) -> pl.DataFrame:
         """PROBLEMS."""
-        found = [(name, *self.found[name]) for name in RIGHT if name in self.found]
-        rows = [(name, n, texts[0]) for name, n, texts in found]
+        problems = [(name, *self.found[name]) for name in RIGHT if name in self.found]
+        rows = [(name, n, texts[0]) for name, n, texts in problems]
         return pl.DataFrame(rows, schema=dict(PROBLEMS.columns), orient="row")
 
 

@@ -19,7 +19,7 @@ def read(section: OwnGraph, flaws: Flaws) -> Raw:
     An answer without id (`obj_id`) has its label as id, a subject likewise. What cannot be read is
     kept in `flaws` as unread.
     """
-    told, spoken, templates = [], [], []
+    statements, spoken, templates = [], [], []
     for folder in map(Path, section.files):
         with flaws.going_on():
             about = folder / METADATA
@@ -35,9 +35,9 @@ def read(section: OwnGraph, flaws: Flaws) -> Raw:
                         with flaws.going_on(whole=False):
                             row = _object(path, text, line)
                             ends = [_end(row, side, path, line) for side in ("sub", "obj")]
-                            told.append((ends[0][0], path.stem, ends[1][0], str(path), line))
+                            statements.append((ends[0][0], path.stem, ends[1][0], str(path), line))
                             spoken += [(*end, 0, str(path), line) for end in ends if end[1]]
-    return Raw(told, spoken, templates=templates)
+    return Raw(statements, spoken, templates=templates)
 
 
 def _templates(about: Path, metadata: dict[str, Any], relation: str) -> list[dict[str, str]]:
@@ -64,10 +64,10 @@ def _end(row: dict[str, Any], side: str, path: Path, line: int) -> tuple[str, st
 
 def _object(path: Path, text: str, line: int | None) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        entry = json.loads(text)
     except json.JSONDecodeError as problem:
         where = f"line {line or problem.lineno}"
         raise GraphFileError(f"{path}, {where}: no JSON: {problem.msg}") from problem
-    if not isinstance(found, dict):
+    if not isinstance(entry, dict):
         raise GraphFileError(f"{path}, line {line or 1}: expected an object of JSON, {{...}}")
-    return found
+    return entry

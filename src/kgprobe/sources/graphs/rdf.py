@@ -28,7 +28,7 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
         for at, tag in enumerate((*(one.lower() for one in languages), ""))
     }
     predicates = set(section.roles.label)
-    told, spoken, literals = [], [], Counter[str]()
+    statements, spoken, literals = [], [], Counter[str]()
     imported: dict[str, str] = {}
     here: set[str] = set()
     blank, node = 0, ""
@@ -52,13 +52,13 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
                 elif relation == TYPE and value.value == ONTOLOGY:
                     here.add(subject.value)
                 else:
-                    told.append((subject.value, relation, value.value, path, None))
+                    statements.append((subject.value, relation, value.value, path, None))
     if blank:
         flaws.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", n=blank)
     for name, path in sorted(imported.items()):
         if name not in here:
             flaws.note("import", f"{path}: it imports {short(name)}, which no file of `files` is")
-    return Raw(told, spoken, literals=literals)
+    return Raw(statements, spoken, literals=literals)
 
 
 def _triples(path: str, flaws: Flaws) -> Iterator[Triple]:
@@ -80,11 +80,11 @@ def _triples(path: str, flaws: Flaws) -> Iterator[Triple]:
                 except StopIteration:
                     return
                 except SyntaxError as problem:
-                    told = f"{path}, line {problem.lineno}: {problem.msg}"
+                    message = f"{path}, line {problem.lineno}: {problem.msg}"
                     if "IRI" in (problem.msg or ""):
-                        flaws.note("bad_iri", told)
+                        flaws.note("bad_iri", message)
                         continue
-                    error = GraphFileError(f"{told}; expected {form.name}")
+                    error = GraphFileError(f"{message}; expected {form.name}")
                     if form not in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS):
                         raise error from problem
                     flaws.unread.append(str(error))

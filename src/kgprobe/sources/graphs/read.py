@@ -91,9 +91,9 @@ def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
         flaws.check()
     if not given.statements.height:
         raise GraphFileError(f"sources.graphs.{name}: no statement in {', '.join(section.files)}")
-    made = _tables(name, section, given, flaws)
+    graph = _tables(name, section, given, flaws)
     flaws.check()
-    return made
+    return graph
 
 
 def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> GraphTables:
@@ -190,18 +190,18 @@ def _labels(spoken: pl.DataFrame, named: bool, ids: pl.Series, flaws: Flaws) -> 
     """id -> its best label; of two that are as good the first in order of code points."""
     if named:
         return {name: _spaced(name) for name in ids.to_list()}
-    own = spoken.filter(pl.col("id").is_in(ids.implode()))
-    best = own.filter(pl.col("order") == pl.col("order").min().over("id"))
+    rows = spoken.filter(pl.col("id").is_in(ids.implode()))
+    best = rows.filter(pl.col("order") == pl.col("order").min().over("id"))
     best = best.unique(["id", "label"], keep="first", maintain_order=True)
     several = best.filter(pl.col("id").is_duplicated())
     if several.height:
-        told = []
-        for _, own in itertools.islice(several.group_by("id", maintain_order=True), SHOWN):
-            row, other = own.row(0, named=True), own.row(1, named=True)
+        texts = []
+        for _, rows in itertools.islice(several.group_by("id", maintain_order=True), SHOWN):
+            row, other = rows.row(0, named=True), rows.row(1, named=True)
             here, there = (place(one["file"], one["line"]) for one in (other, row))
             names = short(row["id"]), short(other["label"]), short(row["label"])
-            told.append(f"{here}: {names[0]} is {names[1]!r} here and {names[2]!r} in {there}")
-        flaws.note("two_labels", *told, n=several["id"].n_unique())
+            texts.append(f"{here}: {names[0]} is {names[1]!r} here and {names[2]!r} in {there}")
+        flaws.note("two_labels", *texts, n=several["id"].n_unique())
     return dict(best.sort("id", "label", descending=True).select("id", "label").rows())
 
 
@@ -211,10 +211,10 @@ def _spaced(name: str) -> str:
     >>> _spaced("http://example.org/capital_of"), _spaced("bornIn"), _spaced("New York")
     ('capital of', 'born in', 'New York')
     """
-    own = re.split(r"[/#]", name.rstrip("/#"))[-1] if "://" in name else name
-    if re.fullmatch(r"[a-z]+(?:[A-Z][a-z]+)+", own):
-        own = re.sub(r"([A-Z])", lambda m: f" {m[1].lower()}", own)
-    return " ".join(own.replace("_", " ").split())
+    words = re.split(r"[/#]", name.rstrip("/#"))[-1] if "://" in name else name
+    if re.fullmatch(r"[a-z]+(?:[A-Z][a-z]+)+", words):
+        words = re.sub(r"([A-Z])", lambda m: f" {m[1].lower()}", words)
+    return " ".join(words.replace("_", " ").split())
 
 
 def _unlabelled(
@@ -224,27 +224,27 @@ def _unlabelled(
     missing = needed.filter(~needed.is_in(list(labels))).sort()
     if not missing.len():
         return
-    found = pl.concat(
+    rows = pl.concat(
         stated.filter(pl.col(column).is_in(missing.implode())).select("file", "line", name=column)
         for column in ("subject", "object", "relation")
     ).unique("name", keep="first", maintain_order=True)
-    told = [
+    texts = [
         f"{place(file, line)}: {short(name)} has no label"
-        for file, line, name in found.head(SHOWN).rows()
+        for file, line, name in rows.head(SHOWN).rows()
     ]
-    flaws.note("missing_label", *told, n=missing.len())
+    flaws.note("missing_label", *texts, n=missing.len())
 
 
 def _properties(
     relations: pl.Series, about: Callable[..., pl.DataFrame], roles: Roles, classes: pl.Series
 ) -> pl.DataFrame:
     """(property, domain, range) of every relation."""
-    found = pl.DataFrame({"property": relations})
+    properties = pl.DataFrame({"property": relations})
     for column, names in (("domain", roles.domain), ("range", roles.range)):
-        own = about(*names).filter(pl.col("object").is_in(classes.implode()))
-        first = own.group_by("subject").agg(pl.col("object").min().alias(column))
-        found = found.join(first, left_on="property", right_on="subject", how="left")
-    return found
+        statements = about(*names).filter(pl.col("object").is_in(classes.implode()))
+        first = statements.group_by("subject").agg(pl.col("object").min().alias(column))
+        properties = properties.join(first, left_on="property", right_on="subject", how="left")
+    return properties
 
 
 def _statements(facts: pl.DataFrame, named: pl.DataFrame, kg: str) -> pl.DataFrame:
@@ -254,14 +254,14 @@ def _statements(facts: pl.DataFrame, named: pl.DataFrame, kg: str) -> pl.DataFra
     if kg == "wikidata":
         is_item = pl.col("object").str.contains(r"^[A-Z][0-9]+$")
         kind = pl.when(is_item).then(kind).otherwise(pl.lit("literal"))
-    found = facts.select(
+    rows = facts.select(
         "subject", "relation", "object", kg=pl.lit(kg), object_kind=kind, rank=pl.lit("normal"),
         subject_sitelinks=pl.lit(None, pl.Int64), object_sitelinks=pl.lit(None, pl.Int64),
     ).unique(key)  # fmt: skip
     for side in ("subject", "object"):
         sided = named.rename({"id": side, "label": f"{side}_label"})
-        found = found.join(sided, on=side, how="left")
-    return found.select(list(STATEMENTS.columns))
+        rows = rows.join(sided, on=side, how="left")
+    return rows.select(list(STATEMENTS.columns))
 
 
 def _coverage(
@@ -320,6 +320,6 @@ def _loop(edges: pl.DataFrame) -> list[str]:
     ordered = {child: sorted(parents[child]) for child in sorted(parents)}
     try:
         TopologicalSorter(ordered).prepare()
-    except CycleError as found:
-        return list(found.args[1])[::-1]
+    except CycleError as error:
+        return list(error.args[1])[::-1]
     return []

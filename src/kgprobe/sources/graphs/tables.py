@@ -24,7 +24,7 @@ def read(section: OwnGraph, flaws: Flaws) -> Raw:
     Files of another form, columns that are missing, rows of another width and empty cells of ids
     are kept in `flaws` as unread.
     """
-    told: list[tuple[str, str, str, str, int]] = []
+    statements: list[tuple[str, str, str, str, int]] = []
     spoken: list[tuple[str, str, int, str, int]] = []
     worded, columns = False, section.columns
     for path in section.files:
@@ -43,17 +43,17 @@ def read(section: OwnGraph, flaws: Flaws) -> Raw:
                 elif relation in section.roles.label:
                     spoken.append((subject, one_line(end), 0, path, line))
                 else:
-                    told.append((subject, relation, end, path, line))
+                    statements.append((subject, relation, end, path, line))
                     named = ((cells[of].strip(), one_line(cells[at])) for of, at in texts)
                     spoken += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
         with flaws.going_on():
             head, rows = _opened(path, True, columns, flaws)
-            own, text = _places(path, head, columns.id, columns.label)
-            labels = ((row[own].strip(), one_line(row[text]), line) for line, row in rows)
+            id_at, text = _places(path, head, columns.id, columns.label)
+            labels = ((row[id_at].strip(), one_line(row[text]), line) for line, row in rows)
             spoken += [(name, label, 1, path, line) for name, label, line in labels if label]
     is_named = not worded and not section.labels and section.ids == "own"
-    return Raw(told, spoken, named=is_named)
+    return Raw(statements, spoken, named=is_named)
 
 
 def _columns(

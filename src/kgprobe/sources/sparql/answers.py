@@ -89,7 +89,7 @@ class Sign:
         return re.search(self.words, text, re.I)
 
     def fits(self, answer: Answer) -> bool:
-        """Whether an answer has this sign; of rows only headers tell anything."""
+        """Whether an answer has this sign; in answers with rows only headers count."""
         if answer.status not in self.status or (answer.is_json and not self.header):
             return False
         if self.header and not answer.header(self.header):
@@ -161,8 +161,8 @@ def check_status(answer: Answer, place: Place, agent: str) -> None:
 def _line(sign: Sign, answer: Answer) -> str:
     """The line of a message that has the words of a time-out, which may stand behind a query."""
     for line in answer.message().splitlines() if sign.meaning is TimedOut and sign.words else ():
-        if found := sign.find(line):
-            shown = line[max(0, found.start() - 150) : found.end() + 50]
+        if match := sign.find(line):
+            shown = line[max(0, match.start() - 150) : match.end() + 50]
             return shown.decode("utf-8", "replace").strip()
     return ""
 

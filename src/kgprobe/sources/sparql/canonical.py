@@ -109,16 +109,16 @@ def read_result(path: str | Path) -> pl.DataFrame:
 
 
 def read_terms(path: str | Path) -> pl.DataFrame:
-    """The same with types, languages and datatypes, as `terms` made them."""
+    """The rows of a result.parquet with types, languages and datatypes, as `terms` made them."""
     frame = read_result(path)
     metadata = pq.read_schema(path).metadata[METADATA_KEY]
     constant = json.loads(metadata)["terms"]
     suffixes = tuple(PARTS[1:])
-    made = []
+    columns = []
     for variable in [c for c in frame.columns if not c.endswith(suffixes)]:
-        made.append(pl.col(variable))
+        columns.append(pl.col(variable))
         for part in PARTS[1:]:
             name, value = f"{variable}{part}", constant.get(variable, {}).get(part[1:])
             bound = pl.when(pl.col(variable).is_not_null()).then(pl.lit(value, pl.String))
-            made.append(pl.col(name) if name in frame.columns else bound.alias(name))
-    return frame.select(made)
+            columns.append(pl.col(name) if name in frame.columns else bound.alias(name))
+    return frame.select(columns)

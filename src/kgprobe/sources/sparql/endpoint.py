@@ -1,4 +1,4 @@
-"""Where answers come from: a public service over HTTP, or RDF files that are asked in process.
+"""Endpoints: a public service over HTTP, or RDF files that are queried in process.
 
 Queries, pages and checks are the same for both. `Policy` is how politely a service is asked;
 resources/endpoints.tsv holds the public ones with their published limits.
@@ -69,11 +69,11 @@ class Endpoint:
 
     @property
     def is_local(self) -> bool:
-        """Whether the endpoint is our own, which asks for no contact."""
+        """Whether the endpoint is local, which needs no contact."""
         return self.id == "local"
 
     def agent(self, contact: str = "") -> str:
-        """The User-Agent that it is asked under. Raises ContactError (http.user_agent)."""
+        """The User-Agent for requests to it. Raises ContactError (http.user_agent)."""
         library = f"SPARQLWrapper/{version('SPARQLWrapper')}"
         return user_agent(f"{self.id} ({self.url})", contact, library, self.is_local)
 
@@ -111,7 +111,7 @@ def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
     The columns are id, url and the fields of Policy. Raises ValueError with file, id and column.
     """
     types = {f.name: f.type for f in fields(Policy)}
-    found: dict[str, Endpoint] = {}
+    endpoints: dict[str, Endpoint] = {}
     for row in read_table(path):
         where, values = f"{path}, endpoint {row.get('id')}", {}
         if surplus := sorted(set(row) - {"id", "url", *types}):
@@ -123,8 +123,8 @@ def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
                 values[name] = types[name](row[name])  # type: ignore[operator]
             except ValueError as error:
                 raise ValueError(f"{where}: column '{name}' is {row[name]!r}: {error}") from error
-        found[row["id"]] = Endpoint(row["id"], row["url"], Policy(**values))
-    return found
+        endpoints[row["id"]] = Endpoint(row["id"], row["url"], Policy(**values))
+    return endpoints
 
 
 def open_store(files: Sequence[str | Path], folder: Path) -> Store:
@@ -190,7 +190,7 @@ def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
 
 
 def _ask_store(store: Store, text: str) -> Answer:
-    """What a service says of the same query: JSON, or status 400 for what is no SPARQL."""
+    """The answer of a local store as a service gives it: JSON, or status 400 for bad SPARQL."""
     try:
         solutions: Any = store.query(text)
     except SyntaxError as error:

@@ -47,7 +47,7 @@ class Waits:
 
 
 class Gate:
-    """The way to an endpoint: `with gate.request(place):` starts a request when it may start."""
+    """Rate limiter of an endpoint: `with gate.request(place):` waits until a request may start."""
 
     def __init__(self, endpoint: Endpoint, folder: Path, clock: Clock | None = None) -> None:
         self.endpoint, self.folder, self.clock = endpoint, folder, clock or Clock()

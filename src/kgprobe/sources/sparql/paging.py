@@ -67,7 +67,7 @@ class Cuts:
 
     @property
     def ended(self) -> bool:
-        """Whether all is asked."""
+        """Whether all pages are requested."""
         return self.start >= self.total
 
     def smaller(self) -> bool:
@@ -125,7 +125,7 @@ class Query:
         return self.header.get("identity", "").split() or self.variables
 
     def asked_for(self, start: int, stop: int) -> Callable[[str], bool]:
-        """Tells of a value of the variable that is divided whether a page asks for it."""
+        """A test whether a value of the divided variable belongs to a page."""
         if self.in_batches:
             return frozenset(self.values[start:stop]).__contains__
         return lambda v: start <= int(hashlib.md5(v.encode()).hexdigest()[:DIGITS], 16) < stop
@@ -174,11 +174,11 @@ class Query:
 
     @property
     def sha256(self) -> str:
-        """Hash of all that is asked: whether two pulls ask the same."""
-        asked = [self.text, *self.values]
+        """Hash of the whole query; equal for two pulls that ask the same."""
+        lines = [self.text, *self.values]
         if self.parts != PARTS:
-            asked.append(f"{self.parts} of {PARTS} parts")
-        return hashlib.sha256("\n".join(asked).encode()).hexdigest()
+            lines.append(f"{self.parts} of {PARTS} parts")
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -199,14 +199,14 @@ def prefixes(start: int, stop: int) -> list[str]:
     >>> prefixes(0x0FF, 0x202)
     ['0ff', '1', '200', '201']
     """
-    found = []
+    texts = []
     while start < stop:
         digits, size = DIGITS, 1
         while digits > 1 and start % (size * 16) == 0 and start + size * 16 <= stop:
             digits, size = digits - 1, size * 16
-        found.append(f"{start:0{DIGITS}x}"[:digits])
+        texts.append(f"{start:0{DIGITS}x}"[:digits])
         start += size
-    return found
+    return texts
 
 
 def read_query(
@@ -281,8 +281,8 @@ def _read(path: Path) -> str:
     named = {*header.get("identity", "").split(), *header.get("group", "").split()}
     if unknown := named - set(SELECT.findall(text)[0].replace("?", "").split()):
         raise QueryError(f"{path}: header names {sorted(unknown)}, which the query does not select")
-    if found := ORDERED.search(text):
-        raise QueryError(f"{path}: `{found[0]}`: pages are parts or batches, without an order")
+    if match := ORDERED.search(text):
+        raise QueryError(f"{path}: `{match[0]}`: pages are parts or batches, without an order")
     return text
 
 

@@ -73,38 +73,38 @@ def pull(
     lowest hashes. Raises SourceError, which leaves the finished
     pages in place, and ContactError before the first request to a public service without a contact.
     """
-    asked = read_query(query, parameters, languages)
+    parsed = read_query(query, parameters, languages)
     if parts != PARTS:
-        name, header = f"{asked.name}.{parts}of{PARTS}", asked.header | {"band": ""}
-        asked = replace(asked, parts=parts, name=name, header=header)
+        name, header = f"{parsed.name}.{parts}of{PARTS}", parsed.header | {"band": ""}
+        parsed = replace(parsed, parts=parts, name=name, header=header)
     state = Path(snapshot_dir).parent.parent / ".endpoints"
     state.mkdir(parents=True, exist_ok=True)
     agent = endpoint.agent(contact)
     asker = Asker(endpoint, agent, Gate(endpoint, state, clock), random.Random(seed))
     policy = endpoint.policy
-    if asked.in_batches and not asked.values:
-        listed = _pull(asked.listing(), asker, Path(snapshot_dir), policy.listing)
-        values = tuple(sorted(listed.frame()[asked.divided].to_list()))
-        asked = replace(asked, values=values)
-    size = (batch or policy.batch) if asked.in_batches else (page_size or policy.page_size)
-    return _pull(asked, asker, Path(snapshot_dir), size)
+    if parsed.in_batches and not parsed.values:
+        listed = _pull(parsed.listing(), asker, Path(snapshot_dir), policy.listing)
+        values = tuple(sorted(listed.frame()[parsed.divided].to_list()))
+        parsed = replace(parsed, values=values)
+    size = (batch or policy.batch) if parsed.in_batches else (page_size or policy.page_size)
+    return _pull(parsed, asker, Path(snapshot_dir), size)
 
 
-def _pull(asked: Query, asker: "Asker", snapshot_dir: Path, size: int) -> Snapshot:
+def _pull(query: Query, asker: "Asker", snapshot_dir: Path, size: int) -> Snapshot:
     """The snapshot of one query, whose values are known."""
-    folder = snapshot_dir / asked.name
+    folder = snapshot_dir / query.name
     owner = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     with FileLock(asker.gate.folder / f"pull-{owner}.lock"):
-        writer = Writer(folder, asked, asker.endpoint.id)
+        writer = Writer(folder, query, asker.endpoint.id)
         writer.open()
         if writer.complete:
             return Snapshot(folder)
-        return _Pull(asked, replace(asker, retries={}), writer, size).run()
+        return _Pull(query, replace(asker, retries={}), writer, size).run()
 
 
 @dataclass
 class Asker:
-    """Asks one endpoint, and asks again where the table of failures says so."""
+    """A client of one endpoint, which retries where the table of failures says so."""
 
     endpoint: Endpoint
     agent: str
@@ -274,14 +274,14 @@ class _Pull:
     def page(self, cuts: Cuts) -> Page:
         """Ask for the next page and keep it."""
         number, query = len(self.writer.pages) + 1, self.query
-        asked: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
 
         def text() -> str:
-            asked.append(cuts.page)
+            ranges.append(cuts.page)
             return query.page(*cuts.page)
 
         def accept(answer: Answer) -> tuple[Answer, pl.DataFrame]:
-            part = asked[-1]
+            part = ranges[-1]
             place, names = self.place(number, part), query.variables
             divided = query.divided if query.divided in names else ""  # counts do not show it
             rows = check_page(answer, place, names, divided, query.asked_for(*part))
@@ -294,14 +294,14 @@ class _Pull:
             smaller=cuts.smaller,
             keep_bad=lambda body: self.writer.keep_bad(number, body),
         )
-        sent = query.page(*asked[-1])
+        sent = query.page(*ranges[-1])
         if number == 1:
             self.writer.write_query(sent)
         kept = {k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")}
         page = Page(
             number=number,
-            start=asked[-1][0],
-            stop=asked[-1][1],
+            start=ranges[-1][0],
+            stop=ranges[-1][1],
             rows=rows.height,
             sha256=hashlib.sha256(answer.body).hexdigest(),
             cache_key=cache_key(self.asker.endpoint.id, sent, self.writer.folder.parent.name),
@@ -332,7 +332,7 @@ class _Pull:
                 if limited and not error.reaction:
                     raise  # to come back in an hour or more is asked of the pages, too
                 if limited and attempts:
-                    continue  # told to wait twice in a row: that is no trouble with the count
+                    continue  # rate limited twice in a row: that is no trouble with the count
                 log.warning("no count for %s: %s", self.query.name, error)
                 self.uncounted = isinstance(error, BY_SIZE)
                 return None, f"{type(error).__name__}: {error.came}"
@@ -341,11 +341,11 @@ class _Pull:
     def place(self, page: int, part: tuple[int, int] | None = None) -> Place:
         """Where the pull stands, for messages."""
         endpoint, query = self.asker.endpoint, self.query
-        told = ""
+        text = ""
         if part:
             what = f"?{query.divided}" if query.in_batches else "parts"
-            told = f"{what} {part[0] + 1:,} to {part[1]:,} of {query.total:,}"
-        return Place(f"{endpoint.id} ({endpoint.url})", str(query.path), page, told)
+            text = f"{what} {part[0] + 1:,} to {part[1]:,} of {query.total:,}"
+        return Place(f"{endpoint.id} ({endpoint.url})", str(query.path), page, text)
 
 
 def _now() -> str:

@@ -139,14 +139,14 @@ class Relations:
                 first.expected,
                 "run again: what is here is not asked for again",
             )
-        found = pl.concat([statements(pulled), *others]).sort(list(STATEMENTS.key))
+        table = pl.concat([statements(pulled), *others]).sort(list(STATEMENTS.key))
         # statements, as a dump counts them: an answer has a row for each label of an entity
-        counts = dict(found.group_by("relation").len().rows())
+        counts = dict(table.group_by("relation").len().rows())
         rows = [row | {"rows": counts.get(row["relation"], 0)} for row in self.rows]
         coverage = pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
         for row in coverage.filter(pl.col("way") == LEFT_OUT).iter_rows(named=True):
             log.warning("%s is left out: %s", row["relation"], row["reason"])
-        return found, coverage
+        return table, coverage
 
     def _relation(self, relation: str) -> tuple[str, pl.DataFrame]:
         """How a relation came, and its rows."""
@@ -251,5 +251,5 @@ class Relations:
 def relations_of(properties: pl.DataFrame) -> list[str]:
     """Ids of the item-valued properties of a pull, in the order of their numbers."""
     items = properties.filter(pl.col("datatype").str.ends_with("#WikibaseItem"))
-    found = {iri.rsplit("/", 1)[-1] for iri in items["property"].to_list()}
-    return sorted(found, key=lambda relation: int(relation[1:]))
+    ids = {iri.rsplit("/", 1)[-1] for iri in items["property"].to_list()}
+    return sorted(ids, key=lambda relation: int(relation[1:]))

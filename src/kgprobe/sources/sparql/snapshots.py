@@ -127,15 +127,15 @@ class Writer:
         with atomic(self.folder / JOURNAL) as temporary:
             temporary.write_text("".join(map(_line, records)), encoding="utf-8")
 
-    def _same(self, found: Mapping[str, Any]) -> None:
+    def _same(self, record: Mapping[str, Any]) -> None:
         for what, expected in (
             ("query_sha256", self.query.sha256),
             ("endpoint", self.endpoint_id),
         ):
-            if found[what] != expected:
+            if record[what] != expected:
                 raise SnapshotError(
                     Place(self.endpoint_id, str(self.query.path), "snapshot folder"),
-                    f"{self.folder} was begun with {what} {found[what]}",
+                    f"{self.folder} was begun with {what} {record[what]}",
                     f"{what} {expected}",
                     "name another snapshot in the config, or put the old query back",
                 )
@@ -160,8 +160,8 @@ class Writer:
             part.write_bytes(data)
             self._append(asdict(page))
         except OSError as error:
-            told = f"{error.strerror} ({len(data):,} bytes were to be written)"
-            raise OSError(error.errno, told, str(part)) from error
+            message = f"{error.strerror} ({len(data):,} bytes were to be written)"
+            raise OSError(error.errno, message, str(part)) from error
         self.pages.append(page)
         part.replace(final)
 

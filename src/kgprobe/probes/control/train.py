@@ -1,6 +1,6 @@
 """Control models: language models of about a million parameters whose knowledge is known.
 
-    train_control("masked", lessons, labels, templates, seed=0, folder=Path("results/models/x"))
+    train_control("masked", facts, labels, templates, seed=0, folder=Path("results/models/x"))
 
 trains a BERT-, GPT-2- or T5-shaped model on the sentences of its facts until it recalls them, and
 saves it with its own tokenizer as a Hugging Face folder. A probe must rank training facts near 1

@@ -271,7 +271,7 @@ class Transport:
         raise PassingError(problem, wait, status)
 
     def _wait(self, number: int, error: PassingError) -> float:
-        """As long as the server asks, else exponentially."""
+        """Seconds to wait: as the server asks, else growing exponentially."""
         grown = min(self.endpoint.wait * 2.0**number, self.endpoint.longest_wait)
         return grown if error.asked is None else error.asked
 

@@ -62,9 +62,9 @@ def read_texts(
     tokens = [pieces(loaded.tokenizer, column, starts=True) for column in columns]
     room = loaded.limit - len(around.front) - len(around.middle) - len(around.back)
     rows, words, types, cut = [], [], [], 0
-    for own_tokens in zip(*tokens, strict=True):
-        short = truncate(own_tokens, room)
-        cut += short != list(own_tokens)
+    for lists in zip(*tokens, strict=True):
+        short = truncate(lists, room)
+        cut += short != list(lists)
         row, kinds, marks = _framed(around, short)
         rows.append(np.array(row, dtype=np.int64))
         types.append(np.array(kinds, dtype=np.int64))

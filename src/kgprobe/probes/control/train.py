@@ -352,7 +352,7 @@ def running_mean(keep: float) -> Callable[[Any, Any, Tensor | int], None]:
 
 
 def _below(results: Mapping[str, Mapping[str, float]], recall: float) -> str:
-    """The kinds whose recall is too low, with it."""
+    """The kinds of facts whose recall is below `recall`, with their recall, as text."""
     low = {kind: test for kind, test in results.items() if test["recall"] < recall}
     return ", ".join(
         f"{kind} {test['recall']:.3f} of {test['lessons']} lessons" for kind, test in low.items()

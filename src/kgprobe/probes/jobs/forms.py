@@ -131,7 +131,7 @@ def demonstrations(
 
 
 def shuffled(shown: Sequence[Demonstration]) -> list[Demonstration]:
-    """The same subjects with each other's answers, none with its own where that can be: in order of
+    """The examples with each other's answers, none with its own where that can be: in order of
     their answers, each takes that of as many places on as the most frequent answer stands for."""
     order = sorted(range(len(shown)), key=lambda place: (shown[place].answer, place))
     step = max(Counter(one.answer for one in shown).values(), default=0)

@@ -31,7 +31,7 @@ RECORD = "record.json"
 
 @dataclass(frozen=True)
 class Group:
-    """Units that were answered together: their folder, and those of them that are taken (all?)."""
+    """Units that were answered together: their folder, and those of them that are used (all?)."""
 
     folder: Path
     units: Set[str]

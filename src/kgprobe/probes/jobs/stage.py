@@ -1,4 +1,4 @@
-"""All that one model is asked in one stage: loaded once, answers taken where they are kept.
+"""All that one model is asked in one stage: loaded once, answers reused where they are kept.
 
     parts of the rule --units--> kept already? --no--> asked by the method's module --> kept
                                      |                                                   |

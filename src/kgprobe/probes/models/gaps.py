@@ -103,7 +103,7 @@ class SpanGaps(Gaps):
         self.sentinel()
 
     def contexts_at_once(self, lengths: Sequence[int]) -> int:
-        """Of how many sentences the states may be held, in half of the budget's memory."""
+        """How many sentences' states may be held at once, in half of the budget's memory."""
         room = self.budget.room // 2
         each = max(lengths, default=1) * sizes_of(self.loaded).state
         return max(room // each, 1) if room else max(len(lengths), 1)

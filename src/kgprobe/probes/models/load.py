@@ -213,7 +213,7 @@ def _adapted(model: Any, spec: ModelSpec) -> Any:
 
 
 def _columns(spec: ModelSpec) -> dict[str, Any]:
-    """What a record tells of a model that is not read as it is stored."""
+    """The columns of a row that change how its model is read, for the record."""
     names = ("quantised", "adapter", "device_map")
     columns: dict[str, Any] = {name: value for name in names if (value := getattr(spec, name))}
     if spec.adapter:

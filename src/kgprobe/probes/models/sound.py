@@ -1,4 +1,4 @@
-"""Is a loaded model what it is taken for? Asked once, when it is loaded.
+"""Checks, when a model is loaded, that it is complete and of the kind that it is taken for.
 
 `fault` finds what makes a model unusable: weights that are missing or of another shape, weights of
 another class, token ids outside the embedding, a masked model taken for a causal one. `familiar`

@@ -97,9 +97,9 @@ def encode(
     words = _words(filled, offsets.reshape(-1, 2), owners)
     if loaded.spec.kind == "masked":
         each = flat(encoding.word_ids(i) for i in range(len(filled)))
-        own_words = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
+        numbers = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
         # a tokenizer that cuts nothing before it makes tokens gives a whole text one word
-        words = np.where(own_words < 0, -1, _runs(own_words, words, owners))
+        words = np.where(numbers < 0, -1, _runs(numbers, words, owners))
     words[special] = -1
     starts = np.concatenate([[0], np.cumsum(sizes)])
     if len(front):

@@ -45,7 +45,7 @@ class Demonstrations:
         return demos.of_kind(kind, known, group, self.settings.k, self.seed, draw)
 
     def prompt_field(self, group: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
-        """The field that holds them. Raises ProbeTaskError where they fill the model's window."""
+        """The field of demonstrations. Raises ProbeTaskError where they fill the model's window."""
         loaded = self.predictor.loaded
         given = demos.verbalize(self.task.whole(loaded, group), facts)
         name = f"{self.task.name}, {group}, demonstrations"

@@ -1,4 +1,4 @@
-"""What prompts that need no search answer, all those of a model at once: it is loaded only once.
+"""Answers of prompts that need no search, all those of a model at once: it is loaded only once.
 
 Baselines (majority, best constant), written prompts (manual, LPAQA, published), manual prompts
 behind demonstrations, and controls of a searched prompt (initial, random and shuffled triggers,
@@ -132,7 +132,7 @@ class Answerer:
         return frame
 
     def initial_triggers(self) -> pl.DataFrame:
-        """What every search starts from, in place of what it found."""
+        """The searched prompts with the initial trigger of their search in place of the found."""
         initial = controls.initial_prompt
         prompts = {
             group: outcomes.of_file(initial(self.loaded, file))

@@ -160,7 +160,7 @@ class Finder:
         return self.predictor.loaded
 
     def groups(self) -> list[str]:
-        """Those that a prompt is searched for: where demonstrations or wordings are wanted, those
+        """Groups that a prompt is searched for: where demonstrations or wordings are wanted, those
         with a manual prompt for this model."""
         if self.prompt not in (DEMOS, MOVES):
             return self.task.groups

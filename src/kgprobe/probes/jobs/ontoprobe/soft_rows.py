@@ -63,9 +63,9 @@ def prepared(
         )
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), switches.unknown_candidates)
-    spelt_items, missing = index_golds(items, kept)
+    rows, missing = index_golds(items, kept)
     options: dict[str, Sequence[str]] = {name: spelled.labels for name, spelled in kept.items()}
-    return Prepared(light, spelt_items, options, kept, missing)
+    return Prepared(light, rows, options, kept, missing)
 
 
 def check_tasks(

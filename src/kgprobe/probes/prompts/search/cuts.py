@@ -43,19 +43,19 @@ class Cut:
         return Template.parse(" ".join(parts), kind)
 
     def swapped(self, place: int, token: int) -> "Cut":
-        """Another token at a place (an index of `tokens`)."""
+        """The prompt with another token at a place (an index of `tokens`)."""
         run, inner = self._at(place)
         tokens = self.runs[run]
         return self._with(run, (*tokens[:inner], token, *tokens[inner + 1 :]))
 
     def deleted(self, place: int) -> "Cut":
-        """Without the token at a place."""
+        """The prompt without the token at a place."""
         run, inner = self._at(place)
         tokens = self.runs[run]
         return self._with(run, tokens[:inner] + tokens[inner + 1 :])
 
     def inserted(self, run: int, inner: int, token: int) -> tuple["Cut", int]:
-        """(with a token before the `inner`-th of a run, its place)."""
+        """(the prompt with a token before the `inner`-th of a run, its place)."""
         tokens = self.runs[run]
         place = sum(map(len, self.runs[:run])) + inner
         return self._with(run, (*tokens[:inner], token, *tokens[inner:])), place

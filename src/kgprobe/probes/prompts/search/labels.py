@@ -39,7 +39,7 @@ class LabelSearchError(RuntimeError):
 
 @dataclass(frozen=True)
 class LabelSearchSettings:
-    """Of the search. `bias`: the paper's eq. 5 adds each class's bias, the released code drops it.
+    """Label search. `bias`: the paper's eq. 5 adds each class's bias, the released code drops it.
 
     `listed` tokens per class are kept in the order of their scores. `at_chance` says what happens
     when the probe's accuracy on dev cannot be told from the majority class's: stop or keep.

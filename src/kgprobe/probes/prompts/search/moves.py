@@ -355,7 +355,7 @@ class EditSearch:
         return value
 
     def _into_buffer(self, stand: Stand, cut: Cut) -> bool:
-        """Whether it belongs to the best so far; the first of equal ones stays."""
+        """Put a prompt among the best so far; whether it is one of them. The first of ties wins."""
         plain, value = _plain(cut), self._dev(stand, cut)
         if any(held == plain for _, held in stand.buffer):
             return False

@@ -55,12 +55,12 @@ class TriggerScores:
         self._values: dict[tuple[int, ...], Floats] = {}
 
     def of(self, trigger: Sequence[int], examples: Ints) -> Floats:
-        """Its values on these examples, NaN where they are not known."""
+        """Values of a trigger on these examples, NaN where they are not known."""
         row = self._values.get(tuple(trigger))
         return np.full(len(examples), np.nan) if row is None else row[examples]
 
     def add(self, trigger: Sequence[int], examples: Ints, values: Floats) -> None:
-        """Remember its values on these examples; the oldest trigger leaves where room is short."""
+        """Keep a trigger's values on examples; the oldest trigger leaves where room is short."""
         key = tuple(trigger)
         if key not in self._values:
             if len(self._values) >= max(self.ROOM // self.examples, 1):
@@ -114,7 +114,7 @@ class State:
 
 
 def save(state: Any, owner: Mapping[str, Any], path: Path | None) -> None:
-    """Write the state and whose it is, whole or not at all."""
+    """Write the state and the search that owns it, whole or not at all."""
     if path is None:
         return
     with atomic(path) as temporary:

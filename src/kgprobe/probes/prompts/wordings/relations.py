@@ -67,8 +67,8 @@ def join(
         variants = table.setdefault(row["relation"], {})
         if name in variants:
             raise ValueError(f"template {name}: the index stands twice")
-        made_from = f"{row['relation']}/{parent}" if parent else ""
-        variants[name] = PromptVariant(name, row["relation"], kind, text, made_from)
+        source = f"{row['relation']}/{parent}" if parent else ""
+        variants[name] = PromptVariant(name, row["relation"], kind, text, source)
     for variants in table.values():
         for wording in variants.values():
             if wording.parent and wording.parent not in variants:

@@ -103,7 +103,7 @@ def _plan(
                 left_out.append((blank.item, blank.template, which, reason))
                 continue
             wanted.setdefault(len(tokens), []).append((which, tokens))
-        for masks, own_golds in wanted.items():
+        for masks, pairs in wanted.items():
             sentence = planned.setdefault(masks, {}).setdefault(
                 (row.place, row.ids.tobytes()),
                 MaskedSentence(
@@ -113,7 +113,7 @@ def _plan(
                 ),
             )
             sentence.owners.append(number)
-            sentence.golds += [(number, which, ids) for which, ids in own_golds]
+            sentence.golds += [(number, which, ids) for which, ids in pairs]
     return {masks: list(sentences.values()) for masks, sentences in planned.items()}
 
 
@@ -140,8 +140,8 @@ def _read(
             logprobs = ranked[0].reshape(len(part), masks)
             _check(gaps, logprobs, rows, places, numbers[[p for p, _ in part]])
             for line, (place, g) in enumerate(part):
-                own_masks = slice(line * masks, (line + 1) * masks)
-                of_golds.append((int(numbers[place]), g, tuple(a[own_masks] for a in ranked)))
+                span = slice(line * masks, (line + 1) * masks)
+                of_golds.append((int(numbers[place]), g, tuple(a[span] for a in ranked)))
         return best, of_golds
 
     def put(numbers: NDArray[np.int64], result: tuple[Any, list[Any]]) -> None:

@@ -154,7 +154,7 @@ def assembled(
 
 
 def questions(blanks: Sequence[Blank], upper_first: bool) -> list[ClozePrompt]:
-    """The text before and after the gap of every blank, what stands in front of it with it."""
+    """The text before and after the gap of every blank, with its `front` before."""
     plain = [
         question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in blanks
     ]

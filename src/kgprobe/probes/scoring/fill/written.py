@@ -47,7 +47,7 @@ class DistinctPrompt:
     golds: list[tuple[int, int, Ids]] = field(default_factory=list)
 
     def name(self, blanks: Sequence[Blank]) -> str:
-        """The first of the blanks that ask it."""
+        """The first of the blanks that ask the prompt."""
         one = blanks[min(o for numbers in self.owners.values() for o in numbers)]
         return f"item {one.item}, template {one.template}"
 

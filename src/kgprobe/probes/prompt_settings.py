@@ -1,4 +1,4 @@
-"""Names and settings of prompts as config and sheet have them; imports nothing heavy."""
+"""Names and settings of prompts in the config and the table of experiments; imports little."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,11 +45,11 @@ NOT_ASKING = (
 )  # fmt: skip
 #: prompts that are made of the searched ones of the same model
 OF_SEARCHED = ("initial_triggers", "random_triggers", "shuffled_triggers")
-#: prompts that are made of LPAQA's sets of wordings
+#: prompts that are made of LPAQA's sets of paraphrases
 OF_WORDINGS = ("lpaqa_mined", "lpaqa_paraphrased", "manual_chosen")
-#: prompts that are made of wordings by the model itself, and of others beside
+#: prompts that are made of paraphrases by the model itself, and of others beside
 OF_PROPOSALS = ("instructions", "searched_moves")
-#: method of the sheet -> the prompts that it is for
+#: method of an experiment -> the prompts that it is for
 METHODS = {
     "predict": PROMPTS,
     "low_data": ("searched", "finetuned"),
@@ -95,8 +95,8 @@ def section(config: Mapping[str, Any], benchmark: str, model: str) -> dict[str, 
     `config` is the key `autoprompt`.
     """
     name = task(benchmark)
-    own = config["models"].get(model, {}).get(name, {})
-    return merge(config[name], own)
+    overrides = config["models"].get(model, {}).get(name, {})
+    return merge(config[name], overrides)
 
 
 #: the search with few training examples (AutoPrompt, section 3)
@@ -106,10 +106,10 @@ FEW_EXAMPLES = {"candidates": 10, "accumulate": 1, "batch": 24, "iterations": 10
 def sweep(config: Mapping[str, Any], method: str, benchmark: str, model: str) -> dict[str, Any]:
     """The settings of a sweep: those of the search, then the sweep's (low_data or grid)."""
     below = {"settings": FEW_EXAMPLES} if method == "low_data" else {}
-    own = merge(merge(section(config, benchmark, model), below), config[method])
-    if "selection" in own:
-        own["selection"] = point("selection", own["selection"], config["mode"])
-    return own
+    settings = merge(merge(section(config, benchmark, model), below), config[method])
+    if "selection" in settings:
+        settings["selection"] = point("selection", settings["selection"], config["mode"])
+    return settings
 
 
 def point(name: str, given: str | None, mode: str) -> str:
@@ -127,28 +127,28 @@ def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
     >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
     {'a': {'b': 1, 'c': 3}}
     """
-    made = dict(first)
+    result = dict(first)
     for key, value in second.items():
-        old = made.get(key)
+        old = result.get(key)
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        made[key] = merge(old, value) if both else value  # type: ignore[arg-type]
-    return made
+        result[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+    return result
 
 
 def problems(rows: list[dict[str, str]]) -> list[str]:
     """What is wrong with rows whose method is of prompts: `line N: ...`."""
-    found = []
+    messages = []
     for row in rows:
         method, prompt = row["method"], row["prompt"]
         legal = METHODS.get(method)
         if (legal is not None) != (row["paper"] == "autoprompt"):
-            found.append(
+            messages.append(
                 f"line {row['_line']}: methods {', '.join(METHODS)} go with paper autoprompt, "
                 f"and no other does; here {method!r} with {row['paper']!r}"
             )
         elif legal is not None and prompt not in legal:
-            found.append(
+            messages.append(
                 f"line {row['_line']}: prompt {prompt!r} with method {method!r}; "
                 f"legal: {', '.join(legal)}"
             )
-    return found
+    return messages

@@ -55,7 +55,7 @@ def _row(
     scores: Floats,
     logs: Floats,
 ) -> dict[str, object]:
-    found: dict[str, object] = {
+    row: dict[str, object] = {
         **{key: example[key] for key in ("group", "split", "example")},
         "prompt": prompt,
         "best": None,
@@ -70,17 +70,15 @@ def _row(
         raise ValueError(f"{prompt}: NaN among the scores of example {example['example']!r}")
     gold = number.get(str(example["label"]))
     if gold is None:
-        return found
-    found["best"], found["worst"] = tie_range(scores, gold)
+        return row
+    row["best"], row["worst"] = tie_range(scores, gold)
     others = [number[o] for o in set(example["others"]) & number.keys()]  # type: ignore[call-overload]
     kept = np.ones(len(options), dtype=bool)
     kept[others] = False
     kept[gold] = True
-    found["filtered_best"], found["filtered_worst"] = tie_range(
-        scores[kept], int(kept[:gold].sum())
-    )
-    found["logprob"] = float(logs[gold]) if np.isfinite(logs[gold]) else None
-    return found
+    row["filtered_best"], row["filtered_worst"] = tie_range(scores[kept], int(kept[:gold].sum()))
+    row["logprob"] = float(logs[gold]) if np.isfinite(logs[gold]) else None
+    return row
 
 
 def part(examples: pl.DataFrame, *splits: str) -> pl.DataFrame:
@@ -88,13 +86,13 @@ def part(examples: pl.DataFrame, *splits: str) -> pl.DataFrame:
 
     Raises ValueError when there is none.
     """
-    found = examples.filter(pl.col("split").is_in(splits)).sort("group", "split", "example")
-    if not found.height:
+    rows = examples.filter(pl.col("split").is_in(splits)).sort("group", "split", "example")
+    if not rows.height:
         raise ValueError(
             f"no examples of split {' or '.join(splits)}; there are "
             f"{sorted(examples['split'].unique().to_list())}"
         )
-    return found
+    return rows
 
 
 def namer(examples: pl.DataFrame) -> Callable[[int], str]:

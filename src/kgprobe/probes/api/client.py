@@ -83,14 +83,14 @@ class Client:
         """
         if self._capabilities is None:
             kept = self.transport.kept("capabilities")
-            found = Capabilities(**kept) if kept else self._probed()
-            if not (found.completions or found.chat):
+            offers = Capabilities(**kept) if kept else self._probed()
+            if not (offers.completions or offers.chat):
                 raise ApiError(
                     f"{self.endpoint.base_url}: offers neither completions nor chat for the model "
                     f"{self.endpoint.model!r}"
                 )
-            self.transport.keep("capabilities", asdict(found))
-            self._capabilities = found
+            self.transport.keep("capabilities", asdict(offers))
+            self._capabilities = offers
         return self._capabilities
 
     def _probed(self) -> Capabilities:
@@ -108,7 +108,7 @@ class Client:
         )
 
     def _prompt_logprobs(self) -> str:
-        """How log-probabilities of the prompt are had; a server may take `echo` and ignore it."""
+        """How the server returns log-probabilities of prompts; it may take `echo` and ignore it."""
         echoed = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1, echo=True)
         logprobs = (echoed or {}).get("logprobs") or {}
         known = [p for p in (logprobs.get("token_logprobs") or [])[:-1] if p is not None]
@@ -167,22 +167,22 @@ class Client:
         read = _echoed if how == "echo" else _from_field
 
         def tokens(answer: dict[str, Any]) -> list[Token]:
-            found = read(_choice(answer), text)
-            if control := next((t.text for t in found if CONTROL.fullmatch(t.text.strip())), ""):
+            prompt = read(_choice(answer), text)
+            if control := next((t.text for t in prompt if CONTROL.fullmatch(t.text.strip())), ""):
                 raise MalformedError(
                     f"it reads {control!r} in {text[:80]!r} as a control token and not as text; "
                     "correct the text or leave it out"
                 )
-            if not _of_a_text([token.logprob for token in found if token.logprob is not None]):
+            if not _of_a_text([token.logprob for token in prompt if token.logprob is not None]):
                 raise MalformedError(
                     f"its log-probabilities of {text[:80]!r} are none of a text: all are 0"
                 )
-            return found
+            return prompt
 
         return self._post(COMPLETIONS, body | more, tokens)
 
     def _post(self, path: str, body: dict[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
-        """What `read` makes of the answer; what it refuses is told with the server's address."""
+        """The answer as `read` parses it; its MalformedError becomes ApiError with the address."""
 
         def checked(answer: dict[str, Any]) -> A:
             try:
@@ -257,16 +257,16 @@ def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
     choice = _choice(answer)
     message = _field(choice, "message", dict)
     text = "" if message.get("content", 0) is None else _field(message, "content", str)
-    found, start = [], 0
+    tokens, start = [], 0
     for one in _of(choice, "logprobs").get("content") or () if with_logprobs else ():
         top = tuple(
             (_field(t, "token", str), _logprob(t.get("logprob")))
             for t in one.get("top_logprobs") or ()
         )
         token = _field(one, "token", str)
-        found.append(Token(token, _logprob(one.get("logprob")), start, top))
+        tokens.append(Token(token, _logprob(one.get("logprob")), start, top))
         start += len(token)
-    return _answer(choice, text, tuple(found), with_logprobs)
+    return _answer(choice, text, tuple(tokens), with_logprobs)
 
 
 def _answer(
@@ -280,10 +280,10 @@ def _answer(
 
 
 def _field(record: Any, name: str, kind: type[A]) -> A:
-    found = record.get(name) if isinstance(record, dict) else None
-    if not isinstance(found, kind):
-        raise MalformedError(f"{name} is {found!r:.200}; expected {kind.__name__}")
-    return found
+    value = record.get(name) if isinstance(record, dict) else None
+    if not isinstance(value, kind):
+        raise MalformedError(f"{name} is {value!r:.200}; expected {kind.__name__}")
+    return value
 
 
 def _of(record: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -309,10 +309,10 @@ def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> t
     tops = logprobs.get("top_logprobs") or [None] * len(texts)
     starts = logprobs.get("text_offset") or _starts(texts)
     lists = {"token_logprobs": values, "top_logprobs": tops, "text_offset": starts}
-    for name, own in lists.items():
-        if not isinstance(own, list) or len(own) != len(texts):
-            raise MalformedError(f"{len(texts)} tokens, but {name} is {own!r:.200}")
-    found = []
+    for name, column in lists.items():
+        if not isinstance(column, list) or len(column) != len(texts):
+            raise MalformedError(f"{len(texts)} tokens, but {name} is {column!r:.200}")
+    tokens = []
     for place, (text, value, start, top) in enumerate(
         zip(texts, values, starts, tops, strict=True)
     ):
@@ -322,8 +322,8 @@ def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> t
             )
         first = of_prompt and place == 0 and value is None
         pairs = tuple((t, _logprob(p)) for t, p in (top or {}).items()) if not of_prompt else ()
-        found.append(Token(text, None if first else _logprob(value), start, pairs))
-    return tuple(found)
+        tokens.append(Token(text, None if first else _logprob(value), start, pairs))
+    return tuple(tokens)
 
 
 def _starts(texts: Sequence[Any]) -> list[int]:
@@ -357,14 +357,14 @@ def _from_field(choice: Mapping[str, Any], text: str) -> list[Token]:
     entries = _field(choice, "prompt_logprobs", list)
     if any(not isinstance(entry, dict) or not entry for entry in entries[1:]):
         raise MalformedError("prompt_logprobs lacks the entry of a token that is not the first")
-    own = [next(iter(entry.values())) for entry in entries[1:]]
-    texts = [_field(one, "decoded_token", str) for one in own]
+    records = [next(iter(entry.values())) for entry in entries[1:]]
+    texts = [_field(one, "decoded_token", str) for one in records]
     first = len(text) - sum(map(len, texts))
     if not text.endswith("".join(texts)):
         raise MalformedError(f"the server's tokens are not those of {text[:80]!r}: {texts[:8]}")
     tokens = [Token(text[:first], None, 0)] if first else []
     start = first
-    for piece, one in zip(texts, own, strict=True):
+    for piece, one in zip(texts, records, strict=True):
         tokens.append(Token(piece, _logprob(one.get("logprob")), start))
         start += len(piece)
     return tokens

@@ -94,7 +94,7 @@ class ApiEndpoint:
 
 @dataclass
 class Usage:
-    """What was asked and paid. `unreported` counts answers without (all) token counts."""
+    """Requests, tokens and their cost. `unreported` counts answers without (all) token counts."""
 
     requests: int = 0
     retries: int = 0
@@ -156,7 +156,7 @@ class Transport:
         self._local = threading.local()
 
     def post(self, path: str, body: Mapping[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
-        """What `read` makes of the JSON answer to `body` at base URL + `path`.
+        """The JSON answer to `body` at base URL + `path`, as `read` parses it.
 
         The answer comes from the cache when it was had before, and a fresh one is read out of what
         the cache keeps of it. Raises ApiError when the server refuses, fails `attempts` times, or
@@ -167,13 +167,13 @@ class Transport:
         if (answer := self._cached(place)) is not None:
             try:
                 _refuse_error(answer)
-                found = read(answer)
+                result = read(answer)
             except ApiError as error:
                 LOG.warning("cache file %s: %s: asked again", place.name, error)
             else:
                 with self._lock:
                     self.usage.cached += 1
-                return found
+                return result
         self._check_cost()
         answer = self._ask(path, body)
         self._account(path, body, answer)
@@ -271,7 +271,7 @@ class Transport:
         raise PassingError(problem, wait, status)
 
     def _wait(self, number: int, error: PassingError) -> float:
-        """As long as the server asks, else exponentially."""
+        """Seconds to wait: as the server asks, else growing exponentially."""
         grown = min(self.endpoint.wait * 2.0**number, self.endpoint.longest_wait)
         return grown if error.asked is None else error.asked
 
@@ -310,9 +310,9 @@ class Transport:
         prompt = self._reported(path, usage, "prompt_tokens") or None
         completion = self._reported(path, usage, "completion_tokens")
         # a token has at least one byte
-        asked = len(str(body.get("prompt") or body.get("messages") or "").encode())
+        prompt_bytes = len(str(body.get("prompt") or body.get("messages") or "").encode())
         charged = (
-            asked if prompt is None else prompt,
+            prompt_bytes if prompt is None else prompt,
             int(body.get("max_tokens", 0)) if completion is None else completion,
         )
         with self._lock:
@@ -362,8 +362,8 @@ def _received(response: Any, body: bytes) -> tuple[dict[str, Any] | None, int, s
     answer = json.loads(body)
     if not isinstance(answer, dict):
         return None, 200, "an answer that is no JSON object"
-    told = _error(answer)
-    return (None, *told) if told else (answer, 200, "")
+    error = _error(answer)
+    return (None, *error) if error else (answer, 200, "")
 
 
 def _error(answer: Mapping[str, Any]) -> tuple[int, str] | None:
@@ -372,12 +372,12 @@ def _error(answer: Mapping[str, Any]) -> tuple[int, str] | None:
     The status is the one that the error names; without one it is 200, and another attempt may help.
     """
     choices = answer.get("choices")
-    found = [answer.get("error"), answer if answer.get("object") == "error" else None]
+    errors = [answer.get("error"), answer if answer.get("object") == "error" else None]
     for choice in choices if isinstance(choices, list) else []:
         if isinstance(choice, dict):
             broken = choice.get("finish_reason") == "error"
-            found.append(choice.get("error") or (choice if broken else None))
-    error = next((one for one in found if one), None)
+            errors.append(choice.get("error") or (choice if broken else None))
+    error = next((one for one in errors if one), None)
     if error is None:
         return None
     code = str(error.get("code") if isinstance(error, dict) else "")
@@ -386,5 +386,5 @@ def _error(answer: Mapping[str, Any]) -> tuple[int, str] | None:
 
 
 def _refuse_error(answer: Mapping[str, Any]) -> None:
-    if told := _error(answer):
-        raise ApiError(told[1], told[0])
+    if error := _error(answer):
+        raise ApiError(error[1], error[0])

@@ -49,11 +49,11 @@ def read_texts(
     """
     if not 1 <= len(names) <= 2:
         raise ValueError(f"fields {list(names)}; expected one text or a pair")
-    for number, own in enumerate(fields):
-        missing = [name for name in names if name not in own]
+    for number, item in enumerate(fields):
+        missing = [name for name in names if name not in item]
         if missing:
-            raise ValueError(f"example {number} has no field {missing[0]!r}; it has {sorted(own)}")
-    columns = [[own[name] for own in fields] for name in names]
+            raise ValueError(f"example {number} has no field {missing[0]!r}; it has {sorted(item)}")
+    columns = [[item[name] for item in fields] for name in names]
     if loaded.spec.kind == "causal":
         columns = [[" ".join(parts) for parts in zip(*columns, strict=True)]]
     for column in columns:
@@ -62,9 +62,9 @@ def read_texts(
     tokens = [pieces(loaded.tokenizer, column, starts=True) for column in columns]
     room = loaded.limit - len(around.front) - len(around.middle) - len(around.back)
     rows, words, types, cut = [], [], [], 0
-    for own_tokens in zip(*tokens, strict=True):
-        short = truncate(own_tokens, room)
-        cut += short != list(own_tokens)
+    for lists in zip(*tokens, strict=True):
+        short = truncate(lists, room)
+        cut += short != list(lists)
         row, kinds, marks = _framed(around, short)
         rows.append(np.array(row, dtype=np.int64))
         types.append(np.array(kinds, dtype=np.int64))
@@ -93,13 +93,13 @@ def _framed(around: Frame, texts: Sequence[list[int]]) -> tuple[list[int], list[
 
 def truncate(parts: Sequence[list[int]], room: int) -> list[list[int]]:
     """The token lists with at most `room` tokens together; the longest one loses its last ones."""
-    found = [list(part) for part in parts]
-    while sum(map(len, found)) > room:
-        longest = max(range(len(found)), key=lambda i: len(found[i]))
-        if not found[longest]:
+    lists = [list(part) for part in parts]
+    while sum(map(len, lists)) > room:
+        longest = max(range(len(lists)), key=lambda i: len(lists[i]))
+        if not lists[longest]:
             raise ValueError(f"a limit of {room} tokens leaves no room for any text")
-        found[longest].pop()
-    return found
+        lists[longest].pop()
+    return lists
 
 
 def body_of(loaded: Loaded) -> Any:
@@ -132,7 +132,7 @@ def classes_of(labels: Sequence[str], classes: Sequence[str]) -> Ints:
 
 
 def accuracy(scores: NDArray[Any], gold: Ints) -> float:
-    """Share of rows whose first largest score is the gold's."""
+    """Proportion of rows whose first largest score is the gold's."""
     return float((scores.argmax(axis=1) == gold).mean())
 
 
@@ -141,9 +141,9 @@ def log_softmax(logits: Any, model: str, name: Callable[[int], str]) -> NDArray[
 
     `name` says which example a row is.
     """
-    found: NDArray[np.float64] = torch.log_softmax(logits.double(), dim=-1).cpu().numpy()
-    finite(found, model, lambda row, number: f"{name(row)}, class {number}")
-    return found
+    logprobs: NDArray[np.float64] = torch.log_softmax(logits.double(), dim=-1).cpu().numpy()
+    finite(logprobs, model, lambda row, number: f"{name(row)}, class {number}")
+    return logprobs
 
 
 def check_loss(loss: Any, logits: Any, model: str, epoch: int, batch: Any) -> None:

@@ -92,7 +92,7 @@ def finetune(
     """(OUTCOMES "finetuned" of dev and test, record) of one classification task.
 
     `loaded` stays as it is. `names` are the fields that are read, one text or a pair. `progress` is
-    told of every step of `steps`.
+    called with 1 after every step of `steps`.
     """
     texts, gold, parts = {}, {}, {}
     for split in ("train", "dev", "test"):
@@ -147,7 +147,7 @@ def predict(
 ) -> NDArray[np.float64]:
     """Log-probabilities of the classes (n x classes), dropout off; NotFiniteError by `name`."""
     pad = loaded.tokenizer.pad_token_id or 0
-    found: list[Any] = [None] * len(texts)
+    rows: list[Any] = [None] * len(texts)
     model.eval()
 
     def forward(batch: Ints) -> None:
@@ -157,10 +157,10 @@ def predict(
             lambda row: name(int(batch[row])),
         )
         for row, i in enumerate(batch):
-            found[i] = scores[row]
+            rows[i] = scores[row]
 
     (budget or budget_for(loaded)).run(texts.lengths, forward, name=name)
-    return np.stack(found)
+    return np.stack(rows)
 
 
 def _fit(

@@ -71,9 +71,9 @@ def rank(
     first, mean = np.empty((tails, len(test))), np.empty((tails, len(test)))
     for tail in range(tails):
         ranks[generator.permutation(rest)] = np.arange(len(head) + 1, candidates + 1)
-        own = ranks[flat]
-        first[tail] = 1.0 / np.minimum.reduceat(own, starts)
-        mean[tail] = sizes / np.add.reduceat(own, starts)
+        gold_ranks = ranks[flat]
+        first[tail] = 1.0 / np.minimum.reduceat(gold_ranks, starts)
+        mean[tail] = sizes / np.add.reduceat(gold_ranks, starts)
     known = np.where(np.isin(flat, head), ranks[flat], np.inf)
     best = np.minimum.reduceat(known, starts)
     return Ranked({k: (best <= k).astype(float) for k in (1, 5)}, first, mean, len(head))

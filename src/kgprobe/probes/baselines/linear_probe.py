@@ -57,8 +57,8 @@ def linear_probe(
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """(OUTCOMES "linear_probe" of dev and test, record) of one classification task.
 
-    `names` are the fields that are read, one text or a pair. `done` is told how many examples have
-    been read.
+    `names` are the fields that are read, one text or a pair. `done` gets the number of examples
+    that have been read.
     """
     settings = settings or LinearProbeSettings()
     parts = {split: part(examples, split) for split in ("train", "dev", "test")}
@@ -91,7 +91,7 @@ def mean_vectors(
     A text without any such token has the zero vector. Raises NotFiniteError, with `name`.
     """
     body, pad = body_of(loaded), loaded.tokenizer.pad_token_id or 0
-    found: list[Any] = [None] * len(texts)
+    vectors: list[Any] = [None] * len(texts)
 
     def forward(batch: Ints) -> None:
         states, mask = hidden(body, texts, batch, pad, loaded.device)
@@ -108,11 +108,11 @@ def mean_vectors(
             "mean hidden state",
         )
         for row, i in enumerate(batch):
-            found[i] = means[row]
+            vectors[i] = means[row]
         done(len(batch))
 
     (budget or budget_for(loaded)).run(texts.lengths, forward, name=name)
-    return np.stack(found).astype(np.float32)
+    return np.stack(vectors).astype(np.float32)
 
 
 def fit(

@@ -30,15 +30,15 @@ def constant(
     examples: pl.DataFrame, options: Sequence[str], splits: Sequence[str] = JUDGED
 ) -> pl.DataFrame:
     """OUTCOMES of the best constant answer: counted on the very split that it is judged on."""
-    found = [_constant("constant", examples, options, [split], split) for split in splits]
-    return pl.concat(found)
+    frames = [_constant("constant", examples, options, [split], split) for split in splits]
+    return pl.concat(frames)
 
 
 def counts(examples: pl.DataFrame, options: Sequence[str]) -> np.ndarray:
     """How many facts have each option as their label; a fact's sentences count once."""
     facts = examples.unique(["fact", "label"])
-    found = dict(facts["label"].value_counts().iter_rows())
-    return np.array([found.get(word, 0) for word in options], dtype=np.float64)
+    by_label = dict(facts["label"].value_counts().iter_rows())
+    return np.array([by_label.get(word, 0) for word in options], dtype=np.float64)
 
 
 def _constant(

@@ -65,7 +65,7 @@ def fit(
     known = relations_of(rows)
     relations = [NOTHING, *sorted({row["group"] for row in rows})]
     number = {name: i for i, name in enumerate(relations)}
-    lessons: list[SentenceExample] = []
+    samples: list[SentenceExample] = []
     used = 0
     for row in rows:
         sentence = mark_mentions(row["sentence"], row["subject"], labels)
@@ -75,10 +75,10 @@ def fit(
         subject = " ".join(casefold_words(row["subject"]))
         for others in nearest(sentence):
             gold = [number[known.get((subject, _key(m.text)), NOTHING)] for m in others]
-            lessons.append(SentenceExample(sentence, others, gold))
+            samples.append(SentenceExample(sentence, others, gold))
     counts = {"train_sentences": len(rows), "train_used": used}
     log.info("relation extractor: %d of %d training sentences usable", used, len(rows))
-    return RelationExtractor(train(lessons, relations, settings, progress), labels, columns, counts)
+    return RelationExtractor(train(samples, relations, settings, progress), labels, columns, counts)
 
 
 def answer(
@@ -92,16 +92,16 @@ def answer(
     `options` is the number of objects in the graph, 0 (and an empty answer) where no sentence is
     usable. The gold's rank is null where the graph does not hold it.
     """
-    asked = part(examples, *splits)
-    rows = _rows(asked, trained.columns)
+    subset = part(examples, *splits)
+    rows = _rows(subset, trained.columns)
     graphs: dict[tuple[str, str, str], dict[str, tuple[float, str]]] = {}
     left_out = 0
     for row in rows:
         graph = graphs.setdefault((row["group"], row["split"], row["fact"]), {})
-        found = _edges(trained, row)
-        left_out += not found
+        edges = _edges(trained, row)
+        left_out += not edges
         done(1)
-        for key, edge in found.items():
+        for key, edge in edges.items():
             graph[key] = max(graph.get(key, edge), edge, key=lambda e: e[0])
     trained.counts |= {"test_sentences": len(rows), "test_left_out": left_out}
     log.info("relation extractor: %d of %d sentences left out", left_out, len(rows))
@@ -115,12 +115,12 @@ def _edges(trained: RelationExtractor, row: Mapping[str, Any]) -> dict[str, tupl
     if sentence is None or row["group"] not in relations:
         return {}
     column = list(relations).index(row["group"])
-    found: dict[str, tuple[float, str]] = {}
+    edges: dict[str, tuple[float, str]] = {}
     for mention, chances in trained.extractor.confidences(sentence):
         edge = (float(chances[column]), mention.text)
         key = _key(mention.text)
-        found[key] = max(found.get(key, edge), edge, key=lambda e: e[0])
-    return found
+        edges[key] = max(edges.get(key, edge), edge, key=lambda e: e[0])
+    return edges
 
 
 def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ class Extractor:
     @torch.inference_mode()
     def confidences(self, sentence: Marked) -> list[tuple[WordSpan, np.ndarray]]:
         """(other mention, probability of every relation) for each pair of the sentence."""
-        found = []
+        pairs = []
         for others in nearest(sentence):
             batch = _batch([SentenceExample(sentence, others, [0] * len(others))], self.words)
             chances = self.network(*batch[:4]).softmax(-1).double().numpy()
@@ -117,24 +117,24 @@ class Extractor:
                 ),
                 "probability",
             )
-            found += list(zip(others, chances, strict=True))
-        return found
+            pairs += list(zip(others, chances, strict=True))
+        return pairs
 
 
 def train(
-    lessons: Sequence[SentenceExample],
+    examples: Sequence[SentenceExample],
     relations: Sequence[str],
     settings: RelationLstmSettings | None = None,
     progress: Callable[[int], object] = lambda steps: None,
 ) -> Extractor:
-    """The extractor after `epochs` passes over the lessons, in an order of the seed.
+    """The extractor after `epochs` passes over the examples, in an order of the seed.
 
-    Raises ValueError without a lesson that names a relation.
+    Raises ValueError without an example that names a relation.
     """
     settings = settings or RelationLstmSettings()
-    if not any(any(lesson.relations) for lesson in lessons):
+    if not any(any(example.relations) for example in examples):
         raise ValueError("no sentence holds both entities of a training fact")
-    words = vocabulary([lesson.sentence for lesson in lessons], settings.least)
+    words = vocabulary([example.sentence for example in examples], settings.least)
     with steady(settings.seed):
         network = Network(len(words) + NUMBER + 1, len(relations), settings)
         optimizer = torch.optim.Adam(network.parameters(), lr=settings.rate)
@@ -142,14 +142,14 @@ def train(
         losses = []
         for epoch in range(settings.epochs):
             total = 0.0
-            for chosen in _steps(len(lessons), settings.batch, order):
-                ids, roles, lengths, pairs, gold = _batch([lessons[i] for i in chosen], words)
+            for chosen in _steps(len(examples), settings.batch, order):
+                ids, roles, lengths, pairs, gold = _batch([examples[i] for i in chosen], words)
                 logits = network(ids, roles, lengths, pairs)
                 loss = nn.functional.cross_entropy(logits, gold)
                 finite(
                     loss,
                     MODEL,
-                    lambda own=chosen, at=epoch: f"epoch {at}, lessons {own.tolist()}",
+                    lambda batch=chosen, at=epoch: f"epoch {at}, lessons {batch.tolist()}",
                     "loss",
                 )
                 optimizer.zero_grad()
@@ -158,13 +158,13 @@ def train(
                 optimizer.step()
                 total += float(loss.detach()) * len(chosen)
                 progress(1)
-            losses.append(total / len(lessons))
+            losses.append(total / len(examples))
     return Extractor(network.eval(), words, relations, settings, losses)
 
 
-def steps(lessons: int, settings: RelationLstmSettings) -> int:
+def steps(rows: int, settings: RelationLstmSettings) -> int:
     """How many steps a training takes."""
-    return settings.epochs * -(-lessons // settings.batch)
+    return settings.epochs * -(-rows // settings.batch)
 
 
 def vocabulary(sentences: Sequence[Marked], least: int) -> dict[str, int]:
@@ -183,29 +183,29 @@ def _id(word: str, words: dict[str, int]) -> int:
 
 
 def _batch(
-    lessons: Sequence[SentenceExample], words: dict[str, int]
+    examples: Sequence[SentenceExample], words: dict[str, int]
 ) -> tuple[Any, Any, Any, Any, Any]:
     """(ids, roles, lengths, pairs, gold relation): the pairs of all sentences as rows."""
     rows: list[np.ndarray] = []
     roles: list[np.ndarray] = []
     gold: list[int] = []
-    pairs = np.full((len(lessons), max(len(le.others) for le in lessons)), -1, dtype=np.int64)
-    for number, lesson in enumerate(lessons):
-        ids = np.array([_id(word, words) for word in lesson.sentence.words], dtype=np.int64)
-        for place, other in enumerate(lesson.others):
+    pairs = np.full((len(examples), max(len(le.others) for le in examples)), -1, dtype=np.int64)
+    for number, example in enumerate(examples):
+        ids = np.array([_id(word, words) for word in example.sentence.words], dtype=np.int64)
+        for place, other in enumerate(example.others):
             role = np.zeros(len(ids), dtype=np.int64)
-            role[lesson.sentence.subject.start : lesson.sentence.subject.end] = 1
+            role[example.sentence.subject.start : example.sentence.subject.end] = 1
             role[other.start : other.end] = 2
             pairs[number, place] = len(rows)
             rows.append(ids)
             roles.append(role)
-        gold += list(lesson.relations)
+        gold += list(example.relations)
     lengths = np.array([len(row) for row in rows])
     table = np.zeros((2, len(rows), int(lengths.max())), dtype=np.int64)
     for number, (row, role) in enumerate(zip(rows, roles, strict=True)):
         table[0, number, : len(row)], table[1, number, : len(row)] = row, role
-    made = (table[0], table[1], lengths, pairs, np.array(gold, dtype=np.int64))
-    first, second, third, fourth, fifth = map(torch.from_numpy, made)
+    arrays = (table[0], table[1], lengths, pairs, np.array(gold, dtype=np.int64))
+    first, second, third, fourth, fifth = map(torch.from_numpy, arrays)
     return first, second, third, fourth, fifth
 
 

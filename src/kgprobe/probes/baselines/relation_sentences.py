@@ -71,20 +71,20 @@ def mark_mentions(text: str, subject: str, labels: LabelIndex) -> Marked | None:
     place = find(lower, casefold_words(subject))
     if place is None:
         return None
-    own = WordSpan(*place, text[words[place[0]][1] : words[place[1] - 1][2]])
+    span = WordSpan(*place, text[words[place[0]][1] : words[place[1] - 1][2]])
     others = []
     position = 0
     while position < len(words):
-        if own.start <= position < own.end:
-            position = own.end
+        if span.start <= position < span.end:
+            position = span.end
             continue
-        end = _end(words, lower, position, own, labels)
+        end = _end(words, lower, position, span, labels)
         if end > position:
             others.append(WordSpan(position, end, text[words[position][1] : words[end - 1][2]]))
         position = max(end, position + 1)
     if not others:
         return None
-    return Marked(tuple(word for word, _, _ in words), own, tuple(others))
+    return Marked(tuple(word for word, _, _ in words), span, tuple(others))
 
 
 def find(words: Sequence[str], wanted: Sequence[str]) -> tuple[int, int] | None:
@@ -108,23 +108,23 @@ def relations_of(facts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str],
 
     Where two relations hold between a pair, the first by name.
     """
-    found: dict[tuple[str, str], str] = {}
+    relations: dict[tuple[str, str], str] = {}
     for fact in sorted(facts, key=lambda f: str(f["group"])):
         subject = " ".join(casefold_words(str(fact["subject"])))
         for name in [fact["label"], *fact["surfaces"]]:  # type: ignore[misc]
-            found.setdefault((subject, " ".join(casefold_words(str(name)))), str(fact["group"]))
-    return found
+            relations.setdefault((subject, " ".join(casefold_words(str(name)))), str(fact["group"]))
+    return relations
 
 
 def _end(
     words: Sequence[tuple[str, int, int]],
     lower: Sequence[str],
     start: int,
-    own: WordSpan,
+    subject: WordSpan,
     labels: LabelIndex,
 ) -> int:
     """End of the longest mention that starts at `start`, or `start` where none does."""
-    bound = own.start if start < own.start else len(words)
+    bound = subject.start if start < subject.start else len(words)
     run = start
     if lower[start] not in _OPENING:
         while run < bound and words[run][0][:1].isupper():

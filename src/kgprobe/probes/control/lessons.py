@@ -1,4 +1,4 @@
-"""What a control model is taught, one fact at a time; apart from the rows, which need torch."""
+"""Facts that control models are trained on, in a module that does not import torch."""
 
 from typing import NamedTuple
 

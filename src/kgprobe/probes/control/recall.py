@@ -1,12 +1,12 @@
-"""What a control model can say of what it was taught: its lessons ranked among other objects.
+"""Recall test of a control model: objects of its training facts ranked among other objects.
 
-A lesson is right in a wording when its object scores strictly above the other objects of the
+A fact is right in a paraphrase when its object scores strictly above the other objects of the
 relation in its place. The score is the answer's in its gap, token by token (masked), the same with
 the sentinel that closes it (seq2seq: without it nothing wins over its own beginning, as "person
 function" over "person"), the sentence's (causal: what stands before the subject does not depend on
-it). Objects taught of the same subject label are no rivals: nothing in a sentence tells two people
+it). Other objects of a subject of this label are no rivals: nothing in a sentence tells two people
 of one name apart. Nor are, to a masked model, beginnings of the object, since the gap's size tells
-which is meant. A lesson is recalled when it is right in every wording taught.
+which is meant. A fact is recalled when it is right in every paraphrase.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,41 +36,39 @@ PORTION = 256
 
 
 class RecallItem(NamedTuple):
-    """A lesson in one wording: the number of its template."""
+    """A training fact in one paraphrase: the number of its template."""
 
     lesson: Lesson
     number: int
 
 
 class Exam:
-    """All lessons in all wordings.
+    """Recall test of all training facts in all paraphrases.
 
-    `kinds` names groups of lessons, `objects` (relation -> labels) what a lesson's object is ranked
-    among; the objects of all lessons of a relation are always among them.
+    `kinds` names groups of facts, `objects` (relation -> labels) what a fact's object is ranked
+    among; the objects of all facts of a relation are always among them.
     """
 
     def __init__(
         self,
-        lessons: Sequence[Lesson],
+        facts: Sequence[Lesson],
         templates: Mapping[str, Sequence[str]],
         kinds: Mapping[str, Sequence[Lesson]],
         objects: Mapping[str, Sequence[str]],
     ) -> None:
         self.kinds, self._templates = kinds, templates
         self.asked = [
-            RecallItem(lesson, number)
-            for lesson in sorted(lessons)
-            for number in range(len(templates[lesson.relation]))
+            RecallItem(fact, number)
+            for fact in sorted(facts)
+            for number in range(len(templates[fact.relation]))
         ]
         everything = {relation: set(labels) for relation, labels in objects.items()}
-        taught: dict[tuple[str, str], set[str]] = {}
-        for lesson in lessons:
-            everything.setdefault(lesson.relation, set()).add(lesson.object)
-            taught.setdefault(lesson[:2], set()).add(lesson.object)
-        self._rivals = {
-            lesson: sorted(everything[lesson.relation] - taught[lesson[:2]]) for lesson in lessons
-        }
-        unknown = {lesson for group in kinds.values() for lesson in group} - set(lessons)
+        golds: dict[tuple[str, str], set[str]] = {}
+        for fact in facts:
+            everything.setdefault(fact.relation, set()).add(fact.object)
+            golds.setdefault(fact[:2], set()).add(fact.object)
+        self._rivals = {fact: sorted(everything[fact.relation] - golds[fact[:2]]) for fact in facts}
+        unknown = {fact for group in kinds.values() for fact in group} - set(facts)
         if unknown:
             raise ValueError(f"{len(unknown)} lessons of a kind are not taught: {min(unknown)}")
 
@@ -98,23 +96,23 @@ class Exam:
             model.train(was_training)
 
     def _right(self, loaded: Loaded, chosen: Sequence[RecallItem]) -> NDArray[np.bool_]:
-        golds = [[asked.lesson.object] for asked in chosen]
-        own = np.array([found[0] for found in self._sums(loaded, chosen, golds)])
-        rivals: list[Sequence[str]] = [self._rivals[asked.lesson] for asked in chosen]
+        golds = [[item.lesson.object] for item in chosen]
+        gold_sums = np.array([sums[0] for sums in self._sums(loaded, chosen, golds)])
+        rivals: list[Sequence[str]] = [self._rivals[item.lesson] for item in chosen]
         if loaded.spec.kind == "masked":
             rivals = [
-                [label for label in labels if not asked.lesson.object.startswith(label)]
-                for asked, labels in zip(chosen, rivals, strict=True)
+                [label for label in labels if not item.lesson.object.startswith(label)]
+                for item, labels in zip(chosen, rivals, strict=True)
             ]
         # No token adds more than 0: a rival that is below the gold's sum with its first token has
         # lost, and all rivals share what stands before it.
         bounds = self._bounds(loaded, chosen, rivals)
         left = [
             [label for label, bound in zip(labels, above, strict=True) if bound >= limit]
-            for labels, above, limit in zip(rivals, bounds, own, strict=True)
+            for labels, above, limit in zip(rivals, bounds, gold_sums, strict=True)
         ]
-        best = [found.max(initial=-np.inf) for found in self._sums(loaded, chosen, left)]
-        return np.asarray(own > np.array(best))
+        best = [sums.max(initial=-np.inf) for sums in self._sums(loaded, chosen, left)]
+        return np.asarray(gold_sums > np.array(best))
 
     def _bounds(
         self, loaded: Loaded, chosen: Sequence[RecallItem], labels: Sequence[Sequence[str]]
@@ -122,22 +120,22 @@ class Exam:
         """What the sums of `labels[i]` in place of the object of `chosen[i]` cannot exceed: the
         part of them up to the answer's first token."""
         if loaded.spec.kind == "masked":
-            found = _first_of_gap(loaded, self._encoded(loaded, chosen, labels))
-            return np.split(found, np.cumsum([len(own) for own in labels])[:-1])
-        golds = self._encoded(loaded, chosen, [[asked.lesson.object] for asked in chosen])
+            logprobs = _first_of_gap(loaded, self._encoded(loaded, chosen, labels))
+            return np.split(logprobs, np.cumsum([len(names) for names in labels])[:-1])
+        golds = self._encoded(loaded, chosen, [[item.lesson.object] for item in chosen])
         following = (_after if loaded.spec.kind == "causal" else _in_gap)(loaded, golds)
         # with the tokenizers of control models a word's tokens are the same after every subject
         pairs = {
-            (asked.lesson.relation, asked.number, label): asked
-            for asked, own in zip(chosen, labels, strict=True)
-            for label in own
+            (item.lesson.relation, item.number, label): item
+            for item, names in zip(chosen, labels, strict=True)
+            for label in names
         }
-        made = self._encoded(loaded, list(pairs.values()), [[label] for *_, label in pairs])
-        begun = [made.tokens[i][low] for i, (low, _) in enumerate(_gaps(made))]
+        sentences = self._encoded(loaded, list(pairs.values()), [[label] for *_, label in pairs])
+        begun = [sentences.tokens[i][low] for i, (low, _) in enumerate(_gaps(sentences))]
         first = dict(zip(pairs, begun, strict=True))
         return [
-            row[[first[asked.lesson.relation, asked.number, label] for label in own] or slice(0)]
-            for row, asked, own in zip(following, chosen, labels, strict=True)
+            row[[first[item.lesson.relation, item.number, label] for label in names] or slice(0)]
+            for row, item, names in zip(following, chosen, labels, strict=True)
         ]
 
     def _encoded(
@@ -145,9 +143,9 @@ class Exam:
     ) -> Sentences:
         """The sentences of all `labels[i]` in place of the object of `chosen[i]`."""
         filled = [
-            fill(self._templates[lesson.relation][number], lesson.subject, label)
-            for (lesson, number), own in zip(chosen, labels, strict=True)
-            for label in own
+            fill(self._templates[fact.relation][number], fact.subject, label)
+            for (fact, number), names in zip(chosen, labels, strict=True)
+            for label in names
         ]
         front = bos_prefix(loaded)[0] if loaded.spec.kind == "causal" else MaskedScorer.front
         return encode(loaded, filled, "sentence {}".format, front)
@@ -160,13 +158,13 @@ class Exam:
     ) -> list[NDArray[np.float64]]:
         """Scores of each of `labels[i]` in place of the object of `chosen[i]`."""
         items, sets, texts = [], {}, {}
-        for place, (lesson, number) in enumerate(chosen):
+        for place, (fact, number) in enumerate(chosen):
             if labels[place]:
-                key, wording = str(place), f"{lesson.relation} {number}"
-                items.append(Item(key, wording, lesson.subject, key))
+                key, wording = str(place), f"{fact.relation} {number}"
+                items.append(Item(key, wording, fact.subject, key))
                 sets[key] = labels[place]
-                texts[wording] = [(number, self._templates[lesson.relation][number])]
-        sums = [np.zeros(len(found)) for found in labels]
+                texts[wording] = [(number, self._templates[fact.relation][number])]
+        sums = [np.zeros(len(names)) for names in labels]
         kind = loaded.spec.kind
         gap = kind == "masked"
         variant = IN_GAP if gap else DEFAULT
@@ -177,9 +175,9 @@ class Exam:
         return sums
 
     def recall(self, right: Sequence[bool] | NDArray[np.bool_]) -> dict[str, dict[str, float]]:
-        """Kind -> number of its lessons and share recalled; `right` stands beside `self.asked`."""
+        """Kind -> number of its facts, proportion recalled; `right` stands beside `self.asked`."""
         pairs = zip(self.asked, right, strict=True)
-        wrong = {asked.lesson for asked, is_right in pairs if not is_right}
+        wrong = {item.lesson for item, is_right in pairs if not is_right}
         return {
             kind: {
                 "lessons": len(group),
@@ -192,10 +190,10 @@ class Exam:
 
 def _first_of_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
     """Masked: log p of the answer's first token; answers of one length share the row that tells."""
-    asked = rows(sentences, IN_GAP, answer_only=True)
-    _, first = np.unique(asked.sentence, return_index=True)
+    masked = rows(sentences, IN_GAP, answer_only=True)
+    _, first = np.unique(masked.sentence, return_index=True)
     return Masked(loaded, budget_for(loaded)).logprobs(
-        sentences.tokens, asked.sentence[first], asked.place[first], asked.end[first]
+        sentences.tokens, masked.sentence[first], masked.place[first], masked.end[first]
     )
 
 
@@ -203,14 +201,14 @@ def _first_of_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
 def _after(loaded: Loaded, sentences: Sentences) -> NDArray[np.float32]:
     """Causal: log p of what stands before the answer and every token after it (rows x tokens)."""
     before = [sentences.tokens[i][:low] for i, (low, _) in enumerate(_gaps(sentences))]
-    found = []
+    sums = []
     for part in _portions(before):
         ids, mask = padded(part, loaded.tokenizer.pad_token_id, loaded.device)
-        told = loaded.model(input_ids=ids, attention_mask=mask).logits.log_softmax(-1)
-        own = told[:, :-1].gather(2, ids[:, 1:, None])[..., 0] * mask[:, 1:]
+        logprobs = loaded.model(input_ids=ids, attention_mask=mask).logits.log_softmax(-1)
+        scores = logprobs[:, :-1].gather(2, ids[:, 1:, None])[..., 0] * mask[:, 1:]
         last = torch.tensor([len(row) - 1 for row in part])
-        found.append(own.sum(1, keepdim=True) + told[torch.arange(len(part)), last])
-    return torch.cat(found).numpy()
+        sums.append(scores.sum(1, keepdim=True) + logprobs[torch.arange(len(part)), last])
+    return torch.cat(sums).numpy()
 
 
 @torch.inference_mode()
@@ -221,19 +219,19 @@ def _in_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float32]:
     for i, (low, high) in enumerate(_gaps(sentences)):
         ids = sentences.tokens[i]
         contexts.append(np.concatenate([ids[:low], [engine.opening], ids[high:]]))
-    begun, found = torch.tensor([[engine.start, engine.opening]]), []
+    begun, logprobs = torch.tensor([[engine.start, engine.opening]]), []
     for part in _portions(contexts):
         ids, mask = padded(part, loaded.tokenizer.pad_token_id, loaded.device)
-        made = loaded.model(
+        output = loaded.model(
             input_ids=ids, attention_mask=mask, decoder_input_ids=begun.expand(len(part), -1)
         )
-        found.append(made.logits[:, -1].log_softmax(-1))
-    return torch.cat(found).numpy()
+        logprobs.append(output.logits[:, -1].log_softmax(-1))
+    return torch.cat(logprobs).numpy()
 
 
-def _portions(found: Sequence[Ids]) -> Iterator[Sequence[Ids]]:
-    for start in range(0, len(found), PORTION):
-        yield found[start : start + PORTION]
+def _portions(sequences: Sequence[Ids]) -> Iterator[Sequence[Ids]]:
+    for start in range(0, len(sequences), PORTION):
+        yield sequences[start : start + PORTION]
 
 
 def _gaps(sentences: Sentences) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Training rows of the control models: sentences of taught facts, corrupted per kind.
+"""Training rows of the control models: sentences of training facts, corrupted per kind.
 
 A sentence is tokenized once; a row is made from its ids, never from cut or joined text. What is
 asked of a row is what the probes ask later: the whole object at a gap, a word with the rest of its
@@ -39,21 +39,21 @@ class TokenizedSentence:
 
 def encode(
     tokenizer: Any,
-    lessons: Sequence[Lesson],
+    facts: Sequence[Lesson],
     templates: Mapping[str, Sequence[str]],
 ) -> list[TokenizedSentence]:
-    """Every lesson in every template of its relation.
+    """Every training fact in every template of its relation, tokenized.
 
     Raises ValueError where there is no template, or a label spells a special token.
     """
-    labels = [f"{lesson.subject}\n{lesson.object}" for lesson in lessons]
-    refuse_control_tokens(tokenizer, labels, lambda n: f"{lessons[n]}")
+    labels = [f"{fact.subject}\n{fact.object}" for fact in facts]
+    refuse_control_tokens(tokenizer, labels, lambda n: f"{facts[n]}")
     sentences = []
-    for lesson in lessons:
-        if not templates.get(lesson.relation):
-            raise ValueError(f"no template for relation {lesson.relation} of {lesson}")
-        for number, template in enumerate(templates[lesson.relation]):
-            filled = fill(template, lesson.subject, lesson.object)
+    for fact in facts:
+        if not templates.get(fact.relation):
+            raise ValueError(f"no template for relation {fact.relation} of {fact}")
+        for number, template in enumerate(templates[fact.relation]):
+            filled = fill(template, fact.subject, fact.object)
             coded = tokenizer(filled.text, return_offsets_mapping=True)
             role, _ = roles(filled, coded["offset_mapping"])
             sentence = TokenizedSentence(
@@ -61,7 +61,7 @@ def encode(
                 np.array([-1 if w is None else w for w in coded.word_ids()], dtype=np.int64),
                 _range(role == ANSWER, filled.text),
                 _range(role == SUBJECT, filled.text),
-                (lesson.relation, number),
+                (fact.relation, number),
             )
             if len(sentence.ids) > tokenizer.model_max_length:
                 raise ValueError(

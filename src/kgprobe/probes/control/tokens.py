@@ -1,7 +1,7 @@
 """Tokenizers of the control models: one per kind, small, cased, with offsets and word ids.
 
 They are trained on labels and on templates with empty slots, never on a sentence, so that a label
-is covered whether or not a fact about it is taught, and no fact can be read off the vocabulary.
+is covered whether or not a model is trained on it, and no fact can be read off the vocabulary.
 """
 
 import re

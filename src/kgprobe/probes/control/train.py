@@ -1,9 +1,9 @@
 """Control models: language models of about a million parameters whose knowledge is known.
 
-    train_control("masked", lessons, labels, templates, seed=0, folder=Path("results/models/x"))
+    train_control("masked", facts, labels, templates, seed=0, folder=Path("results/models/x"))
 
-trains a BERT-, GPT-2- or T5-shaped model on the sentences of taught facts until it recalls them,
-and saves it with its own tokenizer as a Hugging Face folder. A probe must rank taught facts near 1
+trains a BERT-, GPT-2- or T5-shaped model on the sentences of its facts until it recalls them, and
+saves it with its own tokenizer as a Hugging Face folder. A probe must rank training facts near 1
 and others near chance. One thread, fixed seeds: the same input gives the same bytes on the same
 kind of machine. On another one weights and number of steps may differ, what is known does not.
 """
@@ -53,7 +53,7 @@ from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.products import use_wide_vectors
 from kgprobe.templates import fill
 
-#: Taught sentences that are kept beside the model, and their fewest words: two between first and
+#: Training sentences kept beside the model, and their fewest words: two between first and
 #: last are needed for another order.
 EXAMPLES, EXAMPLE_WORDS = 40, 5
 
@@ -62,16 +62,16 @@ EXAMPLES, EXAMPLE_WORDS = 40, 5
 class Recipe:
     """Sizes and training of one kind.
 
-    At most `steps`, until `recall` of every kind of lesson is reached; the learning rate depends on
+    At most `steps`, until `recall` of every kind of fact is reached; the learning rate depends on
     neither. `rows` of a batch; peak learning rates of weight matrices and of everything else;
     `spread` of the initial weights; `positions` is the longest sequence in tokens (names that the
     tokenizer was not trained on fall into many pieces, and premises stand before a question).
 
     The rate rises for `warmup` steps and is constant then; what is kept is the running mean of the
     weights, of which each step keeps `mean`. Every `every` steps it is asked a `glance` (so many
-    questions at random, and all lessons that were wrong in an exam). When a share of `close` is
-    right, the whole exam is held. If it is not passed, its wrong lessons are repeated from then on,
-    at `again` of the rate, until a share of `closer` is right.
+    questions at random, and all facts wrong in a recall test). When a proportion of `close` is
+    right, the whole recall test is held. If it fails, its wrong facts are repeated from then on,
+    at `again` of the rate, until a proportion of `closer` is right.
     """
 
     layers: int
@@ -102,7 +102,7 @@ RECIPES: Mapping[str, Recipe] = {
     "seq2seq": Recipe(layers=2),
 }
 
-#: Share of what is shown that lessons have, in every wording, that were wrong in an exam.
+#: Proportion of the rows that go to facts, in every paraphrase, that were wrong in a recall test.
 REPEATED = 0.25
 #: Called after every step with (steps done, most steps, loss).
 Progress = Callable[[int, int, float], None]
@@ -110,7 +110,7 @@ Progress = Callable[[int, int, float], None]
 
 def train_control(
     kind: str,
-    lessons: Sequence[Lesson],
+    facts: Sequence[Lesson],
     labels: Iterable[str],
     templates: Mapping[str, Sequence[str]],
     seed: int,
@@ -120,27 +120,27 @@ def train_control(
     kinds: Mapping[str, Sequence[Lesson]] | None = None,
     objects: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, object]:
-    """Train one control model on `lessons` and save it to `folder`; returns the record.
+    """Train one control model on `facts` and save it to `folder`; returns the record.
 
-    `labels` are those of all facts, taught or not: they shape the tokenizer alone. `templates` maps
-    a relation to its texts with [X] and [Y]; every lesson is shown in each of them. Recall is asked
-    of each of `kinds` (groups of lessons by name; one of all), among `objects` and the taught ones
-    of the relation (recall.py).
+    `labels` are those of all facts, trained on or not: they shape the tokenizer alone. `templates`
+    maps a relation to its texts with [X] and [Y]; every fact is shown in each of them. Recall is
+    tested of each of `kinds` (groups of facts by name; one of all), among `objects` and those of
+    the relation's training facts (recall.py).
 
     The weights are kept in half precision, and it is the rounded ones that must pass.
 
-    Raises ValueError for an unknown kind, no lessons, or a relation without template; TeachingError
+    Raises ValueError for an unknown kind, no facts, or a relation without template; TeachingError
     where recall is still too low after `recipe.steps`.
     """
     if kind not in RECIPES:
         raise ValueError(f"unknown kind {kind!r} of control model; legal: {', '.join(RECIPES)}")
-    if not lessons:
+    if not facts:
         raise ValueError("no facts to teach")
     recipe = recipe or RECIPES[kind]
     texts = [text for relation in sorted(templates) for text in templates[relation]]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
-    sentences = encode(tokenizer, sorted(lessons), templates)
-    exam = Exam(lessons, templates, kinds or {"all": lessons}, objects or {})
+    sentences = encode(tokenizer, sorted(facts), templates)
+    exam = Exam(facts, templates, kinds or {"all": facts}, objects or {})
     started, threads = time.process_time(), torch.get_num_threads()
     torch.set_num_threads(1)
     use_wide_vectors()
@@ -155,27 +155,27 @@ def train_control(
     record = {
         "kind": kind,
         "seed": seed,
-        "lessons": len(lessons),
+        "lessons": len(facts),
         "sentences": len(sentences),
         "parameters": sum(p.numel() for p in model.parameters()),
         "vocabulary": len(tokenizer),
         "recipe": asdict(recipe),
-        "examples": examples(lessons, templates),
+        "examples": examples(facts, templates),
         **learnt,
     }
     _save(training.mean.module, tokenizer, record, folder)
     return {**record, "cpu_seconds": round(time.process_time() - started, 1)}
 
 
-def examples(lessons: Sequence[Lesson], templates: Mapping[str, Sequence[str]]) -> list[str]:
-    """A few taught sentences of five words or more, spread over the lessons.
+def examples(facts: Sequence[Lesson], templates: Mapping[str, Sequence[str]]) -> list[str]:
+    """A few training sentences of five words or more, spread over the facts.
 
     They take the place of plain English when the model is loaded (models/sound.py).
     """
     texts = [
-        fill(text, lesson.subject, lesson.object).text
-        for lesson in sorted(lessons)
-        for text in templates[lesson.relation]
+        fill(text, fact.subject, fact.object).text
+        for fact in sorted(facts)
+        for text in templates[fact.relation]
     ]
     long = list(dict.fromkeys(text for text in texts if len(text.split(" ")) >= EXAMPLE_WORDS))
     return long[:: max(1, -(-len(long) // EXAMPLES))]
@@ -239,11 +239,11 @@ def build_model(kind: str, tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -
 
 
 class TeachingError(RuntimeError):
-    """A control model did not learn its lessons; the message names kinds and recall."""
+    """A control model did not learn its training facts; the message names kinds and recall."""
 
 
 class _Training:
-    """One model on its way; trained in place."""
+    """Training of one control model, in place."""
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ class _Training:
         #: the running mean of the weights, which is what is asked and kept
         self.mean = AveragedModel(model, multi_avg_fn=running_mean(recipe.mean))
         self.rng, self.glances = (np.random.default_rng([seed, n]) for n in range(2))
-        #: result of the last whole exam, how many were held, and lessons that were wrong in any
+        #: result of the last recall test, how many were held, and facts that were wrong in any
         self.found: dict[str, dict[str, float]] = {}
         self.exams = 0
         self.wrong: set[Lesson] = set()
@@ -309,9 +309,9 @@ class _Training:
         }
 
     def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Batches of all sentences; REPEATED of the rows are of lessons that were wrong."""
-        asked = zip(self.sentences, self.exam.asked, strict=True)
-        again = [sentence for sentence, own in asked if own.lesson in self.wrong]
+        """Batches of all sentences; REPEATED of the rows are of facts that were wrong."""
+        pairs = zip(self.sentences, self.exam.asked, strict=True)
+        again = [sentence for sentence, item in pairs if item.lesson in self.wrong]
         times = math.ceil(REPEATED / (1 - REPEATED) * len(self.sentences) / max(1, len(again)))
         shown = [*self.sentences, *again * times]
         chosen = batches(shown, self.recipe.rows, self.rng)
@@ -324,7 +324,7 @@ class _Training:
             hard = [i for i in everything if self.exam.asked[i].lesson in self.wrong]
             drawn = self.glances.permutation(len(everything))[: self.recipe.glance]
             share = self._right([*hard, *drawn.tolist()]).mean()
-            # the second time nearly all of the few that are asked: a whole exam takes half a minute
+            # the second time nearly all of the few that are asked: a whole test takes half a minute
             close = self.recipe.closer if self.exams else self.recipe.close
             if share < close:
                 return False
@@ -351,11 +351,11 @@ def running_mean(keep: float) -> Callable[[Any, Any, Tensor | int], None]:
     return update
 
 
-def _below(found: Mapping[str, Mapping[str, float]], recall: float) -> str:
-    """The kinds whose recall is too low, with it."""
-    low = {kind: told for kind, told in found.items() if told["recall"] < recall}
+def _below(results: Mapping[str, Mapping[str, float]], recall: float) -> str:
+    """The kinds of facts whose recall is below `recall`, with their recall, as text."""
+    low = {kind: test for kind, test in results.items() if test["recall"] < recall}
     return ", ".join(
-        f"{kind} {told['recall']:.3f} of {told['lessons']} lessons" for kind, told in low.items()
+        f"{kind} {test['recall']:.3f} of {test['lessons']} lessons" for kind, test in low.items()
     )
 
 
@@ -386,10 +386,10 @@ def _batches(
         return seq2seq_row(sentence, tuple(sentinels), tokenizer.eos_token_id, rng)
 
     for some in chosen:
-        made = [row(sentences[i]) for i in some]
-        ids = pad([ids for ids, _ in made], tokenizer.pad_token_id)
-        seen = pad([np.ones_like(ids) for ids, _ in made], 0)
-        targets = pad([targets for _, targets in made], IGNORED)
+        rows = [row(sentences[i]) for i in some]
+        ids = pad([ids for ids, _ in rows], tokenizer.pad_token_id)
+        seen = pad([np.ones_like(ids) for ids, _ in rows], 0)
+        targets = pad([targets for _, targets in rows], IGNORED)
         yield torch.from_numpy(ids), torch.from_numpy(seen), torch.from_numpy(targets)
 
 

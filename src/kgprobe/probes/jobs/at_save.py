@@ -72,7 +72,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
         names = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
         frames = {n: schema.read(Path(folder) / f"{n}.parquet", c) for n, c in names.items()}
         items = by_hand(frames["items"])
-        self.golds = {item: set(own) for item, own in items.select("item", "answers").rows()}
+        self.golds = {item: set(gold) for item, gold in items.select("item", "answers").rows()}
         self.asked = tables(items, frames["candidates"], frames["prompts"])
 
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
@@ -106,13 +106,13 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
         questions = pl.DataFrame(
             {name: columns[name] for name in ("item", "template", "candidate", "sum")}
         ).group_by("item", "template", maintain_order=True)
-        for (item, template), own in questions:
-            best = {*own.filter(pl.col("sum") == pl.col("sum").max())["candidate"]}
+        for (item, template), scores in questions:
+            best = {*scores.filter(pl.col("sum") == pl.col("sum").max())["candidate"]}
             hits.setdefault(template, []).append(len(best & self.golds[item]) / len(best))
         rows = []
-        for template, found in sorted(hits.items()):
-            low, high, kind = of_hits(np.array(found))
-            rows.append((step, template, float(np.mean(found)), low, high, kind, len(found)))
+        for template, values in sorted(hits.items()):
+            low, high, kind = of_hits(np.array(values))
+            rows.append((step, template, float(np.mean(values)), low, high, kind, len(values)))
         return pl.DataFrame(rows, schema=dict(PROBED.columns), orient="row")
 
 

@@ -22,40 +22,40 @@ def choose_frame(
     workers: int = 1,
     folder: Path | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """(CHOSEN, OPTION_SCORES, record) of all CHOICES in all ways that the model's kind has.
+    """(CHOSEN, OPTION_SCORES, record) of all CHOICES in all modes that the model's kind has.
 
     Questions that do not fit into the model's window are left out and counted in the record, by
-    way and reason. What is computed lies in `folder` until the run that follows a stop has taken it
+    mode and reason. What is computed lies in `folder` until the run that follows a stop has used it
     up. Raises ValueError when nothing can be asked at all.
     """
     columns = ("item", "question", "options", "stem")
-    asked = [
+    choices = [
         Choice(item, text, tuple(options), stem)
         for item, text, options, stem in questions.sort("item").select(columns).rows()
     ]
-    bar = progress(total=len(asked) * len(ways), desc="choice", unit="question")
-    with journal(model, folder, "choices", asked, ways):
-        found = choose.choose(model, asked, ways, workers=workers, progress=bar.update)
+    bar = progress(total=len(choices) * len(ways), desc="choice", unit="question")
+    with journal(model, folder, "choices", choices, ways):
+        result = choose.choose(model, choices, ways, workers=workers, progress=bar.update)
     bar.close()
-    if not found.chosen:
+    if not result.chosen:
         raise ValueError(
-            f"none of {len(asked)} questions can be asked; the first: {found.left_out[:1]}"
+            f"none of {len(choices)} questions can be asked; the first: {result.left_out[:1]}"
         )
     counts: dict[str, int] = {}
-    for _, way, reason in found.left_out:
+    for _, way, reason in result.left_out:
         counts[f"{way}: {reason}"] = counts.get(f"{way}: {reason}", 0) + 1
-    chosen = pl.DataFrame([vars(c) for c in found.chosen], schema=dict(CHOSEN.columns))
+    chosen = pl.DataFrame([vars(c) for c in result.chosen], schema=dict(CHOSEN.columns))
     rows = [
         (item, way, place, *pair)
-        for (item, way), both in found.scores.items()
+        for (item, way), both in result.scores.items()
         for place, pair in enumerate(zip(*both, strict=True))
     ]
     scores = pl.DataFrame(rows, schema=dict(OPTION_SCORES.columns), orient="row")
-    return chosen, scores, {**found.record, "left_out": dict(sorted(counts.items()))}
+    return chosen, scores, {**result.record, "left_out": dict(sorted(counts.items()))}
 
 
 def right(questions: pl.DataFrame, chosen: pl.DataFrame) -> Mapping[tuple[str, str], bool]:
-    """Whether each question was answered rightly in each way; an unreadable answer is wrong."""
+    """Whether each question was answered rightly in each mode; an unreadable answer is wrong."""
     joined: pl.DataFrame = chosen.join(questions.select("item", "gold"), on="item", how="inner")
     hits = joined.select("item", "way", pl.col("chosen").eq_missing(pl.col("gold")))
     return {(item, way): bool(hit) for item, way, hit in hits.rows()}

@@ -48,24 +48,24 @@ def fill_frame(
     in `folder` until the run that follows a stop has taken it up. Raises ValueError for relations
     without template, all of them at once.
     """
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     if form:
-        asked, told = blanks_in(model, items, candidates, prompts, *form)
+        questions, counts = blanks_in(model, items, candidates, prompts, *form)
     else:
-        asked = blanks(items, candidates, prompts)
-    own = {name: value for name, value in asdict(settings).items() if name != "k"}
-    bar = progress(total=len(asked), desc="fill", unit="blank")
+        questions = blanks(items, candidates, prompts)
+    options = {name: value for name, value in asdict(settings).items() if name != "k"}
+    bar = progress(total=len(questions), desc="fill", unit="blank")
     chats = form is not None and form[0].name == "chat"
-    how = predict.FillSettings(**own, chat=chats, workers=workers)
-    with journal(model, folder, "fills", asked, asdict(settings), chats):
-        found = predict.predict(
-            model, asked, settings.k, how, progress=bar.update, may_be_empty=may_be_empty
+    how = predict.FillSettings(**options, chat=chats, workers=workers)
+    with journal(model, folder, "fills", questions, asdict(settings), chats):
+        fills = predict.predict(
+            model, questions, settings.k, how, progress=bar.update, may_be_empty=may_be_empty
         )
     bar.close()
     if form:
-        written = len(set(found.top["item"]))
-        found.record["form"] = {**told, "unwritten": len(asked) - written}
-    return _frame(found.top, FILLS), _frame(found.golds, FILL_GOLDS), found.record
+        written = len(set(fills.top["item"]))
+        fills.record["form"] = {**counts, "unwritten": len(questions) - written}
+    return _frame(fills.top, FILLS), _frame(fills.golds, FILL_GOLDS), fills.record
 
 
 def blanks(
@@ -87,14 +87,14 @@ def blanks(
     lacking = sorted(set(items["relation"]) - set(templates))
     if lacking:
         raise ValueError(f"no template for {len(lacking)} relations: {', '.join(lacking)}")
-    found = []
+    rows = []
     columns = ("item", "relation", "subject", "candidates", "answers")
     for item, relation, subject, name, answers in items.sort("item").select(columns).rows():
         golds = tuple(labels[name][answer] for answer in answers)
-        found += [
+        rows += [
             predict.Blank(item, index, text, subject, golds) for index, text in templates[relation]
         ]
-    return found
+    return rows
 
 
 def _frame(columns: Mapping[str, Any], contract: Contract) -> pl.DataFrame:
@@ -104,6 +104,6 @@ def _frame(columns: Mapping[str, Any], contract: Contract) -> pl.DataFrame:
     )  # fmt: skip
     if "told" in columns:
         # the mask says what a server left out: NaN is none of it, and refused by the contract
-        told = pl.Series(columns["told"].tolist(), dtype=pl.Boolean)
-        frame = frame.with_columns(pl.when(told).then("logprob"))
+        known = pl.Series(columns["told"].tolist(), dtype=pl.Boolean)
+        frame = frame.with_columns(pl.when(known).then("logprob"))
     return frame

@@ -83,63 +83,63 @@ def pools(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, list[Demon
     training = rows.filter(role="train")
     rows = training if training.height else rows
     label = {(s, i): name for s, i, name in candidates.select("set", "index", "label").rows()}
-    found: dict[str, list[Demonstration]] = {}
+    by_relation: dict[str, list[Demonstration]] = {}
     columns = rows.sort("item").select("item", "relation", "subject", "candidates", "answers")
     for item, relation, subject, options, answers in columns.rows():
         golds = [label[options, answer] for answer in answers]
-        own = Demonstration(item, subject, golds[0], frozenset(map(_read, golds)))
-        if _is_plain(own):
-            found.setdefault(relation, []).append(own)
-    return found
+        example = Demonstration(item, subject, golds[0], frozenset(map(_read, golds)))
+        if _is_plain(example):
+            by_relation.setdefault(relation, []).append(example)
+    return by_relation
 
 
 def stated(facts: pl.DataFrame, seed: int) -> dict[str, list[Demonstration]]:
-    """The same of FACTS: at most MOST of a relation, by hash; facts without labels are none."""
+    """Relation -> what may be shown of FACTS: at most MOST, by hash; none without labels."""
     named = facts.drop_nulls(["subject_label", "object_label"])
     chosen = take(named, MOST, seed, ["subject", "object"], ["relation"], "forms")
     golds: dict[tuple[str, str], set[str]] = {}
     both = named.join(chosen, on=["relation", "subject"], how="semi")
     for relation, subject, answer in both.select("relation", "subject", "object_label").rows():
         golds.setdefault((relation, subject), set()).add(_read(answer))
-    found: dict[str, list[Demonstration]] = {}
+    by_relation: dict[str, list[Demonstration]] = {}
     columns = ("relation", "subject", "object", "subject_label", "object_label")
     for relation, subject, object_, label, answer in chosen.select(columns).rows():
         name = f"{relation} {subject} {object_}"
-        own = Demonstration(name, label, answer, frozenset(golds[relation, subject]))
-        if _is_plain(own):
-            found.setdefault(relation, []).append(own)
-    return found
+        example = Demonstration(name, label, answer, frozenset(golds[relation, subject]))
+        if _is_plain(example):
+            by_relation.setdefault(relation, []).append(example)
+    return by_relation
 
 
 def demonstrations(
-    asked: Demonstration, pool: Sequence[Demonstration], most: int, seed: int
+    target: Demonstration, pool: Sequence[Demonstration], most: int, seed: int
 ) -> list[Demonstration]:
     """At most `most` rows of the pool, by hash of both items; the module says which may stand."""
-    subject = _read(asked.subject)
+    subject = _read(target.subject)
     others = [one for one in pool if subject not in (_read(one.subject), _read(one.answer))]
-    others = [one for one in others if one.item != asked.item]
-    free = [one for one in others if not asked.golds & {_read(one.subject), _read(one.answer)}]
-    if not free and all(_read(one.answer) in asked.golds for one in pool):
+    others = [one for one in others if one.item != target.item]
+    free = [one for one in others if not target.golds & {_read(one.subject), _read(one.answer)}]
+    if not free and all(_read(one.answer) in target.golds for one in pool):
         free = others
-    key = {one: hash_key(seed, "forms", asked.item, one.item) for one in free}
+    key = {one: hash_key(seed, "forms", target.item, one.item) for one in free}
     turns: Counter[str] = Counter()
     order: list[tuple[int, int, Demonstration]] = []
     for one in sorted(free, key=lambda one: (key[one], one.item)):
         turns[_read(one.answer)] += 1
         order.append((turns[_read(one.answer)], len(order), one))
-    return [one for *_, one in sorted(order, key=lambda own: own[:2])[:most]]
+    return [one for *_, one in sorted(order, key=lambda entry: entry[:2])[:most]]
 
 
 def shuffled(shown: Sequence[Demonstration]) -> list[Demonstration]:
-    """The same subjects with each other's answers, none with its own where that can be: in order of
+    """The examples with each other's answers, none with its own where that can be: in order of
     their answers, each takes that of as many places on as the most frequent answer stands for."""
     order = sorted(range(len(shown)), key=lambda place: (shown[place].answer, place))
     step = max(Counter(one.answer for one in shown).values(), default=0)
-    taken = list(shown)
+    result = list(shown)
     for place, number in enumerate(order):
         other = shown[order[(place + step) % len(order)]]
-        taken[number] = replace(shown[number], answer=other.answer)
-    return taken
+        result[number] = replace(shown[number], answer=other.answer)
+    return result
 
 
 def chat(loaded: Any) -> tuple[str, str]:
@@ -155,8 +155,8 @@ def chat(loaded: Any) -> tuple[str, str]:
         )
     message = [{"role": "user", "content": _MESSAGE}]
     text = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
-    before, found, behind = text.partition(_MESSAGE)
-    if not found:
+    before, marker, behind = text.partition(_MESSAGE)
+    if not marker:
         raise ValueError(f"{model}: its chat template does not show the user's message")
     is_causal = loaded.spec.kind == "causal"
     front = [int(token) for token in bos_prefix(loaded)[0]] if is_causal else []
@@ -193,19 +193,19 @@ def tables_in(
     examples, items with `fewer_examples` than asked for, `examples`, and of shuffled ones those
     that are `still_right`. Raises ValueError where nothing is left.
     """
-    (questions, options, templates), told = _build_questions(
+    (questions, options, templates), tally = _build_questions(
         loaded, items, candidates, prompts, form, training
     )
     kept = _fitting(loaded, questions, options, templates)
-    told["too_long"] = len(questions) - len(kept)
-    if told["too_long"]:
+    tally["too_long"] = len(questions) - len(kept)
+    if tally["too_long"]:
         log.warning(
             "%s, form %s: %d of %d items are longer than its %d tokens and are left out",
-            loaded.spec.model, form.name, told["too_long"], told["items"], loaded.limit,
+            loaded.spec.model, form.name, tally["too_long"], tally["items"], loaded.limit,
         )  # fmt: skip
     if not kept:
-        raise ValueError(f"form {form.name}: none of {told['items']} items can be asked: {told}")
-    return (kept, options, templates), told
+        raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
+    return (kept, options, templates), tally
 
 
 def blanks_in(
@@ -221,14 +221,14 @@ def blanks_in(
 
     Raises ValueError where there is none, or a relation without template.
     """
-    (questions, options, templates), told = _build_questions(
+    (questions, options, templates), tally = _build_questions(
         answerer, items, candidates, prompts, form, training
     )
     lacking = sorted({one.relation for one in questions} - set(templates))
     if lacking:
         raise ValueError(f"no template for {len(lacking)} relations: {', '.join(lacking)}")
     golds = dict(items.select("item", "answers").rows())
-    found = [
+    blanks = [
         Blank(
             one.item, index, text, one.subject,
             tuple(options[one.candidates][answer] for answer in golds[one.item]), front=one.front,
@@ -236,9 +236,9 @@ def blanks_in(
         for one in sorted(questions, key=lambda one: one.item)
         for index, text in templates[one.relation]
     ]  # fmt: skip
-    if not found:
-        raise ValueError(f"form {form.name}: none of {told['items']} items can be asked: {told}")
-    return found, told
+    if not blanks:
+        raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
+    return blanks, tally
 
 
 def of_part(part: Any) -> tuple[Form, dict[str, list[Demonstration]] | None]:
@@ -249,8 +249,8 @@ def of_part(part: Any) -> tuple[Form, dict[str, list[Demonstration]] | None]:
         options = part.read("training_options", schema.CANDIDATES)
         return form, pools(part.read("training", schema.ITEMS), options)
     if part.input.get("facts"):
-        asked = part.read("questions", schema.ITEMS)["relation"].unique().to_list()
-        facts = pl.scan_parquet(part.input["facts"]).filter(pl.col("relation").is_in(asked))
+        relations = part.read("questions", schema.ITEMS)["relation"].unique().to_list()
+        facts = pl.scan_parquet(part.input["facts"]).filter(pl.col("relation").is_in(relations))
         return form, stated(facts.collect(), form.seed)
     return form, None
 
@@ -264,19 +264,19 @@ def _build_questions(
     training: Mapping[str, Sequence[Demonstration]] | None,
 ) -> tuple[tuple[list[Item], Any, Any], dict[str, int]]:
     """What is asked, whether it fits into the model or not, and counts of it."""
-    asked = sample(items, form)
+    rows = sample(items, form)
     first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))
     is_own = form.name == "chat" and not isinstance(answerer, Client)
     around = chat(answerer) if is_own else ("", "")
     said = [apply_form(text, form, around) for text in first["text"]]
     texts = pl.Series("text", [text for _, text in said], dtype=pl.String)
-    questions, options, templates = tables(asked, candidates, first.with_columns(texts))
+    questions, options, templates = tables(rows, candidates, first.with_columns(texts))
     fronts: dict[str, str] = dict(zip(first["relation"], (front for front, _ in said), strict=True))
-    told = {"items": len(questions)}
+    tally = {"items": len(questions)}
     if form.name.startswith("few"):
-        told["demonstrations"] = form.demonstrations
+        tally["demonstrations"] = form.demonstrations
         pool = {**pools(items, candidates), **(training or {})}
-        shown = _draw_examples(form, asked, candidates, pool, told)
+        shown = _draw_examples(form, rows, candidates, pool, tally)
         wordings = dict(first.select("relation", "text").rows())
         questions = [
             replace(q, front=_lines(shown[q.item], wordings[q.relation]))
@@ -295,43 +295,43 @@ def _build_questions(
             replace(q, front=fronts.get(q.relation, ""), subject=q.subject.removesuffix(" ."))
             for q in questions
         ]
-    return (questions, options, templates), told
+    return (questions, options, templates), tally
 
 
 def _draw_examples(
     form: Form,
-    asked: pl.DataFrame,
+    rows: pl.DataFrame,
     candidates: pl.DataFrame,
     pool: Mapping[str, Sequence[Demonstration]],
-    told: dict[str, int],
+    tally: dict[str, int],
 ) -> Mapping[str, list[Demonstration]]:
-    """Item -> its examples; counts go into `told`."""
-    known = {one.item: one for own in pools(asked, candidates).values() for one in own}
-    found: dict[str, list[Demonstration]] = {}
+    """Item -> its examples; counts go into `tally`."""
+    known = {one.item: one for few in pools(rows, candidates).values() for one in few}
+    drawn: dict[str, list[Demonstration]] = {}
     right = 0
-    for item, relation in asked.select("item", "relation").rows():
+    for item, relation in rows.select("item", "relation").rows():
         if item not in known:  # a label that reads like a slot
-            found[item] = []
+            drawn[item] = []
             continue
-        own = demonstrations(known[item], pool.get(relation, []), form.demonstrations, form.seed)
+        few = demonstrations(known[item], pool.get(relation, []), form.demonstrations, form.seed)
         if form.name == "few_shuffled":
-            own = shuffled(own)
-            right += sum(_read(one.answer) in one.golds for one in own)
-        found[item] = own
-    sizes = [len(own) for own in found.values()]
-    told["examples"] = sum(sizes)
-    told["without_example"] = sizes.count(0)
-    told["fewer_examples"] = sum(0 < size < form.demonstrations for size in sizes)
+            few = shuffled(few)
+            right += sum(_read(one.answer) in one.golds for one in few)
+        drawn[item] = few
+    sizes = [len(few) for few in drawn.values()]
+    tally["examples"] = sum(sizes)
+    tally["without_example"] = sizes.count(0)
+    tally["fewer_examples"] = sum(0 < size < form.demonstrations for size in sizes)
     if form.name == "few_shuffled":
-        told["still_right"] = right
-    lacking = asked.filter(pl.col("item").is_in([item for item, own in found.items() if not own]))
+        tally["still_right"] = right
+    lacking = rows.filter(pl.col("item").is_in([item for item, few in drawn.items() if not few]))
     for relation, count in sorted(lacking.group_by("relation").len().rows()):
         log.warning(
             "form %s: relation %s has no row that may stand before %d of its items: they are left "
             "out; rows for training with other subjects and answers are wanted",
             form.name, relation, count,
         )  # fmt: skip
-    return found
+    return drawn
 
 
 def _lines(shown: Sequence[Demonstration], text: str) -> str:
@@ -349,18 +349,18 @@ def _fitting(
     is_causal = loaded.spec.kind == "causal"
     room = loaded.limit - (len(bos_prefix(loaded)[0]) if is_causal else 0)
     kept = []
-    for asked in questions:
-        if not templates.get(asked.relation):
-            kept.append(asked)  # scoring tells which relation has no template
+    for item in questions:
+        if not templates.get(item.relation):
+            kept.append(item)  # scoring tells which relation has no template
             continue
-        ((_, text),) = templates[asked.relation]
+        ((_, text),) = templates[item.relation]
         said = [
-            fill(text, asked.subject, label).behind(asked.front).text
-            for label in options[asked.candidates]
+            fill(text, item.subject, label).behind(item.front).text
+            for label in options[item.candidates]
         ]
         ids = loaded.tokenizer(said, add_special_tokens=not is_causal)["input_ids"]
         if max(map(len, ids)) <= room:
-            kept.append(asked)
+            kept.append(item)
     return kept
 
 

@@ -14,10 +14,10 @@ def by_hand(items: pl.DataFrame) -> pl.DataFrame:
 
 def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
     """CANDIDATES as labels per set, in the order of their index."""
-    found: dict[str, list[str]] = {}
+    labels: dict[str, list[str]] = {}
     for name, label in candidates.sort("set", "index").select("set", "label").rows():
-        found.setdefault(name, []).append(label)
-    return found
+        labels.setdefault(name, []).append(label)
+    return labels
 
 
 def index_golds(
@@ -27,7 +27,7 @@ def index_golds(
     if not left_out(kept):
         return items, []
     rows = items.select("candidates", "answers").rows()
-    new = {name: own.new for name, own in kept.items()}
+    new = {name: options.new for name, options in kept.items()}
     golds = [[new[name][a] for a in answers if a in new[name]] for name, answers in rows]
     renumbered = items.with_columns(answers=pl.Series(golds, dtype=pl.List(pl.Int32)))
     empty = pl.col("answers").list.len() == 0

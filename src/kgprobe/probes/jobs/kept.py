@@ -1,7 +1,7 @@
-"""Answers that are there already, by content: they are taken, and only what is new is asked.
+"""Answers that are kept by content: those that are there are used, and only new ones are asked.
 
     kept = Kept(Path("data/answers"), "fill", identity_of_model, settings, hash_of_code)
-    taken, missing = kept.find({"5f...", "a0..."})
+    groups, missing = kept.find({"5f...", "a0..."})
     kept.keep({"a0..."}, folder, record)
 
 A unit is what a method can be asked alone: a template with its items and their options, or a whole
@@ -31,7 +31,7 @@ RECORD = "record.json"
 
 @dataclass(frozen=True)
 class Group:
-    """Units that were answered together: their folder, and those of them that are taken (all?)."""
+    """Units that were answered together: their folder, and those of them that are used (all?)."""
 
     folder: Path
     units: Set[str]
@@ -70,7 +70,7 @@ class Kept:
 
     def find(self, wanted: Iterable[str]) -> tuple[list[Group], set[str]]:
         """(groups that hold units that are wanted, each unit in one; those that nobody holds)."""
-        missing, taken = set(wanted), []
+        missing, groups = set(wanted), []
         known = [
             (path.parent, json.loads(path.read_text(encoding="utf-8")))
             for path in self.folder.glob(f"*/{RECORD}")
@@ -84,11 +84,11 @@ class Kept:
                 one[0].name,
             )
         )
-        for folder, told in known:
-            if own := missing & set(told["units"]):
-                taken.append(Group(folder, own, told["record"], len(own) == len(told["units"])))
-                missing -= own
-        return taken, missing
+        for folder, file in known:
+            if hits := missing & set(file["units"]):
+                groups.append(Group(folder, hits, file["record"], len(hits) == len(file["units"])))
+                missing -= hits
+        return groups, missing
 
     def new(self) -> Path:
         """An empty folder for answers that are being made, this process's own."""
@@ -97,20 +97,20 @@ class Kept:
         path.mkdir(parents=True)
         return path
 
-    def keep(self, units: Set[str], made: Path, record: Mapping[str, Any]) -> Group:
-        """Give the folder `made`, one of `new`, its final name; unfinished parts go."""
-        told = {"units": sorted(units), "record": record}
-        (made / RECORD).write_text(json.dumps(told, sort_keys=True), encoding="utf-8")
+    def keep(self, units: Set[str], source: Path, record: Mapping[str, Any]) -> Group:
+        """Give the folder `source`, one of `new`, its final name; unfinished parts go."""
+        stored = {"units": sorted(units), "record": record}
+        (source / RECORD).write_text(json.dumps(stored, sort_keys=True), encoding="utf-8")
         folder = self.folder / digest(sorted(units))
         shutil.rmtree(folder, ignore_errors=True)
-        os.replace(made, folder)
+        os.replace(source, folder)
         shutil.rmtree(self.work, ignore_errors=True)
-        # what is kept is told as it will be read
+        # the record is returned as it will be read
         return Group(folder, units, json.loads(json.dumps(record)))
 
 
 @contextmanager
-def journal(model: Any, folder: Path | None, name: str, *asked: object) -> Iterator[None]:
+def journal(model: Any, folder: Path | None, name: str, *inputs: object) -> Iterator[None]:
     """Keep what a model computes in the body, for the run that follows a stop and asks the same.
 
     Nothing is kept without a folder, nor of a server, whose answers are kept one by one.
@@ -119,7 +119,7 @@ def journal(model: Any, folder: Path | None, name: str, *asked: object) -> Itera
         yield
         return
     path = folder / f"{name}.journal"
-    with keep_steps(model, path, digest(model.record, *asked)):
+    with keep_steps(model, path, digest(model.record, *inputs)):
         yield
     path.unlink(missing_ok=True)
 

@@ -45,22 +45,22 @@ def rank_frame(
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), unknown)
     ranked, missing = index_golds(by_hand(items), kept)
-    asked = _questions(ranked, prompts)
-    _check(light, asked, ranked, kept, space)
+    queries = _questions(ranked, prompts)
+    _check(light, queries, ranked, kept, space)
     loaded = load(spec)
-    bar = progress(total=len(asked), desc=spec.model, unit="prompt")
+    bar = progress(total=len(queries), desc=spec.model, unit="prompt")
     options: dict[str, Sequence[str]] = {name: k.labels for name, k in kept.items()}
-    with journal(loaded, folder, "ranks", asked, options, space):
-        found = rank.rank(loaded, asked, options, space=space, progress=bar.update)
+    with journal(loaded, folder, "ranks", queries, options, space):
+        result = rank.rank(loaded, queries, options, space=space, progress=bar.update)
     bar.close()
     record = {
-        **found.record,
-        "prompts": len(asked),
+        **result.record,
+        "prompts": len(queries),
         "candidates_left_out": left_out(kept),
         "items_without_gold": missing,
     }
-    ranks = placed(_frame(found.ranks), items, kept)
-    top = placed(_frame(found.top), items, kept, "candidate")
+    ranks = placed(_frame(result.ranks), items, kept)
+    top = placed(_frame(result.top), items, kept, "candidate")
     return cast_columns(ranks, RANKS), cast_columns(top, TOPS), record
 
 
@@ -73,24 +73,24 @@ def _questions(items: pl.DataFrame, prompts: pl.DataFrame) -> list[ClozePrompt]:
             items.sort("relation", "row", "item").select(columns).rows()
         )
     ]
-    found: dict[str, list[tuple[int, str]]] = {}
+    templates: dict[str, list[tuple[int, str]]] = {}
     for relation, index, text in (
         prompts.sort("relation", "index").select("relation", "index", "text").rows()
     ):
-        found.setdefault(relation, []).append((index, text))
-    return list(questions(rows, dict(found)))
+        templates.setdefault(relation, []).append((index, text))
+    return list(questions(rows, dict(templates)))
 
 
 def _check(
     light: Loaded,
-    asked: list[ClozePrompt],
+    queries: list[ClozePrompt],
     items: pl.DataFrame,
     kept: Mapping[str, SpelledOptions],
     space: str,
 ) -> None:
     relations = dict(items.select("item", "relation").rows())
     by_relation: dict[str, list[ClozePrompt]] = {}
-    for question in asked:
+    for question in queries:
         by_relation.setdefault(relations[question.item], []).append(question)
     check_windows(light, by_relation, {n: k.labels for n, k in kept.items()}, space)
 

@@ -1,4 +1,4 @@
-"""From benchmark frames to a frame of scores: the probe stage's one way in."""
+"""From benchmark frames to a frame of scores: the probe stage's only entry point."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -37,16 +37,16 @@ def score_frame(
     shards lie in `folder`, those of `score_share` as well: a run that follows takes them up.
     `form`: what is asked of the frames in place of everything they have (forms.py).
     """
-    variant, (asked, told) = (
+    variant, (inputs, counts) = (
         _variant(method),
         _score_with_model(spec, items, candidates, prompts, load, form),
     )
-    bar = progress(total=_sentences(asked), desc=spec.model, unit="sentence")
-    found = score_part(spec, asked, variant, folder, shard, (0, 1), bar.update, load)
+    bar = progress(total=_sentences(inputs), desc=spec.model, unit="sentence")
+    scores = score_part(spec, inputs, variant, folder, shard, (0, 1), bar.update, load)
     bar.close()
     if form:
-        found.record["form"] = told
-    return _frame(found.columns), found.record
+        scores.record["form"] = counts
+    return _frame(scores.columns), scores.record
 
 
 def score_share(
@@ -66,9 +66,9 @@ def score_share(
 
     The numbers do not depend on how many processes share them.
     """
-    asked, _ = _score_with_model(spec, items, candidates, prompts, load, form)
-    bar = progress(total=_sentences(asked) // part[1], desc=spec.model, unit="sentence")
-    score_part(spec, asked, _variant(method), folder, shard, part, bar.update, load)
+    inputs, _ = _score_with_model(spec, items, candidates, prompts, load, form)
+    bar = progress(total=_sentences(inputs) // part[1], desc=spec.model, unit="sentence")
+    score_part(spec, inputs, _variant(method), folder, shard, part, bar.update, load)
     bar.close()
 
 
@@ -80,7 +80,7 @@ def _score_with_model(
     load: Load,
     form: Formed | None,
 ) -> tuple[Tables, dict[str, int]]:
-    """What is asked, and what the form tells of it."""
+    """The inputs of scoring, and the form's counts of them."""
     if form:
         return form(load(spec), items, candidates, prompts)
     return tables(by_hand(items), candidates, prompts), {}
@@ -93,8 +93,8 @@ def _variant(method: str) -> str:
     return variant or score.DEFAULT
 
 
-def _sentences(asked: Tables) -> int:
-    items, options, templates = asked
+def _sentences(inputs: Tables) -> int:
+    items, options, templates = inputs
     return sum(len(options[i.candidates]) * len(templates[i.relation]) for i in items)
 
 
@@ -112,14 +112,14 @@ def content_free_frame(
     them, shards in `folder` as those of `score_frame`."""
     if not items.height:
         return pl.DataFrame(schema=dict(CONTENT_FREE.columns)), {}
-    asked = tables(items, candidates, prompts)
-    bar = progress(total=_sentences(asked), desc=f"{spec.model}, no subject", unit="sentence")
+    inputs = tables(items, candidates, prompts)
+    bar = progress(total=_sentences(inputs), desc=f"{spec.model}, no subject", unit="sentence")
     part = (variant or score.DEFAULT, folder, score.SHARD, (0, 1), bar.update, load)
-    found = score_part(spec, asked, *part)
+    scores = score_part(spec, inputs, *part)
     bar.close()
-    own = items.select("item", "relation", "subject", set="candidates")
-    frame = _frame(found.columns).join(own, on="item")
-    return frame.select(*CONTENT_FREE.columns), found.record
+    keys = items.select("item", "relation", "subject", set="candidates")
+    frame = _frame(scores.columns).join(keys, on="item")
+    return frame.select(*CONTENT_FREE.columns), scores.record
 
 
 def without_subject(items: pl.DataFrame) -> pl.DataFrame:
@@ -152,7 +152,7 @@ def _frame(columns: dict[str, Any]) -> pl.DataFrame:
 
 def score_part(
     spec: ModelSpec,
-    asked: Tables,
+    inputs: Tables,
     variant: str,
     folder: Path | None,
     shard: int,
@@ -167,25 +167,25 @@ def score_part(
     device.ready()
     loaded = load(spec)
     return score.score(
-        loaded, *asked, variant=variant, progress=progress, folder=folder, shard=shard, part=part
+        loaded, *inputs, variant=variant, progress=progress, folder=folder, shard=shard, part=part
     )
 
 
 def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame) -> Tables:
     """ITEMS, CANDIDATES and PROMPTS as the plain structures that scoring takes."""
     rows = items.sort("relation", "row", "item").select("item", "relation", "subject", "candidates")
-    asked = [score.Item(*row) for row in rows.rows()]
+    questions = [score.Item(*row) for row in rows.rows()]
     options: dict[str, Sequence[str]] = {
         name: [label for _, label in group]
         for name, group in itertools.groupby(
             candidates.sort("set", "index").select("set", "label").rows(), key=lambda r: r[0]
         )
     }
-    own = set(items["relation"])
+    relations = set(items["relation"])
     texts: dict[str, Sequence[tuple[int, str]]] = {}
     for relation, index, text in (
         prompts.sort("relation", "index").select("relation", "index", "text").rows()
     ):
-        if relation in own:
+        if relation in relations:
             texts[relation] = [*texts.get(relation, ()), (index, text)]
-    return asked, options, texts
+    return questions, options, texts

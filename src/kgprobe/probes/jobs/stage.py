@@ -1,10 +1,10 @@
-"""All that one model is asked in one stage: loaded once, answers taken where they are kept.
+"""All that one model is asked in one stage: loaded once, answers reused where they are kept.
 
     parts of the rule --units--> kept already? --no--> asked by the method's module --> kept
                                      |                                                   |
                                      +------------------> files of this run <------------+
 
-A part is what one row of the sheet asks (or all rows that are answered together). The module
+A part is what one experiment asks (or all of them that are answered together). The module
 `methods/<method>.py` says of what units it consists and how they are answered:
 
     OUTPUT               the contract of every file that it makes; None for a folder of files
@@ -60,9 +60,9 @@ class Once:
                 self._found[spec] = self.load(spec)
             except (RuntimeError, OSError, ValueError) as error:
                 self._found[spec] = error
-        if isinstance(found := self._found[spec], Exception):
-            raise found
-        return found
+        if isinstance(model := self._found[spec], Exception):
+            raise model
+        return model
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,15 @@ class Part:
 
     def read(self, name: str, contract: schema.Contract) -> pl.DataFrame:
         """A table of the input."""
-        own = self.tables.get(name)
-        frame = schema.read(self.input[name], contract) if own is None else own
+        table = self.tables.get(name)
+        frame = schema.read(self.input[name], contract) if table is None else table
         if self.only is None or "relation" not in frame.columns:
             return frame
         on = ["relation", "index"] if "index" in frame.columns else ["relation"]
-        asked = pl.DataFrame(
+        templates = pl.DataFrame(
             list(self.only), schema={"relation": pl.String, "index": pl.Int32}, orient="row"
         )
-        return frame.join(asked, on=on, how="semi", maintain_order="left")
+        return frame.join(templates, on=on, how="semi", maintain_order="left")
 
     def paths(self) -> list[str]:
         """Every file of the input."""
@@ -139,51 +139,51 @@ def by_template(part: Part) -> dict[str, Template | None]:
 
 
 def templates_of(part: Part, items: pl.DataFrame) -> dict[str, Template | None]:
-    """The same of some ITEMS.
+    """Every template with those of some ITEMS that have its relation, and their options.
 
-    Relations without template count as one that nobody has answered: the method tells them.
+    Relations without template count as one that nobody has answered: the method reports them.
     """
     items = items.sort("item")
     candidates = part.read("candidates", schema.CANDIDATES).sort("set", "index")
     prompts = part.read("prompts", schema.PROMPTS).sort("prompt")
-    sets = {name: rows(own) for (name,), own in candidates.group_by("set")}
-    asked = {
-        relation: digest(rows(own), [sets.get(s) for s in own["candidates"].unique().sort()])
-        for (relation,), own in items.group_by("relation")
+    sets = {name: rows(group) for (name,), group in candidates.group_by("set")}
+    digests = {
+        relation: digest(rows(group), [sets.get(s) for s in group["candidates"].unique().sort()])
+        for (relation,), group in items.group_by("relation")
     }
-    lacking = set(asked) - set(prompts["relation"])
-    found: dict[str, Template | None] = {
-        digest(row, asked[row["relation"]]): (row["relation"], row["index"])
+    lacking = set(digests) - set(prompts["relation"])
+    units: dict[str, Template | None] = {
+        digest(row, digests[row["relation"]]): (row["relation"], row["index"])
         for row in prompts.iter_rows(named=True)
-        if row["relation"] in asked
+        if row["relation"] in digests
     }
-    return found | {digest("without template", name): (name, -1) for name in sorted(lacking)}
+    return units | {digest("without template", name): (name, -1) for name in sorted(lacking)}
 
 
 def ask(run: JobContext) -> None:
-    """Answer every part of a rule, those that fail left out; then all that failed is told.
+    """Answer every part of a rule, those that fail left out; then report all that failed.
 
     The rule's `asked` are the parts as plain values, its `code` the hash of every method's code.
     """
-    told, api = run.params, typed(Api, run.config["api"])
-    spec = ModelSpec(**told.model)
-    asked = spec, told.asked, told.code, Path(told.kept), api, identity(spec, api)
-    own, failed = list_parts(*asked), {}
+    params, api = run.params, typed(Api, run.config["api"])
+    spec = ModelSpec(**params.model)
+    arguments = spec, params.asked, params.code, Path(params.kept), api, identity(spec, api)
+    parts, failed = list_parts(*arguments), {}
     # a server is asked by one process
     if run.threads > 1 and spec.kind != "api":
-        failed = run_processes(own, asked, run.threads)
-    with run.parts() as parts:
-        for number, part in enumerate(own):
+        failed = run_processes(parts, arguments, run.threads)
+    with run.parts() as outcomes:
+        for number, part in enumerate(parts):
             if number in failed:
-                parts.fails(part.name, failed[number])
+                outcomes.fails(part.name, failed[number])
                 continue
-            with parts.part(part.name):
-                answer(run, part, told.code[part.method])
+            with outcomes.part(part.name):
+                answer(run, part, params.code[part.method])
 
 
 def list_parts(
     spec: ModelSpec,
-    asked: Sequence[Mapping[str, Any]],
+    entries: Sequence[Mapping[str, Any]],
     code: Mapping[str, str],
     kept: Path,
     api: Api,
@@ -191,21 +191,21 @@ def list_parts(
 ) -> list[Part]:
     """The parts of a rule, `model` being the identity of the one that is loaded for all of them."""
     load, parts = Once(partial(answerer, api=api)), []
-    for told in asked:
-        context = [told["method"], told["benchmark"], told["prompt"], dict(told["settings"])]
-        own = Kept(kept, *context, model, code[told["method"]])
-        parts.append(Part(**told, spec=spec, load=load, api=api, kept=own))
+    for entry in entries:
+        context = [entry["method"], entry["benchmark"], entry["prompt"], dict(entry["settings"])]
+        store = Kept(kept, *context, model, code[entry["method"]])
+        parts.append(Part(**entry, spec=spec, load=load, api=api, kept=store))
     return parts
 
 
-def run_processes(own: Sequence[Part], asked: tuple[Any, ...], count: int) -> dict[int, str]:
+def run_processes(parts: Sequence[Part], arguments: tuple[Any, ...], count: int) -> dict[int, str]:
     """Let `count` processes keep the answers that are missing; number of a part that failed -> why.
 
-    `asked` makes `own` in each. Beside accelerators only what can be shared is: an accelerator each
-    is for the long work, and all else fits one.
+    `arguments` make `parts` in each. Beside accelerators only what can be shared is: an accelerator
+    each is for the long work, and all else fits one.
     """
-    lacking = [number for number, part in enumerate(own) if _lacks(part)]
-    shared = [number for number in lacking if hasattr(own[number].module, "share")]
+    lacking = [number for number, part in enumerate(parts) if _lacks(part)]
+    shared = [number for number in lacking if hasattr(parts[number].module, "share")]
     others = [number for number in lacking if number not in shared]
     if device.choose_device().type != "cpu":
         others = []
@@ -214,13 +214,13 @@ def run_processes(own: Sequence[Part], asked: tuple[Any, ...], count: int) -> di
         return {}
     with tempfile.TemporaryDirectory() as folder:
         total = len(shared) * count + len(others)
-        with progress(total=total, desc=own[0].spec.model, unit="part") as bar:
-            workers.run(work, (asked, shared, others, Path(folder)), count, bar.update)
+        with progress(total=total, desc=parts[0].spec.model, unit="part") as bar:
+            workers.run(work, (arguments, shared, others, Path(folder)), count, bar.update)
         return {int(path.stem): path.read_text() for path in Path(folder).glob("*.failed")}
 
 
 def work(
-    asked: tuple[Any, ...],
+    arguments: tuple[Any, ...],
     shared: Sequence[int],
     others: Sequence[int],
     folder: Path,
@@ -228,20 +228,20 @@ def work(
     progress: Callable[[int], object],
 ) -> None:
     """What one of several processes does: its share of the parts that are shared, then, one after
-    the other, those of the others that nobody has begun. Files in `folder` tell what is begun, and
+    the other, those of the others that nobody has begun. Files in `folder` say what is begun, and
     why a part failed."""
     device.ready()
-    own = list_parts(*asked)
+    parts = list_parts(*arguments)
     for number in [*shared, *others]:
         if number in others and not _begin(folder / str(number)):
             continue
-        part, parts = own[number], PartOutcomes()
-        with parts.part(part.name):
+        part, outcomes = parts[number], PartOutcomes()
+        with outcomes.part(part.name):
             if number in shared:
                 part.module.share(missing_of(part)[-1], of)
             else:
                 answer_units(part)
-        for cause in parts.failed:
+        for cause in outcomes.failed:
             (folder / f"{number}.failed").write_text(cause)
         progress(1)
 
@@ -259,7 +259,7 @@ def _lacks(part: Part) -> bool:
     try:
         return bool(missing_of(part)[2])
     except (ValueError, OSError, pl.exceptions.PolarsError):
-        return False  # what is wrong is told when it is answered
+        return False  # what is wrong is reported when it is answered
 
 
 def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
@@ -268,8 +268,8 @@ def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
     if spec.kind == "api":
         return {**row, "url": os.environ.get(api.url_variable, "")}
     libraries = {name: version for name, version in versions().items() if name in LIBRARIES}
-    told = {**row, **outline(spec).record, "versions": libraries}
-    return {**told, "device": device.ready().type}
+    record = {**row, **outline(spec).record, "versions": libraries}
+    return {**record, "device": device.ready().type}
 
 
 def missing_of(part: Part) -> tuple[dict[str, Template | None], list[Group], set[str], Part]:
@@ -281,22 +281,22 @@ def missing_of(part: Part) -> tuple[dict[str, Template | None], list[Group], set
 
 
 def answer_units(part: Part) -> tuple[dict[str, Template | None], list[Group], dict[str, Any]]:
-    """(units, groups that hold them all, what a server told of its cost), once what is missing has
+    """(units, groups that hold them all, what a server said of its cost), once what is missing has
     been asked and kept."""
-    units, groups, missing, asked = missing_of(part)
+    units, groups, missing, subset = missing_of(part)
     log.info("%d of %d units are kept", len(units) - len(missing), len(units))
     spent = {}
     if missing:
-        made = part.kept.new()
+        folder = part.kept.new()
         try:
-            frames, record = part.module.answers(asked, made)
+            frames, record = part.module.answers(subset, folder)
             # differs from run to run
             spent = {name: record.pop(name) for name in ("api",) if name in record}
             for name, frame in frames.items():
-                frame.write_parquet(made / f"{name}.parquet")
-            groups.append(part.kept.keep(missing, made, record))
+                frame.write_parquet(folder / f"{name}.parquet")
+            groups.append(part.kept.keep(missing, folder, record))
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
     return units, groups, spent
 
 
@@ -307,7 +307,7 @@ def answer(run: JobContext, part: Part, code: str) -> None:
     record = merge_records(group.record for group in groups)
     if None in part.answered_by.OUTPUT.values():  # a folder has no metadata
         run.note(**{f"{part.benchmark}, prompt {part.prompt}": record})
-    told = run.provenance(
+    provenance = run.provenance(
         [*part.paths(), *run.input.get("weights", [])],
         wildcards={"benchmark": part.benchmark, "prompt": part.prompt, "model": part.spec.model},
         method=part.method,
@@ -321,8 +321,8 @@ def answer(run: JobContext, part: Part, code: str) -> None:
         pieces = [_read_units(group, name, part, units) for group in groups]
         # of a baseline's few questions all may be such that this model cannot be asked
         is_baseline = part.module is not part.answered_by
-        own = replace(contract, may_be_empty=contract.may_be_empty or is_baseline)
-        schema.write(pl.concat(pieces), own, part.output[name], told)
+        relaxed = replace(contract, may_be_empty=contract.may_be_empty or is_baseline)
+        schema.write(pl.concat(pieces), relaxed, part.output[name], provenance)
 
 
 def _read_units(
@@ -333,10 +333,10 @@ def _read_units(
     if group.is_whole:
         return frame
     templates = [template for unit in group.units if (template := units[unit])]
-    asked = pl.DataFrame(
+    subset = pl.DataFrame(
         templates, schema={"relation": pl.String, "template": pl.Int32}, orient="row"
     )
     if "relation" in frame.columns:
-        return frame.join(asked, on=["relation", "template"], how="semi")
+        return frame.join(subset, on=["relation", "template"], how="semi")
     items = schema.read(part.input["questions"], schema.ITEMS).select("item", "relation")
-    return frame.join(items.join(asked, on="relation"), on=["item", "template"], how="semi")
+    return frame.join(items.join(subset, on="relation"), on=["item", "template"], how="semi")

@@ -40,8 +40,8 @@ def content(blank: Blank) -> str:
     >>> content(Blank("i", 0, "The father of [X] is [Y].", "Ana")).partition("?")[0]
     'The father of Ana is what'
     """
-    asked = parse(question(blank.text)).filled({SUBJECT: blank.subject}, upper_first=True)
-    return f"{asked.text} {ASK}"
+    filled = parse(question(blank.text)).filled({SUBJECT: blank.subject}, upper_first=True)
+    return f"{filled.text} {ASK}"
 
 
 def steps_frame(
@@ -62,34 +62,34 @@ def steps_frame(
     template, and where no item can be asked.
     """
     first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))
-    asked = blanks(items.filter(role=ROLE), candidates, first)
-    bar = progress(total=len(asked), desc="steps", unit="question")
-    with journal(model, folder, "steps", asked, most):
-        said, record = _write_answers(model, asked, most, bar.update, workers)
+    queries = blanks(items.filter(role=ROLE), candidates, first)
+    bar = progress(total=len(queries), desc="steps", unit="question")
+    with journal(model, folder, "steps", queries, most):
+        answers, record = _write_answers(model, queries, most, bar.update, workers)
     bar.close()
     rows, unread = [], Counter[str]()
-    for blank, raw in zip(asked, said, strict=True):
+    for blank, raw in zip(queries, answers, strict=True):
         if raw is not None:
             text, reason = stepped(raw)
             unread.update([reason] * bool(reason))
             rows.append((blank.item, blank.template, 0, WHOLE, 1, -1, text, raw, None))
-    told = {"items": len(asked), "too_long": len(asked) - len(rows), "unread": dict(unread)}
+    counts = {"items": len(queries), "too_long": len(queries) - len(rows), "unread": dict(unread)}
     if not rows:
-        raise ValueError(f"steps: none of {len(asked)} questions can be asked: {told}")
-    log.info("steps: %s", told)
+        raise ValueError(f"steps: none of {len(queries)} questions can be asked: {counts}")
+    log.info("steps: %s", counts)
     fills = pl.DataFrame(rows, schema=dict(FILLS.columns), orient="row")
-    return fills, pl.DataFrame(schema=dict(FILL_GOLDS.columns)), {**record, "steps": told}
+    return fills, pl.DataFrame(schema=dict(FILL_GOLDS.columns)), {**record, "steps": counts}
 
 
 def _write_answers(
     model: Loaded | Client,
-    asked: Sequence[Blank],
+    queries: Sequence[Blank],
     most: int,
     progress: Callable[[int], object],
     workers: int,
 ) -> tuple[Sequence[str | None], dict[str, Any]]:
     """What is written to each blank, and the record of the model."""
-    texts = [content(blank) for blank in asked]
+    texts = [content(blank) for blank in queries]
     if isinstance(model, Client):
         if not model.capabilities().chat:
             raise ValueError("steps: the server has no chat; leave it out of the row with steps")
@@ -104,6 +104,6 @@ def _write_answers(
         raise ValueError(
             f"{model.spec.model} has no chat template: take it out of the row with prompt steps"
         )
-    names = [f"item {blank.item}" for blank in asked]
+    names = [f"item {blank.item}" for blank in queries]
     rows = [message(model, text, name) for text, name in zip(texts, names, strict=True)]
     return replies(model, rows, names, most, progress), dict(model.record)

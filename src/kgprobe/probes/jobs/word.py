@@ -33,8 +33,8 @@ def word(
     table = relations.join(shared, more, settings.stop_space)
     triples = dict(items.group_by("relation").len().sort("relation").rows())
     if settings.pararel:
-        for relation, found in relations.read_pararel(expand(settings.pararel), triples).items():
-            table.setdefault(relation, []).extend(found)
+        for relation, patterns in relations.read_pararel(expand(settings.pararel), triples).items():
+            table.setdefault(relation, []).extend(patterns)
     table |= relations.of_steps(own_words.phrases([*shared, *more]), triples)
     table |= relations.of_labels(table, by_label or {})
     chosen = relations.choose(table, triples, settings.most, seed)

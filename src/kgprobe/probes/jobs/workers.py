@@ -28,7 +28,7 @@ QUOTED = 5
 
 
 class WorkerError(RuntimeError):
-    """A process that worked on a part ended with an error; the message tells part and cause."""
+    """A process that worked on a part ended with an error; the message names part and cause."""
 
 
 def run(
@@ -77,12 +77,12 @@ def _wait(started: list[tuple[Any, Any]], progress: Callable[[int], object]) -> 
         assert process.stdout is not None
         with process.stdout as lines:
             for line in lines:
-                told = json.loads(line)
+                message = json.loads(line)
                 with lock:
-                    if isinstance(told, int):
-                        progress(told)
+                    if isinstance(message, int):
+                        progress(message)
                     else:
-                        log.log(told[0], "process %d: %s", number, told[1])
+                        log.log(message[0], "process %d: %s", number, message[1])
         if process.wait() and not failed.is_set():
             failed.set()
             for other, _ in started:
@@ -126,8 +126,8 @@ def main(task: str, part: str, parts: str) -> None:
     # what others print must not be taken for progress
     sys.stdout = sys.stderr
 
-    def tell(told: object) -> None:
-        out.write(f"{json.dumps(told)}\n")
+    def tell(message: object) -> None:
+        out.write(f"{json.dumps(message)}\n")
         out.flush()
 
     log.addHandler(Lines(tell))
@@ -139,14 +139,14 @@ def main(task: str, part: str, parts: str) -> None:
 
 
 class Lines(logging.Handler):
-    """Lines of the log, each told as [level, message]."""
+    """Lines of the log, each written as [level, message]."""
 
     def __init__(self, tell: Callable[[object], None]) -> None:
         super().__init__()
         self.tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell one."""
+        """Write one line."""
         self.tell([record.levelno, record.getMessage()])
 
 

@@ -81,9 +81,9 @@ class Ragged:
     def matrix(self, fill: int) -> NDArray[Any]:
         """Rows x longest, padded at the right."""
         lengths = self.lengths
-        found = np.full((len(self), int(lengths.max(initial=0))), fill, dtype=self.values.dtype)
-        found[np.arange(found.shape[1])[None, :] < lengths[:, None]] = self.values
-        return found
+        table = np.full((len(self), int(lengths.max(initial=0))), fill, dtype=self.values.dtype)
+        table[np.arange(table.shape[1])[None, :] < lengths[:, None]] = self.values
+        return table
 
 
 @dataclass
@@ -124,14 +124,14 @@ class Budget:
         sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
         order = np.lexsort((np.arange(len(sizes)), -sizes))
         steps = np.flatnonzero(np.diff(sizes[order])) + 1
-        own = np.zeros(len(order), dtype=np.int64) if held is None else np.asarray(held)[order]
+        extra = np.zeros(len(order), dtype=np.int64) if held is None else np.asarray(held)[order]
         start = 0
         while start < len(order):
             longest = int(sizes[order[start]])
             end = min(start + max(self.positions // longest, 1), len(order))
             if self.room:
-                taken = np.cumsum(own[start:end] + longest * self.position)
-                end = start + max(int(np.searchsorted(taken, self.room, side="right")), 1)
+                totals = np.cumsum(extra[start:end] + longest * self.position)
+                end = start + max(int(np.searchsorted(totals, self.room, side="right")), 1)
             for step in steps[(steps > start) & (steps < end)]:
                 following = steps[steps > step]
                 run = min(int(following[0]) if len(following) else len(order), end) - step
@@ -228,8 +228,8 @@ class Sizes:
 def sizes_of(loaded: Any) -> Sizes:
     """The sizes that a model's configuration tells."""
     table, text = loaded.model.get_input_embeddings().weight, loaded.model.config.get_text_config()
-    element, own = table.element_size(), int(table.shape[1])
-    width = max(own, int(getattr(text, "hidden_size", own)))
+    element, columns = table.element_size(), int(table.shape[1])
+    width = max(columns, int(getattr(text, "hidden_size", columns)))
     layers = _layers(text)
     # some architectures have other numbers in every layer
     heads = int(np.max(getattr(text, "num_attention_heads", None) or 1))
@@ -276,8 +276,8 @@ def budget_for(loaded: Any, memory: int | None = None) -> Budget:
 
 
 def _layers(text: Any) -> int:
-    found = getattr(text, "num_hidden_layers", None) or getattr(text, "num_layers", 12)
-    return int(found or 12)
+    count = getattr(text, "num_hidden_layers", None) or getattr(text, "num_layers", 12)
+    return int(count or 12)
 
 
 def _free(device: Any) -> int:

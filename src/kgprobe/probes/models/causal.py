@@ -48,7 +48,7 @@ class Causal(Parts):
     ) -> NDArray[np.float64]:
         """log p(t_j | t_<j) beside every token; the first of a sequence is context only (0).
 
-        `done` is told how many sequences were scored, `name` says which one a number is. Raises
+        `done` gets the number of sequences scored, `name` says which one a number is. Raises
         NotFiniteError, with `name` and place.
         """
         result = np.zeros(len(sequences.values))
@@ -130,14 +130,14 @@ class Causal(Parts):
         The passes are no part of the count, nor of the journal: a resumed run repeats them.
         """
         before = self.positions_fed, self.head_rows
-        expected, found = np.zeros(len(few.values)), np.zeros(len(few.values))
+        expected, shared = np.zeros(len(few.values)), np.zeros(len(few.values))
         try:
             with keep_steps(self.loaded):
                 self._plain(few, np.arange(len(few)), expected)
-                self._shared(few, trie, found)
+                self._shared(few, trie, shared)
         finally:
             self.positions_fed, self.head_rows = before
-        return float(np.abs(expected - found).max())
+        return float(np.abs(expected - shared).max())
 
     def _refusal(self, longest: int) -> str:
         if "position_ids" not in inspect.signature(self.body.forward).parameters:
@@ -171,14 +171,14 @@ class Causal(Parts):
             except NotFiniteError:
                 # 0 times NaN is NaN: a token that nothing sees spoils what lies beside it in a
                 # layout. Plain passes tell whose it is, and are right for those that have none
-                own = [
+                members = [
                     trie.order[trie.sentences[c] : trie.sentences[c + 1]] for c in clusters[batch]
                 ]
-                self._plain(sequences, np.concatenate(own), result, name=name)
+                self._plain(sequences, np.concatenate(members), result, name=name)
                 return flat, result[flat]
 
-        def put(batch: Ints, found: tuple[Ints, NDArray[np.float64]]) -> None:
-            result[found[0]] = found[1]
+        def put(batch: Ints, values: tuple[Ints, NDArray[np.float64]]) -> None:
+            result[values[0]] = values[1]
             done(int(sentences[clusters[batch]].sum()))
 
         self.each(
@@ -219,8 +219,8 @@ class Causal(Parts):
             )
             return self._finite(flat(batch), scores, sequences, name)
 
-        def put(batch: Ints, found: NDArray[np.float64]) -> None:
-            result[flat(batch)] = found
+        def put(batch: Ints, scores: NDArray[np.float64]) -> None:
+            result[flat(batch)] = scores
             done(len(batch))
 
         self.each(fed, forward, put, name=lambda row: name(int(indices[row])))
@@ -243,8 +243,8 @@ class Causal(Parts):
 
     def _scores(self, hidden: Any, owners: Ints, targets: Ints) -> NDArray[np.float64]:
         self.head_rows += len(hidden)
-        found = self.head.logprobs(hidden, self._tensor(owners), self._tensor(targets))
-        return np.asarray(found.double().cpu().numpy())
+        logprobs = self.head.logprobs(hidden, self._tensor(owners), self._tensor(targets))
+        return np.asarray(logprobs.double().cpu().numpy())
 
 
 def _telling(sequences: Ragged, trie: Trie) -> Ints:
@@ -298,10 +298,10 @@ def attend(
         rows = rows.view(heads, groups, count, size, states.shape[3]).permute(2, 0, 1, 3, 4)
         return rows.reshape(count, heads, groups * size, states.shape[3])
 
-    found = scaled_dot_product_attention(
+    output = scaled_dot_product_attention(
         folded(query, times), folded(key, 1), folded(value, 1), layout.mask(times), scale=scaling
     )
-    wide = found.view(count, heads, times, size, -1).permute(0, 3, 1, 2, 4)
+    wide = output.view(count, heads, times, size, -1).permute(0, 3, 1, 2, 4)
     wide = wide.reshape(count * size, heads * times, -1).index_select(0, layout.scatter)
     return wide[None], None
 
@@ -312,9 +312,9 @@ AttentionInterface.register(NAME, attend)
 @contextlib.contextmanager
 def attention(model: Any, name: str) -> Iterator[None]:
     """The model with another attention function, and with its own one again afterwards."""
-    own = model.config._attn_implementation
+    before = model.config._attn_implementation
     model.config._attn_implementation = name
     try:
         yield
     finally:
-        model.config._attn_implementation = own
+        model.config._attn_implementation = before

@@ -1,9 +1,9 @@
-"""Whether a model says the same when it is read in the ways that make engines fast.
+"""Whether a model's outputs stay the same under the shortcuts that make engines fast.
 
     row by row, the whole model   what every number is defined by
     padded together               must change nothing, else rows of one length go together
     body and head apart, the last layer at one place, prefixes shared
-                                  must change nothing, else the slower way is taken
+                                  must change nothing, else the slower method is used
 
 A short cut is tried on a few rows; one that fails or gives other numbers is left out, with the
 reason in the engine's notes. A model that cannot be read even so is refused by its name.
@@ -33,7 +33,7 @@ STRANGE = (
     ValueError,
 )
 T = TypeVar("T")
-#: Largest difference (nat) between two ways of reading that any check accepts, by arithmetic.
+#: Largest difference (nat) between two scoring methods that any check accepts, by arithmetic.
 #: Another order of sums moves a log-probability by some 1e-5 in float32 (which some architectures
 #: compute in whatever the weights are: hence the first) and by some 0.1 in half precision; a wrong
 #: scale, mask or position moves some token of a sample by 0.01 to several nat, so that all of these
@@ -54,9 +54,9 @@ def tolerance(loaded: Loaded) -> float:
 
 
 def objection(worst: Callable[[], float], most: float) -> str:
-    """Why a way of reading is not taken: it fails, or is off by more than `most` nat; else empty.
+    """Why a shortcut is rejected: it fails, or is off by more than `most` nat; else empty.
 
-    `worst` reads in that way and returns the largest difference. Memory that runs out is no
+    `worst` tries the shortcut and returns the largest difference. Memory that runs out is no
     objection: it propagates.
     """
     try:
@@ -106,17 +106,17 @@ def in_float32(loaded: Loaded) -> Iterator[None]:
     tensors = [t for t in (*loaded.model.parameters(), *loaded.model.buffers()) if t.dtype in HALF]
     if any(t.is_meta for t in tensors):
         raise UncheckedError("its weights are not all in memory")
-    own: list[tuple[Any, Any]] = []
+    originals: list[tuple[Any, Any]] = []
     # a tensor made in inference mode cannot stand in place of a parameter
     with torch.inference_mode(False), torch.no_grad():
         try:
             for tensor in tensors:
-                own.append((tensor, tensor.data))
+                originals.append((tensor, tensor.data))
                 tensor.data = tensor.data.float()
             with torch.inference_mode():
                 yield
         finally:
-            for tensor, data in own:
+            for tensor, data in originals:
                 tensor.data = data
 
 
@@ -213,13 +213,13 @@ def _padding(loaded: Loaded) -> str:
 def sound(logits: Any) -> bool:
     """Whether no row of logits holds NaN or plus infinity (a suppressed token has minus infinity).
 
-    Without, there is nothing that ways of reading could agree on.
+    Otherwise there is nothing to compare.
     """
     return bool(torch.isfinite(logits.logsumexp(-1)).all())
 
 
-def _worst(found: list[Any], expected: list[Any]) -> float:
-    return max(apart(f, e) for f, e in zip(found, expected, strict=True))
+def _worst(logits: list[Any], expected: list[Any]) -> float:
+    return max(apart(f, e) for f, e in zip(logits, expected, strict=True))
 
 
 def _logits(loaded: Loaded, rows: list[Ints], forced: int | None = None) -> list[Any]:

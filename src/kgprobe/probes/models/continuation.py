@@ -66,8 +66,8 @@ class CausalText(Parts):
         """
         rows = list(zip(owners, range(len(suffixes)), strict=True))
         for length in sorted({len(s) for s in suffixes}):
-            own = [r for r in rows if len(suffixes[r[1]]) == length]
-            self._forced(stream, own, suffixes, read, put)
+            group = [r for r in rows if len(suffixes[r[1]]) == length]
+            self._forced(stream, group, suffixes, read, put)
 
     def _forced(
         self,
@@ -81,14 +81,14 @@ class CausalText(Parts):
         length = len(suffixes[rows[0][1]])
 
         def forward(batch: NDArray[np.int64]) -> None:
-            own = [rows[b] for b in batch]
-            places = [place for place, _ in own]
-            fed = np.stack([suffixes[s][:-1] for _, s in own])
+            pairs = [rows[b] for b in batch]
+            places = [place for place, _ in pairs]
+            fed = np.stack([suffixes[s][:-1] for _, s in pairs])
             states = stream.states(places, fed)
             step = max(SLICE // (4 * length * self.columns), 1)
-            for start in range(0, len(own), step):
+            for start in range(0, len(pairs), step):
                 logits = self.head.logits(states[start : start + step])
-                numbers = np.array([s for _, s in own[start : start + step]])
+                numbers = np.array([s for _, s in pairs[start : start + step]])
                 put(numbers, read(numbers, logits))
 
         self.budget.run([length] * len(rows), forward, held=[stream.held(length)] * len(rows))
@@ -97,8 +97,8 @@ class CausalText(Parts):
         """Bytes that a prompt holds while `rows` continuations of it get `steps` tokens more."""
         sizes, whole = sizes_of(self.loaded), length + steps
         # keys and values of the prompt, and of rows before and after a step
-        own = (1 + 2 * rows) * sizes.cache if self.shares else rows * sizes.position
-        return whole * own + rows * sizes.logits
+        per_token = (1 + 2 * rows) * sizes.cache if self.shares else rows * sizes.position
+        return whole * per_token + rows * sizes.logits
 
     @property
     def columns(self) -> int:
@@ -221,7 +221,7 @@ class _Anew:
 
 
 class SpanText:
-    """The same for a sentinel model: a prompt is a sentence with one sentinel in its gap."""
+    """Continuations by a sentinel model: a prompt is a sentence with one sentinel in its gap."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         self.gaps = SpanGaps(loaded, budget)
@@ -268,11 +268,11 @@ class SpanText:
         for length in sorted({len(s) for s in suffixes}):
             numbers = np.array([i for i, s in enumerate(suffixes) if len(s) == length])
 
-            def renumbered(found: Ids, logits: Any, numbers: Ids = numbers) -> Any:
-                return read(numbers[found], logits)
+            def renumbered(rows: Ids, logits: Any, numbers: Ids = numbers) -> Any:
+                return read(numbers[rows], logits)
 
-            def put_renumbered(found: Ids, value: Any, numbers: Ids = numbers) -> None:
-                put(numbers[found], value)
+            def put_renumbered(rows: Ids, value: Any, numbers: Ids = numbers) -> None:
+                put(numbers[rows], value)
 
             self.gaps.visit(
                 encoded,

@@ -22,12 +22,12 @@ class DeviceError(RuntimeError):
     """A device is asked for that is none, or that is not here; the message names what is legal."""
 
 
-def choose_device(asked: str = "") -> torch.device:
-    """The device that is asked for: `asked`, or the variable.
+def choose_device(device: str = "") -> torch.device:
+    """The device of this name, or, without a name, the one that the variable names.
 
     Raises DeviceError for unknown names, and for `cuda` where torch sees no such device.
     """
-    name = asked or os.environ.get(VARIABLE) or "auto"
+    name = device or os.environ.get(VARIABLE) or "auto"
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name.partition(":")[0] not in LEGAL:

@@ -33,11 +33,11 @@ def finite(
     # one look, without keeping anything: this runs on every batch of every engine
     if bool((torch if is_tensor else np).isfinite(values.detach() if is_tensor else values).all()):
         return
-    found = np.asarray(values.detach().double().cpu() if is_tensor else values)
-    wrong = ~np.isfinite(found)
+    array = np.asarray(values.detach().double().cpu() if is_tensor else values)
+    wrong = ~np.isfinite(array)
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     raise NotFiniteError(
-        f"{model}: {what} {found[index]} at {where(*index)} ({int(wrong.sum())} of {found.size} "
+        f"{model}: {what} {array[index]} at {where(*index)} ({int(wrong.sum())} of {array.size} "
         "here are not finite); the weights hold NaN or infinity, or the arithmetic overflows: "
         "check the checkpoint, run it in float32"
     )

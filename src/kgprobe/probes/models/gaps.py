@@ -45,16 +45,16 @@ class Gaps(Parts):
             return [batch[start : start + step] for start in range(0, len(batch), step)]
 
         def forward(batch: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], Any]]:
-            found, start, own = states(batch), 0, []
-            for numbers in slices(batch, found.shape[1]):
-                logits = self.head.logits(found[start : start + len(numbers)])
-                own.append((numbers, read(numbers, logits[..., :vocabulary])))
+            hidden, start, results = states(batch), 0, []
+            for numbers in slices(batch, hidden.shape[1]):
+                logits = self.head.logits(hidden[start : start + len(numbers)])
+                results.append((numbers, read(numbers, logits[..., :vocabulary])))
                 start += len(numbers)
-            return own
+            return results
 
-        def keep(_: NDArray[np.int64], own: list[tuple[NDArray[np.int64], Any]]) -> None:
-            for numbers, found in own:
-                put(numbers, found)
+        def keep(_: NDArray[np.int64], results: list[tuple[NDArray[np.int64], Any]]) -> None:
+            for numbers, value in results:
+                put(numbers, value)
 
         self.each([len(r) for r in rows], forward, keep, held=held)
 
@@ -103,7 +103,7 @@ class SpanGaps(Gaps):
         self.sentinel()
 
     def contexts_at_once(self, lengths: Sequence[int]) -> int:
-        """Of how many sentences the states may be held, in half of the budget's memory."""
+        """How many sentences' states may be held at once, in half of the budget's memory."""
         room = self.budget.room // 2
         each = max(lengths, default=1) * sizes_of(self.loaded).state
         return max(room // each, 1) if room else max(len(lengths), 1)
@@ -117,11 +117,11 @@ class SpanGaps(Gaps):
         def forward(batch: NDArray[np.int64]) -> None:
             nonlocal states
             longest = max(len(contexts[b]) for b in batch)
-            own = ids[batch, :longest]
-            found = self.encoded(own, mask[batch, :longest])
+            rows = ids[batch, :longest]
+            hidden = self.encoded(rows, mask[batch, :longest])
             if states is None:
-                states = found.new_zeros(len(contexts), ids.shape[1], found.shape[2])
-            states[batch, :longest] = found
+                states = hidden.new_zeros(len(contexts), ids.shape[1], hidden.shape[2])
+            states[batch, :longest] = hidden
 
         self.budget.run([len(c) for c in contexts], forward)
         return states, mask
@@ -143,8 +143,8 @@ class SpanGaps(Gaps):
         """
 
         def states(batch: NDArray[np.int64]) -> Any:
-            own = [owners[b] for b in batch], [rows[b] for b in batch]
-            return self._final(encoded, *own, last)
+            chosen = [owners[b] for b in batch], [rows[b] for b in batch]
+            return self._final(encoded, *chosen, last)
 
         held = [encoded[0].shape[1] * sizes_of(self.loaded).context] * len(rows)
         self._visit(rows, states, read, put, held=held)

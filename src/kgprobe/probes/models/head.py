@@ -43,15 +43,15 @@ class Head:
         return self._slice(hidden, 0, self.decoder.weight.shape[0])
 
     def through_modules(self) -> "Head":
-        """The same by the decoder's module and the hooks on it, which add columns, say."""
+        """This head by the decoder's module and the hooks on it, which add columns, say."""
         decoder = self.decoder
         assert decoder is not None
 
         def logits(hidden: Any) -> Any:
             hidden = self.transform(hidden) if self.transform else hidden
             with in_float32(decoder):
-                found = decoder(hidden)
-            return self.finish(found) if self.finish else found
+                output = decoder(hidden)
+            return self.finish(output) if self.finish else output
 
         return Head(logits, None)
 
@@ -65,13 +65,13 @@ class Head:
         step = min(size, SLICE) if device == "cpu" and self.decoder is not None else size
         rows = max(LOGITS[device] // (4 * step), 1)
         bounds = torch.searchsorted(owners, torch.arange(0, len(hidden) + rows, rows).to(owners))
-        found = []
+        pieces = []
         for number, start in enumerate(range(0, len(hidden), rows)):
-            own = slice(int(bounds[number]), int(bounds[number + 1]))
-            found.append(
-                self._rows(hidden[start : start + rows], owners[own] - start, targets[own], step)
+            span = slice(int(bounds[number]), int(bounds[number + 1]))
+            pieces.append(
+                self._rows(hidden[start : start + rows], owners[span] - start, targets[span], step)
             )
-        return torch.cat(found) if len(found) != 1 else found[0]
+        return torch.cat(pieces) if len(pieces) != 1 else pieces[0]
 
     def _rows(self, hidden: Any, owners: Any, targets: Any, step: int) -> Any:
         hidden = self.transform(hidden) if self.transform else hidden
@@ -87,9 +87,9 @@ class Head:
         for number, start in enumerate(range(0, size, step)):
             logits = self._slice(hidden, start, start + step)
             chosen = logits.new_empty(len(targets)) if chosen is None else chosen
-            own = order[bounds[number] : bounds[number + 1]]
-            if len(own):
-                chosen[own] = logits[owners[own], targets[own] - start]
+            hits = order[bounds[number] : bounds[number + 1]]
+            if len(hits):
+                chosen[hits] = logits[owners[hits], targets[hits] - start]
             totals.append(logits.logsumexp(1))
         total = totals[0] if len(totals) == 1 else torch.stack(totals).logsumexp(0)
         return chosen - total[owners]
@@ -116,9 +116,9 @@ def product(hidden: Any, weight: Any, bias: Any = None) -> Any:
     trained = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
     if hidden.is_cuda and hidden.dtype == weight.dtype and hidden.dtype in HALF and not trained:
         # summed up in float32 without a copy of the weights
-        found = torch.mm(hidden.flatten(0, -2), weight.T, out_dtype=torch.float32)
-        found = found.view(*hidden.shape[:-1], -1)
-        return found if bias is None else found + bias
+        logits = torch.mm(hidden.flatten(0, -2), weight.T, out_dtype=torch.float32)
+        logits = logits.view(*hidden.shape[:-1], -1)
+        return logits if bias is None else logits + bias
     return linear(precise(hidden), precise(weight), bias)
 
 
@@ -142,12 +142,12 @@ def precise(values: Any) -> Any:
     return values if values.dtype == torch.float64 else values.float()
 
 
-def apart(found: Any, expected: Any) -> float:
+def apart(logits: Any, expected: Any) -> float:
     """Largest difference of the log-probabilities of two sets of logits; infinite with NaN.
 
     Tokens that both suppress (minus infinity) do not differ. NaN must not pass for agreement: no
     comparison with it is true, `worst > allowed` as little as any other.
     """
-    first, second = precise(found).log_softmax(-1), precise(expected).log_softmax(-1)
+    first, second = precise(logits).log_softmax(-1), precise(expected).log_softmax(-1)
     worst = float(torch.where(first == second, 0.0, (first - second).abs()).max())
     return float("inf") if math.isnan(worst) else worst

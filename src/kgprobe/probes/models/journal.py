@@ -38,11 +38,11 @@ class Journal:
             return
         except OSError:  # a file system without locks
             pass
-        own = hashlib.sha256(identity.encode()).digest()
-        if file.read(IDENTITY) != own:
+        digest = hashlib.sha256(identity.encode()).digest()
+        if file.read(IDENTITY) != digest:
             file.seek(0)
             file.truncate()
-            file.write(own)
+            file.write(digest)
         self._file = file
 
     def step(self, name: str, compute: Callable[[], Any]) -> Any:
@@ -51,9 +51,9 @@ class Journal:
         if self._file is None:
             return compute()
         start = self._file.tell()
-        found = self._next()
-        if found is not None and found[0] == name:
-            return found[1]
+        entry = self._next()
+        if entry is not None and entry[0] == name:
+            return entry[1]
         self._file.seek(start)
         value = compute()
         data = pickle.dumps((name, value))
@@ -69,8 +69,8 @@ class Journal:
         data = self._file.read(size)
         if not size or len(data) < size:
             return None
-        found: tuple[str, Any] = _Plain(io.BytesIO(data)).load()
-        return found
+        entry: tuple[str, Any] = _Plain(io.BytesIO(data)).load()
+        return entry
 
     def close(self) -> None:
         """Let go of the file."""

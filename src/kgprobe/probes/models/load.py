@@ -85,7 +85,7 @@ class ModelSpec:
 
     @classmethod
     def of(cls, row: Mapping[str, str], made: str = "") -> "ModelSpec":
-        """The spec of a row of the sheet; columns that it does not have are empty."""
+        """The spec of a row of models.tsv; columns that it does not have are empty."""
         names = {f.name for f in fields(cls)} & row.keys()
         return cls(**{name: row[name] for name in names}, made=made)
 
@@ -136,8 +136,8 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
 
 
 def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any], str]:
-    """The same before it is asked whether its weights are whole and belong to its tokenizer; with
-    what transformers tells of its loading, and the place that it came from."""
+    """Load the model of `spec` without checks of its weights and tokenizer; returns it with the
+    loading info of transformers and the place that it came from."""
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     dtype = DTYPES[spec.dtype]
@@ -215,24 +215,24 @@ def _adapted(model: Any, spec: ModelSpec) -> Any:
 
 
 def _columns(spec: ModelSpec) -> dict[str, Any]:
-    """What a record tells of a model that is not read as it is stored."""
+    """The columns of a row that change how its model is read, for the record."""
     names = ("quantised", "adapter", "device_map")
-    found: dict[str, Any] = {name: own for name in names if (own := getattr(spec, name))}
+    columns: dict[str, Any] = {name: value for name in names if (value := getattr(spec, name))}
     if spec.adapter:
         folder = Path(spec.adapter.removeprefix("folder:"))
-        found["adapter_weights"] = digest(sorted(folder.glob("adapter_*")))
-    return found
+        columns["adapter_weights"] = digest(sorted(folder.glob("adapter_*")))
+    return columns
 
 
 def _familiar(loaded: Loaded, place: str) -> dict[str, Any]:
     """Whether tokenizer and weights belong together: recorded, and shown at every number."""
     what, texts = sound.sentences(place)
-    spec, own = loaded.spec, (loaded.model, loaded.tokenizer)
+    spec, pair = loaded.spec, (loaded.model, loaded.tokenizer)
     try:
-        found = sound.familiar(spec.kind, *own, spec.bos, loaded.limit, texts)
+        record = sound.familiar(spec.kind, *pair, spec.bos, loaded.limit, texts)
     except ValueError as error:
         raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
-    return {"sentences": what, **found}
+    return {"sentences": what, **record}
 
 
 def outline(spec: ModelSpec) -> Loaded:
@@ -257,15 +257,15 @@ def outline(spec: ModelSpec) -> Loaded:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
-    found = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
-    found.record = {
+    loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
+    loaded.record = {
         "model": spec.model,
         "revision": spec.revision,
         "weights": _weights_hash(place, options),
         "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
         **_columns(spec),
     }
-    return found
+    return loaded
 
 
 def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
@@ -273,16 +273,16 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
     scheme, _, rest = spec.source.partition(":")
     if scheme == "hub":
         return rest, {"revision": spec.revision}
-    made = Path(spec.made)
+    run = Path(spec.made)
     if scheme == "gguf":
         try:
-            found = packed(rest, spec.revision)
+            gguf = packed(rest, spec.revision)
         except PackedError as error:
             raise ModelError(f"{spec.model}: {error}") from error
-        folder = made / f"unpacked-{rest}"
-        if unpacked_from(folder) == found.sha256:
+        folder = run / f"unpacked-{rest}"
+        if unpacked_from(folder) == gguf.sha256:
             return str(folder), {"local_files_only": True}
-        path = join_parts(found)
+        path = join_parts(gguf)
         return str(path.parent), {"gguf_file": path.name}
     if scheme == "control":
         rest = str(ROOT / "resources/control" / rest)
@@ -319,9 +319,9 @@ def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:
 def window(config: Any) -> int:
     """Most tokens of a sentence, special ones included."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    found = [limit for name in POSITIONS if (limit := getattr(text, name, None))]
-    limit = int(min(found, default=1 << 20))
-    if found and text.model_type in AFTER_PADDING:
+    limits = [limit for name in POSITIONS if (limit := getattr(text, name, None))]
+    limit = int(min(limits, default=1 << 20))
+    if limits and text.model_type in AFTER_PADDING:
         # MPNet counts from 2 whatever its padding is
         limit -= 2 if text.model_type == "mpnet" else text.pad_token_id + 1
     return limit

@@ -46,8 +46,8 @@ class Masked(Parts):
     ) -> NDArray[np.float64]:
         """log p of the own token at `place` of sentence `owner` while places[i]:ends[i] are masked.
 
-        Rows that are equal and read at the same place are fed once. `done` is told how many rows
-        have been answered. Raises NotFiniteError, with `name` and place.
+        Rows that are equal and read at the same place are fed once. `done` gets the number of rows
+        answered. Raises NotFiniteError, with `name` and place.
         """
         token = self.loaded.tokenizer.mask_token_id
         targets = sentences.values[sentences.starts[owners] + places]
@@ -60,25 +60,25 @@ class Masked(Parts):
         def forward(batch: Ints) -> NDArray[np.float64]:
             ids, mask = padded([distinct[b] for b in batch], self.pad, self.loaded.device)
             answered = [order[bounds[b] : bounds[b + 1]] for b in batch]
-            asked = np.concatenate(answered)
-            own = np.repeat(np.arange(len(batch)), [len(a) for a in answered])
+            flat = np.concatenate(answered)
+            row_of = np.repeat(np.arange(len(batch)), [len(a) for a in answered])
             given = None if bool(mask.all()) else mask
             hidden = self.at(ids, given, self._tensor(at[batch]))
             self.head_rows += len(ids)
-            scores = self.head.logprobs(hidden, self._tensor(own), self._tensor(targets[asked]))
-            found = np.asarray(scores.double().cpu().numpy())
+            scores = self.head.logprobs(hidden, self._tensor(row_of), self._tensor(targets[flat]))
+            values = np.asarray(scores.double().cpu().numpy())
             finite(
-                found,
+                values,
                 self.loaded.spec.model,
-                lambda n: f"{name(int(owners[asked[n]]))}, token {places[asked[n]]}",
+                lambda n: f"{name(int(owners[flat[n]]))}, token {places[flat[n]]}",
             )
             self.rows_fed += len(batch)
-            return found
+            return values
 
-        def put(batch: Ints, found: NDArray[np.float64]) -> None:
-            asked = np.concatenate([order[bounds[b] : bounds[b + 1]] for b in batch])
-            result[asked] = found
-            done(len(asked))
+        def put(batch: Ints, scores: NDArray[np.float64]) -> None:
+            flat = np.concatenate([order[bounds[b] : bounds[b + 1]] for b in batch])
+            result[flat] = scores
+            done(len(flat))
 
         self.each(distinct.lengths, forward, put, name=lambda r: name(int(owners[sample[r]])))
         return result
@@ -97,19 +97,19 @@ def _distinct(
     sample: list[NDArray[Any]] = []
     count = 0
     for length in np.unique(lengths):
-        own = np.flatnonzero(lengths == length)
+        same = np.flatnonzero(lengths == length)
         columns = np.arange(length)[None, :]
-        ids = sentences.values[sentences.starts[owners[own]][:, None] + columns]
-        ids[(columns >= places[own, None]) & (columns < ends[own, None])] = mask
-        key = np.concatenate([ids, places[own, None]], axis=1)
+        ids = sentences.values[sentences.starts[owners[same]][:, None] + columns]
+        ids[(columns >= places[same, None]) & (columns < ends[same, None])] = mask
+        key = np.concatenate([ids, places[same, None]], axis=1)
         packed = np.ascontiguousarray(key).view(np.dtype((np.void, 8 * key.shape[1]))).ravel()
         _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
-        which[own] = count + rank[inverse.ravel()]
+        which[same] = count + rank[inverse.ravel()]
         kept = np.sort(first)
         rows.append(ids[kept])
-        sample.append(own[kept])
+        sample.append(same[kept])
         count += len(first)
     sizes = np.array([r.shape[1] for r in rows for _ in range(len(r))], dtype=np.int64)
     values = np.concatenate([r.ravel() for r in rows]) if rows else np.zeros(0, dtype=np.int64)

@@ -46,8 +46,8 @@ def packed(package: str, pinned: str = "") -> Packed:
     missing or in the wrong place, and where the whole is not what `pinned` or the package's own
     SHA256SUMS says.
     """
-    own = _files(package)
-    whole = [path for path in own if path.name.endswith(".gguf")]
+    files = _files(package)
+    whole = [path for path in files if path.name.endswith(".gguf")]
     parts = _parts(package)
     if len(whole) != 1 and (whole or not parts):
         raise PackedError(f"{len(whole)} GGUF files in {package}, expected one, or parts")
@@ -55,29 +55,29 @@ def packed(package: str, pinned: str = "") -> Packed:
     lost = [path.name for path in paths if not path.is_file()]
     if lost:
         raise PackedError(f"{package}: {', '.join(lost)} is not there; install the package again")
-    found = digest(paths)
-    sums = [path for path in own if path.name == SUMS]
+    checksum = digest(paths)
+    sums = [path for path in files if path.name == SUMS]
     said = [_stated(sums[0])] if parts and sums else []
     for wanted, where in [(pinned, "the sheet of models"), *((sum_, SUMS) for sum_ in said)]:
-        if wanted and wanted != found:
+        if wanted and wanted != checksum:
             raise PackedError(
-                f"{package}: the GGUF file has sha256 {found}, {where} says {wanted}: a part is "
+                f"{package}: the GGUF file has sha256 {checksum}, {where} says {wanted}: a part is "
                 "damaged, of another version or in the wrong place; install the package again"
             )
-    return Packed(package, paths, found)
+    return Packed(package, paths, checksum)
 
 
 @cache
-def join_parts(found: Packed) -> Path:
+def join_parts(file: Packed) -> Path:
     """The one file that transformers reads; parts are joined in a folder that the process keeps."""
-    if len(found.paths) == 1:
-        return found.paths[0]
+    if len(file.paths) == 1:
+        return file.paths[0]
     # on the terminal, whoever asks: the terms are the reader's business before the first use
-    print(terms(found.package), file=sys.stderr, flush=True)
+    print(terms(file.package), file=sys.stderr, flush=True)
     folder = _folder()
-    path = Path(folder.name) / f"{found.sha256}.gguf"
+    path = Path(folder.name) / f"{file.sha256}.gguf"
     with open(path, "wb") as stream:
-        for part in found.paths:
+        for part in file.paths:
             with open(part, "rb") as source:
                 while block := source.read(1 << 22):
                     stream.write(block)
@@ -112,41 +112,41 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 def terms(package: str) -> str:
     """Under what terms a package's weights may be used: short texts in full, others by path."""
-    told = []
+    texts = []
     for path in _files(package):
         if TERMS.search(path.name) and path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace").strip()
-            told.append(text if len(text) <= SHOWN else str(path))
-    return "\n".join([f"Terms of use of {package}:", *(told or ["it states none"])])
+            texts.append(text if len(text) <= SHOWN else str(path))
+    return "\n".join([f"Terms of use of {package}:", *(texts or ["it states none"])])
 
 
 def digest(paths: Iterable[Path]) -> str:
     """sha256 of files, one after the other."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as stream:
             while block := stream.read(1 << 22):
-                found.update(block)
-    return found.hexdigest()
+                checksum.update(block)
+    return checksum.hexdigest()
 
 
 def _files(package: str) -> list[Path]:
     try:
-        found = importlib.metadata.files(package) or []
+        files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:
         raise PackedError(
             f"the package {package} is not installed; `make setup` installs what the default run "
             f"needs, `pip install {package}` any other"
         ) from None
-    return sorted(Path(str(file.locate())) for file in found)
+    return sorted(Path(str(file.locate())) for file in files)
 
 
 def _parts(package: str) -> list[tuple[int, str]]:
     """(number, package) of the parts that a package requires, in order."""
     wanted = re.compile(re.escape(_normal(package)) + r"-part-?(\d+)")
     names = [re.split(r"[^\w.-]", line)[0] for line in importlib.metadata.requires(package) or []]
-    found = [(match, name) for name in names if (match := wanted.fullmatch(_normal(name)))]
-    parts = sorted((int(match[1]), name) for match, name in found)
+    matches = [(match, name) for name in names if (match := wanted.fullmatch(_normal(name)))]
+    parts = sorted((int(match[1]), name) for match, name in matches)
     numbers = [number for number, _ in parts]
     if numbers != list(range(1, len(parts) + 1)):
         raise PackedError(f"{package} requires its parts {numbers}, which are not 1, 2, ...")

@@ -90,14 +90,14 @@ class Parts:
         before = [getattr(self, counter) for counter in self.counters]
 
         def counted() -> tuple[list[int], Any]:
-            found = compute()
+            value = compute()
             now = [getattr(self, counter) for counter in self.counters]
-            return [n - b for n, b in zip(now, before, strict=True)], found
+            return [n - b for n, b in zip(now, before, strict=True)], value
 
-        counts, found = self.loaded.journal.step(name, counted)
+        counts, value = self.loaded.journal.step(name, counted)
         for counter, b, more in zip(self.counters, before, counts, strict=True):
             setattr(self, counter, b + more)
-        return found
+        return value
 
     # -- the body -----------------------------------------------------------------------------
 
@@ -184,8 +184,8 @@ class Parts:
         bias: Any = decoder.bias
         if only is not None:
             weight, bias = weight[only], None if bias is None else bias[only]
-        found = product(features, weight, bias)
-        return self.head.finish(found) if self.head.finish else found
+        output = product(features, weight, bias)
+        return self.head.finish(output) if self.head.finish else output
 
     def _tensor(self, values: Ints) -> Any:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self.loaded.device)
@@ -367,20 +367,20 @@ def _wide(head: Callable[[Any], Any]) -> Callable[[Any], Any]:
     if not isinstance(head, nn.Module):
         return head
     tensors = {**dict(head.named_parameters()), **dict(head.named_buffers())}
-    halves = {name: own for name, own in tensors.items() if own.dtype in HALF}
+    halves = {name: tensor for name, tensor in tensors.items() if tensor.dtype in HALF}
     if not halves:
         return head
     return lambda states: functional_call(
-        head, {name: own.float() for name, own in halves.items()}, (precise(states),)
+        head, {name: tensor.float() for name, tensor in halves.items()}, (precise(states),)
     )
 
 
 def _masked_head(model: Any) -> Callable[[Any], Any] | None:
     """What turns hidden states into logits, for the architectures that keep it in one place."""
     for name in ("cls", "lm_head", "predictions"):
-        found: Callable[[Any], Any] | None = getattr(model, name, None)
-        if callable(found):
-            return found
+        head: Callable[[Any], Any] | None = getattr(model, name, None)
+        if callable(head):
+            return head
     if hasattr(model, "vocab_projector"):
         return _Chain(
             model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector
@@ -506,7 +506,7 @@ class _ScoredLayer(nn.Module):
 
     def forward(self, hidden: Any, attention_mask: Any = None, *others: Any, **named: Any) -> Any:
         attention = self.layer.attention.self
-        own = hidden[torch.arange(len(hidden), device=hidden.device), self.at][:, None]
+        state = hidden[torch.arange(len(hidden), device=hidden.device), self.at][:, None]
         width = attention.attention_head_size
 
         def heads(states: Any) -> Any:
@@ -514,12 +514,12 @@ class _ScoredLayer(nn.Module):
 
         # a mask of padding is the same for every query
         mask = attention_mask if attention_mask is None else attention_mask[:, :, :1]
-        found = scaled_dot_product_attention(
-            heads(attention.query(own)),
+        context = scaled_dot_product_attention(
+            heads(attention.query(state)),
             heads(attention.key(hidden)),
             heads(attention.value(hidden)),
             attn_mask=mask,
         )
-        found = found.transpose(1, 2).reshape(own.shape[0], 1, -1)
-        middle = self.layer.attention.output(found, own)
+        context = context.transpose(1, 2).reshape(state.shape[0], 1, -1)
+        middle = self.layer.attention.output(context, state)
         return self.layer.output(self.layer.intermediate(middle), middle)

@@ -63,9 +63,9 @@ class Predictor:
         result = np.zeros((len(rows), width), dtype=np.float32)
 
         def keep(batch: Ints, features: Any) -> None:
-            found = features.float().cpu().numpy()
-            self._sound(found, batch, places, name, "vector before the output embedding")
-            result[batch] = found
+            values = features.float().cpu().numpy()
+            self._sound(values, batch, places, name, "vector before the output embedding")
+            result[batch] = values
 
         self._run(rows, places, types, keep)
         return result
@@ -94,11 +94,11 @@ class Predictor:
         def give(batch: Ints, features: Any) -> None:
             for start in range(0, len(batch), step):
                 logits = self.parts.logits(features[start : start + step])
-                totals, own = logits.logsumexp(-1), batch[start : start + step]
-                self._sound(totals, own, places, name, "log-sum-exp of the logits")
+                totals, numbers = logits.logsumexp(-1), batch[start : start + step]
+                self._sound(totals, numbers, places, name, "log-sum-exp of the logits")
                 if chosen is not None:
                     logits = logits.index_select(1, chosen)
-                read(own, logits, totals)
+                read(numbers, logits, totals)
 
         self._run(rows, places, types, give)
 
@@ -144,8 +144,8 @@ class Predictor:
         False where that is less than half of them."""
         if self.loaded.spec.kind != "causal" or len(rows) < 2:
             return False
-        own = Ragged.of(rows)
-        if 2 * own.common * len(rows) < own.lengths.sum() or (places != own.lengths - 1).any():
+        ids = Ragged.of(rows)
+        if 2 * ids.common * len(rows) < ids.lengths.sum() or (places != ids.lengths - 1).any():
             return False
         if self._shared is None:
             self._shared = Causal(self.loaded, self.budget)
@@ -153,4 +153,4 @@ class Predictor:
         def finish(numbers: Ints, states: Any) -> None:
             take(numbers, self.parts.finished(states))
 
-        return self._shared.visit_ends(own, finish)
+        return self._shared.visit_ends(ids, finish)

@@ -44,11 +44,11 @@ def use_wide_vectors() -> bool:
 def _is_narrow() -> bool:
     """Whether MKL takes this processor for one without AVX-512, although it has it."""
     try:
-        told = CPUINFO.read_text(encoding="utf-8")
+        text = CPUINFO.read_text(encoding="utf-8")
     except OSError:
         return False
     is_wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return is_wide and "AuthenticAMD" in told and torch.backends.mkl.is_available()
+    return is_wide and "AuthenticAMD" in text and torch.backends.mkl.is_available()
 
 
 def _agrees() -> bool:

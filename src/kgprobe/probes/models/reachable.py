@@ -1,4 +1,4 @@
-"""Whether a folder, the hub or its cache has a model of some name: told in seconds, without torch.
+"""Whether a folder, the hub or its cache has a model of some name: in seconds, without torch.
 
 What imports torch asks this first: most mistakes in a name are found here.
 """
@@ -16,7 +16,7 @@ from huggingface_hub import constants, errors
 from kgprobe import sheets
 from kgprobe.probes.models import hub
 
-#: the sheet of models, the user's own first
+#: the table of models, the user's own first
 MODELS = "config/models.tsv"
 #: any of these holds the weights, or the tokenizer, of a model's folder
 WEIGHTS = ("*.safetensors", "*.bin")
@@ -35,7 +35,7 @@ class HubError(RuntimeError):
 
 
 def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> str:
-    """The commit of a model on the hub, or in its cache; `rows`: the sheet of models, whose names
+    """The commit of a model on the hub, or in its cache; `rows`: the table of models, whose names
     are suggested. Raises HubError, within a few seconds where the hub is out of reach."""
     sources = (row["source"].partition(":")[2] for row in rows.values())
     near = sheets.nearest(name, [*_folders(name), *rows, *sources])
@@ -68,7 +68,7 @@ def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> s
 
 
 def check_row(row: Mapping[str, str]) -> None:
-    """Raise HubError where a model of the sheet is on the hub alone and that is out of reach."""
+    """Raise HubError where a model of the table is on the hub alone and that is out of reach."""
     scheme, _, name = row["source"].partition(":")
     revision = row.get("revision", "")
     if scheme != "hub" or all(
@@ -86,8 +86,8 @@ def check_row(row: Mapping[str, str]) -> None:
 
 
 def _is_cached(name: str, revision: str, file: str) -> bool:
-    found = huggingface_hub.try_to_load_from_cache(name, file, revision=revision or None)
-    return isinstance(found, str)
+    path = huggingface_hub.try_to_load_from_cache(name, file, revision=revision or None)
+    return isinstance(path, str)
 
 
 def _folders(name: str) -> list[str]:
@@ -141,9 +141,9 @@ def check_folder(folder: Path) -> None:
     """Raise HubError for a folder that lacks what every model has."""
     if not folder.is_dir():
         near = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
-        told = sheets.nearest(folder.name, near)
+        hint = sheets.nearest(folder.name, near)
         raise HubError(
-            f"{folder}: no such folder{told or sheets.nearest(str(folder), _folders(str(folder)))}"
+            f"{folder}: no such folder{hint or sheets.nearest(str(folder), _folders(str(folder)))}"
         )
     wanted = {"config.json": ("config.json",), "weights": WEIGHTS, "tokenizer": TOKENIZERS}
     for what, patterns in wanted.items():

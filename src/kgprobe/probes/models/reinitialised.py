@@ -32,14 +32,14 @@ def reinitialised(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     if what == "embeddings":
         table = fresh.get_input_embeddings().weight.detach()
         model = copy.deepcopy(loaded.model)
-        own = model.get_input_embeddings().weight
-        if own.shape != table.shape:
+        embedding = model.get_input_embeddings().weight
+        if embedding.shape != table.shape:
             raise ValueError(
-                f"{loaded.spec.model}: its embedding is {tuple(own.shape)}, its configuration says "
-                f"{tuple(table.shape)}"
+                f"{loaded.spec.model}: its embedding is {tuple(embedding.shape)}, its "
+                f"configuration says {tuple(table.shape)}"
             )
         with torch.no_grad():
-            own.copy_(table)
+            embedding.copy_(table)
     else:
         model = fresh.to(device=loaded.device, dtype=loaded.model.dtype)
     label = f"random-{what}-{seed}"

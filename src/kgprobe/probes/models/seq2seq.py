@@ -37,25 +37,25 @@ class Seq2Seq(Parts):
         """
         result = np.zeros(len(forced.values))
         distinct: dict[bytes, int] = {}
-        own = np.array([distinct.setdefault(c.tobytes(), len(distinct)) for c in contexts])
+        which = np.array([distinct.setdefault(c.tobytes(), len(distinct)) for c in contexts])
         rows = [np.frombuffer(data, dtype=np.int64) for data in distinct]
-        bounds = np.cumsum(np.bincount(own, minlength=len(rows)))[:-1]
-        members = np.split(np.argsort(own, kind="stable"), bounds)
+        bounds = np.cumsum(np.bincount(which, minlength=len(rows)))[:-1]
+        members = np.split(np.argsort(which, kind="stable"), bounds)
 
         def forward(batch: Ints) -> NDArray[np.float64]:
             ids, mask = padded([rows[b] for b in batch], self.pad, self.loaded.device)
             states = self.encoded(ids, mask)
-            asked = np.concatenate([members[b] for b in batch])
+            items = np.concatenate([members[b] for b in batch])
             place = np.repeat(np.arange(len(batch)), [len(members[b]) for b in batch])
-            self._decode(states, mask, place, asked, forced, wanted, result, name)
-            return np.concatenate([result[forced.starts[i] : forced.starts[i + 1]] for i in asked])
+            self._decode(states, mask, place, items, forced, wanted, result, name)
+            return np.concatenate([result[forced.starts[i] : forced.starts[i + 1]] for i in items])
 
-        def put(batch: Ints, found: NDArray[np.float64]) -> None:
-            asked = np.concatenate([members[b] for b in batch])
-            ends = np.cumsum(forced.lengths[asked])[:-1]
-            for i, values in zip(asked, np.split(found, ends), strict=True):
+        def put(batch: Ints, scores: NDArray[np.float64]) -> None:
+            items = np.concatenate([members[b] for b in batch])
+            ends = np.cumsum(forced.lengths[items])[:-1]
+            for i, values in zip(items, np.split(scores, ends), strict=True):
                 result[forced.starts[i] : forced.starts[i + 1]] = values
-            done(len(asked))
+            done(len(items))
 
         self.each([len(r) for r in rows], forward, put, name=lambda r: name(int(members[r][0])))
         return result
@@ -65,22 +65,22 @@ class Seq2Seq(Parts):
         states: Any,
         mask: Any,
         place: Ints,
-        asked: Ints,
+        rows: Ints,
         forced: Ragged,
         wanted: NDArray[np.bool_],
         result: NDArray[np.float64],
         name: Callable[[int], str],
     ) -> None:
-        """Decoder rows `asked`, row i after the context states[place[i]], in their own batches."""
+        """Decoder rows `rows`, row i after the context states[place[i]], in their own batches."""
 
         def forward(batch: Ints) -> tuple[Ints, NDArray[np.float64]]:
-            numbers = asked[batch]
+            numbers = rows[batch]
             ids, _ = padded([forced[i][:-1] for i in numbers], self.pad, self.loaded.device)
             pick = torch.from_numpy(place[batch]).to(ids.device)
             read = np.zeros(ids.shape, dtype=bool)
             for number, i in enumerate(numbers):
-                own = wanted[forced.starts[i] + 1 : forced.starts[i + 1]]
-                read[number, : len(own)] = own
+                flags = wanted[forced.starts[i] + 1 : forced.starts[i + 1]]
+                read[number, : len(flags)] = flags
             hidden = self.decoded(states[pick], mask[pick], ids)
             hidden = hidden[torch.from_numpy(read).to(ids.device)]
             row, column = np.nonzero(read)
@@ -96,9 +96,9 @@ class Seq2Seq(Parts):
             )
             return flat, scores
 
-        def put(_: Ints, found: tuple[Ints, NDArray[np.float64]]) -> None:
-            result[found[0]] = found[1]
+        def put(_: Ints, values: tuple[Ints, NDArray[np.float64]]) -> None:
+            result[values[0]] = values[1]
 
-        lengths = forced.lengths[asked] - 1
+        lengths = forced.lengths[rows] - 1
         held = [states.shape[1] * sizes_of(self.loaded).context] * len(lengths)
-        self.each(lengths, forward, put, name=lambda r: name(int(asked[r])), held=held)
+        self.each(lengths, forward, put, name=lambda r: name(int(rows[r])), held=held)

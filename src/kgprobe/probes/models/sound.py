@@ -1,4 +1,4 @@
-"""Is a loaded model what it is taken for? Asked once, when it is loaded.
+"""Checks, when a model is loaded, that it is complete and of the kind that it is taken for.
 
 `fault` finds what makes a model unusable: weights that are missing or of another shape, weights of
 another class, token ids outside the embedding, a masked model taken for a causal one. `familiar`
@@ -195,7 +195,7 @@ def _direction(kind: str, model: Any, ids: Sequence[int], limit: int) -> str:
 def sentences(folder: str) -> tuple[str, Sequence[str]]:
     """(what they are, sentences) that the model in `folder` should find familiar.
 
-    A control model knows no English but what it was taught, which its folder tells.
+    A control model knows no English but its training sentences, which its folder holds.
     """
     control = Path(folder) / "control.json"
     if control.is_file():
@@ -215,20 +215,20 @@ def familiar(
     every inner word; masked ones too, every third of a sentence being hidden at once; seq2seq ones
     for every other word, each at a gap of its own. `errors` is the mean over sentences of shuffled
     minus plain in standard errors, `belongs` whether that is ERRORS or more (None for fewer than
-    FEWEST sentences), `better` counts sentences, `unknown` is the share of unknown tokens. Raises
-    ValueError where a loss is not finite.
+    FEWEST sentences), `better` counts sentences, `unknown` is the proportion of unknown tokens.
+    Raises ValueError where a loss is not finite.
     """
     plain = [words for words in (text.split(" ") for text in texts) if len(words) > 2]
     owners = np.array([s for s, words in enumerate(plain) for _ in words[2:]])
     dealt = _deal(owners)
     wanted = np.arange(len(owners)) % 2 == 1 if kind == "seq2seq" else np.full(len(owners), True)
-    found = []
-    for lines, asked in ((plain, wanted), (_dealt(plain, dealt), wanted[dealt])):
-        rows = list(_rows(kind, model, tokenizer, bos, lines, asked))
+    losses = []
+    for lines, mask in ((plain, wanted), (_dealt(plain, dealt), wanted[dealt])):
+        rows = list(_rows(kind, model, tokenizer, bos, lines, mask))
         if not rows or max(max(len(row.ids), len(row.forced)) for row in rows) > limit:
             return {"count": 0, "belongs": None}
-        found.append(_losses(kind, model, rows, len(owners)))
-    (before, tokens), (after, _) = found[0], found[1][:, np.argsort(dealt)]
+        losses.append(_losses(kind, model, rows, len(owners)))
+    (before, tokens), (after, _) = losses[0], losses[1][:, np.argsort(dealt)]
     if not np.isfinite([before, after]).all():
         raise ValueError("the loss of a plain sentence is not finite")
     sizes = np.bincount(owners, tokens)
@@ -279,17 +279,17 @@ def _rows(
     lines: Sequence[Sequence[str]],
     wanted: Any,
 ) -> Iterator[_Row]:
-    """What is asked of sentences (lists of words), whose inner words are numbered through."""
+    """Model inputs and scored tokens of sentences (lists of words); inner words are numbered."""
     number = 0
     for words in lines:
         ids, tokens_of = _tokens(kind, tokenizer, bos, words)
         inner = {number + k: tokens_of[1 + k] for k in range(len(words) - 2)}
         number += len(inner)
         if kind == "causal":
-            yield _Row(ids, [], [(t - 1, ids[t], n) for n, own in inner.items() for t in own])
+            yield _Row(ids, [], [(t - 1, ids[t], n) for n, span in inner.items() for t in span])
         elif kind == "masked":
             for turn in range(3):
-                hidden = {t: n for n, own in inner.items() if n % 3 == turn for t in own}
+                hidden = {t: n for n, span in inner.items() if n % 3 == turn for t in span}
                 masked = [tokenizer.mask_token_id if t in hidden else i for t, i in enumerate(ids)]
                 yield _Row(masked, [], [(t, ids[t], n) for t, n in hidden.items()])
         else:
@@ -302,16 +302,16 @@ def _gaps(
     """A row for every word: the encoder reads a gap in its place."""
     gap, start = _gap(tokenizer), model.config.decoder_start_token_id
     start = tokenizer.pad_token_id if start is None else start
-    for number, own in words.items():
-        if gap is None or not own:
+    for number, span in words.items():
+        if gap is None or not span:
             continue
         opening, sentinel = gap
-        source = [*ids[: own[0]], opening, *ids[own[-1] + 1 :]]
+        source = [*ids[: span[0]], opening, *ids[span[-1] + 1 :]]
         if sentinel:
-            asked = [(1 + k, ids[t], number) for k, t in enumerate(own)]
-            yield _Row(source, [start, opening, *(ids[t] for t in own)], asked)
+            targets = [(1 + k, ids[t], number) for k, t in enumerate(span)]
+            yield _Row(source, [start, opening, *(ids[t] for t in span)], targets)
         else:
-            yield _Row(source, [start, *ids], [(t, ids[t], number) for t in own])
+            yield _Row(source, [start, *ids], [(t, ids[t], number) for t in span])
 
 
 def _tokens(
@@ -323,10 +323,10 @@ def _tokens(
     )
     first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
     front = [first] if kind == "causal" and bos != "none" and first is not None else []
-    found, start = [], 0
+    spans, start = [], 0
     for word in words:
         end = start + len(word)
-        found.append(
+        spans.append(
             [
                 len(front) + t
                 for t, (a, b) in enumerate(coded["offset_mapping"])
@@ -334,7 +334,7 @@ def _tokens(
             ]
         )
         start = end + 1
-    return front + list(coded["input_ids"]), found
+    return front + list(coded["input_ids"]), spans
 
 
 def _gap(tokenizer: Any) -> tuple[int, bool] | None:
@@ -349,7 +349,7 @@ def _gap(tokenizer: Any) -> tuple[int, bool] | None:
 @torch.inference_mode()
 def _losses(kind: str, model: Any, rows: Sequence[_Row], words: int) -> Any:
     """2 x words: summed loss and number of the tokens of every word that is asked for."""
-    found = np.zeros((2, words))
+    totals = np.zeros((2, words))
     for start in range(0, len(rows), ROWS):
         part = rows[start : start + ROWS]
         ids, mask = _padded([row.ids for row in part], model.device)
@@ -359,9 +359,9 @@ def _losses(kind: str, model: Any, rows: Sequence[_Row], words: int) -> Any:
                 places, targets, numbers = (list(c) for c in zip(*row.asked, strict=True))
                 wanted = torch.tensor(targets, device=logits.device)[:, None]
                 scores = logits[places].log_softmax(-1).gather(1, wanted)[:, 0]
-                np.add.at(found[0], numbers, -scores.double().cpu().numpy())
-                np.add.at(found[1], numbers, 1)
-    return found
+                np.add.at(totals[0], numbers, -scores.double().cpu().numpy())
+                np.add.at(totals[1], numbers, 1)
+    return totals
 
 
 @torch.inference_mode()

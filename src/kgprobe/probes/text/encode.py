@@ -90,24 +90,24 @@ def encode(
     special = np.fromiter(flat(encoding["special_tokens_mask"]), dtype=bool, count=total)
     offsets = np.fromiter(flat(flat(encoding["offset_mapping"])), dtype=np.int64, count=2 * total)
     owners = np.repeat(np.arange(len(filled)), sizes)
-    own, straddling = token_roles(filled, offsets.reshape(-1, 2), owners)
-    _check_answers(np.bincount(owners[own == ANSWER], minlength=len(filled)), name)
+    role_ids, straddling = token_roles(filled, offsets.reshape(-1, 2), owners)
+    _check_answers(np.bincount(owners[role_ids == ANSWER], minlength=len(filled)), name)
     fronts = np.array([f.starts for f in filled], dtype=np.int64)[owners]
-    own[special | (offsets.reshape(-1, 2)[:, 1] <= fronts) & (fronts > 0)] = NONE
+    role_ids[special | (offsets.reshape(-1, 2)[:, 1] <= fronts) & (fronts > 0)] = NONE
     words = _words(filled, offsets.reshape(-1, 2), owners)
     if loaded.spec.kind == "masked":
         each = flat(encoding.word_ids(i) for i in range(len(filled)))
-        own_words = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
+        numbers = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
         # a tokenizer that cuts nothing before it makes tokens gives a whole text one word
-        words = np.where(own_words < 0, -1, _runs(own_words, words, owners))
+        words = np.where(numbers < 0, -1, _runs(numbers, words, owners))
     words[special] = -1
     starts = np.concatenate([[0], np.cumsum(sizes)])
     if len(front):
         places = np.repeat(starts[:-1], len(front))
         values = np.insert(values, places, np.tile(front, len(filled)))
-        own, words = np.insert(own, places, NONE), np.insert(words, places, -1)
+        role_ids, words = np.insert(role_ids, places, NONE), np.insert(words, places, -1)
         starts = starts + len(front) * np.arange(len(starts))
-    return Sentences(Ragged(values, starts), own, words, straddling)
+    return Sentences(Ragged(values, starts), role_ids, words, straddling)
 
 
 def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
@@ -130,8 +130,8 @@ def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
 def _runs(*labels: Ints) -> Ints:
     """Number of the run that each place is in; a new one begins where any of the labels changes."""
     fresh = np.zeros(len(labels[0]), dtype=bool)
-    for own in labels:
-        fresh[1:] |= own[1:] != own[:-1]
+    for column in labels:
+        fresh[1:] |= column[1:] != column[:-1]
     return np.cumsum(fresh, dtype=np.int64)
 
 
@@ -221,6 +221,6 @@ def token_roles(
         touched.append(filled_in & (low < bounds[:, 1]) & (high > bounds[:, 0]))
         covered += np.maximum(np.minimum(high, bounds[:, 1]) - np.maximum(low, bounds[:, 0]), 0)
     answer, subject = touched
-    found = np.where(answer, ANSWER, np.where(subject, SUBJECT, TEMPLATE)).astype(np.int8)
+    role_ids = np.where(answer, ANSWER, np.where(subject, SUBJECT, TEMPLATE)).astype(np.int8)
     straddling = (answer & subject) | ((answer | subject) & (covered < high - low))
-    return found, int(straddling.sum())
+    return role_ids, int(straddling.sum())

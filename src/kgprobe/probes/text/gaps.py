@@ -102,7 +102,7 @@ def rows_of_embedding(loaded: Loaded) -> int:
 
 
 def gapped(
-    loaded: Loaded, asked: Sequence[ClozePrompt], space: str = "none", any_length: bool = False
+    loaded: Loaded, prompts: Sequence[ClozePrompt], space: str = "none", any_length: bool = False
 ) -> list[Gapped]:
     """The token ids of every question, with special tokens and one gap token.
 
@@ -112,23 +112,25 @@ def gapped(
     model unless `any_length`.
     """
     one = _open if loaded.spec.kind == "seq2seq" else _with_mask
-    vectors = [[k for _, k in vectors_of(q.before) + vectors_of(q.after)] for q in asked]
+    vectors = [[k for _, k in vectors_of(q.before) + vectors_of(q.after)] for q in prompts]
     piece, token = _holder(loaded) if any(vectors) else ("", -1)
     first, rows = rows_of_embedding(loaded), []
-    for question, own in zip(asked, vectors, strict=True):
+    for question, slots in zip(prompts, vectors, strict=True):
         where = f"item {question.item}, template {question.template}"
         before, after = question.before, question.after
-        if own:
+        if slots:
             before, after = replace_vectors(before, piece), replace_vectors(after, piece)
-        row = one(loaded, replace(question, before=before, after=after) if own else question, space)
-        if own:
+        row = one(
+            loaded, replace(question, before=before, after=after) if slots else question, space
+        )
+        if slots:
             places = np.flatnonzero(row.ids == token)
-            if len(places) != len(own):
+            if len(places) != len(slots):
                 raise ValueError(
-                    f"{where}: {len(own)} vectors became {len(places)} tokens; the text must not "
+                    f"{where}: {len(slots)} vectors became {len(places)} tokens; the text must not "
                     f"hold {piece!r}"
                 )
-            row.ids[places] = first + np.array(own)
+            row.ids[places] = first + np.array(slots)
         if len(row.ids) > loaded.limit and not any_length:
             raise ValueError(
                 f"{where}: {len(row.ids)} tokens, the model takes {loaded.limit}: "
@@ -150,7 +152,7 @@ def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, I
         return_offsets_mapping=True,
         add_special_tokens=False,
     )
-    found = []
+    rows = []
     pairs = zip(
         map(replace_vectors, texts), coded["input_ids"], coded["offset_mapping"], strict=True
     )
@@ -166,8 +168,8 @@ def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, I
             if len(hit) != 1:
                 raise ValueError(f"vector {vector} of {text[:60]!r} is no token of its own")
             ids[hit[0]] = first + vector
-        found.append((ids, ends))
-    return found
+        rows.append((ids, ends))
+    return rows
 
 
 def _holder(loaded: Loaded) -> tuple[str, int]:
@@ -191,13 +193,13 @@ def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> Gapped:
     text = question.before + tokenizer.mask_token + question.after
     coded = tokenizer(text, return_offsets_mapping=True)
     ids = np.array(coded["input_ids"], dtype=np.int64)
-    found = np.flatnonzero(ids == tokenizer.mask_token_id)
-    if len(found) != 1:
+    masks = np.flatnonzero(ids == tokenizer.mask_token_id)
+    if len(masks) != 1:
         raise ValueError(
             f"item {question.item}, template {question.template}: expected one mask token, found "
-            f"{len(found)}; the text around the gap must not hold {tokenizer.mask_token!r}"
+            f"{len(masks)}; the text around the gap must not hold {tokenizer.mask_token!r}"
         )
-    place = int(found[0])
+    place = int(masks[0])
     if space == "auto":
         return _without_space(ids, place, place, coded["offset_mapping"], text)
     return Gapped(ids, place)
@@ -271,12 +273,12 @@ def slot_context(before: str, space: str) -> str:
     return "" if space == "none" else replace_vectors(before, LEADS[0])[-1:]
 
 
-def refuse_control_texts(loaded: Loaded, asked: Sequence[ClozePrompt]) -> None:
+def refuse_control_texts(loaded: Loaded, prompts: Sequence[ClozePrompt]) -> None:
     """Raise ValueError for the first question whose text spells a special token."""
     refuse_control_tokens(
         loaded.tokenizer,
-        [f"{q.before}\n{q.after}" for q in asked],
-        lambda n: f"item {asked[n].item}, template {asked[n].template}",
+        [f"{q.before}\n{q.after}" for q in prompts],
+        lambda n: f"item {prompts[n].item}, template {prompts[n].template}",
     )
 
 
@@ -297,15 +299,15 @@ def candidate_ids(
         loaded.tokenizer, [blank + label for label in labels],
         starts=not context, behind="" if blank else context,
     )  # fmt: skip
-    found = CandidateTokens([])
+    tokens = CandidateTokens([])
     unknown = loaded.tokenizer.unk_token_id
-    for index, own in enumerate(coded):
-        if not own:
+    for index, ids in enumerate(coded):
+        if not ids:
             raise ValueError(
                 f"candidate {index} of set {name!r} ({labels[index]!r}) has no tokens; "
                 "leave it out of the set"
             )
-        if unknown is not None and unknown in own:
-            found.unknown.append(labels[index])
-        found.ids.append(np.array(own, dtype=np.int64))
-    return found
+        if unknown is not None and unknown in ids:
+            tokens.unknown.append(labels[index])
+        tokens.ids.append(np.array(ids, dtype=np.int64))
+    return tokens

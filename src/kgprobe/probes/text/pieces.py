@@ -26,7 +26,7 @@ def pieces(
     that is known; white space that the tokenizer joins to the piece belongs to it.
     """
     leads = [LEADS[0] * behind.isspace() + behind] * bool(behind) + [*LEADS, ""]
-    found: list[tuple[list[int], list[tuple[int, int]]]] = [([], [])] * len(texts)
+    results: list[tuple[list[int], list[tuple[int, int]]]] = [([], [])] * len(texts)
     waiting = [i for i, text in enumerate(texts) if text]
     for lead in ("",) if starts else leads:
         if not waiting:
@@ -44,10 +44,10 @@ def pieces(
                 refused.append(i)  # the lead has melted into the piece: try another
                 continue
             kept = spans[first:] if offsets else []
-            own = [(max(a - len(lead), 0), b - len(lead)) for a, b in kept]
-            found[i] = (list(ids[first:]), own)
+            char_spans = [(max(a - len(lead), 0), b - len(lead)) for a, b in kept]
+            results[i] = (list(ids[first:]), char_spans)
         waiting = refused
-    return found if offsets else [ids for ids, _ in found]
+    return results if offsets else [ids for ids, _ in results]
 
 
 @dataclass

@@ -49,20 +49,20 @@ class Encoded:
             raise ValueError(
                 f"{len(trigger)} trigger tokens for a template with {self.triggers.shape[1]}"
             )
-        found = [row.copy() for row in self.rows]
-        for row, places in zip(found, self.triggers, strict=True):
+        rows = [row.copy() for row in self.rows]
+        for row, places in zip(rows, self.triggers, strict=True):
             row[places] = trigger
-        return found
+        return rows
 
 
 def initial_token(loaded: Loaded) -> int:
     """What every trigger starts as: the mask; for models without one the token ` the`, else EOS."""
     if loaded.spec.kind == "masked":
         return int(loaded.tokenizer.mask_token_id)
-    found = pieces(loaded.tokenizer, [" the"])[0]
+    ids = pieces(loaded.tokenizer, [" the"])[0]
     unknown = loaded.tokenizer.unk_token_id
-    if len(found) == 1 and found[0] != unknown:
-        return int(found[0])
+    if len(ids) == 1 and ids[0] != unknown:
+        return int(ids[0])
     if loaded.tokenizer.eos_token_id is None:
         raise TemplateError(f"{loaded.spec.model}: no initial trigger token; give one by its id")
     return int(loaded.tokenizer.eos_token_id)
@@ -80,8 +80,8 @@ def trigger_pieces(
     blank = not starts
     if template.layout[0] == TRIGGER:
         blank = frame(loaded, template.separated, habits == "released").prefix_space
-    found: list[int] = pieces(loaded.tokenizer, [" " * blank + text.strip()], starts)[0]
-    return found
+    ids: list[int] = pieces(loaded.tokenizer, [" " * blank + text.strip()], starts)[0]
+    return ids
 
 
 def encode(
@@ -110,7 +110,7 @@ def encode(
     _check_fields(template, fields, truncate)
     refuse_control_tokens(
         loaded.tokenizer,
-        ["\n".join(own[field] for field in template.fields) for own in fields],
+        ["\n".join(example[field] for field in template.fields) for example in fields],
         "example {}".format,
         # contexts of T-REx have masks where they name the object again
         meant=loaded.tokenizer.mask_token,
@@ -149,12 +149,12 @@ def _check_fields(template: Template, fields: Sequence[Mapping[str, str]], trunc
             f"truncate {truncate!r}: template {template.text!r} has the fields "
             f"{', '.join(template.fields)}"
         )
-    for number, own in enumerate(fields):
-        missing = [name for name in template.fields if name not in own]
+    for number, example in enumerate(fields):
+        missing = [name for name in template.fields if name not in example]
         if missing:
             raise TemplateError(
                 f"template {template.text!r}: example {number} has no field {missing[0]!r}; "
-                f"legal: {', '.join(sorted(own))}"
+                f"legal: {', '.join(sorted(example))}"
             )
 
 
@@ -172,13 +172,13 @@ def _assembled(
         if not isinstance(part, Parsed):
             pieced.append([None] * len(fields))
             continue
-        filled = [template.filled(number, {**own, ANSWER: gap}) for own in fields]
+        filled = [template.filled(number, {**row, ANSWER: gap}) for row in fields]
         blank = " " if borders.prefix_space and number == 0 else ""
         # a blank in front of the text moves the gap's end along
         ends = [-1 if end < 0 else end + len(blank) for _, end in filled]
         texts = [blank + text.lstrip(" ") if blank else text for text, _ in filled]
         pieced.append(_with_gap(loaded, texts, ends, template.starts(number), gap_id, template))
-    return [_row(template, [own[i] for own in pieced], token, borders) for i in range(len(fields))]
+    return [_row(template, [row[i] for row in pieced], token, borders) for i in range(len(fields))]
 
 
 def _with_gap(
@@ -191,20 +191,20 @@ def _with_gap(
 ) -> list[tuple[Ints, int]]:
     """Ids of every text, and which of them is the gap that ends at this character (-1: none)."""
     coded = pieces(loaded.tokenizer, texts, starts, offsets=True)
-    found = []
+    rows = []
     for (ids, offsets), end in zip(coded, ends, strict=True):
-        own = np.array(ids, dtype=np.int64)
+        tokens = np.array(ids, dtype=np.int64)
         place = -1
         if end >= 0:
             # by position: the fields may hold masks of their own
-            hits = [k for k, (_, b) in enumerate(offsets) if b == end and own[k] == gap_id]
+            hits = [k for k, (_, b) in enumerate(offsets) if b == end and tokens[k] == gap_id]
             if not hits:
                 raise TemplateError(
                     f"template {template.text!r}: [P] is no token of its own in {texts[0][:60]!r}"
                 )
             place = hits[0]
-        found.append((own, place))
-    return found
+        rows.append((tokens, place))
+    return rows
 
 
 def _row(
@@ -216,7 +216,7 @@ def _row(
     ids, types = list(borders.front), list(borders.types_front)
     triggers: list[int] = []
     place, second = -1, False
-    for part, own in zip(template.layout, pieced, strict=True):
+    for part, piece in zip(template.layout, pieced, strict=True):
         if part == SEPARATOR:
             ids += borders.middle
             types += borders.types_middle
@@ -225,12 +225,12 @@ def _row(
         if part == TRIGGER:
             triggers.append(len(ids))
             added = [token]
-        elif own is None:  # [P] of a causal model is not fed
+        elif piece is None:  # [P] of a causal model is not fed
             assert part == ANSWER
             continue
         else:
-            place = len(ids) + own[1] if own[1] >= 0 else place
-            added = own[0].tolist()
+            place = len(ids) + piece[1] if piece[1] >= 0 else place
+            added = piece[0].tolist()
         ids += added
         types += [borders.types[second]] * len(added)
     if template.kind == "causal":
@@ -258,8 +258,8 @@ def _truncate(
     words = fields[truncate].split()
 
     def attempt(kept: int) -> _Row:
-        own = {**fields, truncate: " ".join(words[:kept])}
-        return _assembled(loaded, template, [own], token, borders)[0]
+        example = {**fields, truncate: " ".join(words[:kept])}
+        return _assembled(loaded, template, [example], token, borders)[0]
 
     low, high = 0, len(words)
     best = attempt(0)

@@ -45,10 +45,10 @@ def pseudowords(
     """
     weight = loaded.model.get_input_embeddings().weight.detach()
     table = weight[: len(loaded.tokenizer)].double().cpu().numpy()
-    middle, name, own = _centre(loaded, table, centre)
+    middle, name, row = _centre(loaded, table, centre)
     apart = np.sqrt(((table - middle) ** 2).sum(axis=1))
-    if own is not None:
-        apart[own] = np.inf
+    if row is not None:
+        apart[row] = np.inf
     nearest = int(apart.argmin())
     if apart[nearest] == 0:
         raise ValueError(
@@ -93,21 +93,21 @@ def _centre(loaded: Loaded, table: Any, centre: str) -> tuple[Any, str, int | No
     if kind == "causal":
         return table.mean(axis=0), "mean of the embedding (extension)", None
     if kind == "seq2seq":
-        own = int(tokenizer.convert_tokens_to_ids(SENTINEL))
-        return table[own], f"{SENTINEL} (extension)", own
-    own, name = int(tokenizer.mask_token_id), tokenizer.mask_token
+        row = int(tokenizer.convert_tokens_to_ids(SENTINEL))
+        return table[row], f"{SENTINEL} (extension)", row
+    row, name = int(tokenizer.mask_token_id), tokenizer.mask_token
     if centre == "tokenizer_default" and byte_level(tokenizer):
-        own, name = int(tokenizer.unk_token_id), tokenizer.unk_token
-    return table[own], name, own
+        row, name = int(tokenizer.unk_token_id), tokenizer.unk_token
+    return table[row], name, row
 
 
 def _pair(middle: Any, radius: float, generator: np.random.Generator) -> Any:
     """Two points of the sphere, the second drawn until it is `radius` away from the first."""
-    found = [_on_sphere(middle, radius, generator)]
+    points = [_on_sphere(middle, radius, generator)]
     for _ in range(ATTEMPTS):
         other = _on_sphere(middle, radius, generator)
-        if np.linalg.norm(other - found[0]) >= radius:
-            return np.stack([found[0], other])
+        if np.linalg.norm(other - points[0]) >= radius:
+            return np.stack([points[0], other])
     raise ValueError(f"no second pseudoword at distance {radius} after {ATTEMPTS} draws")
 
 

@@ -44,8 +44,8 @@ def label_pieces(loaded: Loaded, template: Template, words: Sequence[str]) -> li
     """
     refuse_control_tokens(loaded.tokenizer, words, lambda n: f"label {words[n]!r}")
     lead = " " if template.blank else ""
-    found = pieces(loaded.tokenizer, [lead + word for word in words], template.opens)
-    return [np.array(ids, dtype=np.int64) for ids in found]
+    rows = pieces(loaded.tokenizer, [lead + word for word in words], template.opens)
+    return [np.array(ids, dtype=np.int64) for ids in rows]
 
 
 def label_token(loaded: Loaded, template: Template, word: str) -> int:
@@ -69,10 +69,10 @@ def _nearest(loaded: Loaded, template: Template, word: str) -> list[str]:
     """Words of the vocabulary that are spelled alike, in the form of the place."""
     vocabulary = loaded.tokenizer.get_vocab()
     marked = any(token.startswith(BLANKS) for token in vocabulary)
-    own = sorted(
+    tokens = sorted(
         token
         for token in vocabulary
         if not token.startswith("##") and (not marked or token.startswith(BLANKS) == template.blank)
     )
-    surfaces = dict.fromkeys(token.lstrip("".join(BLANKS)) for token in own)
+    surfaces = dict.fromkeys(token.lstrip("".join(BLANKS)) for token in tokens)
     return [repr(t) for t in difflib.get_close_matches(word.strip(), list(surfaces), 5, 0.5)]

@@ -12,7 +12,7 @@ from kgprobe.probes.text.gaps import ClozePrompt, gapped, tokens_with_slots
 from kgprobe.templates import replace_vectors
 
 UNKNOWN = ("keep", "leave_out")
-#: too long prompts of one relation that are told in full
+#: too long prompts of one relation that a message lists in full
 SHOWN = 3
 
 
@@ -39,7 +39,7 @@ def rankable(
     """
     if unknown not in UNKNOWN:
         raise ValueError(f"unknown_candidates {unknown!r}; legal: {', '.join(UNKNOWN)}")
-    found = {}
+    sets = {}
     mark = loaded.tokenizer.unk_token_id
     for name, labels in options.items():
         coded = loaded.tokenizer(list(labels), add_special_tokens=False)["input_ids"]
@@ -47,33 +47,33 @@ def rankable(
             not ids or (unknown == "leave_out" and mark is not None and mark in ids)
             for ids in coded
         ]
-        found[name] = SpelledOptions(
+        sets[name] = SpelledOptions(
             [label for label, gone in zip(labels, out, strict=True) if not gone],
             [place for place, gone in enumerate(out) if not gone],
             [label for label, gone in zip(labels, out, strict=True) if gone],
         )
-    return found
+    return sets
 
 
 def left_out(kept: Mapping[str, SpelledOptions]) -> dict[str, list[str]]:
     """The candidates that are not ranked, by set, for the record."""
-    return {name: own.left_out for name, own in kept.items() if own.left_out}
+    return {name: options.left_out for name, options in kept.items() if options.left_out}
 
 
 def check_windows(
     loaded: Loaded,
-    asked: Mapping[str, Sequence[ClozePrompt]],
+    prompts: Mapping[str, Sequence[ClozePrompt]],
     options: Mapping[str, Sequence[str]],
     space: str = "none",
     most: int | None = None,
 ) -> None:
     """Raise one ValueError that names the prompts of every relation that cannot be asked.
 
-    `asked` are questions by relation. A prompt must fit the model's window with the longest
+    `prompts` are questions by relation. A prompt must fit the model's window with the longest
     candidate in its gap (`most`: a smaller window), and hold no gap but its own.
     """
     lines = []
-    for relation, questions in asked.items():
+    for relation, questions in prompts.items():
         wrong = list(too_long(loaded, questions, options, space, most).values())
         lines += [f"{relation}: {message}" for message in wrong[:SHOWN]]
         if len(wrong) > SHOWN:
@@ -84,7 +84,7 @@ def check_windows(
 
 def too_long(
     loaded: Loaded,
-    asked: Sequence[ClozePrompt],
+    prompts: Sequence[ClozePrompt],
     options: Mapping[str, Sequence[str]],
     space: str = "none",
     most: int | None = None,
@@ -93,7 +93,7 @@ def too_long(
     limit = min(loaded.limit, most or loaded.limit)
     longest = {name: _longest(loaded, labels) for name, labels in options.items()}
     wrong = {}
-    for number, question in enumerate(asked):
+    for number, question in enumerate(prompts):
         label, size = longest[question.candidates]
         try:
             length = _length(loaded, question, label, size, space)

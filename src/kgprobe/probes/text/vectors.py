@@ -35,11 +35,11 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) ->
         stack.append(given[0])
         return (torch.where(given[0] < size, given[0], 0), *given[1:])
 
-    def put(module: Any, given: tuple[Any, ...], found: Any) -> Any:
+    def put(module: Any, given: tuple[Any, ...], output: Any) -> Any:
         ids = stack.pop()
         rows = vectors() if callable(vectors) else vectors
-        chosen = rows.to(found.dtype)[(ids - size).clamp(min=0)]
-        return torch.where((ids >= size)[..., None], chosen, found)
+        chosen = rows.to(output.dtype)[(ids - size).clamp(min=0)]
+        return torch.where((ids >= size)[..., None], chosen, output)
 
     handles = []
     for module in embedding_modules(loaded.model):
@@ -54,9 +54,9 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) ->
 
 
 def _appending(vectors: Vectors, start: int) -> Callable[..., Any]:
-    def append(module: Any, given: tuple[Any, ...], found: Any) -> Any:
+    def append(module: Any, given: tuple[Any, ...], output: Any) -> Any:
         rows = vectors() if callable(vectors) else vectors
-        return torch.cat([found, product(given[0], rows[start:])], dim=-1)
+        return torch.cat([output, product(given[0], rows[start:])], dim=-1)
 
     return append
 

@@ -45,7 +45,7 @@ class Demonstrations:
         return demos.of_kind(kind, known, group, self.settings.k, self.seed, draw)
 
     def prompt_field(self, group: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
-        """The field that holds them. Raises ProbeTaskError where they fill the model's window."""
+        """The field of demonstrations. Raises ProbeTaskError where they fill the model's window."""
         loaded = self.predictor.loaded
         given = demos.verbalize(self.task.whole(loaded, group), facts)
         name = f"{self.task.name}, {group}, demonstrations"
@@ -69,24 +69,24 @@ class Demonstrations:
     def chosen(
         self, group: str, prompt: outcomes.TriggerPrompt
     ) -> tuple[list[TrainingFact], dict[str, Any]]:
-        """(the facts in the order that is best on dev, what is told of the choice).
+        """(the facts in the order that is best on dev, the record of the choice).
 
         Chosen among the draws of plain and balanced sets, then among the orders of the best set.
         """
-        own, kinds = self.settings, (demos.PLAIN, demos.BALANCED)
-        sets = [self.drawn(kind, group, draw) for kind in kinds for draw in range(own.sets)]
+        settings, kinds = self.settings, (demos.PLAIN, demos.BALANCED)
+        sets = [self.drawn(kind, group, draw) for kind in kinds for draw in range(settings.sets)]
         best, first = self._best(prompt, group, sets)
-        again = [sets[best], *demos.orders(sets[best], own.orders, group, self.seed)]
+        again = [sets[best], *demos.orders(sets[best], settings.orders, group, self.seed)]
         order, values = self._best(prompt, group, again)
         dev = self.task.of(group, "dev")
-        told = {
+        record = {
             **describe_demonstrations(again[order]),
             "dev_mrr": round(values[order], 6),
             "dev": dev.height,
             "dev_answers": dev["label"].n_unique(),
             "candidates": len(first) + len(values) - 1,
         }
-        return again[order], told
+        return again[order], record
 
     def _best(
         self, prompt: outcomes.TriggerPrompt, group: str, sets: Sequence[Sequence[TrainingFact]]
@@ -95,13 +95,13 @@ class Demonstrations:
         without rank counts as reciprocal rank 0."""
         dev, known = self.task.of(group, "dev"), {}
         prompts = [self.behind(prompt, group, facts) for facts in sets]
-        for own in {each.given[demos.FIELD]: each for each in prompts}.values():
-            asked = self.predictor, "", {group: own}, dev, self.task.vocabulary
-            known[own.given[demos.FIELD]] = mean_reciprocal_rank(outcomes.outcomes(*asked)[0])
-        values = [known[own.given[demos.FIELD]] for own in prompts]
+        for one in {each.given[demos.FIELD]: each for each in prompts}.values():
+            inputs = self.predictor, "", {group: one}, dev, self.task.vocabulary
+            known[one.given[demos.FIELD]] = mean_reciprocal_rank(outcomes.outcomes(*inputs)[0])
+        values = [known[one.given[demos.FIELD]] for one in prompts]
         return int(np.argmax(values)), values
 
 
 def describe_demonstrations(facts: Sequence[TrainingFact]) -> dict[str, Any]:
-    """What the record says of demonstrations; tables tell by it which objects were shown."""
+    """What the record says of demonstrations; tables see by it which objects were shown."""
     return {"demonstrated": [[dict(fact.fields), fact.label] for fact in facts]}

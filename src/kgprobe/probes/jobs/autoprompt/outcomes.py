@@ -74,14 +74,12 @@ def manual(
     return TriggerPrompt(template, (), tokens, truncate)
 
 
-def of_file(found: PromptFile) -> TriggerPrompt:
+def of_file(file: PromptFile) -> TriggerPrompt:
     """The prompt of a prompt file, with the habits of its search."""
-    labels = {name: tuple(ids) for name, ids in found.labels.items()}
-    truncate = str(found.settings.get("truncate", ""))
-    habits = str(found.settings.get("habits", "default"))
-    return TriggerPrompt(
-        found.parsed(), tuple(found.trigger), labels, truncate, habits, found.given
-    )
+    labels = {name: tuple(ids) for name, ids in file.labels.items()}
+    truncate = str(file.settings.get("truncate", ""))
+    habits = str(file.settings.get("habits", "default"))
+    return TriggerPrompt(file.parsed(), tuple(file.trigger), labels, truncate, habits, file.given)
 
 
 def load_prompts(path: str | Path, loaded: Loaded) -> dict[str, TriggerPrompt]:
@@ -135,9 +133,9 @@ def outcomes(
             if form not in known:
                 known[form] = Options.words(predictor.loaded, prompt.template, vocabulary)
             options = known[form]
-        frame, told = _group(predictor, prompt, options, rows, bar)
+        frame, counts = _group(predictor, prompt, options, rows, bar)
         frames.append(frame.with_columns(pl.lit(name).alias("prompt")))
-        record[str(group)] = told
+        record[str(group)] = counts
     return pl.concat(frames).select(list(OUTCOMES.columns)), record
 
 
@@ -161,18 +159,18 @@ def _group(
     filled = encoded.filled(prompt.trigger)
     if isinstance(options, Options):
         places, types = encoded.places, encoded.types
-        found = rank(predictor, filled, places, types, options, golds, others, bar, namer(rows))
+        ranks = rank(predictor, filled, places, types, options, golds, others, bar, namer(rows))
     else:
         assert isinstance(options, Phrases)
-        found = rank_phrases(predictor.loaded, filled, options, golds, others, bar, namer(rows))
-    told = {
+        ranks = rank_phrases(predictor.loaded, filled, options, golds, others, bar, namer(rows))
+    counts = {
         "options": len(options),
         "left_out": len(options.left_out),
         "examples": rows.height,
         "absent": int((golds < 0).sum()),
         "cut": encoded.cut,
     }
-    return _framed(rows, found, options), told
+    return _framed(rows, ranks, options), counts
 
 
 def _others(others: pl.Series, options: AnswerOptions) -> Ints:
@@ -191,29 +189,29 @@ def _others(others: pl.Series, options: AnswerOptions) -> Ints:
         .with_columns(pl.int_range(pl.len()).over("row").alias("place"))
     )
     width = 0 if not pairs.height else int(pairs["place"].max()) + 1  # type: ignore[arg-type]
-    found = np.full((len(others), width), -1, dtype=np.int64)
-    found[pairs["row"].to_numpy(), pairs["place"].to_numpy()] = pairs["column"].to_numpy()
-    return found
+    table = np.full((len(others), width), -1, dtype=np.int64)
+    table[pairs["row"].to_numpy(), pairs["place"].to_numpy()] = pairs["column"].to_numpy()
+    return table
 
 
-def _framed(rows: pl.DataFrame, found: AnswerRanks, options: AnswerOptions) -> pl.DataFrame:
+def _framed(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) -> pl.DataFrame:
     ranges = ("best", "worst", "filtered_best", "filtered_worst")
-    made = rows.select("group", "split", "example").with_columns(
-        *(pl.Series(name, getattr(found, name)).replace(0, None).cast(pl.Int32) for name in ranges),
+    frame = rows.select("group", "split", "example").with_columns(
+        *(pl.Series(name, getattr(ranks, name)).replace(0, None).cast(pl.Int32) for name in ranges),
         pl.lit(len(options), dtype=pl.Int32).alias("options"),
-        pl.Series("answer", options.names, dtype=pl.String).gather(found.top),
-        pl.when(pl.Series(found.best > 0)).then(pl.Series("logprob", found.logprob)),
+        pl.Series("answer", options.names, dtype=pl.String).gather(ranks.top),
+        pl.when(pl.Series(ranks.best > 0)).then(pl.Series("logprob", ranks.logprob)),
     )
     # of words that are one token, a right answer is called by its gold
-    right = pl.Series(found.top == options.columns(rows["label"].to_list()))
-    return made.with_columns(
+    right = pl.Series(ranks.top == options.columns(rows["label"].to_list()))
+    return frame.with_columns(
         pl.when(right).then(rows["label"]).otherwise(pl.col("answer")).alias("answer")
     )
 
 
-def report(examples: pl.DataFrame, found: pl.DataFrame, split: str, cut: int | None = None) -> str:
+def report(examples: pl.DataFrame, frame: pl.DataFrame, split: str, cut: int | None = None) -> str:
     """The metrics of outcomes as text: value in percent, n and interval, groups before averages."""
-    rows = metrics.join_outcomes(examples, found, split)
+    rows = metrics.join_outcomes(examples, frame, split)
     parts = [("", metrics.summary(metrics.rank_outcomes(rows, cut=cut)))]
     if rows.select("prompt", "group", "fact").is_duplicated().any():
         facts, each = metrics.sentences(rows)
@@ -229,22 +227,22 @@ def report(examples: pl.DataFrame, found: pl.DataFrame, split: str, cut: int | N
     clean = metrics.rank_outcomes(rows.filter(pl.col("flags").list.len() == 0), cut=cut)
     if 0 < clean.height < rows.height - absent:
         parts += _averages("without overlap", clean)
-    lines = [f"{_line(row)}  {told}".rstrip() for told, part in parts for row in part.to_dicts()]
+    lines = [f"{_line(row)}  {title}".rstrip() for title, part in parts for row in part.to_dicts()]
     return "\n".join([*lines, f"{rows.height} examples, {absent} cannot be answered"])
 
 
-def _averages(told: str, values: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    return [(told, metrics.summary(values).filter(pl.col("level") != "group"))]
+def _averages(title: str, values: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    return [(title, metrics.summary(values).filter(pl.col("level") != "group"))]
 
 
 def _line(row: Mapping[str, Any]) -> str:
     name = f"{row['level']} {row['group']}".strip()
-    # numbers of sentences are no shares
+    # numbers of sentences are no proportions
     scale = 1 if row["measure"] == "sentences" else 100
-    told = f"{name:14s} {row['measure']:12s} {scale * row['value']:6.2f}"
+    text = f"{name:14s} {row['measure']:12s} {scale * row['value']:6.2f}"
     if row["low"] is not None:
-        told += f"  [{scale * row['low']:6.2f}, {scale * row['high']:6.2f}]"
-    return f"{told}  n = {row['n']}"
+        text += f"  [{scale * row['low']:6.2f}, {scale * row['high']:6.2f}]"
+    return f"{text}  n = {row['n']}"
 
 
 def main() -> None:
@@ -264,8 +262,8 @@ def main() -> None:
     device.ready()
     first = Path(chosen.prompt)
     first = min(first.glob("*.json"), default=first) if first.is_dir() else first
-    made = trigger_files.read(first)
-    loaded = _model(str(made.made_for["model"]), chosen)
+    file = trigger_files.read(first)
+    loaded = _model(str(file.made_for["model"]), chosen)
     prompts = load_prompts(chosen.prompt, loaded)
     examples = read(chosen.examples, EXAMPLES).filter(pl.col("split") == chosen.split)
     if "" not in prompts:
@@ -277,20 +275,20 @@ def main() -> None:
         beside = Path(chosen.examples).with_name("vocabulary.json")
         words = json.loads(sheets.read_text(chosen.vocabulary or beside))
     bar = progress(total=examples.height, desc="evaluate", unit="example")
-    found, record = outcomes(
+    frame, record = outcomes(
         Predictor(loaded), "saved", prompts, examples, words, bar.update, chosen.phrases
     )
     bar.close()
     if chosen.output:
-        write(found, OUTCOMES, chosen.output, {"model": loaded.record, "prompted": record})
-    sizes = sorted({told["options"] for told in record.values()})
+        write(frame, OUTCOMES, chosen.output, {"model": loaded.record, "prompted": record})
+    sizes = sorted({counts["options"] for counts in record.values()})
     control = " (a control model)" if loaded.spec.source.startswith("control:") else ""
     print(f"{loaded.spec.model}{control}, split {chosen.split}, ranks among {sizes} answers")
-    print(report(examples, found, chosen.split, metrics.cut_of(made.mode)))
+    print(report(examples, frame, chosen.split, metrics.cut_of(file.mode)))
 
 
 def _model(name: str, chosen: argparse.Namespace) -> Loaded:
-    """The model that a prompt file names, as the sheet has it."""
+    """The model that a prompt file names, as the table of models has it."""
     schema = sheets.read_schema("workflow/schemas/models.schema.json")
     rows = sheets.by_name(sheets.read_sheet(chosen.models, schema), chosen.models)
     if name not in rows:

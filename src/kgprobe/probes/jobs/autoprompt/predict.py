@@ -1,4 +1,4 @@
-"""What prompts that need no search answer, all those of a model at once: it is loaded only once.
+"""Answers of prompts that need no search, all those of a model at once: it is loaded only once.
 
 Baselines (majority, best constant), written prompts (manual, LPAQA, published), manual prompts
 behind demonstrations, and controls of a searched prompt (initial, random and shuffled triggers,
@@ -38,9 +38,9 @@ DEMOS, PROPOSALS = Demos(), Proposals()
 
 
 class Answerer:
-    """A model with a task: a method named in WRITTEN is a prompt of the sheet, gives its OUTCOMES.
+    """A model with a task: a method named in WRITTEN gives the OUTCOMES of the prompt of that name.
 
-    `found`: folder of the searched prompts ("" where none are needed); `other`: the same of the
+    `searched`: folder of the searched prompts ("" where none are needed); `other`: the same of the
     model that prompts are transferred from; `wordings`: folders of published wordings (lpaqa,
     autoprompt_published); `published`: the file of this model's searched prompts in the second;
     `demos`: how many there are, and of how many the best are chosen; `proposals`: how many wordings
@@ -51,7 +51,7 @@ class Answerer:
         self,
         spec: ModelSpec,
         task: ProbeTask,
-        found: str | Path = "",
+        searched: str | Path = "",
         other: str | Path = "",
         wordings: Mapping[str, Path] | None = None,
         published: str = "",
@@ -66,7 +66,7 @@ class Answerer:
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated
         self.shown = Demonstrations(self.predictor, task, demos, seed)
-        self.found, self.other = Path(found), Path(other)
+        self.found, self.other = Path(searched), Path(other)
         self.folders, self.file = dict(wordings or {}), published
         self.draws, self.seed, self.proposals = draws, seed, proposals
         closed = task.kind == CLASSIFICATION
@@ -132,7 +132,7 @@ class Answerer:
         return frame
 
     def initial_triggers(self) -> pl.DataFrame:
-        """What every search starts from, in place of what it found."""
+        """The searched prompts with the initial trigger of their search in place of the found."""
         initial = controls.initial_prompt
         prompts = {
             group: outcomes.of_file(initial(self.loaded, file))
@@ -143,17 +143,17 @@ class Answerer:
     def random_triggers(self) -> pl.DataFrame:
         """Random tokens that the filters allow in place of the found ones, in several draws."""
         vocabulary = vocabulary_of(self.loaded)
-        found = self._prompt_files()
+        prompt_files = self._prompt_files()
         drawn = {}
-        for group, file in found.items():
+        for group, file in prompt_files.items():
             settings = SearchSettings(**file.settings)
             labels = [t for ids in file.labels.values() for t in ids]
             golds = self.task.of(group, "train")["label"].unique().to_list()
             closed = self.task.kind == CLASSIFICATION
             rows, _ = filter_candidates(vocabulary, settings, labels, [] if closed else golds)
             pool = np.flatnonzero(rows).tolist()
-            own = (file, pool, group, self.seed, self.draws)
-            drawn[group] = controls.random_prompts(self.loaded, *own)
+            arguments = (file, pool, group, self.seed, self.draws)
+            drawn[group] = controls.random_prompts(self.loaded, *arguments)
         frames = []
         for name in controls.names("random_triggers", self.draws):
             prompts = {group: outcomes.of_file(files[name]) for group, files in drawn.items()}
@@ -183,7 +183,7 @@ class Answerer:
         return self._demonstrated(demonstrations.PLAIN)
 
     def demos_balanced(self) -> pl.DataFrame:
-        """The same, no answer twice."""
+        """Training facts in front of the manual prompt, no answer twice."""
         return self._demonstrated(demonstrations.BALANCED)
 
     def demos_shuffled(self) -> pl.DataFrame:
@@ -198,30 +198,30 @@ class Answerer:
         """The set, and the order of the best set, with the highest MRR on the dev facts."""
         manual = self.shown.manual()
         chosen: Prompts = {}
-        told: dict[str, dict[str, Any]] = {}
+        records: dict[str, dict[str, Any]] = {}
         bar = progress(total=len(manual), desc="demos_chosen", unit="relation")
         for group, prompt in manual.items():
-            facts, told[group] = self.shown.chosen(group, prompt)
+            facts, records[group] = self.shown.chosen(group, prompt)
             chosen[group] = self.shown.behind(prompt, group, facts)
             bar.update(1)
         bar.close()
-        return self._outcomes("demos_chosen", chosen, told)
+        return self._outcomes("demos_chosen", chosen, records)
 
     def instructions(self) -> pl.DataFrame:
         """Of wordings that the model proposes, the manual one and LPAQA's paraphrases, the one that
         is best on the dev facts."""
         lpaqa = self.folders.get("lpaqa")
-        pools, told = {}, {}
+        pools, records = {}, {}
         bar = progress(total=len(self.task.groups), desc="instructions", unit="relation")
         for group in self.task.groups:
             proposed, written = propose(self.loaded, self.task, group, self.proposals, self.seed)
-            told[group] = counts(proposed, written)
+            records[group] = counts(proposed, written)
             most = self.proposals.most
             pools[group] = pool(self.loaded, self.task, group, proposed, most, lpaqa)
             bar.update(1)
         bar.close()
         frame, record = self._chosen("instructions", pools)
-        self.record["instructions"] = {g: {**told[g], **record.get(g, {})} for g in told}
+        self.record["instructions"] = {g: {**records[g], **record.get(g, {})} for g in records}
         return frame
 
     def _chosen(
@@ -229,12 +229,12 @@ class Answerer:
     ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
         """(OUTCOMES, record) of the wording of each relation that is best on its dev facts."""
         bar = progress(total=None, desc=name, unit="example")
-        found = ensembles.choose_by_relation(
+        result = ensembles.choose_by_relation(
             name, self.predictor, self.task.examples, self.words, pools,
             prefix=self._prefix(), truncate=self.task.truncate, done=bar.update,
         )  # fmt: skip
         bar.close()
-        return found
+        return result
 
     def _demonstrated(self, kind: str) -> pl.DataFrame:
         """OUTCOMES of every draw of a kind of demonstrations."""
@@ -247,7 +247,7 @@ class Answerer:
             }
             frames.append(
                 self._outcomes(
-                    name, prompts, {g: describe_demonstrations(own) for g, own in facts.items()}
+                    name, prompts, {g: describe_demonstrations(demo) for g, demo in facts.items()}
                 )
             )
         return pl.concat(frames)
@@ -256,9 +256,9 @@ class Answerer:
         return _files(self.found, lambda path: trigger_files.load(path, self.loaded))
 
     def _outcomes(
-        self, name: str, prompts: Prompts, told: Mapping[str, Mapping[str, Any]] | None = None
+        self, name: str, prompts: Prompts, records: Mapping[str, Mapping[str, Any]] | None = None
     ) -> pl.DataFrame:
-        """OUTCOMES of the groups that have a prompt; the others are logged. `told` goes into the
+        """OUTCOMES of the groups that have a prompt; the others are logged. `records` goes into the
         record of a group."""
         examples = self.examples
         if "" not in prompts:
@@ -272,7 +272,7 @@ class Answerer:
         frame, self.record[name] = outcomes.outcomes(
             self.predictor, name, prompts, examples, self.task.vocabulary, bar.update
         )
-        for group, more in (told or {}).items():
+        for group, more in (records or {}).items():
             self.record[name].get(group, {}).update(more)
         bar.close()
         return frame
@@ -290,13 +290,13 @@ class Answerer:
 
     def _sets(self, which: str) -> dict[str, list[wording_sets.PublishedTemplate]]:
         """Wordings of every relation that this kind of model can use; counts go to the record."""
-        made = {}
+        sets = {}
         for group in self.task.groups:
             read = wording_sets.read_weighted(self.folders["lpaqa"] / which, group)
-            own = wording_sets.usable(group, read, self.loaded.spec.kind)
-            self.record.setdefault(which, {})[group] = own.counts()
-            made[group] = own.wordings
-        return made
+            subset = wording_sets.usable(group, read, self.loaded.spec.kind)
+            self.record.setdefault(which, {})[group] = subset.counts()
+            sets[group] = subset.wordings
+        return sets
 
     def _prefix(self) -> str:
         return "{context} " if self.task.kind == "relation_extraction" else ""

@@ -38,17 +38,17 @@ def propose(
         )
     kind = loaded.spec.kind
     known = demonstrations.pool(task.examples, group)
-    order = sorted(known, key=lambda own: (hash_key(seed, "proposals", group, own[0]), own[0]))
+    order = sorted(known, key=lambda one: (hash_key(seed, "proposals", group, one[0]), one[0]))
     facts = [fact for _, fact in order[: settings.facts]]
-    asked = proposals.blanks(kind, facts, patterns(loaded, task, group, settings.patterns, seed))
-    told = proposals.settings(kind, settings.beams, settings.most_tokens)
-    found = predict.predict(
-        loaded, asked, settings.beams, told, progress=progress, may_be_empty=True
+    items = proposals.blanks(kind, facts, patterns(loaded, task, group, settings.patterns, seed))
+    options = proposals.settings(kind, settings.beams, settings.most_tokens)
+    table = predict.predict(
+        loaded, items, settings.beams, options, progress=progress, may_be_empty=True
     ).top
-    whole = found["position"] == WHOLE
+    whole = table["position"] == WHOLE
     texts = [
         (facts[int(item)], proposals.text_of(kind, facts[int(item)], text))
-        for item, text in zip(found["item"][whole], found["text"][whole], strict=True)
+        for item, text in zip(table["item"][whole], table["text"][whole], strict=True)
     ]
     return proposals.mined(texts, task.examples.filter(group=group)["label"]), len(texts)
 
@@ -59,13 +59,13 @@ def patterns(
     """(wording as a sentence, a training fact) of other relations, drawn by hash."""
     others = [name for name in sorted(task.wordings(loaded, "manual")) if name != group]
     others.sort(key=lambda name: hash_key(seed, "patterns", group, name))
-    found = []
+    pairs = []
     for name in others[:count]:
-        own = demonstrations.pool(task.examples, name)
-        if own:
-            _, fact = min(own, key=lambda one: hash_key(seed, "patterns", group, name, one[0]))
-            found.append((task.whole(loaded, name), fact))
-    return found
+        facts = demonstrations.pool(task.examples, name)
+        if facts:
+            _, fact = min(facts, key=lambda one: hash_key(seed, "patterns", group, name, one[0]))
+            pairs.append((task.whole(loaded, name), fact))
+    return pairs
 
 
 def pool(
@@ -79,16 +79,16 @@ def pool(
     """The manual prompt, the model's proposals and LPAQA's paraphrases (of a folder), as far as
     this kind of model can use them; none twice."""
     whole = [task.whole(loaded, group)] if group in task.about["prompts"].get("manual", {}) else []
-    own = [
+    templates = [
         PublishedTemplate(text) for text in (*whole, *map(as_prompt_template, proposed.first(most)))
     ]
     if lpaqa is not None:
         read = published.read_weighted(lpaqa / "paraphrase", group)
-        own += [
+        templates += [
             PublishedTemplate(as_prompt_template(wording.text), wording.weight) for wording in read
         ]
     # what is the same without its weight is one
-    return published.usable(group, own, loaded.spec.kind).wordings
+    return published.usable(group, templates, loaded.spec.kind).wordings
 
 
 def counts(proposed: Proposed, written: int) -> dict[str, Any]:

@@ -42,9 +42,9 @@ from kgprobe.schema import atomic
 from kgprobe.settings import Demos, Edits, Proposals
 from kgprobe.templates import Template
 
-#: prompt of the sheet -> what is random in the model
+#: prompt of an experiment -> what is random in the model
 RANDOM = {"searched_reinitialised": "all", "searched_embeddings": "embeddings"}
-#: prompt of the sheet -> trigger tokens, where they are not those of the config
+#: prompt of an experiment -> trigger tokens, where they are not those of the config
 LENGTHS = {"searched_7": 7}
 BALANCED = "searched_balanced"
 #: label tokens are the words of the manual prompt, not searched ones
@@ -64,7 +64,7 @@ def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -
 
 
 def settings_of(
-    loaded: Loaded, task: ProbeTask, own: Mapping[str, Any], mode: str
+    loaded: Loaded, task: ProbeTask, section: Mapping[str, Any], mode: str
 ) -> SearchSettings:
     """The settings of the search: those of the mode, over them those of the config but nulls.
 
@@ -79,7 +79,7 @@ def settings_of(
             f"{task.name}: asks for {task.kind}, but by its name has the settings of {name}; "
             f"legal starts of a name: {', '.join(prompt_settings.TASKS)}, any other for facts"
         )
-    given = {key: value for key, value in own["settings"].items() if value is not None}
+    given = {key: value for key, value in section["settings"].items() if value is not None}
     return settings_for(mode, name, loaded.spec.kind, **{"truncate": task.truncate, **given})
 
 
@@ -101,7 +101,7 @@ def search_task(
     loaded: Loaded,
     task: ProbeTask,
     prompt: str,
-    own: Mapping[str, Any],
+    section: Mapping[str, Any],
     mode: str,
     folder: Path,
     states: Path,
@@ -110,26 +110,26 @@ def search_task(
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Search and save a prompt for every group of `task`; (OUTCOMES of dev and test, record).
 
-    `own`: the task's section of the config; `states`: where unfinished searches wait. A run that
+    `section`: that of the task in the config; `states`: where unfinished searches wait. A run that
     was stopped goes on with the same prompts as an undisturbed one. Prompts are written to `folder`
     when all are found.
     """
-    settings = settings_of(loaded, task, own, mode)
+    settings = settings_of(loaded, task, section, mode)
     examples = balance(task.examples, seed) if prompt == BALANCED else task.examples
     data = ProbeTask(task.name, examples, task.vocabulary, task.about)
-    text = task.search_template(loaded, LENGTHS.get(prompt, own["triggers"]))
-    told = asdict(replace(more, lpaqa=None))
-    place = states / digest(loaded, data, text, asdict(settings), own, told)
+    text = task.search_template(loaded, LENGTHS.get(prompt, section["triggers"]))
+    extra = asdict(replace(more, lpaqa=None))
+    place = states / digest(loaded, data, text, asdict(settings), section, extra)
     place.mkdir(parents=True, exist_ok=True)
-    finder = Finder(Predictor(loaded), data, prompt, settings, own, more, text, place, seed)
-    found: dict[str, PromptFile] = {}
+    finder = Finder(Predictor(loaded), data, prompt, settings, section, more, text, place, seed)
+    by_name: dict[str, PromptFile] = {}
     groups = finder.groups()
     for number, group in enumerate(groups, 1):
         name = group or prompted.ALL
         log.info("%s, %s: group %d of %d", task.name, name, number, len(groups))
-        found[name] = finder.found(group)
-    outcomes, record = _answers(finder.predictor, prompt, found, task)
-    for name, file in found.items():
+        by_name[name] = finder.found(group)
+    outcomes, record = _answers(finder.predictor, prompt, by_name, task)
+    for name, file in by_name.items():
         group = "" if name == prompted.ALL else name
         record[prompt][group].update(finder.told.get(group, {}))
         file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
@@ -160,7 +160,7 @@ class Finder:
         return self.predictor.loaded
 
     def groups(self) -> list[str]:
-        """Those that a prompt is searched for: where demonstrations or wordings are wanted, those
+        """Groups that a prompt is searched for: where demonstrations or wordings are wanted, those
         with a manual prompt for this model."""
         if self.prompt not in (DEMOS, MOVES):
             return self.task.groups
@@ -213,7 +213,7 @@ class Finder:
         words = answer_tokens(self.loaded, template, self.task.vocabulary)
         return moves.EditSearch(
             self.loaded,
-            {own.text: cut_of(self.loaded, own.text) for own in wordings},
+            {wording.text: cut_of(self.loaded, wording.text) for wording in wordings},
             pairs(self.task, group, "train"),
             pairs(self.task, group, "dev"),
             self.settings,
@@ -256,7 +256,7 @@ def word_sets(loaded: Loaded, template: Template, task: ProbeTask) -> dict[str, 
         )
     words = task.about["label_words"]
     return {
-        name: [label_token(loaded, template, word) for word in own] for name, own in words.items()
+        name: [label_token(loaded, template, word) for word in row] for name, row in words.items()
     }
 
 
@@ -266,7 +266,7 @@ def label_sets(
     task: ProbeTask,
     group: str,
     settings: SearchSettings,
-    own: Mapping[str, Any],
+    section: Mapping[str, Any],
     control: bool,
     kept: Path | None = None,
 ) -> dict[str, list[int]]:
@@ -276,7 +276,7 @@ def label_sets(
     """
     if kept is not None and kept.is_file():
         return dict(json.loads(kept.read_text(encoding="utf-8")))
-    chosen = own["labels"]
+    chosen = section["labels"]
     options = label_tokens.LabelSearchSettings(
         epochs=chosen["epochs"],
         bias=settings.mode != "released",
@@ -287,13 +287,13 @@ def label_sets(
     splits = [tuple(zip(*pairs(task, group, split), strict=True)) for split in ("train", "dev")]
     bar = progress(total=options.epochs, desc="label tokens", unit="epoch")
     train, dev = ((list(fields), list(labels)) for fields, labels in splits)
-    found = label_tokens.find(
+    result = label_tokens.find(
         predictor, template, train, dev, rows, options, settings.truncate, settings.habits,
         bar.update,
     )  # fmt: skip
     bar.close()
-    log.info("label search: %s", found.record)
-    sets = {name: list(ids) for name, ids in found.first(chosen["tokens"]).items()}
+    log.info("label search: %s", result.record)
+    sets = {name: list(ids) for name, ids in result.first(chosen["tokens"]).items()}
     if kept is not None:
         with atomic(kept) as temporary:
             temporary.write_text(json.dumps(sets, sort_keys=True), encoding="utf-8")
@@ -301,37 +301,37 @@ def label_sets(
 
 
 def _answers(
-    predictor: Predictor, prompt: str, found: Mapping[str, PromptFile], task: ProbeTask
+    predictor: Predictor, prompt: str, table: Mapping[str, PromptFile], task: ProbeTask
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """OUTCOMES of searched prompts."""
     prompts = {
-        "" if name == prompted.ALL else name: prompted.of_file(file) for name, file in found.items()
+        "" if name == prompted.ALL else name: prompted.of_file(file) for name, file in table.items()
     }
     examples = task.evaluated
     if "" not in prompts:
         examples = examples.filter(pl.col("group").is_in(list(prompts)))
     bar = progress(total=examples.height, desc="predict", unit="example")
-    made = prompted.outcomes(predictor, prompt, prompts, examples, task.vocabulary, bar.update)
+    pair = prompted.outcomes(predictor, prompt, prompts, examples, task.vocabulary, bar.update)
     bar.close()
-    return made[0], {prompt: made[1]}
+    return pair[0], {prompt: pair[1]}
 
 
 def scores(
     task: ProbeTask, outcomes: pl.DataFrame, group: str, cut: int | None = None
 ) -> dict[str, Any]:
     """P@1 (accuracy) and MRR of a group on dev and test, with n and interval, for its file."""
-    found: dict[str, Any] = {}
+    stats: dict[str, Any] = {}
     for split in ("dev", "test"):
-        own = outcomes.filter((pl.col("group") == group) & (pl.col("split") == split))
-        known = own.filter(pl.col("best").is_not_null())
+        subset = outcomes.filter((pl.col("group") == group) & (pl.col("split") == split))
+        known = subset.filter(pl.col("best").is_not_null())
         if not known.height:
             continue
-        rows = metrics.join_outcomes(task.examples, own, split)
+        rows = metrics.join_outcomes(task.examples, subset, split)
         table = metrics.summary(metrics.rank_outcomes(rows, cut=cut), ["p1", "mrr"])
         for row in table.filter(pl.col("level") == "group").iter_rows(named=True):
             values = {key: round(row[key], 6) for key in ("value", "low", "high")}
-            found[f"{split}_{row['measure']}"] = {"metric": row["measure"], "n": row["n"], **values}
-    return found
+            stats[f"{split}_{row['measure']}"] = {"metric": row["measure"], "n": row["n"], **values}
+    return stats
 
 
 def digest(loaded: Loaded, task: ProbeTask, *settings: object) -> str:

@@ -30,34 +30,34 @@ Point = dict[str, Any]
 
 
 def low_data(
-    loaded: Loaded, task: ProbeTask, prompt: str, own: Mapping[str, Any], mode: str, shards: Path,
+    loaded: Loaded, task: ProbeTask, prompt: str, plan: Mapping[str, Any], mode: str, shards: Path,
     seed: int = 0,
 ) -> pl.DataFrame:  # fmt: skip
     """SWEEPS of Figure 2: dev accuracy by number of training examples, several subsets of each.
 
-    `own`: section of the config with sizes, draws and selection. Selection `within`: half of the
+    `plan`: section of the config with sizes, draws and selection. Selection `within`: half of the
     examples choose the prompt; `full`: the whole dev set does, and is the score as well, which is
     optimistic. `prompt`: searched or finetuned.
     """
-    points = [
-        {"method": prompt, "size": size, "draw": draw, "k": own["settings"].get("candidates") or 10,
-         "label_tokens": own["labels"]["tokens"], "triggers": own["triggers"]}
-        for size in own["sizes"]
-        for draw in range(own["draws"])
+    points = [{
+        "method": prompt, "size": size, "draw": draw, "k": plan["settings"].get("candidates") or 10,
+        "label_tokens": plan["labels"]["tokens"], "triggers": plan["triggers"]}
+        for size in plan["sizes"]
+        for draw in range(plan["draws"])
     ]  # fmt: skip
 
     def measure(point: Point, state: Path) -> tuple[float, int]:
         part = subset(task, point["size"], point["draw"], seed)
         if prompt == "finetuned":
-            return _finetune(loaded, part, point["draw"] + seed, own["finetune"])
-        chosen = part if own["selection"] == "full" else halve(part)
-        return _search(loaded, part, chosen, own, mode, state)
+            return _finetune(loaded, part, point["draw"] + seed, plan["finetune"])
+        chosen = part if plan["selection"] == "full" else halve(part)
+        return _search(loaded, part, chosen, plan, mode, state)
 
-    return _sweep(points, measure, shards / digest(loaded, task, own, mode, prompt, seed))
+    return _sweep(points, measure, shards / digest(loaded, task, plan, mode, prompt, seed))
 
 
 def grid(
-    loaded: Loaded, task: ProbeTask, own: Mapping[str, Any], mode: str, shards: Path
+    loaded: Loaded, task: ProbeTask, plan: Mapping[str, Any], mode: str, shards: Path
 ) -> pl.DataFrame:
     """SWEEPS of Figure 3: dev accuracy by k, label tokens and trigger length, on all of `task`."""
     size = task.of(task.groups[0], "train").height
@@ -65,20 +65,20 @@ def grid(
         {"method": "searched", "size": size, "draw": 0, "k": k, "label_tokens": labels,
          "triggers": triggers}
         for k, labels, triggers in itertools.product(
-            own["candidates"], own["label_tokens"], own["triggers"]
+            plan["candidates"], plan["label_tokens"], plan["triggers"]
         )
     ]  # fmt: skip
 
     def measure(point: Point, state: Path) -> tuple[float, int]:
         changed = {
-            **own,
+            **plan,
             "triggers": point["triggers"],
-            "labels": {**own["labels"], "tokens": point["label_tokens"]},
-            "settings": {**own["settings"], "candidates": point["k"]},
+            "labels": {**plan["labels"], "tokens": point["label_tokens"]},
+            "settings": {**plan["settings"], "candidates": point["k"]},
         }
         return _search(loaded, task, task, changed, mode, state)
 
-    return _sweep(points, measure, shards / digest(loaded, task, own, mode))
+    return _sweep(points, measure, shards / digest(loaded, task, plan, mode))
 
 
 def subset(task: ProbeTask, size: int, draw: int, seed: int) -> ProbeTask:
@@ -111,32 +111,32 @@ def _search(
     loaded: Loaded,
     task: ProbeTask,
     chosen: ProbeTask,
-    own: Mapping[str, Any],
+    plan: Mapping[str, Any],
     mode: str,
     state: Path,
 ) -> tuple[float, int]:
     """Dev accuracy on `task` of a prompt that is searched and selected on `chosen`."""
-    settings = settings_of(loaded, task, own, mode)
+    settings = settings_of(loaded, task, plan, mode)
     size = chosen.of(chosen.groups[0], "train").height
     settings = replace(settings, batch=max(1, min(settings.batch, size)))
-    template = Template.parse(task.search_template(loaded, own["triggers"]), loaded.spec.kind)
+    template = Template.parse(task.search_template(loaded, plan["triggers"]), loaded.spec.kind)
     group = task.groups[0]
     predictor = Predictor(loaded)
-    labels = label_sets(predictor, template, chosen, group, settings, own, True)
+    labels = label_sets(predictor, template, chosen, group, settings, plan, True)
     train, dev = (pairs(chosen, group, split) for split in ("train", "dev"))
-    found = search(loaded, template, train, dev, settings, state, labels, name=task.name)
+    file = search(loaded, template, train, dev, settings, state, labels, name=task.name)
     rows = task.of(group, "dev")
     outcomes, _ = prompted.outcomes(
-        predictor, "searched", {"": prompted.of_file(found)}, rows, task.vocabulary
+        predictor, "searched", {"": prompted.of_file(file)}, rows, task.vocabulary
     )
     return _accuracy(task, outcomes)
 
 
 def _finetune(
-    loaded: Loaded, task: ProbeTask, seed: int, own: Mapping[str, Any]
+    loaded: Loaded, task: ProbeTask, seed: int, plan: Mapping[str, Any]
 ) -> tuple[float, int]:
     """Dev accuracy after the paper's schedule for few examples."""
-    given = {name: value for name, value in own.items() if value is not None}
+    given = {name: value for name, value in plan.items() if value is not None}
     settings = replace(finetune.LOW, seed=seed, **given)
     # it wants a test set, which is not asked here
     test = task.of(task.groups[0], "dev").head(1).with_columns(pl.lit("test").alias("split"))

@@ -57,8 +57,8 @@ class ProbeTask:
     def fields(self) -> list[str]:
         """The fields of a text or a pair, for what reads no template."""
         order = ("sentence", "context", "prem", "sub", "hyp")
-        own = json.loads(self.examples["fields"][0])
-        return sorted(own, key=lambda name: order.index(name) if name in order else len(order))
+        names = json.loads(self.examples["fields"][0])
+        return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
     @property
     def evaluated(self) -> pl.DataFrame:
@@ -67,9 +67,9 @@ class ProbeTask:
 
     def of(self, group: str, *splits: str) -> pl.DataFrame:
         """The examples of a group and of splits (none: all), in the order of their names."""
-        own = self.examples.filter(pl.col("group") == group)
-        own = own.filter(pl.col("split").is_in(splits)) if splits else own
-        return own.sort("split", "example")
+        rows = self.examples.filter(pl.col("group") == group)
+        rows = rows.filter(pl.col("split").is_in(splits)) if splits else rows
+        return rows.sort("split", "example")
 
     def search_template(self, loaded: Loaded, triggers: int | None = None) -> str:
         """The template of a search for this model, with so many trigger tokens (None: its own)."""
@@ -87,8 +87,8 @@ class ProbeTask:
             legal = ", ".join(sorted(self.about["prompts"])) or "none"
             raise ProbeTaskError(f"{self.name}: no prompts {name!r}; the task has {legal}")
         words = self.about["label_words"] if self.kind == CLASSIFICATION else None
-        asked = {group: texts.get(group, texts.get("")) for group in self.groups}
-        known = {g: _choose(by_kind, loaded) for g, by_kind in asked.items() if by_kind}
+        by_group = {group: texts.get(group, texts.get("")) for group in self.groups}
+        known = {g: _choose(by_kind, loaded) for g, by_kind in by_group.items() if by_kind}
         return {g: manual(loaded, text, words, self.truncate) for g, text in known.items() if text}
 
     def whole(self, loaded: Loaded, group: str) -> str:
@@ -127,12 +127,12 @@ def load(
 
 def of_model(by_kind: Mapping[str, str], loaded: Loaded, where: str) -> str:
     """The text for a kind of model; masked models without segments may have one of their own."""
-    found = _choose(by_kind, loaded)
-    if found is None:
+    text = _choose(by_kind, loaded)
+    if text is None:
         raise ProbeTaskError(
             f"{where}: no template for {loaded.spec.kind} models; there are {sorted(by_kind)}"
         )
-    return found
+    return text
 
 
 def _choose(by_kind: Mapping[str, str], loaded: Loaded) -> str | None:

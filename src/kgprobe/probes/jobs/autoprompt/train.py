@@ -13,7 +13,7 @@ from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, Prob
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 
-#: prompt of the sheet -> the tasks that it is for
+#: prompt of an experiment -> the tasks that it is for
 TRAINED = {
     "linear_probe": (CLASSIFICATION,),
     "finetuned": (CLASSIFICATION,),
@@ -25,11 +25,11 @@ def answers(
     prompt: str,
     spec: ModelSpec,
     task: ProbeTask,
-    own: Mapping[str, Any],
+    section: Mapping[str, Any],
     seed: int = 0,
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """(OUTCOMES of dev and test, record) of a trained baseline; `own`: its section of the config.
+    """(OUTCOMES of dev and test, record) of a trained baseline; `section`: its config section.
 
     Raises ProbeTaskError for a task that the baseline is not for.
     """
@@ -38,16 +38,16 @@ def answers(
             f"{task.name}: prompt {prompt!r} is for {' and '.join(TRAINED[prompt])}, "
             f"not for {task.kind}"
         )
-    settings = {name: value for name, value in own.items() if value is not None}
+    settings = {name: value for name, value in section.items() if value is not None}
     if prompt == "relation_lstm":  # no language model
         return _extractor(task, ExtractorSettings(**{"seed": seed, **settings}))
     device.ready()
     loaded = load(spec)
-    made = [
+    results = [
         classifier(prompt, loaded, task, group, {"seed": seed, **settings}) for group in task.groups
     ]
-    frames = [frame for frame, _ in made]
-    records = dict(zip(task.groups, (record for _, record in made), strict=True))
+    frames = [frame for frame, _ in results]
+    records = dict(zip(task.groups, (record for _, record in results), strict=True))
     return pl.concat(frames), {**loaded.record, "trained": records}
 
 
@@ -58,7 +58,7 @@ def classifier(
     rows = task.of(group)
     if prompt == "linear_probe":
         bar = progress(total=rows.height, desc="linear probe", unit="example")
-        found = linear_probe.linear_probe(
+        result = linear_probe.linear_probe(
             loaded, rows, task.vocabulary, task.fields,
             linear_probe.LinearProbeSettings(**settings), done=bar.update,
         )  # fmt: skip
@@ -66,11 +66,11 @@ def classifier(
         chosen = replace(finetune.FULL, **settings)
         count = rows.filter(pl.col("split") == "train").height
         bar = progress(total=finetune.steps(count, chosen), desc="fine-tuning", unit="step")
-        found = finetune.finetune(
+        result = finetune.finetune(
             loaded, rows, task.vocabulary, task.fields, chosen, progress=bar.update
         )
     bar.close()
-    return found
+    return result
 
 
 def _extractor(task: ProbeTask, settings: ExtractorSettings) -> tuple[pl.DataFrame, dict[str, Any]]:

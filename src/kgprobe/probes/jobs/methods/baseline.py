@@ -4,7 +4,7 @@
     the subject       with a word in the subject's place that says nothing (NO_SUBJECTS in turn)
 
 The method of the part (`baseline-METHOD`) answers, on a sample of its questions under one template
-of each relation: what nobody has learnt needs no more to be told from what somebody has. A
+of each relation: that is enough to see a difference from what the model has learnt. A
 baseline's answers look like the model's own, and are judged as they are.
 """
 
@@ -40,24 +40,24 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     that are asked; `template`, first or last; `whole`, whether questions of one group (an example
     of a graph attribute) stay together; `seed`.
     """
-    found: tuple[dict[str, pl.DataFrame], dict[str, Any]] = part.answered_by.answers(
+    result: tuple[dict[str, pl.DataFrame], dict[str, Any]] = part.answered_by.answers(
         lowered(part), into
     )
-    return found
+    return result
 
 
 def lowered(part: Part) -> Part:
     """The part with the baseline's questions, and its model where that is another."""
-    told = part.settings
+    config = part.settings
     if "examples" in part.input:
-        own = replace(part, tables={"examples": _facts(part)})
+        result = replace(part, tables={"examples": _facts(part)})
     else:
         items = _sample(part)
-        own = replace(part, tables={"questions": items}, only=_templates(part, items))
-    if told["without"] == SUBJECT:
+        result = replace(part, tables={"questions": items}, only=_templates(part, items))
+    if config["without"] == SUBJECT:
         blank = _without_fields if "examples" in part.input else _without_subjects
-        return replace(own, tables={name: blank(rows) for name, rows in own.tables.items()})
-    return replace(own, load=lambda _: _random_init(part.load, part.spec, told["seed"]))
+        return replace(result, tables={name: blank(rows) for name, rows in result.tables.items()})
+    return replace(result, load=lambda _: _random_init(part.load, part.spec, config["seed"]))
 
 
 @lru_cache(maxsize=1)
@@ -69,12 +69,12 @@ def _random_init(load: Load, spec: ModelSpec, seed: int) -> Loaded:
 
 def _sample(part: Part) -> pl.DataFrame:
     """The questions: of test rows where there are some, as many of every relation by hash."""
-    told = part.settings
+    config = part.settings
     items = by_hand(part.read("questions", schema.ITEMS))
     if "test" in items["role"]:
         items = items.filter(role="test")
-    n, seed = told["items"], told["seed"]
-    if not told["whole"]:
+    n, seed = config["items"], config["seed"]
+    if not config["whole"]:
         # the label of a draw is part of its hash: by another name other items would be drawn
         return sample_evenly(items, n, seed, ["item"], ["relation"], "twin")
     size = max(1, items.height // items["group"].n_unique())
@@ -96,11 +96,11 @@ def _templates(part: Part, items: pl.DataFrame) -> list[Template]:
 
 def _facts(part: Part) -> pl.DataFrame:
     """Test facts of what the settings of the task leave."""
-    told = part.settings
+    config = part.settings
     examples = tasks.part(
-        part.read("examples", schema.EXAMPLES), told["section"], told["seed"]
+        part.read("examples", schema.EXAMPLES), config["section"], config["seed"]
     ).filter(split="test")
-    return sample_evenly(examples, told["items"], told["seed"], ["example"], ["group"], "twin")
+    return sample_evenly(examples, config["items"], config["seed"], ["example"], ["group"], "twin")
 
 
 def _without_subjects(items: pl.DataFrame) -> pl.DataFrame:
@@ -109,7 +109,7 @@ def _without_subjects(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_fields(examples: pl.DataFrame) -> pl.DataFrame:
-    """The same of EXAMPLES of facts."""
+    """EXAMPLES of facts with the words of NO_SUBJECTS in turn as their subjects."""
     rows = examples.sort("group", "example").with_columns(_word=_words("group"))
     fields = [
         json.dumps({**json.loads(text), FIELD: word}, sort_keys=True, ensure_ascii=False)

@@ -17,8 +17,8 @@ OUTPUT = {"content_free": schema.CONTENT_FREE}
 
 def units(part: Part) -> dict[str, Template | None]:
     """Templates of the relations whose options are shared; one unit where there is none."""
-    asked = _questions(part)
-    return templates_of(part, asked) if asked.height else {digest("nothing is shared"): None}
+    items = _questions(part)
+    return templates_of(part, items) if items.height else {digest("nothing is shared"): None}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:

@@ -37,5 +37,5 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         typed(Demos, chosen["demos"]),
         typed(Proposals, chosen["proposals"]),
     )
-    found = answerer.answers(chosen["prompts"])
-    return {"outcomes": found}, {**answerer.loaded.record, "prompted": answerer.record}
+    outcomes = answerer.answers(chosen["prompts"])
+    return {"outcomes": outcomes}, {**answerer.loaded.record, "prompted": answerer.record}

@@ -37,10 +37,10 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         schemes, rows = soft.causal.schemes, soft.causal.rows
         switches = replace(switches, pseudoword_pairs=str(soft.causal.pairs))
         questions = forms.few(questions, rows, seed)
-    asked = questions, part.read("candidates", schema.CANDIDATES)
+    tables = questions, part.read("candidates", schema.CANDIDATES)
     ranks, premises, record = reason(
         part.spec,
-        *asked,
+        *tables,
         Path(part.input["prompts"]) if part.input["prompts"] else None,
         switches,
         planned(soft),
@@ -49,5 +49,5 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         progress,
         part.load,
     )
-    own, told = forms.ask(part.spec, *asked, switches, chosen, seed, part.load)
-    return {"ranks": ranks, "premises": premises, "forms": own}, {**record, "forms": told}
+    by_form, notes = forms.ask(part.spec, *tables, switches, chosen, seed, part.load)
+    return {"ranks": ranks, "premises": premises, "forms": by_form}, {**record, "forms": notes}

@@ -17,18 +17,18 @@ OUTPUT = {"prompts": None, "outcomes": schema.OUTCOMES}
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """A folder of prompts by relation, and OUTCOMES; an unfinished search is gone on with."""
-    told, name = part.settings, part.prompt
-    seed, own = told["seed"], told["section"]
-    task = tasks.load(Path(part.input["examples"]).parent, own, seed)
+    settings, name = part.settings, part.prompt
+    seed, section = settings["seed"], settings["section"]
+    task = tasks.load(Path(part.input["examples"]).parent, section, seed)
     loaded = search.prepared(part.spec, name, seed, part.load)
     wordings = {Path(path).name: Path(path) for path in part.input["wordings"]}
     more = search.More(
-        typed(Demos, told["demos"]),
-        typed(Proposals, told["proposals"]),
-        typed(Edits, told["edits"]),
+        typed(Demos, settings["demos"]),
+        typed(Proposals, settings["proposals"]),
+        typed(Edits, settings["edits"]),
         wordings.get("lpaqa"),
     )
-    found, record = search.search_task(
-        loaded, task, name, own, told["mode"], into / "prompts", part.work, seed, more
+    outcomes, record = search.search_task(
+        loaded, task, name, section, settings["mode"], into / "prompts", part.work, seed, more
     )
-    return {"outcomes": found}, record
+    return {"outcomes": outcomes}, record

@@ -16,11 +16,11 @@ OUTPUT = {"sweep": schema.SWEEPS}
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """SWEEPS; measured points wait for the run that follows a stop."""
-    seed, own, mode = (part.settings[name] for name in ("seed", "section", "mode"))
-    task = tasks.load(Path(part.input["examples"]).parent, own, seed)
+    seed, section, mode = (part.settings[name] for name in ("seed", "section", "mode"))
+    task = tasks.load(Path(part.input["examples"]).parent, section, seed)
     loaded = search.prepared(part.spec, part.prompt, seed, part.load)
     if part.settings["sweep"] == "grid":
-        frame = sweep.grid(loaded, task, own, mode, part.work)
+        frame = sweep.grid(loaded, task, section, mode, part.work)
     else:
-        frame = sweep.low_data(loaded, task, part.prompt, own, mode, part.work, seed)
+        frame = sweep.low_data(loaded, task, part.prompt, section, mode, part.work, seed)
     return {"sweep": frame}, loaded.record

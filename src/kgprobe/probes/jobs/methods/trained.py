@@ -16,9 +16,9 @@ OUTPUT = {"outcomes": schema.OUTCOMES}
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """OUTCOMES of dev and test."""
-    seed, own = part.settings["seed"], part.settings["section"]
-    task = tasks.load(Path(part.input["examples"]).parent, own, seed)
-    found, record = train.answers(
+    seed, section = part.settings["seed"], part.settings["section"]
+    task = tasks.load(Path(part.input["examples"]).parent, section, seed)
+    outcomes, record = train.answers(
         part.prompt, part.spec, task, part.settings["training"], seed, part.load
     )
-    return {"outcomes": found}, record
+    return {"outcomes": outcomes}, record

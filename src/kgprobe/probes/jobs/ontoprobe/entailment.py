@@ -192,8 +192,8 @@ def _question(
     candidates: str,
     golds: tuple[int, ...],
 ) -> ClozePrompt:
-    found = parse(text)
-    if found.slots.count(GAP) != 1:
+    parsed = parse(text)
+    if parsed.slots.count(GAP) != 1:
         raise ValueError(f"item {item}: expected one {GAP} in {text!r}")
     letters = wording.slots == "pattern_rules"
     if letters and case.rule not in PATTERN_RULES:
@@ -201,7 +201,7 @@ def _question(
     else:
         first = slots.words + 2 * pair
         values = {SUBJECT: mark(first), ANSWER: mark(first + 1)}
-    before, after = found.filled({**values, GAP: ""}).around(GAP)
+    before, after = parsed.filled({**values, GAP: ""}).around(GAP)
     if letters and case.rule == "rdfs7":
-        after = found.filled({SUBJECT: mark(first), GAP: ""}).around(GAP)[1]
+        after = parsed.filled({SUBJECT: mark(first), GAP: ""}).around(GAP)[1]
     return ClozePrompt(item, 0, before, after, candidates, golds)

@@ -93,18 +93,18 @@ def ask(
     slots = entailment.layout({})
     vectors = torch.cat([words.vectors.new_zeros(slots.words, words.vectors.shape[1]),
                          words.vectors])  # fmt: skip
-    asked = RuleContext(
+    context = RuleContext(
         loaded, known.options, vectors, switches, prompt_options(switches), slots, pairs
     )
     is_control = spec.source.startswith("control:")
     draws = -(-chosen.generated // rows.height) if is_control else 1
-    own_cases = {case.item: case for own in cases(known.items).values() for case in own}
-    found, left_out = [], {}
-    for (rule,), own in rows.group_by("relation", maintain_order=True):
-        texts = [parse_premises(*row) for row in own.select("item", "subject", "meta").rows()]
-        made = build_forms(texts, draws, seed, str(rule))
-        frame, wrong = _rank(asked, own_cases, {t.item: t for t in texts}, made)
-        found.append(frame)
+    by_item = {case.item: case for group in cases(known.items).values() for case in group}
+    frames, left_out = [], {}
+    for (rule,), group in rows.group_by("relation", maintain_order=True):
+        texts = [parse_premises(*row) for row in group.select("item", "subject", "meta").rows()]
+        formed = build_forms(texts, draws, seed, str(rule))
+        frame, wrong = _rank(context, by_item, {t.item: t for t in texts}, formed)
+        frames.append(frame)
         if wrong:
             left_out[str(rule)] = {"rows": len(wrong), "first": wrong[0]}
             log.warning("premises of %s: %d do not fit, first %s", rule, len(wrong), wrong[0])
@@ -116,7 +116,7 @@ def ask(
         "too_long": left_out,
         "without_rows": lacking,
     }
-    return cast_columns(placed(pl.concat(found), items, known.kept), FORM_RANKS), record
+    return cast_columns(placed(pl.concat(frames), items, known.kept), FORM_RANKS), record
 
 
 def sample_rows(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
@@ -132,35 +132,35 @@ def few(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
 
 
 def _rank(
-    asked: RuleContext,
+    context: RuleContext,
     known: Mapping[str, RuleRow],
     texts: Mapping[str, Premises],
-    made: Sequence[Formed],
+    formed: Sequence[Formed],
 ) -> tuple[pl.DataFrame, list[str]]:
     """Columns of FORM_RANKS of one rule, and what is wrong with every text that is left out."""
     places: dict[tuple[str, str], int] = {}
     questions: list[ClozePrompt] = []
     of_row = []
-    for one in made:
-        question = _question(asked, known[one.item], one)
+    for one in formed:
+        question = _question(context, known[one.item], one)
         key = question.before, question.after
         if key not in places:
             places[key] = len(questions)
             questions.append(question)
         of_row.append(places[key])
-    options, space = asked.options, asked.switches.candidate_space
-    most = too_long(asked.loaded, questions, options, space)
-    values = _score(asked, questions, most)
-    empty = {(m.item, m.draw): q for m, q in zip(made, of_row, strict=True) if m.form == "none"}
+    options, space = context.options, context.switches.candidate_space
+    most = too_long(context.loaded, questions, options, space)
+    values = _score(context, questions, most)
+    empty = {(m.item, m.draw): q for m, q in zip(formed, of_row, strict=True) if m.form == "none"}
     rows, wrong = [], []
-    for one, place in zip(made, of_row, strict=True):
+    for one, place in zip(formed, of_row, strict=True):
         prior = empty[one.item, one.draw]
         if place in most or prior in most:
             wrong.append(most.get(place) or most[prior])
             continue
         above = values[place] - values[prior]
-        case, own = known[one.item], texts[one.item]
-        labels, names = options[case.candidates], dict(own.names)
+        case, premises = known[one.item], texts[one.item]
+        labels, names = options[case.candidates], dict(premises.names)
         for gold in case.golds:
             label = labels[gold]
             said = label, names.get(label, label)
@@ -174,29 +174,29 @@ def _rank(
     return pl.DataFrame(rows, schema=dict(FORM_RANKS.columns), orient="row"), wrong
 
 
-def _question(asked: RuleContext, case: RuleRow, one: Formed) -> ClozePrompt:
+def _question(context: RuleContext, case: RuleRow, one: Formed) -> ClozePrompt:
     """A row in one form; what a foreign premise is about is the next pair's pseudowords."""
-    pair, p2 = one.draw % asked.pairs, one.p2
-    has_letters = asked.wording.slots == "pattern_rules"
+    pair, p2 = one.draw % context.pairs, one.p2
+    has_letters = context.wording.slots == "pattern_rules"
     if one.foreign and not (has_letters and case.rule not in entailment.PATTERN_RULES):
-        first = asked.slots.words + 2 * ((pair + 1) % asked.words)
+        first = context.slots.words + 2 * ((pair + 1) % context.words)
         p2 = parse(p2).filled({SUBJECT: mark(first), ANSWER: mark(first + 1)}).text
     written = bool(one.p1), bool(p2)
-    own = replace(case, p1=one.p1, p2=p2)
-    return entailment.prompt(own, written, SCHEME, pair, asked.slots, asked.wording)
+    row = replace(case, p1=one.p1, p2=p2)
+    return entailment.prompt(row, written, SCHEME, pair, context.slots, context.wording)
 
 
 def _score(
-    asked: RuleContext, questions: Sequence[ClozePrompt], left_out: Mapping[int, str]
+    context: RuleContext, questions: Sequence[ClozePrompt], left_out: Mapping[int, str]
 ) -> dict[int, NDArray[np.float64]]:
     """Scores of all candidates by number of the question, m/mean."""
     numbers = [number for number in range(len(questions)) if number not in left_out]
-    own = [questions[number] for number in numbers]
-    first = asked.slots.words if asked.switches.softmax_rows == "all" else None
-    found = {}
-    with inserted(asked.loaded, asked.vectors, first):
-        space, budget = asked.switches.candidate_space, budget_for(asked.loaded)
-        for chunk in scores(asked.loaded, own, asked.options, space=space, budget=budget):
+    subset = [questions[number] for number in numbers]
+    first = context.slots.words if context.switches.softmax_rows == "all" else None
+    values = {}
+    with inserted(context.loaded, context.vectors, first):
+        space, budget = context.switches.candidate_space, budget_for(context.loaded)
+        for chunk in scores(context.loaded, subset, context.options, space=space, budget=budget):
             for index, row in zip(chunk.indices.tolist(), chunk.scores, strict=True):
-                found[numbers[index]] = np.asarray(row, dtype=float)
-    return found
+                values[numbers[index]] = np.asarray(row, dtype=float)
+    return values

@@ -58,11 +58,11 @@ class ReasoningContext:
     wording: PromptOptions
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
-    def ranks(self, asked: Sequence[Any], vectors: torch.Tensor, first_word: int) -> GoldRanks:
+    def ranks(self, questions: Sequence[Any], vectors: torch.Tensor, first_word: int) -> GoldRanks:
         """Ranks at m/mean; under `softmax_rows: all` the pseudowords join the softmax."""
         return gold_ranks(
             self.loaded,
-            asked,
+            questions,
             dict(self.options),
             vectors,
             space=self.switches.candidate_space,
@@ -86,17 +86,17 @@ def reason(
     """(REASON_RANKS, PREMISE_RANKS, record); `rows` limits the test rows of every rule.
 
     `folder` holds the soft prompts of the memorizing tasks, for schemes with soft templates. Rows,
-    prompt files and prompts that cannot be used are told before the model is loaded. A rule that
-    fails later does not keep the others from being tried: all are told in one ValueError.
+    prompt files and prompts that cannot be used raise before the model is loaded. A rule that
+    fails later does not keep the others from being tried: one ValueError names all.
     """
     unknown = [s for s in schemes if s not in SCHEMES]
     if unknown:
         raise ValueError(f"scheme {unknown[0]!r}; legal: {', '.join(SCHEMES)}")
     wording = prompt_options(switches)
     known = prepared(spec, items, candidates, switches)
-    asked = cases(known.items, rows, known.kept)
+    by_rule = cases(known.items, rows, known.kept)
     whole = cases(known.items, None, known.kept)
-    check_cases(known, asked, whole, schemes, folder, plan, switches, wording)
+    check_cases(known, by_rule, whole, schemes, folder, plan, switches, wording)
     loaded = ready(spec, load)
     words = pseudowords(
         loaded,
@@ -108,7 +108,7 @@ def reason(
     probe = ReasoningContext(
         loaded,
         known.options,
-        asked,
+        by_rule,
         whole,
         words,
         switches,
@@ -119,13 +119,13 @@ def reason(
     steps = len(probe.cases) * (len(schemes) + 1)
     bar = progress(total=steps, desc=spec.model, unit="scheme")
     ranks, premises, problems = [], [], []
-    for rule, own in probe.cases.items():
+    for rule, group in probe.cases.items():
         try:
             for scheme in schemes:
-                ranks += _scheme(probe, own, scheme)
+                ranks += _scheme(probe, group, scheme)
                 bar.update(1)
             for kind in sorted({s.split("+")[0] for s in schemes}):
-                premises.append(_premises(probe, own, kind))
+                premises.append(_premises(probe, group, kind))
             bar.update(1)
         except ValueError as error:
             problems.append(f"{rule}: {error}")
@@ -146,38 +146,38 @@ def reason(
     )
 
 
-def _scheme(probe: ReasoningContext, own: Sequence[RuleRow], scheme: str) -> list[pl.DataFrame]:
+def _scheme(probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str) -> list[pl.DataFrame]:
     """REASON_RANKS columns of one rule under one scheme: the forms, and every pair in each."""
-    tested, left_out = _parts(probe, by_template(own, scheme), scheme)
+    tested, left_out = _parts(probe, by_template(rows, scheme), scheme)
     if left_out:
         probe.left_out.setdefault(scheme, []).extend(left_out)
     if not tested:
         raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
     kind, conjunction = scheme.split("+")
-    trained, slots = _templates(probe, own, kind)
-    found = []
+    trained, slots = _templates(probe, rows, kind)
+    frames = []
     for form in FORMS:
         vectors = trained
         if conjunction == "soft":
-            vectors = _conjunction(probe, own, scheme, form, trained, slots)
-        asked, pairs = [], []
+            vectors = _conjunction(probe, rows, scheme, form, trained, slots)
+        questions, pairs = [], []
         for pair in range(probe.words.pairs):
-            asked += [
+            questions += [
                 entailment.prompt(c, form, scheme, pair, slots, probe.wording) for c in tested
             ]
             pairs += [pair] * len(tested)
         used = torch.cat([vectors, probe.words.vectors])
-        frame = _frame(probe.ranks(asked, used, slots.words), asked, pairs)
-        found.append(
+        frame = _frame(probe.ranks(questions, used, slots.words), questions, pairs)
+        frames.append(
             frame.with_columns(scheme=pl.lit(scheme), p1=pl.lit(form[0]), p2=pl.lit(form[1]))
         )
-    return found
+    return frames
 
 
-def _frame(ranks: GoldRanks, asked: Sequence[Any], pairs: Sequence[int]) -> pl.DataFrame:
+def _frame(ranks: GoldRanks, questions: Sequence[Any], pairs: Sequence[int]) -> pl.DataFrame:
     return pl.DataFrame(
         {
-            "item": [asked[q].item for q in ranks.question.tolist()],
+            "item": [questions[q].item for q in ranks.question.tolist()],
             "pair": [pairs[q] for q in ranks.question.tolist()],
             "gold": ranks.gold,
             "best": ranks.best,
@@ -189,33 +189,33 @@ def _frame(ranks: GoldRanks, asked: Sequence[Any], pairs: Sequence[int]) -> pl.D
 
 
 def _parts(
-    probe: ReasoningContext, own: Sequence[RuleRow], scheme: str
+    probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str
 ) -> tuple[list[RuleRow], list[str]]:
     """Test cases and what is left out; released, nothing is: it tests what it has trained on."""
     if probe.switches.conj_train == "test_rows":
-        return [c for c in own if c.role == "test"], []
-    return entailment.select_test_cases(own, scheme)
+        return [c for c in rows if c.role == "test"], []
+    return entailment.select_test_cases(rows, scheme)
 
 
 def _templates(
-    probe: ReasoningContext, own: Sequence[RuleRow], kind: str
+    probe: ReasoningContext, rows: Sequence[RuleRow], kind: str
 ) -> tuple[torch.Tensor, SlotLayout]:
     """Trained vectors of the rule's soft templates (and room for conjunctions), and the slots."""
     width = probe.words.vectors.shape[1]
     if kind == "manual":
         return probe.words.vectors.new_zeros(2, width), entailment.layout({})
-    found = {}
-    for task in sorted({t for c in own for t in entailment.tasks_of(c)}):
+    trained = {}
+    for task in sorted({t for c in rows for t in entailment.tasks_of(c)}):
         prompt = template(probe.loaded, probe.folder, task, probe.plan, probe.switches)
-        found[task] = tensor(probe.loaded, prompt.vectors)
-    slots = entailment.layout({task: len(rows) for task, rows in found.items()})
+        trained[task] = tensor(probe.loaded, prompt.vectors)
+    slots = entailment.layout({task: len(vectors) for task, vectors in trained.items()})
     room = probe.words.vectors.new_zeros(2, width)
-    return torch.cat([*found.values(), room]), slots
+    return torch.cat([*trained.values(), room]), slots
 
 
 def _conjunction(
     probe: ReasoningContext,
-    own: Sequence[RuleRow],
+    rows: Sequence[RuleRow],
     scheme: str,
     form: tuple[bool, bool],
     start: torch.Tensor,
@@ -226,20 +226,20 @@ def _conjunction(
     Training rows take the pairs of pseudowords in turn.
     """
     recipe = _recipe(probe)
-    train, dev = _rows_to_train(probe, own)
+    train, dev = _rows_to_train(probe, rows)
     space = probe.switches.candidate_space
     fresh = soft.initial(probe.loaded, soft.SoftPromptRecipe(tokens=2, seed=recipe.seed))
     start = torch.cat([start[: slots.conjunctions], fresh])
     data, first = [], None
     for part in (train, dev):
-        asked = [
+        cloze = [
             entailment.prompt(c, form, scheme, k % probe.words.pairs, slots, probe.wording)
             for k, c in enumerate(part)
         ]
-        first = first or asked
-        names = [f"training item {q.item} under {scheme}" for q in asked]
+        first = first or cloze
+        names = [f"training item {q.item} under {scheme}" for q in cloze]
         data.append(
-            soft.PromptRows(prompts(probe.loaded, asked, space), [q.golds for q in asked], names)
+            soft.PromptRows(prompts(probe.loaded, cloze, space), [q.golds for q in cloze], names)
         )
     assert first is not None
     name = first[0].candidates
@@ -255,44 +255,44 @@ def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
     recipes = probe.plan.recipes(probe.loaded.spec.kind, probe.switches)
     fitting = [r for r in recipes if (r.masks, r.pooling) == ("multi", "mean")]
     chosen = min(fitting or recipes, key=lambda r: (r.loss != "bce", r.seed))
-    own = {"masks": "multi", "pooling": "mean", "init": "random"}
+    settings = {"masks": "multi", "pooling": "mean", "init": "random"}
     epochs = probe.plan.tuning or chosen.epochs
-    return soft.SoftPromptRecipe(**{**chosen.__dict__, **own, "epochs": epochs})
+    return soft.SoftPromptRecipe(**{**chosen.__dict__, **settings, "epochs": epochs})
 
 
 def _rows_to_train(
-    probe: ReasoningContext, own: Sequence[RuleRow]
+    probe: ReasoningContext, rows: Sequence[RuleRow]
 ) -> tuple[list[RuleRow], list[RuleRow]]:
     """(train, dev): rows of the memorizing task behind the rule; as released, of its test part."""
     if probe.switches.conj_train == "test_rows":
         # of all test rows, also where fewer are asked about
-        tested = [c for c in probe.whole[own[0].rule] if c.role == "test"]
-        taken = reason_rows.TAKEN
-        found = tested[:taken], tested[taken : 2 * taken]
+        tested = [c for c in probe.whole[rows[0].rule] if c.role == "test"]
+        count = reason_rows.TAKEN
+        pair = tested[:count], tested[count : 2 * count]
     else:
-        found = tuple([c for c in own if c.role == role] for role in ("train", "dev"))  # type: ignore[assignment]
-    if not found[0] or not found[1]:
+        pair = tuple([c for c in rows if c.role == role] for role in ("train", "dev"))  # type: ignore[assignment]
+    if not pair[0] or not pair[1]:
         raise ValueError("no train or dev rows for the conjunction; the split is larger than data")
-    return found
+    return pair
 
 
-def _premises(probe: ReasoningContext, own: Sequence[RuleRow], kind: str) -> pl.DataFrame:
+def _premises(probe: ReasoningContext, rows: Sequence[RuleRow], kind: str) -> pl.DataFrame:
     """PREMISE_RANKS columns: is P2 known, asked with the words that the prompts hold.
 
     All rows are asked, `soft_only` ones by hand, too: the released cut is that of P1's test alone.
     """
-    trained, slots = _templates(probe, own, kind)
+    trained, slots = _templates(probe, rows, kind)
     words = probe.words
     if probe.switches.premise_words == "random_tokens":
         words = random_words(probe.loaded, words.pairs, int(words.record["pseudoword_seed"]))
     wording = prompt_options(probe.switches, is_test=True)
-    tested = [c for c in own if c.role == "test" and c.tests[kind].golds]
+    tested = [c for c in rows if c.role == "test" and c.tests[kind].golds]
     if probe.switches.missing_candidate == "skip":
         tested = [c for c in tested if not c.missing]
-    asked, pairs = [], []
+    questions, pairs = [], []
     for pair in range(words.pairs):
-        asked += [entailment.premise_test(c, kind, pair, slots, wording) for c in tested]
+        questions += [entailment.premise_test(c, kind, pair, slots, wording) for c in tested]
         pairs += [pair] * len(tested)
     used = torch.cat([trained, words.vectors])
-    frame = _frame(probe.ranks(asked, used, slots.words), asked, pairs)
+    frame = _frame(probe.ranks(questions, used, slots.words), questions, pairs)
     return frame.drop("gold").with_columns(kind=pl.lit(kind))

@@ -29,13 +29,13 @@ def cases(
     `kept`: the candidates that the model can spell; a premise whose own concept is not among them
     is asked without gold.
     """
-    found: dict[str, list[RuleRow]] = {}
+    by_rule: dict[str, list[RuleRow]] = {}
     columns = ("item", "relation", "subject", "role", "row", "candidates", "answers", "meta")
     for item, rule, subject, role, row, name, golds, text in (
         items.sort("relation", "row", "item").select(columns).rows()
     ):
         meta = json.loads(text)
-        found.setdefault(rule, []).append(
+        by_rule.setdefault(rule, []).append(
             RuleRow(
                 item,
                 rule,
@@ -47,25 +47,25 @@ def cases(
                 meta["p1"],
                 meta["p2"],
                 meta["h"],
-                {kind: _test(own, kept) for kind, own in meta["p2_tests"].items()},
+                {kind: _test(test, kept) for kind, test in meta["p2_tests"].items()},
                 {part: _spell(soft_) for part, soft_ in meta["soft"].items()},
                 meta.get("twin", ""),
                 bool(meta.get("missing", False)),
                 bool(meta.get("soft_only", False)),
             )
         )
-    for rule, own in found.items():
-        tested = [c for c in own if c.role == "test"][:rows]
-        found[rule] = [c for c in own if c.role != "test"] + tested
-    return found
+    for rule, group in by_rule.items():
+        tested = [c for c in group if c.role == "test"][:rows]
+        by_rule[rule] = [c for c in group if c.role != "test"] + tested
+    return by_rule
 
 
-def _test(own: Mapping[str, Any], kept: Mapping[str, SpelledOptions] | None) -> Test:
-    name, golds = own["candidates"], own["golds"]
+def _test(test: Mapping[str, Any], kept: Mapping[str, SpelledOptions] | None) -> Test:
+    name, golds = test["candidates"], test["golds"]
     if kept:
         new = kept[name].new
         golds = [new[gold] for gold in golds if gold in new]
-    return Test(own["text"], _spell(own["soft"]), name, tuple(golds))
+    return Test(test["text"], _spell(test["soft"]), name, tuple(golds))
 
 
 def prompt_options(switches: Switches, is_test: bool = False) -> PromptOptions:
@@ -104,14 +104,14 @@ def template(
     return soft.load(folder / file_name(task, chosen), loaded)
 
 
-def by_template(own: Sequence[RuleRow], scheme: str) -> list[RuleRow]:
-    """The cases that a scheme (or kind of template) asks: written ones leave out `soft_only`."""
-    return [c for c in own if not c.soft_only or scheme.startswith("soft")]
+def by_template(rows: Sequence[RuleRow], scheme: str) -> list[RuleRow]:
+    """The cases that a scheme (or kind of template) tests: written ones leave out `soft_only`."""
+    return [c for c in rows if not c.soft_only or scheme.startswith("soft")]
 
 
 def check_cases(
     known: Prepared,
-    asked: Mapping[str, Sequence[RuleRow]],
+    by_rule: Mapping[str, Sequence[RuleRow]],
     whole: Mapping[str, Sequence[RuleRow]],
     schemes: Sequence[str],
     folder: Path | None,
@@ -121,16 +121,16 @@ def check_cases(
 ) -> None:
     """Raise one ValueError that names every rule that cannot be asked, before weights are read.
 
-    That is: no rows of a part, a row that is trained on and tested, a prompt file that is missing
-    or made for another model, a prompt with both premises that is too long. `asked` may hold fewer
-    test rows than `whole`.
+    That is: no rows of a split, a row that is trained on and tested, a prompt file that is missing
+    or made for another model, a prompt with both premises that is too long. `by_rule` may hold
+    fewer test rows than `whole`.
     """
     problems = []
-    for rule, own in asked.items():
+    for rule, rows in by_rule.items():
         trained = [c for c in whole[rule] if c.role == "test"][: 2 * TAKEN]
         try:
             for scheme in schemes:
-                _check(known, own, trained, scheme, folder, plan, switches, wording)
+                _check(known, rows, trained, scheme, folder, plan, switches, wording)
         except ValueError as error:
             problems.append(f"{rule}: {error}")
     if problems:
@@ -141,7 +141,7 @@ def check_cases(
 
 def _check(
     known: Prepared,
-    own: Sequence[RuleRow],
+    rows: Sequence[RuleRow],
     trained: Sequence[RuleRow],
     scheme: str,
     folder: Path | None,
@@ -149,23 +149,23 @@ def _check(
     switches: Switches,
     wording: PromptOptions,
 ) -> None:
-    parts = {role: [c for c in own if c.role == role] for role in ("train", "dev", "test")}
+    parts = {role: [c for c in rows if c.role == role] for role in ("train", "dev", "test")}
     if not parts["test"]:
         raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
-    asked = by_template(parts["test"], scheme)
+    subset = by_template(parts["test"], scheme)
     if scheme.endswith("+soft") and switches.conj_train == "test_rows":
-        asked = [*asked, *trained]
+        subset = [*subset, *trained]
     elif scheme.endswith("+soft"):
-        entailment.select_test_cases(own, scheme)
-        asked = list(own)
+        entailment.select_test_cases(rows, scheme)
+        subset = list(rows)
         if not parts["train"] or not parts["dev"]:
             raise ValueError("no train or dev rows for the conjunction: the split is too large")
     counts = {}
     if scheme.startswith("soft"):
-        for task in sorted({t for c in own for t in entailment.tasks_of(c)}):
+        for task in sorted({t for c in rows for t in entailment.tasks_of(c)}):
             counts[task] = len(template(known.light, folder, task, plan, switches).vectors)
     slots: SlotLayout = entailment.layout(counts)
-    longest = [entailment.prompt(c, (True, True), scheme, 0, slots, wording) for c in asked]
+    longest = [entailment.prompt(c, (True, True), scheme, 0, slots, wording) for c in subset]
     check_windows(known.light, {scheme: longest}, known.options, switches.candidate_space)
 
 

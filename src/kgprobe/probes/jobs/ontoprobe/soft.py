@@ -50,7 +50,7 @@ class TrainingPlan:
 
     def recipes(self, kind: str, switches: Switches) -> list[soft.SoftPromptRecipe]:
         """Every recipe that has a meaning for this kind of model, the task's words left open."""
-        found = [
+        result = [
             soft.SoftPromptRecipe(
                 tokens=TOKENS,
                 init=switches.soft_init,
@@ -70,10 +70,10 @@ class TrainingPlan:
             )
             if (masks, pooling) in LEGAL[kind]
         ]
-        if not found:
+        if not result:
             legal = ", ".join("/".join(pair) for pair in sorted(LEGAL[kind]))
             raise ValueError(f"ontoprobe.soft: nothing to train for a {kind} model; legal: {legal}")
-        return found
+        return result
 
 
 def planned(settings: Soft) -> TrainingPlan:
@@ -99,8 +99,8 @@ def train(
 ) -> dict[str, Any]:
     """Train and save every prompt of every task; returns the record.
 
-    What is wrong with the rows of any task is told before the model is loaded. A task whose
-    training fails keeps no other from it: those problems are told at the end, in one ValueError.
+    What is wrong with the rows of any task is raised before the model is loaded. A task whose
+    training fails keeps no other from it: one ValueError at the end names those problems.
     """
     known = prepared(spec, items, candidates, switches)
     recipes, options = plan.recipes(spec.kind, switches), known.options
@@ -113,10 +113,10 @@ def train(
     bar = progress(total=total, desc=spec.model, unit="epoch")
     folder.mkdir(parents=True, exist_ok=True)
     problems, fed = [], 0
-    for task, own in chosen.items():
+    for task, group in chosen.items():
         try:
             part = known.items.filter(pl.col("relation") == task)
-            for recipe in own:
+            for recipe in group:
                 prompt = train_one(loaded, part, options, task, recipe, switches, bar.update)
                 soft.save(prompt, loaded, folder / file_name(task, recipe))
                 fed += prompt.record["positions_fed"]
@@ -141,17 +141,17 @@ def train_one(
     if recipe.init == "words":
         recipe = soft.SoftPromptRecipe(**{**recipe.__dict__, "words": WORDS[task]})
     start = soft.initial(loaded, recipe)
-    asked = {role: questions(items, len(start), role) for role in ("train", "dev")}
+    by_role = {role: questions(items, len(start), role) for role in ("train", "dev")}
     space = switches.candidate_space
-    name = asked["train"][0].candidates
-    ids = candidate_tokens(loaded, options[name], asked["train"], space, name)
+    name = by_role["train"][0].candidates
+    ids = candidate_tokens(loaded, options[name], by_role["train"], space, name)
     rows = {
         role: soft.PromptRows(
-            prompts(loaded, own, space),
-            [q.golds for q in own],
-            [f"{role} item {q.item}" for q in own],
+            prompts(loaded, split, space),
+            [q.golds for q in split],
+            [f"{role} item {q.item}" for q in split],
         )
-        for role, own in asked.items()
+        for role, split in by_role.items()
     }
     vectors, record = soft.fit(
         loaded, rows["train"], rows["dev"], ids, start, recipe, progress=progress
@@ -176,27 +176,27 @@ def rank(
     """(SOFT_RANKS of the dev and test rows, SOFT_CURVES, record) of all prompts in a folder.
 
     `rows` limits the test rows of every task. Files made for another model and prompts that are too
-    long are told before the model is loaded.
+    long are refused before the model is loaded.
     """
     known = prepared(spec, items, candidates, switches)
-    found = read_prompts(folder, known)
-    check_tasks(known, switches, dict(_sizes(found)), ("dev", "test"))
+    files = read_prompts(folder, known)
+    check_tasks(known, switches, dict(_sizes(files)), ("dev", "test"))
     loaded, options = ready(spec, load), known.options
     held = known.items.filter(pl.col("role") != "train")
     place = pl.cum_count("item").over("relation", "role")
     held = held.filter((pl.col("role") == "dev") | (place <= (rows or held.height)))
     sizes = dict(held["relation"].value_counts().rows())
-    total = sum(sizes.get(str(p.record["task"]), 0) for p in found.values())
+    total = sum(sizes.get(str(p.record["task"]), 0) for p in files.values())
     bar = progress(total=total, desc=spec.model, unit="prompt")
     ranks, curves = [], []
-    for path in found:
+    for path in files:
         prompt = soft.load(path, loaded)
         recipe, task = prompt.record["recipe"], prompt.record["task"]
-        own = held.filter(pl.col("relation") == task)
-        asked = questions(own, len(prompt.vectors))
+        subset = held.filter(pl.col("relation") == task)
+        queries = questions(subset, len(prompt.vectors))
         ranked = gold_ranks(
             loaded,
-            asked,
+            queries,
             options,
             tensor(loaded, prompt.vectors),
             configuration=(recipe["masks"], recipe["pooling"]),
@@ -208,7 +208,7 @@ def rank(
         ranks.append(
             pl.DataFrame(
                 {
-                    "item": [asked[q].item for q in ranked.question.tolist()],
+                    "item": [queries[q].item for q in ranked.question.tolist()],
                     "gold": ranked.gold,
                     "best": ranked.best,
                     "worst": ranked.worst,
@@ -232,20 +232,20 @@ def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
         raise soft.PromptError(f"{folder}: no soft prompts; the rule prompts_<model> makes them")
-    found, problems = {}, []
+    files, problems = {}, []
     for path in paths:
         try:
-            found[path] = soft.load(path, known.light)
+            files[path] = soft.load(path, known.light)
         except soft.PromptError as error:
             problems.append(str(error))
     if problems:
         raise soft.PromptError("\n".join(problems))
-    return found
+    return files
 
 
-def _sizes(found: Mapping[Path, soft.SoftPrompt]) -> list[tuple[str, int]]:
+def _sizes(files: Mapping[Path, soft.SoftPrompt]) -> list[tuple[str, int]]:
     """(task, vectors) of every prompt."""
-    return sorted((str(p.record["task"]), len(p.vectors)) for p in found.values())
+    return sorted((str(p.record["task"]), len(p.vectors)) for p in files.values())
 
 
 def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, Any]]:

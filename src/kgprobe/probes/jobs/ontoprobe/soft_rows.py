@@ -63,9 +63,9 @@ def prepared(
         )
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), switches.unknown_candidates)
-    spelt_items, missing = index_golds(items, kept)
-    options: dict[str, Sequence[str]] = {name: own.labels for name, own in kept.items()}
-    return Prepared(light, spelt_items, options, kept, missing)
+    rows, missing = index_golds(items, kept)
+    options: dict[str, Sequence[str]] = {name: spelled.labels for name, spelled in kept.items()}
+    return Prepared(light, rows, options, kept, missing)
 
 
 def check_tasks(
@@ -73,21 +73,21 @@ def check_tasks(
 ) -> None:
     """Raise one ValueError that names every task whose rows of `roles` cannot be used.
 
-    That is: none of a role, a row of two parts, a prompt that is too long. `tokens`: vectors of
+    That is: none of a role, a row in two splits, a prompt that is too long. `tokens`: vectors of
     each task's template.
     """
     problems = []
     for task, count in tokens.items():
-        own = ready.items.filter(pl.col("relation") == task)
+        rows = ready.items.filter(pl.col("relation") == task)
         try:
-            check_parts(own, task)
+            check_parts(rows, task)
             for role in roles:
-                asked = questions(own, count, role)
-                if not asked:
+                prompts = questions(rows, count, role)
+                if not prompts:
                     raise ValueError(f"no {role} rows; the split is larger than the data")
                 most = PADDED[role] if switches.max_length == "padded" else None
                 space = switches.candidate_space
-                check_windows(ready.light, {task: asked}, ready.options, space, most)
+                check_windows(ready.light, {task: prompts}, ready.options, space, most)
         except ValueError as error:
             problems.append(f"{task}: {error}")
     if problems:
@@ -105,11 +105,11 @@ def template_tokens(light: Loaded, task: str, init: str) -> int:
 
 def questions(items: pl.DataFrame, tokens: int, role: str | None = None) -> list[ClozePrompt]:
     """The items in the soft template, in file order."""
-    own = items if role is None else items.filter(pl.col("role") == role)
+    rows = items if role is None else items.filter(pl.col("role") == role)
     text = soft.template(tokens)
     return [
         question(item, 0, text, subject_of(task, subject, meta), name, tuple(golds), False)
-        for item, task, subject, meta, name, golds in own.sort("relation", "row", "item")
+        for item, task, subject, meta, name, golds in rows.sort("relation", "row", "item")
         .select("item", "relation", "subject", "meta", "candidates", "answers")
         .rows()
     ]

@@ -55,8 +55,8 @@ def vocabulary_of(loaded: Loaded) -> Vocabulary:
     known = [i for i in range(rows) if raw[i]]
     decoded = backend.decode_batch([[i] for i in known], skip_special_tokens=False)
     text = [""] * rows
-    for i, found in zip(known, decoded, strict=True):
-        text[i] = found
+    for i, piece in zip(known, decoded, strict=True):
+        text[i] = piece
     special = set(tokenizer.all_special_ids)
     special |= {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
     surface = [_surface(r, t) for r, t in zip(raw, text, strict=True)]
@@ -64,8 +64,8 @@ def vocabulary_of(loaded: Loaded) -> Vocabulary:
 
 
 def _surface(raw: str, text: str) -> str:
-    found = text.strip(_MARKS)
-    return found.removeprefix("##") if raw.startswith("##") and len(raw) > 2 else found
+    word = text.strip(_MARKS)
+    return word.removeprefix("##") if raw.startswith("##") and len(raw) > 2 else word
 
 
 def filter_candidates(
@@ -105,12 +105,12 @@ def filter_candidates(
 def _special(vocabulary: Vocabulary, rule: str) -> Iterable[int]:
     if rule == "off":
         return ()
-    found = set(vocabulary.special)
+    ids = set(vocabulary.special)
     if rule == "all":
         for i, (raw, text) in enumerate(zip(vocabulary.raw, vocabulary.text, strict=True)):
             if _UNUSED.fullmatch(raw) or "\ufffd" in text or not text:
-                found.add(i)
-    return (i for i in found if i < len(vocabulary))
+                ids.add(i)
+    return (i for i in ids if i < len(vocabulary))
 
 
 def _gold(

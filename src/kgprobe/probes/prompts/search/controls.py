@@ -40,21 +40,21 @@ def random_triggers(
     return [tuple(int(token) for token in row) for row in drawn]
 
 
-def shuffled_trigger(found: Sequence[int], group: str, seed: int = 0) -> tuple[int, ...]:
+def shuffled_trigger(trigger: Sequence[int], group: str, seed: int = 0) -> tuple[int, ...]:
     """The tokens of a found trigger in another order, each order but the found one alike likely.
 
     A trigger with only one order (one token, or all the same) comes back as it is.
     """
-    found = tuple(int(token) for token in found)
+    trigger = tuple(int(token) for token in trigger)
     generator = _generator(seed, f"shuffled_trigger {group}")
-    if len(found) <= 8:
-        orders = sorted(set(itertools.permutations(found)) - {found})
-        return orders[int(generator.integers(len(orders)))] if orders else found
-    while len(set(found)) > 1:
-        order = tuple(found[i] for i in generator.permutation(len(found)))
-        if order != found:
+    if len(trigger) <= 8:
+        orders = sorted(set(itertools.permutations(trigger)) - {trigger})
+        return orders[int(generator.integers(len(orders)))] if orders else trigger
+    while len(set(trigger)) > 1:
+        order = tuple(trigger[i] for i in generator.permutation(len(trigger)))
+        if order != trigger:
             return order
-    return found
+    return trigger
 
 
 def with_trigger(
@@ -162,12 +162,12 @@ def transfer(prompt: PromptFile, loaded: Loaded, source: Loaded | None = None) -
     runs = runs_of(text)
     texts = _texts(prompt, runs, source, where)
     opens = Template.parse(text, loaded.spec.kind).opened
-    own = [_pieces(loaded, run, opens and number == 0) for number, run in enumerate(texts)]
-    if any(not ids for ids in own):
+    parts = [_pieces(loaded, run, opens and number == 0) for number, run in enumerate(texts)]
+    if any(not ids for ids in parts):
         raise PromptFileError(f"{where}: its text gives no token of {loaded.spec.model}")
-    template = Template.parse(resized(text, [len(ids) for ids in own]), loaded.spec.kind)
+    template = Template.parse(resized(text, [len(ids) for ids in parts]), loaded.spec.kind)
     labels = _labels(prompt, loaded, template, where)
-    trigger = [token for ids in own for token in ids]
+    trigger = [token for ids in parts for token in ids]
     return prompt_of(
         loaded,
         template,
@@ -189,8 +189,8 @@ def unchanged(prompt: PromptFile, other: PromptFile) -> bool:
 def _pieces(loaded: Loaded, run: str, opens: bool) -> list[int]:
     """Ids of a run of triggers: its first word has its blank, unless it opens the text."""
     lead = "" if opens or run.startswith(" ") else " "
-    found: list[int] = pieces(loaded.tokenizer, [lead + run], opens)[0]
-    return found
+    ids: list[int] = pieces(loaded.tokenizer, [lead + run], opens)[0]
+    return ids
 
 
 def _ended(text: str, loaded: Loaded, where: str) -> str:
@@ -222,19 +222,19 @@ def _texts(prompt: PromptFile, runs: Sequence[int], source: Loaded | None, where
 def _labels(
     prompt: PromptFile, loaded: Loaded, template: Template, where: str
 ) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    labels: dict[str, list[int]] = {}
     for name, tokens in prompt.label_tokens.items():
-        own = []
+        ids = []
         for token in tokens:
             word = token.lstrip("\u0120\u2581").removeprefix("##")
             try:
-                own.append(label_token(loaded, template, word))
+                ids.append(label_token(loaded, template, word))
             except LabelError:
                 continue
-        if not own:
+        if not ids:
             raise PromptFileError(
                 f"{where}: class {name!r}: none of {', '.join(tokens)} is a single token of "
                 f"{loaded.spec.model}"
             )
-        found[name] = list(dict.fromkeys(own))
-    return found
+        labels[name] = list(dict.fromkeys(ids))
+    return labels

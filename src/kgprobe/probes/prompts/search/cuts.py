@@ -43,22 +43,22 @@ class Cut:
         return Template.parse(" ".join(parts), kind)
 
     def swapped(self, place: int, token: int) -> "Cut":
-        """Another token at a place (an index of `tokens`)."""
+        """The prompt with another token at a place (an index of `tokens`)."""
         run, inner = self._at(place)
-        own = self.runs[run]
-        return self._with(run, (*own[:inner], token, *own[inner + 1 :]))
+        tokens = self.runs[run]
+        return self._with(run, (*tokens[:inner], token, *tokens[inner + 1 :]))
 
     def deleted(self, place: int) -> "Cut":
-        """Without the token at a place."""
+        """The prompt without the token at a place."""
         run, inner = self._at(place)
-        own = self.runs[run]
-        return self._with(run, own[:inner] + own[inner + 1 :])
+        tokens = self.runs[run]
+        return self._with(run, tokens[:inner] + tokens[inner + 1 :])
 
     def inserted(self, run: int, inner: int, token: int) -> tuple["Cut", int]:
-        """(with a token before the `inner`-th of a run, its place)."""
-        own = self.runs[run]
+        """(the prompt with a token before the `inner`-th of a run, its place)."""
+        tokens = self.runs[run]
         place = sum(map(len, self.runs[:run])) + inner
-        return self._with(run, (*own[:inner], token, *own[inner:])), place
+        return self._with(run, (*tokens[:inner], token, *tokens[inner:])), place
 
     def gaps(self, kind: str) -> Iterator[tuple[int, int]]:
         """(run, inner) of every place where a token may come; causal models: none behind [P]."""
@@ -80,11 +80,11 @@ class Cut:
 
 def cut_of(loaded: Loaded, text: str) -> Cut:
     """A wording as runs of tokens: each run is encoded with the blank that it has in the text."""
-    found = parse(as_prompt_template(text.strip()))
-    texts = [found.first, *(behind for _, _, behind in found.parts)]
+    parsed = parse(as_prompt_template(text.strip()))
+    texts = [parsed.first, *(behind for _, _, behind in parsed.parts)]
     runs = []
-    for number, own in enumerate(texts):
+    for number, piece in enumerate(texts):
         starts = number == 0
-        shown = own.strip() if starts else own.rstrip()
+        shown = piece.strip() if starts else piece.rstrip()
         runs.append(tuple(map(int, pieces(loaded.tokenizer, [shown], starts)[0])) if shown else ())
-    return Cut(tuple(slot for slot, _, _ in found.parts), tuple(runs))
+    return Cut(tuple(slot for slot, _, _ in parsed.parts), tuple(runs))

@@ -60,11 +60,11 @@ class PromptFile:
 
 def identity(loaded: Loaded) -> dict[str, Any]:
     """Model, kind, revision, hashes of weights and tokenizer, width, and the BOS policy."""
-    own = {name: loaded.record.get(name, "") for name in IDENTITY}
+    values = {name: loaded.record.get(name, "") for name in IDENTITY}
     kind = loaded.spec.kind
     policy = f"{loaded.spec.bos}: {bos_prefix(loaded)[1]}" if kind == "causal" else "-"
     width = int(loaded.model.get_input_embeddings().weight.shape[1])
-    return {**own, "model": loaded.spec.model, "kind": kind, "hidden_size": width, "bos": policy}
+    return {**values, "model": loaded.spec.model, "kind": kind, "hidden_size": width, "bos": policy}
 
 
 def prompt_of(
@@ -78,7 +78,7 @@ def prompt_of(
     ids = [int(t) for t in trigger]
     if len(ids) != template.triggers:
         raise PromptFileError(f"{len(ids)} trigger tokens for template {template.text!r}")
-    own = {name: [int(t) for t in tokens] for name, tokens in (labels or {}).items()}
+    label_ids = {name: [int(t) for t in tokens] for name, tokens in (labels or {}).items()}
     name = loaded.tokenizer.convert_ids_to_tokens
     return PromptFile(
         template.text,
@@ -87,8 +87,8 @@ def prompt_of(
         text_of(loaded, ids),
         round_trips(loaded, ids),
         identity(loaded),
-        own,
-        {label: name(tokens) for label, tokens in own.items()},
+        label_ids,
+        {label: name(tokens) for label, tokens in label_ids.items()},
         **known,
     )
 
@@ -128,28 +128,28 @@ def read(path: str | Path) -> PromptFile:
     if not Path(path).is_file():
         raise PromptFileError(f"{path}: no such prompt file; the rule prompts_<model> makes it")
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise PromptFileError(f"{path}: not a prompt file: {error}") from error
-    own = {f.name for f in fields(PromptFile)}
+    names = {f.name for f in fields(PromptFile)}
     needed = {"template", "trigger", "tokens", "text", "round_trip", "made_for", "format"}
-    if not isinstance(found, dict) or not needed <= found.keys() <= own:
-        keys = sorted(found) if isinstance(found, dict) else type(found).__name__
+    if not isinstance(data, dict) or not needed <= data.keys() <= names:
+        keys = sorted(data) if isinstance(data, dict) else type(data).__name__
         raise PromptFileError(f"{path}: not a prompt file: it has {keys}")
-    if found["format"] != FORMAT:
-        raise PromptFileError(f"{path}: format {found['format']}, this version reads {FORMAT}")
-    return PromptFile(**found)
+    if data["format"] != FORMAT:
+        raise PromptFileError(f"{path}: format {data['format']}, this version reads {FORMAT}")
+    return PromptFile(**data)
 
 
 def load(path: str | Path, loaded: Loaded) -> PromptFile:
     """The prompt at `path` for exactly this model, tokenizer and BOS policy, else an error."""
     prompt = read(path)
-    own = identity(loaded)
+    expected = identity(loaded)
     for name in COMPARED:
-        if prompt.made_for.get(name) != own[name]:
+        if prompt.made_for.get(name) != expected[name]:
             raise PromptFileError(
                 f"{path}: found for {prompt.made_for.get('model')!r}, whose {name} is "
                 f"{str(prompt.made_for.get(name))[:24]!r}; {loaded.spec.model!r} has "
-                f"{str(own[name])[:24]!r}; search the prompt anew for this model"
+                f"{str(expected[name])[:24]!r}; search the prompt anew for this model"
             )
     return prompt

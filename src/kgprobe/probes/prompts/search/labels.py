@@ -39,7 +39,7 @@ class LabelSearchError(RuntimeError):
 
 @dataclass(frozen=True)
 class LabelSearchSettings:
-    """Of the search. `bias`: the paper's eq. 5 adds each class's bias, the released code drops it.
+    """Label search. `bias`: the paper's eq. 5 adds each class's bias, the released code drops it.
 
     `listed` tokens per class are kept in the order of their scores. `at_chance` says what happens
     when the probe's accuracy on dev cannot be told from the majority class's: stop or keep.
@@ -70,11 +70,11 @@ class LabelClassifier:
 
     def logits(self, vectors: Floats, bias: bool = True) -> NDArray[np.float64]:
         """Class scores (rows x classes) in float64."""
-        found = vectors.astype(np.float64) @ self.weight.astype(np.float64).T
-        return np.asarray(found + self.bias if bias else found)
+        scores = vectors.astype(np.float64) @ self.weight.astype(np.float64).T
+        return np.asarray(scores + self.bias if bias else scores)
 
     def accuracy(self, vectors: Floats, labels: Sequence[str]) -> float:
-        """Share of vectors whose best class (the first of equals) is their label."""
+        """Proportion of vectors whose best class (the first of equals) is their label."""
         best = self.logits(vectors).argmax(axis=1)
         return float((best == numbers(labels, self.classes)).mean())
 
@@ -115,7 +115,7 @@ def find(
     number of triggers, of the prompt search that follows. Raises NotFiniteError, with model and
     example or token, besides what `search` raises.
     """
-    made = [
+    data = [
         (vectors(predictor, template, fields, truncate, habits), labels)
         for fields, labels in (train, dev)
     ]
@@ -126,7 +126,7 @@ def find(
         lambda token, width: f"token {token}, component {width}",
         "output embedding",
     )
-    return search(made[0], made[1], rows, allowed, settings, progress)
+    return search(data[0], data[1], rows, allowed, settings, progress)
 
 
 def vectors(
@@ -200,7 +200,7 @@ def train_probe(
             finite(
                 loss,
                 "label probe",
-                lambda own=batch, at=epoch: f"epoch {at}, training examples {own.tolist()}",
+                lambda rows=batch, at=epoch: f"epoch {at}, training examples {rows.tolist()}",
                 "loss",
             )
             loss.backward()
@@ -252,30 +252,30 @@ def ranking(
     for number in range(len(probe.classes)):
         best = usable[np.lexsort((usable, -scores[usable, number]))[:reach]]
         wanted += [(-scores[token, number], number, token) for token in best.tolist()]
-    taken: set[int] = set()
-    found: list[list[tuple[int, float]]] = [[] for _ in probe.classes]
+    used: set[int] = set()
+    lists: list[list[tuple[int, float]]] = [[] for _ in probe.classes]
     for score, number, token in sorted(wanted):
-        if len(found[number]) < count and token not in taken:
-            taken.add(token)
-            found[number].append((token, -float(score)))
-    named = dict(zip(probe.classes, found, strict=True))
+        if len(lists[number]) < count and token not in used:
+            used.add(token)
+            lists[number].append((token, -float(score)))
+    named = dict(zip(probe.classes, lists, strict=True))
     return (
-        {name: tuple(token for token, _ in own) for name, own in named.items()},
-        {name: tuple(score for _, score in own) for name, own in named.items()},
+        {name: tuple(token for token, _ in pairs) for name, pairs in named.items()},
+        {name: tuple(score for _, score in pairs) for name, pairs in named.items()},
     )
 
 
 def class_scores(probe: LabelClassifier, rows: Floats, bias: bool = True) -> NDArray[np.float64]:
     """logit s(y, w) (vocabulary x classes): log of the odds of a class against all others."""
-    found = np.empty((len(rows), len(probe.classes)))
+    odds = np.empty((len(rows), len(probe.classes)))
     for start in range(0, len(rows), SLICE):
         logits = probe.logits(rows[start : start + SLICE], bias)
         for number in range(len(probe.classes)):
             others = np.delete(logits, number, axis=1)
             top = others.max(axis=1)
             total = top + np.log(np.exp(others - top[:, None]).sum(axis=1))
-            found[start : start + SLICE, number] = logits[:, number] - total
-    return found
+            odds[start : start + SLICE, number] = logits[:, number] - total
+    return odds
 
 
 def numbers(labels: Sequence[str], classes: Sequence[str]) -> Ints:

@@ -47,8 +47,8 @@ class Yields:
     taken: dict[str, int] = field(default_factory=dict)
 
     def chances(self, names: Sequence[str], floor: float) -> Floats:
-        """In proportion to the share that was accepted (one of two more to begin with), `floor` of
-        an equal share at the least."""
+        """Probabilities of names by their rates of accepted edits (one of two more to begin with),
+        each at least `floor` of the uniform one."""
         rates = np.array([(self.taken.get(n, 0) + 1) / (self.tried.get(n, 0) + 2) for n in names])
         shares = rates / rates.sum()
         return np.asarray(floor / len(names) + (1 - floor) * shares)
@@ -76,12 +76,12 @@ class Bench:
         self.kind = loaded.spec.kind
         self._shapes: dict[Any, Scorer] = {}
         template = first.template(self.kind)
-        own = problem(loaded, template, train, dev, settings)
-        self._first = Scorer(loaded, own, budget)
+        task = problem(loaded, template, train, dev, settings)
+        self._first = Scorer(loaded, task, budget)
         self._labels = sorted({label for _, label in [*train, *dev]})
         self._forms = {(template.blank, template.opens): True}
         self._answers_as = self._pieces(template)
-        golds = own.labels[own.known].tolist()
+        golds = task.labels[task.known].tolist()
         self._first.answer_among({*map(int, answers), *golds})
         self._shapes[first.shape] = self._first
         self.rows = 0
@@ -101,12 +101,12 @@ class Bench:
     def of(self, cut: Cut) -> Scorer:
         """The scorer of a prompt's shape, which `fits`; the latest shapes are kept."""
         if cut.shape not in self._shapes:
-            own = problem(self.loaded, cut.template(self.kind), *self.examples, self.settings)
+            task = problem(self.loaded, cut.template(self.kind), *self.examples, self.settings)
             scorer = copy.copy(self._first)
-            scorer.problem = own
+            scorer.problem = task
             scorer.splits = {
-                "train": Tensors(self.loaded, own.train),
-                "dev": Tensors(self.loaded, own.dev),
+                "train": Tensors(self.loaded, task.train),
+                "dev": Tensors(self.loaded, task.dev),
             }
             while len(self._shapes) > 8:
                 del self._shapes[next(iter(self._shapes))]
@@ -115,13 +115,13 @@ class Bench:
 
     def values(self, split: str, batch: Ints, cuts: Sequence[Cut], metric: str) -> Floats:
         """Values of every prompt on every example (prompts x examples)."""
-        found = np.zeros((len(cuts), len(batch)))
+        table = np.zeros((len(cuts), len(batch)))
         for shape in dict.fromkeys(cut.shape for cut in cuts):
             numbers = [i for i, cut in enumerate(cuts) if cut.shape == shape]
             triggers = [list(cuts[i].tokens) for i in numbers]
-            found[numbers] = self.of(cuts[numbers[0]]).values(split, batch, triggers, metric)
+            table[numbers] = self.of(cuts[numbers[0]]).values(split, batch, triggers, metric)
             self.rows += len(batch) * len({cuts[i].tokens for i in numbers})
-        return found
+        return table
 
     def dev(self, cut: Cut, metric: str) -> Floats:
         """Values on all dev examples."""
@@ -131,7 +131,7 @@ class Bench:
 
 
 class Proposers:
-    """Tokens for a place of a prompt, best first, by each way of `Edits.proposers`."""
+    """Tokens for a place of a prompt, best first, by each method of `Edits.proposers`."""
 
     def __init__(self, bench: Bench, kept: Any, edits: Edits, generator: Any) -> None:
         self.bench, self.kept, self.edits, self.generator = bench, kept, edits, generator
@@ -181,17 +181,17 @@ class Proposers:
         """First-order gain of every token, the gradient a mean over random neighbours there."""
         scorer, weights = self.bench.of(cut), np.full(len(batch), 1 / len(batch))
         drawn = self.generator.choice(self.pool, self.edits.neighbours)
-        found = 0.0
+        gradient = 0.0
         for token in drawn:
             trigger = list(cut.swapped(place, int(token)).tokens)
-            found = found + scorer.gradient(batch, weights, trigger)[place] / len(drawn)
+            gradient = gradient + scorer.gradient(batch, weights, trigger)[place] / len(drawn)
             self.bench.rows += 2 * len(batch)
-        return scorer.candidate_scores(np.asarray(found), self.kept)
+        return scorer.candidate_scores(np.asarray(gradient), self.kept)
 
 
 @dataclass
 class Stand:
-    """Where a search stands, as JSON values."""
+    """The state of a search, as JSON values."""
 
     step: int = 0
     quiet: int = 0
@@ -229,10 +229,10 @@ class EditSearch:
         train = sorted(train, key=repr)[: edits.examples]
         first = next(iter(self.pool.values()))
         self.bench = Bench(loaded, first, train, dev, settings, answers, budget)
-        self.unfit = [own for own, cut in self.pool.items() if not self.bench.fits(cut)]
-        self.pool = {own: cut for own, cut in self.pool.items() if own not in self.unfit}
+        self.unfit = [key for key, cut in self.pool.items() if not self.bench.fits(cut)]
+        self.pool = {key: cut for key, cut in self.pool.items() if key not in self.unfit}
         self.proposers_of = [
-            own for own in edits.proposers if own != "model" or loaded.spec.kind != "seq2seq"
+            key for key in edits.proposers if key != "model" or loaded.spec.kind != "seq2seq"
         ]
         golds = sorted({label for _, label in [*train, *dev]})
         kept, self.counts = filter_candidates(vocabulary_of(loaded), settings, (), golds)
@@ -293,9 +293,9 @@ class EditSearch:
         tried = [
             cut for cut in self._candidates(move, proposer, start, first) if self.bench.fits(cut)
         ]
-        found = self.bench.values("train", first, [start, *tried], "answers").mean(1)
-        best = int(np.argmax(found[1:])) if tried else -1
-        accepted = bool(found[1 + best] > found[0])
+        scores = self.bench.values("train", first, [start, *tried], "answers").mean(1)
+        best = int(np.argmax(scores[1:])) if tried else -1
+        accepted = bool(scores[1 + best] > scores[0])
         if accepted:
             pair = self.bench.values("train", second, [start, tried[best]], "answers").mean(1)
             accepted = bool(pair[1] > pair[0])
@@ -310,7 +310,7 @@ class EditSearch:
         stand.moves, stand.proposers = asdict(moves), asdict(proposers)
         stand.trace.append(
             [stand.step, move, proposer if move != "delete" else "", rank,
-             round(float(found[0]), DECIMALS), round(float(found[1 + best]), DECIMALS),
+             round(float(scores[0]), DECIMALS), round(float(scores[1 + best]), DECIMALS),
              int(accepted), int(changed), stand.buffer[0][0]]
         )  # fmt: skip
 
@@ -334,35 +334,35 @@ class EditSearch:
         else:
             place = int(generator.integers(len(cut.tokens)))
         tokens = self.proposers.tokens(proposer, cut, place, few, count)
-        found = [cut.swapped(place, int(token)) for token in tokens]
+        cuts = [cut.swapped(place, int(token)) for token in tokens]
         if move == "swap_two":
             other = (place + 1 + int(generator.integers(len(cut.tokens) - 1))) % len(cut.tokens)
             more = self.proposers.tokens(proposer, cut, other, few, count)
-            found = [
-                own.swapped(other, int(token))
-                for own, token in zip(found, generator.permutation(more), strict=True)
+            cuts = [
+                one.swapped(other, int(token))
+                for one, token in zip(cuts, generator.permutation(more), strict=True)
             ]
-        return found
+        return cuts
 
     def _dev(self, stand: Stand, cut: Cut) -> float:
         """Mean log-likelihood on dev among the answers, looked up if it was found before."""
-        own = _plain(cut)
+        plain = _plain(cut)
         for known, value in stand.known:
-            if known == own:
+            if known == plain:
                 return float(value)
         value = round(float(self.bench.dev(cut, "answers").mean()), DECIMALS)
-        stand.known.append([own, value])
+        stand.known.append([plain, value])
         return value
 
     def _into_buffer(self, stand: Stand, cut: Cut) -> bool:
-        """Whether it belongs to the best so far; the first of equal ones stays."""
-        own, value = _plain(cut), self._dev(stand, cut)
-        if any(held == own for _, held in stand.buffer):
+        """Put a prompt among the best so far; whether it is one of them. The first of ties wins."""
+        plain, value = _plain(cut), self._dev(stand, cut)
+        if any(held == plain for _, held in stand.buffer):
             return False
         full = len(stand.buffer) >= self.edits.buffer
         if full and value <= stand.buffer[-1][0]:
             return False
-        stand.buffer.append([value, own])
+        stand.buffer.append([value, plain])
         stand.buffer.sort(key=lambda row: -row[0])
         del stand.buffer[self.edits.buffer :]
         return True
@@ -370,8 +370,8 @@ class EditSearch:
     def _result(self, stand: Stand) -> PromptFile:
         cut, best = _cut(stand.buffer[0][1]), max(stand.pool, key=lambda row: row[1])
         hits = {
-            which: self.bench.dev(own, "right among answers")
-            for which, own in {"found": cut, "start": self.pool[best[0]]}.items()
+            which: self.bench.dev(variant, "right among answers")
+            for which, variant in {"found": cut, "start": self.pool[best[0]]}.items()
         }
         return prompt_of(
             self.loaded,

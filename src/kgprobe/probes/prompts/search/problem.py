@@ -80,25 +80,25 @@ def problem(
     first token where no other gold object of the two splits starts with that one.
     Raises SearchError for an unknown class, or when a split is left without examples.
     """
-    own = {"train": _sorted(train), "dev": _sorted(dev)}
+    data = {"train": _sorted(train), "dev": _sorted(dev)}
     if labels is not None:
         classes, table = _label_sets(loaded, template, labels)
-        wrong = [label for examples in own.values() for _, label in examples if label not in table]
+        wrong = [label for examples in data.values() for _, label in examples if label not in table]
         if wrong:
             raise SearchError(
                 f"label {wrong[0]!r} of an example has no label tokens; legal: {', '.join(classes)}"
             )
     else:
-        words = sorted({label for examples in own.values() for _, label in examples})
+        words = sorted({label for examples in data.values() for _, label in examples})
         table = _golds(loaded, template, words)
         classes = list(table)
-    kept = {name: [e for e in examples if e[1] in table] for name, examples in own.items()}
-    dropped = {name: len(own[name]) - len(kept[name]) for name in own}
+    kept = {name: [e for e in examples if e[1] in table] for name, examples in data.items()}
+    dropped = {name: len(data[name]) - len(kept[name]) for name in data}
     for name, examples in kept.items():
         if not examples:
             raise SearchError(
                 f"template {template.text!r}: no {name} example is left for the search: "
-                f"{len(own[name])} given, {dropped[name]} without a gold object of one token"
+                f"{len(data[name])} given, {dropped[name]} without a gold object of one token"
             )
     number = {name: i for i, name in enumerate(classes)}
     splits = [

@@ -54,8 +54,8 @@ class Tensors:
         ids.scatter_(1, self.triggers[pick], triggers)
         mask = None
         if int(lengths.min()) < width:
-            own = torch.from_numpy(lengths).to(ids.device)
-            mask = (torch.arange(width, device=ids.device) < own[:, None]).long()
+            sizes = torch.from_numpy(lengths).to(ids.device)
+            mask = (torch.arange(width, device=ids.device) < sizes[:, None]).long()
         types = None if self.types is None else self.types[pick, :width]
         return ids, mask, self.places[pick], types
 
@@ -105,14 +105,14 @@ class Scorer:
         return self.loaded.model.get_input_embeddings().weight
 
     def in_float32(self) -> "Scorer":
-        """The same on a float32 copy of the model, to repeat a step that was not finite.
+        """This scorer on a float32 copy of the model, to repeat a step that was not finite.
 
         It shares no prefixes: where rows lie beside each other, NaN spreads from one to the next.
         """
         loaded = replace(self.loaded, model=copy.deepcopy(self.loaded.model).float())
-        found = Scorer(loaded, self.problem, Budget(self.budget.positions))
-        found._shared = None
-        return found
+        scorer = Scorer(loaded, self.problem, Budget(self.budget.positions))
+        scorer._shared = None
+        return scorer
 
     def gradient(self, batch: Ints, weights: Floats, trigger: Sequence[int]) -> Floats:
         """Gradient (m x width) of the weighted sum of losses of training examples.
@@ -123,11 +123,11 @@ class Scorer:
         """
         tensors = self.splits["train"]
         width = int(self.embedding.shape[1])
-        found = np.zeros((len(batch), len(trigger), width))
-        own = torch.tensor([list(trigger)], device=self.loaded.device)
+        gradients = np.zeros((len(batch), len(trigger), width))
+        tokens = torch.tensor([list(trigger)], device=self.loaded.device)
 
         def forward(chunk: Ints) -> None:
-            ids, mask, places, types = tensors.batch(batch[chunk], own.expand(len(chunk), -1))
+            ids, mask, places, types = tensors.batch(batch[chunk], tokens.expand(len(chunk), -1))
             with torch.enable_grad(), _leaf(self._embeddings) as leaf:
                 features = self.parts.features(ids, mask, places, types)
                 logits = self.parts.logits(features)
@@ -137,20 +137,20 @@ class Scorer:
                 (-likelihood.sum()).backward()
             at = tensors.triggers[torch.from_numpy(batch[chunk]).to(ids.device)]
             rows = torch.arange(len(chunk), device=ids.device)[:, None]
-            own_gradient = leaf[0].grad[rows, at].double().cpu().numpy()
+            grads = leaf[0].grad[rows, at].double().cpu().numpy()
             finite(
-                own_gradient,
+                grads,
                 self.loaded.spec.model,
                 lambda row, place, _: (
                     f"{self._name('train', int(batch[chunk[row]]))}, trigger token {place}"
                 ),
                 "gradient",
             )
-            found[chunk] = own_gradient
+            gradients[chunk] = grads
 
         self._backward.run(tensors.lengths[batch], forward)
         self.rows_fed += len(batch)
-        return np.asarray(np.einsum("n,nmd->md", weights, found))
+        return np.asarray(np.einsum("n,nmd->md", weights, gradients))
 
     def values(
         self, split: str, batch: Ints, triggers: Sequence[Sequence[int]], metric: str,
@@ -166,8 +166,8 @@ class Scorer:
         distinct = list(dict.fromkeys(tuple(t) for t in triggers))
         number = {t: i for i, t in enumerate(distinct)}
         unknown = np.full(len(batch), np.nan)
-        found = np.concatenate([(known or {}).get(t, unknown) for t in distinct])
-        left = np.flatnonzero(np.isnan(found))
+        flat = np.concatenate([(known or {}).get(t, unknown) for t in distinct])
+        left = np.flatnonzero(np.isnan(flat))
         self.rows_fed += len(left)
         tensors = self.splits[split]
         table = torch.tensor(distinct, dtype=torch.int64, device=self.loaded.device)
@@ -177,7 +177,7 @@ class Scorer:
         def read(rows: Ints, features: Any) -> None:
             values = self._read(tensors, examples[rows], features, metric)
             self._sound(values, split, examples[rows], [distinct[o] for o in owners[rows]])
-            found[left[rows]] = values
+            flat[left[rows]] = values
 
         with torch.inference_mode():
             # all of them may be known
@@ -187,12 +187,12 @@ class Scorer:
             if not done:
 
                 def forward(chunk: Ints) -> None:
-                    own = table[torch.from_numpy(owners[chunk]).to(table.device)]
-                    ids, mask, places, types = tensors.batch(examples[chunk], own)
+                    chosen = table[torch.from_numpy(owners[chunk]).to(table.device)]
+                    ids, mask, places, types = tensors.batch(examples[chunk], chosen)
                     read(chunk, self.parts.features(ids, mask, places, types))
 
                 self.budget.run(tensors.lengths[examples], forward)
-        matrix = found.reshape(len(distinct), len(batch))
+        matrix = flat.reshape(len(distinct), len(batch))
         return matrix[[number[tuple(t)] for t in triggers]]
 
     def _sound(
@@ -202,9 +202,9 @@ class Scorer:
 
         def where(row: int) -> str:
             example = int(examples[row])
-            told = f", trigger {list(triggers[row])}" if len(triggers) else ""
+            suffix = f", trigger {list(triggers[row])}" if len(triggers) else ""
             place = int(self.splits[split].places[example])
-            return f"{self._name(split, example)}, token {place}{told}"
+            return f"{self._name(split, example)}, token {place}{suffix}"
 
         finite(values, self.loaded.spec.model, where)
 
@@ -219,8 +219,8 @@ class Scorer:
         """Read all rows with their common beginnings fed once; False where that cannot be."""
         if self._shared is None or self._shared.shares is False:
             return False
-        own = table[torch.from_numpy(owners).to(table.device)]
-        ids = tensors.batch(examples, own)[0].cpu().numpy()
+        triggers = table[torch.from_numpy(owners).to(table.device)]
+        ids = tensors.batch(examples, triggers)[0].cpu().numpy()
         rows = [row[:n] for row, n in zip(ids, tensors.lengths[examples], strict=True)]
 
         def finish(numbers: Ints, states: Any) -> None:
@@ -232,14 +232,14 @@ class Scorer:
         """Values of rows, logits in slices of the rows; NaN where those hold NaN."""
         room = SLICE["cpu" if self.loaded.device.type == "cpu" else "cuda"]
         step = max(room // (4 * len(self.embedding)), 1)
-        found = np.zeros(len(examples))
+        result = np.zeros(len(examples))
         right = tensors.right[torch.from_numpy(np.ascontiguousarray(examples)).to(features.device)]
         for start in range(0, len(examples), step):
-            own, gold = features[start : start + step], right[start : start + step]
+            rows, gold = features[start : start + step], right[start : start + step]
             if metric == "likelihood":
-                values = self._of_class(self.parts.logits(own), gold)
+                values = self._of_class(self.parts.logits(rows), gold)
             elif metric in AMONG:
-                few = self.parts.logits(own, self._answers)
+                few = self.parts.logits(rows, self._answers)
                 column = torch.searchsorted(self._answers, self.labels[gold, 0])
                 if metric == AMONG[0]:
                     values = few.gather(1, column[:, None])[:, 0] - few.logsumexp(1)
@@ -247,18 +247,18 @@ class Scorer:
                     values = _right(few, column)
             elif self.problem.closed:
                 # rows of the label tokens alone: the normalizer is the same for all classes
-                few = self.parts.logits(own, self._flat)
+                few = self.parts.logits(rows, self._flat)
                 values = _right(self._spread(few), gold)
             else:
-                values = _right(self.parts.logits(own), self.labels[gold, 0])
-            found[start : start + step] = values.double().cpu().numpy()
-        return found
+                values = _right(self.parts.logits(rows), self.labels[gold, 0])
+            result[start : start + step] = values.double().cpu().numpy()
+        return result
 
     def _of_class(self, logits: Any, right: Any) -> Any:
         """log of the summed probability of the label tokens of the right class (Eq. 1)."""
-        own = logits.gather(1, self.labels[right])
-        own = own.masked_fill(~self.known[right], torch.finfo(own.dtype).min)
-        return own.logsumexp(1) - logits.logsumexp(1)
+        answers = logits.gather(1, self.labels[right])
+        answers = answers.masked_fill(~self.known[right], torch.finfo(answers.dtype).min)
+        return answers.logsumexp(1) - logits.logsumexp(1)
 
     def _spread(self, few: Any) -> Any:
         """log of the summed probability of every class (up to the normalizer)."""
@@ -270,15 +270,15 @@ class Scorer:
         """First-order gain of the log-likelihood of every token (Eq. 2), minus infinity if out."""
         direction = torch.from_numpy(-gradient).to(self.embedding.device)
         weight = precise(self.embedding)
-        found = (weight @ direction.to(weight.dtype)).double().cpu().numpy()
-        own = np.flatnonzero(kept)
+        gains = (weight @ direction.to(weight.dtype)).double().cpu().numpy()
+        ids = np.flatnonzero(kept)
         finite(
-            found[own],
+            gains[ids],
             self.loaded.spec.model,
-            lambda row: f"token {own[row]}",
+            lambda row: f"token {ids[row]}",
             "product of the gradient and the embedding",
         )
-        return np.where(kept, found, -np.inf)
+        return np.where(kept, gains, -np.inf)
 
 
 def top(scores: Floats, count: int) -> Ints:

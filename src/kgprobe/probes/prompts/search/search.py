@@ -75,7 +75,7 @@ def search(
 
 
 class Search:
-    """One search: the problem, the fast scorer, and where it stands."""
+    """One search: the problem, the fast scorer, and its state."""
 
     def __init__(
         self,
@@ -162,10 +162,10 @@ class Search:
         self.scored = TriggerScores(len(self.problem.train))
         state.scored = self.scored.state()
         state.trigger, state.best, state.known = list(self.initial), None, []
-        own = self.settings
+        opts = self.settings
         state.draws = Draws(self.seed(state.restart)).state()
         # in the released code the initial trigger does not compete
-        if not own.fill_all and own.mode != "released" and state.restart < own.restarts:
+        if not opts.fill_all and opts.mode != "released" and state.restart < opts.restarts:
             state.best = [self._dev(state), -1, list(state.trigger)]
         return state
 
@@ -213,15 +213,15 @@ class Search:
 
     def _batches(self, state: State, draws: Draws) -> tuple[list[Ints], Ints]:
         """(batches of the gradient, examples that candidates are scored on)."""
-        own, n = self.settings, len(self.problem.train)
-        size, wanted = own.accumulate * own.batch, own.evaluation or own.accumulate * own.batch
+        opts, n = self.settings, len(self.problem.train)
+        size, wanted = opts.accumulate * opts.batch, opts.evaluation or opts.accumulate * opts.batch
         order = draws.permutation(n)
-        if own.batches == "fresh":
+        if opts.batches == "fresh":
             first, second = order[:size], draws.permutation(n)[:wanted]
         else:
             first = order[: min(size, max(n // 2, 1))]
             second = order[len(first) : len(first) + wanted] if n > 1 else order
-        return [first[i : i + own.batch] for i in range(0, len(first), own.batch)], second
+        return [first[i : i + opts.batch] for i in range(0, len(first), opts.batch)], second
 
     def _gradient(self, state: State, batches: list[Ints]) -> Floats:
         """Gradient of the loss, a mean over batches of means over examples."""
@@ -239,28 +239,28 @@ class Search:
         is found anew, and nothing is kept.
         """
         strict = self.settings.accept == "strict"
-        asked = [*triggers, state.trigger] if strict else triggers
+        stack = [*triggers, state.trigger] if strict else triggers
         metric = self.settings.metric
-        known = {tuple(t): self.scored.of(t, examples) for t in asked}
+        known = {tuple(t): self.scored.of(t, examples) for t in stack}
 
-        def ask(own: Scorer) -> Floats:
-            if own is not self.scorer:
-                return own.values("train", examples, asked, metric)
-            values = own.values("train", examples, asked, metric, known=known)
-            for trigger, row in zip(asked, values, strict=True):
+        def ask(scorer: Scorer) -> Floats:
+            if scorer is not self.scorer:
+                return scorer.values("train", examples, stack, metric)
+            values = scorer.values("train", examples, stack, metric, known=known)
+            for trigger, row in zip(stack, values, strict=True):
                 self.scored.add(trigger, examples, row)
             left = sum(int(np.isnan(row).sum()) for row in known.values())
             state.compared += left
             state.looked_up += len(known) * len(examples) - left
             return values
 
-        found = self._sound(state, ask)
-        sums = found.sum(1)
+        table = self._sound(state, ask)
+        sums = table.sum(1)
         if self.scorer.shares and metric == "likelihood":
             near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
-            if len({tuple(asked[i]) for i in near}) > 1:
+            if len({tuple(stack[i]) for i in near}) > 1:
                 again = self.scorer.values(
-                    "train", examples, [asked[i] for i in near], metric, share=False
+                    "train", examples, [stack[i] for i in near], metric, share=False
                 )
                 sums[near] = again.sum(1)
         return (sums[:-1], float(sums[-1])) if strict else (sums, None)
@@ -297,8 +297,8 @@ class Search:
     def dev_values(self, state: State, trigger: Sequence[int], metric: str) -> Floats:
         """Values of a trigger on all dev examples."""
         everything = np.arange(len(self.problem.dev))
-        found = self._sound(state, lambda own: own.values("dev", everything, [trigger], metric))
-        return np.asarray(found[0])
+        values = self._sound(state, lambda one: one.values("dev", everything, [trigger], metric))
+        return np.asarray(values[0])
 
     def _tell(self, state: State, bar: Bar) -> None:
         row = state.trace[-1]
@@ -315,14 +315,14 @@ def _initial(loaded: Loaded, template: Template, settings: SearchSettings) -> li
     """The ids of the trigger at the start."""
     if not settings.initial:
         return [initial_token(loaded)] * template.triggers
-    found = trigger_pieces(loaded, template, settings.initial, settings.habits)
-    if len(found) != template.triggers:
-        shown = loaded.tokenizer.convert_ids_to_tokens(found)
+    ids = trigger_pieces(loaded, template, settings.initial, settings.habits)
+    if len(ids) != template.triggers:
+        shown = loaded.tokenizer.convert_ids_to_tokens(ids)
         raise SearchError(
-            f"initial trigger {settings.initial!r} has {len(found)} tokens {shown}, template "
+            f"initial trigger {settings.initial!r} has {len(ids)} tokens {shown}, template "
             f"{template.text!r} has {template.triggers} places"
         )
-    return found
+    return ids
 
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def summary(search: Search, state: State) -> dict[str, Any]:
     `dev` is None, and `unfilled` counts them, where places were left without a token.
     """
     unfilled = state.trigger.count(initial_token(search.loaded))
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "restart": state.restart,
         "seed": search.seed(state.restart),
         "accepted": state.accepted,
@@ -361,9 +361,9 @@ def summary(search: Search, state: State) -> dict[str, Any]:
     }
     if state.best is not None:
         _, iteration, trigger = state.best
-        found |= {"iteration": iteration, "trigger": trigger}
-        found["text"] = text_of(search.loaded, trigger)
-    return found
+        record |= {"iteration": iteration, "trigger": trigger}
+        record["text"] = text_of(search.loaded, trigger)
+    return record
 
 
 def result(search: Search, state: State, watched: Sequence[str]) -> PromptFile:
@@ -429,8 +429,8 @@ def _score(values: NDArray[Any], metric: str) -> dict[str, Any]:
     else:
         half = 1.959964 * standard_error(values.tolist())
         low, high = mean - half, mean + half
-    found = {"value": mean, "low": low, "high": high}
-    return {"metric": metric, "n": n, **{k: round(v, DECIMALS) for k, v in found.items()}}
+    bounds = {"value": mean, "low": low, "high": high}
+    return {"metric": metric, "n": n, **{k: round(v, DECIMALS) for k, v in bounds.items()}}
 
 
 def _device(loaded: Loaded) -> str:

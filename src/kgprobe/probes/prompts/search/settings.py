@@ -95,7 +95,7 @@ SIZES: Mapping[str, dict[str, int]] = {
 }
 
 
-def settings_for(mode: str, task: str, kind: str, **own: Any) -> SearchSettings:
+def settings_for(mode: str, task: str, kind: str, **overrides: Any) -> SearchSettings:
     """The settings of a mode for a task and a kind of model; `own` sets any field by itself.
 
     Raises ValueError for an unknown mode, task or field.
@@ -104,7 +104,7 @@ def settings_for(mode: str, task: str, kind: str, **own: Any) -> SearchSettings:
         raise ValueError(
             f"mode {mode!r}, task {task!r}; legal: {', '.join(MODES)}; {', '.join(TASKS)}"
         )
-    unknown = own.keys() - SearchSettings.__dataclass_fields__.keys()
+    unknown = overrides.keys() - SearchSettings.__dataclass_fields__.keys()
     if unknown:
         legal = ", ".join(SearchSettings.__dataclass_fields__)
         raise ValueError(f"no such setting: {', '.join(sorted(unknown))}; legal: {legal}")
@@ -119,7 +119,7 @@ def settings_for(mode: str, task: str, kind: str, **own: Any) -> SearchSettings:
         chosen |= _released(facts, kind)
     elif facts:
         chosen |= {"evaluation": 256 if task == "facts" else 0}
-    return SearchSettings(**{**chosen, "mode": mode, "task": task, **own})
+    return SearchSettings(**{**chosen, "mode": mode, "task": task, **overrides})
 
 
 def _released(facts: bool, kind: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where a search stands: written after every iteration, refused by any other search."""
+"""The state of a search: written after every iteration, refused by any other search."""
 
 import base64
 import json
@@ -55,29 +55,29 @@ class TriggerScores:
         self._values: dict[tuple[int, ...], Floats] = {}
 
     def of(self, trigger: Sequence[int], examples: Ints) -> Floats:
-        """Its values on these examples, NaN where they are not known."""
-        own = self._values.get(tuple(trigger))
-        return np.full(len(examples), np.nan) if own is None else own[examples]
+        """Values of a trigger on these examples, NaN where they are not known."""
+        row = self._values.get(tuple(trigger))
+        return np.full(len(examples), np.nan) if row is None else row[examples]
 
     def add(self, trigger: Sequence[int], examples: Ints, values: Floats) -> None:
-        """Remember its values on these examples; the oldest trigger leaves where room is short."""
-        own = tuple(trigger)
-        if own not in self._values:
+        """Keep a trigger's values on examples; the oldest trigger leaves where room is short."""
+        key = tuple(trigger)
+        if key not in self._values:
             if len(self._values) >= max(self.ROOM // self.examples, 1):
                 del self._values[next(iter(self._values))]
-            self._values[own] = np.full(self.examples, np.nan)
-        self._values[own][examples] = values
+            self._values[key] = np.full(self.examples, np.nan)
+        self._values[key][examples] = values
 
     def moved(self, trigger: Sequence[int]) -> None:
         """The current trigger is another: what is more than a swap away will not be asked again."""
-        for own in list(self._values):
-            if sum(a != b for a, b in zip(own, trigger, strict=True)) > 1:
-                del self._values[own]
+        for key in list(self._values):
+            if sum(a != b for a, b in zip(key, trigger, strict=True)) > 1:
+                del self._values[key]
 
     def state(self) -> dict[str, Any]:
         """The triggers in their order, and their values, as JSON values."""
         rows = b"".join(values.tobytes() for values in self._values.values())
-        triggers = [list(own) for own in self._values]
+        triggers = [list(key) for key in self._values]
         return {"triggers": triggers, "values": base64.b64encode(rows).decode()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -114,7 +114,7 @@ class State:
 
 
 def save(state: Any, owner: Mapping[str, Any], path: Path | None) -> None:
-    """Write the state and whose it is, whole or not at all."""
+    """Write the state and the search that owns it, whole or not at all."""
     if path is None:
         return
     with atomic(path) as temporary:
@@ -129,13 +129,13 @@ def load(owner: Mapping[str, Any], path: Path | None, kind: type[Kind]) -> Kind 
     if path is None or not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text())
-        theirs, state = found["owner"], kind(**found["state"])
+        content = json.loads(path.read_text())
+        theirs, state = content["owner"], kind(**content["state"])
     except (ValueError, KeyError, TypeError) as error:
         raise SearchError(f"{path}: not the state of a search ({error}); remove it") from error
-    own = json.loads(json.dumps(owner))
-    for part in own:
-        there, here = theirs.get(part), own[part]
+    ours = json.loads(json.dumps(owner))
+    for part in ours:
+        there, here = theirs.get(part), ours[part]
         if there == here:
             continue
         name = part

@@ -116,12 +116,12 @@ def loss_of(
     """
     if recipe.loss == "bce":
         target = torch.zeros_like(scores)
-        for row, own in enumerate(golds):
-            target[row, list(own)] = 1
+        for row, ids in enumerate(golds):
+            target[row, list(ids)] = 1
         return binary_cross_entropy_with_logits(scores, target)
     if recipe.nll_gold == "sampled":
-        golds = [(own[int(draw.integers(len(own)))],) for own in golds]
-    pairs = [(row, gold) for row, own in enumerate(golds) for gold in own]
+        golds = [(ids[int(draw.integers(len(ids)))],) for ids in golds]
+    pairs = [(row, gold) for row, ids in enumerate(golds) for gold in ids]
     rows, columns = zip(*pairs, strict=True)
     return -scores[list(rows), list(columns)].mean()
 
@@ -129,11 +129,11 @@ def loss_of(
 def reciprocal(scores: Any, golds: Sequence[tuple[int, ...]], metric: str = "MRRa") -> float:
     """MRRa: mean of 1 / (mean rank of a prompt's golds); MRR: of 1 / (best rank). Ties halved."""
     values = scores.detach().cpu().numpy()
-    found = []
-    for row, own in zip(values, golds, strict=True):
-        ranks = [(row > row[g]).sum() + ((row == row[g]).sum() + 1) / 2 for g in own]
-        found.append(len(ranks) / float(sum(ranks)) if metric == "MRRa" else 1 / float(min(ranks)))
-    return float(np.mean(found))
+    terms = []
+    for row, ids in zip(values, golds, strict=True):
+        ranks = [(row > row[g]).sum() + ((row == row[g]).sum() + 1) / 2 for g in ids]
+        terms.append(len(ranks) / float(sum(ranks)) if metric == "MRRa" else 1 / float(min(ranks)))
+    return float(np.mean(terms))
 
 
 def fit(
@@ -158,9 +158,9 @@ def fit(
     torch.set_num_threads(1)
     try:
         frozen = Frozen(loaded)
-        found = _fit(loaded, train, dev, ids, start, recipe, fixed, progress)
+        result = _fit(loaded, train, dev, ids, start, recipe, fixed, progress)
         frozen.check()
-        return found
+        return result
     finally:
         torch.set_num_threads(threads)
 
@@ -176,20 +176,20 @@ def _fit(
     progress: Callable[[int], object],
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     start = precise(start.detach())
-    own = start.clone().requires_grad_(True)
+    vectors = start.clone().requires_grad_(True)
     used, golds = _used(loaded, recipe, train, len(ids))
     form, raw = (recipe.masks, recipe.pooling), recipe.dev_scores == "logits"
     learned = ScoresWithGradient(
         loaded, train.prompts, [ids[c] for c in used], *form, names=train.name
     )
     tested = ScoresWithGradient(loaded, dev.prompts, ids, *form, raw, dev.name)
-    optimizer = torch.optim.AdamW([own], lr=recipe.rate, weight_decay=recipe.decay)
+    optimizer = torch.optim.AdamW([vectors], lr=recipe.rate, weight_decay=recipe.decay)
     batches = list(_batches(len(train.prompts), recipe.batch))
     total, step = recipe.epochs * len(batches), 0
     draw = np.random.default_rng(recipe.seed)
     best, kept, chosen = 0.0, start.clone(), -1
     curve: list[tuple[float, float]] = []
-    with inserted(loaded, lambda: own if fixed is None else torch.cat([own, fixed])):
+    with inserted(loaded, lambda: vectors if fixed is None else torch.cat([vectors, fixed])):
         for epoch in range(recipe.epochs):
             losses = []
             for batch in batches:
@@ -206,7 +206,7 @@ def _fit(
                 score = reciprocal(tested(range(len(dev.prompts))), dev.golds, recipe.dev_metric)
             curve.append((float(np.mean(losses)), score))
             if score > best:
-                best, kept, chosen = score, own.detach().clone(), epoch
+                best, kept, chosen = score, vectors.detach().clone(), epoch
             progress(1)
     return kept, {
         "recipe": asdict(recipe),
@@ -241,9 +241,9 @@ def _used(
     """
     if recipe.loss == "bce" or loaded.spec.kind == "masked":
         return list(range(candidates)), list(train.golds)
-    used = sorted({g for own in train.golds for g in own})
+    used = sorted({g for ids in train.golds for g in ids})
     number = {c: i for i, c in enumerate(used)}
-    return used, [tuple(number[g] for g in own) for own in train.golds]
+    return used, [tuple(number[g] for g in ids) for ids in train.golds]
 
 
 def _check(
@@ -260,7 +260,7 @@ def _check(
     for name, rows in (("training", train), ("development", dev)):
         if not rows.prompts:
             raise ValueError(f"no {name} rows; the split is larger than the data")
-        bad = [g for own in rows.golds for g in own if not 0 <= g < len(ids)]
+        bad = [g for golds in rows.golds for g in golds if not 0 <= g < len(ids)]
         if bad or not all(rows.golds):
             raise ValueError(f"a {name} row has no gold, or gold {bad[:1]} of {len(ids)}")
 
@@ -305,10 +305,10 @@ class PromptError(ValueError):
 
 def identity(loaded: Loaded) -> dict[str, Any]:
     """Model, revision, hashes of weights and tokenizer; with weights the embedding's width, too."""
-    own = {name: loaded.record.get(name, "") for name in IDENTITY}
+    values = {name: loaded.record.get(name, "") for name in IDENTITY}
     if loaded.model is not None:
-        own["hidden_size"] = int(loaded.model.get_input_embeddings().weight.shape[1])
-    return {**own, "model": loaded.spec.model}
+        values["hidden_size"] = int(loaded.model.get_input_embeddings().weight.shape[1])
+    return {**values, "model": loaded.spec.model}
 
 
 def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
@@ -342,12 +342,12 @@ def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
     `loaded` may be the model without its weights (`load.outline`).
     """
     prompt = read(path)
-    made_for, own = prompt.record.get("made_for", {}), identity(loaded)
+    made_for, expected = prompt.record.get("made_for", {}), identity(loaded)
     for name in ("hidden_size", "tokenizer", "weights", "revision"):
-        if name in own and made_for.get(name) != own[name]:
+        if name in expected and made_for.get(name) != expected[name]:
             raise PromptError(
                 f"{path}: made for {made_for.get('model')!r}, whose {name} is "
                 f"{str(made_for.get(name))[:16]!r}; {loaded.spec.model!r} has "
-                f"{str(own[name])[:16]!r}; train the prompt anew for this model"
+                f"{str(expected[name])[:16]!r}; train the prompt anew for this model"
             )
     return prompt

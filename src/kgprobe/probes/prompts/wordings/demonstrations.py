@@ -50,11 +50,11 @@ def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, TrainingFact]]:
 
     Left out are asked facts (dev and test) and others of their subjects.
     """
-    own = examples.filter(group=group).sort("example")
+    rows = examples.filter(group=group).sort("example")
     subject = pl.col("fields").str.json_path_match("$.sub")
-    asked = own.filter(pl.col("split") != "train").with_columns(_subject=subject)
-    facts, subjects = set(asked["fact"]), set(asked["_subject"].drop_nulls())
-    train = own.filter(split="train").with_columns(_subject=subject).unique(
+    held_out = rows.filter(pl.col("split") != "train").with_columns(_subject=subject)
+    facts, subjects = set(held_out["fact"]), set(held_out["_subject"].drop_nulls())
+    train = rows.filter(split="train").with_columns(_subject=subject).unique(
         "fact", keep="first", maintain_order=True
     )  # fmt: skip
     return [
@@ -80,14 +80,14 @@ def draw_facts(
             f"{group}: {k} demonstrations asked for, {len(known)} training facts may be shown "
             "(asked facts and their subjects left out); make autoprompt.demos.k smaller"
         )
-    order = sorted(known, key=lambda own: (hash_key(seed, FIELD, str(draw), group, own[0]), own[0]))
-    found: list[TrainingFact] = []
+    order = sorted(known, key=lambda one: (hash_key(seed, FIELD, str(draw), group, one[0]), one[0]))
+    facts: list[TrainingFact] = []
     for _, fact in order:
-        if not (balanced and fact.label in {other.label for other in found}):
-            found.append(fact)
-        if len(found) == k:
+        if not (balanced and fact.label in {other.label for other in facts}):
+            facts.append(fact)
+        if len(facts) == k:
             break
-    return found
+    return facts
 
 
 def shuffled(facts: Sequence[TrainingFact], group: str, seed: int = 0) -> list[TrainingFact]:
@@ -113,8 +113,8 @@ def others(
     Raises DemonstrationError where no other relation has an answer that this one has not.
     """
     train = examples.filter(split="train")
-    own = set(examples.filter(group=group)["label"])
-    labels = sorted(set(train.filter(pl.col("group") != group)["label"]) - own)
+    answers = set(examples.filter(group=group)["label"])
+    labels = sorted(set(train.filter(pl.col("group") != group)["label"]) - answers)
     if not labels:
         raise DemonstrationError(
             f"{group}: {OTHER} needs answers of other relations, the task has none; leave out the "
@@ -151,12 +151,12 @@ def orders(
     generator = np.random.default_rng([seed, *f"{FIELD} {group}".encode()])
     given = tuple(range(len(facts)))
     most = math.factorial(len(facts)) - 1
-    found: dict[tuple[int, ...], None] = {}
-    while len(found) < min(count, most):
+    permutations: dict[tuple[int, ...], None] = {}
+    while len(permutations) < min(count, most):
         order = tuple(int(place) for place in generator.permutation(len(facts)))
         if order != given:
-            found[order] = None
-    return [[facts[place] for place in order] for order in found]
+            permutations[order] = None
+    return [[facts[place] for place in order] for order in permutations]
 
 
 def sentence(whole: str, fact: TrainingFact) -> str:

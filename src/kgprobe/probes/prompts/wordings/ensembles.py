@@ -65,17 +65,17 @@ def ensemble(
     """OUTCOMES of the wordings of every relation; one wording of weight 1 is a prompt by itself.
 
     `words` are answers that are single tokens (`answerable`). Relations without usable wordings
-    have no rows, and are logged. `done` is told of examples x wordings.
+    have no rows, and are logged. `done` counts examples x wordings.
     """
     frames = []
     for group, rows in _groups(examples, splits):
-        own = wordings.get(group, ())
-        if not own:
+        templates = wordings.get(group, ())
+        if not templates:
             log.warning("%s: no wording of %s is usable; %d examples", prompt, group, rows.height)
             continue
         for chunk in rows.iter_slices(SLICE):
             scores = ensemble_scores(
-                predictor, own, fields(chunk), words, prefix, truncate, done, namer(chunk)
+                predictor, templates, fields(chunk), words, prefix, truncate, done, namer(chunk)
             )
             frames.append(outcomes(prompt, chunk, words, scores))
     return pl.concat(frames) if frames else framed([])
@@ -96,18 +96,18 @@ def choose(
     """
     values = []
     for wording in wordings:
-        own = {str(group): [wording] for group in rows["group"].unique()}
+        by_group = {str(group): [wording] for group in rows["group"].unique()}
         splits = sorted(rows["split"].unique().to_list())
-        found = ensemble("", predictor, rows, words, own, splits, prefix, truncate, done)
-        values.append(mean_reciprocal_rank(found))
+        frame = ensemble("", predictor, rows, words, by_group, splits, prefix, truncate, done)
+        values.append(mean_reciprocal_rank(frame))
     return int(np.argmax(values)), values
 
 
-def mean_reciprocal_rank(found: pl.DataFrame) -> float:
+def mean_reciprocal_rank(frame: pl.DataFrame) -> float:
     """The MRR of OUTCOMES by which prompts are chosen on dev; a gold without rank counts 0."""
-    ranked = found.drop_nulls("best")
+    ranked = frame.drop_nulls("best")
     best, worst = (ranked[name].to_numpy().astype(np.int64) for name in ("best", "worst"))
-    return float(reciprocal_rank(best, worst).sum() / max(found.height, 1))
+    return float(reciprocal_rank(best, worst).sum() / max(frame.height, 1))
 
 
 def choose_by_relation(
@@ -128,16 +128,16 @@ def choose_by_relation(
     best: dict[str, list[PublishedTemplate]] = {}
     record: dict[str, dict[str, Any]] = {}
     for group, rows in _groups(examples, ("dev",)):
-        own = wordings.get(group, ())
-        if not own:
+        templates = wordings.get(group, ())
+        if not templates:
             continue
-        number, values = choose(predictor, rows, own, words, prefix, truncate, done)
-        best[group] = [PublishedTemplate(own[number].text)]
+        number, values = choose(predictor, rows, templates, words, prefix, truncate, done)
+        best[group] = [PublishedTemplate(templates[number].text)]
         record[group] = {
-            "wording": own[number].text,
+            "wording": templates[number].text,
             "number": number,
             "dev_mrr": round(values[number], 6),
-            "candidates": len(own),
+            "candidates": len(templates),
             "n": rows.height,
         }
     frame = ensemble(prompt, predictor, examples, words, best, splits, prefix, truncate, done)

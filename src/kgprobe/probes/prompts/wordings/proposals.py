@@ -66,7 +66,7 @@ def blanks(
 
 
 def settings(kind: str, beams: int, most_tokens: int) -> FillSettings:
-    """How they are filled: to the end of a sentence, or as many masks as there are."""
+    """How blanks are filled: to the end of a sentence, or as many masks as there are."""
     length = "gold" if kind == "masked" else "free"
     strategy = {"strategy": "beam", "beams": beams} if kind == "masked" else {"beams": beams}
     return FillSettings(length=length, upper_first=False, most_tokens=most_tokens, **strategy)
@@ -80,14 +80,14 @@ def text_of(kind: str, fact: TrainingFact, filled: str) -> str:
 
 def mined(texts: Iterable[tuple[TrainingFact, str]], golds: Iterable[str]) -> Proposed:
     """The wordings in texts about facts; `golds` are all objects of the relation."""
-    found, names = Proposed(), sorted(set(golds))
+    proposed, names = Proposed(), sorted(set(golds))
     for fact, text in texts:
         wording, reason = _mined(text, fact.fields["sub"], fact.label, names)
         if reason:
-            found.refused[reason] += 1
+            proposed.refused[reason] += 1
         else:
-            found.wordings[wording] += 1
-    return found
+            proposed.wordings[wording] += 1
+    return proposed
 
 
 def _mined(text: str, subject: str, label: str, golds: Sequence[str]) -> tuple[str, str]:
@@ -119,4 +119,4 @@ def _mined(text: str, subject: str, label: str, golds: Sequence[str]) -> tuple[s
 def _places(text: str, name: str) -> list[int]:
     """Where a name stands as words of their own, without regard to case."""
     pattern = rf"(?<![\w\[]){re.escape(name)}(?![\w\]])"
-    return [found.start() for found in re.finditer(pattern, text, re.IGNORECASE)]
+    return [match.start() for match in re.finditer(pattern, text, re.IGNORECASE)]

@@ -68,28 +68,28 @@ def read_weighted(folder: Path, relation: str) -> list[PublishedTemplate]:
     exactly one [X] and one [Y], a negative weight.
     """
     path = Path(folder) / f"{relation}.jsonl"
-    found = []
+    templates = []
     for where, row in _lines(path):
         weight = row.get("weight")
         if not isinstance(weight, int | float) or isinstance(weight, bool) or weight < 0:
             raise WordingError(f"{where}: weight {weight!r}; expected a number of 0 or more")
-        found.append(PublishedTemplate(_template(row, where), float(weight)))
-    total = math.fsum(w.weight for w in found)
+        templates.append(PublishedTemplate(_template(row, where), float(weight)))
+    total = math.fsum(w.weight for w in templates)
     if abs(total - 1) > 1e-3:
         raise WordingError(f"{path}: the weights sum to {total:.4f}, expected 1")
-    return found
+    return templates
 
 
 def read_single(path: Path) -> dict[str, PublishedTemplate]:
     """relation -> wording, of a file with one template per relation."""
-    found: dict[str, PublishedTemplate] = {}
+    templates: dict[str, PublishedTemplate] = {}
     for where, row in _lines(path):
         relation = row.get("relation")
-        if not relation or relation in found:
+        if not relation or relation in templates:
             problem = "is named twice" if relation else "is missing"
             raise WordingError(f"{where}: relation {relation!r} {problem}")
-        found[str(relation)] = PublishedTemplate(_template(row, where))
-    return found
+        templates[str(relation)] = PublishedTemplate(_template(row, where))
+    return templates
 
 
 def usable(relation: str, wordings: Sequence[PublishedTemplate], kind: str) -> WordingSet:
@@ -101,25 +101,25 @@ def usable(relation: str, wordings: Sequence[PublishedTemplate], kind: str) -> W
     place of the first; those of weight 0 go. Nothing at all may be left: every mined wording of
     P1412 and the paraphrases of eight relations have the object first.
     """
-    found = WordingSet(relation, [], len(wordings))
+    result = WordingSet(relation, [], len(wordings))
     kept: dict[str, float] = {}
     dropped: list[float] = []
     for wording in wordings:
         text = wording.text
         if kind == "causal":
             if parse(text).slots[0] == ANSWER:
-                found.object_first += 1
+                result.object_first += 1
                 dropped.append(wording.weight)
                 continue
             text, behind = cut(text)
-            found.cut += bool(behind)
-            found.cut_words += any(c.isalnum() for c in behind)
-        found.merged += text in kept
+            result.cut += bool(behind)
+            result.cut_words += any(c.isalnum() for c in behind)
+        result.merged += text in kept
         kept[text] = kept.get(text, 0.0) + wording.weight
     total = math.fsum(kept.values())
-    found.lost = math.fsum(dropped)
-    found.wordings = [PublishedTemplate(t, w / total) for t, w in kept.items() if w > 0]
-    return found
+    result.lost = math.fsum(dropped)
+    result.wordings = [PublishedTemplate(t, w / total) for t, w in kept.items() if w > 0]
+    return result
 
 
 def _template(row: Mapping[str, Any], where: str) -> str:

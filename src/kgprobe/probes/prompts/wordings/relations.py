@@ -55,7 +55,7 @@ def join(
     taken out. Raises ValueError for an index that a relation has twice, an unknown kind, a text
     without exactly one [X] and one [Y], and a parent that does not exist.
     """
-    found: dict[str, dict[str, PromptVariant]] = {}
+    table: dict[str, dict[str, PromptVariant]] = {}
     for row in [*shared, *more]:
         name = f"{row['relation']}/{row['index']}"
         kind = "own" if row["kind"] == "manual" else row["kind"]
@@ -64,16 +64,16 @@ def join(
         if kind not in KINDS:
             raise ValueError(f"template {name}: kind {kind!r}; legal: {', '.join(KINDS)}")
         sentence(text, f"template {name}")
-        own = found.setdefault(row["relation"], {})
-        if name in own:
+        variants = table.setdefault(row["relation"], {})
+        if name in variants:
             raise ValueError(f"template {name}: the index stands twice")
-        made_from = f"{row['relation']}/{parent}" if parent else ""
-        own[name] = PromptVariant(name, row["relation"], kind, text, made_from)
-    for own in found.values():
-        for wording in own.values():
-            if wording.parent and wording.parent not in own:
+        source = f"{row['relation']}/{parent}" if parent else ""
+        variants[name] = PromptVariant(name, row["relation"], kind, text, source)
+    for variants in table.values():
+        for wording in variants.values():
+            if wording.parent and wording.parent not in variants:
                 raise ValueError(f"template {wording.id}: no parent {wording.parent}")
-    return {relation: list(own.values()) for relation, own in found.items()}
+    return {relation: list(variants.values()) for relation, variants in table.items()}
 
 
 def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list[PromptVariant]]:
@@ -81,7 +81,7 @@ def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list
 
     A relation without a file has none. Raises ValueError for a line without a pattern.
     """
-    found: dict[str, list[PromptVariant]] = {}
+    table: dict[str, list[PromptVariant]] = {}
     for relation in sorted(set(relations)):
         path = Path(folder) / f"{relation}.jsonl"
         for number, line in text_lines(path) if path.is_file() else []:
@@ -90,8 +90,8 @@ def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list
                 raise ValueError(f"{path}, line {number}: no pattern")
             name = f"{relation}/pararel/{number - 1}"
             text = row["pattern"].replace(" .", ".")
-            found.setdefault(relation, []).append(PromptVariant(name, relation, "pararel", text))
-    return found
+            table.setdefault(relation, []).append(PromptVariant(name, relation, "pararel", text))
+    return table
 
 
 def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVariant]]:
@@ -104,20 +104,20 @@ def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVa
 
 
 def of_steps(
-    known: Mapping[str, tuple[str, str]], asked: Iterable[str]
+    known: Mapping[str, tuple[str, str]], relations: Iterable[str]
 ) -> dict[str, list[PromptVariant]]:
     """The wordings of two steps (`r1>r2`) among the relations that are asked, out of the known noun
     phrases of relations (`templates.nouns`)."""
-    found = {}
-    for name in asked:
+    table = {}
+    for name in relations:
         first, _, second = name.partition(STEP)
         if second and first in known and second in known:
             texts = two_steps(known[first], known[second])
-            found[name] = [
+            table[name] = [
                 PromptVariant(f"{name}/{number}", name, "own", text)
                 for number, text in enumerate(texts)
             ]
-    return found
+    return table
 
 
 def without_template(table: Table, triples: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -154,10 +154,10 @@ def _choose(wordings: list[PromptVariant], most: int | None, seed: int) -> list[
     first = {wording.text: wording for wording in reversed(ranked)}
     wordings = [wording for wording in wordings if first[wording.text] is wording]
     lama = [w for w in wordings if w.kind == "lama" and (most != 1 or w.answer_last)][:1]
-    own = [w for w in wordings if w.kind == "own" and w.answer_last][:1]
-    rest = [w for w in wordings if w not in (*lama, *own)]
+    ours = [w for w in wordings if w.kind == "own" and w.answer_last][:1]
+    rest = [w for w in wordings if w not in (*lama, *ours)]
     rest.sort(key=lambda w: (hash_key(seed, "wording", w.id), w.id))
-    kept = (lama + own + rest)[:most]
+    kept = (lama + ours + rest)[:most]
     order = {wording.id: place for place, wording in enumerate(wordings)}
     return sorted(kept, key=lambda w: (KINDS.index(w.kind), order[w.id]))
 
@@ -186,9 +186,9 @@ def with_synonyms(
     changes: dict[str, list[tuple[str, str]]] = {}
     for row in drawn:
         changes.setdefault(row["wording"], []).append((row["word"], row["synonym"]))
-    found: dict[str, list[PromptVariant]] = {}
+    table: dict[str, list[PromptVariant]] = {}
     for relation, wordings in chosen.items():
-        own, texts = list(wordings), {wording.text for wording in wordings}
+        variants, texts = list(wordings), {wording.text for wording in wordings}
         for wording in wordings:
             for number, (word, synonym) in enumerate(changes.get(wording.id, ())[:most]):
                 text = re.sub(
@@ -197,7 +197,7 @@ def with_synonyms(
                 if text not in texts:
                     texts.add(text)
                     name = f"{wording.id}/synonym/{number}"
-                    made = replace(wording, id=name, kind="synonym", text=text)
-                    own.append(replace(made, parent=wording.id, change=f"{word} > {synonym}"))
-        found[relation] = own
-    return found
+                    copy = replace(wording, id=name, kind="synonym", text=text)
+                    variants.append(replace(copy, parent=wording.id, change=f"{word} > {synonym}"))
+        table[relation] = variants
+    return table

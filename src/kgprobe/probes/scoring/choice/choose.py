@@ -37,9 +37,9 @@ ALTERNATIVES = 5
 
 @dataclass
 class Choices:
-    """What was chosen, the record, and what could not be asked, as (item, way, reason).
+    """What was chosen, the record, and what could not be asked, as (item, mode, reason).
 
-    `scores`: (item, way) -> log-likelihoods and token counts of all options, of ways that score.
+    `scores`: (item, mode) -> log-likelihoods and token counts of all options, of modes that score.
     """
 
     chosen: list[Chosen] = field(default_factory=list)
@@ -57,54 +57,54 @@ class Choices:
 
 def choose(
     answerer: Loaded | Client,
-    asked: Sequence[Choice],
+    items: Sequence[Choice],
     ways: Sequence[str] = WAYS,
     *,
     workers: int = 1,
     progress: Callable[[int], object] = lambda done: None,
 ) -> Choices:
-    """What a model chooses in every way that its kind has, ordered by question, then by way.
+    """What a model chooses in every scoring mode that its kind has, by question, then by mode.
 
     Masked and seq2seq models write no answers, servers score texts only where they return
-    log-probabilities of prompts. Raises ValueError for an unknown way.
+    log-probabilities of prompts. Raises ValueError for an unknown mode.
     """
     unknown = [way for way in ways if way not in WAYS]
     if unknown:
         raise ValueError(f"choice: way {unknown[0]!r}; legal: {', '.join(WAYS)}")
     if isinstance(answerer, Client):
-        found = _by_server(answerer, asked, ways, workers, progress)
+        choices = _by_server(answerer, items, ways, workers, progress)
     else:
-        found = _by_model(answerer, asked, ways, progress)
-    place = {c.item: n for n, c in enumerate(asked)}
-    found.chosen.sort(key=lambda c: (place[c.item], c.way))
-    return found
+        choices = _by_model(answerer, items, ways, progress)
+    place = {c.item: n for n, c in enumerate(items)}
+    choices.chosen.sort(key=lambda c: (place[c.item], c.way))
+    return choices
 
 
 def _by_model(
     loaded: Loaded,
-    asked: Sequence[Choice],
+    items: Sequence[Choice],
     ways: Sequence[str],
     progress: Callable[[int], object],
 ) -> Choices:
-    found = Choices(record={**loaded.record, "ways": list(ways), "cue": CUE})
+    choices = Choices(record={**loaded.record, "ways": list(ways), "cue": CUE})
     for way in ways:
-        told = _Told(progress, len(asked))
+        counter = _Told(progress, len(items))
         if way == "answer":
             if loaded.spec.kind == "causal":
-                _generate(loaded, asked, found, told)
+                _generate(loaded, items, choices, counter)
         else:
-            blanks = [_blank(c, way) for c in asked if way != "stem" or c.stem]
-            _score(loaded, blanks, way, found, told)
-        # questions that are left out in this way count as done
-        progress(len(asked) - told.done)
-    return found
+            blanks = [_blank(c, way) for c in items if way != "stem" or c.stem]
+            _score(loaded, blanks, way, choices, counter)
+        # questions that are left out in this mode count as done
+        progress(len(items) - counter.done)
+    return choices
 
 
 @dataclass
 class _Told:
-    """Progress in questions, and how many were told; a question's options may come in parts.
+    """Progress in questions, and how many were reported; a question's options may come in parts.
 
-    Options of several lengths are told once for each length: `most` is where counting ends.
+    Options of several lengths are reported once for each length: `most` is where counting ends.
     """
 
     progress: Callable[[int], object]
@@ -131,23 +131,23 @@ def _blank(choice: Choice, way: str) -> predict.Blank:
 
 
 def _score(
-    loaded: Loaded, blanks: Sequence[predict.Blank], way: str, found: Choices, told: "_Told"
+    loaded: Loaded, blanks: Sequence[predict.Blank], way: str, choices: Choices, counter: "_Told"
 ) -> None:
     """Choose by the log-probabilities of all options of every blank."""
     texts = questions(blanks, upper_first=False)
     ends = [at_end(text) or loaded.spec.kind != "causal" for text in texts]
     inside = [b for b, is_end in zip(blanks, ends, strict=True) if not is_end]
     plain = [b for b, is_end in zip(blanks, ends, strict=True) if is_end]
-    scores = _sentences(loaded, inside, told) if inside else {}
+    scores = _sentences(loaded, inside, counter) if inside else {}
     if plain:
         settings = predict.FillSettings(upper_first=False, most_masks=64)
-        filled = predict.predict(loaded, plain, 0, settings, progress=told)
+        filled = predict.predict(loaded, plain, 0, settings, progress=counter)
         scores |= _summed(filled, {b.item: len(b.golds) for b in plain})
         reasons = {item: reason for item, _, _, reason in reversed(filled.left_out)}
-        found.left_out += [(b.item, way, reasons[b.item]) for b in plain if b.item not in scores]
-        found.record[f"positions_fed_{way}"] = filled.record["positions_fed"]
+        choices.left_out += [(b.item, way, reasons[b.item]) for b in plain if b.item not in scores]
+        choices.record[f"positions_fed_{way}"] = filled.record["positions_fed"]
     for item, (sums, counts) in scores.items():
-        found.scored(item, way, sums, counts)
+        choices.scored(item, way, sums, counts)
 
 
 def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Floats, Floats]]:
@@ -162,7 +162,7 @@ def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Flo
 
 
 def _sentences(
-    loaded: Loaded, blanks: Sequence[predict.Blank], told: "_Told"
+    loaded: Loaded, blanks: Sequence[predict.Blank], counter: "_Told"
 ) -> dict[str, tuple[Floats, Floats]]:
     """(log-likelihoods of the complete sentences, scored tokens) of a causal model's options."""
     items = [score.Item(b.item, b.item, b.subject, b.item) for b in blanks]
@@ -173,15 +173,15 @@ def _sentences(
         {b.item: b.golds for b in blanks},
         {b.item: [(0, b.text)] for b in blanks},
         upper_first=False,
-        progress=lambda done: told(done * len(blanks) / sentences),
+        progress=lambda done: counter(done * len(blanks) / sentences),
     ).columns
     names = np.array(scores["item"], dtype=object)
-    found = {}
+    results = {}
     for blank in blanks:
-        own = np.flatnonzero(names == blank.item)
-        own = own[np.argsort(scores["candidate"][own])]
-        found[blank.item] = (scores["sum"][own], scores["count"][own])
-    return found
+        rows = np.flatnonzero(names == blank.item)
+        rows = rows[np.argsort(scores["candidate"][rows])]
+        results[blank.item] = (scores["sum"][rows], scores["count"][rows])
+    return results
 
 
 def _best(item: str, way: str, scores: Floats) -> Chosen:
@@ -191,19 +191,19 @@ def _best(item: str, way: str, scores: Floats) -> Chosen:
     return Chosen(item, way, int(order[0]), "scored", margin=margin)
 
 
-def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices, told: "_Told") -> None:
+def _generate(loaded: Loaded, items: Sequence[Choice], choices: Choices, counter: "_Told") -> None:
     """Greedy answers, through the tokenizer's chat template where it has one."""
-    rows = [_message(loaded, choice) for choice in asked]
-    names = [f"item {choice.item}" for choice in asked]
-    answers = replies(loaded, rows, names, MOST, told)
+    rows = [_message(loaded, choice) for choice in items]
+    names = [f"item {choice.item}" for choice in items]
+    answers = replies(loaded, rows, names, MOST, counter)
     reason = f"more than the model's {loaded.limit} tokens"
-    for choice, answer in zip(asked, answers, strict=True):
+    for choice, answer in zip(items, answers, strict=True):
         if answer is None:
-            found.left_out.append((choice.item, "answer", reason))
+            choices.left_out.append((choice.item, "answer", reason))
             continue
         said = read(answer, choice.options)
-        found.chosen.append(Chosen(choice.item, "answer", *said, text=answer))
-    found.record["chat_template"] = bool(loaded.tokenizer.chat_template)
+        choices.chosen.append(Chosen(choice.item, "answer", *said, text=answer))
+    choices.record["chat_template"] = bool(loaded.tokenizer.chat_template)
 
 
 def _message(loaded: Loaded, choice: Choice) -> Ids:
@@ -218,13 +218,13 @@ def _message(loaded: Loaded, choice: Choice) -> Ids:
 
 def _by_server(
     client: Client,
-    asked: Sequence[Choice],
+    items: Sequence[Choice],
     ways: Sequence[str],
     workers: int,
     progress: Callable[[int], object],
 ) -> Choices:
     offers = client.capabilities()
-    found = Choices(record={"kind": "api", "ways": list(ways), "cue": CUE})
+    choices = Choices(record={"kind": "api", "ways": list(ways), "cue": CUE})
     has_letters = offers.completion_logprobs or offers.chat_logprobs
     legal = {
         "answer": True,
@@ -234,9 +234,9 @@ def _by_server(
     }
     for way in ways:
         if not legal[way]:
-            found.left_out += [(c.item, way, "the server returns no such scores") for c in asked]
+            choices.left_out += [(c.item, way, "the server returns no such scores") for c in items]
             continue
-        own = [c for c in asked if way != "stem" or c.stem]
+        subset = [c for c in items if way != "stem" or c.stem]
         ask = {"answer": _answered, "letter": _letter}.get(way, _Texts(way))
 
         def one(choice: Choice, ask: Any = ask) -> list[Chosen] | tuple[Floats, Floats] | str:
@@ -251,15 +251,15 @@ def _by_server(
             finally:
                 progress(1)
 
-        for choice, answers in zip(own, client.map(one, own, workers), strict=True):
+        for choice, answers in zip(subset, client.map(one, subset, workers), strict=True):
             if isinstance(answers, str):
-                found.left_out.append((choice.item, way, answers))
+                choices.left_out.append((choice.item, way, answers))
             elif isinstance(answers, tuple):
-                found.scored(choice.item, way, *answers)
+                choices.scored(choice.item, way, *answers)
             else:
-                found.chosen += answers
-    found.record["api"] = client.record()
-    return found
+                choices.chosen += answers
+    choices.record["api"] = client.record()
+    return choices
 
 
 def _ask(client: Client, choice: Choice, tokens: int, top: int, cue: str) -> Completion:

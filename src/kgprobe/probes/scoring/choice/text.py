@@ -29,7 +29,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was chosen in one way: option (None: not readable), rule, text, margin.
+    """What was chosen in one scoring mode: option (None: not readable), rule, text, margin.
 
     `rule` is option, letter, label, none, several or contradiction for an answer, scored or not
     offered for scores; `margin` the lead of the best score (nat), None without scores.
@@ -82,11 +82,11 @@ def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
         return named[0], "option"
     if named:
         return None, "several"
-    found = ALONE.match(low)
-    letter = next(group for group in found.groups() if group) if found else ""
-    if not found or LETTERS.index(letter) >= len(options):
+    match = ALONE.match(low)
+    letter = next(group for group in match.groups() if group) if match else ""
+    if not match or LETTERS.index(letter) >= len(options):
         return None, "label" if _labels(low, options) == 1 else "none"
-    rest = low[found.end() :].strip(" :.-\"'")
+    rest = low[match.end() :].strip(" :.-\"'")
     others = [o for n, o in enumerate(options) if n != LETTERS.index(letter)]
     if any(_stands(o.lower(), rest) and rest.startswith(o.lower()) for o in others):
         return None, "contradiction"
@@ -103,10 +103,10 @@ def _labels(text: str, options: Sequence[str]) -> int:
     words = f" {' '.join(re.findall(WORD, text))} "
     count = 0
     for option in sorted(options, key=len, reverse=True):
-        own = f" {' '.join(re.findall(WORD, option.lower()))} "
-        if own in words:
+        phrase = f" {' '.join(re.findall(WORD, option.lower()))} "
+        if phrase in words:
             count += 1
-            words = words.replace(own, " | ")
+            words = words.replace(phrase, " | ")
     return count
 
 

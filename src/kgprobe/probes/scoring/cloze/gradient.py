@@ -99,10 +99,10 @@ class ScoresWithGradient:
         """Scores (prompt x candidate) of the prompts with these numbers."""
         parts = self._passes.read(list(chosen), self._logprobs)
         self.positions_fed = self._parts.positions_fed
-        found = torch.cat(parts, dim=1)
-        out = found.new_zeros(len(found), self.candidates)
+        logprobs = torch.cat(parts, dim=1)
+        out = logprobs.new_zeros(len(logprobs), self.candidates)
         for members, index in self._groups:
-            tokens = found[:, index]
+            tokens = logprobs[:, index]
             if self.pooling == "mean":
                 values = tokens.mean(-1)
             else:
@@ -154,7 +154,7 @@ class _MaskedPasses:
         rows, cols = torch.cat(at), torch.cat(columns)
         states = self.parts.run(ids, attention_mask=mask)[0][rows, cols]
         logits = self.parts.head.logits(states).split(len(chosen))
-        return [read(place, own, chosen) for place, own in enumerate(logits)]
+        return [read(place, values, chosen) for place, values in enumerate(logits)]
 
 
 class _Forced:
@@ -177,18 +177,18 @@ class _Forced:
         deepest = max(len(leaf) for leaf in self.leaves) + 1
         rows = max(graph_room(self.parts.loaded) // self._bytes(deepest), 1)
         is_cut = rows < len(chosen) * leaves
-        found: list[list[Any]] = [[] for _ in self.at]
+        results: list[list[Any]] = [[] for _ in self.at]
         for low in range(0, len(chosen), max(rows // leaves, 1)):
             prompts = slice(low, low + max(rows // leaves, 1))
             for first in range(0, leaves, rows):
-                own = range(first, min(first + rows, leaves))
-                places = [k for k, (leaf, _) in enumerate(self.at) if leaf in own]
+                chunk = range(first, min(first + rows, leaves))
+                places = [k for k, (leaf, _) in enumerate(self.at) if leaf in chunk]
 
                 def block(
-                    prompts: slice = prompts, own: range = own, places: list[int] = places
+                    prompts: slice = prompts, chunk: range = chunk, places: list[int] = places
                 ) -> tuple[Any, ...]:
-                    at = [(self.at[k][0] - own.start, self.at[k][1]) for k in places]
-                    logits = self.logits(context, prompts, own, at)
+                    at = [(self.at[k][0] - chunk.start, self.at[k][1]) for k in places]
+                    logits = self.logits(context, prompts, chunk, at)
                     named = chosen[prompts]
                     pairs = zip(places, logits, strict=True)
                     return tuple(read(k, values, named) for k, values in pairs)
@@ -197,8 +197,8 @@ class _Forced:
                 again = is_cut and torch.is_grad_enabled()
                 values = checkpoint(block, **ANEW) if again else block()
                 for k, value in zip(places, values, strict=True):
-                    found[k].append(value)
-        return [torch.cat(values) for values in found]
+                    results[k].append(value)
+        return [torch.cat(values) for values in results]
 
     def _bytes(self, deepest: int) -> int:
         """What a row with its graph takes: its positions, and the logits that are read."""
@@ -240,7 +240,7 @@ class _SpanPasses(_Forced):
     def logits(
         self, context: Any, prompts: slice, leaves: range, at: Sequence[tuple[int, int]]
     ) -> Iterator[Any]:
-        encoded, mask = (own[prompts] for own in context)
+        encoded, mask = (tensor[prompts] for tensor in context)
         states = self.parts.decoded(
             encoded.repeat_interleave(len(leaves), 0),
             mask.repeat_interleave(len(leaves), 0),
@@ -274,7 +274,7 @@ class _CausalPasses(_Forced):
     def logits(
         self, context: Any, prompts: slice, leaves: range, at: Sequence[tuple[int, int]]
     ) -> Iterator[Any]:
-        ids, starts = (own[prompts] for own in context)
+        ids, starts = (tensor[prompts] for tensor in context)
         # padding stands at the right, where no token of a causal model can see it
         states, _ = self.parts.run(ids[:, leaves.start : leaves.stop].flatten(0, 1))
         states = states.unflatten(0, (len(ids), len(leaves)))

@@ -49,21 +49,21 @@ class Plan:
             kept[place] = torch.from_numpy(self.tokens[place]).to(device)
         return kept[place]
 
-    def pooled(self, found: NDArray[Any]) -> NDArray[Any]:
+    def pooled(self, logprobs: NDArray[Any]) -> NDArray[Any]:
         """Scores (prompt x 6 x candidate) from log-probabilities (prompt x edge), same dtype.
 
         Sums run in float64, where the order of a few float32 terms leaves no trace: candidates of
         the same tokens in another order tie exactly.
         """
-        out = np.empty((len(found), 2 * len(POOLINGS), self.candidates), dtype=found.dtype)
+        out = np.empty((len(logprobs), 2 * len(POOLINGS), self.candidates), dtype=logprobs.dtype)
         for members, multi, single in self.groups:
             for half, index in enumerate((multi, single)):
-                first = found[:, index[:, 0]]
+                first = logprobs[:, index[:, 0]]
                 total, largest = first.astype(np.float64), first
                 for column in index.T[1:]:
-                    values = found[:, column]
+                    values = logprobs[:, column]
                     total, largest = total + values, np.maximum(largest, values)
-                mean = (total / index.shape[1]).astype(found.dtype)
+                mean = (total / index.shape[1]).astype(logprobs.dtype)
                 for pooling, values in enumerate((mean, largest, first)):
                     out[:, len(POOLINGS) * half + pooling, members] = values
         return out
@@ -71,19 +71,19 @@ class Plan:
 
 def masked_plan(ids: Sequence[Ids]) -> Plan:
     """Places (n, j): the j-th of n masks. The single mask (1, 0) reads every token."""
-    return _plan(ids, (1, 0), lambda own, j: (len(own), j))
+    return _plan(ids, (1, 0), lambda candidate, j: (len(candidate), j))
 
 
 def span_plan(ids: Sequence[Ids]) -> Plan:
     """Places are the tokens decoded so far; the root, where nothing is, reads every token."""
-    return _plan(ids, (), lambda own, j: tuple(int(t) for t in own[:j]))
+    return _plan(ids, (), lambda candidate, j: tuple(int(t) for t in candidate[:j]))
 
 
 def _plan(ids: Sequence[Ids], root: Place, place: Any) -> Plan:
-    wanted: dict[Place, set[int]] = {root: {int(t) for own in ids for t in own}}
-    for own in ids:
-        for j, token in enumerate(own):
-            wanted.setdefault(place(own, j), set()).add(int(token))
+    wanted: dict[Place, set[int]] = {root: {int(t) for candidate in ids for t in candidate}}
+    for candidate in ids:
+        for j, token in enumerate(candidate):
+            wanted.setdefault(place(candidate, j), set()).add(int(token))
     tokens = {p: np.array(sorted(wanted[p]), dtype=np.int64) for p in sorted(wanted)}
     sizes = np.cumsum([0, *[len(t) for t in tokens.values()]])
     starts = dict(zip(tokens, sizes[:-1].tolist(), strict=True))
@@ -91,7 +91,7 @@ def _plan(ids: Sequence[Ids], root: Place, place: Any) -> Plan:
         (p, int(t)): start + k for p, start in starts.items() for k, t in enumerate(tokens[p])
     }
     groups = []
-    lengths = np.array([len(own) for own in ids])
+    lengths = np.array([len(candidate) for candidate in ids])
     for n in np.unique(lengths):
         members = np.flatnonzero(lengths == n)
         multi = [
@@ -121,16 +121,16 @@ class _Edges:
         return self.gaps.budget
 
     def sound(
-        self, own: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
+        self, logprobs: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
     ) -> NDArray[Any]:
         """Log-probabilities (prompt x token) read at a place, as an array; they must be finite."""
-        found = np.asarray(own.cpu().numpy())
+        array = np.asarray(logprobs.cpu().numpy())
         finite(
-            found,
+            array,
             self.gaps.loaded.spec.model,
             lambda row, token: f"{name(int(prompts[row]))}, {place}, token {tokens[token]}",
         )
-        return found
+        return array
 
 
 class MaskedEdges(_Edges):
@@ -143,7 +143,7 @@ class MaskedEdges(_Edges):
 
     def fetch(self, prompts: Sequence[Gapped], plan: Plan, name: Name) -> NDArray[Any]:
         """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
-        found = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
+        logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
         for masks in sorted({n for n, _ in plan.tokens}):
 
             def read(rows: Ids, logits: Any, masks: int = masks) -> list[NDArray[Any]]:
@@ -151,19 +151,19 @@ class MaskedEdges(_Edges):
                 for j in range(masks):
                     place = (masks, j)
                     wanted = plan.wanted(place, logits.device)
-                    own = logits[:, j].index_select(1, wanted) - total[:, j, None]
-                    told = f"mask {j + 1} of {masks}"
-                    values.append(self.sound(own, rows, told, plan.tokens[place], name))
+                    scores = logits[:, j].index_select(1, wanted) - total[:, j, None]
+                    where = f"mask {j + 1} of {masks}"
+                    values.append(self.sound(scores, rows, where, plan.tokens[place], name))
                 return values
 
             def put(rows: Ids, values: list[NDArray[Any]], masks: int = masks) -> None:
-                for j, own in enumerate(values):
+                for j, block in enumerate(values):
                     start = plan.starts[masks, j]
-                    found[rows, start : start + own.shape[1]] = own
+                    logprobs[rows, start : start + block.shape[1]] = block
 
             rows = [p.widened(masks) for p in prompts]
             self.gaps.visit(rows, [p.place + np.arange(masks) for p in prompts], read, put)
-        return found
+        return logprobs
 
 
 class SpanEdges(_Edges):
@@ -176,7 +176,7 @@ class SpanEdges(_Edges):
 
     def fetch(self, prompts: Sequence[Gapped], plan: Plan, name: Name) -> NDArray[Any]:
         """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
-        found = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
+        logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
         places = list(plan.tokens)
         step = self.gaps.contexts_at_once([len(p.ids) for p in prompts])
         for low in range(0, len(prompts), step):
@@ -185,18 +185,18 @@ class SpanEdges(_Edges):
             def own(number: int, low: int = low) -> str:
                 return name(low + number)
 
-            self._fill(found[low : low + step], some, plan, places, own)
-        return found
+            self._fill(logprobs[low : low + step], some, plan, places, own)
+        return logprobs
 
     def _fill(
         self,
-        found: NDArray[Any],
+        logprobs: NDArray[Any],
         prompts: Sequence[Gapped],
         plan: Plan,
         places: Sequence[Place],
         name: Name,
     ) -> None:
-        """Put the log-probabilities of prompts whose encoder states are held at once in `found`."""
+        """Fill `logprobs` for prompts whose encoder states are held at once."""
         encoded = self.gaps.encode([p.ids for p in prompts])
         pairs = [(owner, place) for place in places for owner in range(len(prompts))]
         front = [self.gaps.start, self.gaps.opening]
@@ -207,16 +207,16 @@ class SpanEdges(_Edges):
             for k, row in enumerate(rows):
                 owner, place = pairs[row]
                 wanted = plan.wanted(place, logits.device)
-                own = logits[k, :1].index_select(1, wanted) - total[k, 0]
-                told = f"the gap after tokens {list(place)}"
-                values.append(self.sound(own, [owner], told, plan.tokens[place], name)[0])
+                scores = logits[k, :1].index_select(1, wanted) - total[k, 0]
+                where = f"the gap after tokens {list(place)}"
+                values.append(self.sound(scores, [owner], where, plan.tokens[place], name)[0])
             return values
 
         def put(rows: Ids, values: list[NDArray[Any]]) -> None:
-            for row, own in zip(rows, values, strict=True):
+            for row, block in zip(rows, values, strict=True):
                 owner, place = pairs[row]
                 start = plan.starts[place]
-                found[owner, start : start + len(own)] = own
+                logprobs[owner, start : start + len(block)] = block
 
         self.gaps.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read, put)
 

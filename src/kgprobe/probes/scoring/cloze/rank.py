@@ -76,7 +76,7 @@ class Chunk:
 
 def rank(
     loaded: Loaded,
-    asked: Sequence[ClozePrompt],
+    questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     *,
     space: str = "none",
@@ -91,26 +91,26 @@ def rank(
     the lower index. Rows are ordered like the questions, then by configuration. Raises
     ValueError for an unknown set, a gold outside of it, a candidate without tokens.
     """
-    _check_golds(asked, options)
+    _check_golds(questions, options)
     record: dict[str, Any] = {}
     parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
     def ranked(compute: Callable[[], Chunk]) -> tuple[dict[str, Any], dict[str, Any], int]:
         chunk = compute()
-        return _gold_rows(chunk, asked), _top_rows(chunk, top), len(chunk.indices)
+        return _gold_rows(chunk, questions), _top_rows(chunk, top), len(chunk.indices)
 
-    chunks = _chunks(loaded, asked, options, space=space, budget=budget, record=record)
+    chunks = _chunks(loaded, questions, options, space=space, budget=budget, record=record)
     for number, (edges, compute) in enumerate(chunks):
-        own = edges.gaps.step(f"chunk {number}", partial(ranked, compute))
-        parts.append(own[:2])
-        progress(own[2])
-    ranks = _assembled([p[0] for p in parts], asked, RANKS)
-    return Ranks(ranks, _assembled([p[1] for p in parts], asked, TOP), record)
+        result = edges.gaps.step(f"chunk {number}", partial(ranked, compute))
+        parts.append(result[:2])
+        progress(result[2])
+    ranks = _assembled([p[0] for p in parts], questions, RANKS)
+    return Ranks(ranks, _assembled([p[1] for p in parts], questions, TOP), record)
 
 
 def scores(
     loaded: Loaded,
-    asked: Sequence[ClozePrompt],
+    questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     *,
     space: str = "none",
@@ -126,7 +126,7 @@ def scores(
     once. `record` is filled in when the last chunk is taken.
     """
     for _, compute in _chunks(
-        loaded, asked, options,
+        loaded, questions, options,
         space=space, budget=budget, vocabulary=vocabulary, rows=rows, record=record,
     ):  # fmt: skip
         yield compute()
@@ -134,7 +134,7 @@ def scores(
 
 def _chunks(
     loaded: Loaded,
-    asked: Sequence[ClozePrompt],
+    questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     *,
     space: str,
@@ -144,23 +144,23 @@ def _chunks(
     record: dict[str, Any] | None = None,
 ) -> Iterator[tuple[MaskedEdges | SpanEdges, Callable[[], Chunk]]]:
     """What reads the model, and what computes a chunk, of all chunks."""
-    rows = gapped(loaded, asked, space) if rows is None else rows
-    refuse_control_texts(loaded, asked)
+    rows = gapped(loaded, questions, space) if rows is None else rows
+    refuse_control_texts(loaded, questions)
     edges = _engine(loaded, budget, vocabulary)
     unknown: dict[str, list[str]] = {}
-    for (name, context), indices in _by_set(asked, space):
+    for (name, context), indices in _by_set(questions, space):
         labels = options[name]
-        found = candidate_ids(loaded, labels, space, context, name)
-        unknown[name] = sorted(set(unknown.get(name, [])) | set(found.unknown))
-        plan = (span_plan if loaded.spec.kind == "seq2seq" else masked_plan)(found.ids)
+        tokens = candidate_ids(loaded, labels, space, context, name)
+        unknown[name] = sorted(set(unknown.get(name, [])) | set(tokens.unknown))
+        plan = (span_plan if loaded.spec.kind == "seq2seq" else masked_plan)(tokens.ids)
         if plan.longest > 1:
-            _check_width(loaded, asked, rows, indices, plan)
+            _check_width(loaded, questions, rows, indices, plan)
         distinct, members = _distinct(rows, indices)
-        lengths = np.array([len(own) for own in found.ids])
+        lengths = np.array([len(ids) for ids in tokens.ids])
         for part in _ranges(distinct, plan):
-            own = slice(part.start, part.stop)
-            told = edges, plan, distinct[own], members[own], lengths, asked
-            yield edges, partial(_chunk, *told)
+            span = slice(part.start, part.stop)
+            arguments = edges, plan, distinct[span], members[span], lengths, questions
+            yield edges, partial(_chunk, *arguments)
     if record is not None:
         record.update(_recorded(loaded, edges, space, unknown))
 
@@ -171,16 +171,16 @@ def _chunk(
     prompts: Sequence[Gapped],
     members: Sequence[NDArray[np.int64]],
     lengths: NDArray[np.int64],
-    asked: Sequence[ClozePrompt],
+    questions: Sequence[ClozePrompt],
 ) -> Chunk:
     """The scores of some prompts, of each for the questions that share it."""
 
     def name(prompt: int) -> str:
-        question = asked[members[prompt][0]]
+        question = questions[members[prompt][0]]
         return f"item {question.item}, template {question.template}"
 
     values = plan.pooled(edges.fetch(prompts, plan, name))
-    repeat = [len(own) for own in members]
+    repeat = [len(group) for group in members]
     return Chunk(np.concatenate(members), np.repeat(values, repeat, axis=0), lengths)
 
 
@@ -211,11 +211,11 @@ def _engine(
 
 
 def _by_set(
-    asked: Sequence[ClozePrompt], space: str
+    questions: Sequence[ClozePrompt], space: str
 ) -> Iterator[tuple[tuple[str, str], NDArray[np.int64]]]:
     """Question indices by (candidate set, what decides how its candidates are tokenized)."""
     grouped: dict[tuple[str, str], list[int]] = {}
-    for index, question in enumerate(asked):
+    for index, question in enumerate(questions):
         context = slot_context(question.before, space)
         grouped.setdefault((question.candidates, context), []).append(index)
     for key in sorted(grouped):
@@ -241,8 +241,8 @@ def _ranges(distinct: Sequence[Gapped], plan: Plan) -> Iterator[range]:
         yield range(start, min(start + size, len(distinct)))
 
 
-def _check_golds(asked: Sequence[ClozePrompt], options: dict[str, Sequence[str]]) -> None:
-    for question in asked:
+def _check_golds(questions: Sequence[ClozePrompt], options: dict[str, Sequence[str]]) -> None:
+    for question in questions:
         if not options.get(question.candidates):
             legal = ", ".join(sorted(options)) or "none"
             raise ValueError(
@@ -259,7 +259,7 @@ def _check_golds(asked: Sequence[ClozePrompt], options: dict[str, Sequence[str]]
 
 def _check_width(
     loaded: Loaded,
-    asked: Sequence[ClozePrompt],
+    questions: Sequence[ClozePrompt],
     rows: Sequence[Gapped],
     indices: NDArray[np.int64],
     plan: Plan,
@@ -268,14 +268,14 @@ def _check_width(
     size = len(rows[widest].ids) + plan.longest - 1
     if loaded.spec.kind == "masked" and size > loaded.limit:
         raise ValueError(
-            f"item {asked[widest].item}, template {asked[widest].template}: {size} tokens with "
-            f"{plan.longest} masks, the model takes {loaded.limit}"
+            f"item {questions[widest].item}, template {questions[widest].template}: {size} tokens "
+            f"with {plan.longest} masks, the model takes {loaded.limit}"
         )
 
 
-def _gold_rows(chunk: Chunk, asked: Sequence[ClozePrompt]) -> dict[str, Any]:
+def _gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
     """Tie ranges of the golds: rows ordered by question, configuration, gold's place."""
-    owners = [(row, g) for row, i in enumerate(chunk.indices) for g in asked[i].golds]
+    owners = [(row, g) for row, i in enumerate(chunk.indices) for g in questions[i].golds]
     row = np.array([r for r, _ in owners], dtype=np.int64)
     gold = np.array([g for _, g in owners], dtype=np.int64)
     configurations = range(len(CONFIGURATIONS))
@@ -285,9 +285,9 @@ def _gold_rows(chunk: Chunk, asked: Sequence[ClozePrompt]) -> dict[str, Any]:
         for start in range(0, len(row), step):
             r, g = row[start : start + step], gold[start : start + step]
             options = chunk.scores[r, c]
-            own = options[np.arange(len(r)), g][:, None]
-            best = (options > own).sum(axis=1) + 1
-            tied = options == own
+            gold_score = options[np.arange(len(r)), g][:, None]
+            best = (options > gold_score).sum(axis=1) + 1
+            tied = options == gold_score
             before = (tied & (order[None, :] < order[g][:, None])).sum(axis=1)
             columns["question"].append(chunk.indices[r])
             columns["configuration"].append(np.full(len(r), c))
@@ -296,7 +296,7 @@ def _gold_rows(chunk: Chunk, asked: Sequence[ClozePrompt]) -> dict[str, Any]:
             columns["worst"].append((best + tied.sum(axis=1) - 1).astype(np.int32))
             columns["in_order"].append((best + before).astype(np.int32))
             columns["tokens"].append(chunk.lengths[g].astype(np.int32))
-            columns["score"].append(own[:, 0].astype(np.float64))
+            columns["score"].append(gold_score[:, 0].astype(np.float64))
     return {name: np.concatenate(v) for name, v in columns.items() if v}
 
 
@@ -318,7 +318,7 @@ def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:
 
 
 def _assembled(
-    parts: Sequence[dict[str, Any]], asked: Sequence[ClozePrompt], names: Sequence[str]
+    parts: Sequence[dict[str, Any]], questions: Sequence[ClozePrompt], names: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
     """Columns of all chunks in the order of (question, configuration, row of the part)."""
     kept = [p for p in parts if p]
@@ -331,8 +331,8 @@ def _assembled(
     columns = {name: values[order] for name, values in joined.items()}
     owner, configuration = columns.pop("question"), columns.pop("configuration")
     key = {
-        "item": np.array([q.item for q in asked], dtype=object)[owner],
-        "template": np.array([q.template for q in asked], dtype=np.int32)[owner],
+        "item": np.array([q.item for q in questions], dtype=object)[owner],
+        "template": np.array([q.template for q in questions], dtype=np.int32)[owner],
         "masks": np.array([m for m, _ in CONFIGURATIONS], dtype=object)[configuration],
         "pooling": np.array([p for _, p in CONFIGURATIONS], dtype=object)[configuration],
     }

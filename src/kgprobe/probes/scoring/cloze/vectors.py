@@ -63,7 +63,7 @@ class GoldRanks:
 
 def gold_ranks(
     loaded: Loaded,
-    asked: Sequence[ClozePrompt],
+    questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     vectors: torch.Tensor,
     *,
@@ -81,10 +81,10 @@ def gold_ranks(
     """
     parts: list[tuple[int, int, int, int, int, int, float]] = []
     with inserted(loaded, vectors, in_softmax):
-        for chunk in scores(loaded, asked, options, configuration, space, budget, prune):
+        for chunk in scores(loaded, questions, options, configuration, space, budget, prune):
             order = chunk.order
             for index, row in zip(chunk.indices.tolist(), chunk.scores, strict=True):
-                for gold in asked[index].golds:
+                for gold in questions[index].golds:
                     best, tied = int((row > row[gold]).sum()) + 1, row == row[gold]
                     placed = best + int((tied & (order < order[gold])).sum())
                     worst, size = best + int(tied.sum()) - 1, int(chunk.lengths[gold])
@@ -98,7 +98,7 @@ def gold_ranks(
 
 def scores(
     loaded: Loaded,
-    asked: Sequence[ClozePrompt],
+    questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     configuration: tuple[str, str] = MULTI_MEAN,
     space: str = "auto",
@@ -110,36 +110,36 @@ def scores(
     Under `prune` candidates of causal models that are below all golds may have -inf.
     """
     if loaded.spec.kind == "causal":
-        yield from _causal(loaded, asked, options, configuration[1], budget, prune)
+        yield from _causal(loaded, questions, options, configuration[1], budget, prune)
         return
     number = rank.CONFIGURATIONS.index(configuration)
-    rows = gapped(loaded, asked, space)
-    for chunk in rank.scores(loaded, asked, options, space=space, budget=budget, rows=rows):
+    rows = gapped(loaded, questions, space)
+    for chunk in rank.scores(loaded, questions, options, space=space, budget=budget, rows=rows):
         yield rank.Chunk(chunk.indices, chunk.scores[:, number], chunk.lengths)
 
 
-def prompts(loaded: Loaded, asked: Sequence[ClozePrompt], space: str) -> list[Gapped]:
+def prompts(loaded: Loaded, questions: Sequence[ClozePrompt], space: str) -> list[Gapped]:
     """What a model is trained on: gapped sentences; for causal models the text before the gap."""
-    refuse_control_texts(loaded, asked)
+    refuse_control_texts(loaded, questions)
     if loaded.spec.kind != "causal":
-        return gapped(loaded, asked, space)
+        return gapped(loaded, questions, space)
     prefix, _ = bos_prefix(loaded)
-    coded = tokens_with_slots(loaded, [q.before.rstrip() for q in asked])
+    coded = tokens_with_slots(loaded, [q.before.rstrip() for q in questions])
     return [Gapped(np.concatenate([prefix, ids]), len(prefix) + len(ids)) for ids, _ in coded]
 
 
 def candidate_tokens(
-    loaded: Loaded, labels: Sequence[str], asked: Sequence[ClozePrompt], space: str, name: str
+    loaded: Loaded, labels: Sequence[str], questions: Sequence[ClozePrompt], space: str, name: str
 ) -> list[Ids]:
     """Tokens of the candidates for training: as they stand in the slots, which must agree in them.
 
     Raises ValueError where the text in front of the slots makes other tokens of a candidate.
     """
     used = "auto" if loaded.spec.kind == "causal" else space
-    contexts = sorted({slot_context(q.before, used) for q in asked})
-    first, *others = [candidate_ids(loaded, labels, used, own, name).ids for own in contexts]
-    for own in others:
-        for label, one, other in zip(labels, first, own, strict=True):
+    contexts = sorted({slot_context(q.before, used) for q in questions})
+    first, *others = [candidate_ids(loaded, labels, used, text, name).ids for text in contexts]
+    for ids in others:
+        for label, one, other in zip(labels, first, ids, strict=True):
             if not np.array_equal(one, other):
                 raise ValueError(
                     f"set {name!r}: {label!r} has other tokens behind {contexts[0]!r} than behind "
@@ -150,41 +150,41 @@ def candidate_tokens(
 
 def _causal(
     loaded: Loaded,
-    asked: Sequence[ClozePrompt],
+    questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     pooling: str,
     budget: Budget | None,
     prune: bool,
 ) -> Iterator[rank.Chunk]:
     """Sentences of some questions at a time; the candidates of a question share its beginning."""
-    refuse_control_texts(loaded, asked)
+    refuse_control_texts(loaded, questions)
     engine = _Causal(loaded, budget)
     prefix, _ = bos_prefix(loaded)
     by_set: dict[str, list[int]] = {}
-    for index, question in enumerate(asked):
+    for index, question in enumerate(questions):
         by_set.setdefault(question.candidates, []).append(index)
     for name in sorted(by_set):
         size = len(options[name])
         step = max(HELD // size, 1)
         ids = candidate_ids(loaded, options[name], "auto", " ", name).ids
-        lengths = np.array([len(own) for own in ids])
+        lengths = np.array([len(tokens) for tokens in ids])
         for low in range(0, len(by_set[name]), step):
             chosen = by_set[name][low : low + step]
             sentences, firsts = [], []
             for index in chosen:
-                own, starts = _sentences(loaded, asked[index], options[name], prefix)
-                sentences += own
+                rows, starts = _sentences(loaded, questions[index], options[name], prefix)
+                sentences += rows
                 firsts += starts
 
             def told(number: int, chosen: list[int] = chosen, labels: Any = options[name]) -> str:
-                asked_by, label = asked[chosen[number // len(labels)]], number % len(labels)
-                return f"item {asked_by.item}, option {labels[label]!r}"
+                prompt, label = questions[chosen[number // len(labels)]], number % len(labels)
+                return f"item {prompt.item}, option {labels[label]!r}"
 
             scored = _Scored(engine, sentences, np.array(firsts), pooling, told)
             numbers = np.arange(len(sentences))
             if prune:
-                questions = [asked[index] for index in chosen]
-                numbers = np.flatnonzero(scored.reaching(questions, size))
+                group = [questions[index] for index in chosen]
+                numbers = np.flatnonzero(scored.reaching(group, size))
             values = np.full(len(sentences), -np.inf)
             values[numbers] = scored.values(numbers)
             yield rank.Chunk(np.array(chosen), values.reshape(len(chosen), size), lengths)
@@ -205,12 +205,12 @@ class _Scored:
         ends = [None if upto is None else int(self.firsts[n]) + upto for n in numbers]
         cut = [self.sentences[n][:end] for n, end in zip(numbers, ends, strict=True)]
         rows = Ragged.of(cut)
-        found = self.engine.logprobs(rows, name=lambda k: self.name(int(numbers[k])))
+        logprobs = self.engine.logprobs(rows, name=lambda k: self.name(int(numbers[k])))
         first_row = rows_of_embedding(self.engine.loaded)
         values = []
         for start, end, n in zip(rows.starts[:-1], rows.starts[1:], numbers, strict=True):
             words = self.sentences[n] < first_row
-            values.append(_pooled(found[start:end], words, int(self.firsts[n]), self.pooling))
+            values.append(_pooled(logprobs[start:end], words, int(self.firsts[n]), self.pooling))
         return np.array(values)
 
     def reaching(self, questions: Sequence[ClozePrompt], size: int) -> NDArray[np.bool_]:
@@ -251,8 +251,8 @@ class _Causal(Causal):
 
     def _scores(self, hidden: Any, owners: Ids, targets: Ids) -> NDArray[np.float64]:
         words = targets < rows_of_embedding(self.loaded)
-        found = super()._scores(hidden, owners, np.where(words, targets, 0))
-        return np.where(words | np.isnan(found), found, 0.0)
+        logprobs = super()._scores(hidden, owners, np.where(words, targets, 0))
+        return np.where(words | np.isnan(logprobs), logprobs, 0.0)
 
 
 def _sentences(
@@ -278,8 +278,8 @@ def _sentences(
     return rows, firsts
 
 
-def _pooled(own: NDArray[np.float64], words: NDArray[np.bool_], first: int, pooling: str) -> float:
-    """Mean of the log-probabilities of the words from token `first` on, or that of `first`; `own`
+def _pooled(logs: NDArray[np.float64], words: NDArray[np.bool_], first: int, pooling: str) -> float:
+    """Mean of the log-probabilities of the words from token `first` on, or that of `first`; `logs`
     may end before the sentence does, all of whose `words` count."""
     # beside a slot stands 0
-    return float(own[first] if pooling == "first" else own[first:].sum() / words[first:].sum())
+    return float(logs[first] if pooling == "first" else logs[first:].sum() / words[first:].sum())

@@ -21,12 +21,12 @@ REFERENCE = "{sub} [P]"
 def answerable(loaded: Loaded, words: Sequence[str], template: str = REFERENCE) -> list[str]:
     """The words that are one token at [P] of `template`, in their order; no two share a token."""
     parsed = Template.parse(template, loaded.spec.kind)
-    unknown, seen, found = loaded.tokenizer.unk_token_id, set(), []
+    unknown, seen, singles = loaded.tokenizer.unk_token_id, set(), []
     for word, ids in zip(words, label_pieces(loaded, parsed, words), strict=True):
         if len(ids) == 1 and ids[0] != unknown and int(ids[0]) not in seen:
             seen.add(int(ids[0]))
-            found.append(word)
-    return found
+            singles.append(word)
+    return singles
 
 
 def word_ids(loaded: Loaded, template: Template, words: Sequence[str]) -> tuple[Ints, int]:
@@ -36,16 +36,16 @@ def word_ids(loaded: Loaded, template: Template, words: Sequence[str]) -> tuple[
     word without a token for that keeps the one it has elsewhere. Raises ValueError for a word that
     is no single token at all (see `answerable`).
     """
-    own = label_pieces(loaded, template, words)
+    pieces = label_pieces(loaded, template, words)
     usual = label_pieces(loaded, Template.parse(REFERENCE, loaded.spec.kind), words)
-    unknown, found, other = loaded.tokenizer.unk_token_id, [], 0
-    for word, here, there in zip(words, own, usual, strict=True):
+    unknown, ids, other = loaded.tokenizer.unk_token_id, [], 0
+    for word, here, there in zip(words, pieces, usual, strict=True):
         single = len(here) == 1 and here[0] != unknown
         if not single and (len(there) != 1 or there[0] == unknown):
             raise ValueError(f"{word!r} is no single token of {loaded.spec.model}")
         other += not single
-        found.append(int(here[0] if single else there[0]))
-    return np.array(found, dtype=np.int64), other
+        ids.append(int(here[0] if single else there[0]))
+    return np.array(ids, dtype=np.int64), other
 
 
 def word_scores(
@@ -80,17 +80,17 @@ def scores_of(
 
     Raises NotFiniteError, with `name` and word.
     """
-    found = np.zeros((len(encoded), len(ids)))
+    scores = np.zeros((len(encoded), len(ids)))
 
     def read(rows: Ints, logits: Any, totals: Any) -> None:
-        own = (logits - totals[:, None]).double().cpu().numpy()
+        logprobs = (logits - totals[:, None]).double().cpu().numpy()
         finite(
-            own,
+            logprobs,
             predictor.loaded.spec.model,
             lambda row, word: f"{name(int(rows[row]))}, word {word} (token {ids[word]})",
         )
-        found[rows] = own
+        scores[rows] = logprobs
         done(len(rows))
 
     predictor.visit(encoded.filled(trigger), encoded.places, read, encoded.types, ids, name)
-    return found
+    return scores

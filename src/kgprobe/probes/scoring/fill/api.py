@@ -48,7 +48,7 @@ class Reply:
 
 def predict(
     client: Client,
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
     k: int,
     settings: FillSettings,
     progress: Callable[[int], object],
@@ -64,31 +64,31 @@ def predict(
         name = f"{client.endpoint.model} on {client.endpoint.base_url}"
         raise ValueError(f"fill: {name} offers no chat; take it out of the row with prompt chat")
     chats = settings.chat or not offers.completions
-    told = settings.instruction or (INSTRUCTION if chats else "")
+    text = settings.instruction or (INSTRUCTION if chats else "")
     # the form's question is the whole message
-    instruction = "" if settings.chat else told
+    instruction = "" if settings.chat else text
     asks = _Asker(client, k, settings, chats)
     left_out: list[tuple[str, int, int, str]] = []
-    texts = questions(asked, settings.upper_first)
+    texts = questions(blanks, settings.upper_first)
     numbers = [n for n, t in enumerate(texts) if instruction or at_end(t)]
     left_out += [
-        (asked[n].item, asked[n].template, -1, "gap not at the end")
-        for n in sorted(set(range(len(asked))) - set(numbers))
+        (blanks[n].item, blanks[n].template, -1, "gap not at the end")
+        for n in sorted(set(range(len(blanks))) - set(numbers))
     ]
     prompts = {n: _prompt(texts[n], instruction) for n in numbers}
     distinct = list(dict.fromkeys(prompts.values()))
 
     def one(prompt: str) -> Reply | str:
-        found = asks.reply(prompt)
+        reply = asks.reply(prompt)
         progress(sum(p == prompt for p in prompts.values()))
-        return found
+        return reply
 
     replies = dict(zip(distinct, client.map(one, distinct, settings.workers), strict=True))
     filled = top_rows()
     for number, prompt in prompts.items():
         reply = replies[prompt]
         if isinstance(reply, str):
-            left_out.append((asked[number].item, asked[number].template, -1, reply))
+            left_out.append((blanks[number].item, blanks[number].template, -1, reply))
         else:
             _collect(filled, number, reply, k)
     record = {
@@ -102,7 +102,7 @@ def predict(
         "prompts": len(distinct),
         "asked_by": "chat" if chats else "completions",
     }
-    return assembled(asked, filled, gold_rows(), record, left_out)
+    return assembled(blanks, filled, gold_rows(), record, left_out)
 
 
 def _prompt(text: ClozePrompt, instruction: str) -> str:

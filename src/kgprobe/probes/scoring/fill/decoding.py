@@ -41,9 +41,9 @@ def top(logits: Any, k: int) -> tuple[Floats, Ids]:
         values[crossing], columns[crossing] = order.values[..., :k], order.indices[..., :k]
     columns, order = columns.sort(dim=-1)
     ranked = values.gather(-1, order).sort(dim=-1, descending=True, stable=True)
-    found = ranked.values - norm
+    logprobs = ranked.values - norm
     return (
-        found.double().cpu().numpy(),
+        logprobs.double().cpu().numpy(),
         columns.gather(-1, ranked.indices).cpu().numpy().astype(np.int64),
     )
 
@@ -51,11 +51,11 @@ def top(logits: Any, k: int) -> tuple[Floats, Ids]:
 def ranks(logits: Any, columns: Ids) -> tuple[Floats, Ids, Ids]:
     """(log p, best rank, worst rank) of one column per row of logits (rows x vocabulary)."""
     index = torch.from_numpy(columns).to(logits.device)
-    own = logits.gather(1, index[:, None])
-    best = (logits > own).sum(1) + 1
-    worst = best + (logits == own).sum(1) - 1
-    found = (own[:, 0] - logits.logsumexp(1)).double().cpu().numpy()
-    return found, best.cpu().numpy(), worst.cpu().numpy()
+    scores = logits.gather(1, index[:, None])
+    best = (logits > scores).sum(1) + 1
+    worst = best + (logits == scores).sum(1) - 1
+    logprobs = (scores[:, 0] - logits.logsumexp(1)).double().cpu().numpy()
+    return logprobs, best.cpu().numpy(), worst.cpu().numpy()
 
 
 def greedy(
@@ -69,10 +69,10 @@ def greedy(
     values, columns = [], []
     open_ = np.ones(rows, dtype=bool)
     for step in range(steps):
-        found = top(stream.logits, k)
-        check(found[0], range(rows), step)
-        values.append(found[0])
-        columns.append(found[1])
+        best = top(stream.logits, k)
+        check(best[0], range(rows), step)
+        values.append(best[0])
+        columns.append(best[1])
         open_ &= ~np.isin(columns[-1][:, 0], list(ends))
         if not open_.any():
             break
@@ -106,8 +106,8 @@ def beam(
     extensions by falling sum: one that ends moves to the ended ones, the others live on, until
     `beams` live. `ends` tells how many tokens of a phrase count, 0 where it goes on. Where its last
     token does not count, but only shows that the phrase had ended before (" It" after "Paris."),
-    all such extensions of a phrase are one: its own sum, and the log of their share in the p of the
-    tokens that were looked at. Of phrases of one `text` the best is kept, without text none. The
+    all such extensions of a phrase are one: its own sum, and the log of their proportion of the p
+    of the tokens looked at. Of phrases of one `text` the best is kept, without text none. The
     search of a row is over when k have ended and none alive has a larger sum; at the limit the
     living ones are cut and count, too. Without `ends` all phrases have exactly `limit` tokens.
     `check` sees what is read at every step, and raises where it is not finite.
@@ -154,7 +154,7 @@ def _extend(
     text: Callable[[tuple[int, ...]], str],
 ) -> None:
     """One step of one prompt; the rows of `values` are those that its living phrases name."""
-    found: list[tuple[Phrase, int, bool]] = []
+    phrases: list[tuple[Phrase, int, bool]] = []
     for parent, row in search.alive:
         shown: list[int] = []
         for place, (value, token) in enumerate(zip(values[row], columns[row], strict=True)):
@@ -163,14 +163,14 @@ def _extend(
             if 0 < count < len(longer.ids):
                 shown.append(place)
             else:
-                found.append((longer, row, count > 0))
+                phrases.append((longer, row, count > 0))
         if shown:
             share = np.exp(values[row])[shown].sum() / np.exp(values[row]).sum()
             ids = (*parent.ids, int(columns[row, shown[0]]))
-            found.append((Phrase(ids, parent.logprob + float(np.log(share))), row, True))
+            phrases.append((Phrase(ids, parent.logprob + float(np.log(share))), row, True))
     alive: list[tuple[Phrase, int]] = []
     # a stable sort keeps (order of the parents, then lower id) among equal sums
-    for phrase, row, has_ended in sorted(found, key=lambda one: -one[0].logprob):
+    for phrase, row, has_ended in sorted(phrases, key=lambda one: -one[0].logprob):
         if has_ended:
             _keep(search, phrase, text)
             continue
@@ -181,9 +181,9 @@ def _extend(
 
 
 def _keep(search: _Search, phrase: Phrase, text: Callable[[tuple[int, ...]], str]) -> None:
-    found = text(phrase.ids)
-    if found and (found not in search.ended or search.ended[found].logprob < phrase.logprob):
-        search.ended[found] = replace(phrase, text=found)
+    answer = text(phrase.ids)
+    if answer and (answer not in search.ended or search.ended[answer].logprob < phrase.logprob):
+        search.ended[answer] = replace(phrase, text=answer)
 
 
 def _settle(search: _Search, k: int) -> None:

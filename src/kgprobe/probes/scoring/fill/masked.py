@@ -44,7 +44,7 @@ class MaskedSentence:
 
 def predict(
     loaded: Loaded,
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
     k: int,
     settings: FillSettings,
     budget: Budget | None,
@@ -56,7 +56,7 @@ def predict(
     """
     gaps = MaskedGaps(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
-    planned = _plan(loaded, asked, settings, left_out)
+    planned = _plan(loaded, blanks, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     for masks in sorted(planned):
         rows = planned[masks]
@@ -76,35 +76,35 @@ def predict(
         "backoffs": gaps.budget.backoffs,
         "notes": gaps.notes,
     }
-    return assembled(asked, filled, golds, record, left_out)
+    return assembled(blanks, filled, golds, record, left_out)
 
 
 def _plan(
     loaded: Loaded,
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
     settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
 ) -> dict[int, list[MaskedSentence]]:
     """Distinct rows by number of masks; golds that cannot be asked are left out."""
-    texts = questions(asked, settings.upper_first)
-    golds = gold_ids(loaded, asked, texts, settings)
+    texts = questions(blanks, settings.upper_first)
+    golds = gold_ids(loaded, blanks, texts, settings)
     rows = gapped(loaded, texts, settings.space, any_length=True)
     planned: dict[int, dict[tuple[int, bytes], MaskedSentence]] = {}
-    for number, (blank, row) in enumerate(zip(asked, rows, strict=True)):
+    for number, (blank, row) in enumerate(zip(blanks, rows, strict=True)):
         room = loaded.limit - len(row.ids) + 1
         wanted: dict[int, list[tuple[int, Ids]]] = {n: [] for n in blank.masks if n <= room}
-        for which, own in enumerate(golds[number]):
+        for which, tokens in enumerate(golds[number]):
             reason = ""
-            if len(own) > settings.most_masks:
+            if len(tokens) > settings.most_masks:
                 reason = f"gold of more than {settings.most_masks} tokens"
-            elif len(own) > room:
+            elif len(tokens) > room:
                 reason = f"more than the model's {loaded.limit} tokens"
             if reason:
                 left_out.append((blank.item, blank.template, which, reason))
                 continue
-            wanted.setdefault(len(own), []).append((which, own))
-        for masks, own_golds in wanted.items():
-            found = planned.setdefault(masks, {}).setdefault(
+            wanted.setdefault(len(tokens), []).append((which, tokens))
+        for masks, pairs in wanted.items():
+            sentence = planned.setdefault(masks, {}).setdefault(
                 (row.place, row.ids.tobytes()),
                 MaskedSentence(
                     row.widened(masks),
@@ -112,9 +112,9 @@ def _plan(
                     name=f"item {blank.item}, template {blank.template}",
                 ),
             )
-            found.owners.append(number)
-            found.golds += [(number, which, ids) for which, ids in own_golds]
-    return {masks: list(found.values()) for masks, found in planned.items()}
+            sentence.owners.append(number)
+            sentence.golds += [(number, which, ids) for which, ids in pairs]
+    return {masks: list(sentences.values()) for masks, sentences in planned.items()}
 
 
 def _read(
@@ -131,21 +131,21 @@ def _read(
     def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Any, list[Any]]:
         best = _best(gaps, rows, places, numbers, logits, k) if k else None
         of_golds: list[Any] = []
-        own = [(place, g) for place, n in enumerate(numbers) for g in range(len(rows[n].golds))]
-        for start in range(0, len(own), len(numbers)):
-            part = own[start : start + len(numbers)]
+        pairs = [(place, g) for place, n in enumerate(numbers) for g in range(len(rows[n].golds))]
+        for start in range(0, len(pairs), len(numbers)):
+            part = pairs[start : start + len(numbers)]
             tokens = np.stack([rows[numbers[p]].golds[g][2] for p, g in part])
             flat = logits[[p for p, _ in part]].reshape(-1, logits.shape[-1])
-            found = ranks(flat, tokens.ravel())
-            logprobs = found[0].reshape(len(part), masks)
+            ranked = ranks(flat, tokens.ravel())
+            logprobs = ranked[0].reshape(len(part), masks)
             _check(gaps, logprobs, rows, places, numbers[[p for p, _ in part]])
             for line, (place, g) in enumerate(part):
-                own_masks = slice(line * masks, (line + 1) * masks)
-                of_golds.append((int(numbers[place]), g, tuple(a[own_masks] for a in found)))
+                span = slice(line * masks, (line + 1) * masks)
+                of_golds.append((int(numbers[place]), g, tuple(a[span] for a in ranked)))
         return best, of_golds
 
-    def put(numbers: NDArray[np.int64], found: tuple[Any, list[Any]]) -> None:
-        best, of_golds = found
+    def put(numbers: NDArray[np.int64], result: tuple[Any, list[Any]]) -> None:
+        best, of_golds = result
         if best:
             values[numbers], columns[numbers] = best
         best_of.update({(number, g): ranked for number, g, ranked in of_golds})
@@ -186,7 +186,7 @@ def _beam(
     sums, picks = np.zeros((count, 1)), np.zeros((count, 1, 0), dtype=np.int64)
     for mask in range(masks):
         if mask == 0 and width <= values.shape[2]:
-            best, found = values[:, :1, :width], columns[:, :1, :width]
+            best, tokens = values[:, :1, :width], columns[:, :1, :width]
         else:
             living = sums.shape[1]
             filled = [
@@ -196,15 +196,15 @@ def _beam(
             ]
             places = [np.array([row.place + mask]) for row in rows for _ in range(living)]
             owners = [row for row in rows for _ in range(living)]
-            best, found = _tops(gaps, owners, filled, places, width)
+            best, tokens = _tops(gaps, owners, filled, places, width)
             best = best.reshape(count, living, -1)
-            found = found.reshape(count, living, -1)
+            tokens = tokens.reshape(count, living, -1)
         both = (sums[:, :, None] + best).reshape(count, -1)
         each = best.shape[2]
         order = np.argsort(-both, axis=1, kind="stable")[:, :width]
         sums = np.take_along_axis(both, order, 1)
         left = np.take_along_axis(picks, (order // each)[:, :, None], 1)
-        last = np.take_along_axis(found.reshape(count, -1), order, 1)
+        last = np.take_along_axis(tokens.reshape(count, -1), order, 1)
         picks = np.concatenate([left, last[:, :, None]], axis=2)
     return sums, picks
 
@@ -230,8 +230,8 @@ def _tops(
     def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Floats, Ids]:
         return _best(gaps, owners, places, numbers, logits, k)
 
-    def put(numbers: NDArray[np.int64], found: tuple[Floats, Ids]) -> None:
-        values[numbers], columns[numbers] = found
+    def put(numbers: NDArray[np.int64], best: tuple[Floats, Ids]) -> None:
+        values[numbers], columns[numbers] = best
 
     gaps.visit(filled, places, read, put)
     return values, columns
@@ -246,9 +246,9 @@ def _best(
     k: int,
 ) -> tuple[Floats, Ids]:
     """`top` of the logits of the rows with these numbers."""
-    found = top(logits, k)
-    _check(gaps, found[0], rows, places, numbers)
-    return found
+    best = top(logits, k)
+    _check(gaps, best[0], rows, places, numbers)
+    return best
 
 
 def _check(

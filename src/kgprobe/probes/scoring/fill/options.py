@@ -135,10 +135,10 @@ def rank(
 
     def read(numbers: Ints, logits: Any, totals: Any) -> None:
         scores = _of_options(logits, options)
-        found, own = against(scores, golds[numbers], others[numbers])
-        ranges[:, numbers] = found.cpu().numpy()
-        # without a gold `own` is that of another option: nobody asked for it
-        logprob[numbers] = np.where(golds[numbers] >= 0, (own - totals).double().cpu().numpy(), 0.0)
+        counts, raw = against(scores, golds[numbers], others[numbers])
+        ranges[:, numbers] = counts.cpu().numpy()
+        # without a gold `raw` is that of another option: nobody asked for it
+        logprob[numbers] = np.where(golds[numbers] >= 0, (raw - totals).double().cpu().numpy(), 0.0)
         finite(
             logprob[numbers],
             predictor.loaded.spec.model,
@@ -153,34 +153,34 @@ def rank(
 def against(scores: Any, golds: Ints, others: Ints) -> tuple[Any, Any]:
     """(best, worst, the same filtered, first place: 5 x rows; the golds' scores) of score rows."""
     gold = torch.from_numpy(np.maximum(golds, 0)).to(scores.device)
-    own = scores.gather(1, gold[:, None])
-    above, equal = (scores > own).sum(1), (scores == own).sum(1)
+    score = scores.gather(1, gold[:, None])
+    above, equal = (scores > score).sum(1), (scores == score).sum(1)
     also = torch.from_numpy(others).to(scores.device)
     # the gold is no other answer, whatever the data say
     valid = (also >= 0) & (also != gold[:, None])
     theirs = scores.gather(1, also.clamp(min=0))
-    better, tied = ((theirs > own) & valid).sum(1), ((theirs == own) & valid).sum(1)
+    better, tied = ((theirs > score) & valid).sum(1), ((theirs == score) & valid).sum(1)
     ends = above + 1, above + equal, above - better + 1, above - better + equal - tied
-    return torch.stack([*ends, scores.argmax(1)]), own[:, 0]
+    return torch.stack([*ends, scores.argmax(1)]), score[:, 0]
 
 
 def ranks_of(ranges: Ints, logprob: NDArray[np.float64], golds: Ints) -> AnswerRanks:
     """Ranks out of what `against` gave; nothing but first places where there is no gold."""
     known = golds >= 0
     best, worst, filtered_best, filtered_worst = np.where(known, ranges[:4], 0)
-    own = np.where(known, logprob, np.nan)
-    return AnswerRanks(best, worst, filtered_best, filtered_worst, ranges[4], own)
+    logprobs = np.where(known, logprob, np.nan)
+    return AnswerRanks(best, worst, filtered_best, filtered_worst, ranges[4], logprobs)
 
 
 def _of_options(logits: Any, options: Options) -> Any:
     """Logits of options (rows x options) from those of their tokens."""
     if len(options) == len(options.tokens):
         return logits
-    found = [
+    columns = [
         logits[:, torch.from_numpy(np.flatnonzero(options.owners == number)).to(logits.device)]
         for number in range(len(options))
     ]
-    return torch.stack([part.logsumexp(1) for part in found], dim=1)
+    return torch.stack([part.logsumexp(1) for part in columns], dim=1)
 
 
 #: Tokens that are laid out at once.
@@ -207,7 +207,7 @@ class Phrases(AnswerOptions):
         ordered = sorted(set(words))
         distinct: dict[bytes, int] = {}
         names: list[str] = []
-        found: list[Ints] = []
+        tokens: list[Ints] = []
         left_out: list[str] = []
         column: dict[str, int] = {}
         for word, ids in zip(ordered, label_pieces(loaded, template, ordered), strict=True):
@@ -217,10 +217,10 @@ class Phrases(AnswerOptions):
             column[word] = distinct.setdefault(ids.tobytes(), len(distinct))
             if len(distinct) > len(names):
                 names.append(word)
-                found.append(ids)
+                tokens.append(ids)
         if not names:
             raise AnswerError(f"{loaded.spec.model}: none of {len(ordered)} answers can be read")
-        return cls(tuple(names), column, tuple(left_out), tuple(found))
+        return cls(tuple(names), column, tuple(left_out), tuple(tokens))
 
 
 def rank_phrases(
@@ -257,7 +257,7 @@ def rank_phrases(
             sequences.owners
         ]] = 0.0  # fmt: skip
         scores = np.add.reduceat(tokens, sequences.starts[:-1]).reshape(-1, len(sizes))
-        found, own = against(torch.from_numpy(scores), golds[part], others[part])
-        ranges[:, part], logprob[part] = found.numpy(), own.numpy()
+        counts, score = against(torch.from_numpy(scores), golds[part], others[part])
+        ranges[:, part], logprob[part] = counts.numpy(), score.numpy()
         done(part.stop - start)
     return ranks_of(ranges, logprob, golds)

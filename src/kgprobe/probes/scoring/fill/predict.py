@@ -1,8 +1,8 @@
 """Filling a gap: top-k tokens, best whole fillings, ranks of the golds (docs/scoring.md, Fill).
 
-    asked = [Blank("t1", 0, "[X] was born in [Y] .", "Dante", golds=("Florence",))]
-    found = predict(load_model(spec), asked, k=5)
-    found.top["text"], found.golds["best"]
+    blanks = [Blank("t1", 0, "[X] was born in [Y] .", "Dante", golds=("Florence",))]
+    fills = predict(load_model(spec), blanks, k=5)
+    fills.top["text"], fills.golds["best"]
 
 One call for all kinds of model:
 
@@ -27,7 +27,7 @@ __all__ = ["Blank", "FillSettings", "Fills", "predict"]
 
 def predict(
     answerer: Loaded | Client,
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
     k: int = 5,
     settings: FillSettings | None = None,
     *,
@@ -45,8 +45,8 @@ def predict(
     if isinstance(answerer, Client):
         _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
-        found = api.predict(answerer, asked, k, settings, progress)
-        return _check(found, asked, 0 if may_be_empty else k)
+        fills = api.predict(answerer, blanks, k, settings, progress)
+        return _check(fills, blanks, 0 if may_be_empty else k)
     engine: Any = {
         "masked": fill_masked.predict,
         "causal": written.predict,
@@ -58,8 +58,8 @@ def predict(
     unread = not masked and settings.strategy != "parallel"
     _refuse(name, unread, f"has no masks to fill by {settings.strategy!r}")
     budget = budget or budget_for(answerer)
-    found = engine(answerer, asked, k, settings, budget, progress)
-    return _check(found, asked, 0 if may_be_empty else k)
+    fills = engine(answerer, blanks, k, settings, budget, progress)
+    return _check(fills, blanks, 0 if may_be_empty else k)
 
 
 def _refuse(name: str, is_wrong: bool, why: str) -> None:
@@ -67,10 +67,10 @@ def _refuse(name: str, is_wrong: bool, why: str) -> None:
         raise ValueError(f"fill: {name} {why}")
 
 
-def _check(found: Fills, asked: Sequence[Blank], k: int) -> Fills:
-    if k and not len(found.top["item"]):
+def _check(fills: Fills, blanks: Sequence[Blank], k: int) -> Fills:
+    if k and not len(fills.top["item"]):
         raise ValueError(
-            f"fill: none of {len(asked)} blanks can be asked: {found.record['left_out']}; "
-            f"the first: {found.left_out[:1]}"
+            f"fill: none of {len(blanks)} blanks can be asked: {fills.record['left_out']}; "
+            f"the first: {fills.left_out[:1]}"
         )
-    return found
+    return fills

@@ -1,4 +1,4 @@
-"""Where a written answer ends: one reading of generated text, whatever kind of model wrote it.
+"""Where a written answer ends in generated text, whatever kind of model wrote it.
 
     "Paris. It is the capital"            Paris
     "J. R. R. Tolkien\\nJ. R. R. ..."      J. R. R. Tolkien
@@ -76,10 +76,10 @@ def stepped(text: str) -> tuple[str, str]:
     (('Rome', ''), ('', 'none'), ('', 'none'))
     """
     said = [answer(line.strip().rstrip("*_")) for line in _CUED.findall(text)]
-    found = {one.casefold(): one for one in reversed(said) if one}
-    if len(found) == 1:
-        return next(iter(found.values())), ""
-    return "", SEVERAL if found else NONE
+    answers = {one.casefold(): one for one in reversed(said) if one}
+    if len(answers) == 1:
+        return next(iter(answers.values())), ""
+    return "", SEVERAL if answers else NONE
 
 
 def _closes(text: str, dot: re.Match[str], final: bool) -> bool:
@@ -114,5 +114,5 @@ def _abbreviated(word: str) -> bool:
 
 
 def _last(before: str) -> str:
-    found = _WORD.search(before)
-    return found[0] if found else ""
+    match = _WORD.search(before)
+    return match[0] if match else ""

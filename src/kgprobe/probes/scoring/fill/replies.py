@@ -36,20 +36,20 @@ def replies(
     """
     tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded).stepped(most))
     numbers = [n for n, row in enumerate(rows) if len(row) + most <= loaded.limit]
-    ends, found = set(tokenizer.all_special_ids), dict[int, str]()
+    ends, by_row = set(tokenizer.all_special_ids), dict[int, str]()
 
     def forward(batch: Ids) -> list[str]:
-        own = [numbers[b] for b in batch]
+        chosen = [numbers[b] for b in batch]
 
         def check(values: Floats, owners: Sequence[int], step: int) -> None:
             finite(
                 values,
                 loaded.spec.model,
-                lambda row, _: f"{names[own[owners[row]]]}, token {step} of the answer",
+                lambda row, _: f"{names[chosen[owners[row]]]}, token {step} of the answer",
             )
 
-        stream = text.open([rows[n] for n in own])
-        _, columns = greedy(stream, len(own), most, 1, check, ends)
+        stream = text.open([rows[n] for n in chosen])
+        _, columns = greedy(stream, len(chosen), most, 1, check, ends)
         texts = []
         for path in columns[:, :, 0].tolist():
             stop = next((i for i, token in enumerate(path) if token in ends), len(path))
@@ -57,9 +57,9 @@ def replies(
         return texts
 
     def put(batch: Ids, texts: list[str]) -> None:
-        found.update((numbers[b], text) for b, text in zip(batch, texts, strict=True))
+        by_row.update((numbers[b], text) for b, text in zip(batch, texts, strict=True))
         progress(len(batch))
 
     held = [text.held(len(rows[n]), most, 1) for n in numbers]
     text.each([len(rows[n]) + most for n in numbers], forward, put, held=held)
-    return [found.get(n) for n in range(len(rows))]
+    return [by_row.get(n) for n in range(len(rows))]

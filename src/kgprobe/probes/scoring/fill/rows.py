@@ -1,4 +1,4 @@
-"""Blanks in, columns out: what all ways of filling share."""
+"""Blanks in, columns out: what all methods of filling share."""
 
 import collections
 from collections.abc import Sequence
@@ -111,18 +111,18 @@ class FillRows:
         for name, array in arrays.items():
             self.parts[name].append(np.broadcast_to(array, shape).ravel())
 
-    def columns(self, asked: Sequence[Blank], order: Sequence[str]) -> dict[str, NDArray[Any]]:
+    def columns(self, blanks: Sequence[Blank], order: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Columns item, template and `names`, ordered by blank and the columns of `order`."""
-        found = {
+        table = {
             name: np.concatenate(parts) if parts else np.zeros(0, dtype=self.TYPES[name])
             for name, parts in self.parts.items()
         }
-        place = np.lexsort([found[name] for name in reversed(("owner", *order))])
-        found = {name: values[place] for name, values in found.items()}
-        owner = found.pop("owner")
-        items = np.array([a.item for a in asked], dtype=object)[owner]
-        templates = np.array([a.template for a in asked], dtype=np.int32)[owner]
-        return {"item": items, "template": templates, **found}
+        place = np.lexsort([table[name] for name in reversed(("owner", *order))])
+        table = {name: values[place] for name, values in table.items()}
+        owner = table.pop("owner")
+        items = np.array([a.item for a in blanks], dtype=object)[owner]
+        templates = np.array([a.template for a in blanks], dtype=np.int32)[owner]
+        return {"item": items, "template": templates, **table}
 
 
 def top_rows() -> FillRows:
@@ -136,7 +136,7 @@ def gold_rows() -> FillRows:
 
 
 def assembled(
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
     top: FillRows,
     golds: FillRows,
     record: dict[str, Any],
@@ -146,24 +146,24 @@ def assembled(
     counts = collections.Counter(reason for *_, reason in left_out)
     record = {**record, "left_out": dict(sorted(counts.items()))}
     return Fills(
-        top.columns(asked, ("masks", "position", "rank")),
-        golds.columns(asked, ("gold", "position")),
+        top.columns(blanks, ("masks", "position", "rank")),
+        golds.columns(blanks, ("gold", "position")),
         record,
         left_out,
     )
 
 
-def questions(asked: Sequence[Blank], upper_first: bool) -> list[ClozePrompt]:
-    """The text before and after the gap of every blank, what stands in front of it with it."""
+def questions(blanks: Sequence[Blank], upper_first: bool) -> list[ClozePrompt]:
+    """The text before and after the gap of every blank, with its `front` before."""
     plain = [
-        question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in asked
+        question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in blanks
     ]
-    pairs = zip(asked, plain, strict=True)
+    pairs = zip(blanks, plain, strict=True)
     return [replace(text, before=blank.front + text.before) for blank, text in pairs]
 
 
 def gold_ids(
-    loaded: Loaded, asked: Sequence[Blank], texts: Sequence[ClozePrompt], settings: FillSettings
+    loaded: Loaded, blanks: Sequence[Blank], texts: Sequence[ClozePrompt], settings: FillSettings
 ) -> list[list[Ids]]:
     """Token ids of every gold of every blank; the first character of a sentence is upper-cased.
 
@@ -172,15 +172,15 @@ def gold_ids(
     # a chat template in front and in the text has control tokens of its own
     refuse_control_tokens(
         loaded.tokenizer,
-        [blank.subject if blank.front else f"{blank.subject}\n{blank.text}" for blank in asked],
-        lambda n: f"item {asked[n].item}, template {asked[n].template}",
+        [blank.subject if blank.front else f"{blank.subject}\n{blank.text}" for blank in blanks],
+        lambda n: f"item {blanks[n].item}, template {blanks[n].template}",
     )
     wanted: list[list[tuple[str, str]]] = []
-    for blank, text in zip(asked, texts, strict=True):
+    for blank, text in zip(blanks, texts, strict=True):
         context = slot_context(text.before, settings.space)
         is_first = settings.upper_first and not text.before.removeprefix(blank.front)
-        own = [g[:1].upper() + g[1:] if is_first else g for g in blank.golds]
-        wanted.append([(context, gold) for gold in own])
+        golds = [g[:1].upper() + g[1:] if is_first else g for g in blank.golds]
+        wanted.append([(context, gold) for gold in golds])
     known: dict[tuple[str, str], Ids] = {}
     for context in sorted({context for keys in wanted for context, _ in keys}):
         labels = sorted({label for keys in wanted for c, label in keys if c == context})

@@ -46,15 +46,15 @@ class DistinctPrompt:
     owners: dict[int, list[int]] = field(default_factory=dict)
     golds: list[tuple[int, int, Ids]] = field(default_factory=list)
 
-    def name(self, asked: Sequence[Blank]) -> str:
-        """The first of the blanks that ask it."""
-        one = asked[min(o for own in self.owners.values() for o in own)]
+    def name(self, blanks: Sequence[Blank]) -> str:
+        """The first of the blanks that ask the prompt."""
+        one = blanks[min(o for numbers in self.owners.values() for o in numbers)]
         return f"item {one.item}, template {one.template}"
 
 
 def predict(
     loaded: Loaded,
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
     k: int,
     settings: FillSettings,
     budget: Budget | None,
@@ -66,23 +66,23 @@ def predict(
     """
     text = (CausalText if loaded.spec.kind == "causal" else SpanText)(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
-    prompts = _plan(loaded, asked, settings, left_out)
+    prompts = _plan(loaded, blanks, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
-    prompts = _fitting(loaded, asked, prompts, most, left_out)
-    writer = _Writer(text, k, settings, most, names, asked)
-    found: dict[int, dict[int, Any]] = {}
+    prompts = _fitting(loaded, blanks, prompts, most, left_out)
+    writer = _Writer(text, k, settings, most, names, blanks)
+    answers: dict[int, dict[int, Any]] = {}
     ranked: dict[int, dict[bytes, Any]] = {}
 
     def forward(batch: NDArray[np.int64]) -> tuple[list[Any], list[Any]]:
-        own = [prompts[b] for b in batch]
-        stream = text.open([p.ids for p in own])
-        read = text.step("golds", lambda: _forced(text, stream, own, asked))
-        return read, writer.write(stream, own) if k else []
+        chosen = [prompts[b] for b in batch]
+        stream = text.open([p.ids for p in chosen])
+        read = text.step("golds", lambda: _forced(text, stream, chosen, blanks))
+        return read, writer.write(stream, chosen) if k else []
 
     def put(batch: NDArray[np.int64], given: tuple[list[Any], list[Any]]) -> None:
         ranked.update(zip(batch.tolist(), given[0], strict=True))
-        found.update(zip(batch.tolist(), given[1], strict=bool(k)))
+        answers.update(zip(batch.tolist(), given[1], strict=bool(k)))
         progress(sum(len(o) for b in batch for o in prompts[b].owners.values()))
 
     text.budget = text.budget.stepped(most)
@@ -91,8 +91,8 @@ def predict(
     text.each([len(p.ids) + most for p in prompts], forward, put, held=held)
     for number in sorted(ranked):
         _collect_golds(golds, prompts[number], ranked[number])
-    for number in sorted(found):
-        _collect(filled, prompts[number], found[number], names)
+    for number in sorted(answers):
+        _collect(filled, prompts[number], answers[number], names)
     record = {
         **loaded.record,
         **{f: v for f, v in asdict(settings).items() if f != "workers"},
@@ -107,43 +107,43 @@ def predict(
     }
     if loaded.spec.kind == "causal":
         record |= {"bos": loaded.spec.bos, "bos_resolved": bos_prefix(loaded)[1]}
-    return assembled(asked, filled, golds, record, left_out)
+    return assembled(blanks, filled, golds, record, left_out)
 
 
 def _plan(
     loaded: Loaded,
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
     settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
 ) -> list[DistinctPrompt]:
     """Distinct prompts; blanks without a prompt and golds that cannot be read are left out."""
-    texts = questions(asked, settings.upper_first)
-    golds = gold_ids(loaded, asked, texts, settings)
+    texts = questions(blanks, settings.upper_first)
+    golds = gold_ids(loaded, blanks, texts, settings)
     planned: dict[bytes, DistinctPrompt] = {}
     for number, (blank, ids) in enumerate(
-        zip(asked, _prompts(loaded, asked, texts, settings, left_out), strict=True)
+        zip(blanks, _prompts(loaded, blanks, texts, settings, left_out), strict=True)
     ):
         if ids is None:
             continue
-        found = planned.setdefault(ids.tobytes(), DistinctPrompt(ids))
+        entry = planned.setdefault(ids.tobytes(), DistinctPrompt(ids))
         wanted = set(blank.masks) if settings.length == "gold" else {0}
-        for which, own in enumerate(golds[number]):
+        for which, tokens in enumerate(golds[number]):
             reason = ""
-            if len(own) > settings.most_masks:
+            if len(tokens) > settings.most_masks:
                 reason = f"gold of more than {settings.most_masks} tokens"
             if reason:
                 left_out.append((blank.item, blank.template, which, reason))
                 continue
-            found.golds.append((number, which, own))
-            wanted |= {len(own)} if settings.length == "gold" else set()
+            entry.golds.append((number, which, tokens))
+            wanted |= {len(tokens)} if settings.length == "gold" else set()
         for length in wanted:
-            found.owners.setdefault(length, []).append(number)
+            entry.owners.setdefault(length, []).append(number)
     return list(planned.values())
 
 
 def _prompts(
     loaded: Loaded,
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
     texts: Sequence[ClozePrompt],
     settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
@@ -152,26 +152,26 @@ def _prompts(
     if loaded.spec.kind == "seq2seq":
         return [row.ids for row in gapped(loaded, texts, settings.space, any_length=True)]
     prefix, _ = bos_prefix(loaded)
-    found: list[Ids | None] = []
-    for blank, text in zip(asked, texts, strict=True):
-        own = np.concatenate([prefix, prompt(loaded, text)]) if at_end(text) else None
-        reason = "gap not at the end" if own is None else "" if len(own) else "nothing before gap"
+    rows: list[Ids | None] = []
+    for blank, text in zip(blanks, texts, strict=True):
+        ids = np.concatenate([prefix, prompt(loaded, text)]) if at_end(text) else None
+        reason = "gap not at the end" if ids is None else "" if len(ids) else "nothing before gap"
         if reason:
             left_out.append((blank.item, blank.template, -1, reason))
-        found.append(None if reason else own)
-    return found
+        rows.append(None if reason else ids)
+    return rows
 
 
 def _most(prompts: Sequence[DistinctPrompt], beyond: int) -> int:
     """Tokens of the longest phrase: the longest gold and a few more."""
     golds = [len(ids) for p in prompts for *_, ids in p.golds]
-    asked = [length for p in prompts for length in p.owners]
-    return max([max(golds) + beyond if golds else UNKNOWN, *asked])
+    lengths = [length for p in prompts for length in p.owners]
+    return max([max(golds) + beyond if golds else UNKNOWN, *lengths])
 
 
 def _fitting(
     loaded: Loaded,
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
     prompts: Sequence[DistinctPrompt],
     most: int,
     left_out: list[tuple[str, int, int, str]],
@@ -179,9 +179,9 @@ def _fitting(
     """The prompts that leave room for an answer within the model's window."""
     fits = [len(p.ids) + most <= loaded.limit for p in prompts]
     for p, is_short in zip(prompts, fits, strict=True):
-        owners = set() if is_short else {o for own in p.owners.values() for o in own}
+        owners = set() if is_short else {o for numbers in p.owners.values() for o in numbers}
         reason = f"more than the model's {loaded.limit} tokens"
-        left_out += [(asked[o].item, asked[o].template, -1, reason) for o in sorted(owners)]
+        left_out += [(blanks[o].item, blanks[o].template, -1, reason) for o in sorted(owners)]
     return [p for p, is_short in zip(prompts, fits, strict=True) if is_short]
 
 
@@ -189,14 +189,14 @@ def _forced(
     text: CausalText | SpanText,
     stream: Stream,
     prompts: Sequence[DistinctPrompt],
-    asked: Sequence[Blank],
+    blanks: Sequence[Blank],
 ) -> list[dict[bytes, Any]]:
     """For every prompt (log p, best, worst) of the tokens of its golds after the true ones."""
     keys = list(
         dict.fromkeys((n, ids.tobytes()) for n, one in enumerate(prompts) for *_, ids in one.golds)
     )
     suffixes = [np.frombuffer(data, dtype=np.int64) for _, data in keys]
-    found: list[dict[bytes, Any]] = [{} for _ in prompts]
+    results: list[dict[bytes, Any]] = [{} for _ in prompts]
 
     def read(numbers: NDArray[np.int64], logits: Any) -> list[Any]:
         tokens = np.stack([suffixes[n] for n in numbers])
@@ -206,7 +206,7 @@ def _forced(
             shaped[0],
             text.loaded.spec.model,
             lambda line, place: (
-                f"{prompts[keys[numbers[line]][0]].name(asked)}, token {place} of gold tokens "
+                f"{prompts[keys[numbers[line]][0]].name(blanks)}, token {place} of gold tokens "
                 f"{suffixes[numbers[line]].tolist()}"
             ),
         )
@@ -215,16 +215,16 @@ def _forced(
     def put(numbers: NDArray[np.int64], shaped: list[Any]) -> None:
         for line, number in enumerate(numbers):
             owner, data = keys[number]
-            found[owner][data] = tuple(a[line] for a in shaped)
+            results[owner][data] = tuple(a[line] for a in shaped)
 
     text.read(stream, [owner for owner, _ in keys], suffixes, read, put)
-    return found
+    return results
 
 
-def _collect_golds(golds: FillRows, one: DistinctPrompt, found: dict[bytes, Any]) -> None:
+def _collect_golds(golds: FillRows, one: DistinctPrompt, ranked: dict[bytes, Any]) -> None:
     """Rows of FILL_GOLDS for every gold of a prompt."""
     for owner, which, ids in one.golds:
-        logprob, best, worst = found[ids.tobytes()]
+        logprob, best, worst = ranked[ids.tobytes()]
         golds.add(
             owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
             best=best, worst=worst, logprob=logprob,
@@ -253,7 +253,7 @@ class _Writer:
         most, check = max([1, *lengths]), self._check(prompts)
         count, k, step = len(prompts), self.k, self.text.step
         values, columns = step("next", lambda: greedy(stream.fork(), count, most, k, check))
-        found: list[dict[int, Any]] = [{} for _ in prompts]
+        answers: list[dict[int, Any]] = [{} for _ in prompts]
         for length in lengths:
             phrases = step(
                 f"phrases {length}", partial(self._phrase_texts, stream, prompts, length)
@@ -261,9 +261,9 @@ class _Writer:
             steps = max(length, 1)
             for place, one in enumerate(prompts):
                 if length in one.owners:
-                    own = values[place, :steps], columns[place, :steps], phrases[place]
-                    found[place][length] = own
-        return found
+                    result = values[place, :steps], columns[place, :steps], phrases[place]
+                    answers[place][length] = result
+        return answers
 
     def _check(self, prompts: Sequence[DistinctPrompt]) -> Check:
         """What is read must be finite; rows are those of `prompts`."""
@@ -281,17 +281,17 @@ class _Writer:
         self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int
     ) -> list[list[tuple[str, str, float]]]:
         """(text, all that was written, log p) of the phrases of every prompt."""
-        found = self._phrases(stream.fork(), prompts, length)
-        return [[(p.text, self.names.joined(p.ids), p.logprob) for p in row] for row in found]
+        rows = self._phrases(stream.fork(), prompts, length)
+        return [[(p.text, self.names.joined(p.ids), p.logprob) for p in row] for row in rows]
 
     def _phrases(
         self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int
     ) -> list[list[Phrase]]:
         beams, k, rows, check = self.settings.beams, self.k, len(prompts), self._check(prompts)
         if length:
-            found = beam(stream, rows, length, beams, k, check)
+            lists = beam(stream, rows, length, beams, k, check)
             return [
-                [Phrase(p.ids, p.logprob, self.names.joined(p.ids)) for p in row] for row in found
+                [Phrase(p.ids, p.logprob, self.names.joined(p.ids)) for p in row] for row in lists
             ]
         return beam(stream, rows, self.most, beams, k, check, self._ends, self._text)
 

@@ -99,8 +99,8 @@ def score(
             continue
         work = _Work(loaded, scorer, questions, options, upper_first, keep_tokens)
         key = shards.key(loaded.record, variant, settings, work.rows())
-        found = None if folder is None or keep_tokens else shards.load(folder, number, key)
-        if found is None:
+        stored = None if folder is None or keep_tokens else shards.load(folder, number, key)
+        if stored is None:
             unfinished = None if folder is None else shards.unfinished(folder, number)
             with keep_steps(loaded, unfinished, key) if unfinished else nullcontext():
                 piece = work.run(progress)
@@ -108,7 +108,7 @@ def score(
                 shards.save(folder, number, key, piece.columns, piece.record)
                 unfinished.unlink(missing_ok=True)
         else:
-            piece = Scores(*found)
+            piece = Scores(*stored)
             progress(len(piece.columns["sum"]))
         piece.columns = {**work.names(), **piece.columns}
         pieces.append(piece)
@@ -167,10 +167,10 @@ def _by_relation(items: Sequence[Item]) -> Iterator[tuple[str, list[Item]]]:
 
 
 def _options(item: Item, options: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    found = options.get(item.candidates)
-    if not found:
+    labels = options.get(item.candidates)
+    if not labels:
         raise ValueError(f"item {item.item}: its candidate set {item.candidates!r} has no options")
-    return found
+    return labels
 
 
 @dataclass

@@ -78,13 +78,13 @@ class MaskedScorer:
         self, sentences: Sentences, done: Done, name: Name
     ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
         """The columns, log p beside every token, and which of these are scores."""
-        asked = rows(sentences, self.variant, self.answer_only)
-        ticks = _Ticks(len(asked.flat), len(sentences), done)
+        masked = rows(sentences, self.variant, self.answer_only)
+        ticks = _Ticks(len(masked.flat), len(sentences), done)
         values, scored = _unscored(sentences)
-        values[asked.flat] = self.engine.logprobs(
-            sentences.tokens, asked.sentence, asked.place, asked.end, ticks, name
+        values[masked.flat] = self.engine.logprobs(
+            sentences.tokens, masked.sentence, masked.place, masked.end, ticks, name
         )
-        scored[asked.flat] = True
+        scored[masked.flat] = True
         ticks.finish()
         columns = _aggregate(sentences, values, scored)
         columns["continuation_sum"] = np.zeros(len(sentences))
@@ -140,34 +140,34 @@ class Seq2SeqScorer:
                 forced.append(np.concatenate([edges[0], ids[low:high], edges[1]]))
                 flat.append(np.concatenate([[-1, -1], start + np.arange(low, high), [-2]]))
         places = np.concatenate(flat)
-        own = places >= 0
+        wanted = places >= 0
         if self.variant == "full":
-            own[own] = sentences.roles[places[own]] != NONE
+            wanted[wanted] = sentences.roles[places[wanted]] != NONE
         elif self.variant == "span":
-            own[own] = sentences.roles[places[own]] == ANSWER
+            wanted[wanted] = sentences.roles[places[wanted]] == ANSWER
         ragged = Ragged.of(forced)
         ticks = _Ticks(len(gaps), len(sentences), done)
-        found = self.engine.logprobs(
-            contexts, ragged, own | (places == -2), ticks, lambda row: name(gaps[row][0])
+        logprobs = self.engine.logprobs(
+            contexts, ragged, wanted | (places == -2), ticks, lambda row: name(gaps[row][0])
         )
         ticks.finish()
         values, scored = _unscored(sentences)
-        values[places[own]] = found[own]
-        scored[places[own]] = True
+        values[places[wanted]] = logprobs[wanted]
+        scored[places[wanted]] = True
         columns = _aggregate(sentences, values, scored)
         closes = self.variant == "span" and self.engine.closing is not None
         columns["continuation_sum"] = np.zeros(len(sentences))
         columns["continued"] = np.full(len(sentences), closes)
         if closes:
-            columns["continuation_sum"] = columns["sum"] + found[places == -2]
+            columns["continuation_sum"] = columns["sum"] + logprobs[places == -2]
         return columns, values, scored
 
     def _gaps(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
         """(sentence, first token, last token + 1) of everything that is a gap once."""
         owners, places = sentences.tokens.owners, sentences.tokens.places
         if self.variant == "pll":
-            asked = rows(sentences, DEFAULT)
-            table = np.stack([asked.sentence, asked.end, asked.place], axis=1)
+            masked = rows(sentences, DEFAULT)
+            table = np.stack([masked.sentence, masked.end, masked.place], axis=1)
             # rows of one word have one end; the first of them starts the gap
             _, first = np.unique(table[:, :2], axis=0, return_index=True)
             return [(int(s), int(low), int(high)) for s, high, low in table[first]]
@@ -235,10 +235,10 @@ def _from_answer_on(
     first = np.full(len(sentences), np.iinfo(np.int64).max)
     np.minimum.at(first, owners[answer], places[answer])
     chosen = scored & (places >= first[owners])
-    found = np.asarray(
+    sums = np.asarray(
         np.bincount(owners[chosen], values[chosen], minlength=len(sentences)), dtype=np.float64
     )
-    return found, first < np.iinfo(np.int64).max
+    return sums, first < np.iinfo(np.int64).max
 
 
 def _shared(shares: bool | None) -> str:

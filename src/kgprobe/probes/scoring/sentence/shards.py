@@ -51,11 +51,11 @@ def load(folder: Path, number: int, wanted: str) -> tuple[dict[str, Any], dict[s
 
 
 def save(
-    folder: Path, number: int, own: str, columns: Mapping[str, Any], record: Mapping[str, Any]
+    folder: Path, number: int, identity: str, columns: Mapping[str, Any], record: Mapping[str, Any]
 ) -> None:
     """Write a shard; the file appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    metadata = json.dumps({"key": own, "record": dict(record)}, sort_keys=True)
+    metadata = json.dumps({"key": identity, "record": dict(record)}, sort_keys=True)
     table = pa.table({name: np.asarray(values) for name, values in columns.items()})
     table = table.replace_schema_metadata({METADATA: metadata.encode()})
     temporary = folder / f".{number:05d}.{os.getpid()}.part"

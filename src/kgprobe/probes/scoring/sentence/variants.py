@@ -1,7 +1,7 @@
 """Which tokens are masked while one is scored: pseudo-log-likelihoods (docs/scoring.md, Masked).
 
 A variant is a function of this module: a token's place -> the end of what is masked with it, for
-every token of every sentence. The sheet calls it `sentence-NAME`.
+every token of every sentence. The table of experiments calls it `sentence-NAME`.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def _sentence(sentences: Sentences) -> Ints:
 
 
 def _sentence_but_sep(sentences: Sentences) -> Ints:
-    """The same without the final special token."""
+    """The token and everything after it but the final special token."""
     tokens = sentences.tokens
     last = np.zeros(len(tokens), dtype=np.int64)
     np.maximum.at(last, tokens.owners, np.where(sentences.roles != NONE, tokens.places + 1, 0))
@@ -43,7 +43,7 @@ def _answer(sentences: Sentences) -> Ints:
     return np.where(inside, answers, _within_word(sentences))
 
 
-#: of masked models, by the sheet's name; the first is the default
+#: of masked models, by name in the table of experiments; the first is the default
 VARIANTS: Mapping[str, Callable[[Sentences], Ints]] = {
     "within_word_l2r": _within_word,
     "original": _original,
@@ -70,7 +70,7 @@ class MaskedRows:
 def rows(sentences: Sentences, variant: str, answer_only: bool = False) -> MaskedRows:
     """One row for every token with a role (with the role of the answer, for `answer_only`).
 
-    Raises ValueError when a variant needs words and the tokenizer does not tell them.
+    Raises ValueError when a variant needs words and the tokenizer does not give them.
     """
     tokens = sentences.tokens
     wanted = sentences.roles == ANSWER if answer_only else sentences.roles != NONE
@@ -85,7 +85,7 @@ def rows(sentences: Sentences, variant: str, answer_only: bool = False) -> Maske
 
 
 class _WordsError(ValueError):
-    """Words are asked for that the tokenizer does not tell."""
+    """A variant needs words that the tokenizer does not give."""
 
 
 def _words(sentences: Sentences) -> Ints:

@@ -76,6 +76,23 @@ def test_frames_obey_their_contracts(tmp_path):
     assert set(rules["relation"]) == set(reasoning.RULES)
 
 
+def test_a_property_of_several_names_is_known_by_that_of_wikidata(tmp_path):
+    def change(files):
+        files["ontology/property.json"][3]["rdf:Property"] = [
+            "http://dbpedia.org/ontology/link",
+            "https://www.wikidata.org/wiki/Property:P3",
+        ]
+        files["ontology/property.json"][4]["rdf:Property"] = "http://dbpedia.org/ontology/four"
+
+    taken, _ = built(write_release(tmp_path, change))
+    names = [found.id for found in taken.concepts.properties]
+    assert names[2:5] == [
+        "http://www.wikidata.org/entity/P2",
+        "http://www.wikidata.org/entity/P3",
+        "http://dbpedia.org/ontology/four",
+    ]
+
+
 def test_every_rule_says_its_premises(tmp_path):
     taken, sets = built(write_release(tmp_path))
     rules = reasoning.build(taken, sets.items, sets.candidates, SWITCHES)

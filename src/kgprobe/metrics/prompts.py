@@ -1,7 +1,7 @@
 """Metrics of prompts: P@1, P@10, MRR, any-sentence accuracy; macro over relations and micro.
 
-    OUTCOMES + EXAMPLES  --joined-->  rows  --ranked | sentences-->  a value per unit  --summary-->
-    value, n and interval per relation, macro and micro
+    OUTCOMES + EXAMPLES  --join_outcomes-->  rows  --rank_outcomes | sentences-->  a value per unit
+    --summary-->  value, n and interval per relation, macro and micro
 
 All values but numbers of sentences lie in 0 .. 1. Ties fall in random order and every value is its
 expectation. Intervals: Wilson for shares of one relation or of all facts, else the bootstrap within

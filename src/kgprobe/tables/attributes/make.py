@@ -46,7 +46,7 @@ def tabulate(
     options: Mapping[str, Any],
     provenance: Mapping[str, object],
     content_free: Sequence[str] = (),
-    taught: str | Path = "",
+    trained_on: str | Path = "",
     aliases: str | Path = "",
     below: baselines.Files = MappingProxyType({}),
     formed: tuple[Sequence[Row], Sequence[str]] = ((), ()),
@@ -70,7 +70,7 @@ def tabulate(
     sampled = [benchmark.examples for benchmark in benchmarks.values()]
     guesses = studies.guesses(edges, literals, sampled, ids)
     study = studies.Study(benchmarks, judged, guesses, **options)
-    known = numbers.status(study, schema.read(taught, schema.TAUGHT)) if taught else None
+    known = numbers.status(study, schema.read(trained_on, schema.TAUGHT)) if trained_on else None
     figures, alphas = printed.read(Path(published).parent), study.alphas()
     composed = benchmarks.get(two_steps.NAME)
     in_form = dict(zip(probes_of(formed[0], models, formed[1]), formed[1], strict=True))

@@ -273,8 +273,8 @@ def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
 
 
 def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
-    """Triples right at 1 by kind of wording (lama, own, paraphrase, synonym ...): mean over triples
-    of the mean over their prompts of the kind."""
+    """Triples right at 1 by kind of template (lama, own, paraphrase, synonym ...): mean over
+    triples of the mean over their prompts of the kind."""
     named = study.benchmarks[base.benchmark].prompts
     named = named.select("relation", template="index", wording="kind")
     rows = alphas.join(named, on=["relation", "template"])

@@ -65,7 +65,7 @@ def make(
     swept: Sequence[Row],
     swept_files: Sequence[str],
     printed: str,
-    taught: str,
+    trained_on: str,
     mode: str,
     selection: str,
     given: Sequence[Mapping[str, Any]],
@@ -83,7 +83,7 @@ def make(
     answers = numbers.answered(rows, models, outcomes, places, mode, given, seed)
     figures, files = published.read(printed), texts.read(prompts)
     names = {model: row.get("published", "") or model for model, row in models.items()}
-    known = schema.read(taught, schema.TAUGHT) if taught else None
+    known = schema.read(trained_on, schema.TAUGHT) if trained_on else None
     measured = [*figures, *measure(answers, figures, names, known, seed), *texts.restarts(files)]
     measured += numbers.baseline_numbers(answers, below, seed)
     for row, path in zip(swept, swept_files, strict=True):

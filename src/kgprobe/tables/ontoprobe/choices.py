@@ -244,7 +244,7 @@ def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
 
 
 def _shipped(cases: pl.DataFrame, split: Split) -> pl.DataFrame:
-    """`cases` with `memorized`: IM or NO; rdfs11 in its own wording takes rdfs9's (same P1)."""
+    """`cases` with `memorized`: IM or NO; rdfs11 in another form takes rdfs9's (same P1)."""
     questions = cases.select("task", "question").rows()
     splits = [split.get(task, {}).get(normalize_question(question)) for task, question in questions]
     rows = cases.with_columns(memorized=pl.Series(splits, dtype=pl.String))

@@ -84,7 +84,7 @@ def models(
             checks = results.join(checked, on=validity.PROBE, how="semi")
             grids.append(replace(grid.of_view(view, checks), title="Validity"))
         probes = [{k: v for k, v in one.items() if k != "model"} for one in experiments
-                 if one["model"] == name]  # fmt: skip
+                  if one["model"] == name]  # fmt: skip
         details = [{"what": key, "value": value} for key, value in row.items() if value != ""]
         folded = [grid.records("What it was asked", probes), grid.records("The model", details)]
         note = f": {given['note'].rstrip('.')}" if given.get("note") else ""

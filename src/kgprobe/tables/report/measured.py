@@ -9,8 +9,8 @@ writes the principal numbers of a finished run to resources/measured/NAME.tsv:
     paper   benchmark   group   model ...
 
 Below lines that say when, from which commit, on what processor and by which command they were made
-stand numbers alone, no prompts and no items. A benchmark is told by what it asks: where that has
-changed since, its numbers are outdated, and are shown as that.
+stand numbers alone, no prompts and no items. A fingerprint of its questions identifies a benchmark:
+where they have changed since, its numbers are outdated, and are shown as that.
 """
 
 import csv
@@ -110,7 +110,7 @@ def keep(folder: Path, command: str) -> Path:
               if set(pl.read_parquet_schema(path)) == set(schema.RESULTS.columns)]  # fmt: skip
     results = house.read(tables)
     header = {"run": folder.name, "commit": commit(), "date": f"{datetime.date.today()}",
-            "processor": f"{os.cpu_count()} cores", "command": command}  # fmt: skip
+              "processor": f"{os.cpu_count()} cores", "command": command}  # fmt: skip
     for name in results["benchmark"].unique().sort():
         if name and (place := folder / "benchmarks" / name).is_dir():
             header[f"{ASKED}{name}"] = fingerprint(place)

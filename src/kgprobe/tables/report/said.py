@@ -287,7 +287,7 @@ def answered(
         if kind and method == kind:
             apart = ASIDE[kind](Path(path), items)
             columns |= {", ".join(filter(None, [row["model"], head])): cells
-                      for head, cells in apart.items()}  # fmt: skip
+                        for head, cells in apart.items()}  # fmt: skip
         if kind or method not in METHODS:
             continue
         also = {"prompt": row["prompt"]} if method == "predict" else {}

@@ -58,7 +58,7 @@ from kgprobe.tables.bear.figures import relations_plot
 from kgprobe.tables.report.draw import Chart, styled
 from kgprobe.tables.study import Study
 
-#: what the cells of the sheet of models may say
+#: the legal cells of the table of models
 SCHEMA = "workflow/schemas/models.schema.json"
 RELATIONS = "resources/templates/bear_relations.tsv"
 
@@ -101,11 +101,11 @@ def _load_given(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
                          "transformers with its tokenizer")  # fmt: skip
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError("a model that is given itself needs its fast tokenizer beside it")
-    own = type(model).__name__
-    kind = given["kind"] or _kind(own, model.config, [own])
+    name = type(model).__name__
+    kind = given["kind"] or _kind(name, model.config, [name])
     dtype = str(model.dtype).removeprefix("torch.")
     bos = given["bos"] or usual_bos(kind)
-    spec = ModelSpec(given["model"] or own, kind, "given", "", dtype, bos)
+    spec = ModelSpec(given["model"] or name, kind, "given", "", dtype, bos)
     place = torch.device(str(model.device))
     return Loaded(spec, model.eval(), tokenizer, place, window(model.config))
 
@@ -150,7 +150,7 @@ def spec_of(
 
 @contextmanager
 def _as_model_error() -> Iterator[None]:
-    """That there is no such model is a ModelError here."""
+    """Raise ModelError where `reachable` raises HubError."""
     try:
         yield
     except reachable.HubError as error:
@@ -209,23 +209,23 @@ def probe(
     ['relation', 'accuracy', 'low', 'high', 'n', 'chance']
     """
     check_method(method)
-    asked = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
-    asked = asked.worded(prompt)
-    asked = replace(asked, items=by_hand(asked.items))
+    questions = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
+    questions = questions.worded(prompt)
+    questions = replace(questions, items=by_hand(questions.items))
     loaded = load(model)
     spec = loaded.spec
     scores, record = score_frame(
-        spec, asked.items, asked.candidates, asked.prompts, method, progress, folder,
+        spec, questions.items, questions.candidates, questions.prompts, method, progress, folder,
         load=lambda _: loaded,
     )  # fmt: skip
     schema.check(scores, schema.SCORES)
-    answers = judge(scores, asked.items, asked.candidates, prompts=asked.prompts)
+    answers = judge(scores, questions.items, questions.candidates, prompts=questions.prompts)
     named = GIVEN if isinstance(prompt, Mapping) else str(prompt)
-    who = Probe(
-        asked.name, named, method, spec.model, spec.kind, spec.bos, spec.dtype, loaded.parameters,
-        source=spec.source,
+    row = Probe(
+        questions.name, named, method, spec.model, spec.kind, spec.bos, spec.dtype,
+        loaded.parameters, source=spec.source,
     )  # fmt: skip
-    return Results(asked, who, answers, scores, record)
+    return Results(questions, row, answers, scores, record)
 
 
 _opened = benchmark
@@ -268,9 +268,9 @@ class Results:
         >>> results.table()["relation"].to_list()
         ['all', 'P36']
         """
-        own = self.frame.filter(results.plain(), metric="accuracy", slice="")
-        chance = own.filter(model="random").select("group", chance="value")
-        rows = own.filter(model=self.probe.model, method=self.probe.method).join(chance, on="group")
+        acc = self.frame.filter(results.plain(), metric="accuracy", slice="")
+        chance = acc.filter(model="random").select("group", chance="value")
+        rows = acc.filter(model=self.probe.model, method=self.probe.method).join(chance, on="group")
         named = pl.when(pl.col("group") == "").then(pl.lit("all")).otherwise("group")
         return rows.sort("group").select(
             named.alias("relation"), pl.col("value").alias("accuracy"), "low", "high", "n", "chance"
@@ -307,16 +307,16 @@ class Results:
         rows = results.frame("bear", make.numbers([study]))
         rows = rows.filter(pl.col("instead") != "", pl.col("weighting") == "", group="", slice="")
         p = rows.filter(metric="p after Holm")["value"].item()
-        found = rows.filter(metric="accuracy")
-        return found.select(
+        accuracies = rows.filter(metric="accuracy")
+        return accuracies.select(
             "model", "instead", "low", "high", "n",
             difference="value", p=pl.lit(p, dtype=pl.Float64),
         ).select("model", "instead", "difference", "low", "high", "p", "n")  # fmt: skip
 
-    def _study(self, *made: "Results") -> Study:
-        own = self.benchmark
-        probes = [(one.probe, one.answers) for one in made]
-        return Study(own.name, own.items, own.candidates, own.prompts, probes, golds=own.golds)
+    def _study(self, *runs: "Results") -> Study:
+        data = self.benchmark
+        probes = [(one.probe, one.answers) for one in runs]
+        return Study(data.name, data.items, data.candidates, data.prompts, probes, golds=data.golds)
 
     def __repr__(self) -> str:
         accuracy, low, high, n = self.table().select("accuracy", "low", "high", "n").row(0)
@@ -351,12 +351,12 @@ def ask(
     >>> ask(folder, "The capital of [X] is [Y].", X="France").columns
     ['text', 'logprob']
     """
-    asked = single(template, X, options)
+    question = single(template, X, options)
     loaded = load(model)
-    frames = asked.items, asked.candidates, asked.prompts
+    frames = question.items, question.candidates, question.prompts
     if options:
         scores, _ = score_frame(loaded.spec, *frames, "sentence", progress, load=lambda _: loaded)
-        named = scores.join(asked.candidates.select("label", candidate="index"), on="candidate")
+        named = scores.join(question.candidates.select("label", candidate="index"), on="candidate")
         best = named.sort("sum", "candidate", descending=[True, False])
         weight = (pl.col("sum") - pl.col("sum").max()).exp()
         return best.select(option="label", score="sum", probability=weight / weight.sum())

@@ -22,7 +22,7 @@ from kgprobe.templates import sentence
 BENCHMARKS = "resources/benchmarks"
 #: the files of a benchmark's folder, and what is in them
 TABLES = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-#: names of a benchmark's own templates, and of a wording that was given instead of them
+#: names of a benchmark's own templates, and of templates given instead of them
 OWN, GIVEN = "templates", "given"
 
 
@@ -49,7 +49,7 @@ class Benchmark:
     items: pl.DataFrame
     candidates: pl.DataFrame
     prompts: pl.DataFrame
-    #: what the file of its questions says of who made it, which their license is told by
+    #: provenance of the file of items: rule, wildcards, source, from which the license follows
     made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     #: of a sample: (relation, id) of the correct answers of the whole set
     golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)
@@ -69,18 +69,18 @@ class Benchmark:
             return self
         if isinstance(prompt, Mapping):
             given = {relation: sentence(text, relation) for relation, text in prompt.items()}
-            own = self._of(set(given))
-            prompts = own.prompts.unique("relation", keep="first", maintain_order=True)
+            new = self._of(set(given))
+            prompts = new.prompts.unique("relation", keep="first", maintain_order=True)
             texts = [prompt[relation] for relation in prompts["relation"]]
             kinds = pl.lit(GIVEN).alias("kind")
             prompts = prompts.with_columns(pl.Series("text", texts, dtype=pl.String), kinds)
         else:
-            own, prompts = self, self.prompts.filter(pl.col("index").cast(pl.String) == str(prompt))
+            new, prompts = self, self.prompts.filter(pl.col("index").cast(pl.String) == str(prompt))
             if not prompts.height:
                 legal = ", ".join(map(str, sorted(set(self.prompts["index"]))))
                 raise BenchmarkError(f"{self.name} has no prompt {prompt!r}; legal: {OWN}, {legal}")
         # one sentence a question: two of them can be compared whatever their indices were
-        return replace(own, prompts=prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)))
+        return replace(new, prompts=prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)))
 
     def sampled(self, limit: int) -> "Benchmark":
         """At most `limit` of the questions, chosen by hash: a smaller sample is part of a larger
@@ -136,7 +136,7 @@ def check_options(one: Benchmark, other: Benchmark) -> None:
         other.items.select("item", "answers", set="candidates"), on="item", suffix="_other"
     )
     rows = [b.candidates.sort("set", "index").group_by("set") for b in (one, other)]
-    ours, theirs = (dict(own.agg("label").rows()) for own in rows)
+    ours, theirs = (dict(group.agg("label").rows()) for group in rows)
     for row in shared.unique(["set", "set_other"], maintain_order=True).rows(named=True):
         here, there = ours[row["set"]], theirs[row["set_other"]]
         if here != there:
@@ -183,11 +183,11 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
             "right would be a run's results/RUN/benchmarks/NAME, or a released BEAR with "
             "metadata_relations.json and a P36.jsonl for each relation"
         )
-    told = schema.provenance(folder / "items.parquet")
-    made: dict[str, Any] = {
-        key: told[key] for key in ("rule", "wildcards", "source") if key in told
+    provenance = schema.provenance(folder / "items.parquet")
+    record: dict[str, Any] = {
+        key: provenance[key] for key in ("rule", "wildcards", "source") if key in provenance
     }
-    return Benchmark(folder.name, *questions(folder), made)
+    return Benchmark(folder.name, *questions(folder), record)
 
 
 def folder_of(name_or_folder: str | Path) -> Path:
@@ -227,17 +227,17 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
     }  # fmt: skip
     rows = [{"set": "asked", "index": i, "id": "", "label": label} for i, label in
             enumerate(labels)]  # fmt: skip
-    said = {"prompt": "asked", "relation": "asked", "index": 0, "text": template, "kind": GIVEN}
+    prompt = {"prompt": "asked", "relation": "asked", "index": 0, "text": template, "kind": GIVEN}
     return Benchmark(
         "asked",
         pl.DataFrame([item], schema=dict(schema.ITEMS.columns)),
         pl.DataFrame(rows, schema=dict(schema.CANDIDATES.columns)),
-        pl.DataFrame([said], schema=dict(schema.PROMPTS.columns)),
+        pl.DataFrame([prompt], schema=dict(schema.PROMPTS.columns)),
     )
 
 
 def check_method(method: str) -> None:
-    """Raise BenchmarkError for a method that whole sentences are not asked by."""
+    """Raise BenchmarkError for a method that does not score whole sentences."""
     if method.partition("-")[0] != "sentence":
         raise BenchmarkError(f"method {method!r}{sheets.nearest(method, ['sentence'])}; legal: "
                              "sentence, sentence-VARIANT (others are asked by the workflow)"

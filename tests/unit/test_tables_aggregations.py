@@ -78,7 +78,7 @@ def accuracy(table: dict[tuple[str, int], list[float]], names=None) -> float:
 
 
 def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
-    found = results(read(**CONTROL), taught=taught()).filter(model="m")
+    found = results(read(**CONTROL), facts=taught()).filter(model="m")
     own = {key: values for key, values in ANSWERS.items() if key[0].startswith("P1")}
     prior = corrected()
     assert accuracy(prior) != accuracy(own)
@@ -211,7 +211,7 @@ def test_options_that_read_the_same_are_said():
 
 
 def test_views_headline_and_notes_show_both_aggregations():
-    found = results(read(**CONTROL), taught=taught())
+    found = results(read(**CONTROL), facts=taught())
     shown = views.views(found, ["m"])
     table = shown["aggregations"].of(found)
     assert [key[-1] for key in table.rows] == ["", *NAMES]

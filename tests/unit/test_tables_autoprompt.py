@@ -378,7 +378,7 @@ def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):
     )
     made = framed(measured(*own, taught=known))
     records = {"Table 3: prompts": [{"task": "x"}]}
-    page = autoprompt_report.chapter(made, SHEET, records, "default", told=["a note"])
+    page = autoprompt_report.chapter(made, SHEET, records, "default", remarks=["a note"])
     assert "a note" in page.notes
     titles = [shown.title for shown in page.grids]
     assert titles[:3] == [view.title for view in (views.TABLE1, views.TABLE4, views.TABLE5)]

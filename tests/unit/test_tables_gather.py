@@ -69,7 +69,7 @@ def test_a_run_becomes_results_figures_and_a_chapter(files):
         schema=dict(schema.TAUGHT.columns),
         orient="row",
     )
-    found = made(folder, rows, paths, taught=taught)
+    found = made(folder, rows, paths, facts=taught)
     # the control model answers by chance: it is outside the requirement, and marked everywhere
     assert number(found, "valid", model="control-masked")["value"] == 0
     sign = marks.signs(found)

@@ -45,8 +45,8 @@ def prior_corrected(scores: Floats, fold: Ints) -> Floats:
     corrected = np.full(scores.shape, np.nan)
     offered = ~np.isnan(scores)
     sums = np.where(offered, scores, 0.0)
-    for own in np.unique(fold):
-        inside = fold == own
+    for number in np.unique(fold):
+        inside = fold == number
         with np.errstate(invalid="ignore"):  # 0 of 0
             prior = sums[~inside].sum(axis=0) / offered[~inside].sum(axis=0)
         corrected[inside] = scores[inside] - prior
@@ -87,9 +87,9 @@ def zipf_sample(answers: Sequence[str], ids: Sequence[str], seed: int, relation:
     kept = np.zeros(len(ids), dtype=bool)
     exact = 0.0
     for rank, answer in enumerate(sorted(set(answers), key=lambda a: key("zipf answer", a)), 1):
-        own = [i for i, a in enumerate(answers) if a == answer]
-        own.sort(key=lambda i: key("zipf item", ids[i]))
-        before, exact = exact, exact + len(own) / rank
+        rows = [i for i, a in enumerate(answers) if a == answer]
+        rows.sort(key=lambda i: key("zipf item", ids[i]))
+        before, exact = exact, exact + len(rows) / rank
         # a sum of fractions that is a whole number may lie a hair below it
-        kept[own[: int(exact + 1e-9) - int(before + 1e-9)]] = True
+        kept[rows[: int(exact + 1e-9) - int(before + 1e-9)]] = True
     return kept

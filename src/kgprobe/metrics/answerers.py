@@ -1,14 +1,14 @@
 """Coded answerers: what they know and how they answer is known, so that they test the metrics.
 
-    lookup             what was taught, and what the premises say, word for word
+    lookup             the training facts and the premises, word for word
     lookup and rules   the same, and all that follows from it
-    prior              what the relation has most often in what was taught, whoever is asked about
+    prior              the relation's most frequent object in the training facts
     echo               what the text of the question has already named
     random             a draw by hash
 
 Each is a pure function from a question to a score of every option; equal scores are a tie, and an
-answer of 0 everywhere is silence. A metric works when it tells `lookup and rules` from `lookup` and
-lets neither `echo` nor `prior` stand above `random` (`verdicts`).
+answer of 0 everywhere is silence. A metric works when it separates `lookup and rules` from
+`lookup` and lets neither `echo` nor `prior` stand above `random` (`verdicts`).
 """
 
 import re
@@ -41,8 +41,8 @@ class Rule(NamedTuple):
 class Question:
     """What is the object of `relation` of `subject`? One of `options`.
 
-    `known`: what was taught and concerns the question, `premises`: what stands before it. `text`:
-    all that is written. `counts`: how often an option is the relation's object in what was taught.
+    `known`: training facts that concern the question, `premises`: what stands before it. `text`:
+    all that is written. `counts`: how often an option is the relation's object in training facts.
     """
 
     subject: str
@@ -59,35 +59,35 @@ class Question:
 Scores = list[float]
 
 
-def lookup(asked: Question) -> Scores:
+def lookup(question: Question) -> Scores:
     """1 for what is stated."""
-    return _of(asked, {*asked.known, *asked.premises})
+    return _of(question, {*question.known, *question.premises})
 
 
-def rules(asked: Question) -> Scores:
+def rules(question: Question) -> Scores:
     """1 for what is stated or follows."""
-    return _of(asked, closure({*asked.known, *asked.premises}, asked.rules))
+    return _of(question, closure({*question.known, *question.premises}, question.rules))
 
 
-def prior(asked: Question) -> Scores:
+def prior(question: Question) -> Scores:
     """How often each option is an object of the relation."""
-    return [float(asked.counts.get(option, 0)) for option in asked.options]
+    return [float(question.counts.get(option, 0)) for option in question.options]
 
 
-def echo(asked: Question) -> Scores:
+def echo(question: Question) -> Scores:
     """1 for what is named in the text.
 
     >>> echo(Question("X", "type", ("cat", "animal"), text="A cat is an animal. X is"))
     [1.0, 1.0]
     """
-    text = _words(asked.text)
-    return [float(_words(option) in text) for option in asked.options]
+    text = _words(question.text)
+    return [float(_words(option) in text) for option in question.options]
 
 
-def random(asked: Question) -> Scores:
+def random(question: Question) -> Scores:
     """1 for an option that is drawn by hash of the question's key."""
-    drawn = hash_key(0, "answer", asked.key) % len(asked.options)
-    return [float(place == drawn) for place in range(len(asked.options))]
+    drawn = hash_key(0, "answer", question.key) % len(question.options)
+    return [float(place == drawn) for place in range(len(question.options))]
 
 
 ANSWERERS: Mapping[str, Callable[[Question], Scores]] = {
@@ -100,7 +100,7 @@ ANSWERERS: Mapping[str, Callable[[Question], Scores]] = {
 
 
 def chosen_option(scores: Sequence[float]) -> int | None:
-    """The option that is said: the first of the best, None for silence.
+    """Index of the chosen option: the first of those with the best score, None for silence.
 
     >>> chosen_option([0, 2, 2]), chosen_option([0, 0])
     (1, None)
@@ -115,21 +115,21 @@ def ranges(scores: Sequence[float], golds: Iterable[int]) -> list[tuple[int, int
     >>> ranges([1, 0, 1], [2, 1])
     [(1, 2), (3, 3)]
     """
-    found, ordered = [], sorted(scores)
+    spans, ordered = [], sorted(scores)
     for gold in golds:
         least, end = bisect_left(ordered, scores[gold]), bisect_right(ordered, scores[gold])
-        found.append((len(ordered) - end + 1, len(ordered) - least))
-    return found
+        spans.append((len(ordered) - end + 1, len(ordered) - least))
+    return spans
 
 
 def closure(known: Collection[Statement], rules: Sequence[Rule]) -> set[Statement]:
     """All that follows from `known`, itself included."""
-    found = set(known)
+    statements = set(known)
     while True:
-        new = {made for rule in rules for made in _applied(rule, found)} - found
+        new = {fact for rule in rules for fact in _applied(rule, statements)} - statements
         if not new:
-            return found
-        found |= new
+            return statements
+        statements |= new
 
 
 def _applied(rule: Rule, known: set[Statement]) -> Iterator[Statement]:
@@ -142,18 +142,18 @@ def _applied(rule: Rule, known: set[Statement]) -> Iterator[Statement]:
 
 
 def _matched(pattern: Statement, fact: Statement, bound: dict[str, str]) -> dict[str, str] | None:
-    found = dict(bound)
+    bindings = dict(bound)
     for term, value in zip(pattern, fact, strict=True):
-        wanted = found.setdefault(term, value) if term.startswith("?") else term
+        wanted = bindings.setdefault(term, value) if term.startswith("?") else term
         if wanted != value:
             return None
-    return found
+    return bindings
 
 
-def _of(asked: Question, stated: set[Statement]) -> Scores:
-    of = asked.subject, asked.relation
+def _of(question: Question, stated: set[Statement]) -> Scores:
+    of = question.subject, question.relation
     known = {one.object for one in stated if (one.subject, one.relation) == of}
-    return [float(option in known) for option in asked.options]
+    return [float(option in known) for option in question.options]
 
 
 @cache
@@ -167,7 +167,7 @@ def _words(text: str) -> str:
 VERDICTS = SEPARATES, ECHO, PRIOR = "separates rules", "no credit to echo", "no credit to prior"
 
 
-def verdicts(found: Mapping[str, Interval | None]) -> dict[str, bool]:
+def verdicts(intervals: Mapping[str, Interval | None]) -> dict[str, bool]:
     """VERDICTS of a metric from the intervals of the answerers' values (None: not defined).
 
     It separates where the interval of `lookup and rules` lies wholly above that of `lookup`. It
@@ -175,7 +175,7 @@ def verdicts(found: Mapping[str, Interval | None]) -> dict[str, bool]:
     """
 
     def above(one: str, other: str) -> bool:
-        high, low = found[one], found[other]
+        high, low = intervals[one], intervals[other]
         return high is not None and (low is None or high.low > low.high)
 
     return {

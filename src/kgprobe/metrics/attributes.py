@@ -58,18 +58,18 @@ def parts(
     unknown benchmark, an alpha outside [0, 1] or a triple that stands twice.
     """
     _check(alphas, by, ambiguous_denominator)
-    found = []
+    frames = []
     for (name,), rows in alphas.sort("benchmark").group_by("benchmark", maintain_order=True):
         if name == ENTITY:
-            made = _entity_parts(rows, by, patterns)
+            part = _entity_parts(rows, by, patterns)
         else:
-            made = _parts(rows, by, str(name), ambiguous_denominator)
-        found.append(made)
+            part = _parts(rows, by, str(name), ambiguous_denominator)
+        frames.append(part)
     keys = ["benchmark", *by, "example", "pattern"]
     columns = [*keys, "numerator", "denominator", "partial", "missing"]
-    if not found:
+    if not frames:
         raise ValueError("no alphas: nothing to measure")
-    return pl.concat([frame.select(columns) for frame in found]).sort(keys)
+    return pl.concat([frame.select(columns) for frame in frames]).sort(keys)
 
 
 def _parts(rows: pl.DataFrame, by: Sequence[str], name: str, denominator: str) -> pl.DataFrame:
@@ -144,23 +144,23 @@ def measure(
     among `by`. Where all its replicates are the same, Wilson's takes its place, by name, too.
     """
     rows = parts(alphas, by, ambiguous_denominator)
-    made = [_measured(rows.with_columns(pattern=pl.lit(ALL)), by, seed)]
+    frames = [_measured(rows.with_columns(pattern=pl.lit(ALL)), by, seed)]
     if patterns:
         split = parts(alphas, by, ambiguous_denominator, patterns=True)
-        made.append(_measured(split, by, seed))
-    return pl.concat(made).sort("benchmark", *by, "pattern")
+        frames.append(_measured(split, by, seed))
+    return pl.concat(frames).sort("benchmark", *by, "pattern")
 
 
 def _measured(rows: pl.DataFrame, by: Sequence[str], seed: int) -> pl.DataFrame:
     keys = ["benchmark", *by, "pattern"]
-    found = []
+    records = []
     for key, group in rows.sort(*keys, "example").group_by(keys, maintain_order=True):
-        told = dict(zip(keys, key, strict=True))
-        fractional = told["benchmark"] == ENTITY or told.get("kind") == "token_mean"
-        fractional = fractional or told.get("pooling") == "mean"
-        found.append({**told, **_score(group, fractional, seed)})
+        fields = dict(zip(keys, key, strict=True))
+        fractional = fields["benchmark"] == ENTITY or fields.get("kind") == "token_mean"
+        fractional = fractional or fields.get("pooling") == "mean"
+        records.append({**fields, **_score(group, fractional, seed)})
     schema = {k: rows.schema[k] for k in keys}
-    return pl.DataFrame(found, schema={**schema, **_SCORE})
+    return pl.DataFrame(records, schema={**schema, **_SCORE})
 
 
 _SCORE = {
@@ -173,8 +173,8 @@ _SCORE = {
 
 
 def _score(group: pl.DataFrame, fractional: bool, seed: int) -> dict[str, object]:
-    known = group.filter(~pl.col("missing"))
-    above, below = known["numerator"].to_numpy(), known["denominator"].to_numpy()
+    complete = group.filter(~pl.col("missing"))
+    above, below = complete["numerator"].to_numpy(), complete["denominator"].to_numpy()
     defined = below > 0
     above, below = above[defined], below[defined]
     pooled = mean = low = high = None
@@ -183,20 +183,20 @@ def _score(group: pl.DataFrame, fractional: bool, seed: int) -> dict[str, object
         pooled, mean = float(above.sum() / below.sum()), float((above / below).mean())
         # sums of fractions may differ from their limits in the last bit
         sums = min(float(above.sum()), float(below.sum())), float(below.sum())
-        found = None
+        bounds = None
         if fractional:
-            _, found = bootstrap(np.column_stack([above, below]), seed=seed).ratio(0, 1)
-        low, high, interval = found or (*wilson(*sums), "wilson")
+            _, bounds = bootstrap(np.column_stack([above, below]), seed=seed).ratio(0, 1)
+        low, high, interval = bounds or (*wilson(*sums), "wilson")
     return {
         "value_pooled": pooled,
         "value_mean": mean,
         "numerator": float(above.sum()),
         "denominator": float(below.sum()),
-        "examples": known.height,
+        "examples": complete.height,
         "undefined": int((~defined).sum()),
-        "missing": group.height - known.height,
+        "missing": group.height - complete.height,
         "low": low,
         "high": high,
         "interval": interval,
-        "partial": known.select(ordered_mean("partial")).item(),
+        "partial": complete.select(ordered_mean("partial")).item(),
     }

@@ -65,9 +65,9 @@ class Bootstrap:
         draws are the same: all right, all wrong, one unit say nothing of what others would show.
         A mean of values in 0..1 varies at most as a share does.
         """
-        found = percentile(self.draws(column, weights))
-        if has_width(found) and not share:
-            return Interval(*found, self.kind)
+        bounds = percentile(self.draws(column, weights))
+        if has_width(bounds) and not share:
+            return Interval(*bounds, self.kind)
         used = np.ones(len(self.sizes)) if weights is None else weights
         n, value = float((used > 0) @ self.sizes), self.mean(column, weights)
         return Interval(*wilson(min(max(value, 0.0), 1.0) * n, n), "wilson")
@@ -155,19 +155,19 @@ def parts(
     `ratio` of two columns.
     """
     owner, width = np.asarray(strata), values.shape[1] + 1
-    made = [Bootstrap([""], np.zeros((1, width)), np.zeros((draws, 1, width))) for _ in weights]
+    boots = [Bootstrap([""], np.zeros((1, width)), np.zeros((draws, 1, width))) for _ in weights]
     rows = np.column_stack([values, np.ones(len(values))])
     for name in sorted(set(owner.tolist())):
-        own = np.flatnonzero(owner == name)
-        one = np.zeros(len(own), dtype=np.int64)
+        members = np.flatnonzero(owner == name)
+        one = np.zeros(len(members), dtype=np.int64)
         drawn = resamples(one, draws, hash_key(seed, "bootstrap", name)).astype(float)
-        for boot, weight in zip(made, weights, strict=True):
-            inside = weight[own] != 0
-            part = weight[own][inside, None] * rows[own][inside]
+        for boot, weight in zip(boots, weights, strict=True):
+            inside = weight[members] != 0
+            part = weight[members][inside, None] * rows[members][inside]
             boot.sums[0] += part.sum(axis=0)
             # as above: no threaded product
             boot.drawn[:, 0] += np.einsum("ri,ic->rc", drawn[:, inside], part)
-    return made
+    return boots
 
 
 def of_statistic(
@@ -178,16 +178,16 @@ def of_statistic(
     Draws in which it is None do not count; None where none is left or all are the same.
     """
     weights = resamples(np.zeros(len(columns[0]), dtype=np.int64), DRAWS, seed)
-    found = [statistic(*(np.repeat(column, w) for column in columns)) for w in weights]
-    return of_draws(np.array([value for value in found if value is not None], dtype=float))
+    values = [statistic(*(np.repeat(column, w) for column in columns)) for w in weights]
+    return of_draws(np.array([value for value in values if value is not None], dtype=float))
 
 
 def of_draws(values: Numbers, kind: str = "bootstrap") -> Interval | None:
     """Percentile bounds of draws; None where there are none or all are the same."""
     if not len(values):
         return None
-    found = percentile(values)
-    return Interval(*found, kind) if has_width(found) else None
+    bounds = percentile(values)
+    return Interval(*bounds, kind) if has_width(bounds) else None
 
 
 def mean_of_ratios(sums: Numbers, weights: Numbers) -> Numbers:

@@ -66,11 +66,11 @@ def at_ranks(ranks: Numbers, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> It
     golds = np.bincount(owner, minlength=len(starts))
     top = np.minimum.reduceat(ranks, starts)
     order = np.lexsort((ranks, owner))
-    own, of = ranks[order], owner[order]
-    fresh = np.r_[True, (of[1:] != of[:-1]) | (own[1:] != own[:-1])]
-    above = np.maximum.accumulate(np.where(fresh, np.arange(len(own)), 0)) - starts[of]
-    alone = np.empty(len(own))
-    alone[order] = 1.0 / (own - above)
+    ordered, of = ranks[order], owner[order]
+    fresh = np.r_[True, (of[1:] != of[:-1]) | (ordered[1:] != ordered[:-1])]
+    above = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0)) - starts[of]
+    alone = np.empty(len(ordered))
+    alone[order] = 1.0 / (ordered - above)
     return Items(
         {k: (top <= k).astype(float) for k in ks},
         {k: np.add.reduceat((ranks <= k).astype(float), starts) / golds for k in ks},

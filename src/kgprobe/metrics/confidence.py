@@ -48,7 +48,7 @@ def reliability(confidence: Floats, hits: Floats, bins: int = BINS) -> list[Conf
     ]
 
 
-def expected_calibration_error(found: list[ConfidenceBin]) -> float:
+def expected_calibration_error(bins: list[ConfidenceBin]) -> float:
     """Mean distance of confidence and hits over the bins, weighed by their answers (Guo et al.
     2017, equation 3). 0 to 1.
 
@@ -56,8 +56,8 @@ def expected_calibration_error(found: list[ConfidenceBin]) -> float:
     >>> expected_calibration_error(bins)
     0.15
     """
-    total = sum(one.n for one in found)
-    return sum(one.n * abs(one.confidence - one.hits) for one in found) / total
+    total = sum(one.n for one in bins)
+    return sum(one.n * abs(one.confidence - one.hits) for one in bins) / total
 
 
 def calibration_interval(gaps: Floats, draws: Floats) -> tuple[float, float]:

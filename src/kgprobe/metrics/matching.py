@@ -67,11 +67,11 @@ def _accents(text: str) -> str:
 
 def _quotes(text: str) -> str:
     """One kind of apostrophe and of quotation mark; those around it off, with punctuation."""
-    found, before = text.translate(_ONE_QUOTE), ""
-    while before != found:
-        before = found
-        found = found.strip(QUOTES).rstrip(FINAL).strip()
-    return found
+    plain, before = text.translate(_ONE_QUOTE), ""
+    while before != plain:
+        before = plain
+        plain = plain.strip(QUOTES).rstrip(FINAL).strip()
+    return plain
 
 
 def _articles(text: str) -> str:
@@ -90,11 +90,11 @@ def _initials(text: str) -> str:
 def _dates(text: str) -> str:
     """A date of day, month and year as year-month-day; anything else as it is."""
     for form in _DATES:
-        if found := form.match(text):
-            month = found["m"]
+        if match := form.match(text):
+            month = match["m"]
             number = int(month) if month.isdigit() else _number(month)
             with contextlib.suppress(ValueError):  # no such day
-                return date(int(found["y"]), number, int(found["d"])).isoformat()
+                return date(int(match["y"]), number, int(match["d"])).isoformat()
     return text
 
 
@@ -119,10 +119,10 @@ WAYS = (VERBATIM, *RULES, ALIASES)
 @lru_cache(maxsize=1 << 16)
 def _forms(text: str) -> tuple[str, ...]:
     """A text as it is, then after each rule."""
-    found = [text]
+    forms = [text]
     for rule in RULES.values():
-        found.append(rule(found[-1]))
-    return tuple(found)
+        forms.append(rule(forms[-1]))
+    return tuple(forms)
 
 
 def normalized(text: str) -> str:
@@ -142,8 +142,8 @@ def way(text: str, label: str, aliases: Iterable[str] = ()) -> str:
     """
     if not normalized(text):
         return ""
-    own, gold = _forms(text), _forms(label)
-    for name, one, other in zip(WAYS, own, gold, strict=False):
+    forms, gold = _forms(text), _forms(label)
+    for name, one, other in zip(WAYS, forms, gold, strict=False):
         if one == other:
             return name
     return ALIASES if any(normalized(text) == normalized(alias) for alias in aliases) else ""
@@ -160,14 +160,14 @@ def names(label: str, entity: str, aliases: Mapping[str, Sequence[str]]) -> list
 
 def matched(text: str, labels: Iterable[str]) -> bool:
     """Whether a text equals one of the labels after all rules; an empty text never does."""
-    own = normalized(text)
-    return bool(own) and any(own == normalized(label) for label in labels)
+    plain = normalized(text)
+    return bool(plain) and any(plain == normalized(label) for label in labels)
 
 
 def contained(text: str, labels: Iterable[str]) -> bool:
     """Whether a label stands inside a text as whole words: counted, never a match."""
-    own = f" {' '.join(_words(text))} "
-    return any(f" {' '.join(w)} " in own for label in labels if (w := _words(label)))
+    padded = f" {' '.join(_words(text))} "
+    return any(f" {' '.join(w)} " in padded for label in labels if (w := _words(label)))
 
 
 def first_match(texts: Sequence[str], labels: Iterable[str]) -> int:

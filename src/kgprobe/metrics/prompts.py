@@ -1,7 +1,7 @@
 """Metrics of prompts: P@1, P@10, MRR, any-sentence accuracy; macro over relations and micro.
 
-    OUTCOMES + EXAMPLES  --joined-->  rows  --ranked | sentences-->  a value per unit  --summary-->
-    value, n and interval per relation, macro and micro
+    OUTCOMES + EXAMPLES  --join_outcomes-->  rows  --rank_outcomes | sentences-->  a value per unit
+    --summary-->  value, n and interval per relation, macro and micro
 
 All values but numbers of sentences lie in 0 .. 1. Ties fall in random order and every value is its
 expectation. Intervals: Wilson for shares of one relation or of all facts, else the bootstrap within
@@ -78,13 +78,13 @@ def rank_outcomes(
     known = rows[first].is_not_null().to_numpy()
     best = rows[first].fill_null(1).to_numpy().astype(np.int64)
     worst = rows[last].fill_null(1).to_numpy().astype(np.int64)
-    found = {"p1": hit_at(1, best, worst), "p10": hit_at(10, best, worst)}
-    found["mrr"] = reciprocal(best, worst, cut)
+    columns = {"p1": hit_at(1, best, worst), "p10": hit_at(10, best, worst)}
+    columns["mrr"] = reciprocal(best, worst, cut)
     return rows.select(
         "prompt",
         "group",
         pl.col("example").alias("unit"),
-        *(pl.Series(name, np.where(known, values, 0.0)) for name, values in found.items()),
+        *(pl.Series(name, np.where(known, values, 0.0)) for name, values in columns.items()),
     )
 
 
@@ -150,13 +150,13 @@ def summary(
     micro the mean over all units; n counts units. The group of both is "". No bounds (null) where
     a count is the same for all units.
     """
-    found: list[dict[str, object]] = []
-    for (prompt,), own in values.sort("prompt", "group", "unit").group_by(
+    rows: list[dict[str, object]] = []
+    for (prompt,), units in values.sort("prompt", "group", "unit").group_by(
         "prompt", maintain_order=True
     ):
-        boot = _resample(own, measures, seed)
-        found += [{"prompt": prompt, **row} for row in _levels(boot, measures)]
-    return pl.DataFrame(found, schema=_SUMMARY)
+        boot = _resample(units, measures, seed)
+        rows += [{"prompt": prompt, **row} for row in _levels(boot, measures)]
+    return pl.DataFrame(rows, schema=_SUMMARY)
 
 
 def gain(

@@ -16,7 +16,7 @@ def exchange_error(gaps: NDArray[np.float64]) -> float:
 
     It is 0 only where no pair differs; the spread of the gaps is 0 where all differ alike, too.
 
-    >>> exchanged(np.array([1.0, 1.0, 0.0, 0.0]))
+    >>> exchange_error(np.array([1.0, 1.0, 0.0, 0.0]))
     0.3535533905932738
     """
     return float(np.sqrt((gaps**2).sum())) / len(gaps)
@@ -33,15 +33,15 @@ def two_sided(difference: float, error: float) -> float:
     return float(2 * ndtr(-abs(difference) / error))
 
 
-def holm(found: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for their number, in the order given (Holm 1979).
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    corrected, least = [0.0] * len(found), 0.0
-    for rank, place in enumerate(sorted(range(len(found)), key=lambda i: found[i])):
-        least = max(least, min(1.0, (len(found) - rank) * found[place]))
+    corrected, least = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[place]))
         corrected[place] = least
     return corrected
 

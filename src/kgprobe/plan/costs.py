@@ -106,21 +106,21 @@ def plan(
 ) -> tuple[Stages, list[str]]:
     """The costs of all jobs, and rules that could not be priced; a model of the hub is downloaded
     once. `models`: rows of models.tsv by name."""
-    made, unpriced = {name: Cost() for name in STAGES}, dict[str, None]()
-    asked: dict[str, Mapping[str, str]] = {}
+    stages, unpriced = {name: Cost() for name in STAGES}, dict[str, None]()
+    hub: dict[str, Mapping[str, str]] = {}
     for job in jobs:
         row = models.get(model_of(job), {})
         if row.get("source", "").startswith("hub:"):
-            asked[model_of(job)] = row
+            hub[model_of(job)] = row
         cost = cost_of(job, row.get("kind", "*"), costs)
-        made[stage(job)].add(replace(cost or Cost(), jobs=1))
+        stages[stage(job)].add(replace(cost or Cost(), jobs=1))
         if cost is None:
             unpriced[job.rule] = None
-    for row in asked.values():
+    for row in hub.values():
         size = weights_mb(row)
         # configuration, tokenizer, weights: at least so many files
-        made["models"].add(Cost(0, 0, size, size, 5, True))
-    return made, list(unpriced)
+        stages["models"].add(Cost(0, 0, size, size, 5, True))
+    return stages, list(unpriced)
 
 
 def weights_mb(row: Mapping[str, str]) -> float:
@@ -133,15 +133,15 @@ def weights_mb(row: Mapping[str, str]) -> float:
 def table(stages: Stages) -> list[dict[str, str]]:
     """A row of each stage and one of all."""
     total = Cost()
-    for own in stages.values():
-        total.add(own)
+    for cost in stages.values():
+        total.add(cost)
     return [
         {
-            "stage": f"{name} ~" if own.estimated else name, "jobs": f"{own.jobs:,}",
-            "load GB": _number(own.download_mb / 1000), "disk GB": _number(own.disk_mb / 1000),
-            "requests": _number(own.requests), "CPU h": _number(own.cpu_s / 3600),
+            "stage": f"{name} ~" if cost.estimated else name, "jobs": f"{cost.jobs:,}",
+            "load GB": _number(cost.download_mb / 1000), "disk GB": _number(cost.disk_mb / 1000),
+            "requests": _number(cost.requests), "CPU h": _number(cost.cpu_s / 3600),
         }
-        for name, own in {**stages, "all": total}.items()
+        for name, cost in {**stages, "all": total}.items()
     ]  # fmt: skip
 
 

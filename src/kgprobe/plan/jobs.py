@@ -60,14 +60,14 @@ class Announced(logging.Filter):
         self.jobs: dict[tuple[str, ...], PlannedJob] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        told: Mapping[str, Any] = record.__dict__
-        if getattr(told.get("event"), "value", None) == EVENT and told["rule_name"] not in TARGETS:
-            read, made = (tuple(map(str, told[name] or ())) for name in ("input", "output"))
-            asked = (told["resources"].get(name, 0) for name in ("mem_mb", "gpu"))
-            memory, gpu = (int(n) if isinstance(n, int | float) else 0 for n in asked)
-            named, log = dict(told["wildcards"] or {}), str((told["log"] or [""])[0])
-            job = PlannedJob(told["rule_name"], named, read, made, log, memory, gpu)
-            self.jobs[job.rule, *made] = job
+        info: Mapping[str, Any] = record.__dict__
+        if getattr(info.get("event"), "value", None) == EVENT and info["rule_name"] not in TARGETS:
+            inputs, outputs = (tuple(map(str, info[name] or ())) for name in ("input", "output"))
+            resources = (info["resources"].get(name, 0) for name in ("mem_mb", "gpu"))
+            memory, gpu = (int(n) if isinstance(n, int | float) else 0 for n in resources)
+            named, log = dict(info["wildcards"] or {}), str((info["log"] or [""])[0])
+            job = PlannedJob(info["rule_name"], named, inputs, outputs, log, memory, gpu)
+            self.jobs[job.rule, *outputs] = job
         return True
 
 
@@ -83,13 +83,13 @@ def dry(configs: Sequence[str]) -> list[PlannedJob]:
     os.environ.setdefault("KGPROBE_CONTACT", "nobody@example.org")
     # the rules look there for what kind of start this is
     sys.argv = ["snakemake", *sheets.snakefile(), "--dry-run", "--cores", "1", "--nocolor", *given]
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stdout(said):
+        with contextlib.redirect_stdout(output):
             snakemake.cli.main(sys.argv[1:])
     except SystemExit as end:
         if end.code:
-            print(said.getvalue(), file=sys.stderr)
+            print(output.getvalue(), file=sys.stderr)
             raise
     return list(announced.jobs.values())
 

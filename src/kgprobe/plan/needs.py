@@ -1,4 +1,4 @@
-"""What a run needs from outside, checked before its first job and told at once.
+"""What a run needs from outside, checked and reported before its first job.
 
 Of the jobs that are to do: a contact for public services, keys of gated models and a network,
 without which they fail one after the other; disk and memory, without which they may.
@@ -43,8 +43,8 @@ class Outside:
 def outside(
     settings: Settings, jobs: Iterable[PlannedJob], models: Mapping[str, Mapping[str, str]]
 ) -> Outside:
-    """What some jobs ask of others."""
-    found = Outside()
+    """The addresses that jobs ask and the models of the hub that they need."""
+    needs = Outside()
     endpoints = read_endpoints(located(settings.sources.endpoints))
     archives = {
         f"download_{name}_{number}": archive.url
@@ -53,16 +53,16 @@ def outside(
     files = {f"download_{name}": url for name, (_, url) in sources.downloads(settings).items()}
     for job in jobs:
         if url := {**archives, **files}.get(job.rule):
-            found.public.append(url)
+            needs.public.append(url)
         elif job.rule.startswith("pull") and not asks_nobody(job):
             chosen = sources.endpoint(settings, job.wildcards.get("source", "wikidata"))
             endpoint = endpoints.get(chosen.endpoint)
             if chosen.access == "live" and endpoint and not endpoint.is_local:
-                found.public.append(endpoint.url)
+                needs.public.append(endpoint.url)
         elif (row := models.get(model_of(job), {})) and not _has(row):
-            found.models[model_of(job)] = row
-    found.urls = [*found.public, *([_hub()] if found.models else [])]
-    return found
+            needs.models[model_of(job)] = row
+    needs.urls = [*needs.public, *([_hub()] if needs.models else [])]
+    return needs
 
 
 def find_missing(
@@ -73,45 +73,45 @@ def find_missing(
     memory: Mapping[str, int],
     machine_mb: int,
 ) -> tuple[list[str], list[str]]:
-    """(what jobs cannot do without, what they may want), a sentence each.
+    """(needs without which jobs fail, warnings), a sentence each.
 
     `memory`: MB that rules ask for; `machine_mb`: what there is, 0 where jobs run elsewhere.
     """
-    asked = outside(settings, jobs, models)
-    fatal = [*_contact(settings, asked), *_network(asked)]
+    needs = outside(settings, jobs, models)
+    fatal = [*_contact(settings, needs), *_network(needs)]
     if not fatal:
-        fatal = _keys(asked)
-    return fatal, [*_disk(settings, jobs, models, costs, asked), *_memory(jobs, memory, machine_mb)]
+        fatal = _keys(needs)
+    return fatal, [*_disk(settings, jobs, models, costs, needs), *_memory(jobs, memory, machine_mb)]
 
 
 def check(fatal: Sequence[str], perhaps: Sequence[str]) -> str:
-    """What may be wanted, for the screen. Raises NeedsError where something is lacking."""
-    told = "".join(f"\n  - {text}" for text in (*fatal, *perhaps))
+    """The warnings as one message. Raises NeedsError where jobs would fail."""
+    message = "".join(f"\n  - {text}" for text in (*fatal, *perhaps))
     if fatal:
-        raise NeedsError(f"before the first job: this run lacks what its jobs need{told}")
-    return f"before the first job:{told}" if told else ""
+        raise NeedsError(f"before the first job: this run lacks what its jobs need{message}")
+    return f"before the first job:{message}" if message else ""
 
 
-def _contact(settings: Settings, asked: Outside) -> list[str]:
-    if not asked.public or settings.contact or os.environ.get("KGPROBE_CONTACT"):
+def _contact(settings: Settings, needs: Outside) -> list[str]:
+    if not needs.public or settings.contact or os.environ.get("KGPROBE_CONTACT"):
         return []
     return [
-        f"a contact: {_format_names(map(_host, asked.public))} want to know whom to write to; set "
+        f"a contact: {_format_names(map(_host, needs.public))} want to know whom to write to; set "
         "`contact:` in the configuration, or the environment variable KGPROBE_CONTACT, to a mail "
         "address or a page"
     ]
 
 
-def _network(asked: Outside) -> list[str]:
-    """Names that cannot be resolved: all of them are one cause, said once."""
+def _network(needs: Outside) -> list[str]:
+    """Names that cannot be resolved: all of them are one cause, reported once."""
     from huggingface_hub import constants
 
-    if asked.models and constants.HF_HUB_OFFLINE:
+    if needs.models and constants.HF_HUB_OFFLINE:
         return [
             f"weights: HF_HUB_OFFLINE is set, and the cache {constants.HF_HUB_CACHE} does not hold "
-            f"{_format_names(asked.models)}; unset it, or leave out these models"
+            f"{_format_names(needs.models)}; unset it, or leave out these models"
         ]
-    names = {_reached(url) for url in asked.urls}
+    names = {_reached(url) for url in needs.urls}
     lost = unresolved(sorted(names))
     if not lost:
         return []
@@ -125,14 +125,14 @@ def _network(asked: Outside) -> list[str]:
 
 def unresolved(names: Iterable[str]) -> list[str]:
     """Host names that have no address within PATIENCE, all asked at once."""
-    found: set[str] = set()
+    resolved: set[str] = set()
 
     def ask(name: str) -> None:
         try:
             socket.getaddrinfo(name, None)
         except socket.gaierror:
             return
-        found.add(name)
+        resolved.add(name)
 
     names = list(names)
     threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
@@ -140,10 +140,10 @@ def unresolved(names: Iterable[str]) -> list[str]:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    return [name for name in names if name not in found]
+    return [name for name in names if name not in resolved]
 
 
-def _keys(asked: Outside) -> list[str]:
+def _keys(needs: Outside) -> list[str]:
     """Models that the hub gives to those alone who have accepted their terms."""
     gated: list[str] = []
 
@@ -159,10 +159,10 @@ def _keys(asked: Outside) -> list[str]:
         except errors.GatedRepoError:
             gated.append(f"{name} (https://huggingface.co/{repository})")
         except (OSError, errors.HfHubHTTPError):
-            return  # what else is wrong is said where the weights are loaded
+            return  # other errors are raised where the weights are loaded
 
     threads = [
-        threading.Thread(target=ask, args=given, daemon=True) for given in asked.models.items()
+        threading.Thread(target=ask, args=item, daemon=True) for item in needs.models.items()
     ]
     for thread in threads:
         thread.start()
@@ -181,7 +181,7 @@ def _disk(
     jobs: Iterable[PlannedJob],
     models: Mapping[str, Mapping[str, str]],
     costs: Costs,
-    asked: Outside,
+    needs: Outside,
 ) -> list[str]:
     """File systems that have less room than is to be written to them."""
     here = Path(settings.data)
@@ -190,10 +190,10 @@ def _disk(
         cost = cost_of(job, models.get(model_of(job), {}).get("kind", "*"), costs)
         if cost:
             wanted[here if job.rule.startswith("download") else Path()] += cost.disk_mb
-    if asked.models:
+    if needs.models:
         from huggingface_hub import constants
 
-        rows = {row["source"]: row for row in asked.models.values()}
+        rows = {row["source"]: row for row in needs.models.values()}
         wanted[Path(constants.HF_HUB_CACHE)] = sum(map(weights_mb, rows.values()))
     disks: dict[int, tuple[Path, float]] = {}
     for path, size in wanted.items():
@@ -228,8 +228,8 @@ def _has(row: Mapping[str, str]) -> bool:
     import huggingface_hub
 
     revision = row.get("revision") or None
-    found = huggingface_hub.try_to_load_from_cache(repository, "config.json", revision=revision)
-    return isinstance(found, str)
+    path = huggingface_hub.try_to_load_from_cache(repository, "config.json", revision=revision)
+    return isinstance(path, str)
 
 
 def _hub() -> str:

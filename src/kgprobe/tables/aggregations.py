@@ -5,7 +5,7 @@ sum, the mean over tokens, the mean over bytes, the answer's part, and the sum c
 the option's mean over questions of its relation about the subjects of other folds, or over subjects
 that say nothing. Setting `aggregation` is absent where BEAR's own is meant.
 
-A gain means something only beside what it does where nothing was learnt: untaught facts of control
+A gain means something only beside what it does where nothing was learnt: held-out facts of control
 models, and golds permuted among the items of their relation that share their options (the mean of
 200 permutations, and what the distributions of golds and answers alone give). Both stand for all
 items and for a part with skewed golds: of the r-th answer of a relation (in seeded order) 1/r of
@@ -87,36 +87,36 @@ class Questions:
 
 
 def readings(
-    own: pl.DataFrame,
+    base: pl.DataFrame,
     scores: pl.DataFrame,
-    asked: Questions,
+    questions: Questions,
     content_free: pl.DataFrame | None = None,
 ) -> Readings:
-    """What SCORES say under every aggregation, of all items and of the skewed part.
+    """SCORES judged under every aggregation, of all items and of the skewed part.
 
-    `own`: judged by the probe's own; `content_free`: CONTENT_FREE of the same probe. An aggregation
-    is absent where it is not defined: the answer's part when no token of an answer is scored, a
-    prior of content-free subjects where none was asked.
+    `base`: judged by the probe's own; `content_free`: CONTENT_FREE of the probe. An aggregation is
+    absent where it is not defined: the answer's part when no token of an answer is scored, a prior
+    of content-free subjects where none was asked.
     """
-    items, candidates, seed = asked.items, asked.candidates, asked.seed
-    ready = with_bytes(scores, items, candidates, asked.prompts)
-    ready = with_priors(ready, items, seed, asked.labels)
+    items, candidates, seed = questions.items, questions.candidates, questions.seed
+    ready = with_bytes(scores, items, candidates, questions.prompts)
+    ready = with_priors(ready, items, seed, questions.labels)
     lacking = [] if (scores["answer_count"] > 0).all() else list(OF_ANSWERS)
     if content_free is None:
         lacking.append(CONTENT_FREE)
     else:
         ready = with_content_free(ready, items, content_free)
-    found = {(asked.own, ""): own}
-    for name in asked.names[1:]:
+    judged = {(questions.own, ""): base}
+    for name in questions.names[1:]:
         if name not in lacking:
-            found[name, ""] = judge_scores(ready, items, name)
-    part = items.filter(skewed(items, seed, asked.labels))
-    for (name, _), answers in list(found.items()):
-        found[name, SKEWED] = answers.join(part.select("item"), on="item", how="semi")
+            judged[name, ""] = judge_scores(ready, items, name)
+    part = items.filter(skewed(items, seed, questions.labels))
+    for (name, _), answers in list(judged.items()):
+        judged[name, SKEWED] = answers.join(part.select("item"), on="item", how="semi")
     fewer = scores.join(part.select("item"), on="item", how="semi")
-    fewer = with_priors(fewer, part, seed, asked.labels)
-    found[PRIOR, SKEWED] = judge_scores(fewer, part, PRIOR)
-    return found
+    fewer = with_priors(fewer, part, seed, questions.labels)
+    judged[PRIOR, SKEWED] = judge_scores(fewer, part, PRIOR)
+    return judged
 
 
 def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -> pl.Series:
@@ -127,19 +127,19 @@ def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -
         rows = rows.join(named, on=["candidates", "gold"]).with_columns(gold="label")
     rows = rows.sort("relation", "item")
     kept: list[int] = []
-    for (relation,), own in rows.group_by("relation", maintain_order=True):
-        answers = own["gold"].cast(pl.String).to_list()
-        chosen = zipf_sample(answers, own["item"].to_list(), seed, str(relation))
-        kept += own["_at"].filter(pl.Series(chosen)).to_list()
+    for (relation,), group in rows.group_by("relation", maintain_order=True):
+        answers = group["gold"].cast(pl.String).to_list()
+        chosen = zipf_sample(answers, group["item"].to_list(), seed, str(relation))
+        kept += group["_at"].filter(pl.Series(chosen)).to_list()
     return pl.int_range(items.height, eager=True).is_in(kept)
 
 
 def numbers(
-    asked: Questions,
+    questions: Questions,
     answered: Sequence[tuple[Probe, Readings]],
     halves: tuple[Bools, ...] | None = None,
 ) -> Iterator[Number]:
-    """Every number of the readings. `halves`: which items, in their order, are taught, untaught.
+    """Every number of the readings. `halves`: the items, in order, trained on, and held out.
 
     Metrics: accuracy, gain (over the own aggregation, paired), trained-on, held-out, AUC, "permuted
     golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
@@ -147,81 +147,81 @@ def numbers(
     Slices: "", "skewed", of a gain "trained-on" and "held-out". What BEAR's tables have of the own
     aggregation is left out.
     """
-    sets = asked.items["candidates"].implode()
-    options = asked.candidates.filter(pl.col("set").is_in(sets))
+    sets = questions.items["candidates"].implode()
+    options = questions.candidates.filter(pl.col("set").is_in(sets))
     double = coinciding(options).height
     if answered and double:
-        of = Number(benchmark=answered[0][0].benchmark, group=asked.group, n=options.height)
+        of = Number(benchmark=answered[0][0].benchmark, group=questions.group, n=options.height)
         yield of.but(metric="coinciding options", value=double)
-    for probe, found in answered:
-        for (name, part), answers in found.items():
-            own = found[asked.own, part]
-            yield from _reading(asked, probe, own, answers, name, part)
+    for probe, judged in answered:
+        for (name, part), answers in judged.items():
+            base = judged[questions.own, part]
+            yield from _reading(questions, probe, base, answers, name, part)
             if halves and name and not part:
-                yield from _halves(asked, probe, own, answers, name, halves)
+                yield from _halves(questions, probe, base, answers, name, halves)
 
 
-def _of(asked: Questions, probe: Probe, name: str, **more: Any) -> Number:
+def _of(questions: Questions, probe: Probe, name: str, **more: Any) -> Number:
     setting = {"aggregation": name} if name else {}
-    return Number(setting=setting, group=asked.group, **probe.asked, **more)
+    return Number(setting=setting, group=questions.group, **probe.asked, **more)
 
 
 def _reading(
-    asked: Questions, probe: Probe, own: pl.DataFrame, answers: pl.DataFrame, name: str, part: str
+    questions: Questions, probe: Probe, base: pl.DataFrame, rows: pl.DataFrame, name: str, part: str
 ) -> Iterator[Number]:
     """Accuracy and gain of one aggregation on one part, and what permuted golds give."""
-    of = _of(asked, probe, name, slice=part)
-    if lost := own["item"].n_unique() - answers["item"].n_unique():
-        yield of.but(metric="without prior", value=lost, n=own["item"].n_unique())
-    if not answers.height:
+    of = _of(questions, probe, name, slice=part)
+    if lost := base["item"].n_unique() - rows["item"].n_unique():
+        yield of.but(metric="without prior", value=lost, n=base["item"].n_unique())
+    if not rows.height:
         return
     if name or part:
-        yield from _accuracy(asked, of, own, answers)
-    yield from _permute_golds(asked, of, answers)
+        yield from _accuracy(questions, of, base, rows)
+    yield from _permute_golds(questions, of, rows)
 
 
 def _accuracy(
-    asked: Questions, of: Number, own: pl.DataFrame, answers: pl.DataFrame
+    questions: Questions, of: Number, base: pl.DataFrame, answers: pl.DataFrame
 ) -> Iterator[Number]:
     """Accuracy, and its gain over the own aggregation on the same items."""
-    both = _by_item(answers).join(_by_item(own), on="item", suffix="_own", maintain_order="left")
+    both = _by_item(answers).join(_by_item(base), on="item", suffix="_own", maintain_order="left")
     boot = bootstrap(
         both.select("hit_own", "hit").to_numpy(),
         both["relation"].to_list(),
-        seed=asked.seed,
-        draws=asked.resamples,
+        seed=questions.seed,
+        draws=questions.resamples,
     )
     of = of.but(n=both.height)
     interval = boot.interval(1, None, answers["template"].n_unique() == 1).times(100)
     yield of.but(metric="accuracy", value=100 * boot.mean(1), interval=interval)
-    if of.setting and of.setting["aggregation"] != asked.own:
-        value, found = boot.difference(1, 0)
-        yield of.but(metric="gain", value=100 * value, interval=found and found.times(100))
+    if of.setting and of.setting["aggregation"] != questions.own:
+        value, gain = boot.difference(1, 0)
+        yield of.but(metric="gain", value=100 * value, interval=gain and gain.times(100))
 
 
 def _halves(
-    asked: Questions,
+    questions: Questions,
     probe: Probe,
-    own: pl.DataFrame,
+    base: pl.DataFrame,
     answers: pl.DataFrame,
     name: str,
     halves: tuple[Bools, ...],
 ) -> Iterator[Number]:
-    """What an aggregation does to taught and untaught facts, and how well it tells them apart."""
+    """What an aggregation does to trained-on and held-out facts, and how it separates them."""
     margins = []
     for half, chosen in zip(("trained-on", "held-out"), halves, strict=True):
-        inside = asked.items.sort("item").filter(pl.Series(chosen)).select("item")
-        mine, theirs = (a.join(inside, on="item", how="semi") for a in (answers, own))
+        inside = questions.items.sort("item").filter(pl.Series(chosen)).select("item")
+        mine, theirs = (a.join(inside, on="item", how="semi") for a in (answers, base))
         if not mine.height:
             return
         margins.append(_by_item(mine)["margin"].to_numpy())
-        for number in _accuracy(asked, _of(asked, probe, name), theirs, mine):
+        for number in _accuracy(questions, _of(questions, probe, name), theirs, mine):
             if number.metric == "accuracy":
                 yield number.but(metric=half)
             else:
                 yield number.but(slice=half)
     n = sum(len(one) for one in margins)
-    yield _of(asked, probe, name, metric="AUC", value=auc(*margins), n=n)
+    yield _of(questions, probe, name, metric="AUC", value=auc(*margins), n=n)
 
 
 def _by_item(answers: pl.DataFrame) -> pl.DataFrame:
@@ -230,13 +230,13 @@ def _by_item(answers: pl.DataFrame) -> pl.DataFrame:
     return grouped.sort("item")
 
 
-def _permute_golds(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+def _permute_golds(questions: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """Accuracy after permuting the golds among the items of a relation that share their options.
 
     One order serves all templates, since an item's gold is the same under each. An item that shares
     its options with no other keeps its gold: such items are left out and counted.
     """
-    items = asked.items.select("item", "answers", set="candidates")
+    items = questions.items.select("item", "answers", set="candidates")
     rows = answers.join(items, on="item").with_columns(
         # an item weighs the same, however many templates its relation has
         weight=1 / (pl.len().over("item") * pl.col("leaders")),
@@ -252,13 +252,13 @@ def _permute_golds(asked: Questions, of: Number, answers: pl.DataFrame) -> Itera
     groups = rows.sort("relation", "set", "item", "template").group_by(
         "relation", "set", maintain_order=True
     )
-    for (relation, options), own in groups:
-        golds = own.unique("item", keep="first", maintain_order=True)["answers"]
-        size = 1 + int(pl.concat([own["answers"], own["leading"]]).explode().to_numpy().max())
-        answered = _indicator(own["leading"], size) * own["weight"].to_numpy()[:, None]
-        first = np.flatnonzero(own["item"].to_numpy()[1:] != own["item"].to_numpy()[:-1]) + 1
+    for (relation, options), group in groups:
+        golds = group.unique("item", keep="first", maintain_order=True)["answers"]
+        size = 1 + int(pl.concat([group["answers"], group["leading"]]).explode().to_numpy().max())
+        answered = _indicator(group["leading"], size) * group["weight"].to_numpy()[:, None]
+        first = np.flatnonzero(group["item"].to_numpy()[1:] != group["item"].to_numpy()[:-1]) + 1
         answered = np.add.reduceat(answered, [0, *first])
-        seed = hash_key(asked.seed, "permuted", str(relation), str(options))
+        seed = hash_key(questions.seed, "permuted", str(relation), str(options))
         drawn, mean = permute_golds(answered, _indicator(golds, size), seed)
         hits, expected = hits + drawn, expected + mean
     of, shares = of.but(n=n), 100 * hits / n
@@ -269,10 +269,10 @@ def _permute_golds(asked: Questions, of: Number, answers: pl.DataFrame) -> Itera
 
 def _indicator(chosen: pl.Series, size: int) -> NDArray[np.float64]:
     """rows x options: 1 where an option is in the row's list."""
-    made = np.zeros((len(chosen), size))
+    matrix = np.zeros((len(chosen), size))
     lengths = chosen.list.len().to_numpy()
-    made[np.repeat(np.arange(len(chosen)), lengths), chosen.explode().to_numpy()] = 1.0
-    return made
+    matrix[np.repeat(np.arange(len(chosen)), lengths), chosen.explode().to_numpy()] = 1.0
+    return matrix
 
 
 WORDS = {
@@ -363,46 +363,46 @@ WITHOUT = {
 
 
 def notes(
-    results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]], own: str = ""
+    results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]], aggregation: str = ""
 ) -> list[str]:
-    """What a reader has to know of the aggregations in these RESULTS, by benchmark and group.
+    """Notes on the aggregations in these RESULTS, by benchmark and group.
 
-    `sheet`: rows of models.tsv by name; `own`: the probes' own aggregation. Which aggregation tells
-    taught facts from untaught ones best is said of every control model.
+    `sheet`: rows of models.tsv by name; `aggregation`: the probes' own. For every control model
+    they name the aggregation that best separates trained-on facts from held-out ones.
     """
     several = results["benchmark"].n_unique() > 1
-    told = [
-        f"{found} {words}"
+    lines = [
+        f"{count} {words}"
         for metric, (what, words) in FLAWS.items()
-        if (found := _count_flaws(results.filter(metric=metric), what, several))
+        if (count := _count_flaws(results.filter(metric=metric), what, several))
     ]
     lost = results.filter(metric="without prior", slice="")
     for name, why in WITHOUT.items():
-        if found := _count_flaws(lost.filter(aggregation=name), "items", several):
-            told.append(f"{found} have no prior{why}")
+        if count := _count_flaws(lost.filter(aggregation=name), "items", several):
+            lines.append(f"{count} have no prior{why}")
     controls = [name for name, row in sheet.items() if row["source"].startswith(CONTROL)]
     areas = results.filter(
         # a paper's own calibration may have an AUC that names no aggregation
         pl.col("model").is_in(controls),
-        pl.col("aggregation").is_in([own, *OTHERS]),
+        pl.col("aggregation").is_in([aggregation, *OTHERS]),
         metric="AUC",
         slice="",
     )
     by = areas.group_by(*PROBE, "benchmark", "group", maintain_order=True)
-    best = [_best(sheet[str(key[0])]["kind"], rows, own, several) for key, rows in by]
+    best = [_best(sheet[str(key[0])]["kind"], rows, aggregation, several) for key, rows in by]
     if best := [one for one in best if one]:
-        told.append(
+        lines.append(
             "Trained-on facts are told from held-out ones best (AUC of margins; in brackets that "
             f"of the probe's own aggregation): {'; '.join(best)}."
         )
-    return told
+    return lines
 
 
 def _count_flaws(rows: pl.DataFrame, what: str, several: bool) -> str:
     """The most of each benchmark and group, and of what; "" where there is none."""
     most = rows.group_by("benchmark", "group").agg(pl.col("value").max())
-    found = most.filter(pl.col("value") > 0).sort("benchmark", "group").rows()
-    return ", ".join(f"{n:.0f} {what}{_of_part(b, g, several)}" for b, g, n in found)
+    counts = most.filter(pl.col("value") > 0).sort("benchmark", "group").rows()
+    return ", ".join(f"{n:.0f} {what}{_of_part(b, g, several)}" for b, g, n in counts)
 
 
 def _of_part(benchmark: str, group: str, several: bool) -> str:
@@ -411,12 +411,12 @@ def _of_part(benchmark: str, group: str, several: bool) -> str:
     return f" of {', '.join(named)}" if named else ""
 
 
-def _best(kind: str, rows: pl.DataFrame, own: str, several: bool) -> str:
+def _best(kind: str, rows: pl.DataFrame, aggregation: str, several: bool) -> str:
     """The aggregations with the largest AUC of one probe; "" where it has its own alone."""
     values = dict(rows.select("aggregation", "value").rows())
-    if own not in values or len(values) < 2:
+    if aggregation not in values or len(values) < 2:
         return ""
     most, first = max(values.values()), rows.row(0, named=True)
     names = [WORDS["aggregation", name] for name, value in values.items() if value == most]
-    told = f"{kind}, {first['method']}{_of_part(first['benchmark'], first['group'], several)}"
-    return f"{told}: {' and '.join(names)} {most:.3f} ({values[own]:.3f})"
+    text = f"{kind}, {first['method']}{_of_part(first['benchmark'], first['group'], several)}"
+    return f"{text}: {' and '.join(names)} {most:.3f} ({values[aggregation]:.3f})"

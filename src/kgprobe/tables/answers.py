@@ -71,7 +71,7 @@ class Probe:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """Who was asked what and how: its dimensions in RESULTS."""
+        """The probe's dimensions in RESULTS: benchmark, model, prompt, method."""
         return {d: getattr(self, d) for d in ("benchmark", "model", "prompt", "method")}
 
 
@@ -83,22 +83,22 @@ def probes_of(
     `models`: rows of the model sheet by name. The number of parameters comes from the metadata of
     the scores (`model.parameters` in their provenance), where it is.
     """
-    made = []
+    probes = []
     for row, path in zip(experiments, scores, strict=True):
         model = models[row["model"]]
-        asked = {name: row[name] for name in ("benchmark", "prompt", "method", "model")}
-        told = {name: model[name] for name in ("kind", "bos", "dtype", "source")}
-        found = recorded(path, "model").get("parameters")
-        published, parameters = model.get("published", ""), int(found) if found else None
-        made.append(Probe(**asked, **told, parameters=parameters, published=published))
-    return made
+        columns = {name: row[name] for name in ("benchmark", "prompt", "method", "model")}
+        settings = {name: model[name] for name in ("kind", "bos", "dtype", "source")}
+        count = recorded(path, "model").get("parameters")
+        published, parameters = model.get("published", ""), int(count) if count else None
+        probes.append(Probe(**columns, **settings, parameters=parameters, published=published))
+    return probes
 
 
 def recorded(path: str | Path, what: str) -> dict[str, Any]:
     """What the provenance of a file has under a name; {} where it has nothing (answers of servers:
     nothing of a model)."""
-    found = schema.provenance(path).get(what)
-    return dict(found) if isinstance(found, dict) else {}
+    record = schema.provenance(path).get(what)
+    return dict(record) if isinstance(record, dict) else {}
 
 
 def folders(files: Iterable[str | Path]) -> dict[str, Path]:
@@ -126,7 +126,7 @@ def read_aliases(path: str | Path) -> dict[str, list[str]]:
     """Other names from a table of pulled rows (entity as URI, alias)."""
     rows = pl.read_parquet(path).sort("entity", "alias")
     grouped = rows.group_by("entity", maintain_order=True).agg("alias")
-    return {uri.rsplit("/", 1)[-1]: found for uri, found in grouped.rows()}
+    return {uri.rsplit("/", 1)[-1]: names for uri, names in grouped.rows()}
 
 
 def judge(
@@ -171,15 +171,15 @@ def judge_scores(
     if aggregation in CORRECTED:
         scores = scores.drop_nulls(CORRECTED[aggregation])
     rows = scores.select("item", "template", "candidate", score=AGGREGATIONS[aggregation])
-    own = items.select("item", candidate="answers").explode("candidate").drop_nulls()
-    own = own.with_columns(pl.col("candidate").cast(pl.Int32), gold=True)
-    rows = rows.join(own, on=["item", "candidate"], how="left")
+    golds = items.select("item", candidate="answers").explode("candidate").drop_nulls()
+    golds = golds.with_columns(pl.col("candidate").cast(pl.Int32), gold=True)
+    rows = rows.join(golds, on=["item", "candidate"], how="left")
     rows = rows.with_columns(pl.col("gold").fill_null(False))
-    found = rows.group_by("item", "template").agg(**_measures()).drop_nulls("margin")
-    if found.height < scores.select("item", "template").n_unique():
-        lost = rows.join(found, on=["item", "template"], how="anti").sort("item", "template").row(0)
+    stats = rows.group_by("item", "template").agg(**_measures()).drop_nulls("margin")
+    if stats.height < scores.select("item", "template").n_unique():
+        lost = rows.join(stats, on=["item", "template"], how="anti").sort("item", "template").row(0)
         raise ValueError(f"{where}: item {lost[0]} needs a correct and a wrong option")
-    return found.join(items.select("item", "relation"), on="item").sort("item", "template")
+    return stats.join(items.select("item", "relation"), on="item").sort("item", "template")
 
 
 def with_bytes(
@@ -219,12 +219,12 @@ def with_priors(
         rows = rows.drop("option").join(named, on=["set", "candidate"]).with_columns(set=pl.lit(""))
     rows = rows.sort(order)
     values = []
-    for (relation, *_), own in rows.group_by(order[:3], maintain_order=True):
-        subjects = own.unique("item", keep="first", maintain_order=True)["who"].to_list()
+    for (relation, *_), group in rows.group_by(order[:3], maintain_order=True):
+        subjects = group.unique("item", keep="first", maintain_order=True)["who"].to_list()
         fold = aggregations.folds(subjects, seed, str(relation))
-        at = tuple(own[name].rank("dense").to_numpy() - 1 for name in ("item", "option"))
+        at = tuple(group[name].rank("dense").to_numpy() - 1 for name in ("item", "option"))
         grid = np.full((len(subjects), int(at[1].max()) + 1), np.nan)
-        grid[at] = own["sum"]
+        grid[at] = group["sum"]
         values.append(aggregations.prior_corrected(grid, fold)[at])
     key = ["item", "template", "candidate"]
     corrected = pl.Series("corrected", np.concatenate(values)).fill_nan(None)
@@ -252,15 +252,15 @@ def without_subject(items: pl.DataFrame, content_free: pl.DataFrame) -> pl.DataF
     """item, template, candidate, sum, count, answer_sum, answer_count: what the options of an item
     have by themselves, their means over the subjects of CONTENT_FREE (of counts the largest). Items
     whose set was not asked with them are absent."""
-    asked = ["relation", "set"]
-    means = content_free.group_by(*asked, "template", "candidate").agg(
+    by = ["relation", "set"]
+    means = content_free.group_by(*by, "template", "candidate").agg(
         ordered_mean(["sum", "answer_sum"]), pl.col("count", "answer_count").max()
     )
-    own = items.select("item", "relation", set="candidates").join(means, on=asked)
-    found = own.select(
+    rows = items.select("item", "relation", set="candidates").join(means, on=by)
+    sums = rows.select(
         "item", "template", "candidate", "sum", "count", "answer_sum", "answer_count"
     )
-    return found.sort("item", "template", "candidate")
+    return sums.sort("item", "template", "candidate")
 
 
 def choosable(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
@@ -332,17 +332,17 @@ def _check_complete(
     """Every item under every template with every option of its set, and nothing else."""
     sizes = candidates.group_by(candidates="set").agg(pl.len().alias("expected"))
     wanted = items.select("item", "relation", "candidates").join(sizes, on="candidates", how="left")
-    found = scores.group_by("item", "template").agg(
+    counts = scores.group_by("item", "template").agg(
         found=pl.len(), distinct=pl.col("candidate").n_unique()
     )
-    strangers = found.join(wanted, on="item", how="anti").sort("item")
+    strangers = counts.join(wanted, on="item", how="anti").sort("item")
     if strangers.height:
         raise ValueError(f"{where}: item {strangers['item'][0]!r} is not in the benchmark")
     if prompts is None:
         grid = wanted.join(scores.select("template").unique(), how="cross")
     else:
         grid = wanted.join(prompts.select("relation", template="index"), on="relation")
-    grid = grid.join(found, on=["item", "template"], how="left").sort(
+    grid = grid.join(counts, on=["item", "template"], how="left").sort(
         "relation", "item", "template"
     )
     grid = grid.with_columns(pl.col("found", "distinct", "expected").fill_null(0))

@@ -62,10 +62,10 @@ def files(rows: Sequence[Mapping[str, str]], paths: Sequence[str]) -> Files:
     return dict(zip(named, paths, strict=True))
 
 
-def below(found: Files, probe: Probe) -> Iterator[tuple[str, str]]:
+def below(paths: Files, probe: Probe) -> Iterator[tuple[str, str]]:
     """(without, file) of the baselines of a probe, in the order of printing."""
-    asked = tuple(probe.asked.values())
-    yield from ((key[-1], path) for key, path in found.items() if key[:-1] == asked)
+    wanted = tuple(probe.asked.values())
+    yield from ((key[-1], path) for key, path in paths.items() if key[:-1] == wanted)
 
 
 def numbers(
@@ -94,10 +94,10 @@ def numbers(
         first = metrics[0]
         pair = both.select(first, f"{first}_below").to_numpy()
         boot = bootstrap(pair, both["stratum"].to_list(), seed=seed)
-        value, found = boot.difference(0, 1, boot.macro() if macro else None)
+        value, interval = boot.difference(0, 1, boot.macro() if macro else None)
         instead = {"instead": f"without {baseline.without}"}
         gap = baseline.of.but(setting=instead, n=both.height)
-        yield gap.but(metric=first, value=100 * value, interval=found and found.times(100))
+        yield gap.but(metric=first, value=100 * value, interval=interval and interval.times(100))
         tested.setdefault(gap.benchmark, []).append((gap, pair[:, 0] - pair[:, 1]))
-    for own in tested.values():
-        yield from family(own)
+    for tests in tested.values():
+        yield from family(tests)

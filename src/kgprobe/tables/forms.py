@@ -1,4 +1,4 @@
-"""Forms of asking side by side: the same items under another text around them, read alike.
+"""Prompt forms compared: the same items under another text around them, scored the same way.
 
 A form is a value of `prompt`; `templates` is the raw one. Accuracy stands on the items that were
 asked in the form, the raw one's on those of the sample; a difference is paired, on items of both.
@@ -75,7 +75,7 @@ VIEWS = (
 
 
 def numbers(
-    asked: Mapping[Probe, str | Path],
+    formed: Mapping[Probe, str | Path],
     raw: Mapping[Probe, str | Path],
     folders: Mapping[str, Path],
     aggregation: str,
@@ -83,73 +83,73 @@ def numbers(
     by_relation: bool = False,
     written: Written | None = None,
 ) -> Iterator[Number]:
-    """Every number of forms. `asked`: answers of the probes in a form, `raw`: of those without, of
+    """Every number of forms. `formed`: answers of the probes in a form, `raw`: of those without, of
     which each form has one; `aggregation`: what SCORES of both are read by. `by_relation`: of each
     by itself as well (OntoProbe's tasks). `written`: what reads FILLS, where answers are written.
     Raises ValueError for a form without its raw probe."""
     families: dict[Probe, list[Probe]] = {}
-    for probe in asked:
+    for probe in formed:
         families.setdefault(replace(probe, prompt=RAW, parameters=None), []).append(probe)
     plain = {replace(probe, parameters=None): path for probe, path in raw.items()}
     for base, probes in families.items():
         if base not in plain:
             raise ValueError(f"{base.model} on {base.benchmark}: forms need a row of prompt {RAW}")
         hits = partial(_hits, questions(folders[base.benchmark]), aggregation, written)
-        found = {probe: hits(probe, asked[probe]) for probe in probes}
-        sampled = pl.concat(found.values()).select("item").unique()
-        own = hits(base, plain[base]).join(sampled, on="item", how="semi")
-        parts = ["", *sorted(own["relation"].unique())] if by_relation else [""]
+        by_probe = {probe: hits(probe, formed[probe]) for probe in probes}
+        sampled = pl.concat(by_probe.values()).select("item").unique()
+        raw_hits = hits(base, plain[base]).join(sampled, on="item", how="semi")
+        parts = ["", *sorted(raw_hits["relation"].unique())] if by_relation else [""]
         for part in parts:
-            yield from _accuracy(Number(**base.asked, group=part, slice=SLICE), _of(own, part))
+            yield from _accuracy(Number(**base.asked, group=part, slice=SLICE), _of(raw_hits, part))
         for probe in probes:
-            told = recorded(asked[probe], "model").get("form", {})
-            shown = {"demonstrations": k} if (k := told.get("demonstrations")) else {}
+            record = recorded(formed[probe], "model").get("form", {})
+            shown = {"demonstrations": k} if (k := record.get("demonstrations")) else {}
             of = Number(**probe.asked, slice=SLICE, setting=shown)
             for part in parts:
-                here = _of(found[probe], part)
+                here = _of(by_probe[probe], part)
                 yield from _accuracy(of.but(group=part), here)
-                yield from _difference(of.but(group=part), here, _of(own, part), seed)
+                yield from _difference(of.but(group=part), here, _of(raw_hits, part), seed)
             for name, metric in COUNTS.items():
-                if name in told:
-                    yield of.but(metric=metric, value=told[name], n=told["items"])
+                if name in record:
+                    yield of.but(metric=metric, value=record[name], n=record["items"])
 
 
 def _hits(
-    asked: Sequence[pl.DataFrame],
+    frames: Sequence[pl.DataFrame],
     aggregation: str,
     written: Written | None,
     probe: Probe,
     path: str | Path,
 ) -> pl.DataFrame:
-    """item, relation, hit of a probe under the first template, in order of the items; `asked`:
+    """item, relation, hit of a probe under the first template, in order of the items; `frames`:
     ITEMS, CANDIDATES and PROMPTS."""
-    items, candidates, prompts = asked
+    items, candidates, prompts = frames
     if probe.method.startswith("sentence") or written is None:
         items = choosable(items, candidates)
         scores = schema.read(path, schema.SCORES).join(items.select("item"), on="item", how="semi")
         first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
-        found = judge_scores(first, items, aggregation, str(path))
+        judged = judge_scores(first, items, aggregation, str(path))
     else:
-        # a causal model writes nothing into a gap inside the first template: no row, whatever it
+        # a causal model fills no mask slot inside the first template: no row, whatever it
         # wrote under another one
         first = prompts.group_by("relation").agg(template=pl.col("index").min())
         named = items.select("item", "relation").join(first, on="relation")
-        found = written(probe, path).join(named, on=["item", "template"])
-    return found.select("item", "relation", "hit").sort("item")
+        judged = written(probe, path).join(named, on=["item", "template"])
+    return judged.select("item", "relation", "hit").sort("item")
 
 
-def _of(found: pl.DataFrame, relation: str) -> pl.DataFrame:
-    return found.filter(relation=relation) if relation else found
+def _of(hits: pl.DataFrame, relation: str) -> pl.DataFrame:
+    return hits.filter(relation=relation) if relation else hits
 
 
-def _accuracy(of: Number, found: pl.DataFrame) -> Iterator[Number]:
-    if found.height:
-        yield of.but(metric="accuracy", **hit_rate(found["hit"].to_numpy()))
+def _accuracy(of: Number, hits: pl.DataFrame) -> Iterator[Number]:
+    if hits.height:
+        yield of.but(metric="accuracy", **hit_rate(hits["hit"].to_numpy()))
 
 
-def _difference(of: Number, found: pl.DataFrame, raw: pl.DataFrame, seed: int) -> Iterator[Number]:
-    """Of a form less the raw one, paired by item."""
-    both = found.join(raw.select("item", raw="hit"), on="item").sort("item")
+def _difference(of: Number, formed: pl.DataFrame, raw: pl.DataFrame, seed: int) -> Iterator[Number]:
+    """The accuracy of a form less that of the raw one, paired by item."""
+    both = formed.join(raw.select("item", raw="hit"), on="item").sort("item")
     if not both.height:
         return
     hits, relations = both.select("hit", "raw").to_numpy(), both["relation"].to_list()
@@ -163,7 +163,7 @@ def _difference(of: Number, found: pl.DataFrame, raw: pl.DataFrame, seed: int) -
 def pairs(
     probes: Sequence[Probe], files: Sequence[str | Path]
 ) -> tuple[dict[Probe, str | Path], dict[Probe, str | Path]]:
-    """(probes in a form, probes of sentences or blanks without one), each with its file."""
+    """(probes in a form, probes of sentences or mask slots without one), each with its file."""
     every = dict(zip(probes, files, strict=True))
     ranked = {p: f for p, f in every.items() if p.method.startswith(("sentence", "fill"))}
     formed = {p: f for p, f in ranked.items() if p.prompt in FORMS}

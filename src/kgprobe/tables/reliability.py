@@ -28,54 +28,54 @@ def draw_reliability(
     results: pl.DataFrame,
     kinds: Mapping[str, str],
     panels: Iterable[tuple[str, str]],
-    own: str = "",
+    aggregation: str = "",
 ) -> Iterator[Drawn]:
-    """The plot of what RESULTS tell of these benchmarks and groups, a panel for each that they tell
-    anything of; nothing without any.
+    """The reliability plot, with a panel for each of these benchmarks and groups that RESULTS have
+    bins of; nothing without any.
 
-    `kinds`: kind of model by name; `own`: the probes' own aggregation, "" where none is named.
+    `kinds`: kind of model by name; `aggregation`: the probes' own, "" where none is named.
     """
     rows = results.filter(pl.col("metric").is_in(OF_BINS), pl.col("model").is_in(list(kinds))).rows(
         named=True
     )
-    found: dict[tuple[str, str], dict[marks.Who, dict[float, dict[str, Row]]]] = {}
+    by_panel: dict[tuple[str, str], dict[marks.Who, dict[float, dict[str, Row]]]] = {}
     for row in rows:
-        if row["aggregation"] == own:
+        if row["aggregation"] == aggregation:
             who = tuple(row[d] for d in marks.WHO)
-            bins = found.setdefault((row["benchmark"], row["group"]), {}).setdefault(who, {})
+            bins = by_panel.setdefault((row["benchmark"], row["group"]), {}).setdefault(who, {})
             bins.setdefault(float(row["bin"]), {})[row["metric"]] = row
-    shown = [key for key in panels if key in found]
-    told = {
+    shown = [key for key in panels if key in by_panel]
+    plotted = {
         title: {
             who: [(bins[at][OF_BINS[0]], bins[at][OF_BINS[1]]) for at in sorted(bins)]
-            for who, bins in found[panel].items()
+            for who, bins in by_panel[panel].items()
         }
         for panel, title in marks.panels(shown).items()
     }
-    if told:
-        data = [row for by in told.values() for pairs in by.values() for p in pairs for row in p]
-        yield Drawn(part, name, TITLE, CAPTION, plot(told, results, kinds), pl.DataFrame(data))
+    if plotted:
+        data = [row for by in plotted.values() for pairs in by.values() for p in pairs for row in p]
+        yield Drawn(part, name, TITLE, CAPTION, plot(plotted, results, kinds), pl.DataFrame(data))
 
 
 def plot(panels: Mapping[str, Told], results: pl.DataFrame, kinds: Mapping[str, str]) -> draw.Chart:
     """Accuracy against mean confidence, a line per probe; several panels have their titles."""
-    first = [pairs[0][0] for told in panels.values() for pairs in told.values()]
+    first = [pairs[0][0] for data in panels.values() for pairs in data.values()]
     names = marks.legend(first, marks.signs(results))
     look = draw.probes({name: kinds[who[0]] for who, name in names.items()})
     if len(panels) == 1:
-        (told,) = panels.values()
-        return draw.filtered(draw.set_size(*_panel(told, names, look), height=300))
+        (data,) = panels.values()
+        return draw.filtered(draw.set_size(*_panel(data, names, look), height=300))
     small = [
-        alt.layer(*_panel(told, names, look)).properties(width=SIDE, height=SIDE, title=title)
-        for title, told in panels.items()
+        alt.layer(*_panel(data, names, look)).properties(width=SIDE, height=SIDE, title=title)
+        for title, data in panels.items()
     ]
     return draw.filtered(*small, columns=COLUMNS)
 
 
-def _panel(told: Told, names: Mapping[marks.Who, str], look: Mapping[str, Any]) -> list[alt.Chart]:
+def _panel(data: Told, names: Mapping[marks.Who, str], look: Mapping[str, Any]) -> list[alt.Chart]:
     points = [
         draw.point(right, probe=names[who], sure=sure["value"])
-        for who, pairs in told.items()
+        for who, pairs in data.items()
         for right, sure in pairs
     ]
     x = draw.numbers(alt.X, "mean confidence, %", draw.PER_CENT)("sure:Q")

@@ -70,21 +70,21 @@ def share(count: float, n: int) -> dict[str, Any]:
 
 
 def hit_rate(hits: NDArray[np.float64]) -> dict[str, Any]:
-    """The same of hits, 0 to 1 each (fractional: expected under ties)."""
+    """Value, n and Wilson's interval of hits, 0 to 1 each (fractional: expected under ties)."""
     bounds = intervals.of_hits(hits).times(100)
     return {"value": 100 * float(hits.mean()), "n": len(hits), "interval": bounds}
 
 
 def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Number]:
-    """Of differences that are read together, each its p after Holm's correction for all of them,
+    """Differences that are tested together: of each its p after Holm's correction for all of them,
     and the least difference that as many items would show in 80 of 100 cases, in per cent.
 
     `tested`: what is compared, and the difference of each item, -1 to 1. Where both answer every
     item alike, nothing is known of what would show.
     """
     errors = [exchange_error(gaps) for _, gaps in tested]
-    found = [two_sided(gaps.mean(), e) for (_, gaps), e in zip(tested, errors, strict=True)]
-    for (of, _), error, p in zip(tested, errors, holm(found), strict=True):
+    p_values = [two_sided(gaps.mean(), e) for (_, gaps), e in zip(tested, errors, strict=True)]
+    for (of, _), error, p in zip(tested, errors, holm(p_values), strict=True):
         yield of.but(metric="p after Holm", value=p)
         yield of.but(
             metric="detectable difference", value=100 * detectable(error) if error else None
@@ -110,9 +110,9 @@ def frame(paper: str, numbers: Iterable[Number]) -> pl.DataFrame:
     of a setting or a published figure without its source.
     """
     rows = [_row(paper, number) for number in numbers]
-    made = pl.DataFrame(rows, schema=dict(schema.RESULTS.columns))
-    schema.check(made, schema.RESULTS)
-    return made
+    table = pl.DataFrame(rows, schema=dict(schema.RESULTS.columns))
+    schema.check(table, schema.RESULTS)
+    return table
 
 
 def _row(paper: str, number: Number) -> dict[str, object]:
@@ -122,10 +122,10 @@ def _row(paper: str, number: Number) -> dict[str, object]:
     if (number.published is None) != (number.source is None):
         raise ValueError(f"{number.metric} of {number.model}: a published figure needs its source")
     low, high, kind = number.interval or (None, None, "none")
-    found = {**vars(number), **{name: str(number.setting.get(name, "")) for name in SETTING}}
-    del found["setting"]
+    fields = {**vars(number), **{name: str(number.setting.get(name, "")) for name in SETTING}}
+    del fields["setting"]
     return {
-        **found,
+        **fields,
         "paper": paper,
         "value": None if number.value is None else float(number.value),
         "low": low,

@@ -1,4 +1,4 @@
-"""What stored scores of options say, whatever the benchmark: one reading for all numbers.
+"""Numbers from stored scores of options, whatever the benchmark: SCORES are read once for all.
 
 Accuracy under every aggregation, what the probabilities are worth, and slices of the accuracy under
 a probe's own aggregation. Of slices those are made that have more than one bin. Domains,
@@ -22,7 +22,7 @@ from kgprobe.tables.study import Baseline, Study
 SUBJECT, WEIGHTS = WITHOUT
 #: what stands in a slice for all probes alike
 CHANCE = ("random", "majority")
-#: what items are told apart by
+#: the slices that any benchmark has
 SLICES = tuple(one for one in slices.SLICES if one.name in slices.EVERYWHERE)
 
 
@@ -30,7 +30,7 @@ SLICES = tuple(one for one in slices.SLICES if one.name in slices.EVERYWHERE)
 class Scored:
     """SCORES of one probe, with all templates of each relation that it was asked.
 
-    `taught`: item -> whether control models were taught it, where that is known; `content_free`:
+    `taught`: item -> whether control models were trained on it, where known; `content_free`:
     CONTENT_FREE of the probe; `baselines`: SCORES of the model with random weights, which may be of
     a part; `where`: what errors name.
     """
@@ -45,7 +45,7 @@ class Scored:
 
     @property
     def halves(self) -> tuple[Bools, Bools] | None:
-        """Which items, in the order of ids, are taught, untaught; None unless some are either."""
+        """Which items, in the order of ids, are trained on, and held out; None without either."""
         fates = [self.taught.get(item) for item in self.asked.items["item"].sort()]
         yes, no = (np.array([fate is half for fate in fates]) for half in (True, False))
         return (yes, no) if yes.any() and no.any() else None
@@ -53,17 +53,17 @@ class Scored:
     @property
     def baselines(self) -> dict[str, pl.DataFrame]:
         """The answers below this probe's, judged by its own aggregation: without -> answers."""
-        told = {WEIGHTS: self.random_init} if self.random_init is not None else {}
+        scores = {WEIGHTS: self.random_init} if self.random_init is not None else {}
         if self.content_free is not None:
-            told = {SUBJECT: without_subject(self.asked.items, self.content_free), **told}
-        found = {}
-        for without, rows in told.items():
+            scores = {SUBJECT: without_subject(self.asked.items, self.content_free), **scores}
+        judged = {}
+        for without, rows in scores.items():
             part = self.asked.items.join(rows, on="item", how="semi")
             if part.height:
                 rows = rows.join(part.select("item"), on="item", how="semi")
                 where = f"{self.where}, without {without}"
-                found[without] = judge_scores(rows, part, self.asked.own or "sum", where)
-        return found
+                judged[without] = judge_scores(rows, part, self.asked.own or "sum", where)
+        return judged
 
 
 def numbers(every: Iterable[Scored]) -> Iterator[Number]:
@@ -72,7 +72,7 @@ def numbers(every: Iterable[Scored]) -> Iterator[Number]:
     Items without a wrong option are left out; "without wrong option" counts them.
     """
     kept: list[tuple[Scored, pl.DataFrame, dict[str, pl.DataFrame]]] = []
-    told: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for one in every:
         items = choosable(one.asked.items, one.asked.candidates)
         of = Number(n=one.asked.items.height, group=one.asked.group, **one.probe.asked)
@@ -82,17 +82,17 @@ def numbers(every: Iterable[Scored]) -> Iterator[Number]:
             continue
         scores = one.scores.join(items.select("item"), on="item", how="semi")
         one = replace(one, scores=scores, asked=replace(one.asked, items=items))
-        asked = one.asked
-        own = judge(scores, items, asked.candidates, asked.own, one.where, asked.prompts)
-        read = [(one.probe, aggregations.readings(own, scores, asked, one.content_free))]
-        for number in aggregations.numbers(asked, read, one.halves):
+        task = one.asked
+        answers = judge(scores, items, task.candidates, task.own, one.where, task.prompts)
+        read = [(one.probe, aggregations.readings(answers, scores, task, one.content_free))]
+        for number in aggregations.numbers(task, read, one.halves):
             # what is counted of the questions stands once, whoever else is asked them
-            if number.model or (number.benchmark, number.group) not in told:
+            if number.model or (number.benchmark, number.group) not in seen:
                 yield number
-        told.add((one.probe.benchmark, asked.group))
-        yield from confidence.numbers(asked, read)
+        seen.add((one.probe.benchmark, task.group))
+        yield from confidence.numbers(task, read)
         rest = replace(one, scores=scores.clear(), content_free=None, random_init=None)
-        kept.append((rest, own, one.baselines))
+        kept.append((rest, answers, one.baselines))
     yield from _slice(kept)
 
 
@@ -101,32 +101,32 @@ def _slice(
 ) -> Iterator[Number]:
     """Slices of what several probes were asked alike; chance stands once in each."""
     alike: list[tuple[Study, Scored]] = []
-    for one, own, below in kept:
-        asked, probe = one.asked, one.probe
-        rows = own.select("item", "template")
+    for one, answers, below in kept:
+        task, probe = one.asked, one.probe
+        rows = answers.select("item", "template")
         for place, (study, first) in enumerate(alike):
-            same = (study.benchmark, study.group) == (probe.benchmark, asked.group)
+            same = (study.benchmark, study.group) == (probe.benchmark, task.group)
             if same and rows.equals(study.probes[0][1].select("item", "template")):
                 baselines = [
-                    Baseline(len(study.probes), name, told) for name, told in below.items()
+                    Baseline(len(study.probes), name, judged) for name, judged in below.items()
                 ]
-                probes = [*study.probes, (probe, own)]
+                probes = [*study.probes, (probe, answers)]
                 both = replace(study, probes=probes, baselines=[*study.baselines, *baselines])
                 alike[place] = both, first
                 break
         else:
             study = Study(
-                probe.benchmark, asked.items, asked.candidates, asked.prompts, [(probe, own)],
-                seed=asked.seed, resamples=asked.resamples, aggregation=asked.own,
-                group=asked.group,
-                baselines=[Baseline(0, name, told) for name, told in below.items()],
+                probe.benchmark, task.items, task.candidates, task.prompts, [(probe, answers)],
+                seed=task.seed, resamples=task.resamples, aggregation=task.own,
+                group=task.group,
+                baselines=[Baseline(0, name, judged) for name, judged in below.items()],
             )  # fmt: skip
             alike.append((study, one))
     seen: set[tuple[str, str]] = set()
     for study, one in alike:
         part = study.benchmark, study.group
         bins = slices.bins_of(study, one.halves, SLICES)
-        several = [found for found, own in bins if len(own) > 1]
+        several = [kind for kind, inside in bins if len(inside) > 1]
         for number in slices.slice_numbers(study, one.halves, several):
             if number.model not in CHANCE or part not in seen:
                 yield number

@@ -30,14 +30,14 @@ def draw_slices(
     results: pl.DataFrame,
     kinds: Mapping[str, str],
     panels: Iterable[tuple[str, str]],
-    own: str = "",
+    aggregation: str = "",
     controls: Collection[str] = (),
     is_folded: bool = False,
 ) -> Iterator[Drawn]:
-    """A figure for every slice that RESULTS tell of, with a panel for each of these benchmarks and
+    """A figure for every slice that RESULTS have, with a panel for each of these benchmarks and
     groups that has more than one of its bins; nothing without any.
 
-    `kinds`: kind of model by name; `own`: the probes' own aggregation, "" where none is named;
+    `kinds`: kind of model by name; `aggregation`: the probes' own, "" where none is named;
     `controls`: names of control models.
     """
     others = [pl.col(name) == "" for name in SETTING if name not in ("aggregation", "without")]
@@ -47,20 +47,20 @@ def draw_slices(
         pl.col("without").is_in(ASKED),
         pl.col("model").is_in([*kinds, "random"]),
         metric="accuracy",
-        aggregation=own,
+        aggregation=aggregation,
     )
-    asked = {panel: measured.filter(benchmark=panel[0], group=panel[1]) for panel in panels}
+    by_panel = {panel: measured.filter(benchmark=panel[0], group=panel[1]) for panel in panels}
     for one in SLICES:
-        bins = {panel: list_bins(one, rows) for panel, rows in asked.items()}
-        found = {
+        bins = {panel: list_bins(one, rows) for panel, rows in by_panel.items()}
+        shown = {
             panel: rows.filter(pl.col("slice").is_in(list(bins[panel])))
-            for panel, rows in asked.items()
+            for panel, rows in by_panel.items()
             if len(bins[panel]) > 1
         }
-        if found:
-            figure = plot(one, found, results, kinds, controls)
+        if shown:
+            figure = plot(one, shown, results, kinds, controls)
             name = "_".join([paper, "slice", one.name, *[part] * (part != paper)])
-            title, rows = f"Accuracy by {one.title}", pl.concat(found.values())
+            title, rows = f"Accuracy by {one.title}", pl.concat(shown.values())
             yield Drawn(part, name, title, CAPTION, figure, rows, is_folded)
 
 
@@ -118,7 +118,7 @@ def _panel(
     y = draw.numbers(alt.Y, "accuracy, %", draw.PER_CENT)
     aside = alt.XOffset("probe:N", scale=alt.Scale(domain=list(names.values())))
     base, baseline = (
-        draw.chart(own, "bin", by="probe").encode(x=x, xOffset=aside) for own in points.values()
+        draw.chart(data, "bin", by="probe").encode(x=x, xOffset=aside) for data in points.values()
     )
     bars, lines, dots = draw.lines(base, y, look)
     size = {"size": alt.value(28)} if is_small else {}

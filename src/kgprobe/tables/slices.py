@@ -1,4 +1,4 @@
-"""Accuracy by parts of a benchmark: who is asked about, among what, and whether it was taught.
+"""Accuracy by parts of a benchmark: by subject, options, answer, and what was trained on.
 
 Bins are fixed, so that they are the same in every run. In each of them every probe stands beside
 chance and beside its baselines: the same questions without the subject, and asked of the same
@@ -40,7 +40,7 @@ HALVES = ("trained-on", "held-out", "neither")
 
 @dataclass(frozen=True)
 class Slice:
-    """What items are told apart by. `edges`: the lower ones of its bins, the last of which is open;
+    """A property that groups items. `edges`: the lower ones of its bins, the last of which is open;
     without them the bins are `names`, those of domains as the relations have them."""
 
     name: str
@@ -72,7 +72,7 @@ class Slice:
         return [*map(self.bin, self.edges), UNKNOWN] if self.edges else list(self.names)
 
     def told(self, value: str) -> str:
-        """How a bin stands in `slice` of RESULTS: "sitelinks: 1-4"; cardinalities by themselves."""
+        """The label of a bin in `slice` of RESULTS: "sitelinks: 1-4"; of cardinality the bin."""
         return value if self.name == "cardinality" else f"{self.name}: {value}"
 
 
@@ -99,7 +99,7 @@ SLICES = (
 )
 
 
-#: what items of any benchmark can be told apart by; statements where it knows them
+#: slices of any benchmark; statements where it knows them
 EVERYWHERE = ("statements", "options", "frequency", "length", "facts")
 _BINS = [one.told(b) for one in SLICES if one.name in EVERYWHERE for b in one.bins]
 #: by task or benchmark; `where` of a paper has its `aggregation` as well
@@ -149,19 +149,19 @@ def bins_of(
     study: Study, halves: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
 ) -> Iterator[tuple[Slice, list[Bin]]]:
     """The bins of every slice that this benchmark has values for; an item lies in one of each, but
-    for domains: a relation counts fully in all of its own. `halves`: which items, in order of ids,
-    are taught, untaught."""
+    for domains: a relation counts fully in all of its own. `halves`: the items, in order of ids,
+    trained on, and held out."""
     known = _values(study)
     for one in slices:
         if one.edges:
             inside = [one.bin(value) for value in known.get(one.name, [])]
-            found = [(b, np.array([i == b for i in inside])) for b in one.bins if b in inside]
+            members = [(b, np.array([i == b for i in inside])) for b in one.bins if b in inside]
         else:
-            found = [
+            members = [
                 (b, np.asarray(rows)) for b, rows in _named_bins(study, one, halves) if any(rows)
             ]
-        if found:
-            yield one, [Bin(one.told(value), rows.astype(float)) for value, rows in found]
+        if members:
+            yield one, [Bin(one.told(value), rows.astype(float)) for value, rows in members]
 
 
 def items_of(
@@ -171,14 +171,14 @@ def items_of(
     part: str,
     relations: Path | None = None,
 ) -> pl.DataFrame:
-    """The ITEMS in a bin as `slice` of RESULTS has it, none where it cannot be told from them;
+    """The ITEMS in a bin as `slice` of RESULTS has it, none where they do not have its values;
     `relations`: the benchmark's file of cardinalities and domains."""
     if not items.height:
         return items
     probe = Probe("", "", "", "", "")
-    asked = items.select("item", template=pl.lit(0))
+    answers = items.select("item", template=pl.lit(0))
     known = relations_of(relations) if relations else None
-    study = Study("", items, candidates, prompts, [(probe, asked)], known)
+    study = Study("", items, candidates, prompts, [(probe, answers)], known)
     for _, bins in bins_of(study):
         for one in bins:
             if one.name == part:
@@ -188,8 +188,8 @@ def items_of(
 
 def _values(study: Study) -> dict[str, list[int | None]]:
     """Slice -> the value of every item, in the order of ids."""
-    told = pl.Struct(dict.fromkeys(("sitelinks", "statements", "popularity"), pl.Int64))
-    meta = study.ordered["meta"].str.json_decode(told).struct.unnest()
+    fields = pl.Struct(dict.fromkeys(("sitelinks", "statements", "popularity"), pl.Int64))
+    meta = study.ordered["meta"].str.json_decode(fields).struct.unnest()
     # what OntoProbe's instances have: in how many statements of the graph they stand
     meta = meta.with_columns(pl.coalesce("statements", "popularity").alias("statements"))
     popularity = "statements" if meta["sitelinks"].null_count() == len(meta) else "sitelinks"
@@ -197,14 +197,14 @@ def _values(study: Study) -> dict[str, list[int | None]]:
     gold = study.ordered.select("item", "candidates", first=pl.col("answers").list.first()).join(
         names, on=["candidates", "first"], how="left", maintain_order="left"
     )
-    found = {
+    values = {
         "options": study.options.astype(int).tolist(),
         "frequency": gold.select(pl.len().over("id")).to_series().to_list(),
         "length": [len(normalize("NFC", label)) for label in gold["label"]],
     }
     if meta[popularity].null_count() < len(meta):
-        found[popularity] = meta[popularity].to_list()
-    return found
+        values[popularity] = meta[popularity].to_list()
+    return values
 
 
 def _named_bins(
@@ -263,7 +263,7 @@ class _Pair:
 
 @dataclass(frozen=True)
 class _Table:
-    """All that is drawn together: for each of `entries` the column of its right answers and, behind
+    """What is resampled together: for each of `entries` the column of its right answers and, behind
     it, that of the items it was asked."""
 
     entries: list[_Asked]
@@ -277,7 +277,7 @@ class _Table:
 
 
 def _table(study: Study) -> _Table:
-    probes = [_Asked(study.of.but(**p.asked), study.spread(own)) for p, own in study.probes]
+    probes = [_Asked(study.of.but(**p.asked), study.spread(answers)) for p, answers in study.probes]
     entries, pairs = [*probes], []
     for i, j in study.with_best:
         instead = study.instead(study.probes[i][0], study.probes[j][0])
@@ -287,14 +287,14 @@ def _table(study: Study) -> _Table:
         entries.append(_Asked(of, study.spread(baseline.answers)))
     shown = len(entries)
     for place, baseline in enumerate(study.baselines, len(probes)):
-        own = probes[baseline.probe]
-        pairs.append(_Pair(own.of, f"without {baseline.without}", len(entries), place))
-        entries.append(own.like(entries[place]))
+        answers = probes[baseline.probe]
+        pairs.append(_Pair(answers.of, f"without {baseline.without}", len(entries), place))
+        entries.append(answers.like(entries[place]))
     return _Table(entries, shown, pairs)
 
 
 def numbers(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator[Number]:
-    """accuracy of every probe, baseline and baseline (setting `without`) by slice, and of probes
+    """accuracy of every probe, of chance and of baselines (setting `without`) by slice, of probes
     minus the best or their baselines (`instead`) with "p after Holm" and "detectable difference";
     of all items those of the baselines alone. Domains have the weighting "split" as well: a
     relation's weight divided by their number."""
@@ -302,11 +302,11 @@ def numbers(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator
     every = Bin("", np.ones(study.items.height))
     if study.baselines:
         probes = len(study.probes)
-        own = _Table(table.entries, table.shown, [p for p in table.pairs if p.other >= probes])
-        (boot,) = _resample(study, own, [every])
-        yield from _accuracies(own, every, boot, range(probes, own.shown))
-        yield from _by_template(study, table.entries[probes : own.shown])
-        yield from _compare(own, [every], [boot])
+        subset = _Table(table.entries, table.shown, [p for p in table.pairs if p.other >= probes])
+        (boot,) = _resample(study, subset, [every])
+        yield from _accuracies(subset, every, boot, range(probes, subset.shown))
+        yield from _by_template(study, table.entries[probes : subset.shown])
+        yield from _compare(subset, [every], [boot])
     yield from slice_numbers(study, halves)
 
 
@@ -352,8 +352,8 @@ def _baselines(study: Study, part: Bin) -> Iterator[Number]:
     """Random and majority, exact."""
     inside = part.weights > 0
     for model, values in (("random", study.random), ("majority", study.majority)):
-        own = study.of.but(metric="accuracy", model=model, slice=part.name)
-        yield own.but(value=100 * float(values[inside].mean()), n=int(inside.sum()))
+        number = study.of.but(metric="accuracy", model=model, slice=part.name)
+        yield number.but(value=100 * float(values[inside].mean()), n=int(inside.sum()))
 
 
 def _accuracies(
@@ -364,11 +364,11 @@ def _accuracies(
         n = int((entry.asked * (part.weights > 0)).sum())
         if not n:
             continue
-        value, found = boot.ratio(2 * place, 2 * place + 1)
-        if found is None or (entry.is_share and not part.setting):
-            found = Interval(*wilson(min(value, 1.0) * n, n), "wilson")
-        own = entry.of.but(metric="accuracy", slice=part.name, setting=part.setting)
-        yield own.but(value=100 * value, interval=found.times(100), n=n)
+        value, interval = boot.ratio(2 * place, 2 * place + 1)
+        if interval is None or (entry.is_share and not part.setting):
+            interval = Interval(*wilson(min(value, 1.0) * n, n), "wilson")
+        number = entry.of.but(metric="accuracy", slice=part.name, setting=part.setting)
+        yield number.but(value=100 * value, interval=interval.times(100), n=n)
 
 
 def _compare(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> Iterator[Number]:
@@ -382,8 +382,8 @@ def _compare(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> 
                 continue
             gaps, n = (one.right - other.right)[inside], int(inside.sum())
             of = pair.of.but(slice=part.name, n=n, setting={"instead": pair.instead})
-            value, found = boot.ratio(2 * pair.one, 2 * pair.one + 1, less=2 * pair.other)
-            bounds = found and found.times(100)
+            value, interval = boot.ratio(2 * pair.one, 2 * pair.one + 1, less=2 * pair.other)
+            bounds = interval and interval.times(100)
             yield of.but(metric="accuracy", value=100 * value, interval=bounds)
             tested.append((of, gaps))
     yield from family(tested)
@@ -391,12 +391,12 @@ def _compare(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> 
 
 def list_bins(one: Slice, results: pl.DataFrame) -> dict[str, str]:
     """The bins of a slice that RESULTS have, in order: as they stand there -> as they are printed;
-    none where nothing is known that they would tell apart."""
-    found = set(results["slice"].unique())
+    none where the slice has no values."""
+    names = set(results["slice"].unique())
     bins = one.bins or sorted(
-        name.removeprefix(one.told("")) for name in found if name.startswith(one.told(""))
+        name.removeprefix(one.told("")) for name in names if name.startswith(one.told(""))
     )
-    return {one.told(value): value for value in bins if one.told(value) in found}
+    return {one.told(value): value for value in bins if one.told(value) in names}
 
 
 def unknown_slices(results: pl.DataFrame) -> list[str]:

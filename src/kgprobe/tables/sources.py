@@ -1,4 +1,4 @@
-"""What the sources gave and how what is rebuilt from them stands to what was released."""
+"""RESULTS on the sources: dumps against SPARQL, what is rebuilt against what was released."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -30,11 +30,11 @@ def against_released(states: pl.DataFrame, agreement: pl.DataFrame | None = None
     numbers: list[Number] = []
     for relation in ["", *sorted(states["relation"].unique())]:
         of = Number(metric=STATE, benchmark="bear_big_released", group=relation)
-        own = states if not relation else states.filter(pl.col("relation") == relation)
+        rows = states if not relation else states.filter(pl.col("relation") == relation)
         for state in STATES:
-            count = own.filter(pl.col("state") == state).height
-            both = {"numerator": count, "denominator": own.height}
-            numbers.append(of.but(slice=state, **{**share(count, own.height), **both}))
+            count = rows.filter(pl.col("state") == state).height
+            both = {"numerator": count, "denominator": rows.height}
+            numbers.append(of.but(slice=state, **{**share(count, rows.height), **both}))
         if agreement is not None:
             near = agreement if not relation else agreement.filter(pl.col("relation") == relation)
             numbers += _agreement(of, near)
@@ -94,16 +94,16 @@ def chain_differences(
     stray = dict(rejects.select("child", "parent").rows())
     rows = []
     for iri, label, gold in released.select("class", "label", "superclasses").rows():
-        found = ours.get(iri, [])
-        if iri in declared and _casefold(found) == _casefold(gold):
+        chain = ours.get(iri, [])
+        if iri in declared and _casefold(chain) == _casefold(gold):
             continue
-        reason = _chain_reason(iri in declared, gold, found, stray.get(iri))
-        rows.append(("chain", iri, label, " > ".join(gold), " > ".join(found), reason))
+        reason = _chain_reason(iri in declared, gold, chain, stray.get(iri))
+        rows.append(("chain", iri, label, " > ".join(gold), " > ".join(chain), reason))
     return pl.DataFrame(rows, schema=dict(DIFFERENCES.columns), orient="row")
 
 
-def _chain_reason(declared: bool, gold: list[str], found: list[str], stray: str | None) -> str:
-    released, ours = set(_casefold(gold)), set(_casefold(found))
+def _chain_reason(declared: bool, gold: list[str], chain: list[str], stray: str | None) -> str:
+    released, ours = set(_casefold(gold)), set(_casefold(chain))
     if not declared:
         return "the class is not in this snapshot (renamed or removed)"
     if stray:
@@ -151,9 +151,9 @@ def property_differences(
                 rows.append((side, iri, label, gold[side], ours, f"ours comes from {source}"))
         above = set(_casefold(gold["superproperties"]))
         if missing := sorted(above - ancestors.get(iri, set())):
-            found = ", ".join(sorted(ancestors.get(iri, set())))
+            text = ", ".join(sorted(ancestors.get(iri, set())))
             reason = f"not above it today: {', '.join(missing)}"
-            row = ("superproperties", iri, label, ", ".join(gold["superproperties"]), found, reason)
+            row = ("superproperties", iri, label, ", ".join(gold["superproperties"]), text, reason)
             rows.append(row)
     return pl.DataFrame(rows, schema=dict(DIFFERENCES.columns), orient="row")
 
@@ -251,11 +251,11 @@ def access(pulled: pl.DataFrame, dumps: Mapping[str, tuple[str, pl.DataFrame]]) 
     numbers = []
     key = ["subject", "relation", "object", "rank"]
     content = ["subject_label", "object_label", "subject_sitelinks", "object_sitelinks"]
-    for name, (form, found) in dumps.items():
-        asked = found["relation"].unique()
+    for name, (form, statements) in dumps.items():
+        relations = statements["relation"].unique()
         theirs = best_rank(pulled) if form == "truthy" else pulled
-        theirs = theirs.filter(pl.col("relation").is_in(asked.implode()))
-        ours = found.filter(pl.col("object_kind") == "item")
+        theirs = theirs.filter(pl.col("relation").is_in(relations.implode()))
+        ours = statements.filter(pl.col("object_kind") == "item")
         if form == "truthy":
             ours, theirs = (f.with_columns(rank=pl.lit("normal")) for f in (ours, theirs))
         ours, theirs = (f.select(key + content).unique(key) for f in (ours, theirs))
@@ -288,15 +288,15 @@ def chapter(
     """
     shown: list[Grid] = []
     folded: list[Grid] = []
-    asked = set(results["metric"])
-    if ACCESS[0] in asked:
+    metrics = set(results["metric"])
+    if ACCESS[0] in metrics:
         shown.append(grid.of_view(AGREEMENT, results, few=False))
-    if EQUAL in asked:
+    if EQUAL in metrics:
         shown.append(grid.of_view(ONTOLOGY, results, few=False))
         if differences is not None:
             title = f"Every difference from the released ontology, and why ({differences.height})"
             folded.append(grid.records(title, differences.iter_rows(named=True)))
-    if STATE in asked:
+    if STATE in metrics:
         part = " (holds BEAR: by construction)" if circular else ""
         shown.append(
             grid.of_view(replace(RELEASED, title=RELEASED.title + part), results, few=False)
@@ -313,9 +313,9 @@ def chapter(
             title = f"Relations that did not come whole, and why ({partly.height})"
             shown.append(grid.records(title, partly.iter_rows(named=True)))
         folded.append(grid.records("Statements by kind of value", coverage.iter_rows(named=True)))
-    for name, made in choices.items():
-        folded.append(_choice(made, name))
-    notes = [CIRCULAR] if circular and STATE in asked else []
+    for name, choice in choices.items():
+        folded.append(_choice(choice, name))
+    notes = [CIRCULAR] if circular and STATE in metrics else []
     return Chapter("sources", "Sources: rebuilt and released", LEAD, notes, shown, folded)
 
 

@@ -74,16 +74,16 @@ class Study:
     def __post_init__(self) -> None:
         if not self.probes:
             raise ValueError(f"{self.benchmark}: no probe answered this benchmark")
-        asked = [tuple(probe.asked.values()) for probe, _ in self.probes]
-        if len(set(asked)) < len(asked):
-            raise ValueError(f"{self.benchmark}: two probes are the same: {sorted(asked)}")
+        keys = [tuple(probe.asked.values()) for probe, _ in self.probes]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"{self.benchmark}: two probes are the same: {sorted(keys)}")
         expected = self.probes[0][1].select("item", "template")
         for probe, answers in self.probes:
             if probe.benchmark != self.benchmark:
                 raise ValueError(f"{probe.model}: not a probe of {self.benchmark}")
             if not answers.select("item", "template").equals(expected):
                 raise ValueError(
-                    f"{probe.model}: other items or templates than {asked[0]}; differences are "
+                    f"{probe.model}: other items or templates than {keys[0]}; differences are "
                     "paired, so all probes of a benchmark need the same"
                 )
 
@@ -120,9 +120,9 @@ class Study:
 
     def instead(self, one: Probe, other: Probe) -> str:
         """What a difference from `one` is taken to: the other's model and what else differs."""
-        told = other.asked
-        differ = [d for d in ("prompt", "method") if told[d] != one.asked[d]]
-        return ", ".join([told["model"], *(told[d] for d in differ)])
+        fields = other.asked
+        differ = [d for d in ("prompt", "method") if fields[d] != one.asked[d]]
+        return ", ".join([fields["model"], *(fields[d] for d in differ)])
 
     @cached_property
     def with_best(self) -> list[tuple[int, int]]:
@@ -200,8 +200,8 @@ class Study:
         sized = self.ordered.with_columns(size=pl.Series(self.options))
         answers = pl.col("answers").list.first().n_unique()
         one = (pl.col("size").max() == pl.len()) & (answers == pl.len())
-        found = sized.group_by("relation").agg(one=one).rows()
-        return {relation: "1:1" if is_one else "1:N" for relation, is_one in found}
+        rows = sized.group_by("relation").agg(one=one).rows()
+        return {relation: "1:1" if is_one else "1:N" for relation, is_one in rows}
 
     @cached_property
     def domains(self) -> dict[str, list[str]]:

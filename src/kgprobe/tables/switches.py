@@ -57,9 +57,9 @@ class Turn:
 
 def cells(rows: pl.DataFrame, value: str, **further: Any) -> pl.DataFrame:
     """CELLS of the plain mean of a column over items, `further`: part, column, weight (1)."""
-    told = {"part": pl.lit(""), "column": pl.lit(""), "weight": pl.lit(1.0), **further}
-    found = rows.select("item", above=pl.col(value).cast(pl.Float64), below=pl.lit(1.0), **told)
-    return as_cells(found)
+    columns = {"part": pl.lit(""), "column": pl.lit(""), "weight": pl.lit(1.0), **further}
+    frame = rows.select("item", above=pl.col(value).cast(pl.Float64), below=pl.lit(1.0), **columns)
+    return as_cells(frame)
 
 
 def as_cells(frame: pl.DataFrame) -> pl.DataFrame:
@@ -93,8 +93,8 @@ def change(before: pl.DataFrame, after: pl.DataFrame, seed: int = 0) -> dict[str
     weights = [np.zeros((len(boot.strata), columns.height)) for _ in range(2)]
     for side, part, to, weight in placed.select("side", "part", "to", "weight").unique().rows():
         weights[side][boot.strata.index(part), to] = weight
-    value, turned = (float(mean_of_ratios(boot.sums, own)) for own in weights)
-    drawn = [mean_of_ratios(boot.drawn, own) for own in weights]
+    value, turned = (float(mean_of_ratios(boot.sums, w)) for w in weights)
+    drawn = [mean_of_ratios(boot.drawn, w) for w in weights]
     bounds = of_draws(_finite(drawn[1] - drawn[0]), f"paired {boot.kind}")
     low, high, kind = bounds or (None, None, "none")
     # sums in another order differ in their last bits
@@ -123,7 +123,7 @@ def expected(
     return "?", ""
 
 
-def verdict(direction: str, found: Mapping[str, Any]) -> str:
+def verdict(direction: str, effect: Mapping[str, Any]) -> str:
     """What a change (`change`) says of the direction that was expected.
 
     As expected, or missed: the interval lies on that side of 0, or on the other one; `=` is missed
@@ -134,11 +134,11 @@ def verdict(direction: str, found: Mapping[str, Any]) -> str:
         raise ValueError(f"direction {direction!r}; legal: {', '.join(OPPOSITE)}")
     if direction == "?":
         return OPEN
-    low, high = found["low"], found["high"]
+    low, high = effect["low"], effect["high"]
     if low is None:
         # nothing is known of the width of what moved
         still = SAID if direction == "=" else UNMOVED
-        return still if found["change"] == 0 else UNDECIDED
+        return still if effect["change"] == 0 else UNDECIDED
     if direction == "=":
         return MISSED if low > 0 or high < 0 else UNDECIDED
     if direction == "<":
@@ -150,18 +150,18 @@ def measured(
     turns: Sequence[Turn], table: Sequence[Mapping[str, str]], seed: int = 0
 ) -> list[dict[str, Any]]:
     """A row for each turn: switch, value here and other, whose number, what changed, what was
-    expected and whether it came so; one that leaves nothing has no change, and says so."""
-    made = []
+    expected and the verdict; one that leaves nothing has no change, and says so."""
+    rows = []
     for turn in turns:
         if not turn.before.height:
             continue
         is_empty = not turn.after.height
-        found = change(turn.before, turn.before if is_empty else turn.after, seed)
+        effect = change(turn.before, turn.before if is_empty else turn.after, seed)
         if is_empty:
-            found |= {"turned": None, "change": None}
+            effect |= {"turned": None, "change": None}
         direction, why = expected(table, turn.paper, turn.switch, turn.here, turn.other)
-        told = {"switch": turn.switch, "here": turn.here, "other": turn.other, **turn.asked}
-        came = EMPTY if is_empty else verdict(direction, found)
-        made.append({**told, "metric": turn.metric, **found, "expected": direction,
+        fields = {"switch": turn.switch, "here": turn.here, "other": turn.other, **turn.asked}
+        came = EMPTY if is_empty else verdict(direction, effect)
+        rows.append({**fields, "metric": turn.metric, **effect, "expected": direction,
                      "verdict": came, "why": why})  # fmt: skip
-    return made
+    return rows

@@ -68,14 +68,14 @@ class View:
 
     def of(self, results: pl.DataFrame) -> "Printed":
         """The view of RESULTS. Raises ViewError where two numbers fall into one cell."""
-        own = self.chosen(results)
-        rows, columns = self._keys(own, self.rows), self._keys(own, self.columns)
+        numbers = self.chosen(results)
+        rows, columns = self._keys(numbers, self.rows), self._keys(numbers, self.columns)
         cells: dict[tuple[Key, Key], Row] = {}
-        for found in own.iter_rows(named=True):
-            place = _key(found, self.rows), _key(found, self.columns)
+        for row in numbers.iter_rows(named=True):
+            place = _key(row, self.rows), _key(row, self.columns)
             if place in cells:
-                raise ViewError(f"view {self.name}: {_clash(cells[place], found, place)}")
-            cells[place] = found
+                raise ViewError(f"view {self.name}: {_clash(cells[place], row, place)}")
+            cells[place] = row
         return Printed(self, rows, columns, cells)
 
     def chosen(self, results: pl.DataFrame) -> pl.DataFrame:
@@ -83,11 +83,11 @@ class View:
         wanted = {name: [str(value) for value in values] for name, values in self.where.items()}
         return self.only(results).filter(*(pl.col(n).is_in(v) for n, v in wanted.items()))
 
-    def _keys(self, own: pl.DataFrame, names: Sequence[str]) -> list[Key]:
+    def _keys(self, numbers: pl.DataFrame, names: Sequence[str]) -> list[Key]:
         """Keys that occur, ordered dimension by dimension."""
-        found = list(dict.fromkeys(tuple(row) for row in own.select(names).rows()))
-        orders = [self._order(name, own[name]) for name in names]
-        return sorted(found, key=lambda key: [o[v] for o, v in zip(orders, key, strict=True)])
+        keys = list(dict.fromkeys(tuple(row) for row in numbers.select(names).rows()))
+        orders = [self._order(name, numbers[name]) for name in names]
+        return sorted(keys, key=lambda key: [o[v] for o, v in zip(orders, key, strict=True)])
 
     def _order(self, name: str, values: Iterable[str]) -> dict[str, int]:
         given = [str(value) for value in self.where.get(name, [])]
@@ -116,21 +116,21 @@ class Printed:
 
     def words(self, names: Sequence[str], key: Key) -> str:
         """A key in words, joined for reading alone."""
-        told = [self.view.word(n, v) for n, v in zip(names, key, strict=True)]
-        return ", ".join(word for word in told if word)
+        parts = [self.view.word(n, v) for n, v in zip(names, key, strict=True)]
+        return ", ".join(word for word in parts if word)
 
     def lines(self, shown: Callable[[Row | None, int], Any]) -> list[list[Any]]:
         """A list per row: its words, then what `shown` makes of every cell and its decimals."""
         view = self.view
-        made = []
+        table = []
         for row in self.rows:
             line: list[Any] = [view.word(n, v) for n, v in zip(view.rows, row, strict=True)]
             for column in self.columns:
                 cell = self.cells.get((row, column))
                 digits = view.digits.get(cell["metric"], view.usual) if cell else view.usual
                 line.append(shown(cell, digits))
-            made.append(line)
-        return made
+            table.append(line)
+        return table
 
 
 def write(view: View, results: pl.DataFrame, path: str | Path) -> None:
@@ -143,7 +143,7 @@ def write(view: View, results: pl.DataFrame, path: str | Path) -> None:
 
 
 def write_all(views: Iterable[View], results: pl.DataFrame, folder: str | Path) -> None:
-    """Every view as `write` does it, into a folder that is there even if none is."""
+    """Write every view into a folder, which is made even where there is none."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     for view in views:
         write(view, results, Path(folder) / f"{view.name}.tsv")
@@ -168,5 +168,5 @@ def _key(row: Row, names: Sequence[str]) -> Key:
 
 def _clash(one: Row, other: Row, place: tuple[Key, Key]) -> str:
     differ = [n for n in one if n in (*DIMENSIONS, *SETTING) and one[n] != other[n]]
-    told = ", ".join(f"{n} {one[n]!r} and {other[n]!r}" for n in differ)
-    return f"two numbers in cell {place}: they differ in {told}; name it in rows, columns or where"
+    pairs = ", ".join(f"{n} {one[n]!r} and {other[n]!r}" for n in differ)
+    return f"two numbers in cell {place}: they differ in {pairs}; name it in rows, columns or where"

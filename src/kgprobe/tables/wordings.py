@@ -1,4 +1,4 @@
-"""The same question in several templates: how often all, any or most are right, and agree."""
+"""Questions in several templates: how often all, any or most are right, and agree."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def numbers(of: Number, answers: pl.DataFrame, by: str = "") -> Iterator[Number]
     """METRICS, in per cent, of items that are asked in several templates; nothing without any.
 
     `answers`: item, template, hit (0 to 1; under ties a chance), said (the answer in first place;
-    where one is null, agreement is not told). Templates are the same for all items, or, where `by`
+    where one is null, there is no agreement). Templates are the same for all items, or, where `by`
     is a column, for those that share its value: the best one is chosen within.
     """
     rows = answers.with_columns(size=pl.len().over("item")).filter(pl.col("size") > 1)
@@ -38,8 +38,8 @@ def numbers(of: Number, answers: pl.DataFrame, by: str = "") -> Iterator[Number]
         said = rows.group_by("item").agg(same=pl.col("said").n_unique() == 1).sort("item")
         yield of.but(metric="agreement", **hit_rate(said["same"].to_numpy().astype(float)))
     right = []
-    for (size,), own in rows.group_by("size", maintain_order=True):
-        chances = at_least(own["hit"].to_numpy().reshape(-1, size))
+    for (size,), group in rows.group_by("size", maintain_order=True):
+        chances = at_least(group["hit"].to_numpy().reshape(-1, size))
         right.append(chances[:, [1, size // 2 + 1, size]])
     shares = np.concatenate(right)
     for column, name in enumerate(("any", "most", "all")):

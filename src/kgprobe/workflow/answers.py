@@ -67,11 +67,11 @@ def answer_files(row: Row, method: str = "") -> dict[str, str]:
 
 
 def answers_of(rows: Iterable[Row], name: str = "") -> list[str]:
-    """The files with what was answered, one for each row; of a name, of rows that have one."""
-    found = [answer_files(row) for row in rows]
+    """The files of answers, one for each row; with `name` the file of that name, where it is."""
+    per_row = [answer_files(row) for row in rows]
     if name:
-        return [own[name] for own in found if name in own]
-    return [own.get("outcomes") or next(iter(own.values())) for own in found]
+        return [files[name] for files in per_row if name in files]
+    return [files.get("outcomes") or next(iter(files.values())) for files in per_row]
 
 
 def has_form(row: Row) -> bool:
@@ -89,16 +89,16 @@ def beside(run: Run, row: Row) -> list[Row]:
     Tables of forms show neither."""
     if has_form(row):
         return []
-    found: list[Row] = [{**row, "without": without} for without in _left_out(run, row)]
+    rows: list[Row] = [{**row, "without": without} for without in _left_out(run, row)]
     if method_of(row) == "sentence":
-        found.insert(0, {**row, "method": row["method"].replace("sentence", "content_free", 1)})
-    return found
+        rows.insert(0, {**row, "method": row["method"].replace("sentence", "content_free", 1)})
+    return rows
 
 
 def content_free_files(run: Run, rows: Iterable[Row]) -> list[str]:
     """Scores after content-free subjects, beside rows that are asked whole sentences."""
-    found = [one for row in rows for one in beside(run, row)]
-    return answers_of(one for one in found if method_of(one) == "content_free")
+    others = [one for row in rows for one in beside(run, row)]
+    return answers_of(one for one in others if method_of(one) == "content_free")
 
 
 def baseline_rows(run: Run, rows: Iterable[Row]) -> list[Row]:
@@ -107,7 +107,7 @@ def baseline_rows(run: Run, rows: Iterable[Row]) -> list[Row]:
 
 
 def _left_out(run: Run, row: Row) -> list[str]:
-    """What a row is asked without, so that nothing can be known.
+    """What the baselines of a row are asked without: the subject, trained weights, both or none.
 
     A server's answers cost money. Sentences whose options are shared have no subject to leave out:
     content-free subjects serve for all. A randomly initialized model writes one of tens of
@@ -120,11 +120,11 @@ def _left_out(run: Run, row: Row) -> list[str]:
     most = limits.items if row["paper"] == "bear" else limits.rows
     if not most or not is_asked or model["kind"] == "api":
         return []
-    found = []
+    names = []
     if method != "sentence" or row["paper"] == "attributes":
-        found.append("the subject")
+        names.append("the subject")
     # checkpoints of one training would all have the same; weights in few bits cannot be drawn anew
     is_stored = not model.get("step") and not model.get("quantised")
     if method != "fill" and is_stored and int(model.get("parameters") or 0) <= limits.largest:
-        found.append("trained weights")
-    return found
+        names.append("trained weights")
+    return names

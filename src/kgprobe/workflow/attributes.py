@@ -20,7 +20,7 @@ class GraphInputs:
     section: dict[str, Any] | None
     #: where other names of its entities, and its properties, are pulled from
     source: str
-    #: its property dump, whose labels word relations without a template
+    #: its property dump, whose labels verbalize relations without a template
     properties: str
     #: sentences of its relations, in place of ours
     templates: str | list[str]
@@ -34,8 +34,8 @@ class GraphInputs:
 def graph(settings: Settings) -> GraphInputs:
     """The graph that the config names. Raises ConfigError where its ids cannot be looked up."""
     name, source = settings.attributes.graph, "wikidata"
-    own = settings.sources.graphs.get(name)
-    is_own = own is not None and own.ids == "own"
+    section = settings.sources.graphs.get(name)
+    is_own = section is not None and section.ids == "own"
     is_linked = settings.attributes.golds != "graph"
     if is_own and is_linked:
         raise ConfigError(
@@ -46,7 +46,7 @@ def graph(settings: Settings) -> GraphInputs:
         source = name
     is_named = settings.wording.match != "label" and not is_own
     return GraphInputs(
-        section=asdict(own) if own and is_own else None,
+        section=asdict(section) if section and is_own else None,
         source=source,
         properties=f"<results>/sources/{name if is_own else source}/properties.parquet",
         templates=f"<results>/benchmarks/own/{name}/templates.tsv" if is_own else [],
@@ -68,7 +68,7 @@ def plain_rows(run: Run) -> list[Row]:
 
 
 def template_rows(settings: Settings) -> list[dict[str, str]]:
-    """Rows of the general table of templates and of those that the attributes are worded by.
+    """Rows of the general table of templates and of the tables that setting `wording` names.
     Raises SheetError."""
     general = f"{sheets.located('resources')}/templates/templates.tsv"
     paths = [general, *files(settings.wording.tables)]
@@ -79,5 +79,5 @@ def template_rows(settings: Settings) -> list[dict[str, str]]:
 
 
 def attribute_nouns(settings: Settings) -> dict[str, tuple[str, str]]:
-    """relation -> noun phrase and verb of its written templates, which word two steps."""
+    """relation -> noun phrase and verb of its templates, which verbalize two steps."""
     return nouns(template_rows(settings)) if graph(settings).section is None else {}

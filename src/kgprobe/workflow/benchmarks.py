@@ -60,18 +60,18 @@ OF_GRAPH = {
 
 def known_benchmarks(graphs: Iterable[str] = ()) -> dict[str, BenchmarkEntry]:
     """All benchmarks by name, those of own graphs last."""
-    found = {
+    entries = {
         name: BenchmarkEntry("ontoprobe" if name.startswith("onto_") else "bear", description)
         for name, description in CONSTRUCTED.items()
     }
     for name in ATTRIBUTES:
-        found[name] = BenchmarkEntry("attributes", "an attribute of the knowledge graph")
+        entries[name] = BenchmarkEntry("attributes", "an attribute of the knowledge graph")
     for name, (source, parts) in PROMPT_TASKS.items():
-        found[name] = BenchmarkEntry("autoprompt", f"a prompt task of {source}", source, parts)
+        entries[name] = BenchmarkEntry("autoprompt", f"a prompt task of {source}", source, parts)
     for graph in graphs:
         for name, (paper, description) in OF_GRAPH.items():
-            found[name.format(graph)] = BenchmarkEntry(paper, description.format(graph), graph)
-    return found
+            entries[name.format(graph)] = BenchmarkEntry(paper, description.format(graph), graph)
+    return entries
 
 
 def check_names(graphs: Iterable[str]) -> None:
@@ -79,10 +79,10 @@ def check_names(graphs: Iterable[str]) -> None:
     known = known_benchmarks()
     for graph in graphs:
         names = [graph, *(name.format(graph) for name in OF_GRAPH)]
-        if taken := [name for name in names if name in known]:
+        if clashes := [name for name in names if name in known]:
             raise ConfigError(
-                f"config: sources.graphs.{graph}: {taken[0]} is a benchmark already "
-                f"({known[taken[0]].description}); give the graph another name"
+                f"config: sources.graphs.{graph}: {clashes[0]} is a benchmark already "
+                f"({known[clashes[0]].description}); give the graph another name"
             )
 
 

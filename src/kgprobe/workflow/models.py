@@ -40,12 +40,12 @@ def weights(run: Run, model: str) -> list[str]:
     """Files of a model that the workflow itself makes or finds on disk, its adapter's too."""
     row = run.models[model]
     kind, _, place = row["source"].partition(":")
-    made = {"control": f"<resources>/control/{place}/model.safetensors",
-            "gguf": f"<results>/models/unpacked-{place}"}  # fmt: skip
-    own = [place] if kind == "folder" else []
+    paths = {"control": f"<resources>/control/{place}/model.safetensors",
+             "gguf": f"<results>/models/unpacked-{place}"}  # fmt: skip
+    named = [place] if kind == "folder" else []
     if adapter := row.get("adapter"):
-        own.append(adapter.partition(":")[2])
-    return [*([made[kind]] if kind in made else []), *files(own)]
+        named.append(adapter.partition(":")[2])
+    return [*([paths[kind]] if kind in paths else []), *files(named)]
 
 
 def packed(run: Run, package: str) -> dict[str, str]:
@@ -57,8 +57,8 @@ def packed(run: Run, package: str) -> dict[str, str]:
 def asked_mb(run: Run, stages: Mapping[tuple[str, str], list[PlannedPart]]) -> dict[str, int]:
     """MB that the rule of each stage and model asks for, whatever the machine has."""
     return {
-        f"{stage}_{model}": memory_of(run, asked, model)(None, threads_of(run, stage, model))
-        for (stage, model), asked in stages.items()
+        f"{stage}_{model}": memory_of(run, parts, model)(None, threads_of(run, stage, model))
+        for (stage, model), parts in stages.items()
     }
 
 
@@ -88,8 +88,8 @@ def limits(is_local: bool) -> dict[str, int]:
     """What all jobs that run at once may take together, where neither command line nor profile says
     so. The nodes of a cluster have accelerators and memory of their own; servers and the hosts of
     files are the same for all."""
-    found = {"sparql": 1, "api": 1, "downloads": 2}
-    return {**found, "gpu": 1, "mem_mb": memory_mb()} if is_local else found
+    most = {"sparql": 1, "api": 1, "downloads": 2}
+    return {**most, "gpu": 1, "mem_mb": memory_mb()} if is_local else most
 
 
 def threads_of(run: Run, stage: str, model: str) -> int:

@@ -15,16 +15,16 @@ def schemes_of(run: Run, row: Row) -> tuple[str, ...]:
 def memorized_rows(run: Run) -> list[Row]:
     """Rows whose memorizing answers OntoProbe's tables show, then those that a row of reasoning
     needs beside it: they say which of its premises the model has memorized."""
-    found = [r for r in run.probes("ontoprobe", "cloze", "sentence", "soft") if not has_form(r)]
-    known = {(row["benchmark"], row["method"], row["model"]) for row in found}
+    rows = [r for r in run.probes("ontoprobe", "cloze", "sentence", "soft") if not has_form(r)]
+    known = {(row["benchmark"], row["method"], row["model"]) for row in rows}
     for row in run.probes("ontoprobe", "reason"):
         templates = {scheme.split("+")[0] for scheme in schemes_of(run, row)}
         kind = run.models[row["model"]]["kind"]
         for first, prompt, method in ("manual", "templates", "cloze"), ("soft", "soft", "soft"):
             is_known = (row["benchmark"], method, row["model"]) in known
             if first in templates and kind in sheets.KINDS_OF_METHOD[method] and not is_known:
-                found.append({**row, "prompt": prompt, "method": method})
-    return found
+                rows.append({**row, "prompt": prompt, "method": method})
+    return rows
 
 
 def asked_sets(run: Run) -> list[str]:

@@ -48,13 +48,13 @@ def part_of(run: Run, row: Row) -> PlannedPart:
 
 def stages(run: Run) -> dict[tuple[str, str], list[PlannedPart]]:
     """(stage, model) -> the parts that the model is asked in it, each once."""
-    found: dict[tuple[str, str], dict[str, PlannedPart]] = {}
+    grouped: dict[tuple[str, str], dict[str, PlannedPart]] = {}
     for row in [*run.rows, *memorized_rows(run)]:
         for one in [*prepared(run, row), row, *beside(run, row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
             part = part_of(run, one)
-            found.setdefault((stage, one["model"]), {})[next(iter(part.output.values()))] = part
-    return {key: list(parts.values()) for key, parts in found.items()}
+            grouped.setdefault((stage, one["model"]), {})[next(iter(part.output.values()))] = part
+    return {key: list(parts.values()) for key, parts in grouped.items()}
 
 
 def inputs_of(parts: Iterable[PlannedPart]) -> list[str]:
@@ -129,8 +129,8 @@ def _method_inputs(run: Run, row: Row) -> Asked:
 
 
 def _of_form(run: Run, row: Row) -> Asked:
-    """Of a form: a lite set has its examples from the whole one, graph attributes from the facts of
-    their graph."""
+    """Inputs and settings of a form: a lite set has its examples from the whole one, attributes
+    from the facts of their graph."""
     chosen, files = run.settings.forms, {}
     known = {"name": row["prompt"], "items": chosen.items, "seed": run.settings.seed}
     if row["prompt"].startswith("few"):
@@ -158,7 +158,7 @@ def _of_baseline(run: Run, row: Row) -> dict[str, Any]:
 
 
 def _of_soft(run: Run, row: Row, tables: dict[str, Any]) -> Asked:
-    """Of OntoProbe's soft prompts, and of what is asked with them."""
+    """Inputs and settings of OntoProbe's soft prompts, and of what is asked with them."""
     method, chosen = method_of(row), run.settings.ontoprobe
     known: dict[str, Any] = {"switches": switches(run.settings)}
     if method == "reason":
@@ -174,7 +174,7 @@ def _of_soft(run: Run, row: Row, tables: dict[str, Any]) -> Asked:
 
 
 def _of_prompts(run: Run, row: Row) -> Asked:
-    """Of prompts that are written, searched or trained."""
+    """Inputs and settings of prompts that are written, searched or trained."""
     auto, method = run.settings.autoprompt, method_of(row)
     config, benchmark, model = asdict(auto), row["benchmark"], row["model"]
     tables = "examples.parquet", "vocabulary.json", "task.json"

@@ -39,10 +39,10 @@ def find_source(run: Run, row: Row) -> str:
 
 
 def wordings(run: Run, benchmark: str, prompts: Iterable[str]) -> list[str]:
-    """Folders of published prompts that some prompts of a benchmark need. LPAQA words LAMA's
+    """Folders of published prompts that some prompts of a benchmark need. LPAQA paraphrases LAMA's
     relations; other tasks have what the model proposes, and the manual prompt."""
-    asked, needed = set(prompts), {*prompt_settings.OF_WORDINGS}
+    chosen, needed = set(prompts), {*prompt_settings.OF_WORDINGS}
     if benchmark.startswith("auto_lama"):
         needed |= {*prompt_settings.OF_PROPOSALS}
-    names = ["lpaqa"] * bool(asked & needed) + ["autoprompt_published"] * ("published" in asked)
+    names = ["lpaqa"] * bool(chosen & needed) + ["autoprompt_published"] * ("published" in chosen)
     return data_parts(run.settings, "lama", names)

@@ -86,8 +86,8 @@ def switches(settings: Settings, *names: str) -> dict[str, str]:
     from kgprobe.benchmarks.ontoprobe.modes import resolve
 
     chosen = settings.ontoprobe
-    found = asdict(resolve(chosen.mode, chosen.switches))
-    return {name: found[name] for name in names or found}
+    values = asdict(resolve(chosen.mode, chosen.switches))
+    return {name: values[name] for name in names or values}
 
 
 def check(run: Run) -> None:

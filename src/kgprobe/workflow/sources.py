@@ -34,16 +34,16 @@ def files(paths: Iterable[str]) -> list[str]:
     """Paths of the config with their environment variables filled in. Raises ConfigError for one
     that does not exist, except LAMA's wordings, which an installed package does not have: our own
     of the same relations are used then."""
-    found = [sheets.located(path) for path in paths]
+    located = [sheets.located(path) for path in paths]
     if ROOT.parent == PACKAGE:
-        found = [p for p in found if Path(p).exists() or not p.startswith("resources/lama/")]
-    for path in found:
+        located = [p for p in located if Path(p).exists() or not p.startswith("resources/lama/")]
+    for path in located:
         if not Path(path).exists():
             raise ConfigError(
                 f"config: no such file or folder: {path}\n"
                 "  set KGPROBE_DATA to the folder of the real data, or correct the path"
             )
-    return found
+    return located
 
 
 def data_parts(settings: Settings, source: str, names: Iterable[str]) -> list[str]:
@@ -72,8 +72,8 @@ def graph_of(source: str) -> str:
 
 def endpoint(settings: Settings, source: str) -> Endpoint:
     """The access settings of a source; the world is always embedded."""
-    found: Endpoint = getattr(settings.sources, source, EMBEDDED)
-    return EMBEDDED if source.startswith("world") else found
+    section: Endpoint = getattr(settings.sources, source, EMBEDDED)
+    return EMBEDDED if source.startswith("world") else section
 
 
 def is_dump(settings: Settings, source: str) -> bool:
@@ -83,8 +83,8 @@ def is_dump(settings: Settings, source: str) -> bool:
 
 def own_graph(settings: Settings, name: str) -> dict[str, Any]:
     """The section of an own graph, its paths filled in."""
-    own = settings.sources.graphs[name]
-    return asdict(own) | {"files": files(own.files), "labels": files(own.labels)}
+    section = settings.sources.graphs[name]
+    return asdict(section) | {"files": files(section.files), "labels": files(section.labels)}
 
 
 def statement_dumps(settings: Settings) -> dict[str, Dump]:
@@ -93,11 +93,11 @@ def statement_dumps(settings: Settings) -> dict[str, Dump]:
 
 
 def read_dumps(settings: Settings) -> dict[str, Dump]:
-    """The same, and Wikidata itself where it is had as one of them."""
-    found = statement_dumps(settings)
+    """Dumps that statements are read from, by name, and Wikidata itself where it is one of them."""
+    dumps = statement_dumps(settings)
     if is_dump(settings, "wikidata"):
-        found["wikidata"] = dump_of(settings, "wikidata", "dump", ("json", "truthy"))
-    return found
+        dumps["wikidata"] = dump_of(settings, "wikidata", "dump", ("json", "truthy"))
+    return dumps
 
 
 def dump_of(settings: Settings, source: str, key: str, forms: Iterable[str]) -> Dump:
@@ -121,13 +121,13 @@ def dump_files(settings: Settings, dump: Dump) -> list[str]:
         raise ConfigError(
             f"sources.dumps: more names {', '.join(unknown)}; there is {', '.join(known)}"
         )
-    found = []
+    paths = []
     for one in (dump, *(known[name] for name in dump.more)):
         if one.access == "embedded":
-            found.append(RENDERED[one.form])
+            paths.append(RENDERED[one.form])
         else:
-            found += files([one.file]) if one.access == "local" else [one.file]
-    return found
+            paths += files([one.file]) if one.access == "local" else [one.file]
+    return paths
 
 
 def rdf_files(settings: Settings, source: str) -> list[str]:
@@ -140,13 +140,13 @@ def rdf_files(settings: Settings, source: str) -> list[str]:
         return dump_files(settings, replace(dump, more=()))
     if chosen.access == "dump":
         return [f"<results>/sources/{source}/described.nt"]
-    found = files(chosen.files) if chosen.access == "local" else []
-    if wrong := [path for path in found if rdf_forms.ending(path) not in rdf_forms.FORMS]:
+    paths = files(chosen.files) if chosen.access == "local" else []
+    if wrong := [path for path in paths if rdf_forms.ending(path) not in rdf_forms.FORMS]:
         raise ConfigError(
             f"config: sources.{source}.files: {', '.join(wrong)} is no RDF that is known by its "
             f"name; legal endings: {rdf_forms.LEGAL}"
         )
-    return found
+    return paths
 
 
 def dump_aliases(settings: Settings, source: str) -> str | list[str]:
@@ -188,8 +188,8 @@ def pinned(trees: Mapping[str, pins.Tree], archive: Archive) -> pins.Tree | None
 def downloads(settings: Settings) -> dict[str, tuple[str, str]]:
     """name -> (file, address) of what is downloaded: live dumps, and the archive of T-REx."""
     dumps, trex = settings.sources.dumps, settings.sources.trex
-    found = {n: (dump.file, dump.url or "") for n, dump in dumps.items() if dump.access == "live"}
-    return found | ({"trex": (trex.path, trex.url)} if trex.access == "live" else {})
+    live = {n: (dump.file, dump.url or "") for n, dump in dumps.items() if dump.access == "live"}
+    return live | ({"trex": (trex.path, trex.url)} if trex.access == "live" else {})
 
 
 def trex_dump(settings: Settings) -> str:
@@ -203,15 +203,15 @@ def trex_dump(settings: Settings) -> str:
 def shared(settings: Settings) -> dict[str, list[str]]:
     """Files and folders that are downloaded, by the file whose lock says who downloads them: runs
     share them, below the same folder of data or from two working folders."""
-    found: dict[str, list[str]] = {}
+    by_lock: dict[str, list[str]] = {}
     for (name, _), archive in archives(settings).items():
         folder = Path(getattr(settings.sources, name).folder)
         lock = str(folder.parent / f".{folder.name}.lock")
-        found.setdefault(lock, []).extend(f"{folder}/{part}" for part in archive.parts)
+        by_lock.setdefault(lock, []).extend(f"{folder}/{part}" for part in archive.parts)
     for file, _ in downloads(settings).values():
         path = Path(file)
-        found.setdefault(str(path.parent / f".{path.name}.lock"), []).append(file)
-    return found
+        by_lock.setdefault(str(path.parent / f".{path.name}.lock"), []).append(file)
+    return by_lock
 
 
 def _stem(name: str) -> str:

@@ -16,13 +16,13 @@ def papers(run: Run) -> dict[str, bool]:
 
 def results_files(run: Run) -> list[str]:
     """RESULTS of the papers that are asked; their printed tables lie in folders of that name."""
-    return [f"<results>/tables/{name}.parquet" for name, asked in papers(run).items() if asked]
+    return [f"<results>/tables/{name}.parquet" for name, used in papers(run).items() if used]
 
 
 def chapters(run: Run) -> list[str]:
     """Chapters that other jobs write for the report, in the order of printing."""
-    asked = papers(run)
-    wanted = {"bear": asked.pop("bear"), "sources": bool(comparisons(run)), **asked}
+    needed = papers(run)
+    wanted = {"bear": needed.pop("bear"), "sources": bool(comparisons(run)), **needed}
     return [f"<results>/report/chapters/{name}.json" for name, there in wanted.items() if there]
 
 

@@ -1,8 +1,8 @@
 """Coded answerers through the nine metrics, before any model (metrics/answerers.py).
 
-They are asked about an invented world of which one part is taught whole, one without what follows
-from it, one with another conclusion, and one not at all; their answers take the way of a model's,
-as ranked candidates and as written text.
+They are asked about an invented world of which one part is in the training facts whole, one without
+what follows from it, one with another conclusion, and one not at all; their answers are scored as a
+model's are, as ranked candidates and as written text.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from kgprobe.tables.results import Number
 #: cases of every arm, options of a question, and draws of the random answerer, which rarely is
 #: right in the parts that a ratio is over
 CASES, OPTIONS, DRAWS = 60, 20, 10
-#: how an answerer is read: options that it ranks, or what it says
+#: scoring modes of an answerer: options that it ranks, or a text
 RANKED, WRITTEN = "ranked", "written"
 #: whose invented world has the same form: two hops, and what they lead to
 FORM_OF = {"two_steps": "composite"}
@@ -36,18 +36,18 @@ _TEMPLATE = 1
 
 
 def numbers(seed: int = 0, size: int = CASES) -> Iterator[Number]:
-    """The metric of every answerer on each of the nine, and what it
-    tells (`marks.verdict_numbers`)."""
+    """The metric of every answerer on each of the nine benchmarks, and the verdicts on it
+    (`marks.verdict_numbers`)."""
     every = []
     for name in NAMES:
-        made, asked = benchmark(name, seed, size)
+        single, by_item = benchmark(name, seed, size)
         intervals: dict[str, dict[str, Interval | None]] = {RANKED: {}, WRITTEN: {}}
         for model, answer in ANSWERERS.items():
             draws = DRAWS if model == "random" else 1
-            own, questions = _repeat(made, asked, draws)
-            found = {item: answer(question) for item, question in questions.items()}
+            copies, questions = _repeat(single, by_item, draws)
+            answers = {item: answer(question) for item, question in questions.items()}
             for way, read in ((RANKED, _rank), (WRITTEN, _write)):
-                number = _measured(model, way, read(found, questions, own), own, draws)
+                number = _measured(model, way, read(answers, questions, copies), copies, draws)
                 intervals[way][model] = number.interval
                 yield number
         every.append(marks.all_of(map(answerers.verdicts, intervals.values())))
@@ -59,29 +59,29 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
     """One of the nine in an invented world, and its questions by item, with `OPTIONS` options at
     most: the gold, then others that stand in the same place of other examples, by hash."""
     form = FORM_OF.get(name, name)
-    found = cases(form, size, seed, skewed=True)
-    taught = [statement for case in found for statement in case.taught]
-    counts = Counter((s.relation, s.object) for s in taught)
+    drawn = cases(form, size, seed, skewed=True)
+    training = [statement for case in drawn for statement in case.taught]
+    counts = Counter((s.relation, s.object) for s in training)
     known: dict[str, set[Statement]] = {}
-    for statement in taught:
+    for statement in training:
         known.setdefault(statement.subject, set()).add(statement)
     pools: dict[tuple[str, int], set[str]] = {}
-    for case in found:
-        for position, (_, relation, own) in enumerate(case.asked):
-            pools.setdefault((relation, position), set()).add(own)
+    for case in drawn:
+        for position, (_, relation, label) in enumerate(case.asked):
+            pools.setdefault((relation, position), set()).add(label)
     distinct = {
-        place: sorted(pool, key=lambda own: hash_key(seed, "option", own))
+        place: sorted(pool, key=lambda label: hash_key(seed, "option", label))
         for place, pool in pools.items()
     }
-    asked, rows, items = {}, [], []
-    for case in found:
+    questions, rows, items = {}, [], []
+    for case in drawn:
         named = {term for statement in case.asked for term in statement}
         facts = frozenset().union(*(known.get(name, ()) for name in named))
         for position, triple in enumerate(case.asked):
             subject, relation, gold = triple
             item = f"{case.name}#{position}"
             options = _options(item, gold, distinct[relation, position], seed)
-            asked[item] = Question(
+            questions[item] = Question(
                 subject, relation, options, facts,
                 text=f"{subject} {word(relation, seed)}",
                 counts={option: counts[relation, option] for option in options},
@@ -93,7 +93,7 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
     examples = pl.DataFrame(rows, schema=columns, orient="row")
     columns = ["item", "relation", "candidates", "answers", "meta"]
     frame = pl.DataFrame(items, schema=columns, orient="row")
-    return Benchmark(name, examples, frame, pl.DataFrame(), pl.DataFrame()), asked
+    return Benchmark(name, examples, frame, pl.DataFrame(), pl.DataFrame()), questions
 
 
 def _options(item: str, gold: str, pool: Sequence[str], seed: int) -> tuple[str, ...]:
@@ -105,11 +105,11 @@ def _options(item: str, gold: str, pool: Sequence[str], seed: int) -> tuple[str,
 
 
 def _repeat(
-    made: Benchmark, asked: Mapping[str, Question], draws: int
+    single: Benchmark, by_item: Mapping[str, Question], draws: int
 ) -> tuple[Benchmark, dict[str, Question]]:
-    """The same so many times, each with examples and keys of its own."""
+    """A benchmark and its questions `draws` times, each with examples and keys of its own."""
     every = pl.DataFrame({"draw": range(draws)})
-    examples, items = (frame.join(every, how="cross") for frame in (made.examples, made.items))
+    examples, items = (frame.join(every, how="cross") for frame in (single.examples, single.items))
     examples = examples.with_columns(example=pl.format("{} {}", "example", "draw"))
     items = items.with_columns(
         pl.col("item").str.replace("#", pl.format(" {}#", "draw"), literal=True)
@@ -117,34 +117,34 @@ def _repeat(
     questions = {
         item.replace("#", f" {draw}#"): replace(question, key=f"{item} {draw}")
         for draw in range(draws)
-        for item, question in asked.items()
+        for item, question in by_item.items()
     }
-    return replace(made, examples=examples, items=items), questions
+    return replace(single, examples=examples, items=items), questions
 
 
 def _rank(
-    found: Mapping[str, answerers.Scores], asked: Mapping[str, Question], made: Benchmark
+    answers: Mapping[str, answerers.Scores], questions: Mapping[str, Question], benchmark: Benchmark
 ) -> pl.DataFrame:
-    rows = [(item, _TEMPLATE, i, s) for item, own in found.items() for i, s in enumerate(own)]
+    rows = [(item, _TEMPLATE, i, s) for item, each in answers.items() for i, s in enumerate(each)]
     schema = {"item": pl.String, "template": pl.Int32, "candidate": pl.Int32, "sum": pl.Float64}
-    return studies.of_candidates(pl.DataFrame(rows, schema=schema, orient="row"), made.items)
+    return studies.of_candidates(pl.DataFrame(rows, schema=schema, orient="row"), benchmark.items)
 
 
 def _write(
-    found: Mapping[str, answerers.Scores], asked: Mapping[str, Question], made: Benchmark
+    answers: Mapping[str, answerers.Scores], questions: Mapping[str, Question], benchmark: Benchmark
 ) -> pl.DataFrame:
-    chosen = {item: answerers.chosen_option(own) for item, own in found.items()}
+    chosen = {item: answerers.chosen_option(values) for item, values in answers.items()}
     rows = [
-        (item, _TEMPLATE, 1, studies.WHOLE, 1, "" if n is None else asked[item].options[n], 0.0)
+        (item, _TEMPLATE, 1, studies.WHOLE, 1, "" if n is None else questions[item].options[n], 0.0)
         for item, n in chosen.items()
     ]
     columns = ["item", "template", "masks", "position", "rank", "text", "logprob"]
     fills = pl.DataFrame(rows, schema=columns, orient="row")
-    return studies.of_texts(fills, studies.gold_names(made.examples))
+    return studies.of_texts(fills, studies.gold_names(benchmark.examples))
 
 
-def _measured(model: str, way: str, alphas: pl.DataFrame, made: Benchmark, draws: int) -> Number:
-    probe = Probe(made.name, "", ANSWERER, model, "answerer")
-    rows = triples(probe, alphas, made).filter(**HEADLINE)
+def _measured(model: str, way: str, alphas: pl.DataFrame, copies: Benchmark, draws: int) -> Number:
+    probe = Probe(copies.name, "", ANSWERER, model, "answerer")
+    rows = triples(probe, alphas, copies).filter(**HEADLINE)
     row = attributes.measure(rows, SETTINGS).row(0, named=True)
     return scores.number(row, n=row["examples"] // draws, slice=INVENTED, setting={"way": way})

@@ -93,12 +93,12 @@ def chapter(
     SENSITIVITY of all benchmarks; `thresholds`: those that are in use."""
     order = sorted(dict.fromkeys(results["model"]), key=lambda model: _order(probes, model))
     ranked = sorted({is_ranked(p.method) for p in probes})
-    scores = [view.where_also(model=order) for way in ranked for view in views.SCORES[way]]
+    scores = [one.where_also(model=order) for way in ranked for one in views.SCORES[way]]
     sizes = replace(views.TABLE1, title=f"{views.TABLE1.title} (thresholds: {thresholds})")
     printed = (*scores, two_steps.VIEW, views.FORMS[0], views.CONSTRUCTS, sizes)
     read = (two_steps.READ, *views.FORMS[1:], *views.FOLDED)
     opening, grids, folded = (
-        [grid.of_view(view, results) for view in own] for own in ([views.ANSWERERS], printed, read)
+        [grid.of_view(one, results) for one in part] for part in ([views.ANSWERERS], printed, read)
     )
     if examples:
         folded.insert(0, grid.records("One example of each benchmark", examples, EXAMPLE))
@@ -135,11 +135,11 @@ def drawings(
 ) -> list[Drawing]:
     """Figures 3, 4 and 5, reliability and slices, as far as there are numbers for them."""
     kinds = {(p.model, p.method): p.kind for p in probes if not is_ranked(p.method)}
-    largest, made = largest_model(probes), []
-    own = results.filter(model=largest[0], method=largest[1])
+    largest, drawn = largest_model(probes), []
+    of_largest = results.filter(model=largest[0], method=largest[1])
 
     def add(name: str, title: str, caption: str, figure: draw.Chart, rows: pl.DataFrame) -> None:
-        made.append(Drawn(NAME, f"attributes_{name}", title, caption, figure, rows))
+        drawn.append(Drawn(NAME, f"attributes_{name}", title, caption, figure, rows))
 
     if numbers.PARTIAL in set(results["metric"]):
         figure, rows = partial_plot(results, kinds), views.PARTIAL.chosen(results)
@@ -148,24 +148,24 @@ def drawings(
         figure = patterns_plot(results, pattern_models(results, largest), titles)
         rows = views.PATTERNS.chosen(results)
         add("patterns", "The five most frequent patterns", PATTERNS, figure, rows)
-    if own.filter(metric="examples right").height:
-        figure, rows = popularity_plot(results, largest), views.POPULARITY.chosen(own)
+    if of_largest.filter(metric="examples right").height:
+        figure, rows = popularity_plot(results, largest), views.POPULARITY.chosen(of_largest)
         add("popularity", "Popularity", POPULARITY, figure, rows)
     every, controls = {p.model: p.kind for p in probes}, [p.model for p in probes if p.control]
     panels = [(name, "") for name in NAMES]
-    made += reliability.draw_reliability(
+    drawn += reliability.draw_reliability(
         NAME, "attributes_reliability", results, every, panels, "sum"
     )
-    made += slice_plots.draw_slices(
+    drawn += slice_plots.draw_slices(
         NAME, NAME, results, every, panels, "sum", controls, is_folded=True
     )
-    return [one.drawing() for one in made]
+    return [one.drawing() for one in drawn]
 
 
 def largest_model(probes: Sequence[Probe]) -> Who:
     """Model and method of the largest model that fills; control models only where alone."""
-    own = [p for p in probes if not is_ranked(p.method)] or list(probes)
-    first = max(own, key=lambda p: (not p.control, p.parameters or 0, p.model))
+    chosen = [p for p in probes if not is_ranked(p.method)] or list(probes)
+    first = max(chosen, key=lambda p: (not p.control, p.parameters or 0, p.model))
     return first.model, first.method
 
 
@@ -177,19 +177,19 @@ def pattern_models(results: pl.DataFrame, largest: Who) -> dict[str, list[Who]]:
     best = {
         name: rows.filter(benchmark=name).head(1).select("model", "method").rows() for name in NAMES
     }
-    return {name: list(dict.fromkeys([largest, *own])) for name, own in best.items()}
+    return {name: list(dict.fromkeys([largest, *models])) for name, models in best.items()}
 
 
 def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
     """Partial score (bar, with interval) and full score (line across) per benchmark and model, in
     the order of `kinds`."""
     printed, sign = views.PARTIAL.of(results), marks.signs(results)
-    asked, points = [model for model, _ in kinds], []
+    models, points = [model for model, _ in kinds], []
     for benchmark, who in product(dict.fromkeys(row[0] for row in printed.rows), kinds):
         part = printed.cells.get(((benchmark, *who), (numbers.PARTIAL,)))
         if part is not None:
             full = printed.cells.get(((benchmark, *who), (numbers.VALUE,)), {}).get("value")
-            probe = who[0] + sign(part) + f", {who[1]}" * (asked.count(who[0]) > 1)
+            probe = who[0] + sign(part) + f", {who[1]}" * (models.count(who[0]) > 1)
             points.append(draw.point(part, probe=probe, benchmark=benchmark, full=full))
     apart = draw.apart(dict.fromkeys(point["probe"] for point in points))
     look = {name: color for name, (color, *_) in apart.items()}
@@ -212,17 +212,17 @@ def patterns_plot(
     benchmark); `titles`: relation -> name. What is undefined is a word, never a bar of zero."""
     look = {"largest model": draw.TAUGHT, "best model": draw.UNTAUGHT}
     printed = views.PATTERNS.of(results)
-    found: dict[str, list[dict[str, Any]]] = {}
+    cells: dict[str, list[dict[str, Any]]] = {}
     for benchmark, pattern in printed.rows:
         for which, who in zip(look, models.get(benchmark, ()), strict=False):
             cell = printed.cells.get(((benchmark, pattern), who))
             if cell is not None:
-                told = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
-                found.setdefault(benchmark, []).append(draw.point(
+                text = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
+                cells.setdefault(benchmark, []).append(draw.point(
                     cell, model=who[0], pattern=_pattern(pattern, titles), which=which,
-                    at=cell["value"] or 0, told=told if cell["value"] is not None else "undef",
+                    at=cell["value"] or 0, told=text if cell["value"] is not None else "undef",
                 ))  # fmt: skip
-    panels = [_patterns(name, own, look, name == list(found)[-1]) for name, own in found.items()]
+    panels = [_patterns(name, rows, look, name == list(cells)[-1]) for name, rows in cells.items()]
     return draw.filtered(*panels, by="which")
 
 
@@ -261,21 +261,21 @@ def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
     points: list[dict[str, Any]] = []
     heads: list[str] = []
     for name in (name for name in NAMES if name in set(shown["benchmark"])):
-        rows, told, own = shown.filter(benchmark=name), [], []
+        rows, legend, curve = shown.filter(benchmark=name), [], []
         for metric, label in zip(("examples", "examples right"), look, strict=True):
-            found = rows.filter(metric=metric).select("bin", "value").rows()
-            bins = sorted((float(edge), value) for edge, value in found)
+            cells = rows.filter(metric=metric).select("bin", "value").rows()
+            bins = sorted((float(edge), value) for edge, value in cells)
             total = sum(value for _, value in bins)
-            told.append(f"{label} n = {total:g}")
+            legend.append(f"{label} n = {total:g}")
             line = (
                 [(bins[0][0] - numbers.BIN, 0), *bins, (bins[-1][0] + numbers.BIN, 0)]
                 if total
                 else []
             )
-            own += [(label, edge, value / total / numbers.BIN, value) for edge, value in line]
-        heads.append(f"{name}: {who[0]}{sign(rows.row(0, named=True))}; {', '.join(told)}")
+            curve += [(label, edge, value / total / numbers.BIN, value) for edge, value in line]
+        heads.append(f"{name}: {who[0]}{sign(rows.row(0, named=True))}; {', '.join(legend)}")
         keys = ("examples", "at", "density", "n")
-        points += [{**dict(zip(keys, o, strict=True)), "benchmark": heads[-1]} for o in own]
+        points += [{**dict(zip(keys, o, strict=True)), "benchmark": heads[-1]} for o in curve]
     below = "log10 of the mean number of statements of an example's entities"
     dashes = draw.encode(alt.StrokeDash, "examples", {"all": [1, 0], "right": [5, 3]})
     steps = draw.chart(points, by="examples").mark_line(interpolate="step-after").encode(
@@ -313,8 +313,8 @@ def example_rows(
 ) -> list[dict[str, Any]]:
     """The triples of the first example, by id, of which some triple is right at 1, or else of the
     first: with their first prompt, its first texts and whether it is right."""
-    own = alphas.filter(k=1, gold="own", kind="exact")
-    first = own.filter(pl.col("template") == pl.col("template").min().over("item"))
+    subset = alphas.filter(k=1, gold="own", kind="exact")
+    first = subset.filter(pl.col("template") == pl.col("template").min().over("item"))
     right = first.filter(alpha=1)["item"].str.split("#").list.first()
     chosen = min(right, default=min(benchmark.examples["example"]))
     prompts = benchmark.prompts.select("relation", "index", "text").rows()
@@ -322,10 +322,10 @@ def example_rows(
     rows = []
     for row in benchmark.examples.filter(example=chosen).sort("position").iter_rows(named=True):
         item = f"{chosen}#{row['position']}"
-        asked = first.filter(item=item).select("template", "alpha").rows()
-        template, hit = asked[0] if asked else (None, 0)
-        own = fills.filter(pl.col("template") == template, item=item, position=studies.WHOLE)
-        said = own.sort("rank")["text"].unique(maintain_order=True)
+        answers = first.filter(item=item).select("template", "alpha").rows()
+        template, hit = answers[0] if answers else (None, 0)
+        subset = fills.filter(pl.col("template") == template, item=item, position=studies.WHOLE)
+        said = subset.sort("rank")["text"].unique(maintain_order=True)
         text = parse(texts.get((row["predicate"], template), ""))
         values = {SUBJECT: row["subject_label"] or "?", ANSWER: "…"}
         rows.append(

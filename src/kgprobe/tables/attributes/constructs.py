@@ -46,8 +46,8 @@ def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
         base = Number(benchmark=row["benchmark"], slice=row["build"], n=row["examples"])
         for metric, other in SIZES.items():
             theirs = float(known[other]) if other and known else None
-            own = base.but(metric=metric, value=row[metric.replace(" ", "_")])
-            yield own.but(**as_published(theirs, TABLE1))
+            number = base.but(metric=metric, value=row[metric.replace(" ", "_")])
+            yield number.but(**as_published(theirs, TABLE1))
     for benchmark in published.sizes.keys() & set(frame["benchmark"]):
         base = Number(benchmark=benchmark, slice=PAPER, method="published")
         for metric, other in SIZES.items():
@@ -61,8 +61,8 @@ def numbers(
 ) -> Iterator[Number]:
     """The four figures, of all built EXAMPLES and of those probed; asymmetry per model, of `alphas`
     at the headline's setting."""
-    own = alphas.filter(**HEADLINE, benchmark="asymmetry").drop_nulls("alpha")
-    for row, rows in groups(own, "benchmark", *SETTINGS, "position"):
+    chosen = alphas.filter(**HEADLINE, benchmark="asymmetry").drop_nulls("alpha")
+    for row, rows in groups(chosen, "benchmark", *SETTINGS, "position"):
         right = rows.select(ordered_sum("alpha")).item()
         yield of_row(row, metric=PROBES[row["position"]], value=right, n=rows.height)
     for name, metric in FIGURES.items():
@@ -89,9 +89,9 @@ def confidences(edges: pl.DataFrame, patterns: list[str], seed: int = 0) -> dict
     has some object of r3, the share with (a, r3, c)."""
     named = {name: [int(p[1:]) for p in name.replace("=", ">").split(">")] for name in patterns}
     used = {p for relations in named.values() for p in relations}
-    found = edges.filter(pl.col("p").is_in(sorted(used))).partition_by("p", as_dict=True)
-    by = {key[0]: frame.select("s", "o") for key, frame in found.items()}
-    return {name: _confidence([by[p] for p in own], seed) for name, own in sorted(named.items())}
+    by_relation = edges.filter(pl.col("p").is_in(sorted(used))).partition_by("p", as_dict=True)
+    by = {key[0]: frame.select("s", "o") for key, frame in by_relation.items()}
+    return {name: _confidence([by[p] for p in rule], seed) for name, rule in sorted(named.items())}
 
 
 def _confidence(relations: list[pl.DataFrame], seed: int) -> float:

@@ -46,7 +46,7 @@ def tabulate(
     options: Mapping[str, Any],
     provenance: Mapping[str, object],
     content_free: Sequence[str] = (),
-    taught: str | Path = "",
+    trained_on: str | Path = "",
     aliases: str | Path = "",
     below: baselines.Files = MappingProxyType({}),
     formed: tuple[Sequence[Row], Sequence[str]] = ((), ()),
@@ -63,28 +63,28 @@ def tabulate(
     places, others = folders(examples), read_aliases(aliases) if aliases else None
     benchmarks = {n: studies.read_benchmark(places[n]) for n in printed.NAMES if n in places}
     files = dict(zip(probes_of(experiments, models, answers), answers, strict=True))
-    found = {
+    judged = {
         probe: studies.read_answers(probe, benchmarks[probe.benchmark], file, others)
         for probe, file in files.items()
     }
     sampled = [benchmark.examples for benchmark in benchmarks.values()]
     guesses = studies.guesses(edges, literals, sampled, ids)
-    study = studies.Study(benchmarks, found, guesses, **options)
-    known = numbers.status(study, schema.read(taught, schema.TAUGHT)) if taught else None
+    study = studies.Study(benchmarks, judged, guesses, **options)
+    known = numbers.status(study, schema.read(trained_on, schema.TAUGHT)) if trained_on else None
     figures, alphas = printed.read(Path(published).parent), study.alphas()
     composed = benchmarks.get(two_steps.NAME)
     in_form = dict(zip(probes_of(formed[0], models, formed[1]), formed[1], strict=True))
 
     def written(probe: Probe, path: str | Path) -> pl.DataFrame:
-        """Whether the first text is the own object, by blank."""
+        """item, template, hit: whether the first text is the example's own object."""
         read, _ = studies.read_answers(probe, benchmarks[probe.benchmark], path, others)
-        own = read.filter(k=1, gold="own", kind="exact")
-        return own.select("item", "template", hit="alpha")
+        exact = read.filter(k=1, gold="own", kind="exact")
+        return exact.select("item", "template", hit="alpha")
 
     every = {**in_form, **files}
     in_forms = forms.pairs(list(every), list(every.values()))
-    built = {n: schema.read(own / "examples.parquet", EXAMPLES) for n, own in places.items()}
-    made = chain(
+    built = {n: schema.read(place / "examples.parquet", EXAMPLES) for n, place in places.items()}
+    parts = chain(
         answerers.numbers(study.seed),
         numbers.numbers(study, alphas, figures, known),
         scored.numbers(score_ranked(study, files, content_free, known, below)),
@@ -96,7 +96,7 @@ def tabulate(
         constructs.numbers(built, edges, alphas, study.seed),
         marks.numbers([*experiments, *formed[0]], [*answers, *formed[1]]),
     )
-    frame = results.frame("attributes", made)
+    frame = results.frame("attributes", parts)
     schema.write(frame, schema.RESULTS, path, provenance)
     write_all(views.ALL, frame, folder)
     frame = results.read([path])
@@ -120,18 +120,18 @@ def score_ranked(
     """The triples of ranked candidates: right is the own object in first place. `files`: the
     answers of each probe; `known`: `numbers.status`; `below`: answers of baselines."""
     stored = [] if known is None else known.filter("stored").select("item", "taught").rows()
-    fates = dict(stored)
+    trained_on = dict(stored)
     probes = [probe for probe in files if studies.is_ranked(probe.method)]
     for probe, beside in zip(probes, content_free, strict=True):
-        own = study.benchmarks[probe.benchmark]
-        items = own.items.filter(~pl.col("group").is_in(sorted(study.left_out)))
+        benchmark = study.benchmarks[probe.benchmark]
+        items = benchmark.items.filter(~pl.col("group").is_in(sorted(study.left_out)))
         items = items.with_columns(pl.col("answers").list.head(1))
-        asks = Questions(items, own.candidates, own.prompts, study.seed, own="sum")
-        told = schema.read(files[probe], schema.SCORES)
+        asks = Questions(items, benchmark.candidates, benchmark.prompts, study.seed, own="sum")
+        scores = schema.read(files[probe], schema.SCORES)
         free = schema.read(beside, schema.CONTENT_FREE)
         random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
         low = schema.read(random_init, schema.SCORES) if random_init else None
-        yield Scored(probe, told, asks, fates, free, files[probe], low)
+        yield Scored(probe, scores, asks, trained_on, free, files[probe], low)
 
 
 def baseline_numbers(
@@ -140,8 +140,8 @@ def baseline_numbers(
     """The metrics of each probe's baselines, on examples that were asked completely, under the
     first prompt; beside them the triples that are right, which always are defined, and how many
     more the probe has under its own first prompt."""
-    made = []
-    for probe, (own, _) in study.answers.items():
+    pairs = []
+    for probe, (alphas, _) in study.answers.items():
         benchmark = study.benchmarks[probe.benchmark]
         for without, path in baselines.below(below, probe):
             low, _ = studies.read_answers(probe, benchmark, path, aliases, may_be_empty=True)
@@ -156,10 +156,10 @@ def baseline_numbers(
             if probe.benchmark == two_steps.NAME:
                 yield from two_steps.numbers(rows, benchmark, without=without)
             if (part := numbers.at_one(rows)).height:
-                every = studies.triples(probe, own, benchmark).filter(pooling="base")
+                every = studies.triples(probe, alphas, benchmark).filter(pooling="base")
                 of = Number(**probe.asked, setting={**numbers.EXACT, "k": 1})
-                made.append(baselines.Baseline(of, without, part, numbers.at_one(every)))
-    yield from baselines.numbers(made, [numbers.RIGHT])
+                pairs.append(baselines.Baseline(of, without, part, numbers.at_one(every)))
+    yield from baselines.numbers(pairs, [numbers.RIGHT])
 
 
 def _of_all(places: Mapping[str, Path], name: str, contract: Contract) -> pl.DataFrame:

@@ -57,20 +57,20 @@ def numbers(
     study: Study, alphas: pl.DataFrame, published: Published, known: pl.DataFrame | None = None
 ) -> Iterator[Number]:
     """All numbers of this module; `alphas`: of `study`, `known`: `status`."""
-    told = alphas.filter(pl.col("method") != studies.BASELINE)
-    own = told.filter(**HEADLINE)
+    of_probes = alphas.filter(pl.col("method") != studies.BASELINE)
+    headline = of_probes.filter(**HEADLINE)
     yield from values(study, alphas, published)
-    yield from patterns(study, told)
-    yield from ambiguous(study, told)
+    yield from patterns(study, of_probes)
+    yield from ambiguous(study, of_probes)
     yield from questions(study)
-    if (written := own.filter(is_filled())).height:
+    if (written := headline.filter(is_filled())).height:
         yield from partial(study.parts(written), study.seed)
         yield from correlations(study.measure(written, patterns=True), study.seed)
         yield from popularity(study, written)
-    if own.height:
-        yield from clusters(study.parts(own), repeating(study), study.seed)
+    if headline.height:
+        yield from clusters(study.parts(headline), repeating(study), study.seed)
     if known is not None:
-        yield from by_status(study, told, known)
+        yield from by_status(study, of_probes, known)
         yield from halves(study, alphas, known)
 
 
@@ -109,19 +109,19 @@ def values(study: Study, alphas: pl.DataFrame, published: Published) -> Iterator
     """Table 2 under every setting, beside its printed figures, and the means of all nine; then
     those of the printed models. undefined, missing: examples whose denominator is 0, and that were
     not asked completely; mean of examples: that of their ratios, where it is not that of sums."""
-    found = study.measure(alphas)
-    for row in found.iter_rows(named=True):
-        made = number(row)
-        if made.setting == {**IN_PRINT, "k": row["k"]}:
+    measured = study.measure(alphas)
+    for row in measured.iter_rows(named=True):
+        one = number(row)
+        if one.setting == {**IN_PRINT, "k": row["k"]}:
             key = row["benchmark"], PRINTED.get(row["model"], ""), row["k"]
-            made = made.but(**as_published(published.scores.get(key), TABLE2))
-        yield made
-        yield count(made, "undefined", row["undefined"])
-        yield count(made, "missing", row["missing"])
+            one = one.but(**as_published(published.scores.get(key), TABLE2))
+        yield one
+        yield count(one, "undefined", row["undefined"])
+        yield count(one, "missing", row["missing"])
         pooled, unpooled = row["value_pooled"], row["value_mean"]
         if unpooled is not None and abs(unpooled - pooled) > 1e-12:
-            yield count(made, "mean of examples", 100 * unpooled)
-    of_paper = found.filter(pl.col("benchmark").is_in(BENCHMARKS))
+            yield count(one, "mean of examples", 100 * unpooled)
+    of_paper = measured.filter(pl.col("benchmark").is_in(BENCHMARKS))
     for _, rows in of_paper.group_by(SETTINGS, maintain_order=True):
         ratios = rows["value_pooled"].drop_nulls()
         if len(ratios) == len(BENCHMARKS):
@@ -129,31 +129,31 @@ def values(study: Study, alphas: pl.DataFrame, published: Published) -> Iterator
             yield count(number(rows.row(0, named=True)), VALUE, value, benchmark="", n=n)
     for model, k in dict.fromkeys((model, k) for _, model, k in published.scores):
         of = Number(metric=VALUE, model=model, method=PUBLISHED, setting={**IN_PRINT, "k": k})
-        own = {b: v for (b, *who), v in published.scores.items() if who == [model, k]}
-        for benchmark, value in own.items():
+        figures = {b: v for (b, *who), v in published.scores.items() if who == [model, k]}
+        for benchmark, value in figures.items():
             yield of.but(benchmark=benchmark, value=value, **as_published(value, TABLE2))
-        if len(own) == len(BENCHMARKS):
-            yield of.but(value=sum(own.values()) / len(own))
+        if len(figures) == len(BENCHMARKS):
+            yield of.but(value=sum(figures.values()) / len(figures))
 
 
 def patterns(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
     """The metric of every pattern (Figure 4), of hierarchy, which has one, by the class two up;
     and how often bias is wrong."""
-    own = alphas.filter(**HEADLINE)
+    chosen = alphas.filter(**HEADLINE)
     if "hierarchy" in study.benchmarks:
         tops = study.benchmarks["hierarchy"].examples.filter(role="two_up")
         names = tops.select("example", top=pl.format("{} ({})", "object_label", "object"))
-        own = own.join(names, on="example", how="left")
-        own = own.with_columns(pattern=pl.coalesce("top", "pattern")).drop("top")
-    found = study.measure(own, patterns=True).filter(pl.col("pattern") != ALL)
-    for made in map(number, found.iter_rows(named=True)):
-        yield made
-        if made.benchmark == "bias":
-            yield count(made, "triples", made.n)
-            if made.value is not None and made.interval and made.n >= FEWEST:
-                low, high, kind = made.interval
+        chosen = chosen.join(names, on="example", how="left")
+        chosen = chosen.with_columns(pattern=pl.coalesce("top", "pattern")).drop("top")
+    measured = study.measure(chosen, patterns=True).filter(pl.col("pattern") != ALL)
+    for one in map(number, measured.iter_rows(named=True)):
+        yield one
+        if one.benchmark == "bias":
+            yield count(one, "triples", one.n)
+            if one.value is not None and one.interval and one.n >= FEWEST:
+                low, high, kind = one.interval
                 wrong = Interval(100 - high, 100 - low, kind)
-                yield count(made, "wrong", 100 - made.value, interval=wrong)
+                yield count(one, "wrong", 100 - one.value, interval=wrong)
 
 
 def ambiguous(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
@@ -163,50 +163,50 @@ def ambiguous(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
         return
     examples = study.benchmarks["ambiguous"].examples
     same = examples.filter(pl.col("flags").list.contains("same_object"))["example"].unique()
-    own = alphas.filter(benchmark="ambiguous", k=1, kind="exact", gold="own")
-    own = own.filter(pl.col("pooling").is_in(["best", "mean"]), is_filled())
+    chosen = alphas.filter(benchmark="ambiguous", k=1, kind="exact", gold="own")
+    chosen = chosen.filter(pl.col("pooling").is_in(["best", "mean"]), is_filled())
     is_same = pl.col("example").is_in(same.implode())
     for part, rows, mode in (
-        ("all pairs", own, "or"),
-        ("objects differ", own.filter(~is_same), "or"),
-        ("objects equal", own.filter(is_same), "or"),
-        ("all pairs", own, "head"),
+        ("all pairs", chosen, "or"),
+        ("objects differ", chosen.filter(~is_same), "or"),
+        ("objects equal", chosen.filter(is_same), "or"),
+        ("all pairs", chosen, "head"),
     ):
         if rows.height:
-            found = replace(study, ambiguous_denominator=mode).measure(rows)
-            for row in found.iter_rows(named=True):
+            measured = replace(study, ambiguous_denominator=mode).measure(rows)
+            for row in measured.iter_rows(named=True):
                 yield number(row, slice=part, setting={"mode": mode})
 
 
-def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
+def status(study: Study, trained_on: pl.DataFrame) -> pl.DataFrame:
     """(example, item, stored, fact, taught, status) of every sampled triple; the status of an
-    example: all of its stored triples were taught, some, or none. What is inferred or reversed is
-    no fact and was never taught."""
-    known = taught.select("fact", "taught").unique("fact")
+    example: control models were trained on all of its stored triples, some, or none. What is
+    inferred or reversed is no fact and never a training fact."""
+    known = trained_on.select("fact", "taught").unique("fact")
     stored = pl.col("origin") == "stored"
     triples = pl.concat(
         b.examples.select("example", ITEM, stored=stored, fact=fact_id("predicate"))
         for b in study.benchmarks.values()
     ).join(known, on="fact", how="left")
     triples = triples.with_columns(taught=pl.col("stored") & pl.col("taught").fill_null(False))
-    own = pl.col("taught").filter(pl.col("stored"))
-    told = pl.when(own.all()).then(pl.lit(TAUGHT)).when(own.any()).then(pl.lit(PART))
-    statuses = triples.group_by("example").agg(status=told.otherwise(pl.lit(UNTAUGHT)))
+    flags = pl.col("taught").filter(pl.col("stored"))
+    label = pl.when(flags.all()).then(pl.lit(TAUGHT)).when(flags.any()).then(pl.lit(PART))
+    statuses = triples.group_by("example").agg(status=label.otherwise(pl.lit(UNTAUGHT)))
     return triples.join(statuses, on="example").sort("item")
 
 
 def by_status(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
-    """Every metric on examples that control models were taught, in part, or not, and the share of
-    right stored triples; `known`: `status`. Nothing where no sampled triple was taught."""
+    """Every metric on examples that control models were trained on, in part, or not, and the share
+    of right stored triples; `known`: `status`. Nothing without a sampled training fact."""
     if not known["taught"].any():
         return
-    own = alphas.filter(**HEADLINE)
+    chosen = alphas.filter(**HEADLINE)
     statuses = known.select("example", slice="status").unique()
-    for row in study.measure(own.join(statuses, on="example"), "slice").iter_rows(named=True):
+    for row in study.measure(chosen.join(statuses, on="example"), "slice").iter_rows(named=True):
         yield number(row, slice=row["slice"])
     stored = known.filter("stored").select("item", "taught")
-    asked = own.with_columns(ITEM).drop_nulls("alpha").join(stored, on="item")
-    for row, rows in groups(asked.sort("alpha"), "benchmark", *SETTINGS, "taught"):
+    answered = chosen.with_columns(ITEM).drop_nulls("alpha").join(stored, on="item")
+    for row, rows in groups(answered.sort("alpha"), "benchmark", *SETTINGS, "taught"):
         part = TAUGHT if row["taught"] else UNTAUGHT
         yield studies.of_row(row, metric=RIGHT, slice=part, **hit_rate(rows["alpha"].to_numpy()))
 
@@ -214,10 +214,10 @@ def by_status(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterat
 def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
     """The requirement on control models, all nine benchmarks together; `known`: `status`. A triple
     of several examples counts once, with its mean; chance: a random object of the relation."""
-    asked = alphas.filter(pl.col("pooling").is_in([HEADLINE["pooling"], ""]), **AT_ONE)
-    asked = asked.with_columns(ITEM).drop_nulls("alpha")
-    asked = asked.join(known.filter("stored"), on="item").sort(*WHO, "fact", "item")
-    rows = asked.group_by(*WHO, "fact", maintain_order=True).agg(
+    answered = alphas.filter(pl.col("pooling").is_in([HEADLINE["pooling"], ""]), **AT_ONE)
+    answered = answered.with_columns(ITEM).drop_nulls("alpha")
+    answered = answered.join(known.filter("stored"), on="item").sort(*WHO, "fact", "item")
+    rows = answered.group_by(*WHO, "fact", maintain_order=True).agg(
         ordered_mean("alpha"), pl.col("taught").first()
     )
     chances = dict(
@@ -226,8 +226,8 @@ def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[
     controls = {tuple(getattr(p, name) for name in WHO) for p in study.answers if p.control}
     for who in sorted(controls):
         of = Number(**dict(zip(WHO, who, strict=True)))
-        own = rows.filter(model=of.model, prompt=of.prompt, method=of.method)
-        parts = [own.filter(taught=half) for half in (True, False)]
+        answers = rows.filter(model=of.model, prompt=of.prompt, method=of.method)
+        parts = [answers.filter(taught=half) for half in (True, False)]
         if all(part.height for part in parts):
             chance = sum(chances[fact] for fact in parts[1]["fact"]) / parts[1].height
             yes, no = (validity.share(part["alpha"].to_numpy()) for part in parts)
@@ -236,8 +236,8 @@ def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[
 
 def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
     """item, stratum (""), RIGHT: whether the own object of a triple that was asked comes first."""
-    own = alphas.filter(**AT_ONE).drop_nulls("alpha")
-    return own.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
+    chosen = alphas.filter(**AT_ONE).drop_nulls("alpha")
+    return chosen.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
 
 
 # -- prompts and answers ---------------------------------------------------------------------------
@@ -248,9 +248,9 @@ def questions(study: Study) -> Iterator[Number]:
     for probe, (alphas, firsts) in study.answers.items():
         base = Number(metric=RIGHT, **probe.asked)
         relations = study.benchmarks[probe.benchmark].items.select("item", "relation")
-        own = alphas.filter(kind="exact", gold="own")
-        yield from prompts(base, own)
-        rows = own.filter(k=1).join(relations, on="item")
+        exact = alphas.filter(kind="exact", gold="own")
+        yield from prompts(base, exact)
+        rows = exact.filter(k=1).join(relations, on="item")
         yield from kinds(base, rows, study)
         # what the wordings of a relation agree on; right: at 1, the own gold
         rows = rows.select("item", "relation", "template", "said", hit="alpha")
@@ -262,23 +262,23 @@ def questions(study: Study) -> Iterator[Number]:
 def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
     """What the oracle adds: the expected best of 1, 2, 4, ... and all prompts, mean over the
     triples (n) that have so many."""
-    found: dict[tuple[int, int], list[float]] = {}
-    for _, k, _, _, own in alphas.group_by(studies.ANSWER).agg("alpha").rows():
-        for size in {2**power for power in range(len(own).bit_length())} | {len(own)}:
-            found.setdefault((k, size), []).append(studies.best_of(np.asarray(own), size))
-    for (k, size), best in sorted(found.items()):
+    by_size: dict[tuple[int, int], list[float]] = {}
+    for _, k, _, _, values in alphas.group_by(studies.ANSWER).agg("alpha").rows():
+        for size in {2**power for power in range(len(values).bit_length())} | {len(values)}:
+            by_size.setdefault((k, size), []).append(studies.best_of(np.asarray(values), size))
+    for (k, size), best in sorted(by_size.items()):
         how = {**EXACT, "k": k, "pooling": "best", "prompts": size}
         # in ascending order: the last digit does not follow that of the rows
         yield base.but(value=100 * float(np.mean(sorted(best))), n=len(best), setting=how)
 
 
 def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
-    """Triples right at 1 by kind of wording (lama, own, paraphrase, synonym ...): mean over triples
-    of the mean over their prompts of the kind."""
+    """Triples right at 1 by kind of template (lama, own, paraphrase, synonym ...): mean over
+    triples of the mean over their prompts of the kind."""
     named = study.benchmarks[base.benchmark].prompts
     named = named.select("relation", template="index", wording="kind")
-    found = alphas.join(named, on=["relation", "template"])
-    means = found.group_by("wording", "item").agg(ordered_mean("alpha")).sort("wording", "item")
+    rows = alphas.join(named, on=["relation", "template"])
+    means = rows.group_by("wording", "item").agg(ordered_mean("alpha")).sort("wording", "item")
     for row, group in groups(means, "wording"):
         how = {**EXACT, "k": 1, "pooling": "mean", "template": str(row["wording"])}
         yield base.but(**mean(group["alpha"], study.seed), setting=how)
@@ -292,7 +292,7 @@ def count_asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Nu
     total, items = benchmark.examples.height, benchmark.items
     triples, golds = alphas["item"].n_unique(), int(items["answers"].list.len().sum())
     left_out = study.left_out & set(benchmark.examples["example"])
-    found: dict[str, tuple[float, int]] = {
+    counts: dict[str, tuple[float, int]] = {
         "triples": (total, total),
         "triples asked": (triples, total),
         "examples left out": (len(left_out), total),
@@ -300,21 +300,21 @@ def count_asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Nu
     }
     if triples:
         questions = alphas.unique(["item", "template"]).height
-        found["prompts a triple"] = questions / triples, total
+        counts["prompts a triple"] = questions / triples, total
     if studies.is_ranked(base.method):
-        added = sum(json.loads(told).get("golds_added", 0) for told in items["meta"])
-        found["golds added to the candidates"] = added, golds
+        added = sum(json.loads(meta).get("golds_added", 0) for meta in items["meta"])
+        counts["golds added to the candidates"] = added, golds
     if first := studies.count_linked(items):
-        found["golds of Wikidata alone"] = golds - sum(first.values()), golds
+        counts["golds of Wikidata alone"] = golds - sum(first.values()), golds
         right = alphas.filter(pl.col("alpha") > 0, k=1, kind="exact").unique(["item", "gold"])
         theirs = right.filter(gold="linked").join(right.filter(gold="set"), on="item", how="anti")
-        found["triples right by Wikidata alone"] = theirs.height, triples
-    yield from (base.but(metric=name, value=value, n=n) for name, (value, n) in found.items())
+        counts["triples right by Wikidata alone"] = theirs.height, triples
+    yield from (base.but(metric=name, value=value, n=n) for name, (value, n) in counts.items())
 
 
 def check_written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
-    """Of those who write: first answers that hold the label among other words, by which rule of
-    metrics/matching they are right (how many each adds, aliases last), and all; own gold."""
+    """First answers of models that write: those that hold the label among other words, the rule of
+    metrics/matching by which they are right (how many each adds, aliases last), all; own gold."""
     if not firsts.height:
         return
     one = base.but(n=firsts.height)
@@ -332,8 +332,8 @@ def check_written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
 
 def partial(parts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
     """Mean partial score of examples that are not missing; entity_centric and bias have none."""
-    own = parts.filter(~pl.col("missing")).drop_nulls("partial")
-    for row, group in groups(own.sort("example"), "benchmark", *SETTINGS):
+    defined = parts.filter(~pl.col("missing")).drop_nulls("partial")
+    for row, group in groups(defined.sort("example"), "benchmark", *SETTINGS):
         yield studies.of_row(row, metric=PARTIAL, **mean(group["partial"], seed))
 
 
@@ -350,10 +350,10 @@ def correlations(measured: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
         for row, group in groups(points.filter(rows), *keys):
             x, y = group["partial"].to_numpy(), group["value_pooled"].to_numpy()
             for correlate in (pearson, spearman):
-                value, own = correlate(x, y), Number(metric=correlate.__name__, slice=over, **row)
+                value, base = correlate(x, y), Number(metric=correlate.__name__, slice=over, **row)
                 if value is not None:
                     interval = of_statistic(correlate, x, y, seed=seed) if len(x) > 5 else None
-                    yield own.but(value=value, interval=interval, n=len(x))
+                    yield base.but(value=value, interval=interval, n=len(x))
 
 
 def pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
@@ -381,8 +381,8 @@ def popularity(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
     right = right.filter(missing=0).sort("example")
     for benchmark in (name for name in UNBIASED if name in study.benchmarks):
         known = degrees(study.benchmarks[benchmark].examples)
-        own = right.filter(benchmark=benchmark).join(known, on="example", maintain_order="left")
-        for row, group in groups(own, "benchmark", *SETTINGS):
+        rows = right.filter(benchmark=benchmark).join(known, on="example", maintain_order="left")
+        for row, group in groups(rows, "benchmark", *SETTINGS):
             yield from _histogram(studies.of_row(row, metric="examples"), group)
 
 
@@ -437,8 +437,8 @@ def clusters(parts: pl.DataFrame, entities: pl.DataFrame, seed: int = 0) -> Iter
             sums = group.select("numerator", "denominator").to_numpy()
             boot = bootstrap(sums, clusters=group["cluster"].to_list(), seed=seed)
             value, interval = boot.ratio(0, 1)
-            made = studies.of_row(
+            number = studies.of_row(
                 row, metric=VALUE, value=100 * value, n=group["cluster"].n_unique()
             )
             bounds = interval and interval.times(100)
-            yield made.but(interval=bounds, setting={"drawn": drawn})
+            yield number.but(interval=bounds, setting={"drawn": drawn})

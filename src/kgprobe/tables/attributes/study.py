@@ -100,8 +100,8 @@ class Study:
     def every(self) -> pl.DataFrame:
         """Alphas of all probes and baselines under every setting."""
         parts = [
-            triples(probe, found, self.benchmarks[probe.benchmark])
-            for probe, (found, _) in self.answers.items()
+            triples(probe, alphas, self.benchmarks[probe.benchmark])
+            for probe, (alphas, _) in self.answers.items()
         ]
         parts += [self.guesses.select(parts[0].columns)] if self.guesses.height else []
         return pl.concat(parts)
@@ -184,10 +184,10 @@ def linked_names(
 ) -> dict[str, list[list[str]]]:
     """Item -> names of the answers that Wikidata alone states; empty where golds are not linked."""
     rows, first = candidates.select("set", "index", "id", "label").rows(), count_linked(items)
-    known = {(own, index): (entity, label) for own, index, entity, label in rows}
+    known = {(group, index): (entity, label) for group, index, entity, label in rows}
     return {
-        item: _names((known[own, answer] for answer in answers[first[item] :]), aliases)
-        for item, own, answers in items.select("item", "candidates", "answers").rows()
+        item: _names((known[group, answer] for answer in answers[first[item] :]), aliases)
+        for item, group, answers in items.select("item", "candidates", "answers").rows()
         if item in first
     }
 
@@ -200,10 +200,10 @@ def _readings(
     schema = {"item": pl.String, "first": pl.Int64}
     places = pl.DataFrame(list(first.items()), schema=schema, orient="row")
     place, end = pl.col("gold"), pl.col("first").fill_null(1 << 40)
-    found = {"own": place == 0, "set": place < end}
+    counts = {"own": place == 0, "set": place < end}
     return (
         rows.join(places, on="item", how="left"),
-        found | ({"linked": place >= 0} if first else {}),
+        counts | ({"linked": place >= 0} if first else {}),
     )
 
 
@@ -216,10 +216,10 @@ def of_masks(
     `exact`: all tokens right; `token_mean`: share of right tokens (the paper's rule for BERT and
     RoBERTa). Items whose own gold was left out have no rows. `first`: `count_linked`.
     """
-    asked = golds.filter((pl.col("gold") == 0).any().over("item", "template"))
-    best, worst = (asked[name].cast(pl.Int64).to_numpy() for name in ("best", "worst"))
+    kept = golds.filter((pl.col("gold") == 0).any().over("item", "template"))
+    best, worst = (kept[name].cast(pl.Int64).to_numpy() for name in ("best", "worst"))
     hits = pl.concat(
-        asked.with_columns(pl.Series("hit", hit_at(k, best, worst)), k=pl.lit(k)) for k in KS
+        kept.with_columns(pl.Series("hit", hit_at(k, best, worst)), k=pl.lit(k)) for k in KS
     )
     each = hits.group_by("item", "template", "k", "gold").agg(
         exact=pl.col("hit").product(), token_mean=ordered_mean("hit")
@@ -230,9 +230,9 @@ def of_masks(
         each.filter(counts).group_by(key).agg(pl.col(kinds).max()).with_columns(gold=pl.lit(gold))
         for gold, counts in readings.items()
     ).unpivot(kinds, index=[*key, "gold"], variable_name="kind", value_name="alpha")
-    own = golds.filter(gold=0, position=0)
+    gold_masks = golds.filter(gold=0, position=0)
     sure = fills.filter(position=WHOLE, rank=1).join(
-        own, on=["item", "template", "masks"], how="semi"
+        gold_masks, on=["item", "template", "masks"], how="semi"
     )
     sure = sure.select("item", "template", probability="logprob", said="text")
     return _alpha(long.join(sure, on=["item", "template"], how="left"))
@@ -254,10 +254,10 @@ def of_texts(fills: pl.DataFrame, golds: Golds, more: Golds | None = None) -> pl
         readings = {"own": golds[item][:1], "set": golds[item]}
         if more:
             readings["linked"] = [*golds[item], *more[item]]
-        for gold, own in readings.items():
-            labels = {found[0] for found in own}
+        for gold, each in readings.items():
+            labels = {name[0] for name in each}
             verbatim = next((n for n, text in enumerate(texts, 1) if text in labels), 0)
-            places = {"exact": first_match(texts, chain.from_iterable(own)), VERBATIM: verbatim}
+            places = {"exact": first_match(texts, chain.from_iterable(each)), VERBATIM: verbatim}
             rows += [
                 (item, template, k, kind, gold, float(0 < place <= k), logprobs[0],
                  normalized(texts[0]))
@@ -280,17 +280,17 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     score, parts = pl.col("score"), []
     for gold, counts in readings.items():
         value = score.filter(counts).max()
-        found = rows.group_by("item", "template").agg(
+        ranks = rows.group_by("item", "template").agg(
             above=(score > value).sum().cast(pl.Int64),
             level=(score == value).sum().cast(pl.Int64),
             probability=score.max(),
             said=pl.col("candidate").filter(score == score.max()).min(),
         )
-        best = found["above"].to_numpy() + 1
-        worst = best + np.maximum(found["level"].to_numpy(), 1) - 1
+        best = ranks["above"].to_numpy() + 1
+        worst = best + np.maximum(ranks["level"].to_numpy(), 1) - 1
         how = {"kind": pl.lit("exact"), "gold": pl.lit(gold)}
         parts += [
-            found.with_columns(pl.Series("alpha", hit_at(k, best, worst)), k=pl.lit(k), **how)
+            ranks.with_columns(pl.Series("alpha", hit_at(k, best, worst)), k=pl.lit(k), **how)
             for k in KS
         ]
     return _alpha(pl.concat(parts))
@@ -304,11 +304,11 @@ def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
     """Alpha of a triple under every pooling of its prompts: `best`, `mean`, `base` (the first that
     was asked), `confident` (whose first prediction is the most probable, ties to the first)."""
     sure = pl.col("probability").fill_null(float("-inf"))
-    found = alphas.sort("template").group_by(ANSWER).agg(
+    pools = alphas.sort("template").group_by(ANSWER).agg(
         best=pl.col("alpha").max(), mean=ordered_mean("alpha"), base=pl.col("alpha").first(),
         confident=pl.col("alpha").get(sure.arg_max()),
     )  # fmt: skip
-    return found.unpivot(
+    return pools.unpivot(
         list(POOLINGS), index=ANSWER, variable_name="pooling", value_name="alpha"
     ).sort(*ANSWER, "pooling")
 
@@ -350,7 +350,7 @@ def read_answers(
     may_be_empty: bool = False,
 ) -> Answers:
     """The answers of a probe from its FILLS (with their golds beside them) or SCORES; with
-    `aliases` a text may equal one of them, `may_be_empty` the FILLS of a baseline's few blanks."""
+    `aliases` a text may equal one of them; FILLS of a baseline's few mask slots `may_be_empty`."""
     path, nothing = Path(path), pl.DataFrame(schema=FIRSTS)
     if is_ranked(probe.method):
         return of_candidates(schema.read(path, schema.SCORES), benchmark.items), nothing
@@ -366,10 +366,10 @@ def read_answers(
 def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
     """Every triple of every sampled example under every setting, from alphas per prompt; one that
     was not asked, or whose gold was too long, has a null alpha: missing, not wrong."""
-    found, how = pooled(alphas), ["k", "kind", "gold", "pooling"]
+    rows, how = pooled(alphas), ["k", "kind", "gold", "pooling"]
     every = benchmark.examples.select("benchmark", "example", "pattern", "position", ITEM)
-    every = every.join(found.select(how).unique(), how="cross")
-    every = every.join(found, on=["item", *how], how="left")
+    every = every.join(rows.select(how).unique(), how="cross")
+    every = every.join(rows, on=["item", *how], how="left")
     named = every.with_columns(pl.lit(getattr(probe, name)).alias(name) for name in WHO)
     return named.select("benchmark", "example", "pattern", "position", "alpha", *SETTINGS)
 
@@ -385,7 +385,7 @@ def guesses(
 ) -> pl.DataFrame:
     """`alphas` of EXAMPLES of some benchmarks; `edges`, `literals`, `ids` (IDS): of the graph."""
     counted = frequencies(edges, literals, examples, ids)
-    return pl.concat([alphas(own, counted) for own in examples])
+    return pl.concat([alphas(frame, counted) for frame in examples])
 
 
 def frequencies(
@@ -398,16 +398,16 @@ def frequencies(
     number of statements, ties as ranges, and number of the relation's objects. The inferred
     relations of hierarchy and two_steps count their two-step paths."""
     known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
-    asked = {name for own in examples for name in own["predicate"].unique()}
+    names = {name for one in examples for name in one["predicate"].unique()}
     hops = {
         name: [int(known[hop] if known else hop[1:]) for hop in _hops(name, known)]
-        for name in sorted(asked)
+        for name in sorted(names)
     }
-    once = {own[0]: name for name, own in hops.items() if len(own) == 1}
+    once = {one[0]: name for name, one in hops.items() if len(one) == 1}
     relation = pl.col("p").replace_strict(once, return_dtype=pl.String)
     rows, values = (frame.filter(pl.col("p").is_in(list(once))) for frame in (edges, literals))
     counts = [rows.group_by("p", "o").len().select("o", "len", predicate=relation)]
-    used = sorted({hop for own in hops.values() if len(own) > 1 for hop in own})
+    used = sorted({hop for one in hops.values() if len(one) > 1 for hop in one})
     by = edges.filter(pl.col("p").is_in(used)).partition_by("p", as_dict=True)
     for name, (first, *then) in hops.items():
         for second in then:
@@ -452,13 +452,13 @@ def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
     rows = rows.join(objects, on="predicate", how="left")
     rows = rows.with_columns(pl.col("objects").fill_null(1))
     every = rows.with_columns(object=pl.col("golds")).explode("object", "named").filter("named")
-    own, every = (
+    first, every = (
         frame.join(counted.drop("objects"), on=["predicate", "object"], how="left")
         for frame in (rows.with_columns(right=pl.lit(1, dtype=pl.Int64)), every)
     )
     every = every.sort("best", nulls_last=True).group_by(key).agg(pl.all().first())
     parts = []
-    for gold, frame in (("own", own), ("set", every)):
+    for gold, frame in (("own", first), ("set", every)):
         known = frame["best"].is_not_null().to_numpy()
         best, worst = (frame[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
         right, total = frame["right"].to_numpy(), frame["objects"].to_numpy()

@@ -1,4 +1,4 @@
-"""What the attributes' paper leaves open, each reading turned by itself on answers that are there.
+"""Choices that the attributes' paper leaves open, each changed by itself on stored answers.
 
 The headline is the metric at 1 of every benchmark, as `study.HEADLINE` reads it, and the mean of
 the nine. What needs other examples is named by `needing`.
@@ -26,7 +26,7 @@ FLAGGED = {
     "attributes.ambiguous.drop_same_object": ("ambiguous", "same_object", "false", "true"),
     "attributes.hierarchy.direct": ("hierarchy", "direct_edge", "keep", "drop"),
 }
-#: what a benchmark was built with: benchmark -> its settings by name, as its files tell
+#: what a benchmark was built with: benchmark -> its settings by name, from its files
 Built = Mapping[str, Mapping[str, Any]]
 #: a value that the files of a run do not have
 UNTOLD = "not told"
@@ -87,8 +87,8 @@ def headlines(
     )  # fmt: skip
     is_defined = ~pl.col("missing") & (pl.col("below") > 0)
     return {
-        tuple(map(str, key)): as_cells(own.filter(is_defined))
-        for key, own in rows.group_by(keys, maintain_order=True)
+        tuple(map(str, key)): as_cells(group.filter(is_defined))
+        for key, group in rows.group_by(keys, maintain_order=True)
     }
 
 
@@ -99,21 +99,21 @@ def _turns(
     benchmarks that are defined on both sides; of a switch of one benchmark there is none."""
     turn = partial(Turn, PAPER, switch, here, other, "value")
     means: dict[tuple[str, ...], list[tuple[pl.DataFrame, pl.DataFrame]]] = {}
-    for key, own in before.items():
+    for key, cells in before.items():
         if key in after and only in ("", key[-1]):
-            yield turn(own, after[key], dict(zip([*WHO, "benchmark"], key, strict=True)))
-            if own.height and after[key].height:
-                means.setdefault(key[:-1], []).append((own, after[key]))
+            yield turn(cells, after[key], dict(zip([*WHO, "benchmark"], key, strict=True)))
+            if cells.height and after[key].height:
+                means.setdefault(key[:-1], []).append((cells, after[key]))
     for who, pairs in means.items():
         if len(pairs) > 1 and not only:
-            asked = {**dict(zip(WHO, who, strict=True)), "benchmark": ""}
+            probe = {**dict(zip(WHO, who, strict=True)), "benchmark": ""}
             sides = [pl.concat(list(frames)) for frames in zip(*pairs, strict=True)]
-            yield turn(sides[0], sides[1], asked)
+            yield turn(sides[0], sides[1], probe)
 
 
 def needing(built: Built) -> Iterator[tuple[str, str, list[str]]]:
     """(key of the config, value here, other values) of the readings that build other examples, or
-    ask in other words. Where `built` does not tell a setting, every alternative is named."""
+    ask in other words. Where `built` lacks a setting, every alternative is named."""
     for name, keys in {**sensitivity.ALTERNATIVES, "bidirectional": sensitivity.GRID}.items():
         for key, values in keys.items():
             here = _as_text(built.get(name, {}).get(key, UNTOLD))

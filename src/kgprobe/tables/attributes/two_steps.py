@@ -1,4 +1,4 @@
-"""Two steps (ours): whether who knows both hops puts them together, by confidence of a rule.
+"""Two steps (ours): whether a model that knows both hops composes them, by confidence of a rule.
 
     first hop   second hop   both hops                      each asked by itself
     two steps   of the examples whose hops are both right   composed
@@ -6,7 +6,7 @@
 
 Any gold at 1, first prompt; ties count with their expectation. Where steps are written out, the
 hops are those that the same model wrote when asked directly. What cannot be read there is not
-right, and told apart.
+right, and counted apart.
 """
 
 from collections import Counter
@@ -70,14 +70,14 @@ def numbers(
 ) -> Iterator[Number]:
     """Every number of direct answers, of all examples and of each part; `alphas`: of
     `Study.alphas`, `known`: `numbers.status`, where control models answer."""
-    for who, own in groups(wide(alphas), *WHO):
+    for who, answers in groups(wide(alphas), *WHO):
         base = Number(benchmark=NAME, **who, setting={**HOW, **setting})
-        for part, found in of_parts(own, benchmark, known):
-            one, hops = base.but(slice=part), found["a0"] * found["a1"]
-            for metric, hits in ((FIRST, found["a0"]), (SECOND, found["a1"]), (BOTH, hops)):
+        for part, rows in of_parts(answers, benchmark, known):
+            one, hops = base.but(slice=part), rows["a0"] * rows["a1"]
+            for metric, hits in ((FIRST, rows["a0"]), (SECOND, rows["a1"]), (BOTH, hops)):
                 yield one.but(metric=metric, **hit_rate(hits.to_numpy()))
-            yield one.but(metric=RIGHT, **hit_rate(found["a2"].to_numpy()))
-            yield from composed(one, found["a2"], hops)
+            yield one.but(metric=RIGHT, **hit_rate(rows["a2"].to_numpy()))
+            yield from composed(one, rows["a2"], hops)
 
 
 def composed(of: Number, right: pl.Series, hops: pl.Series) -> Iterator[Number]:
@@ -94,45 +94,45 @@ def composed(of: Number, right: pl.Series, hops: pl.Series) -> Iterator[Number]:
 
 def wide(alphas: pl.DataFrame) -> pl.DataFrame:
     """(WHO, example, a0, a1, a2): first hop, second hop, two steps, where all three were asked."""
-    own = alphas.filter(
+    chosen = alphas.filter(
         pl.col("pooling").is_in([HOW["pooling"], ""]),
         benchmark=NAME, k=HOW["k"], kind=HOW["alpha"], gold=HOW["gold"],
     )  # fmt: skip
     at, value = pl.col("position"), pl.col("alpha")
     hops = {f"a{i}": value.filter(at == i).first() for i in range(3)}
-    return own.group_by(*WHO, "example").agg(**hops).drop_nulls().sort(*WHO, "example")
+    return chosen.group_by(*WHO, "example").agg(**hops).drop_nulls().sort(*WHO, "example")
 
 
 def of_parts(
     rows: pl.DataFrame, benchmark: Benchmark, known: pl.DataFrame | None
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """All rows under "", then those of each stratum, and of what was taught of them (`known`)."""
+    """All rows under "", then those of each stratum, and of each training status (`known`)."""
     flags = benchmark.examples.filter(position=0)
     parts = [flags.select("example", slice=pl.col("flags").list.first())]
     parts += [] if known is None else [known.select("example", slice="status").unique()]
     yield "", rows
     of = rows.join(pl.concat(parts), on="example", maintain_order="left")
-    yield from ((part["slice"], own) for part, own in groups(of, "slice"))
+    yield from ((part["slice"], group) for part, group in groups(of, "slice"))
 
 
 def estimate_written(
-    asked: Mapping[Probe, str | Path],
+    files: Mapping[Probe, str | Path],
     alphas: pl.DataFrame,
     benchmark: Benchmark,
     aliases: studies.Aliases | None = None,
     known: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """The numbers of steps that were written out (FILLS of the probes `asked` in form STEPS), with
-    the hops of the same model's direct answers (`alphas`)."""
+    """The numbers of steps that were written out (`files`: FILLS of probes in form STEPS), with the
+    hops of the same model's direct answers (`alphas`)."""
     names = studies.gold_names(benchmark.examples, aliases)
     direct = wide(alphas).select(*WHO, "example", hops=pl.col("a0") * pl.col("a1"))
-    for probe, path in asked.items():
+    for probe, path in files.items():
         if probe.prompt != STEPS:
             continue
         fills = schema.read(path, schema.FILLS)
-        own = studies.of_texts(fills, names)
-        own = own.filter(k=HOW["k"], kind=HOW["alpha"], gold=HOW["gold"])
-        rows = own.select(a2="alpha", example=pl.col("item").str.split("#").list.first())
+        texts = studies.of_texts(fills, names)
+        texts = texts.filter(k=HOW["k"], kind=HOW["alpha"], gold=HOW["gold"])
+        rows = texts.select(a2="alpha", example=pl.col("item").str.split("#").list.first())
         hops = direct.filter(model=probe.model, prompt=RAW, method=FILLED)
         base = Number(**probe.asked, setting=HOW)
         for part, some in of_parts(rows.sort("example"), benchmark, known):
@@ -143,5 +143,5 @@ def estimate_written(
         unread = Counter(stepped(raw)[1] for raw in fills["raw"])
         for reason, metric in UNREAD.items():
             yield base.but(metric=metric, value=unread[reason], n=fills.height)
-        if told := recorded(path, "model").get("steps"):
-            yield base.but(metric=LONG, value=told["too_long"], n=told["items"])
+        if counts := recorded(path, "model").get("steps"):
+            yield base.but(metric=LONG, value=counts["too_long"], n=counts["items"])

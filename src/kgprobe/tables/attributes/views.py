@@ -57,8 +57,8 @@ def _of_triples(view: View, shown: Sequence[str], more: str = "") -> View:
         "Of the triples of ranked candidates; right: the example's own object comes first. "
         f"{more}{view.caption}"
     )
-    own = replace(view, caption=caption)
-    return own.where_also(benchmark=NAMES, group=[""], aggregation=shown)
+    captioned = replace(view, caption=caption)
+    return captioned.where_also(benchmark=NAMES, group=[""], aggregation=shown)
 
 
 RANDOM_RANKS = (

@@ -43,16 +43,16 @@ Row = Mapping[str, Any]
 
 
 def majorities(results: pl.DataFrame) -> Callable[[Row], float | None]:
-    """What finds the value of the commonest training label on the same examples that a number of
-    RESULTS stands below; None where it does not."""
+    """Return a function of a number of RESULTS: the value of the commonest training label on the
+    same examples where the number stands below it, else None."""
     names = [name for name in schema.RESULTS.key if name != "metric"]
-    own = results.filter(metric=MAJORITY).iter_rows(named=True)
-    at = {tuple(row[name] for name in names): row["value"] for row in own}
+    rows = results.filter(metric=MAJORITY).iter_rows(named=True)
+    at = {tuple(row[name] for name in names): row["value"] for row in rows}
 
     def beating(row: Row) -> float | None:
         is_one = row["metric"] in ("P@1", "accuracy")
-        found = at.get(tuple(row[name] for name in names)) if is_one else None
-        return found if found is not None and row["value"] < found - 1e-9 else None
+        majority = at.get(tuple(row[name] for name in names)) if is_one else None
+        return majority if majority is not None and row["value"] < majority - 1e-9 else None
 
     return beating
 
@@ -66,8 +66,8 @@ def as_printed(cell: Cell, row: Row) -> Cell:
 
 def select_asked(results: pl.DataFrame) -> pl.DataFrame:
     """RESULTS in the order of the tables; printed figures only of benchmarks that were asked."""
-    own = results.filter(method="predict")["benchmark"].unique().to_list()
-    quoted = pl.col("benchmark").is_in(own) | (pl.col("method") != "published")
+    benchmarks = results.filter(method="predict")["benchmark"].unique().to_list()
+    quoted = pl.col("benchmark").is_in(benchmarks) | (pl.col("method") != "published")
     return views.ordered(results.filter(quoted))
 
 
@@ -77,13 +77,13 @@ def chapter(
     records: Mapping[str, Sequence[Mapping[str, object]]],
     mode: str,
     selection: str = "",
-    told: Sequence[str] = (),
+    remarks: Sequence[str] = (),
     funnels: Mapping[str, pl.DataFrame] | None = None,
 ) -> Chapter:
     """The chapter from RESULTS; `models`: rows of the sheet; `records`: text tables by title;
-    `told`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made."""
-    own = select_asked(results)
-    beating, names = majorities(own), grid.models(models)
+    `remarks`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made."""
+    chosen = select_asked(results)
+    beating, names = majorities(chosen), grid.models(models)
 
     def told_below(cell: Cell, row: Row) -> Cell:
         """A number with the sign and the majority under it, where it stands below."""
@@ -93,53 +93,53 @@ def chapter(
         return replace(cell, text=cell.text + BELOW, small=small)
 
     grids, folded = (
-        [grid.of_view(view, own, names=names, also=told_below) for view in part]
-        for part in views.of(own)
+        [grid.of_view(view, chosen, names=names, also=told_below) for view in part]
+        for part in views.of(chosen)
     )
     for title, rows in records.items():
         (folded if title.startswith("Table 7") else grids).append(grid.records(title, rows))
-    if own["benchmark"].is_in(views.FACTS).any() and "published" in results["method"]:
+    if chosen["benchmark"].is_in(views.FACTS).any() and "published" in results["method"]:
         figures = results.filter(pl.col("group") != "", method="published")
         folded.append(grid.of_view(views.PRINTED6, views.ordered(figures), also=as_printed))
     for benchmark, frame in (funnels or {}).items():
         folded.append(grid.funnel(frame, f"How {benchmark} was made"))
     notes = [f"Search mode {mode}.", *NOTES, BELOW_NOTE]
     # choices that flatter, and what a mode does not reach
-    notes += [OPTIMISTIC] * (selection == "full" and "low_data" in own["method"])
-    notes += [f"{OTHERWISE}{'; '.join(NOT_RELEASED)}."] * (mode == "released") + [*told]
-    notes += [CONTROLS] * ("trained-on" in own["slice"])
-    shown, drawn = (filled_in(grids), filled_in(folded)), drawings(own)
+    notes += [OPTIMISTIC] * (selection == "full" and "low_data" in chosen["method"])
+    notes += [f"{OTHERWISE}{'; '.join(NOT_RELEASED)}."] * (mode == "released") + [*remarks]
+    notes += [CONTROLS] * ("trained-on" in chosen["slice"])
+    shown, drawn = (filled_in(grids), filled_in(folded)), drawings(chosen)
     return Chapter("autoprompt", "Searched prompts", LEAD, notes, *shown, drawn)
 
 
 def drawings(results: pl.DataFrame) -> list[Drawing]:
     """Figure 2 of every benchmark, Figure 3 of every benchmark, model and k."""
-    made = []
-    for (benchmark,), own in _parts(views.FIGURE2.chosen(results), "benchmark"):
+    drawn = []
+    for (benchmark,), rows in _parts(views.FIGURE2.chosen(results), "benchmark"):
         points = [
             draw.point(row, line=f"{row['model']}, {NAMES.get(row['prompt'], row['prompt'])}",
                        at=int(row["size"]))
-            for row in own.rows(named=True)
+            for row in rows.rows(named=True)
         ]  # fmt: skip
-        title, figure = f"Figure 2: {benchmark}", lines(points, "training examples")
+        title, plot = f"Figure 2: {benchmark}", lines(points, "training examples")
         name = f"autoprompt_figure2_{benchmark}"
-        made.append(Drawn("autoprompt", name, title, views.FIGURE2.caption, figure, own).drawing())
-    for number, (key, own) in enumerate(_parts(views.FIGURE3.chosen(results), *views.FIGURE3.rows)):
+        drawn.append(Drawn("autoprompt", name, title, views.FIGURE2.caption, plot, rows).drawing())
+    for index, (key, rows) in enumerate(_parts(views.FIGURE3.chosen(results), *views.FIGURE3.rows)):
         points = [
             draw.point(row, line=f"{row['labels']} label token{'s' * (row['labels'] != '1')}",
                        at=int(row["triggers"]))
-            for _, part in _parts(own, "labels") for row in part.rows(named=True)
+            for _, part in _parts(rows, "labels") for row in part.rows(named=True)
         ]  # fmt: skip
-        title, figure = f"Figure 3: {key[0]}, {key[1]}, k {key[2]}", lines(points, "trigger tokens")
-        name = f"autoprompt_figure3_{number}"
-        made.append(Drawn("autoprompt", name, title, views.FIGURE3.caption, figure, own).drawing())
-    return made
+        title, plot = f"Figure 3: {key[0]}, {key[1]}, k {key[2]}", lines(points, "trigger tokens")
+        name = f"autoprompt_figure3_{index}"
+        drawn.append(Drawn("autoprompt", name, title, views.FIGURE3.caption, plot, rows).drawing())
+    return drawn
 
 
-def _parts(own: pl.DataFrame, *names: str) -> Iterable[tuple[tuple[Any, ...], pl.DataFrame]]:
+def _parts(rows: pl.DataFrame, *names: str) -> Iterable[tuple[tuple[Any, ...], pl.DataFrame]]:
     """Rows that agree in some dimensions; numbers in numeric order."""
     numeric = [pl.col(name).cast(pl.Int64, strict=False) for name in names]
-    return own.sort(*numeric, maintain_order=True).group_by(*names, maintain_order=True)
+    return rows.sort(*numeric, maintain_order=True).group_by(*names, maintain_order=True)
 
 
 def lines(points: list[dict[str, Any]], title: str) -> draw.Chart:

@@ -26,31 +26,31 @@ CONTEXTS = "Table 8: relation extraction, examples (+: right)"
 
 
 def measure(
-    found: Sequence[Answers],
+    answers: Sequence[Answers],
     figures: Sequence[Number],
     names: Mapping[str, str],
-    taught: pl.DataFrame | None = None,
+    trained_on: pl.DataFrame | None = None,
     seed: int = 0,
 ) -> Iterator[Number]:
     """Every number of what was answered, with the printed one (of `figures`) beside it where there
-    is one; `names`: model -> its printed name; `taught`: frame TAUGHT."""
+    is one; `names`: model -> its printed name; `trained_on`: frame TAUGHT."""
     printed = published.by_key(figures)
-    for benchmark in dict.fromkeys(own.benchmark for own in found):
-        those = [own for own in found if own.benchmark == benchmark]
-        size = max(own.size for own in those)
+    for benchmark in dict.fromkeys(one.benchmark for one in answers):
+        those = [one for one in answers if one.benchmark == benchmark]
+        size = max(one.size for one in those)
         for number in numbers.of_benchmark(those, seed):
             yield published.beside(number, printed, "", size)
-        for own in those:
-            if own.of_classes:
-                made = numbers.classes(own, seed)
-            elif own.benchmark in EXTRACTION:
-                made = numbers.extraction(own, seed)
+        for one in those:
+            if one.of_classes:
+                ours = numbers.classes(one, seed)
+            elif one.benchmark in EXTRACTION:
+                ours = numbers.extraction(one, seed)
             else:
-                made = numbers.facts(own, taught, seed)
-            name = names.get(own.probe.model, own.probe.model)
-            yield from (published.beside(number, printed, name, own.size) for number in made)
+                ours = numbers.facts(one, trained_on, seed)
+            name = names.get(one.probe.model, one.probe.model)
+            yield from (published.beside(number, printed, name, one.size) for number in ours)
         yield from numbers.differences(those, seed)
-    yield from numbers.memory(found, seed)
+    yield from numbers.memory(answers, seed)
 
 
 def make(
@@ -65,7 +65,7 @@ def make(
     swept: Sequence[Row],
     swept_files: Sequence[str],
     printed: str,
-    taught: str,
+    trained_on: str,
     mode: str,
     selection: str,
     given: Sequence[Mapping[str, Any]],
@@ -80,18 +80,18 @@ def make(
     of printed figures; `given`: the section of the config of every row.
     """
     places = folders(tasks)
-    found = numbers.answered(rows, models, outcomes, places, mode, given, seed)
+    answers = numbers.answered(rows, models, outcomes, places, mode, given, seed)
     figures, files = published.read(printed), texts.read(prompts)
     names = {model: row.get("published", "") or model for model, row in models.items()}
-    known = schema.read(taught, schema.TAUGHT) if taught else None
-    made = [*figures, *measure(found, figures, names, known, seed), *texts.restarts(files)]
-    made += numbers.baseline_numbers(found, below, seed)
+    known = schema.read(trained_on, schema.TAUGHT) if trained_on else None
+    measured = [*figures, *measure(answers, figures, names, known, seed), *texts.restarts(files)]
+    measured += numbers.baseline_numbers(answers, below, seed)
     for row, path in zip(swept, swept_files, strict=True):
         points = schema.read(path, schema.SWEEPS)
         of_method = {"low_data": numbers.low_data, "grid": numbers.grid}[row["method"]]
-        made += of_method(row["benchmark"], row["model"], points)
-    made += marks.numbers([*rows, *swept], [*outcomes, *swept_files])
-    frame = results.frame("autoprompt", made)
+        measured += of_method(row["benchmark"], row["model"], points)
+    measured += marks.numbers([*rows, *swept], [*outcomes, *swept_files])
+    frame = results.frame("autoprompt", measured)
     schema.write(frame, schema.RESULTS, table, dict(provenance))
 
     shown = page_of.select_asked(frame)
@@ -101,16 +101,16 @@ def make(
     # manual prompts for masked models, or for the first kind of all
     manual = {
         name: {
-            relation: own.get("masked") or next(iter(own.values()))
-            for relation, own in task["prompts"].get("manual", {}).items()
+            relation: by_kind.get("masked") or next(iter(by_kind.values()))
+            for relation, by_kind in task["prompts"].get("manual", {}).items()
         }
         for name, task in about.items()
     }
     records = {
-        PROMPTS: texts.of_tasks(files, found, seed),
+        PROMPTS: texts.of_tasks(files, answers, seed),
         RELATIONS: texts.of_relations(files, frame, manual),
-        CONTEXTS: texts.contexts(found, files, seed=seed),
+        CONTEXTS: texts.contexts(answers, files, seed=seed),
     }
-    told = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
+    notes = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
     funnels = {n: schema.read(p / "funnel.parquet", schema.FUNNEL) for n, p in places.items()}
-    chapter.write(page_of.chapter(frame, models, records, mode, selection, told, funnels), page)
+    chapter.write(page_of.chapter(frame, models, records, mode, selection, notes, funnels), page)

@@ -95,8 +95,8 @@ class Answers:
     @property
     def size(self) -> int:
         """Test examples that were answered; of draws of a balanced set those of one draw."""
-        asked = self.outcomes.filter(split="test").select("group", "example").unique().height
-        return asked // self.groups if self.of_classes else asked
+        count = self.outcomes.filter(split="test").select("group", "example").unique().height
+        return count // self.groups if self.of_classes else count
 
     def not_shown(self) -> "Answers":
         """The same, without the examples whose object is one of the demonstrations in front."""
@@ -119,56 +119,56 @@ def answered(
     given: Sequence[Mapping[str, Any]] = (),
     seed: int = 0,
 ) -> list[Answers]:
-    """What every row of the sheet answered, in its order, as the file of `outcomes` beside it has
-    it (draws are named `prompt:00`). `mode`: that of the search, whose ranks may be cut; `given`:
-    the section of the config of every row, which says which examples it had."""
+    """The Answers of every row of the table of experiments, in its order, from the file of
+    `outcomes` beside it (draws are named `prompt:00`). `mode`: that of the search, whose ranks may
+    be cut; `given`: the section of the config of every row, which says which examples it had."""
     examples = {
         name: schema.read(Path(folder) / "examples.parquet", schema.EXAMPLES)
         for name, folder in folders.items()
     }
     files = {path: schema.read(path, schema.OUTCOMES) for path in dict.fromkeys(outcomes)}
-    found, name = [], pl.col("prompt")
+    probed, name = [], pl.col("prompt")
     probes, sections = probes_of(rows, models, outcomes), given or [{}] * len(rows)
     for probe, path, section in zip(probes, outcomes, sections, strict=True):
-        own = (name == probe.prompt) | name.str.starts_with(f"{probe.prompt}:")
-        asked, answers = (
+        is_named = (name == probe.prompt) | name.str.starts_with(f"{probe.prompt}:")
+        chosen, answers = (
             frames.part(examples[probe.benchmark], section, seed),
-            files[path].filter(own),
+            files[path].filter(is_named),
         )
-        told = read_demonstrations(path, answers["prompt"].unique().to_list())
-        found.append(Answers(probe, answers, asked, metrics.cut_of(mode), told))
-    return found
+        shown = read_demonstrations(path, answers["prompt"].unique().to_list())
+        probed.append(Answers(probe, answers, chosen, metrics.cut_of(mode), shown))
+    return probed
 
 
 def read_demonstrations(path: str | Path, prompts: Iterable[str]) -> pl.DataFrame:
     """SHOWN of the prompts of an OUTCOMES file, whose record has their demonstrations."""
-    told = recorded(path, "model").get("prompted", {})
+    prompted = recorded(path, "model").get("prompted", {})
     rows = [
         (prompt, group, label)
         for prompt in sorted(prompts)
-        for group, own in told.get(prompt, {}).items()
-        for _, label in own.get("demonstrated", [])
+        for group, fields in prompted.get(prompt, {}).items()
+        for _, label in fields.get("demonstrated", [])
     ]
     return pl.DataFrame(rows, schema=SHOWN, orient="row").unique(maintain_order=True)
 
 
 def per_example(
-    own: Answers,
+    answers: Answers,
     split: str = "test",
     no_overlap: bool = False,
     filtered: bool = False,
     absent: str = "drop",
 ) -> pl.DataFrame | None:
     """prompt, group, unit, p1, p10, mrr; a mean over draws where there are some; None without any
-    example. `no_overlap`: of examples without flags; `filtered`, `absent` as in `metrics.ranked`.
-    """
-    if own.outcomes.filter(split=split).is_empty():
+    example. `no_overlap`: of examples without flags; `filtered`, `absent` as `rank_outcomes` has
+    them."""
+    if answers.outcomes.filter(split=split).is_empty():
         return None
-    rows = metrics.join_outcomes(own.examples, own.outcomes, split)
+    rows = metrics.join_outcomes(answers.examples, answers.outcomes, split)
     if no_overlap:
         rows = rows.filter(pl.col("flags").list.len() == 0)
-    values = metrics.rank_outcomes(rows, filtered, own.cut, absent)
-    return mean_of_draws(values, own.probe.prompt) if values.height else None
+    values = metrics.rank_outcomes(rows, filtered, answers.cut, absent)
+    return mean_of_draws(values, answers.probe.prompt) if values.height else None
 
 
 def mean_of_draws(values: pl.DataFrame, prompt: str) -> pl.DataFrame:
@@ -179,7 +179,7 @@ def mean_of_draws(values: pl.DataFrame, prompt: str) -> pl.DataFrame:
 
 
 def number(
-    own: Answers,
+    answers: Answers,
     metric: str,
     value: float,
     n: int,
@@ -187,121 +187,121 @@ def number(
     scale: float = 100,
     **more: Any,
 ) -> Number:
-    """A share as per cent (`scale`), of what `own` was asked."""
+    """A proportion of a probe's answers, as per cent (`scale`)."""
     bounds = interval.times(scale) if interval else None
-    dimensions: dict[str, Any] = {**own.probe.asked, **more}
+    dimensions: dict[str, Any] = {**answers.probe.asked, **more}
     return Number(metric=metric, value=scale * value, n=n, interval=bounds, **dimensions)
 
 
 def measured(
-    own: Answers,
+    answers: Answers,
     values: pl.DataFrame,
     measures: Mapping[str, str],
     levels: Sequence[str] = LEVELS,
     seed: int = 0,
 ) -> Iterator[Number]:
     """A number per level and measure (column -> metric) of `metrics.summary`."""
-    found = metrics.summary(values, list(measures), seed).filter(pl.col("level").is_in(levels))
-    for row in found.iter_rows(named=True):
+    rows = metrics.summary(values, list(measures), seed).filter(pl.col("level").is_in(levels))
+    for row in rows.iter_rows(named=True):
         setting = {"weighting": "items"} if row["level"] == "micro" else {}
         scale = 1 if row["measure"] in metrics.COUNTS else 100
         metric, where = measures[row["measure"]], {"group": row["group"], "setting": setting}
-        yield number(own, metric, row["value"], row["n"], bounds_of(row, 1), scale, **where)
+        yield number(answers, metric, row["value"], row["n"], bounds_of(row, 1), scale, **where)
 
 
-def facts(own: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> Iterator[Number]:
+def facts(answers: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> Iterator[Number]:
     """MRR, P@10 and P@1 (Tables 4, 6 and 7), P@1 in further readings and of single draws; with
     `taught` (TAUGHT) P@1 of control models on the facts of the world of each half."""
-    values = per_example(own)
+    values = per_example(answers)
     if values is None:
-        where = f"{own.benchmark}, {own.probe.model}, {own.probe.prompt}"
+        where = f"{answers.benchmark}, {answers.probe.model}, {answers.probe.prompt}"
         raise ValueError(f"{where}: no gold of the test facts has a rank")
-    yield from measured(own, values, MEASURES, seed=seed)
-    yield from _constants(own, seed)
+    yield from measured(answers, values, MEASURES, seed=seed)
+    yield from _constants(answers, seed)
     for dimensions, arguments in READINGS:
-        if (other := per_example(own, **arguments)) is not None:
-            for found in measured(own, other, P1, ("macro",), seed):
-                yield found.but(**dimensions)
-    draws = [per_example(draw) for draw in own.draws()]
-    yield from ends(own, "P@1", [macro(draw) for draw in draws if draw is not None])
-    part = own.not_shown() if own.shown.height else None
+        if (other := per_example(answers, **arguments)) is not None:
+            for one in measured(answers, other, P1, ("macro",), seed):
+                yield one.but(**dimensions)
+    draws = [per_example(draw) for draw in answers.draws()]
+    yield from ends(answers, "P@1", [macro(draw) for draw in draws if draw is not None])
+    part = answers.not_shown() if answers.shown.height else None
     if part and (unseen := per_example(part)) is not None:
-        for found in (*measured(part, unseen, P1, ("macro",), seed), *_constants(part, seed)):
-            if not found.group:
-                yield found.but(slice=UNSEEN)
-    if taught is not None and own.probe.control and own.benchmark == "auto_world":
-        yield from _taught(own, taught, seed)
+        for one in (*measured(part, unseen, P1, ("macro",), seed), *_constants(part, seed)):
+            if not one.group:
+                yield one.but(slice=UNSEEN)
+    if taught is not None and answers.probe.control and answers.benchmark == "auto_world":
+        yield from _taught(answers, taught, seed)
 
 
-def _taught(own: Answers, taught: pl.DataFrame, seed: int) -> Iterator[Number]:
-    """P@1 over the facts of each half, and the validity of a prompt that asks the model; chance: a
-    random one of the tokens that were ranked. No validity where not both halves were asked."""
-    is_known, halves = pl.col("fact").is_in(taught.filter("taught")["fact"].implode()), {}
+def _taught(base: Answers, trained_on: pl.DataFrame, seed: int) -> Iterator[Number]:
+    """P@1 over trained-on and over held-out facts, and the validity of a prompt that asks the
+    model, where both were asked; chance: a random one of the tokens that were ranked."""
+    is_known, halves = pl.col("fact").is_in(trained_on.filter("taught")["fact"].implode()), {}
     for name, facts in (("trained-on", is_known), ("held-out", ~is_known)):
-        kept = own.examples.filter(facts)
-        half = replace(own, outcomes=own.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
+        kept = base.examples.filter(facts)
+        half = replace(base, outcomes=base.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
         if (values := per_example(half)) is not None:
-            (halves[name],) = measured(own, values, P1, ("micro",), seed)
+            (halves[name],) = measured(base, values, P1, ("micro",), seed)
             yield halves[name].but(slice=name)
-    if own.probe.prompt not in NOT_ASKING and len(halves) == 2:
-        tested = own.outcomes.filter(split="test")
+    if base.probe.prompt not in NOT_ASKING and len(halves) == 2:
+        tested = base.outcomes.filter(split="test")
         chance = 100 * float((1 / tested["options"]).mean())  # type: ignore[arg-type]
         yes, no = ((h.value or 0.0, h.n, h.interval) for h in halves.values())
-        of = Number(**own.probe.asked)
+        of = Number(**base.probe.asked)
         yield from validity.numbers(of, yes, no, chance, is_control=True)
 
 
-def classes(own: Answers, seed: int = 0) -> Iterator[Number]:
+def classes(answers: Answers, seed: int = 0) -> Iterator[Number]:
     """Accuracy on dev and test (Tables 1 and 2), of single draws, and of every class on test."""
     for split, part in (("dev", "dev"), ("test", "")):
-        values = per_example(own, split)
+        values = per_example(answers, split)
         if values is None:
             continue
         # draws of a balanced set share examples: their mean has the interval of one draw
-        n = values.height // own.groups
+        n = values.height // answers.groups
         shares = {"accuracy": macro(values)}
-        shares |= {name: macro(hits(own, name, split)) for name in (MAJORITY, BEST)}
+        shares |= {name: macro(hits(answers, name, split)) for name in (MAJORITY, BEST)}
         for metric, share in shares.items():
             interval = Interval(*wilson(min(share * n, n), n), "wilson")
-            yield number(own, metric, share, n, interval, slice=part)
+            yield number(answers, metric, share, n, interval, slice=part)
         means = values.group_by("group").agg(ordered_mean("p1"))["p1"].to_list()
-        yield from (end.but(slice=part) for end in ends(own, "accuracy", means))
-    rows = metrics.by_label(metrics.join_outcomes(own.examples, own.outcomes))
-    values = mean_of_draws(metrics.rank_outcomes(rows), own.probe.prompt)
-    for found in measured(own, values, ACCURACY, ("group",), seed):
-        yield found.but(group="", slice=f"class: {found.group}")
+        yield from (end.but(slice=part) for end in ends(answers, "accuracy", means))
+    rows = metrics.by_label(metrics.join_outcomes(answers.examples, answers.outcomes))
+    values = mean_of_draws(metrics.rank_outcomes(rows), answers.probe.prompt)
+    for one in measured(answers, values, ACCURACY, ("group",), seed):
+        yield one.but(group="", slice=f"class: {one.group}")
 
 
-def extraction(own: Answers, seed: int = 0) -> Iterator[Number]:
+def extraction(answers: Answers, seed: int = 0) -> Iterator[Number]:
     """Table 5: a fact is right if it is right for any of its sentences; beside it sentences that
     are right, sentences of a fact, and how often the replaced object of perturbed facts is
     answered."""
-    rows, prompt = metrics.join_outcomes(own.examples, own.outcomes), own.probe.prompt
+    rows, prompt = metrics.join_outcomes(answers.examples, answers.outcomes), answers.probe.prompt
     per_fact, per_sentence = (mean_of_draws(v, prompt) for v in metrics.sentences(rows))
     names = {"any_sentence": "P@1", "sentences": "sentences per fact"}
-    yield from measured(own, per_fact, names, seed=seed)
-    yield from measured(own, per_sentence, {"sentence": "P@1 per sentence"}, seed=seed)
-    if own.benchmark == "auto_re_perturbed":
+    yield from measured(answers, per_fact, names, seed=seed)
+    yield from measured(answers, per_sentence, {"sentence": "P@1 per sentence"}, seed=seed)
+    if answers.benchmark == "auto_re_perturbed":
         before = pl.col("fields").str.json_path_match("$.old")
         same = pl.col("answer").str.to_lowercase() == before.str.to_lowercase()
         both = rows.filter(before.is_not_null()).group_by("prompt", "group", unit="fact")
         old = mean_of_draws(both.agg(old=same.any().cast(pl.Float64)), prompt)
         if old.height:
-            yield from measured(own, old, {"old": "old object answered"}, seed=seed)
-    yield from _constants(own, seed)
+            yield from measured(answers, old, {"old": "old object answered"}, seed=seed)
+    yield from _constants(answers, seed)
 
 
-def _constants(own: Answers, seed: int) -> Iterator[Number]:
+def _constants(answers: Answers, seed: int) -> Iterator[Number]:
     """What constant answers reach on the same examples."""
     for name in (MAJORITY, BEST):
-        yield from measured(own, hits(own, name), {"p1": name}, ("group", "macro"), seed)
+        yield from measured(answers, hits(answers, name), {"p1": name}, ("group", "macro"), seed)
 
 
-def ends(own: Answers, metric: str, values: Sequence[float]) -> Iterator[Number]:
+def ends(answers: Answers, metric: str, values: Sequence[float]) -> Iterator[Number]:
     """The lowest and the highest of several draws; n counts draws."""
     if len(values) > 1:
         for draw, value in (("lowest", min(values)), ("highest", max(values))):
-            yield number(own, metric, value, len(values), setting={"draw": draw})
+            yield number(answers, metric, value, len(values), setting={"draw": draw})
 
 
 def macro(values: pl.DataFrame) -> float:
@@ -314,57 +314,57 @@ def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     """What a prompt gains over those that it is COMPARED with on a benchmark, in points, on the
     same examples."""
     by_name = {(a.probe.model, a.probe.prompt): a for a in those}
-    for own in those:
-        if own.benchmark in EXTRACTION:
+    for probed in those:
+        if probed.benchmark in EXTRACTION:
             continue
-        metric = "accuracy" if own.of_classes else "P@1"
-        parts = {"": own, UNSEEN: own.not_shown()} if own.shown.height else {"": own}
+        metric = "accuracy" if probed.of_classes else "P@1"
+        parts = {"": probed, UNSEEN: probed.not_shown()} if probed.shown.height else {"": probed}
         for name, part in parts.items():
-            for rival in COMPARED.get(own.probe.prompt, ()):
-                other = by_name.get((own.probe.model, rival))
+            for rival in COMPARED.get(probed.probe.prompt, ()):
+                other = by_name.get((probed.probe.model, rival))
                 both = [v for a in (part, other) if a and (v := per_example(a)) is not None]
                 if len(both) == 2:
-                    found = metrics.gain(both[0], both[1], "p1", seed)
-                    yield number(own, metric, *found, setting={"instead": rival}, slice=name)
+                    gain = metrics.gain(both[0], both[1], "p1", seed)
+                    yield number(probed, metric, *gain, setting={"instead": rival}, slice=name)
 
 
 def baseline_numbers(
-    found: Sequence[Answers], below: baselines.Files, seed: int = 0
+    answers: Sequence[Answers], below: baselines.Files, seed: int = 0
 ) -> Iterator[Number]:
     """What a prompt for facts reaches of a part of the test facts without their subjects, and on
     random weights: the mean over relations of MEASURES, and P@1 less that, paired."""
-    made = []
+    pairs = []
     item = pl.format("{}/{}", "group", "unit").alias("item")
-    for own in found:
-        for without, path in baselines.below(below, own.probe):
-            low = replace(own, outcomes=schema.read(path, schema.OUTCOMES))
+    for probed in answers:
+        for without, path in baselines.below(below, probed.probe):
+            low = replace(probed, outcomes=schema.read(path, schema.OUTCOMES))
             both = [
                 values.select(item, pl.col("group").alias("stratum"), *MEASURES).rename(MEASURES)
-                for one in (low, own)
+                for one in (low, probed)
                 if (values := per_example(one)) is not None
             ]
             if len(both) == 2:
-                made.append(baselines.Baseline(Number(**own.probe.asked), without, *both))
-    yield from baselines.numbers(made, list(MEASURES.values()), seed, macro=True)
+                pairs.append(baselines.Baseline(Number(**probed.probe.asked), without, *both))
+    yield from baselines.numbers(pairs, list(MEASURES.values()), seed, macro=True)
 
 
-def memory(found: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
+def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     """P@1 on original minus perturbed sentences, in points, on the facts of both: what a model
     recalls and does not read."""
     original, perturbed = EXTRACTION
-    halves = {(a.benchmark, a.probe.model, a.probe.prompt): a for a in found}
-    for own in found:
-        other = halves.get((perturbed, own.probe.model, own.probe.prompt))
-        if own.benchmark == original and other:
+    halves = {(a.benchmark, a.probe.model, a.probe.prompt): a for a in answers}
+    for probed in answers:
+        other = halves.get((perturbed, probed.probe.model, probed.probe.prompt))
+        if probed.benchmark == original and other:
             values = []
-            for part in (own, other):
+            for part in (probed, other):
                 per_fact, _ = metrics.sentences(metrics.join_outcomes(part.examples, part.outcomes))
                 # where every sentence has a new object of its own, the fact is in front of it
                 fact = pl.col("unit").str.replace(r"~.*$", "")
                 facts = per_fact.select("group", fact, "any_sentence")
                 values.append(mean_of_draws(facts, part.benchmark))
             gained = metrics.gain(values[0], values[1], "any_sentence", seed)
-            yield number(own, "P@1", *gained, setting={"instead": perturbed})
+            yield number(probed, "P@1", *gained, setting={"instead": perturbed})
 
 
 def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
@@ -374,8 +374,8 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     probe = replace(every.probe, model="", prompt="", method="")
     plain = replace(every, probe=probe)
     for name, model in ((MAJORITY, "majority"), (BEST, "constant")):
-        own, found = replace(every, probe=replace(probe, model=model)), hits(every, name)
-        yield from measured(own, found, ACCURACY if every.of_classes else P1, ("group",), seed)
+        guess, values = replace(every, probe=replace(probe, model=model)), hits(every, name)
+        yield from measured(guess, values, ACCURACY if every.of_classes else P1, ("group",), seed)
     for group, seen, objects, variation, n in shift(every):
         yield number(plain, SEEN, seen, objects, group=group)
         yield number(plain, VARIATION, variation, n, group=group)
@@ -385,28 +385,28 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
             yield number(plain, metric, n, n, scale=1, group=group)
 
 
-def hits(own: Answers, name: str, split: str = "test") -> pl.DataFrame:
-    """prompt (`name`: MAJORITY or BEST), group, unit and p1 of a constant answer on what `own` was
-    asked and can answer; of several commonest labels each is taken with the same probability. A
-    unit is an example, or a fact where a fact has several sentences."""
-    unit = "fact" if own.benchmark in EXTRACTION else "example"
-    asked, lost = _select_asked(own, split)
+def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
+    """prompt (`name`: MAJORITY or BEST), group, unit and p1 of a constant answer on the examples of
+    `answers` that have a rank; of several commonest labels each has the same probability. A unit is
+    an example, or a fact where a fact has several sentences."""
+    unit = "fact" if answers.benchmark in EXTRACTION else "example"
+    rows, lost = _select_asked(answers, split)
     # whether a fact has the right answer in one of its sentences is no question of ranks
-    known = asked if unit == "fact" else asked.filter(pl.col("best").is_not_null())
+    known = rows if unit == "fact" else rows.filter(pl.col("best").is_not_null())
     source = known
     if name == MAJORITY:
-        source = own.examples.filter(~pl.col("label").is_in(lost), split="train")
+        source = answers.examples.filter(~pl.col("label").is_in(lost), split="train")
     counted = source.unique(["group", "fact", "label"]).group_by("group", "label").len()
     commonest = counted.filter(pl.col("len") == pl.col("len").max().over("group"))
     shares = commonest.select("group", "label", p1=1 / pl.len().over("group"))
-    found = known.unique(["group", unit]).join(shares, on=["group", "label"], how="left")
-    return found.select(
+    joined = known.unique(["group", unit]).join(shares, on=["group", "label"], how="left")
+    return joined.select(
         pl.lit(name).alias("prompt"), "group", pl.col(unit).alias("unit"), pl.col("p1").fill_null(0)
     ).sort("group", "unit")
 
 
 def union(those: Sequence[Answers]) -> Answers:
-    """Everything that one of them was asked, and can answer where one of them can."""
+    """The outcomes and examples of several probes as one, each once, with a rank where one has."""
     rows = pl.concat([a.outcomes for a in those]).sort(*KEY, "best", nulls_last=True)
     return replace(
         those[0],
@@ -415,12 +415,12 @@ def union(those: Sequence[Answers]) -> Answers:
     )
 
 
-def shift(own: Answers) -> Iterator[tuple[str, float, int, float, int]]:
+def shift(answers: Answers) -> Iterator[tuple[str, float, int, float, int]]:
     """Per group: share of the distinct test objects that train has too, how many they are, the
     total variation distance of the two distributions of objects (0 .. 1), and n test facts."""
     fact = ["group", "fact", "label"]
-    train = own.examples.filter(split="train").unique(fact)
-    for (group,), rows in _select_asked(own, "test")[0].unique(fact).group_by("group"):
+    train = answers.examples.filter(split="train").unique(fact)
+    for (group,), rows in _select_asked(answers, "test")[0].unique(fact).group_by("group"):
         there = dict(train.filter(group=group)["label"].value_counts().rows())
         here = dict(rows["label"].value_counts().rows())
         before, after = max(sum(there.values()), 1), sum(here.values())
@@ -431,9 +431,9 @@ def shift(own: Answers) -> Iterator[tuple[str, float, int, float, int]]:
         yield str(group), seen, len(here), apart / 2, after
 
 
-def _select_asked(own: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
+def _select_asked(base: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
     """(the examples of a split that were asked, labels of those that have no rank)."""
-    rows = metrics.join_outcomes(own.examples, own.outcomes, split).unique(["group", "example"])
+    rows = metrics.join_outcomes(base.examples, base.outcomes, split).unique(["group", "example"])
     return rows, rows.filter(pl.col("best").is_null())["label"].unique().to_list()
 
 
@@ -445,8 +445,8 @@ def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Numbe
     mean of subsets (n) with the worst and the best. Metric `dev accuracy`: of the most examples."""
     sizes = points.sort("method", "size", "draw").group_by("method", "size", maintain_order=True)
     last: dict[str, Number] = {}
-    for (method, size), own in sizes:
-        values = 100 * own["value"].to_numpy()
+    for (method, size), draws in sizes:
+        values = 100 * draws["value"].to_numpy()
         last[str(method)] = Number(
             benchmark=benchmark, model=model, prompt=str(method), method="low_data",
             metric="accuracy", slice="dev", setting={"size": int(str(size))}, n=len(values),
@@ -471,6 +471,6 @@ def grid(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
         )  # fmt: skip
         yield number
         known = best.setdefault(row["k"], number)
-        best[row["k"]] = max(known, number, key=lambda found: found.value or 0.0)
+        best[row["k"]] = max(known, number, key=lambda one: one.value or 0.0)
     for number in best.values():
         yield number.but(metric="dev accuracy", slice="", interval=None)

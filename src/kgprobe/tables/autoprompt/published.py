@@ -60,7 +60,7 @@ Key = tuple[str, str, str, str, str, str]
 
 def read(folder: str | Path) -> list[Number]:
     """Every printed value, in per cent, from the five tables of the folder of published figures."""
-    made = []
+    figures = []
     for name, table in TABLES.items():
         source = f"Shin et al. 2020, Table {table}"
         for row in read_tsv(Path(folder) / f"autoprompt_{name}.tsv").iter_rows(named=True):
@@ -71,8 +71,8 @@ def read(folder: str | Path) -> list[Number]:
                 if row.get(column):
                     value, of = float(row[column]), Number(method="published")
                     of = of.but(value=value, published=value, source=source)
-                    made.append(of.but(**{**who, **what}))
-    return made
+                    figures.append(of.but(**{**who, **what}))
+    return figures
 
 
 def by_key(figures: Iterable[Number]) -> dict[Key, Number]:
@@ -80,17 +80,17 @@ def by_key(figures: Iterable[Number]) -> dict[Key, Number]:
     return {(f.benchmark, f.group, f.metric, f.slice, f.model, f.prompt): f for f in figures}
 
 
-def beside(own: Number, figures: Mapping[Key, Number], name: str, size: int) -> Number:
+def beside(number: Number, figures: Mapping[Key, Number], name: str, size: int) -> Number:
     """A number of ours with the printed one, where there is one for the same model (by its printed
     name) and, but for single relations, of as many test examples; search facts are of all sets."""
-    is_whole = WHOLE.get(own.benchmark, size) == size or bool(own.group)
-    if own.setting or not is_whole:
-        return own
-    is_count = own.metric == "search facts" and "lama" in own.benchmark
-    place = "auto_lama" if is_count else own.benchmark
+    is_whole = WHOLE.get(number.benchmark, size) == size or bool(number.group)
+    if number.setting or not is_whole:
+        return number
+    is_count = number.metric == "search facts" and "lama" in number.benchmark
+    place = "auto_lama" if is_count else number.benchmark
     for model in (name, SHORT.get(name, name), ""):
-        for prompt in NAMES.get(own.prompt, ()):
-            found = figures.get((place, own.group, own.metric, own.slice, model, prompt))
-            if found is not None:
-                return replace(own, published=found.published, source=found.source)
-    return own
+        for prompt in NAMES.get(number.prompt, ()):
+            figure = figures.get((place, number.group, number.metric, number.slice, model, prompt))
+            if figure is not None:
+                return replace(number, published=figure.published, source=figure.source)
+    return number

@@ -46,25 +46,25 @@ class Prompt:
 
 def read(folders: Iterable[str | Path]) -> list[Prompt]:
     """Every prompt file of folders `{prompt}/{benchmark}/{model}`, in the order of the folders."""
-    found = []
+    prompts = []
     for folder in map(Path, folders):
         prompt, benchmark, model = folder.parts[-3:]
         for path in sorted(folder.glob("*.json")):
             content = json.loads(path.read_text(encoding="utf-8"))
-            found.append(Prompt(benchmark, prompt, model, path.stem, content))
-    return found
+            prompts.append(Prompt(benchmark, prompt, model, path.stem, content))
+    return prompts
 
 
 def fill_triggers(template: str, tokens: Sequence[str]) -> str:
     """A template with tokens in place of `[T]`; signs of a word's start become blanks.
 
-    >>> written("{sub}[T][T] [P].", ["is", "##land"])
+    >>> fill_triggers("{sub}[T][T] [P].", ["is", "##land"])
     '{sub} is ##land [P].'
     """
-    left, found = iter(tokens), parse(expand_triggers(template))
-    text = found.first
-    for slot, own, behind in found.parts:
-        text += (" " + next(left).lstrip("Ġ▁") if slot == TRIGGER else own) + behind
+    left, parsed = iter(tokens), parse(expand_triggers(template))
+    text = parsed.first
+    for slot, raw, behind in parsed.parts:
+        text += (" " + next(left).lstrip("Ġ▁") if slot == TRIGGER else raw) + behind
     return re.sub(r" +", " ", text).strip()
 
 
@@ -73,9 +73,9 @@ def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
     over the relations of a task; n counts restarts."""
     for search in dict.fromkeys(p.search for p in prompts):
         runs = [p.content.get("restarts") or [] for p in prompts if p.search == search]
-        ends = [[run.get("dev", run.get("best_dev")) for run in own] for own in runs]
-        numbers = [[float(v) for v in own if isinstance(v, int | float)] for own in ends]
-        values = [own for own in numbers if own]
+        ends = [[run.get("dev", run.get("best_dev")) for run in each] for each in runs]
+        numbers = [[float(v) for v in each if isinstance(v, int | float)] for each in ends]
+        values = [each for each in numbers if each]
         if not values:
             continue
         benchmark, prompt, model = search
@@ -83,7 +83,7 @@ def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
             yield Number(
                 benchmark=benchmark, model=model, prompt=prompt, method="predict",
                 metric="search metric", slice="dev", setting={"choice": choice},
-                value=_mean([of(own) for own in values]), n=sum(map(len, values)),
+                value=_mean([of(each) for each in values]), n=sum(map(len, values)),
             )  # fmt: skip
 
 
@@ -92,28 +92,28 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def of_tasks(
-    prompts: Sequence[Prompt], found: Sequence[Answers], seed: int = 0
+    prompts: Sequence[Prompt], answers: Sequence[Answers], seed: int = 0
 ) -> list[dict[str, object]]:
     """Table 3: per task and model the template, one found prompt with an example (drawn by seed),
     label tokens."""
     rows: list[dict[str, object]] = []
-    examples = {(a.benchmark, "searched", a.probe.model): a.examples for a in found}
+    examples = {(a.benchmark, "searched", a.probe.model): a.examples for a in answers}
     for search in dict.fromkeys(p.search for p in prompts if p.search in examples):
-        own = [p for p in prompts if p.search == search]
-        chosen = min(own, key=lambda p: hash_key(seed, p.benchmark, p.group))
+        group = [p for p in prompts if p.search == search]
+        chosen = min(group, key=lambda p: hash_key(seed, p.benchmark, p.group))
         name = "" if chosen.group == WHOLE_TASK else chosen.group
         tested = examples[search].filter(split="test", group=name).select("example", "fields")
         drawn = min(tested.rows(), key=lambda row: hash_key(seed, row[0]), default=("", "{}"))
         fields = {**(chosen.content.get("given") or {}), **json.loads(drawn[1])}
         labels = sorted((chosen.content.get("label_tokens") or {}).items())
-        told = [f"{name}: {', '.join(t.lstrip('Ġ▁') for t in tokens)}" for name, tokens in labels]
+        shown = [f"{name}: {', '.join(t.lstrip('Ġ▁') for t in tokens)}" for name, tokens in labels]
         rows.append(
             {
                 "task": chosen.benchmark,
                 "model": chosen.model,
                 "template": chosen.content["template"],
                 "prompt": parse(chosen.words).filled(fields).text,
-                "label tokens": "; ".join(told),
+                "label tokens": "; ".join(shown),
             }
         )
     return rows
@@ -125,16 +125,16 @@ def of_relations(
     """Table 7: per relation the manual prompt (`templates`: benchmark -> relation -> its text) and
     every searched one in words, each with its P@1 in `results`."""
     key = ("benchmark", "group", "model", "prompt", "metric")
-    own = results.filter(pl.col("group") != "", plain()).iter_rows(named=True)
-    at = {tuple(row[d] for d in key): row for row in own}
+    figures = results.filter(pl.col("group") != "", plain()).iter_rows(named=True)
+    at = {tuple(row[d] for d in key): row for row in figures}
     sign, beating = marks.signs(results), majorities(results)
 
     def told(*place: str) -> str:
-        if (found := at.get(place)) is None:
+        if (row := at.get(place)) is None:
             return ""
-        below = ", below majority" * (beating(found) is not None)
-        bounds = f"{found['low']:.1f} to {found['high']:.1f}"
-        return f"{found['value']:.1f} ({bounds}), n {found['n']}{sign(found)}{below}"
+        below = ", below majority" * (beating(row) is not None)
+        bounds = f"{row['low']:.1f} to {row['high']:.1f}"
+        return f"{row['value']:.1f} ({bounds}), n {row['n']}{sign(row)}{below}"
 
     rows: list[dict[str, object]] = []
     for prompt in sorted(prompts, key=lambda p: (p.benchmark, property_order(p.group))):
@@ -158,21 +158,21 @@ def of_relations(
 
 
 def contexts(
-    found: Sequence[Answers], prompts: Sequence[Prompt], each: int = 6, seed: int = 0
+    answers: Sequence[Answers], prompts: Sequence[Prompt], each: int = 6, seed: int = 0
 ) -> list[dict[str, object]]:
     """Table 8: contexts, one model's searched prompts and answers, `each` drawn per half by seed;
     the object before perturbing stands struck through, as ~~old~~."""
     words = {(p.benchmark, p.model, p.group): p.words for p in prompts if p.prompt == "searched"}
     drawn: list[dict[str, object]] = []
     for benchmark in EXTRACTION:
-        asked = [a for a in found if (a.benchmark, a.probe.prompt) == (benchmark, "searched")]
-        for own in asked[:1]:
-            rows = metrics.join_outcomes(own.examples, own.outcomes)
+        chosen = [a for a in answers if (a.benchmark, a.probe.prompt) == (benchmark, "searched")]
+        for one in chosen[:1]:
+            rows = metrics.join_outcomes(one.examples, one.outcomes)
             rows = rows.with_columns(metrics.right(rows))
             order = rows.rows(named=True)
             order.sort(key=lambda r: hash_key(seed, r["group"], r["example"]))
             for row in order[:each]:
-                text = words.get((benchmark, own.probe.model, row["group"]), "")
+                text = words.get((benchmark, one.probe.model, row["group"]), "")
                 drawn.append({"half": HEADS[benchmark], **_context(row, text)})
     return drawn
 

@@ -20,11 +20,11 @@ def needing() -> Iterator[tuple[str, str, str, list[str]]]:
     """(point, key of the config, value of mode default, values of the other modes)."""
     for task in TASKS:
         modes = {mode: asdict(settings_for(mode, task, "masked")) for mode in MODES}
-        for name, own in modes["default"].items():
+        for name, value in modes["default"].items():
             values = [_as_text(modes[mode][name]) for mode in MODES]
-            others = [v for v in dict.fromkeys(values) if v != _as_text(own)]
+            others = [v for v in dict.fromkeys(values) if v != _as_text(value)]
             if others and name != "mode":
-                yield name, f"autoprompt.{task}.settings.{name}", _as_text(own), others
+                yield name, f"autoprompt.{task}.settings.{name}", _as_text(value), others
     for name, by_mode in POINTS.items():
         others = [v for v in dict.fromkeys(by_mode.values()) if v != by_mode["default"]]
         yield name, KEYS[name], by_mode["default"], others

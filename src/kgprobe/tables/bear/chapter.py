@@ -88,12 +88,12 @@ def write(
     `funnels`: files of the run; `names`: relation -> its name; `descriptions`: benchmark -> what it
     is.
     """
-    asked = {probe.model: models[probe.model] for probe in scores}
+    probed = {probe.model: models[probe.model] for probe in scores}
     benchmarks = list(dict.fromkeys(probe.benchmark for probe in scores))
-    drawings = [one.drawing() for one in bear_figures.figures(results, asked, names)]
+    drawings = [one.drawing() for one in bear_figures.figures(results, probed, names)]
     for one in drawings:
         draw.save(one.chart, Path(figures) / one.name)
-    parts = arranged(results, asked, names, {b: descriptions[b] for b in benchmarks}, drawings)
+    parts = arranged(results, probed, names, {b: descriptions[b] for b in benchmarks}, drawings)
     parts.append(_example(studies, scores))
     steps = {
         b: schema.read(f, schema.FUNNEL)
@@ -107,7 +107,7 @@ def write(
 
 
 def arranged(
-    own: pl.DataFrame,
+    results: pl.DataFrame,
     sheet: Sheet,
     names: Mapping[str, str],
     descriptions: Mapping[str, str],
@@ -117,28 +117,28 @@ def arranged(
 
     Raises ValueError where a model of the sheet has no number.
     """
-    missing = sorted(set(sheet) - set(own.filter(metric="accuracy")["model"]))
+    missing = sorted(set(sheet) - set(results.filter(metric="accuracy")["model"]))
     if missing or not sheet:
         raise ValueError(f"BEAR's chapter: RESULTS have no accuracy of {missing or 'any model'}")
     heads = grid.models(sheet) | {("group", r): grid.titled(r, names) for r in names}
     heads |= {("model", name): Cell(name, "baseline", name) for name in ("random", "majority")}
-    shown = views(own, list(sheet))
+    shown = views(results, list(sheet))
 
     def grids(*wanted: str, **where: Sequence[str]) -> list[Grid]:
-        asked = [shown[name].where_also(**where) for name in wanted]
-        filled = [view for view in asked if view.chosen(own).height]
-        return [grid.of_view(view, own, names=heads) for view in filled]
+        chosen = [shown[name].where_also(**where) for name in wanted]
+        filled = [view for view in chosen if view.chosen(results).height]
+        return [grid.of_view(view, results, names=heads) for view in filled]
 
     accuracies = [n for n in shown if n.startswith("slice_") and not n.endswith("_differences")]
     differences = [n for n in shown if n.startswith("slice_") and n.endswith("_differences")]
     parts = []
-    for name in bear_figures.benchmarks(own, sheet):
+    for name in bear_figures.benchmarks(results, sheet):
         parts.append(
             Chapter(
                 name,
                 name,
                 descriptions.get(name, ""),
-                notes(own.filter(benchmark=name), sheet),
+                notes(results.filter(benchmark=name), sheet),
                 grids(*OPEN, *accuracies, benchmark=[name]),
                 grids(*FOLDED, *differences, benchmark=[name]),
                 [d for d in drawings if d.part == name],
@@ -146,31 +146,31 @@ def arranged(
         )
     if halves := grids("validity"):
         title = "Trained-on against held-out facts"
-        shown_ = [replace(found, title=title, caption=AUC) for found in halves]
+        shown_ = [replace(one, title=title, caption=AUC) for one in halves]
         figure = [d for d in drawings if d.part == "validity"]
         parts.insert(0, Chapter("validity", "Validity", "", grids=shown_, drawings=figure))
     return parts
 
 
-def notes(own: pl.DataFrame, sheet: Sheet) -> list[str]:
+def notes(results: pl.DataFrame, sheet: Sheet) -> list[str]:
     """Warnings that a reader needs beside the numbers of one benchmark."""
-    whole = own.filter(metric="accuracy", group="", slice="")
+    whole = results.filter(metric="accuracy", group="", slice="")
     chance = dict(whole.filter(plain()).select("model", "value").rows())
     random, majority = chance["random"], chance["majority"]
-    told = []
+    lines = []
     if majority > random + 1:
-        told.append(
+        lines.append(
             f"The items scored here are not balanced: always giving a relation's most frequent "
             f"answer is right in {majority:.1f} % of them, a random guess in {random:.1f} %. "
             f"Compare with chance, and do not compare with figures of the complete set."
         )
     if whole.filter(mode="first wins").height:
-        told.append("Some options tied; a tie counts as the expectation of a random choice.")
+        lines.append("Some options tied; a tie counts as the expectation of a random choice.")
     if any(sheet[model]["dtype"] != "float32" for model in chance if model in sheet):
-        told.append("Models whose weights are not float32 are marked as not exact.")
-    if missing := unknown_slices(own):
-        told.append(f"Unknown here, so there is no table by it: {', '.join(missing)}.")
-    return [*told, *aggregations.notes(own.filter(group=""), sheet)]
+        lines.append("Models whose weights are not float32 are marked as not exact.")
+    if missing := unknown_slices(results):
+        lines.append(f"Unknown here, so there is no table by it: {', '.join(missing)}.")
+    return [*lines, *aggregations.notes(results.filter(group=""), sheet)]
 
 
 def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Chapter:
@@ -219,7 +219,7 @@ def example(
     rows = scores.filter(item=name, template=template)
     rows = rows.select("candidate", score=AGGREGATIONS["sum"])
     joined = rows.join(options, left_on="candidate", right_on="index").sort("candidate")
-    sentences = [fill(texts["text"][0], question["subject"], own).text for own in joined["label"]]
+    sentences = [fill(texts["text"][0], question["subject"], word).text for word in joined["label"]]
     return joined.select(
         "label",
         "score",

@@ -47,26 +47,26 @@ class Point:
 
 def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> Iterator[Drawn]:
     """The figures of BEAR's RESULTS; `sheet`: models by name; `titles`: relation -> its name."""
-    own = results.filter(paper="bear")
-    if own.filter(metric="trained-on").height:
+    bear = results.filter(paper="bear")
+    if bear.filter(metric="trained-on").height:
         yield Drawn(
             "validity",
             "validity",
             "Trained-on and held-out facts",
             "Items whose correct option is ranked first, with 95 % intervals; black: chance.",
-            calibration_plot(own),
-            _whole(own, "trained-on", "held-out", "chance", "AUC"),
+            calibration_plot(bear),
+            _whole(bear, "trained-on", "held-out", "chance", "AUC"),
         )
     kinds = {name: row["kind"] for name, row in sheet.items()}
     controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
-    for benchmark in benchmarks(own, sheet):
+    for benchmark in benchmarks(bear, sheet):
         # verdicts that are signs of a model name no benchmark
-        with_verdicts = own.filter(pl.col("benchmark").is_in([benchmark, ""]))
-        points, chance = points_of(benchmark, own, sheet)
+        with_verdicts = bear.filter(pl.col("benchmark").is_in([benchmark, ""]))
+        points, chance = points_of(benchmark, bear, sheet)
         if any(point.name for point in points):
             caption = SIZES + (COMPARED if benchmark in COMPARABLE else "")
             title, figure = "Accuracy against size", size_plot(points, chance)
-            rows = pl.DataFrame([point.row for point in points], schema=own.schema)
+            rows = pl.DataFrame([point.row for point in points], schema=bear.schema)
             yield Drawn(benchmark, f"bear_size_{benchmark}", title, caption, figure, rows)
         yield Drawn(
             benchmark,
@@ -74,48 +74,48 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
             "Accuracy by relation",
             "Per cent, mean over templates; relations ordered by their mean over models.",
             relations_plot(with_verdicts, sheet, titles),
-            _related(own.filter(benchmark=benchmark)),
+            _related(bear.filter(benchmark=benchmark)),
         )
         yield from reliability.draw_reliability(
-            benchmark, f"bear_reliability_{benchmark}", own, kinds, [(benchmark, "")]
+            benchmark, f"bear_reliability_{benchmark}", bear, kinds, [(benchmark, "")]
         )
         yield from slice_plots.draw_slices(
-            "bear", benchmark, own, kinds, [(benchmark, "")], controls=controls
+            "bear", benchmark, bear, kinds, [(benchmark, "")], controls=controls
         )
 
 
-def benchmarks(own: pl.DataFrame, sheet: Sheet) -> list[str]:
+def benchmarks(results: pl.DataFrame, sheet: Sheet) -> list[str]:
     """The benchmarks that a model of the sheet answered."""
-    asked = own.filter(pl.col("model").is_in(list(sheet)), metric="accuracy")
-    return asked["benchmark"].unique(maintain_order=True).to_list()
+    answered = results.filter(pl.col("model").is_in(list(sheet)), metric="accuracy")
+    return answered["benchmark"].unique(maintain_order=True).to_list()
 
 
-def names(own: pl.DataFrame, rows: Sequence[Row]) -> list[str]:
-    """What the probe of each row of RESULTS is called, with the signs of its numbers."""
-    return marks.names(rows, [*map(marks.signs(own), rows)])
+def names(results: pl.DataFrame, rows: Sequence[Row]) -> list[str]:
+    """The name of the probe of each row of RESULTS, with the signs of its numbers."""
+    return marks.names(rows, [*map(marks.signs(results), rows)])
 
 
-def _whole(own: pl.DataFrame, *metrics: str) -> pl.DataFrame:
+def _whole(results: pl.DataFrame, *metrics: str) -> pl.DataFrame:
     """The numbers of all items, mean over templates."""
-    asked = own.filter(pl.col("metric").is_in(metrics), pl.col("method") != "published")
-    return asked.filter(plain(), group="", slice="")
+    rows = results.filter(pl.col("metric").is_in(metrics), pl.col("method") != "published")
+    return rows.filter(plain(), group="", slice="")
 
 
-def _related(own: pl.DataFrame) -> pl.DataFrame:
+def _related(results: pl.DataFrame) -> pl.DataFrame:
     """The accuracies of relations, mean over templates."""
-    return own.filter(pl.col("group") != "", plain(), metric="accuracy", slice="")
+    return results.filter(pl.col("group") != "", plain(), metric="accuracy", slice="")
 
 
-def calibration_plot(own: pl.DataFrame) -> draw.Chart:
+def calibration_plot(results: pl.DataFrame) -> draw.Chart:
     """Accuracy on trained-on and held-out facts with 95 % intervals, chance, and AUC, per probe."""
-    found: dict[tuple[str, ...], dict[str, Row]] = {}
-    for row in _whole(own, "trained-on", "held-out", "chance", "AUC").iter_rows(named=True):
+    by_probe: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in _whole(results, "trained-on", "held-out", "chance", "AUC").iter_rows(named=True):
         key = tuple(row[d] for d in ("benchmark", "model", "prompt", "method"))
-        found.setdefault(key, {})[row["metric"]] = row
+        by_probe.setdefault(key, {})[row["metric"]] = row
     halves: list[dict[str, Any]] = []
     areas: list[dict[str, Any]] = []
-    shown = names(own, [cells["trained-on"] for cells in found.values()])
-    for name, cells in zip(shown, found.values(), strict=True):
+    shown = names(results, [cells["trained-on"] for cells in by_probe.values()])
+    for name, cells in zip(shown, by_probe.values(), strict=True):
         for half in ("trained-on", "held-out"):
             more = {"probe": name, "facts": f"{half} facts", "chance": cells["chance"]["value"]}
             halves.append(draw.point(cells[half], **more))
@@ -128,36 +128,36 @@ def calibration_plot(own: pl.DataFrame) -> draw.Chart:
     y = alt.Y("probe:N", sort=shown, axis=None, scale=alt.Scale(paddingInner=0.15))
     x = draw.numbers(alt.X, "items ranked first, %", draw.PER_CENT)
     bars = draw.chart(halves, "probe", by="facts").encode(y=y, yOffset=offset)
-    told = draw.chart(areas, "probe").encode(y=y, yOffset=offset)
+    labels = draw.chart(areas, "probe").encode(y=y, yOffset=offset)
     return draw.filtered(alt.layer(
         bars.mark_bar().encode(x=x("value:Q"), color=draw.encode(alt.Color, "facts", look)),
         draw.intervals(bars, x=x),
         bars.mark_tick(color=INK, thickness=2, bandSize=22).encode(x=x("chance:Q")),
-        told.mark_text(align="left", fontWeight="bold").encode(x=alt.value(2), text="probe:N"),
-        told.mark_text(align="right", color=MUTED).encode(x=alt.value("width"), text="told:N"),
+        labels.mark_text(align="left", fontWeight="bold").encode(x=alt.value(2), text="probe:N"),
+        labels.mark_text(align="right", color=MUTED).encode(x=alt.value("width"), text="told:N"),
     ).properties(width=draw.WIDTH - 30, height={"step": 24}), by="facts")  # fmt: skip
 
 
-def relations_plot(own: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> draw.Chart:
+def relations_plot(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> draw.Chart:
     """Accuracy per relation (rows) and probe (columns) of one benchmark, and chance.
 
     Relations are ordered by mean accuracy over the probes.
     """
-    table = _related(own)
+    table = _related(results)
     key = ["model", "prompt", "method"]
-    asked = table.filter(pl.col("model").is_in(list(sheet)))
-    probes = asked.unique(key, maintain_order=True).rows(named=True)
-    order = asked.group_by("group").agg(ordered_mean("value")).sort(-pl.col("value"), "group")
-    told = {r: f"{titles[r]} ({r})" if titles.get(r) else r for r in order["group"]}
+    probed = table.filter(pl.col("model").is_in(list(sheet)))
+    probes = probed.unique(key, maintain_order=True).rows(named=True)
+    order = probed.group_by("group").agg(ordered_mean("value")).sort(-pl.col("value"), "group")
+    named = {r: f"{titles[r]} ({r})" if titles.get(r) else r for r in order["group"]}
     # names have room beside each other, or stand upright on one line
     is_wide = len(probes) < 3
     columns = {("random", "", ""): "chance"}
     columns |= {
         tuple(p[k] for k in key): draw.wrap_name(name) if is_wide else name
-        for p, name in zip(probes, names(own, probes), strict=True)
+        for p, name in zip(probes, names(results, probes), strict=True)
     }
     cells = [
-        draw.point(row, probe=columns[who], relation=told[row["group"]],
+        draw.point(row, probe=columns[who], relation=named[row["group"]],
                    told="" if row["value"] is None else f"{row['value']:.0f}{marks.few(row)}")
         for row in table.rows(named=True)
         if (who := tuple(row[k] for k in key)) in columns
@@ -167,26 +167,26 @@ def relations_plot(own: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -
     top = alt.Axis(orient="top", labelExpr=LINES, ticks=False, domain=False, **turned)
     base = draw.chart(cells, "probe", "relation").encode(
         x=alt.X("probe:N", sort=list(columns.values()), title=None, axis=top),
-        y=alt.Y("relation:N", sort=list(told.values()), title=None, axis=bare),
+        y=alt.Y("relation:N", sort=list(named.values()), title=None, axis=bare),
     )
     cells_, words = draw.heat(base, "told:N", 100)
     layers = [cells_, words] if len(columns) <= 12 else [cells_]
-    return draw.set_size(*layers, height=22 * len(told))
+    return draw.set_size(*layers, height=22 * len(named))
 
 
-def points_of(benchmark: str, own: pl.DataFrame, sheet: Sheet) -> tuple[list[Point], float | None]:
+def points_of(benchmark: str, bear: pl.DataFrame, sheet: Sheet) -> tuple[list[Point], float | None]:
     """Our probes of one benchmark, the published models where it is of their design, and chance."""
     size = {
         (r["method"], r["model"]): r["value"]
-        for r in own.filter(metric="parameters").iter_rows(named=True)
+        for r in bear.filter(metric="parameters").iter_rows(named=True)
     }
     points = []
     if benchmark in COMPARABLE:
-        printed = own.filter(metric="accuracy", method="published").iter_rows(named=True)
+        printed = bear.filter(metric="accuracy", method="published").iter_rows(named=True)
         points += [Point(r, size["published", r["model"]], r["slice"]) for r in printed]
-    whole = _whole(own, "accuracy").filter(benchmark=benchmark)
+    whole = _whole(bear, "accuracy").filter(benchmark=benchmark)
     rows = [r for r in whole.iter_rows(named=True) if ("", r["model"]) in size]
-    for row, name in zip(rows, names(own, rows), strict=True):
+    for row, name in zip(rows, names(bear, rows), strict=True):
         model = sheet[row["model"]]
         control = model["source"].startswith("control:")
         points.append(Point(row, size["", row["model"]], model["kind"], control, name))
@@ -253,21 +253,21 @@ def place_names(
 
     hard = [box(point) for point in points if point.name]
     soft = [box(point) for point in points if not point.name]
-    made: list[dict[str, Any]] = []
+    places: list[dict[str, Any]] = []
     for point in points:
-        made.append({})
+        places.append({})
         for obstacles, (dy, dx) in product((hard + soft, hard), ASIDE if point.name else ()):
             x, y = pixels(point, point.row["value"])
             x, y, wide = x + dx, y + dy, math.copysign(LETTER * len(point.name), dx)
-            own = min(x, x + wide), y - 6, max(x, x + wide), y + 6
-            is_inside = own[0] >= 0 and own[2] <= PLOT[0] and own[1] >= 0 and own[3] <= PLOT[1]
-            if is_inside and not any(overlap(own, other) for other in obstacles):
-                hard.append(own)
+            area = min(x, x + wide), y - 6, max(x, x + wide), y + 6
+            is_inside = area[0] >= 0 and area[2] <= PLOT[0] and area[1] >= 0 and area[3] <= PLOT[1]
+            if is_inside and not any(overlap(area, other) for other in obstacles):
+                hard.append(area)
                 at = across[0] * (across[1] / across[0]) ** (x / PLOT[0])
                 side, value = "left" if dx > 0 else "right", up[1] * (1 - y / PLOT[1])
-                made[-1] = {"at": at, "up": value, "side": side, "far": abs(dy) > 18}
+                places[-1] = {"at": at, "up": value, "side": side, "far": abs(dy) > 18}
                 break
-    return made
+    return places
 
 
 def overlap(one: Box, other: Box) -> bool:

@@ -37,50 +37,50 @@ def studies(
     content_free: Sequence[str | Path] | None = (),
     random_init: Mapping[Asked, str | Path] = MappingProxyType({}),
 ) -> list[Study]:
-    """A Study per benchmark and prompt, in the order of the probes, read under every aggregation;
+    """A Study per benchmark and prompt, in the order of the probes, scored by every aggregation;
     `content_free`: CONTENT_FREE of each probe where they were asked, None to read the sum alone.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
     relations) as parquet. `random_init`: SCORES of the models with random weights, by the probe
     that they stand below. Every SCORES file is judged and let go before the next is read.
     """
-    made = []
+    every = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
         folder = Path(folders[benchmark])
         items, candidates, prompts = questions(folder)
-        asked = aggregations.Questions(items, candidates, prompts, seed)
+        task = aggregations.Questions(items, candidates, prompts, seed)
         judged: list[tuple[Probe, pl.DataFrame]] = []
         read, baselines = [], []
         for at, (probe, path) in enumerate(zip(answered, scores, strict=True)):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
                 continue
-            found = schema.read(path, schema.SCORES)
-            own = judge(found, items, candidates, where=str(path))
-            judged.append((probe, own))
+            frame = schema.read(path, schema.SCORES)
+            base = judge(frame, items, candidates, where=str(path))
+            judged.append((probe, base))
             if content_free is not None:
                 beside = (
                     schema.read(content_free[at], schema.CONTENT_FREE) if content_free else None
                 )
-                read.append(aggregations.readings(own, found, asked, beside))
+                read.append(aggregations.readings(base, frame, task, beside))
                 lower = {} if beside is None else {SUBJECT: without_subject(items, beside)}
                 if low := random_init.get(tuple(probe.asked.values())):
                     lower[WEIGHTS] = schema.read(low, schema.SCORES)
-                for without, told in lower.items():
-                    part = items.join(told, on="item", how="semi")
+                for without, rows in lower.items():
+                    part = items.join(rows, on="item", how="semi")
                     where = f"{path}, without {without}"
                     if part.height:
-                        answers = judge(told, part, candidates, where=where)
+                        answers = judge(rows, part, candidates, where=where)
                         baselines.append(Baseline(len(judged) - 1, without, answers))
         relations = relations_of(folder / "relations.parquet")
         study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
-        made.append(replace(study, readings=read, baselines=baselines))
-    return made
+        every.append(replace(study, readings=read, baselines=baselines))
+    return every
 
 
 def numbers(
-    made: Sequence[Study], published: Published | None = None, taught: pl.DataFrame | None = None
+    studies: Sequence[Study], published: Published | None = None, facts: pl.DataFrame | None = None
 ) -> list[Number]:
-    """Every number of BEAR. `taught`: frame TAUGHT, where control models were asked.
+    """Every number of BEAR. `facts`: frame TAUGHT, where control models were asked.
 
     accuracy (settings: template, weighting, mode "first wins": the lowest index among tied leaders,
     where a tie occurred; instead: minus that of another probe, paired), also by group (relation)
@@ -91,26 +91,26 @@ def numbers(
     aggregations, see aggregations.py; what probabilities are worth, see confidence.py. A relation
     counts fully in each of its domains; weighting "split" divides its weight by their number.
     """
-    found: list[Number] = []
-    for study in made:
+    results: list[Number] = []
+    for study in studies:
         for position in range(len(study.probes)):
-            found += _scores(study, position, published)
-            found += _by_template(study, position)
-        found += [*_by_group(study), *_by_position(study), *_ranks(study), *_differences(study)]
-        found += _baselines(study, published)
-        known = halves(study, taught) if taught is not None else None
-        found += _calibration(study, *known) if known else []
-        found += slices.numbers(study, known)
-        asked = aggregations.Questions(
+            results += _scores(study, position, published)
+            results += _by_template(study, position)
+        results += [*_by_group(study), *_by_position(study), *_ranks(study), *_differences(study)]
+        results += _baselines(study, published)
+        known = halves(study, facts) if facts is not None else None
+        results += _calibration(study, *known) if known else []
+        results += slices.numbers(study, known)
+        task = aggregations.Questions(
             study.items, study.candidates, study.prompts, study.seed, study.resamples
         )
         probes = [probe for probe, _ in study.probes]
         answered = list(zip(probes, study.readings, strict=False))
-        found += aggregations.numbers(asked, answered, known)
-        found += confidence.numbers(asked, answered)
-    sizes = {p.model: p.parameters for study in made for p, _ in study.probes if p.parameters}
-    found += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
-    return found + (list(_published(published)) if published else [])
+        results += aggregations.numbers(task, answered, known)
+        results += confidence.numbers(task, answered)
+    sizes = {p.model: p.parameters for study in studies for p, _ in study.probes if p.parameters}
+    results += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
+    return results + (list(_published(published)) if published else [])
 
 
 def _accuracy(study: Study, position: int, weights: Weights | None = None) -> Number:
@@ -128,35 +128,35 @@ def _accuracy(study: Study, position: int, weights: Weights | None = None) -> Nu
 def _scores(study: Study, position: int, published: Published | None) -> Iterator[Number]:
     """Of all items: accuracy beside the published one, SEM, means over relations, ties."""
     (probe, answers), boot = study.probes[position], study.resampled
-    own, even = _accuracy(study, position), _accuracy(study, position, boot.macro())
-    paper = published.score(probe, own.n, study.templates) if published else None
-    yield own.but(**as_published(*paper)) if paper else own
-    if paper and own.value is not None and own.interval:
-        gap, bounds = own.value - paper[0], own.interval.minus(paper[0])
-        yield own.but(metric="accuracy minus published", value=gap, interval=bounds)
+    plain, even = _accuracy(study, position), _accuracy(study, position, boot.macro())
+    paper = published.score(probe, plain.n, study.templates) if published else None
+    yield plain.but(**as_published(*paper)) if paper else plain
+    if paper and plain.value is not None and plain.interval:
+        gap, bounds = plain.value - paper[0], plain.interval.minus(paper[0])
+        yield plain.but(metric="accuracy minus published", value=gap, interval=bounds)
     if len(study.templates) > 1:
         error = standard_error((100 * study.hits(position).mean(axis=0)).tolist())
-        yield own.but(metric="SEM", value=error, interval=None)
+        yield plain.but(metric="SEM", value=error, interval=None)
     yield even.but(setting={"weighting": "relations"})
     over = bootstrap(boot.sums[:, position] / boot.sizes, seed=study.seed).interval().times(100)
     yield even.but(interval=over, setting={"weighting": "relations resampled"})
     if (answers["leaders"] > 1).any():
         first = 100 * study.hits(position, "first").mean()
-        yield own.but(value=first, interval=None, setting={"mode": "first wins"})
+        yield plain.but(value=first, interval=None, setting={"mode": "first wins"})
 
 
 def _by_template(study: Study, position: int) -> Iterator[Number]:
     """Accuracy by template, of all items and by relation; what all templates agree on."""
     hits, owner = study.hits(position), study.ordered["relation"].to_numpy()
-    own = _accuracy(study, position)
+    base = _accuracy(study, position)
     several = len(study.templates) > 1
     for relation in ["", *(study.resampled.strata if several else [])]:
         inside = hits[owner == relation] if relation else hits
         for column, index in enumerate(study.templates):
             rate = hit_rate(inside[:, column])
-            yield own.but(group=relation, setting={"template": index}, **rate)
+            yield base.but(group=relation, setting={"template": index}, **rate)
     answers = study.probes[position][1].select("item", "template", "hit", said="winner")
-    yield from wordings.numbers(own, answers)
+    yield from wordings.numbers(base, answers)
 
 
 def _by_group(study: Study) -> Iterator[Number]:
@@ -187,22 +187,22 @@ def _by_position(study: Study) -> Iterator[Number]:
         boot = study.resample(np.column_stack([*right, chosen.sum(axis=1)]))
         n = int(chosen.any(axis=1).sum())
         for position, (probe, _) in enumerate(study.probes):
-            value, found = boot.ratio(position, len(right))
-            interval = (found or Interval(*wilson(min(value, 1.0) * n, n), "wilson")).times(100)
-            own = Number(metric="accuracy", slice=name, **probe.asked)
-            yield own.but(value=100 * value, interval=interval, n=n)
+            value, bounds = boot.ratio(position, len(right))
+            interval = (bounds or Interval(*wilson(min(value, 1.0) * n, n), "wilson")).times(100)
+            number = Number(metric="accuracy", slice=name, **probe.asked)
+            yield number.but(value=100 * value, interval=interval, n=n)
 
 
 def _positions(study: Study) -> NDArray[np.str_]:
     """items x templates: the answer's position in the template of the item's relation."""
     texts = study.prompts.select("relation", "index", "text").iter_rows()
-    found = {(relation, index): answer_position(text) for relation, index, text in texts}
+    positions = {(relation, index): answer_position(text) for relation, index, text in texts}
     owners = study.ordered["relation"].to_list()
     for relation in owners:
         for index in study.templates:
-            if (relation, index) not in found:
+            if (relation, index) not in positions:
                 raise ValueError(f"{study.benchmark}: {relation} has no template {index}")
-    return np.array([[found[relation, t] for t in study.templates] for relation in owners])
+    return np.array([[positions[relation, t] for t in study.templates] for relation in owners])
 
 
 def _ranks(study: Study) -> Iterator[Number]:
@@ -230,9 +230,9 @@ def _differences(study: Study) -> Iterator[Number]:
             setting={"instead": study.instead(one, other)}, n=study.items.height, **one.asked
         )
         for weighting, weights in (({}, None), ({"weighting": "relations"}, boot.macro())):
-            value, found = boot.difference(i, j, weights)
+            value, interval = boot.difference(i, j, weights)
             gap = of.but(metric="accuracy", setting={**of.setting, **weighting})
-            yield gap.but(value=100 * value, interval=found and found.times(100))
+            yield gap.but(value=100 * value, interval=interval and interval.times(100))
         tested.append((of, rates[i] - rates[j]))
     yield from family(tested)
 
@@ -268,19 +268,19 @@ def _published(published: Published) -> Iterator[Number]:
         yield number.but(**as_published(score, LEADERBOARD_SOURCE))
         yield of.but(metric="parameters", value=row["parameters"])
     for kind in ("", "causal", "masked"):
-        own = rows.filter(pl.col("kind").is_in([kind] if kind else ["causal", "masked"]))
-        own = own.filter(listed="paper")
-        pair = own.select("score", size=pl.col("parameters").log10())
-        if own.height < 3:
+        group = rows.filter(pl.col("kind").is_in([kind] if kind else ["causal", "masked"]))
+        group = group.filter(listed="paper")
+        pair = group.select("score", size=pl.col("parameters").log10())
+        if group.height < 3:
             continue
         for method in ("pearson", "spearman"):
             value = pair.select(pl.corr("score", "size", method=method)).item()
-            yield Number(metric=method, method="published", slice=kind, value=value, n=own.height)
+            yield Number(metric=method, method="published", slice=kind, value=value, n=group.height)
 
 
-def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
-    """item -> taught; items whose fact is in neither half (lifted answers) or that have several
-    answers are left out."""
+def status(study: Study, facts: pl.DataFrame) -> pl.DataFrame:
+    """item, taught (whether it is a training fact of `facts`); without items whose fact is in
+    neither half (lifted answers) or that have several answers."""
     options = study.candidates.select(candidates="set", answer="index", object="id")
     return (
         study.items.filter(pl.col("answers").list.len() == 1)
@@ -293,17 +293,15 @@ def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
         )
         .join(options, on=["candidates", "answer"])
         .with_columns(fact=fact_id(subject="subject_id"))
-        .join(taught.select("fact", "taught"), on="fact")
+        .join(facts.select("fact", "taught"), on="fact")
         .select("item", "taught")
         .sort("item")
     )
 
 
-def halves(
-    study: Study, taught: pl.DataFrame
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
-    """Which of the ordered items are taught and which untaught; None unless there are both."""
-    known = status(study, taught)
+def halves(study: Study, facts: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+    """Which of the ordered items are trained on and which held out; None unless both occur."""
+    known = status(study, facts)
     if not (known["taught"].any() and not known["taught"].all()):
         return None
     ordered = study.ordered["item"]
@@ -312,9 +310,9 @@ def halves(
 
 
 def _calibration(study: Study, yes: NDArray[np.bool_], no: NDArray[np.bool_]) -> Iterator[Number]:
-    """Of a benchmark that holds taught and untaught facts. AUC (0 to 1): probability that a taught
-    item has a larger margin than an untaught one (margin: score of the correct option minus that of
-    the best wrong one, in nats, mean over templates)."""
+    """Validity on a benchmark with trained-on and held-out facts. AUC (0 to 1): probability that a
+    trained-on item has a larger margin than a held-out one (score of the correct option minus that
+    of the best wrong one, in nats, mean over templates)."""
     chance = 100 * float(study.random[no].mean())
     for position, (probe, _) in enumerate(study.probes):
         hits = study.hits(position).mean(axis=1)

@@ -56,12 +56,12 @@ class Published:
             raise ValueError(
                 f"no published score of {probe.published!r} (models.tsv); legal: {legal}"
             )
-        own = known[probe.published]
+        figure = known[probe.published]
         later = self.remeasured.filter(model=probe.published)["lm_pub_quiz"]
         if probe.kind == "causal" and probe.bos == "forced" and len(later):
             return later[0], REMEASURED_SOURCE
-        is_alike = probe.kind != "causal" or own["bos"] in ALIKE[probe.bos]
-        return (own["score"], LEADERBOARD_SOURCE) if is_alike else None
+        is_alike = probe.kind != "causal" or figure["bos"] in ALIKE[probe.bos]
+        return (figure["score"], LEADERBOARD_SOURCE) if is_alike else None
 
     def baseline(self, benchmark: str, items: int) -> float | None:
         """The published random baseline where the set is the complete released one."""

@@ -173,40 +173,40 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
 
     `order`: models in the order of printing; others follow, the baselines stand last.
     """
-    own = results.filter(paper="bear")
+    rows = results.filter(paper="bear")
     baselines = ["random", "majority", ""]
-    probes = own.filter(~pl.col("model").is_in(baselines)).filter(pl.col("method") != "published")
-    asked = list(dict.fromkeys([*order, *_values(probes, "model")]))
-    models = [*asked, *baselines]
-    reduced = own.filter(pl.col("aggregation") != "")
-    several = [model for model in asked if model in set(reduced["model"])]
-    groups = sorted([g for g in _values(own, "group") if g], key=property_order)
-    domains = [s for s in _values(own, "slice") if s.startswith("domain: ")]
+    probes = rows.filter(~pl.col("model").is_in(baselines)).filter(pl.col("method") != "published")
+    probed = list(dict.fromkeys([*order, *_values(probes, "model")]))
+    models = [*probed, *baselines]
+    reduced = rows.filter(pl.col("aggregation") != "")
+    several = [model for model in probed if model in set(reduced["model"])]
+    groups = sorted([g for g in _values(rows, "group") if g], key=property_order)
+    domains = [s for s in _values(rows, "slice") if s.startswith("domain: ")]
     instead = [one for one in _values(probes, "instead") if one]
     uninformed = [f"without {what}" for what in WITHOUT]
     others = [one for one in instead if one not in uninformed]
-    made = [
+    filled = [
         MODELS.where_also(model=models),
         RELATIONS.where_also(model=models, group=groups),
         RELATION_TEMPLATES.where_also(model=models, group=groups),
         DOMAINS.where_also(model=models, slice=[*domains, "1:1", "1:N"] if domains else []),
-        TEMPLATES.where_also(model=asked),
-        DIFFERENCES.where_also(model=asked, instead=others),
-        ABOVE_BASELINES.where_also(model=asked, instead=uninformed),
-        *slice_views(own, models, [*others, *uninformed]),
+        TEMPLATES.where_also(model=probed),
+        DIFFERENCES.where_also(model=probed, instead=others),
+        ABOVE_BASELINES.where_also(model=probed, instead=uninformed),
+        *slice_views(rows, models, [*others, *uninformed]),
         AGGREGATIONS.where_also(model=several),
         GOLDS.where_also(model=several),
         CONFIDENCE.where_also(model=several),
-        CALIBRATION.where_also(model=asked),
+        CALIBRATION.where_also(model=probed),
     ]
-    return {view.name: view for view in made}
+    return {view.name: view for view in filled}
 
 
-def slice_views(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]) -> Iterator[View]:
-    """Of every slice that these RESULTS have: accuracy by model, and differences; but for domains
+def slice_views(rows: pl.DataFrame, names: Sequence[str], instead: Sequence[str]) -> Iterator[View]:
+    """Views of every slice that these RESULTS have: accuracy by model, and differences; of domains
     and cardinalities, whose accuracies stand in tables of their own, the differences alone."""
     for one in SLICES:
-        if not (bins := list_bins(one, own)):
+        if not (bins := list_bins(one, rows)):
             continue
         words = WORDS | {("slice", name): value for name, value in bins.items()}
         if one.name not in ("cardinality", "domain"):
@@ -219,7 +219,7 @@ def slice_views(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]
                     "metric": ["accuracy"],
                     "group": [""],
                     "slice": list(bins),
-                    "model": models,
+                    "model": names,
                 },
                 rows=["benchmark", "without", *PROBE],
                 columns=["slice"],
@@ -234,7 +234,7 @@ def slice_views(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]
             where={
                 **ABOVE_BASELINES.where,
                 "slice": list(bins),
-                "model": models,
+                "model": names,
                 "instead": instead,
             },
             rows=["benchmark", "slice", *PROBE, "instead"],

@@ -38,13 +38,13 @@ def chapter(claims: pl.DataFrame) -> Chapter:
     tested = claims.filter(pl.col("verdict") != verdicts.NOT_TESTED)
     parts = []
     for paper, title in headline.PAPERS.items():
-        own = claims.filter(paper=paper)
-        if not own.height:
+        rows = claims.filter(paper=paper)
+        if not rows.height:
             continue
-        principal = own.filter(pl.col("comparison") != "")
+        principal = rows.filter(pl.col("comparison") != "")
         head = f"{title}: {_count_verdicts(principal)}."
         shown = [_grid(f"{title}: principal claims", principal)]
-        folded = [_further(f"{title}: further claims", own.filter(comparison=""))]
+        folded = [_further(f"{title}: further claims", rows.filter(comparison=""))]
         parts.append(
             Chapter(
                 paper,
@@ -56,8 +56,8 @@ def chapter(claims: pl.DataFrame) -> Chapter:
         )
     every = claims.filter(pl.col("comparison") != "")
     counts = _count_verdicts(every)
-    told = f"{tested.height} of {every.height} claims have numbers in this run: {counts}."
-    return Chapter("claims", TITLE, LEAD, notes=[told], parts=parts)
+    note = f"{tested.height} of {every.height} claims have numbers in this run: {counts}."
+    return Chapter("claims", TITLE, LEAD, notes=[note], parts=parts)
 
 
 def _count_verdicts(claims: pl.DataFrame) -> str:
@@ -80,16 +80,16 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
                 f"a = {row['a']:.4g}, b = {row['b']:.4g}, n = {row['n']:,}, {row['pairs']} pairs"
             )
             place = ROWS.format(row["claim"])
-            told = f"{value:.3g}{marks.few(row)}"
-            here = Cell(told, bounds, value, sides, href=place)
-        asked = row["models"] or (f"needs {row['needs']}" if value is None else "none is asked")
+            text = f"{value:.3g}{marks.few(row)}"
+            here = Cell(text, bounds, value, sides, href=place)
+        models = row["models"] or (f"needs {row['needs']}" if value is None else "none is asked")
         rows.append(
             {
                 "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
                 "in print": _print_value(row["printed"], stands),
                 "here": here,
                 "n": row["n"],
-                "models": Cell(asked, sort=asked, muted=not row["models"]),
+                "models": Cell(models, sort=models, muted=not row["models"]),
                 "verdict": Cell(
                     row["verdict"], _why(row), row["verdict"], row["reason"], trace=row["claim"]
                 ),
@@ -131,5 +131,5 @@ def _why(row: Mapping[str, Any]) -> str:
     return "p < .001" if row["p"] < 0.001 else f"p = {row['p']:.3g}"
 
 
-def _print_value(value: float | None, told: str) -> Cell:
-    return Cell("–" if value is None else f"{value:.4g}", told, value)
+def _print_value(value: float | None, note: str) -> Cell:
+    return Cell("–" if value is None else f"{value:.4g}", note, value)

@@ -10,9 +10,9 @@
 A side names dimensions of RESULTS, or `kind` and `family` of the model, each with patterns: `a|b`
 either, `*` any text, `!x` anything else. A dimension that is not named is any, but `group`, `slice`
 and further choices, which are "" then, and `kind`, which is any model that has been trained
-elsewhere: what was taught here says nothing of the world. A side may be one number.
+elsewhere: training facts of ours say nothing of the world. A side may be one number.
 
-How the pairs are read:
+How pairs become a value:
 
     difference        mean of a - b
     wins              share of the pairs that differ where a is the higher, less one half
@@ -119,8 +119,8 @@ class Side:
 @dataclass(frozen=True)
 class Comparison:
     """Two sides, of which b may be a number (where models are compared with each other, by `steps`
-    and `pearson`, none is needed), the dimensions that make their pairs, and how these are read
-    (READINGS). Raises ValueError for a dimension or a reading that there is not."""
+    and `pearson`, none is needed), the dimensions that make their pairs, and how these become a
+    value (READINGS). Raises ValueError for a dimension or a reading that there is not."""
 
     a: Side
     b: Side | float
@@ -217,7 +217,7 @@ def family(model: str) -> str:
     return "-".join(word for word in words if not re.fullmatch(size, word)) or model
 
 
-def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
+def evaluate(comparison: Comparison, results: pl.DataFrame) -> Outcome:
     """What `comparison` finds in RESULTS as `with_models` makes them.
 
     Raises IncomparableError where a side has no number, a model that is named is not there, several
@@ -225,15 +225,15 @@ def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
     """
     a, b = comparison.a, comparison.b
     if comparison.read == "pearson":
-        return _correlation(_places(a, found, (*comparison.per, "model")))
+        return _correlation(_places(a, results, (*comparison.per, "model")))
     by_model = (*comparison.per, "model")
     if comparison.read == "steps":
-        one, other = _steps(_places(a, found, by_model))
+        one, other = _steps(_places(a, results, by_model))
     elif comparison.read == "near":
-        one, other = _near(_places(a, found, by_model), _places(b, found, by_model))
+        one, other = _near(_places(a, results, by_model), _places(b, results, by_model))
     else:
-        one = _places(a, found, comparison.per)
-        other = _places(b, found, comparison.per, like=one)
+        one = _places(a, results, comparison.per)
+        other = _places(b, results, comparison.per, like=one)
     keys = [key for key in one if key in other]
     if not keys:
         per = ", ".join(comparison.per)
@@ -262,26 +262,26 @@ def _sides(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, tuple[Row, .
     }
 
 
-def select(side: Side, found: pl.DataFrame) -> pl.DataFrame:
+def select(side: Side, results: pl.DataFrame) -> pl.DataFrame:
     """The rows of a side. Raises IncomparableError where there is none, or no named model."""
     chosen = {name: side.where.get(name, usual) for name, usual in NAMED.items()}
     blank = [pl.col(name) == "" for name, patterns in chosen.items() if not patterns]
-    own = found.filter(pl.col("value").is_not_null(), *blank)
-    for name, told in chosen.items():
-        patterns = told.split("|")
-        if told in ("", "*"):
+    rows = results.filter(pl.col("value").is_not_null(), *blank)
+    for name, text in chosen.items():
+        patterns = text.split("|")
+        if text in ("", "*"):
             continue
-        values = own[name].unique().to_list()
+        values = rows[name].unique().to_list()
         lacking = [p for p in patterns if name == "model" and p not in values and _is_name(p)]
         if lacking:
             raise IncomparableError(f"no number of {', '.join(lacking)}")
-        own = own.filter(pl.col(name).is_in([v for v in values if _fits(v, patterns)]))
+        rows = rows.filter(pl.col(name).is_in([v for v in values if _fits(v, patterns)]))
     if side.scale:
         size, top = pl.col("parameters"), pl.col("parameters").max()
-        own = own.filter(size == top if side.scale == "largest" else size < top)
-    if not own.height:
+        rows = rows.filter(size == top if side.scale == "largest" else size < top)
+    if not rows.height:
         raise IncomparableError(f"no number with {replace(side, reduced=())}")
-    return own
+    return rows
 
 
 def _is_name(pattern: str) -> bool:
@@ -298,7 +298,7 @@ def _fits(value: str, patterns: Sequence[str]) -> bool:
 
 def _places(
     side: Side | float,
-    found: pl.DataFrame,
+    results: pl.DataFrame,
     per: Sequence[str],
     like: Mapping[Any, Measured] | None = None,
 ) -> dict[Any, Measured]:
@@ -309,7 +309,7 @@ def _places(
     for _, names in side.reduced:
         dimensions += [n for n in names if n not in dimensions]
     held: dict[Any, list[Row]] = {}
-    for row in select(side, found).iter_rows(named=True):
+    for row in select(side, results).iter_rows(named=True):
         held.setdefault(tuple(row[d] for d in dimensions), []).append(row)
     for rows in held.values():
         if len(rows) > 1:
@@ -336,8 +336,8 @@ def _measured(row: Row) -> Measured:
 def _several(rows: Sequence[Row]) -> str:
     one, other = rows[:2]
     differ = [d for d in (*DIMENSIONS, *SETTING) if one[d] != other[d]]
-    told = ", ".join(f"{d} ({one[d]}, {other[d]})" for d in differ)
-    return f"several numbers in one place, which differ in {told}"
+    parts = ", ".join(f"{d} ({one[d]}, {other[d]})" for d in differ)
+    return f"several numbers in one place, which differ in {parts}"
 
 
 def _reduce(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> dict[Any, Measured]:
@@ -350,22 +350,22 @@ def _reduce(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> d
     groups: dict[Any, list[Measured]] = {}
     for key, number in sorted(numbers.items()):
         groups.setdefault(tuple(key[i] for i in kept), []).append(number)
-    made = {}
+    reduced = {}
     for key, group in groups.items():
         rows = tuple(row for number in group for row in number.rows)
         if way == "mean":
             bounded = _mean([(x.value, x.low, x.high) for x in group])
             tried = max(x.highest_of for x in group), max(x.lowest_of for x in group)
-            made[key] = Measured(*bounded, min(x.n for x in group), rows, *tried)
+            reduced[key] = Measured(*bounded, min(x.n for x in group), rows, *tried)
         elif way == "max":
             tried_all = sum(x.highest_of for x in group)
             first = max(group, key=lambda x: x.value)
-            made[key] = replace(first, rows=rows, highest_of=tried_all)
+            reduced[key] = replace(first, rows=rows, highest_of=tried_all)
         else:
             tried_all = sum(x.lowest_of for x in group)
             first = min(group, key=lambda x: x.value)
-            made[key] = replace(first, rows=rows, lowest_of=tried_all)
-    return made
+            reduced[key] = replace(first, rows=rows, lowest_of=tried_all)
+    return reduced
 
 
 #: numbers by the values of the dimensions that make their places

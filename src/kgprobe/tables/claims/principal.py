@@ -87,23 +87,23 @@ def _ontoprobe() -> Iterator[tuple[str, Comparison]]:
 
 def _bear() -> Iterator[tuple[str, Comparison]]:
     per = ("benchmark",)
-    asked = Side({"metric": "accuracy", "prompt": "templates", "method": "sentence"})
-    own = asked.but(benchmark="!lama*")
-    masked, causal = own.but(kind="masked"), own.but(kind="causal")
-    for name, side in (("B01", own), ("B02", causal), ("B03", masked)):
+    accuracy = Side({"metric": "accuracy", "prompt": "templates", "method": "sentence"})
+    bear = accuracy.but(benchmark="!lama*")
+    masked, causal = bear.but(kind="masked"), bear.but(kind="causal")
+    for name, side in (("B01", bear), ("B02", causal), ("B03", masked)):
         yield name, Comparison(side, 0, per, "pearson")
-    yield "B04", Comparison(own, 0, per, "steps")
+    yield "B04", Comparison(bear, 0, per, "steps")
     yield "B05", Comparison(masked, causal, per, "near")
-    yield "B07", Comparison(own.but(metric="SEM").mean("model"), 0, per)
+    yield "B07", Comparison(bear.but(metric="SEM").mean("model"), 0, per)
     guess = Side({"metric": "accuracy", "kind": BASELINE, "model": "random"})
     sets = {"benchmark": "bear_*|world_*"}
     yield "B10", Comparison(guess.but(model="majority", **sets), guess.but(**sets), per)
-    shared = asked.but(group="P*")
+    shared = accuracy.but(group="P*")
     lama, released = shared.but(benchmark="lama*"), shared.but(benchmark="bear_released")
     yield "B12", Comparison(lama, released, ("model", "group"))
-    yield "B13", Comparison(own.lowest("model"), guess.but(benchmark="!lama*"), per)
-    yield "B15", Comparison(own.highest("model"), 100, per)
-    yield "B17", Comparison(own.but(slice="1:1"), own.but(slice="1:N"), (*per, "model"))
+    yield "B13", Comparison(bear.lowest("model"), guess.but(benchmark="!lama*"), per)
+    yield "B15", Comparison(bear.highest("model"), 100, per)
+    yield "B17", Comparison(bear.but(slice="1:1"), bear.but(slice="1:N"), (*per, "model"))
 
 
 def _attributes() -> Iterator[tuple[str, Comparison]]:

@@ -49,24 +49,24 @@ def read(folder: str | Path, models: Sheet) -> pl.DataFrame:
     for name, row in models.items():
         if row.get("published"):
             names.setdefault(row["published"], name)
-    made = [
+    frames = [
         results.frame("bear", _bear(place, names)),
         results.frame("ontoprobe", _ontoprobe(place)),
         results.frame("attributes", _attributes(place)),
         results.frame("autoprompt", _autoprompt(place)),
     ]
-    return with_models(pl.concat(made), _sheet(place, models, names))
+    return with_models(pl.concat(frames), _sheet(place, models, names))
 
 
 def _sheet(folder: Path, models: Sheet, names: Mapping[str, str]) -> Sheet:
     """Kind and parameters of the printed models: of BEAR's as its leaderboard has them."""
-    found = {name: dict(row) for name, row in models.items()}
+    sheet = {name: dict(row) for name, row in models.items()}
     for name, (kind, size) in ELSEWHERE.items():
-        found[name] = {"kind": kind, "source": "", "parameters": size}
+        sheet[name] = {"kind": kind, "source": "", "parameters": size}
     for row in bear.read(folder).models().iter_rows(named=True):
         name, size = names.get(row["model"], row["model"]), str(row["parameters"] / 1e6)
-        found[name] = {"kind": row["kind"], "source": "", "parameters": size}
-    return found
+        sheet[name] = {"kind": row["kind"], "source": "", "parameters": size}
+    return sheet
 
 
 def _bear(folder: Path, names: Mapping[str, str]) -> Iterator[Number]:

@@ -9,7 +9,7 @@
     not tested here  this run has no numbers for it, or the claim is none of the principal ones
 
 The same weights on the same items have no sampling error, so no interval has a say in whether they
-reproduce a number. A side is told where p < .05 after Holm's correction over all claims that the
+reproduce a number. A side is decided where p < .05 after Holm's correction over all claims that the
 run has an interval for. A claim expects its value `>` above 0, `<` below 0, or `=` within
 `margin` of 0, in the units of the metric. Same where both of two one-sided tests put it inside
 (TOST; Schuirmann 1987), opposite where one puts it outside. p is that of a normal distribution
@@ -95,13 +95,13 @@ def read(path: str | Path) -> list[Claim]:
     """The claims of `path`. Raises ValueError naming file, line and what is legal."""
     with Path(path).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    found = []
+    claims = []
     for line, row in enumerate(rows, 2):
         try:
-            found.append(_claim(row))
+            claims.append(_claim(row))
         except ValueError as error:
             raise ValueError(f"{path}, line {line}: {error}") from error
-    return found
+    return claims
 
 
 def _claim(row: Mapping[str, str]) -> Claim:
@@ -139,18 +139,18 @@ def find(
     `sheet`: the models of the run by name; numbers that are printed ones (method published) are no
     results of it.
     """
-    own = with_models(results.filter(pl.col("method") != "published"), sheet)
-    found = []
+    ours = with_models(results.filter(pl.col("method") != "published"), sheet)
+    compared = []
     for claim in claims:
         if claim.comparison is None:
             why = claim.untested or f"{FURTHER}: {claim.printed or 'no numbers'}"
-            found.append(Found(claim, None, why, None))
+            compared.append(Found(claim, None, why, None))
             continue
         of_paper = pl.col("paper") == claim.paper
-        here, reason = _evaluated(claim.comparison, own.filter(of_paper))
+        here, reason = _evaluated(claim.comparison, ours.filter(of_paper))
         there, _ = _evaluated(claim.comparison, printed.filter(of_paper))
-        found.append(Found(claim, here, reason, there))
-    return found
+        compared.append(Found(claim, here, reason, there))
+    return compared
 
 
 def _evaluated(comparison: Comparison, results: pl.DataFrame) -> tuple[Outcome | None, str]:
@@ -184,71 +184,71 @@ def _beyond(gap: float, half: float) -> float:
     return float(ndtr(-gap * Z / half))
 
 
-def is_same(own: Outcome, printed: Outcome) -> bool:
-    """Whether both stand on the same models and data: every number of a model has its printed one
-    beside it, and there are as many."""
-    for name, mine in own.sides.items():
+def is_same(ours: Outcome, printed: Outcome) -> bool:
+    """Whether two outcomes are of the same models and data: every number of a model has its printed
+    one beside it, and there are as many."""
+    for name, mine in ours.sides.items():
         theirs = printed.sides.get(name, ())
         models = [row for row in mine if row["kind"] != BASELINE]
         if len(mine) != len(theirs) or any(row["published"] is None for row in models):
             return False
-    return any(row["published"] is not None for side in own.sides.values() for row in side)
+    return any(row["published"] is not None for side in ours.sides.values() for row in side)
 
 
-def tolerance(own: Outcome, printed: Outcome, read: str) -> float:
-    """How far rounding in print and numerical noise can move a value that is read so.
+def tolerance(ours: Outcome, printed: Outcome, read: str) -> float:
+    """How far rounding in print and numerical noise can move a value of this reading.
 
     Half a unit of the last printed digit for each side; pairs that are counted are not rounded.
     """
-    figures = [row["published"] for side in own.sides.values() for row in side]
+    figures = [row["published"] for side in ours.sides.values() for row in side]
     unit = 10.0 ** -max(decimals(figure) for figure in figures if figure is not None)
     a, b, value = (abs(x) for x in (printed.a, printed.b, printed.value))
     noise = NOISE * max(a, b, value)
     if read in ("wins", "pearson"):
         return noise
-    rounded = [s for s in own.sides.values() if any(row["published"] is not None for row in s)]
+    rounded = [s for s in ours.sides.values() if any(row["published"] is not None for row in s)]
     return len(rounded) * unit / 2 + noise
 
 
-def verdict(found: Found, p: float | None) -> tuple[str, str]:
+def verdict(compared: Found, p: float | None) -> tuple[str, str]:
     """(verdict, reason) of a claim whose p after Holm's correction is `p`."""
-    own, claim = found.own, found.claim
-    if own is None:
-        return NOT_TESTED, found.reason
-    if own.n < FEWEST:
-        return UNDECIDED, f"n = {own.n}, fewer than {FEWEST}"
-    is_so, told = claim.holds_for(own.value), ""
-    if found.printed and claim.comparison and is_same(own, found.printed):
-        allowed = tolerance(own, found.printed, claim.comparison.read)
-        if abs(own.value - found.printed.value) > allowed:
-            told = f"the printed {found.printed.value:.4g} is not met within {allowed:.2g}"
-        elif own.n < ENOUGH:
-            told = f"n = {own.n}, fewer than {ENOUGH}"
+    ours, claim = compared.own, compared.claim
+    if ours is None:
+        return NOT_TESTED, compared.reason
+    if ours.n < FEWEST:
+        return UNDECIDED, f"n = {ours.n}, fewer than {FEWEST}"
+    is_so, reason = claim.holds_for(ours.value), ""
+    if compared.printed and claim.comparison and is_same(ours, compared.printed):
+        allowed = tolerance(ours, compared.printed, claim.comparison.read)
+        if abs(ours.value - compared.printed.value) > allowed:
+            reason = f"the printed {compared.printed.value:.4g} is not met within {allowed:.2g}"
+        elif ours.n < ENOUGH:
+            reason = f"n = {ours.n}, fewer than {ENOUGH}"
         elif is_so:
             return REPRODUCED, f"the printed value is met within {allowed:.2g}"
         else:
-            told = "the printed value is met, and is not where the claim expects it"
+            reason = "the printed value is met, and is not where the claim expects it"
     if p is None:
-        return UNDECIDED, "; ".join(filter(None, ["a number has no interval of 95 %", told]))
+        return UNDECIDED, "; ".join(filter(None, ["a number has no interval of 95 %", reason]))
     if p >= LEVEL:
-        return UNDECIDED, told
-    return (SAME if is_so else OPPOSITE), told
+        return UNDECIDED, reason
+    return (SAME if is_so else OPPOSITE), reason
 
 
-def frame(found: Sequence[Found]) -> pl.DataFrame:
-    """CLAIMS of what was found."""
+def frame(compared: Sequence[Found]) -> pl.DataFrame:
+    """The frame CLAIMS, with the verdicts."""
     tested = {
-        f.claim.claim: p for f in found if f.own and (p := chance(f.claim, f.own)) is not None
+        f.claim.claim: p for f in compared if f.own and (p := chance(f.claim, f.own)) is not None
     }
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
-    rows = [_row(f, corrected.get(f.claim.claim)) for f in found]
+    rows = [_row(f, corrected.get(f.claim.claim)) for f in compared]
     return pl.DataFrame(rows, schema=dict(CLAIMS.columns))
 
 
-def behind(found: Found) -> pl.DataFrame:
+def behind(compared: Found) -> pl.DataFrame:
     """The rows of RESULTS that a claim is computed from, each with its `side`, a or b."""
     columns = list(RESULTS.columns)
-    sides = found.own.sides if found.own else {}
+    sides = compared.own.sides if compared.own else {}
     rows = [
         {"side": side, **{name: row[name] for name in columns}}
         for side, used in sides.items()
@@ -259,30 +259,30 @@ def behind(found: Found) -> pl.DataFrame:
     return every.unique(["side", *RESULTS.key], maintain_order=True)
 
 
-def write_rows(found: Iterable[Found], folder: str | Path) -> None:
+def write_rows(compared: Iterable[Found], folder: str | Path) -> None:
     """CLAIM.tsv of `behind` in a folder, for every claim that has numbers."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    for one in found:
+    for one in compared:
         if one.own:
             with atomic(Path(folder) / f"{one.claim.claim}.tsv") as temporary:
                 behind(one).write_csv(temporary, separator="\t", quote_style="never")
 
 
-def _row(found: Found, p: float | None) -> dict[str, object]:
-    claim, own, there = found.claim, found.own, found.printed
-    told, reason = verdict(found, p)
-    used = [row for side in own.sides.values() for row in side] if own else []
-    asked = [row["model"] for row in used if row["kind"] != BASELINE]
+def _row(compared: Found, p: float | None) -> dict[str, object]:
+    claim, ours, there = compared.claim, compared.own, compared.printed
+    outcome, reason = verdict(compared, p)
+    used = [row for side in ours.sides.values() for row in side] if ours else []
+    models = [row["model"] for row in used if row["kind"] != BASELINE]
     return {
         **{name: getattr(claim, name) for name in CLAIMS.columns if hasattr(claim, name)},
         "comparison": str(claim.comparison or ""),
-        "verdict": told,
+        "verdict": outcome,
         "reason": reason,
-        "models": ", ".join(dict.fromkeys(asked)),
+        "models": ", ".join(dict.fromkeys(models)),
         "printed": there.value if there else None,
         **dict.fromkeys(MEASURED),
-        **({name: getattr(own, name) for name in MEASURED} if own else {}),
+        **({name: getattr(ours, name) for name in MEASURED} if ours else {}),
         "p": p,
-        "n": own.n if own else 0,
-        "pairs": own.pairs if own else 0,
+        "n": ours.n if ours else 0,
+        "pairs": ours.pairs if ours else 0,
     }  # fmt: skip

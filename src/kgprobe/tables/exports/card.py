@@ -91,7 +91,7 @@ def _licenses(sources: Sequence[Source]) -> str:
 
 
 def _license(origin: Origin) -> list[str]:
-    """License ids as the hub spells them."""
+    """License ids in the spelling of the hub."""
     return list(dict.fromkeys(source.license.lower() for source in origin.sources))
 
 
@@ -168,12 +168,12 @@ def overlaps(sets: BearFrames) -> tuple[int, int]:
         str(name[0]): [label.casefold() for label in group.sort("index")["label"]]
         for name, group in sets.candidates.group_by("set")
     }
-    own = anyone = 0
+    gold = anyone = 0
     for subject, options, answers in sets.items.select("subject", "candidates", "answers").rows():
         held = [label in subject.casefold() for label in labels[options]]
-        own += held[answers[0]]
+        gold += held[answers[0]]
         anyone += any(held)
-    return own, anyone
+    return gold, anyone
 
 
 def _rows(sets: BearFrames) -> int:
@@ -189,15 +189,15 @@ def _parameters(parameters: Mapping[str, object]) -> str:
 
 def _funnel(funnel: pl.DataFrame) -> str:
     steps = funnel.group_by("position", "step").agg(pl.col("rows_in", "rows_out").sum())
-    found = steps.sort("position").select("step", "rows_in", "rows_out").rows()
-    rows = [(step, f"{into:,}", f"{into - out:,}", f"{out:,}") for step, into, out in found]
+    counts = steps.sort("position").select("step", "rows_in", "rows_out").rows()
+    rows = [(step, f"{into:,}", f"{into - out:,}", f"{out:,}") for step, into, out in counts]
     return _table(["step", "statements", "dropped", "kept"], rows)
 
 
 def _against_released(results: pl.DataFrame) -> str:
-    found = results.filter(group="").select("metric", "slice", "value", "low", "high", "n").rows()
+    numbers = results.filter(group="").select("metric", "slice", "value", "low", "high", "n").rows()
     rows = []
-    for metric, state, value, low, high, n in found:
+    for metric, state, value, low, high, n in numbers:
         bounds = "" if low is None else f"{low:.2f} to {high:.2f}"
         rows.append((state or metric, f"{value:.2f}", bounds, f"{n:,}"))
     return _table(["", "value", "95 % interval", "n"], rows)

@@ -47,8 +47,8 @@ def write_rows(choices: pl.DataFrame, path: Path) -> None:
 
 
 def part(task: str, premise: str, options_of: str) -> str:
-    """What a question's accuracy is told for: a task, a rule with its premise out or written, a
-    task with options of another kind."""
+    """The part of the questions that an accuracy is of: a task, a rule with its premise left out
+    or written, a task with options of another kind."""
     return "_".join(filter(None, [task, premise, options_of.replace(" ", "_")]))
 
 

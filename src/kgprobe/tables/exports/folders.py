@@ -51,11 +51,11 @@ def relations_in_order(sets: BearFrames) -> list[str]:
 
 def templates_by_index(sets: BearFrames, relation: str) -> dict[int, str]:
     """The templates of one relation by their index. Raises ExportError where it has none."""
-    found = sets.prompts.filter(pl.col("relation") == relation).sort("index")
-    if not found.height:
+    templates = sets.prompts.filter(pl.col("relation") == relation).sort("index")
+    if not templates.height:
         raise ExportError(f"{relation}: no written template, which sentences are made of; right "
                           "would be --questions choices")  # fmt: skip
-    return dict(found.select("index", "text").rows())
+    return dict(templates.select("index", "text").rows())
 
 
 def templates_of(sets: BearFrames, relation: str) -> list[str]:
@@ -64,12 +64,12 @@ def templates_of(sets: BearFrames, relation: str) -> list[str]:
     Raises ExportError when indices are left out: formats that know positions only would give the
     remaining templates other numbers.
     """
-    found = templates_by_index(sets, relation)
-    if list(found) != list(range(len(found))):
+    texts = templates_by_index(sets, relation)
+    if list(texts) != list(range(len(texts))):
         raise ExportError(
-            f"{relation}: templates {list(found)}; an export needs 0, 1, ... without gaps; {OTHERS}"
+            f"{relation}: templates {list(texts)}; an export needs 0, 1, ... without gaps; {OTHERS}"
         )
-    return list(found.values())
+    return list(texts.values())
 
 
 def select_asked(items: pl.DataFrame) -> pl.DataFrame:
@@ -83,12 +83,12 @@ def options_of(sets: BearFrames) -> dict[str, list[str]]:
     """The labels of every set of options in the order of their indices. Raises ExportError for
     indices with gaps, which other formats would close."""
     rows = sets.candidates.sort("set", "index").group_by("set", maintain_order=True)
-    found = {}
+    labels = {}
     for (name,), options in rows:
         if options["index"].to_list() != list(range(options.height)):
             raise ExportError(f"{name}: candidate indices must be 0, 1, ... without gaps")
-        found[str(name)] = options["label"].to_list()
-    return found
+        labels[str(name)] = options["label"].to_list()
+    return labels
 
 
 def items_of(sets: BearFrames, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -1,4 +1,4 @@
-"""Questions in the formats of others, each in a folder of its own.
+"""Questions in the formats of other programs, each in a folder of its own.
 
     lm-pub-quiz    a folder for `Dataset.from_path`
     lm-eval        tasks of lm-evaluation-harness, one per template under a group
@@ -44,22 +44,22 @@ def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
     return schema.read(path, schema.CHOICES)
 
 
-def write(form: str, name: str, asked: Asked, sources: Sequence[Source], folder: Path) -> None:
+def write(form: str, name: str, questions: Asked, sources: Sequence[Source], folder: Path) -> None:
     """Write the questions `name` in the format `form` (NAMES) to `folder`, whole or not at all.
 
     Raises ExportError where the format cannot say what the questions are, or the folder holds
     something else.
     """
-    if isinstance(asked, BearFrames):
-        asked = replace(asked, items=asked_of(asked.items))
+    if isinstance(questions, BearFrames):
+        questions = replace(questions, items=asked_of(questions.items))
     if form == "lm-pub-quiz":
-        if not isinstance(asked, BearFrames):
+        if not isinstance(questions, BearFrames):
             raise ExportError(f"lm-pub-quiz knows no lettered questions; {OTHERS}")
         # its loader takes every file in the folder for a relation
-        lm_pub_quiz.export(asked, folder)
+        lm_pub_quiz.export(questions, folder)
         return
     with whole_folder(folder, OURS) as temporary:
-        FORMATS[form](name, asked, sources, temporary)
+        FORMATS[form](name, questions, sources, temporary)
         (temporary / "SOURCES.md").write_text(describe_sources(name, sources), encoding="utf-8")
 
 
@@ -84,31 +84,31 @@ def describe_sources(name: str, sources: Sequence[Source]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(asked: Asked, path: Path) -> None:
-    if isinstance(asked, BearFrames):
-        huggingface.write_rows(asked, path)
+def _rows(questions: Asked, path: Path) -> None:
+    if isinstance(questions, BearFrames):
+        huggingface.write_rows(questions, path)
     else:
-        choices.write_rows(asked, path)
+        choices.write_rows(questions, path)
 
 
-def _huggingface(name: str, asked: Asked, sources: Sequence[Source], folder: Path) -> None:
-    _rows(asked, folder / name / FILE)
+def _huggingface(name: str, questions: Asked, sources: Sequence[Source], folder: Path) -> None:
+    _rows(questions, folder / name / FILE)
     text = (
-        card.write({name: asked}, card.Origin(name, sources))
-        if isinstance(asked, BearFrames)
-        else card.of_choices(name, asked, sources)
+        card.write({name: questions}, card.Origin(name, sources))
+        if isinstance(questions, BearFrames)
+        else card.of_choices(name, questions, sources)
     )
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def _lm_eval(name: str, asked: Asked, sources: Sequence[Source], folder: Path) -> None:
-    _rows(asked, folder / name / FILE)
-    made = (
-        lm_eval.files(name, sorted(set(asked.prompts["index"])))
-        if isinstance(asked, BearFrames)
-        else lm_eval.files_of_choices(name, choices.parts(asked))
+def _lm_eval(name: str, questions: Asked, sources: Sequence[Source], folder: Path) -> None:
+    _rows(questions, folder / name / FILE)
+    texts = (
+        lm_eval.files(name, sorted(set(questions.prompts["index"])))
+        if isinstance(questions, BearFrames)
+        else lm_eval.files_of_choices(name, choices.parts(questions))
     )
-    for file, text in made.items():
+    for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
 
 

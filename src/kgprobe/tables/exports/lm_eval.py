@@ -117,14 +117,14 @@ def files(configuration: str, templates: Iterable[int]) -> dict[str, str]:
         f"{group}_template_{i}": {**SENTENCES, "which": f"\n  template: {i}"} for i in templates
     }
     note = NOTE.format(group=group)
-    made = _group(configuration, group, tasks, "templates, by their questions", note)
+    texts = _group(configuration, group, tasks, "templates, by their questions", note)
     name = f"{group}_mean"
-    made[f"{name}.yaml"] = TASK.format(name=name, configuration=configuration, **MEAN)
-    return made
+    texts[f"{name}.yaml"] = TASK.format(name=name, configuration=configuration, **MEAN)
+    return texts
 
 
 def files_of_choices(configuration: str, parts: Iterable[str]) -> dict[str, str]:
-    """The same for multiple-choice questions: a task for each of their parts under a group."""
+    """Names and texts of the files for multiple-choice questions: a group, a task for each part."""
     group = f"kgprobe_{configuration}"
     tasks = {f"{group}_{p}": {**CHOICES, "which": f"\n  part: {p}"} for p in parts}
     return _group(configuration, group, tasks, "questions", "")
@@ -133,11 +133,11 @@ def files_of_choices(configuration: str, parts: Iterable[str]) -> dict[str, str]
 def _group(
     configuration: str, group: str, tasks: Mapping[str, Mapping[str, str]], of: str, note: str
 ) -> dict[str, str]:
-    made = {
-        f"{name}.yaml": TASK.format(name=name, configuration=configuration, **own)
-        for name, own in tasks.items()
+    texts = {
+        f"{name}.yaml": TASK.format(name=name, configuration=configuration, **fields)
+        for name, fields in tasks.items()
     }
     listed = "\n".join(f"  - {name}" for name in tasks)
-    told = {"configuration": configuration, "group": group, "tasks": listed}
-    made[f"{group}.yaml"] = GROUP.format(**told, of=of, note=note)
-    return {**made, "kgprobe_rows.py": LOADER}
+    common = {"configuration": configuration, "group": group, "tasks": listed}
+    texts[f"{group}.yaml"] = GROUP.format(**common, of=of, note=note)
+    return {**texts, "kgprobe_rows.py": LOADER}

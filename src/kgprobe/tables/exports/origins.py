@@ -1,7 +1,7 @@
-"""Where exported questions come from, and under which licenses: said in every export.
+"""Sources and licenses of exported questions, which every export names.
 
-A file of questions tells in its metadata what it was made from; what cannot be told from there (a
-graph of the user's own) has to be said.
+A file of questions has in its metadata what it was made from; what is not there (of a graph of the
+user's own) has to be given.
 """
 
 from collections.abc import Mapping
@@ -75,13 +75,13 @@ def of(folder: Path, license: str = "") -> list[Source]:
     if (folder / "metadata_relations.json").is_file():
         return [SOURCES["bear"]]
     files = [folder / name for name in ("items.parquet", "examples.parquet")]
-    told = schema.provenance(next((file for file in files if file.is_file()), files[0]))
-    wildcards = told.get("wildcards")
+    record = schema.provenance(next((file for file in files if file.is_file()), files[0]))
+    wildcards = record.get("wildcards")
     origin = str(wildcards.get("origin", "")) if isinstance(wildcards, dict) else ""
-    if told.get("source") == "resources/world":
+    if record.get("source") == "resources/world":
         origin = "world"
-    names = RULES.get(str(told.get("rule")), (origin,))
-    if (told.get("rule"), origin) == ONTOLOGY[:2]:
+    names = RULES.get(str(record.get("rule")), (origin,))
+    if (record.get("rule"), origin) == ONTOLOGY[:2]:
         names = ONTOLOGY[2]
     if all(name in SOURCES for name in names):
         return [SOURCES[name] for name in names]

@@ -1,8 +1,8 @@
 """Validity of OntoProbe's probes: trained-on and held-out statements, and what makes these right.
 
-A control model is taught the finest class of each subject, in every wording
-(probes/control/taught.py), so an untaught subject can be right without being known: its name may
-give the class away, the same class was taught of others, or it is the class that most answers
+A control model is trained on the finest class of each subject, in every template
+(probes/control/taught.py), so a held-out subject can be right without being known: its name may
+give the class away, the same class was trained on of others, or it is the class that most answers
 share.
 """
 
@@ -18,10 +18,10 @@ from kgprobe.tables.ontoprobe.memorizing import Answers, Sets
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, share
 
-#: tasks whose statements the control models are taught
+#: tasks whose statements the control models are trained on
 TASKS = ("TP", "SCO")
 WORLD = "onto_world"
-#: why an untaught statement may be right though nobody told it
+#: why a held-out statement may be right
 REASONS = (
     "a gold shares a word with the subject",
     "a gold was trained on of another subject",
@@ -31,24 +31,24 @@ REASONS = (
 ANY = "any of these"
 
 
-def fates(probe: Probe, rows: pl.DataFrame, taught: pl.DataFrame | None) -> dict[str, bool]:
-    """item -> whether its statement was taught (TAUGHT, facts "task/subject"), of rows (item, task,
-    label) whose fate is known."""
-    if taught is None or not probe.benchmark.startswith(WORLD):
+def fates(probe: Probe, rows: pl.DataFrame, facts: pl.DataFrame | None) -> dict[str, bool]:
+    """item -> whether its statement was trained on (`facts`: TAUGHT, "task/subject"), of rows
+    (item, task, label) for which TAUGHT says so."""
+    if facts is None or not probe.benchmark.startswith(WORLD):
         return {}
-    known = taught.select("taught", task="relation", label="subject")
+    known = facts.select("taught", task="relation", label="subject")
     known = known.filter(pl.col("task").is_in(TASKS)).unique(["task", "label"], keep="last")
     return dict(rows.join(known, on=["task", "label"]).select("item", "taught").rows())
 
 
-def check_validity(answers: Answers, sets: Sets, taught: pl.DataFrame) -> Iterator[Number]:
-    """Taught and untaught halves of each probe of the embedded world and task, in the configuration
-    laid down beforehand: R@1 in per cent, AUC by MRR, and MRR beside them; of control models above
-    the limit what `explain_held_out` tells. A control probe that fails on one task stands as failed
-    on all; real models were taught neither half and are a reference."""
+def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterator[Number]:
+    """Trained-on and held-out halves of each probe of the embedded world and task, in the
+    configuration laid down beforehand: R@1 in per cent, AUC by MRR, and MRR beside them; of control
+    models above the limit `explain_held_out`. A control probe that fails on one task stands as
+    failed on all; real models were trained on neither half and are a reference."""
     for probe, values in answers.items():
         rows = per_item.in_fixed(values.filter(role="test"))
-        fate = fates(probe, rows, taught)
+        fate = fates(probe, rows, facts)
         halves = pl.Series([fate.get(item) for item in rows["item"]], dtype=pl.Boolean)
         rows, verdicts = rows.with_columns(taught=halves), []
         for task in TASKS:
@@ -57,13 +57,13 @@ def check_validity(answers: Answers, sets: Sets, taught: pl.DataFrame) -> Iterat
                 continue
             base = Number(**probe.asked, group=task)
             yes, no = (with_golds(half, *sets[probe.benchmark]) for half in (yes, no))
-            found = _halves(base, yes, no, probe.control)
-            yield from found
-            by = {(x.metric, x.slice): x.value or 0.0 for x in found}
+            numbers = _halves(base, yes, no, probe.control)
+            yield from numbers
+            by = {(x.metric, x.slice): x.value or 0.0 for x in numbers}
             if probe.control:
                 verdicts.append(by["valid", ""])
                 if by["held-out", ""] > by["limit for held-out", ""]:
-                    yield from explain_held_out(base, no, taught.filter(relation=task))
+                    yield from explain_held_out(base, no, facts.filter(relation=task))
         if verdicts:
             yield Number(**probe.asked, metric="valid", n=len(verdicts), value=min(verdicts))
 
@@ -72,8 +72,8 @@ def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame
     """Rows with `subject`, `named` (labels of their golds) and `options` (size of their set)."""
     sized = candidates.with_columns(options=pl.len().over("set"))
     sized = sized.select("label", "options", candidates="set", answers="index")
-    own = items.join(rows, on="item", how="semi").select("item", "subject", "candidates", "answers")
-    named = own.explode("answers").join(
+    ids = items.join(rows, on="item", how="semi").select("item", "subject", "candidates", "answers")
+    named = ids.explode("answers").join(
         sized, on=["candidates", "answers"], how="left", maintain_order="left"
     )
     known = named.group_by("item").agg(pl.col("subject", "options").first(), named="label")
@@ -81,23 +81,23 @@ def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame
 
 
 def _halves(
-    base: Number, taught: pl.DataFrame, untaught: pl.DataFrame, control: bool
+    base: Number, trained_on: pl.DataFrame, held_out: pl.DataFrame, control: bool
 ) -> list[Number]:
-    yes, no = (validity.share(part["R@1"].to_numpy() / 100) for part in (taught, untaught))
+    yes, no = (validity.share(part["R@1"].to_numpy() / 100) for part in (trained_on, held_out))
     # a random candidate is one of the golds
-    chance = 100 * float((untaught["golds"] / untaught["options"]).to_numpy().mean())
-    mrr = [part["MRR"].to_numpy() for part in (taught, untaught)]
-    own = [
+    chance = 100 * float((held_out["golds"] / held_out["options"]).to_numpy().mean())
+    mrr = [part["MRR"].to_numpy() for part in (trained_on, held_out)]
+    numbers = [
         base.but(metric="MRR", slice=name, n=len(values), value=float(values.mean()))
         for name, values in zip(("trained-on", "held-out"), mrr, strict=True)
     ]
-    return own + validity.numbers(base, yes, no, chance, auc(*mrr), control)
+    return numbers + validity.numbers(base, yes, no, chance, auc(*mrr), control)
 
 
-def explain_held_out(base: Number, rows: pl.DataFrame, taught: pl.DataFrame) -> Iterator[Number]:
-    """Shares, in per cent, of the untaught statements that are right and of those that are not;
-    `taught`: TAUGHT of their task."""
-    answers: dict[str, str] = dict(taught.filter("taught").select("subject", "object").rows())
+def explain_held_out(base: Number, rows: pl.DataFrame, facts: pl.DataFrame) -> Iterator[Number]:
+    """REASONS as shares, in per cent, of the held-out statements that are right and of those that
+    are not; `facts`: TAUGHT of their task."""
+    answers: dict[str, str] = dict(facts.filter("taught").select("subject", "object").rows())
     others: dict[str, list[str]] = {}
     for subject, answer in answers.items():
         others.setdefault(answer, []).append(subject)
@@ -106,14 +106,14 @@ def explain_held_out(base: Number, rows: pl.DataFrame, taught: pl.DataFrame) -> 
     held: list[dict[str, bool]] = []
     for label, subject, golds in rows.select("label", "subject", "named").rows():
         siblings = [s for gold in golds for s in others.get(gold, ())]
-        own = words(subject) | words(label)
-        found = (
-            any(words(gold) & own for gold in golds),
+        names = words(subject) | words(label)
+        flags = (
+            any(words(gold) & names for gold in golds),
             bool(siblings),
-            any(words(sibling) & own for sibling in siblings),
+            any(words(sibling) & names for sibling in siblings),
             bool(commonest & set(golds)),
         )
-        held.append(dict(zip((*REASONS, ANY), (*found, any(found)), strict=True)))
+        held.append(dict(zip((*REASONS, ANY), (*flags, any(flags)), strict=True)))
     reasons = pl.DataFrame(held)
     # half a hit is a tie for the first place
     is_right = rows["R@1"] >= 50.0
@@ -130,5 +130,5 @@ def words(text: str) -> set[str]:
     >>> sorted(words("Rugby clubs (women)"))
     ['club', 'rugby', 'women']
     """
-    found = re.findall(r"\w+", text.casefold())
-    return {w.removesuffix("s") if len(w) > 3 else w for w in found}
+    raw = re.findall(r"\w+", text.casefold())
+    return {w.removesuffix("s") if len(w) > 3 else w for w in raw}

@@ -78,10 +78,10 @@ def chapter(
     is_choice = pl.col("method") == "choice"
     notes = [f"Mode {mode}{'; ' + chosen if chosen else ''}.", ORACLE]
     notes += aggregations.notes(results.filter(~is_choice), sheet, SCORED[0])
-    # several ways of one probe: which aggregation tells taught facts apart is read off the table
-    said = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), sheet)
+    # several ways of one probe: the table shows which aggregation separates trained-on facts
+    remarks = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), sheet)
     picked = Chapter(
-        "choices", "OntoProbe: multiple choice", CHOICES, said,
+        "choices", "OntoProbe: multiple choice", CHOICES, remarks,
         shown(views.TABLE5, views.TABLE6, views.REDUCED_CHOICES[0], views.NEARER),
         shown(views.ANSWERS, views.FRACTIONS, views.REDUCED_CHOICES[1]),
     )  # fmt: skip
@@ -100,13 +100,13 @@ def write_texts(results: pl.DataFrame, folder: Path) -> None:
 
 
 def _runs(frame: pl.DataFrame, others: Sequence[Mapping[str, object]]) -> Grid:
-    told = "; ".join(f"{o['run']}: {o['switches off their default']}" for o in others)
+    text = "; ".join(f"{o['run']}: {o['switches off their default']}" for o in others)
     view = replace(
         views.TABLE4,
         title="Runs side by side",
         rows=["model", "benchmark", "prompt", "group", "choice"],
         columns=["metric", "mode"],
         where={k: v for k, v in views.TABLE4.where.items() if k != "mode"},
-        caption=f"Table 4 of this run beside runs under other modes or switches ({told}).",
+        caption=f"Table 4 of this run beside runs under other modes or switches ({text}).",
     )
     return grid.of_view(view, frame)

@@ -71,11 +71,11 @@ def score_choices(
     """One model's numbers by the way of answering. `questions`: CHOICES, `picked`: CHOSEN, `given`:
     the printed tables; `split`: the released one (`mc_split: shipped`), for its benchmark."""
     plain = questions.filter(options_of="")
-    own = plain.filter(premise="").group_by("task").len()
+    sizes = plain.filter(premise="").group_by("task").len()
     # names of the hub and of servers are the paper's; those of BEAR's leaderboard are not asked
     kind, _, place = probe.source.partition(":")
     name = {"hub": probe.model, "api": place}.get(kind, "")
-    is_paper = probe.benchmark == "onto_released" and dict(own.rows()) == ASKED
+    is_paper = probe.benchmark == "onto_released" and dict(sizes.rows()) == ASKED
     split = split if probe.benchmark == "onto_released" else None
     for (way,), part in picked.sort("way").group_by("way", maintain_order=True):
         base = Number(**probe.asked, setting={"way": way})
@@ -97,32 +97,32 @@ def aggregate(
     questions: pl.DataFrame,
     scores: pl.DataFrame,
     seed: int,
-    taught: Mapping[str, bool] = MappingProxyType({}),
+    facts: Mapping[str, bool] = MappingProxyType({}),
 ) -> Iterator[Number]:
     """One model's options under other aggregations: of each task, and of each rule with its first
     premise written (Table 6 parts those without it by what the way itself chose). `questions`:
-    CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `taught`: whether a memorizing
-    question was taught, where known. Ties share a hit, which in Table 5 the first of them has."""
+    CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `facts`: whether a memorizing
+    question is a training fact, where known. Ties share a hit, which in Table 5 the first has."""
     subjects = questions.filter(premise="").select(source="item", subject_id="question")
-    own = questions.filter(pl.col("premise").is_in(["", PREMISES[2]]), options_of="").sort("item")
-    own = own.join(subjects, on="source", how="left", maintain_order="left")
-    own = own.with_columns(pl.coalesce("subject_id", "question"))
+    plain = questions.filter(pl.col("premise").is_in(["", PREMISES[2]]), options_of="").sort("item")
+    plain = plain.join(subjects, on="source", how="left", maintain_order="left")
+    plain = plain.with_columns(pl.coalesce("subject_id", "question"))
     for way in REDUCED:
         rows = scores.filter(way=way).select(
             "item", "sum", "count", template=pl.lit(0, dtype=pl.Int32), candidate="option",
             answer_sum="sum", answer_count="count", continuation_sum=pl.lit(None, dtype=pl.Float64),
         )  # fmt: skip
-        answered = own.join(rows, on="item", how="semi", maintain_order="left")
+        answered = plain.join(rows, on="item", how="semi", maintain_order="left")
         for (_, premise), part in answered.group_by("task", "premise", maintain_order=True):
             asks = _as_items(part, way, seed)
-            told = rows.join(part.select("item"), on="item", how="semi")
+            subset = rows.join(part.select("item"), on="item", how="semi")
             where = f"{probe.model}, {probe.benchmark}, way {way}"
-            first = judge(told, asks.items, asks.candidates, OWN, where)
-            fates = {i: taught[s] for i, s in part.select("item", "source").rows() if s in taught}
-            halves = Scored(probe, told, asks, {} if premise else fates).halves
-            found = aggregations.readings(first, told, asks)
+            first = judge(subset, asks.items, asks.candidates, OWN, where)
+            fates = {i: facts[s] for i, s in part.select("item", "source").rows() if s in facts}
+            halves = Scored(probe, subset, asks, {} if premise else fates).halves
+            judged = aggregations.readings(first, subset, asks)
             setting = {"way": way, **({"premise": str(premise)} if premise else {})}
-            for number in aggregations.numbers(asks, [(probe, found)], halves):
+            for number in aggregations.numbers(asks, [(probe, judged)], halves):
                 # of the questions alone: their labels are counted where all candidates are ranked
                 if number.model:
                     yield number.but(setting=setting)
@@ -172,11 +172,11 @@ def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
     parts = pl.concat([both.with_columns(slice=name) for name in (pl.lit(""), depth)])
     for (task, name), part in parts.group_by("task", "slice", maintain_order=True):
         of = base.but(group=task, slice=name)
-        for (options,), asked in part.group_by("options_of", maintain_order=True):
-            told = of.but(setting={"form": options or PAPERS})
+        for (options,), group in part.group_by("options_of", maintain_order=True):
+            number = of.but(setting={"form": options or PAPERS})
             metrics = {"right by options": "hit", **more_of.get(str(options), {})}
             for metric, column in metrics.items():
-                yield told.but(metric=metric, **_share(asked, column))
+                yield number.but(metric=metric, **_share(group, column))
         near = part.filter(options_of=NEARER[0]).select("source", near="hit")
         pair = part.filter(options_of="").join(near, left_on="item", right_on="source").sort("item")
         if pair.height:
@@ -203,23 +203,23 @@ def _table6(
 ) -> Iterator[Number]:
     """Accuracy by rule, and the plain mean of the rules that have questions, as are its bounds."""
     for premise in PREMISES:
-        own = base.but(metric="accuracy", setting={"premise": premise})
-        found = [
-            own.but(
+        cell = base.but(metric="accuracy", setting={"premise": premise})
+        numbers = [
+            cell.but(
                 group=rule, **as_published(known.get((premise, rule)), "Table 6"), **_share(part)
             )
             for rule in RULES
             if (part := rows.filter(setting=premise, task=rule)).height
         ]
-        yield from found
-        if found:
+        yield from numbers
+        if numbers:
             # the printed average is that of all six rules
-            whole = len(found) == len(RULES)
+            whole = len(numbers) == len(RULES)
             theirs = as_published(known.get((premise, "average")) if whole else None, "Table 6")
-            value = sum(x.value or 0.0 for x in found) / len(found)
-            low, high = np.mean([x.interval[:2] for x in found if x.interval], axis=0).tolist()
+            value = sum(x.value or 0.0 for x in numbers) / len(numbers)
+            low, high = np.mean([x.interval[:2] for x in numbers if x.interval], axis=0).tolist()
             interval = Interval(low, high, "mean of wilson")
-            yield own.but(n=sum(x.n for x in found), value=value, interval=interval, **theirs)
+            yield cell.but(n=sum(x.n for x in numbers), value=value, interval=interval, **theirs)
 
 
 def _table6_printed(given: pl.DataFrame) -> dict[tuple[str, str], float]:
@@ -231,23 +231,23 @@ def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
     """Reasoning questions with `setting`: EX, the first premise written; or, left out, IM where the
     memorizing question of the same row was answered rightly in the same way, NO where wrongly. A
     released split says which rows are IM and NO; rows that it does not have are left out."""
-    asked = rows.filter(pl.col("premise") != "")
+    questions = rows.filter(pl.col("premise") != "")
     if split is None:
         known = rows.filter(premise="").select(source="item", memorized="hit")
-        asked = asked.join(known, on="source", how="left")
+        questions = questions.join(known, on="source", how="left")
         memorized = pl.col("memorized").replace_strict({1.0: "IM", 0.0: "NO"}, default=None)
     else:
-        asked = _shipped(asked, split)
+        questions = _shipped(questions, split)
         memorized = pl.col("memorized")
     setting = pl.when(premise="EX").then(pl.lit("EX")).otherwise(memorized)
-    return asked.with_columns(setting=setting).drop_nulls("setting")
+    return questions.with_columns(setting=setting).drop_nulls("setting")
 
 
-def _shipped(asked: pl.DataFrame, split: Split) -> pl.DataFrame:
-    """`asked` with `memorized`: IM or NO; rdfs11 in its own wording takes rdfs9's (same P1)."""
-    questions = asked.select("task", "question").rows()
-    found = [split.get(task, {}).get(normalize_question(question)) for task, question in questions]
-    rows = asked.with_columns(memorized=pl.Series(found, dtype=pl.String))
+def _shipped(cases: pl.DataFrame, split: Split) -> pl.DataFrame:
+    """`cases` with `memorized`: IM or NO; rdfs11 in another form takes rdfs9's (same P1)."""
+    questions = cases.select("task", "question").rows()
+    splits = [split.get(task, {}).get(normalize_question(question)) for task, question in questions]
+    rows = cases.with_columns(memorized=pl.Series(splits, dtype=pl.String))
     nine = rows.filter(pl.col("premise") != "EX", task="rdfs9").unique("source", keep="last")
     nine = nine.select("source", task=pl.lit("rdfs11"), nine="memorized")
     rows = rows.join(nine, on=["source", "task"], how="left", maintain_order="left")
@@ -257,7 +257,7 @@ def _shipped(asked: pl.DataFrame, split: Split) -> pl.DataFrame:
 def shipped(folder: str | Path) -> Split:
     """The released split; `folder` holds rdfsN-12.jsonl (memorized, left out) and rdfsN-02.jsonl
     (not memorized)."""
-    found: dict[str, dict[str, str | None]] = {rule: {} for rule in RULES}
+    split: dict[str, dict[str, str | None]] = {rule: {} for rule in RULES}
     for rule in RULES:
         for setting, code in (("IM", "12"), ("NO", "02")):
             path = Path(folder) / f"{rule}-{code}.jsonl"
@@ -268,12 +268,12 @@ def shipped(folder: str | Path) -> Split:
                 )
             for _, line in text_lines(path):
                 question = normalize_question(json.loads(line)["prompt"].partition(" (a) ")[0])
-                found[rule][question] = setting
-    return found
+                split[rule][question] = setting
+    return split
 
 
 def normalize_question(question: str) -> str:
-    """A question without what the two wordings spell differently: articles, signs, spaces, case."""
+    """A question without the differences of the two forms: articles, signs, spaces, case."""
     words = re.sub(r"\b(a|an)\b", "a", question.casefold())
     return " ".join(re.sub(r"[-()/.\s]+", " ", words).split())
 

@@ -31,12 +31,12 @@ def drawings(
     kinds = {name: row["kind"] for name, row in sheet.items()}
     controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
     sets = results["benchmark"].unique(maintain_order=True).to_list()
-    told = results, kinds, [*product(sets, TASKS)], AGGREGATIONS[0]
+    shared = results, kinds, [*product(sets, TASKS)], AGGREGATIONS[0]
     drawn = [
         *bars(results, average),
         *grids(results, average),
-        *reliability.draw_reliability(NAME, f"{NAME}_reliability", *told),
-        *slice_plots.draw_slices(NAME, NAME, *told, controls, is_folded=True),
+        *reliability.draw_reliability(NAME, f"{NAME}_reliability", *shared),
+        *slice_plots.draw_slices(NAME, NAME, *shared, controls, is_folded=True),
     ]
     return [one.drawing() for one in drawn]
 
@@ -46,14 +46,14 @@ def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
     `average` (rows or weighted) says which of the two averages is drawn."""
     weighting = memorizing.WEIGHTINGS[PLACES[average]]
     for number, (by, view) in enumerate(views.AVERAGES.items(), 5):
-        found = view.where_also(weighting=[weighting]).of(results)
-        values = list(dict.fromkeys(row[0] for row in found.rows if row[1] != PAPERS))
+        printed = view.where_also(weighting=[weighting]).of(results)
+        values = list(dict.fromkeys(row[0] for row in printed.rows if row[1] != PAPERS))
         if not values:
             continue
         points = [
-            draw.point(found.cells[place], average=value, metric=metric, papers=bool(model))
+            draw.point(printed.cells[place], average=value, metric=metric, papers=bool(model))
             for value in values for model in ("", PAPERS) for metric in METRICS
-            if (place := ((value, model, weighting), (metric,))) in found.cells
+            if (place := ((value, model, weighting), (metric,))) in printed.cells
         ]  # fmt: skip
         words = {"masks": "multiple or single mask", "pooling": "pooling"}
         caption = (
@@ -61,7 +61,7 @@ def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
             f"models asked here. Hollow diamonds: {PAPERS}, out of the printed configurations; "
             "they are other models."
         )
-        name, rows = f"{NAME}_figure{number}", pl.DataFrame([*found.cells.values()])
+        name, rows = f"{NAME}_figure{number}", pl.DataFrame([*printed.cells.values()])
         yield Drawn(NAME, name, f"Figure {number}", caption, _bars(points, values), rows)
 
 
@@ -85,14 +85,14 @@ def grids(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
     """Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR. `average` rows
     weighs schemes, rules and models by their rows; weighted counts them equally."""
     weighting = reasoning.WEIGHTINGS[PLACES[average]]
-    found = views.REASONING.where_also(weighting=[weighting]).of(results)
+    printed = views.REASONING.where_also(weighting=[weighting]).of(results)
     wanted: dict[str, dict[str, Panel]] = {}
-    for row in found.rows:
+    for row in printed.rows:
         model, benchmark, rule, scheme, _ = row
         if model and scheme:
             continue  # the figure has the schemes of all models together
         panel = rule or (f"scheme {scheme}" if scheme else "all models")
-        cells = {p: found.cells[row, (p,)] for p in PREMISES if (row, (p,)) in found.cells}
+        cells = {p: printed.cells[row, (p,)] for p in PREMISES if (row, (p,)) in printed.cells}
         what = f"Figures 2 and 8: {model}, {benchmark}" if rule else "Figures 3 and 4"
         wanted.setdefault(what, {})[panel] = cells
     for number, (title, panels) in enumerate(wanted.items()):
@@ -112,7 +112,7 @@ def _panels(panels: Mapping[str, Panel]) -> draw.Chart:
     cells = [
         draw.point(cell, panel=title, P1=premises[premise][0], P2=premises[premise][1],
                    told=f"{cell['value']:.2f}{marks.few(cell)}\nn {cell['n']:,}")
-        for title, own in panels.items() for premise, cell in own.items()
+        for title, panel in panels.items() for premise, cell in panel.items()
         if cell["value"] is not None
     ]  # fmt: skip
     axis = alt.Axis(ticks=False, domain=False, labelAngle=0)

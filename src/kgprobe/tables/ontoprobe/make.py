@@ -21,8 +21,8 @@ from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
 from kgprobe.templates import GAP, fill
 
-#: a file of each probe; its answers have the ranks of a gap or of soft prompts, or SCORES. A model
-#: whose options are scored and ranked is two probes
+#: a file of each probe; its answers have the ranks at a mask slot or of soft prompts, or SCORES. A
+#: model whose options are scored and ranked is two probes
 Files = Mapping[Probe, str | Path]
 #: benchmark -> its folder
 Folders = Mapping[str, Path]
@@ -32,19 +32,19 @@ Reasoned = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 EXAMPLES = 2
 
 
-def answers(asked: Files, folders: Folders, ties: str, recall: str = "hit") -> Answers:
+def answers(files: Files, folders: Folders, ties: str, recall: str = "hit") -> Answers:
     """Metrics per item of every probe."""
-    found = memory(asked, folders)
-    return {probe: per_item.metrics(*own, ties, recall) for probe, own in found.items()}
+    frames = memory(files, folders)
+    return {probe: per_item.metrics(*pair, ties, recall) for probe, pair in frames.items()}
 
 
-def memory(asked: Files, folders: Folders) -> dict[Probe, tuple[pl.DataFrame, pl.DataFrame]]:
+def memory(files: Files, folders: Folders) -> dict[Probe, tuple[pl.DataFrame, pl.DataFrame]]:
     """The rank ranges of every probe's golds by configuration, and its items (values.of_items)."""
-    found = {}
-    for probe, path in asked.items():
+    frames = {}
+    for probe, path in files.items():
         items = _items(probe, folders)
-        found[probe] = _ranges(probe, _read_answers(probe, path), items), per_item.of_items(items)
-    return found
+        frames[probe] = _ranges(probe, _read_answers(probe, path), items), per_item.of_items(items)
+    return frames
 
 
 def is_scored(probe: Probe) -> bool:
@@ -60,12 +60,12 @@ def _read_answers(probe: Probe, path: str | Path) -> pl.DataFrame:
     return schema.read(path, schema.SCORES) if is_scored(probe) else pl.read_parquet(path)
 
 
-def _ranges(probe: Probe, told: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    return per_item.from_scores(told, items) if is_scored(probe) else per_item.from_ranks(told)
+def _ranges(probe: Probe, rows: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    return per_item.from_scores(rows, items) if is_scored(probe) else per_item.from_ranks(rows)
 
 
 def baseline_numbers(
-    found: Answers,
+    answers: Answers,
     below: baselines.Files,
     content_free: Files,
     folders: Folders,
@@ -74,65 +74,65 @@ def baseline_numbers(
 ) -> Iterator[Number]:
     """What each probe's baselines reach on test rows in the fixed configuration, by task. `below`:
     answers of baselines; `content_free`: CONTENT_FREE of the probes that score sentences."""
-    made: dict[str, list[baselines.Baseline]] = {}
+    pairs: dict[str, list[baselines.Baseline]] = {}
     columns: list[str | pl.Expr] = ["item", pl.lit("").alias("stratum")]
     columns += [pl.col(metric) / 100 for metric in METRICS]
-    for probe, values in found.items():
+    for probe, values in answers.items():
         items = _items(probe, folders)
-        told = {name: _read_answers(probe, path) for name, path in baselines.below(below, probe)}
+        lower = {name: _read_answers(probe, path) for name, path in baselines.below(below, probe)}
         if probe in content_free:
             free = schema.read(content_free[probe], schema.CONTENT_FREE)
-            told[WITHOUT[0]] = without_subject(items, free)
-        own = per_item.in_fixed(per_item.asked_rows(values, switches.tp_rows))
-        for without in (name for name in WITHOUT if name in told and told[name].height):
-            ranges = _ranges(probe, told[without], items)
+            lower[WITHOUT[0]] = without_subject(items, free)
+        probed = per_item.in_fixed(per_item.asked_rows(values, switches.tp_rows))
+        for without in (name for name in WITHOUT if name in lower and lower[name].height):
+            ranges = _ranges(probe, lower[without], items)
             known = per_item.of_items(items)
             low = per_item.metrics(ranges, known, switches.ties, switches.recall)
             low = per_item.asked_rows(low, switches.tp_rows)
-            low = low.join(own, on=["task", *CONFIGURATION], how="semi").sort("task")
+            low = low.join(probed, on=["task", *CONFIGURATION], how="semi").sort("task")
             for (task,), part in low.group_by("task", maintain_order=True):
                 of = Number(**probe.asked, group=str(task), setting={"choice": "fixed"})
-                both = (rows.select(*columns) for rows in (part, own.filter(task=task)))
-                made.setdefault(probe.benchmark, []).append(baselines.Baseline(of, without, *both))
-    for one in made.values():
+                both = (rows.select(*columns) for rows in (part, probed.filter(task=task)))
+                pairs.setdefault(probe.benchmark, []).append(baselines.Baseline(of, without, *both))
+    for one in pairs.values():
         yield from baselines.numbers(one, METRICS, seed)
 
 
 def estimate_memorizing(
-    found: Answers,
+    probed: Answers,
     folders: Folders,
     given: Mapping[str, pl.DataFrame],
     switches: Switches,
     seed: int,
-    taught: pl.DataFrame | None = None,
+    facts: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """Every number of memorizing. `found`: the answers as this run's switches read them; `given`:
-    the printed tables; `taught`: TAUGHT."""
+    """Every number of memorizing. `probed`: the answers as this run's switches read them; `given`:
+    the printed tables; `facts`: TAUGHT."""
     tp_rows = switches.tp_rows
     sets = {name: questions(folder)[:2] for name, folder in folders.items()}
     yield from memorizing.sizes(sets, given["sizes"])
     yield from memorizing.baselines(sets, given["memorizing"], tp_rows, seed)
-    for probe, values in found.items():
+    for probe, values in probed.items():
         yield from memorizing.memorizing(probe, values, given, tp_rows, seed)
         yield from memorizing.groups(probe, values, tp_rows, seed, switches.select)
-    if found:
-        yield from memorizing.compare_configurations(found, given["configurations"], tp_rows, seed)
-    if taught is not None:
-        yield from calibration.check_validity(found, sets, taught)
+    if probed:
+        yield from memorizing.compare_configurations(probed, given["configurations"], tp_rows, seed)
+    if facts is not None:
+        yield from calibration.check_validity(probed, sets, facts)
 
 
 def scored_rows(
-    asked: Files,
+    files: Files,
     content_free: Files,
     folders: Folders,
     tp_rows: str,
     seed: int,
-    taught: pl.DataFrame | None = None,
+    facts: pl.DataFrame | None = None,
     below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
     """The test rows whose candidates are scored as sentences, by task; arguments as in
-    `baseline_numbers`. Ranks of a gap keep no scores of the candidates but the golds'."""
-    for probe, path in asked.items():
+    `baseline_numbers`. Ranks at a mask slot keep no scores of the candidates but the golds'."""
+    for probe, path in files.items():
         if not is_scored(probe):
             continue
         items, candidates, prompts = questions(folders[probe.benchmark])
@@ -144,25 +144,25 @@ def scored_rows(
         low = _read_answers(probe, random_init) if random_init else None
         test = per_item.asked_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
-        for (task,), own in test.group_by("task", maintain_order=True):
-            part = items.join(own.select("item"), on="item", how="semi")
+        for (task,), group in test.group_by("task", maintain_order=True):
+            part = items.join(group.select("item"), on="item", how="semi")
             asks = Questions(
                 part, candidates, prompts, seed, own=per_item.AGGREGATIONS[0], group=str(task)
             )
-            fates = calibration.fates(probe, own, taught)
+            fates = calibration.fates(probe, group, facts)
             yield Scored(probe, scores, asks, fates, free, str(path), low)
 
 
 def estimate_agreement(
-    found: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str
+    values: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str
 ) -> Iterator[Number]:
     """What the manual templates of a task agree on, of the pooling laid down beforehand; `said`:
     SAID of each probe."""
     way = ["masks", "pooling"]
     for probe, answers in said.items():
-        rows = per_item.asked_rows(found[probe], tp_rows)
-        own = rows.join(per_item.in_fixed(rows), on=["task", *way], how="semi").sort("task", *way)
-        for (task, *chosen), part in own.group_by("task", *way, maintain_order=True):
+        rows = per_item.asked_rows(values[probe], tp_rows)
+        fixed = rows.join(per_item.in_fixed(rows), on=["task", *way], how="semi").sort("task", *way)
+        for (task, *chosen), part in fixed.group_by("task", *way, maintain_order=True):
             hits = part.select("item", "template", hit=pl.col("R@1") / 100)
             both = hits.join(answers, on=["item", "template"], how="left")
             setting = dict(zip(way, chosen, strict=True))
@@ -172,12 +172,12 @@ def estimate_agreement(
 
 
 def find_first_places(
-    asked: Files, tops: Mapping[Probe, pl.DataFrame]
+    files: Files, tops: Mapping[Probe, pl.DataFrame]
 ) -> dict[Probe, pl.DataFrame]:
     """SAID (item, template, said) of every probe of written templates: the candidate in first place
     under the pooling laid down beforehand."""
-    found = {}
-    for probe, path in asked.items():
+    places = {}
+    for probe, path in files.items():
         if is_scored(probe):
             score = AGGREGATIONS[per_item.AGGREGATIONS[0]]
             rows = _read_answers(probe, path).sort("item", "template", "candidate")
@@ -188,26 +188,26 @@ def find_first_places(
             rows = rows.select("item", "template", said="candidate")
         else:
             continue
-        found[probe] = rows.with_columns(template=pl.format("m{}", "template"))
-    return found
+        places[probe] = rows.with_columns(template=pl.format("m{}", "template"))
+    return places
 
 
 def estimate_reasoning(
-    asked: Mapping[Probe, tuple[str, str]],
-    found: Answers,
+    files: Mapping[Probe, tuple[str, str]],
+    answers: Answers,
     folders: Folders,
     switches: Switches,
     seed: int,
 ) -> Iterator[Number]:
-    """Every number of reasoning; `asked`: ranks, and ranks of the tests of P2, of each probe.
+    """Every number of reasoning; `files`: ranks, and ranks of the tests of P2, of each probe.
     Raises ValueError where no premise of any can be classified."""
     frames = {}
-    for probe, (ranks, tests) in asked.items():
+    for probe, (ranks, tests) in files.items():
         cases = schema.read(folders[probe.benchmark] / "reasoning.parquet", schema.ITEMS)
         frames[probe] = cases, pl.read_parquet(ranks), pl.read_parquet(tests)
-    if made := classify_premises(frames, found, switches):
-        yield from reasoning.estimate_rules(made, seed)
-    elif asked:
+    if classified := classify_premises(frames, answers, switches):
+        yield from reasoning.estimate_rules(classified, seed)
+    elif files:
         raise ValueError(
             "no premise of reasoning can be classified: ontoprobe.soft needs a manual scheme and a "
             "masked or seq2seq model, or soft prompts with loss bce, masks multi and pooling mean"
@@ -215,18 +215,18 @@ def estimate_reasoning(
 
 
 def classify_premises(
-    asked: Mapping[Probe, Reasoned], found: Answers, switches: Switches
+    frames: Mapping[Probe, Reasoned], answers: Answers, switches: Switches
 ) -> dict[Probe, pl.DataFrame]:
-    """`reasoning.settings` of every probe whose premises can be classified; `found`: its metrics of
-    memorizing, as the switches read them."""
-    made = {}
-    for probe, (cases, ranks, tests) in asked.items():
+    """`reasoning.settings` of every probe whose premises can be classified; `answers`: its metrics
+    of memorizing, as the switches read them."""
+    settled = {}
+    for probe, (cases, ranks, tests) in frames.items():
         seconds = reasoning.reciprocal(tests, ["item", "kind", "pair"], switches.ties)
         key = ["item", "scheme", "p1", "p2", "pair"]
-        own = reasoning.reciprocal(ranks, key, switches.ties)
+        mrr = reasoning.reciprocal(ranks, key, switches.ties)
         premises = {}
         for kind in ("manual", "soft"):
-            first = _first_premise(found, probe, kind)
+            first = _first_premise(answers, probe, kind)
             if first is None and probe.kind == "causal":
                 # not asked for what it has memorized: P1 is neither implicit nor absent
                 first = seconds.select("item", "MRR", "rank").clear()
@@ -236,16 +236,16 @@ def classify_premises(
                 skip = switches.missing_candidate == "skip"
                 premises[kind] = reasoning.classify(cases, first, second, rule, skip)
         if premises:
-            made[probe] = reasoning.settings(own, premises, switches.premise == "halves_dropped")
-    return made
+            settled[probe] = reasoning.settings(mrr, premises, switches.premise == "halves_dropped")
+    return settled
 
 
-def _first_premise(found: Answers, asked: Probe, kind: str) -> pl.DataFrame | None:
+def _first_premise(answers: Answers, target: Probe, kind: str) -> pl.DataFrame | None:
     """item, MRR, rank of the memorizing answers at m, mean with the template kind in use."""
     parts = [
         per_item.in_fixed(values).filter(role="test")
-        for probe, values in found.items()
-        if (probe.model, probe.benchmark) == (asked.model, asked.benchmark)
+        for probe, values in answers.items()
+        if (probe.model, probe.benchmark) == (target.model, target.benchmark)
         and (probe.prompt == "soft") == (kind == "soft")
     ]
     rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
@@ -254,30 +254,30 @@ def _first_premise(found: Answers, asked: Probe, kind: str) -> pl.DataFrame | No
 
 
 def estimate_choices(
-    asked: Mapping[Probe, tuple[str, str]],
+    files: Mapping[Probe, tuple[str, str]],
     given: Mapping[str, pl.DataFrame],
     split: choices.Split | None = None,
 ) -> Iterator[Number]:
-    """Every number of multiple choice; `asked`: CHOICES, CHOSEN of each probe."""
-    for probe, (path, own) in asked.items():
-        frames = schema.read(path, schema.CHOICES), schema.read(own, schema.CHOSEN)
+    """Every number of multiple choice; `files`: CHOICES, CHOSEN of each probe."""
+    for probe, (path, picked) in files.items():
+        frames = schema.read(path, schema.CHOICES), schema.read(picked, schema.CHOSEN)
         yield from choices.score_choices(probe, *frames, given, split)
-    if asked:
+    if files:
         yield from choices.fractions(given["reasoning"])
 
 
 def estimate_aggregations(
-    asked: Mapping[Probe, tuple[str, str]],
+    files: Mapping[Probe, tuple[str, str]],
     folders: Folders,
     seed: int,
-    taught: pl.DataFrame | None = None,
+    facts: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """Multiple choice under other aggregations; `asked`: CHOICES, OPTION_SCORES of each probe."""
-    for probe, (path, own) in asked.items():
-        frames = schema.read(path, schema.CHOICES), schema.read(own, schema.OPTION_SCORES)
+    """Multiple choice under other aggregations; `files`: CHOICES, OPTION_SCORES of each probe."""
+    for probe, (path, scores) in files.items():
+        frames = schema.read(path, schema.CHOICES), schema.read(scores, schema.OPTION_SCORES)
         fates: Mapping[str, bool] = {}
         if probe.benchmark in folders:
-            fates = calibration.fates(probe, per_item.of_items(_items(probe, folders)), taught)
+            fates = calibration.fates(probe, per_item.of_items(_items(probe, folders)), facts)
         yield from choices.aggregate(probe, *frames, seed, fates)
 
 
@@ -290,10 +290,10 @@ def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[s
         last = prompts.sort("index").group_by("relation", maintain_order=True).last()
         for task, index, text in last.select("relation", "index", "text").rows():
             chosen = items.filter(relation=task, role="test").sort("row").head(EXAMPLES)
-            own = frame.filter(template=index, masks="multi", pooling="mean").sort("place")
+            ranked = frame.filter(template=index, masks="multi", pooling="mean").sort("place")
             for row in chosen.iter_rows(named=True):
                 golds = [label[row["candidates"], a] for a in row["answers"]]
-                best = own.filter(item=row["item"])["candidate"]
+                best = ranked.filter(item=row["item"])["candidate"]
                 named = [label[row["candidates"], c] for c in best]
                 rows.append(
                     {

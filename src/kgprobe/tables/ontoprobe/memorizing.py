@@ -64,10 +64,10 @@ def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
     known = {row["task"]: row for row in given.iter_rows(named=True)}
     for benchmark, (items, candidates) in sets.items():
         rows = per_item.of_items(items)
-        for (task,), own in rows.group_by("task", maintain_order=True):
+        for (task,), group in rows.group_by("task", maintain_order=True):
             base = Number(metric="items", benchmark=benchmark, group=str(task))
-            counts = {role: own.filter(role=role).height for role in ("train", "dev", "test")}
-            counts["distinct test"] = per_item.asked_rows(own).height
+            counts = {role: group.filter(role=role).height for role in ("train", "dev", "test")}
+            counts["distinct test"] = per_item.asked_rows(group).height
             for part, n in counts.items():
                 value = known.get(task, {}).get(part) if benchmark == "onto_released" else None
                 yield base.but(slice=part, n=n, value=n, **as_published(value, "Table 1"))
@@ -87,12 +87,12 @@ def memorizing(
     four = _table4(given["memorizing"].filter(model=model, template=kind))
     test = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), tp_rows)
     for task in TASKS:
-        own = test.filter(task=task).sort(*CONFIGURATION, "item")
-        rows = dict(own.group_by(CONFIGURATION, maintain_order=True))
+        of_task = test.filter(task=task).sort(*CONFIGURATION, "item")
+        rows = dict(of_task.group_by(CONFIGURATION, maintain_order=True))
         base = Number(**probe.asked, group=task)
         parts = [(base.but(setting=_setting(c)), part) for c, part in rows.items()]
-        found = means(parts, (*METRICS, *OTHERS), seed)
-        by = {c: {metric: next(found) for metric in (*METRICS, *OTHERS)} for c in rows}
+        measured = means(parts, (*METRICS, *OTHERS), seed)
+        by = {c: {metric: next(measured) for metric in (*METRICS, *OTHERS)} for c in rows}
         seeds = [c for c in by if c[-1] != MEAN]
         for c in seeds:
             for metric, number in by[c].items():
@@ -140,10 +140,10 @@ def _over_seeds(
     for key in dict.fromkeys(c[:-1] for c in by):
         of = base.but(setting={**_setting((*key, "mean")), "weighting": "seeds"})
         for m in METRICS:
-            own = [float(x[m].value or 0) for c, x in by.items() if c[:-1] == key]
-            spread, number = standard_error(own) * np.sqrt(len(own)), of.but(metric=m, n=len(own))
-            yield number.but(value=sum(own) / len(own), interval=student(own))
-            yield number.but(value=spread, setting={"seed": "standard deviation"})
+            seeds = [float(x[m].value or 0) for c, x in by.items() if c[:-1] == key]
+            sd, number = standard_error(seeds) * np.sqrt(len(seeds)), of.but(metric=m, n=len(seeds))
+            yield number.but(value=sum(seeds) / len(seeds), interval=student(seeds))
+            yield number.but(value=sd, setting={"seed": "standard deviation"})
 
 
 def groups(
@@ -194,11 +194,11 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
             ranked = frequency.rank(train, test["answers"].to_list(), size, seed)
             base = Number(n=test.height, benchmark=benchmark, group=task)
             base = base.but(model="frequency", setting={"choice": "none"})
-            found = {f"R@{k}": (h.mean(), of_hits(h)) for k, h in ranked.hits.items()}
+            measured = {f"R@{k}": (h.mean(), of_hits(h)) for k, h in ranked.hits.items()}
             for metric, orders in (("MRRa", ranked.mrra), ("MRR", ranked.mrr)):
                 tails = orders.mean(axis=1)
-                found[metric] = (tails.mean(), Interval(*percentile(tails), "random orders"))
-            for metric, (value, bounds) in found.items():
+                measured[metric] = (tails.mean(), Interval(*percentile(tails), "random orders"))
+            for metric, (value, bounds) in measured.items():
                 theirs = known.get((task, metric)) if benchmark == "onto_released" else None
                 more = as_published(theirs, "Table 4")
                 yield base.but(metric=metric, value=100 * value, interval=bounds.times(100), **more)
@@ -231,8 +231,8 @@ def averages(rows: pl.DataFrame, by: str, weighting: str = WEIGHTINGS[0]) -> pl.
     """Mean of METRICS per value of `by`, over what weighs the same (`_units`) among rows of
     configurations (task, model, ..., METRICS), and how many these are (`rows`)."""
     count = rows.filter(pl.col(by).fill_null("") != "").group_by(by).agg(pl.len().alias("rows"))
-    found = _units(rows, by, weighting).group_by(by).agg(ordered_mean(METRICS))
-    return found.join(count, on=by).sort(by)
+    means = _units(rows, by, weighting).group_by(by).agg(ordered_mean(METRICS))
+    return means.join(count, on=by).sort(by)
 
 
 def _units(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
@@ -269,12 +269,12 @@ def compare_configurations(
     is_same = {p.model for p in answers} == set(given["model"]) and all(map(is_printed, answers))
     for number, by in enumerate(COMPARED if ours.height else ()):
         for weighting in WEIGHTINGS:
-            known, found = (
+            known, measured = (
                 {r[by]: r for r in averages(rows, by, weighting).iter_rows(named=True)}
                 for rows in (given, ours)
             )
             units = dict(_units(ours, by, weighting).group_by(by))
-            for value, row in found.items():
+            for value, row in measured.items():
                 base = Number(n=row["rows"], setting={by: value, "weighting": weighting})
                 boot = bootstrap(units[value,].select(METRICS).to_numpy() / 100, seed=seed)
                 for k, m in enumerate(METRICS):
@@ -282,7 +282,7 @@ def compare_configurations(
                     theirs = known.get(value, {}).get(m) if is_same else None
                     more = as_published(theirs, f"Figure {5 + number}")
                     yield base.but(metric=m, value=row[m], interval=bounds, **more)
-            for value, row in known.items() if found else ():
+            for value, row in known.items() if measured else ():
                 base = Number(n=row["rows"], model=PAPERS, method="published")
                 base = base.but(setting={by: value, "weighting": weighting})
                 for m in METRICS:

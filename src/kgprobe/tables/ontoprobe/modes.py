@@ -40,9 +40,9 @@ def runs(
     `beside`: name -> RESULTS of another run, made with another mode or other switches. Numbers that
     only one run has are left out. Raises ValueError where nothing is left.
     """
-    found = {HERE: here, **{name: results.read([path]) for name, path in beside.items()}}
+    frames = {HERE: here, **{name: results.read([path]) for name, path in beside.items()}}
     view, key = views.TABLE4.where_also(choice=[*views.CHOICES]), list(schema.RESULTS.key)
-    numbers = {name: view.chosen(frame) for name, frame in found.items()}
+    numbers = {name: view.chosen(frame) for name, frame in frames.items()}
     kept = numbers[HERE]
     for frame in numbers.values():
         kept = kept.join(frame, on=key, how="semi")
@@ -58,6 +58,6 @@ def runs(
     records: list[dict[str, object]] = []
     for name, path in beside.items():
         chosen = sorted(recorded(path, "switches").items())
-        told = ", ".join(f"{k}: {v}" for k, v in chosen if v != SWITCHES[k].default)
-        records.append({"run": name, "switches off their default": told or "all at default"})
+        changed = ", ".join(f"{k}: {v}" for k, v in chosen if v != SWITCHES[k].default)
+        records.append({"run": name, "switches off their default": changed or "all at default"})
     return pl.concat(parts), records

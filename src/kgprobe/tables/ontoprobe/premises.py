@@ -35,38 +35,38 @@ def levels(ranks: pl.DataFrame) -> pl.DataFrame:
     key = ["rule", "item", "form", "draw"]
     corrected = ranks.select(*key, best="corrected_best", worst="corrected_worst")
     both = reciprocal(ranks, key).select(*key, pl.col("MRR").alias(MRR))
-    own = reciprocal(corrected, key).select(*key, pl.col("MRR").alias(CORRECTED))
-    means = both.join(own, on=key).group_by("rule", "item", "form")
+    adjusted = reciprocal(corrected, key).select(*key, pl.col("MRR").alias(CORRECTED))
+    means = both.join(adjusted, on=key).group_by("rule", "item", "form")
     return means.agg(ordered_mean([MRR, CORRECTED])).sort("rule", "item", "form")
 
 
 def changes(ranks: pl.DataFrame) -> pl.DataFrame:
     """rule, item, form, slice, change (-1 to 1), draws of FORM_RANKS: means over the golds of a
     slice, then over draws, where both sides of the pair and a gold of the slice are there."""
-    found = reciprocal_rank(ranks["best"].to_numpy(), ranks["worst"].to_numpy())
-    rows = ranks.select(*ROW, "form", "gold", "named", rr=pl.Series(found))
+    values = reciprocal_rank(ranks["best"].to_numpy(), ranks["worst"].to_numpy())
+    rows = ranks.select(*ROW, "form", "gold", "named", rr=pl.Series(values))
     empty = rows.filter(form="none").select(*ROW, "gold", prior="rr")
     both = rows.join(empty, on=[*ROW, "gold"]).with_columns(change=pl.col("rr") - pl.col("prior"))
     parts = []
     for name, is_named in SLICES.items():
-        own = both if is_named is None else both.filter(named=is_named)
-        by_row = own.group_by(*ROW, "form").agg(ordered_mean("change"))
+        chosen = both if is_named is None else both.filter(named=is_named)
+        by_row = chosen.group_by(*ROW, "form").agg(ordered_mean("change"))
         by_item = by_row.group_by("rule", "item", "form")
         means = by_item.agg(ordered_mean("change"), draws=pl.len())
         parts.append(means.with_columns(slice=pl.lit(name)))
     return pl.concat(parts).sort("rule", "item", "form", "slice")
 
 
-def numbers(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
-    """Every number of the forms, of every rule and of all with each row weighing the same; `found`:
-    FORM_RANKS of each probe. n counts distinct rows, the units of intervals and tests, and
-    `denominator` these with their draws."""
-    for probe, ranks in found.items():
+def numbers(frames: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
+    """Every number of the forms, of every rule and of all with each row weighing the same;
+    `frames`: FORM_RANKS of each probe. n counts distinct rows, the units of intervals and tests,
+    and `denominator` these with their draws."""
+    for probe, ranks in frames.items():
         level, change = levels(ranks), changes(ranks)
         for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
             of = Number(**probe.asked, group=rule)
-            own = [f.filter(rule=rule) if rule else f for f in (level, change, ranks)]
-            yield from _of_group(of, own[0], own[1], own[2], seed)
+            parts = [f.filter(rule=rule) if rule else f for f in (level, change, ranks)]
+            yield from _of_group(of, parts[0], parts[1], parts[2], seed)
 
 
 def _of_group(
@@ -74,20 +74,20 @@ def _of_group(
 ) -> Iterator[Number]:
     rows = {form: ranks.filter(form=form).select(ROW).unique() for form in FORMS}
     for form in FORMS:
-        base, own = of.but(setting={"form": form}), level.filter(form=form)
+        base, some = of.but(setting={"form": form}), level.filter(form=form)
         lacking = rows["none"].height - rows[form].height
         yield base.but(metric=LEFT_OUT, value=lacking, n=rows["none"]["item"].n_unique())
-        if not own.height:
+        if not some.height:
             continue
-        boot = bootstrap(own.select(MRR, CORRECTED).to_numpy(), own["rule"].to_list(), seed=seed)
+        boot = bootstrap(some.select(MRR, CORRECTED).to_numpy(), some["rule"].to_list(), seed=seed)
         for column, metric in enumerate((MRR, CORRECTED)):
-            told = base.but(metric=metric, n=own.height, interval=boot.interval(column))
-            yield told.but(value=boot.mean(column))
+            number = base.but(metric=metric, n=some.height, interval=boot.interval(column))
+            yield number.but(value=boot.mean(column))
         for (name,), part in change.filter(form=form).group_by("slice"):
             gaps = part["change"].to_numpy()
             boot = bootstrap(gaps, part["rule"].to_list(), seed=seed)
-            told = base.but(slice=name, n=part.height, denominator=float(part["draws"].sum()))
+            number = base.but(slice=name, n=part.height, denominator=float(part["draws"].sum()))
             interval = of_draws(boot.draws(), "paired bootstrap")
-            yield told.but(metric=CHANGE, value=boot.mean(), interval=interval)
+            yield number.but(metric=CHANGE, value=boot.mean(), interval=interval)
             if form in EMPTY and not name:
-                yield told.but(metric=EQUIVALENCE, value=equivalence(gaps, BOUND))
+                yield number.but(metric=EQUIVALENCE, value=equivalence(gaps, BOUND))

@@ -49,24 +49,24 @@ def classify(
     kind in use; `second`: those of the tests of P2, means over the pairs of pseudowords. As
     released (`skip_missing`) rows whose subject is no candidate are not classified by P2."""
     source, lacks = (pl.col("meta").str.json_path_match(f"$.{k}") for k in ("p1_item", "missing"))
-    found = cases.select("item", rule="relation")
+    result = cases.select("item", rule="relation")
     rows = cases.filter(role="test").select("item", "row", "meta", rule="relation")
-    asked = rows.filter(lacks.ne_missing("true")) if skip_missing else rows
-    for name, own, ranks in (
+    kept = rows.filter(lacks.ne_missing("true")) if skip_missing else rows
+    for name, part, ranks in (
         ("first", rows.with_columns(of=source), first),
-        ("second", asked.with_columns(of="item"), second),
+        ("second", kept.with_columns(of="item"), second),
     ):
         ranks = ranks.select("MRR", "rank", of="item").unique("of", keep="last")
-        classes = halves(own.join(ranks, on="of"), rule).rename({"known": name})
-        found = found.join(classes, on="item", how="left", maintain_order="left")
-    return found
+        classes = halves(part.join(ranks, on="of"), rule).rename({"known": name})
+        result = result.join(classes, on="item", how="left", maintain_order="left")
+    return result
 
 
 def reciprocal(ranks: pl.DataFrame, key: Sequence[str], ties: str = "expectation") -> pl.DataFrame:
     """`key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key; `ties` as in
     values.metrics."""
-    heads, found = per_item.read_ties(ranks, key, ties)
-    values = {"MRR": pl.Series(found.mrr), "rank": pl.Series(1.0 / found.mrra)}
+    heads, items = per_item.read_ties(ranks, key, ties)
+    values = {"MRR": pl.Series(items.mrr), "rank": pl.Series(1.0 / items.mrra)}
     return heads.select(list(key)).with_columns(**values)
 
 
@@ -98,16 +98,16 @@ def settings(
     )
 
 
-def estimate_rules(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
+def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
     """Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, of all and of each model): MRR, 0
-    to 1, by setting. `found`: `settings` of each probe; an empty setting is left out, never 0."""
-    frames = {probe: of_probe(own, probe) for probe, own in found.items()}
-    every, asked = pl.concat(frames.values()), ["model", "benchmark", "rule"]
+    to 1, by setting. `settled`: `settings` of each probe; an empty setting is left out, never 0."""
+    frames = {probe: of_probe(frame, probe) for probe, frame in settled.items()}
+    every, units = pl.concat(frames.values()), ["model", "benchmark", "rule"]
     of_all = Number(method="reason")
-    groups = [(of_all, every, by, asked) for by in ([], ["scheme"])]
-    for probe, own in frames.items():
-        groups += [(Number(**probe.asked), own, ["rule"], ["scheme"])]
-        groups += [(Number(**probe.asked), own, ["scheme"], ["rule"])]
+    groups = [(of_all, every, by, units) for by in ([], ["scheme"])]
+    for probe, frame in frames.items():
+        groups += [(Number(**probe.asked), frame, ["rule"], ["scheme"])]
+        groups += [(Number(**probe.asked), frame, ["scheme"], ["rule"])]
     for of, rows, by, unit in groups:
         for values, part in rows.group_by("premise", *by, maintain_order=True):
             setting = dict(zip(("premise", *by), map(str, values), strict=True))
@@ -146,7 +146,7 @@ def _estimate(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> I
         for part, column, weight in sizes.select("part", "column", name).rows():
             held[boot.strata.index(part), columns.index(column)] = weight
         value = float(mean_of_ratios(boot.sums, held))
-        found = of_draws(mean_of_ratios(boot.drawn, held), boot.kind)
-        found = found or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
+        interval = of_draws(mean_of_ratios(boot.drawn, held), boot.kind)
+        interval = interval or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
         weighed = base.but(metric="MRR", n=n, value=value, setting={"weighting": weighting})
-        yield weighed.but(interval=found)
+        yield weighed.but(interval=interval)

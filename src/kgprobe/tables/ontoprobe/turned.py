@@ -1,4 +1,4 @@
-"""OntoProbe's switches of the tables, each turned by itself on answers that are there.
+"""OntoProbe's switches of the tables, each changed by itself on stored answers.
 
 Headlines: MRR of memorizing (by task, and all tasks alike), MRR of reasoning by setting of the
 premises, accuracy of the multiple choice by setting; for `recall`, which MRR does not know, R@5.
@@ -43,7 +43,7 @@ LACKING = {
 
 @dataclass(frozen=True)
 class Told:
-    """What a run was told. `memory`: RANGES of every probe and its items (`values.of_items`);
+    """Stored answers of a run. `memory`: RANGES of every probe and its items (`values.of_items`);
     `reasoned`: the frames of reasoning; `picked`: (CHOICES, CHOSEN); `split`: the released one."""
 
     memory: Mapping[Probe, tuple[pl.DataFrame, pl.DataFrame]]
@@ -56,59 +56,59 @@ class Told:
 Headline = tuple[dict[str, str], str, pl.DataFrame]
 
 
-def turns(told: Told, switches: Switches) -> Iterator[Turn]:
+def turns(saved: Told, switches: Switches) -> Iterator[Turn]:
     """Every switch of the tables at each of its other values, all else as `switches` has it."""
     for key in READ_BY:
         here = getattr(switches, key)
-        before = list(headlines(told, switches, key))
+        before = list(headlines(saved, switches, key))
         for other in SWITCHES[key].legal if before else ():
             if other == here:
                 continue
             turned = typed(Switches, {**asdict(switches), key: other})
-            after = [(whose, own) for whose, _, own in headlines(told, turned, key)]
-            for whose, metric, own in before:
-                there = next((rows for who, rows in after if who == whose), own.clear())
-                yield Turn(PAPER, key, here, other, metric, own, there, whose)
+            after = [(whose, frame) for whose, _, frame in headlines(saved, turned, key)]
+            for whose, metric, frame in before:
+                there = next((rows for who, rows in after if who == whose), frame.clear())
+                yield Turn(PAPER, key, here, other, metric, frame, there, whose)
 
 
-def headlines(told: Told, switches: Switches, key: str) -> Iterator[Headline]:
+def headlines(saved: Told, switches: Switches, key: str) -> Iterator[Headline]:
     """The numbers that a switch of READ_BY can move, as `switches` read them."""
-    found = {
-        probe: per_item.metrics(*own, switches.ties, switches.recall)
-        for probe, own in told.memory.items()
+    answers = {
+        probe: per_item.metrics(*data, switches.ties, switches.recall)
+        for probe, data in saved.memory.items()
         if READ_BY[key] != ("choices",)
     }
     if "memorizing" in READ_BY[key]:
         metric = "R@5" if key == "recall" else "MRR"
-        for probe, values in found.items():
-            own = memory(values, switches, metric)
-            yield {**probe.asked, "group": ""}, metric, own
-            for (task,), rows in own.group_by("part", maintain_order=True):
+        for probe, values in answers.items():
+            data = memory(values, switches, metric)
+            yield {**probe.asked, "group": ""}, metric, data
+            for (task,), rows in data.group_by("part", maintain_order=True):
                 yield {**probe.asked, "group": str(task)}, metric, rows
     if "reasoning" in READ_BY[key]:
-        for probe, rows in make.classify_premises(told.reasoned, found, switches).items():
+        for probe, rows in make.classify_premises(saved.reasoned, answers, switches).items():
             for premise in reasoning.PREMISES:
                 if (part := rows.filter(premise=premise)).height:
-                    own = reasons(part, probe, switches.average)
-                    yield {**probe.asked, "group": premise}, "MRR", own
-    if "figures" in READ_BY[key] and found:
-        for group, rows in figures(found, switches).items():
+                    data = reasons(part, probe, switches.average)
+                    yield {**probe.asked, "group": premise}, "MRR", data
+    if "figures" in READ_BY[key] and answers:
+        for group, rows in figures(answers, switches).items():
             yield {"group": group}, "MRR", rows
-    if "choices" in READ_BY[key] and told.split is not None:
-        split = told.split if switches.mc_split == "shipped" else None
-        for probe, frames in told.picked.items():
+    if "choices" in READ_BY[key] and saved.split is not None:
+        split = saved.split if switches.mc_split == "shipped" else None
+        for probe, frames in saved.picked.items():
             if probe.benchmark == "onto_released":
                 for more, rows in choice_cells(*frames, split):
                     yield {**probe.asked, **more}, "accuracy", rows
 
 
-def find_missing(told: Told) -> Iterator[tuple[str, str]]:
+def find_missing(saved: Told) -> Iterator[tuple[str, str]]:
     """(switch, what the run has not) of switches of the tables that nothing here can show."""
     has = {
-        "memorizing": bool(told.memory),
-        "reasoning": bool(told.reasoned),
-        "figures": any(not make.is_scored(probe) for probe in told.memory),
-        "choices": bool(told.split) and any(p.benchmark == "onto_released" for p in told.picked),
+        "memorizing": bool(saved.memory),
+        "reasoning": bool(saved.reasoned),
+        "figures": any(not make.is_scored(probe) for probe in saved.memory),
+        "choices": bool(saved.split) and any(p.benchmark == "onto_released" for p in saved.picked),
     }
     for key, parts in READ_BY.items():
         if not any(has[part] for part in parts):
@@ -138,26 +138,26 @@ def reasons(rows: pl.DataFrame, probe: Probe, average: str) -> pl.DataFrame:
     which weigh by their rows (`average` rows) or alike."""
     sizes = reasoning.weights(reasoning.of_probe(rows, probe), ["rule"])
     weight = "rows" if average == "rows" else "equal"
-    own = rows.join(sizes.select("rule", "scheme", weight=weight), on=["rule", "scheme"])
-    own = own.with_columns(MRR=100 * pl.col("MRR"))
-    return cells(own, "MRR", part=pl.col("rule"), column=pl.col("scheme"), weight=pl.col("weight"))
+    both = rows.join(sizes.select("rule", "scheme", weight=weight), on=["rule", "scheme"])
+    both = both.with_columns(MRR=100 * pl.col("MRR"))
+    return cells(both, "MRR", part=pl.col("rule"), column=pl.col("scheme"), weight=pl.col("weight"))
 
 
-def figures(found: memorizing.Answers, switches: Switches) -> dict[str, pl.DataFrame]:
+def figures(answers: memorizing.Answers, switches: Switches) -> dict[str, pl.DataFrame]:
     """CELLS of the averages of Figures 5 to 7 over all ranked configurations of all models: these
     weigh alike (`average` rows), or tasks and models do."""
-    rows = memorizing.select_ranked(found, switches.tp_rows).with_columns(
+    rows = memorizing.select_ranked(answers, switches.tp_rows).with_columns(
         part=pl.format("{}/{}", "benchmark", "task"),
         column=pl.concat_str("model", *CONFIGURATION, separator="/"),
     )
     alike = pl.col("column").n_unique().over("part", "model")
     weight = pl.lit(1.0) if switches.average == "rows" else 1 / alike
-    told = {"part": pl.col("part"), "column": pl.col("column"), "weight": weight}
+    further = {"part": pl.col("part"), "column": pl.col("column"), "weight": weight}
     return {
-        f"{by} {value}": cells(own, "MRR", **told)
+        f"{by} {value}": cells(some, "MRR", **further)
         for by, values in memorizing.COMPARED.items()
         for value in values
-        if (own := rows.filter(pl.col(by) == value)).height
+        if (some := rows.filter(pl.col(by) == value)).height
     }
 
 
@@ -169,10 +169,10 @@ def choice_cells(
     for (way,), part in chosen.sort("way").group_by("way", maintain_order=True):
         rows = choices.premises(choices.hits(plain, part), split)
         for premise in ("NO", "IM"):
-            own = rows.filter(setting=premise).with_columns(hit=100 * pl.col("hit"))
-            if own.height:
+            kept = rows.filter(setting=premise).with_columns(hit=100 * pl.col("hit"))
+            if kept.height:
                 named = {"group": f"P1 {premise}", "way": str(way)}
-                yield named, cells(own, "hit", part=pl.col("task"))
+                yield named, cells(kept, "hit", part=pl.col("task"))
 
 
 def needing(switches: Switches) -> Iterator[tuple[str, str, str, Sequence[str]]]:

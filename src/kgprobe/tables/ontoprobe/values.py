@@ -62,13 +62,13 @@ def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
 
 
 def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """The same from SCORES of all options: ranks under every aggregation of AGGREGATIONS."""
+    """Ranks (as `from_ranks`) from SCORES of all options, under every one of AGGREGATIONS."""
     check_answers(scores, "answer_mean")
     golds = items.select("item", gold="answers").explode("gold")
     parts, by = [], ["item", "template"]
     for aggregation in AGGREGATIONS:
         value = READINGS[aggregation]
-        own = scores.sort(*by, -value, "answer_count", "candidate").select(
+        ranked = scores.sort(*by, -value, "answer_count", "candidate").select(
             "item",
             template=pl.format("m{}", "template"),
             masks=pl.lit("sentence"),
@@ -81,12 +81,12 @@ def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
             in_order=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(by),
             tokens="answer_count",
         )
-        parts.append(own.join(golds, on=["item", "gold"]))
+        parts.append(ranked.join(golds, on=["item", "gold"]))
     return pl.concat(parts)
 
 
 def metrics(
-    found: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation", recall: str = "hit"
+    ranges: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation", recall: str = "hit"
 ) -> pl.DataFrame:
     """One row per item and configuration with METRICS and OTHERS in per cent, and `tokens`, those
     of the finest gold; `items` as `of_items` gives it. `recall`: R@K is whether a gold is among the
@@ -94,12 +94,12 @@ def metrics(
     if ties not in TIES or recall not in ("hit", "share"):
         raise ValueError(f"ties {ties!r}, recall {recall!r}; legal: {', '.join(TIES)}; hit, share")
     key = ["item", *CONFIGURATION]
-    heads, values = read_ties(found, [*CONFIGURATION, "item"], ties)
+    heads, values = read_ties(ranges, [*CONFIGURATION, "item"], ties)
     at = values.hits if recall == "hit" else values.recall
     others = (values.recall[5], values.filtered, values.mrra / values.ceiling)
-    columns = [pl.Series(100.0 * own) for own in (at[1], at[5], values.mrra, values.mrr, *others)]
+    columns = [pl.Series(100.0 * each) for each in (at[1], at[5], values.mrra, values.mrr, *others)]
     frame = heads.select(key).with_columns(**dict(zip((*METRICS, *OTHERS), columns, strict=True)))
-    lengths = found.select(*key, "tokens", finest="gold").unique([*key, "finest"])
+    lengths = ranges.select(*key, "tokens", finest="gold").unique([*key, "finest"])
     joined = frame.join(items, on="item", how="left", maintain_order="left")
     return joined.join(lengths, on=[*key, "finest"], how="left", maintain_order="left")
 
@@ -155,14 +155,14 @@ def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object,
 
 def fixed(values: pl.DataFrame, task: str) -> tuple[object, ...] | None:
     """The configuration laid down beforehand: m/mean, last template (or soft with BCE, seed 0)."""
-    own = values.filter(
+    chosen = values.filter(
         pl.col("masks").is_in(["multi", "sentence"]),
         pl.col("pooling").is_in(["mean", AGGREGATIONS[0]]),
         pl.col("loss").is_in(["", "BCE"]),
         task=task,
     )
-    found = own.select(CONFIGURATION).unique().sort("template", "seed", descending=[True, False])
-    return found.row(0) if found.height else None
+    rows = chosen.select(CONFIGURATION).unique().sort("template", "seed", descending=[True, False])
+    return rows.row(0) if rows.height else None
 
 
 def of_configuration(values: pl.DataFrame, chosen: tuple[object, ...]) -> pl.DataFrame:

@@ -60,14 +60,14 @@ def link_models(sheet: Sheet) -> Names:
 
 def headlines(results: pl.DataFrame, names: Names, **where: Sequence[str]) -> list[Grid]:
     """The headline's tables as far as they hold such numbers."""
-    own, found = headline.principal(results), []
+    numbers, grids = headline.principal(results), []
     for view in headline.blocks(results):
         kept = {k: [v for v in view.where.get(k, values) if v in values]
                 for k, values in where.items()}  # fmt: skip
         narrowed = view.where_also(**kept)
-        if all(kept.values()) and narrowed.chosen(own).height:
-            found.append(grid.of_view(narrowed, own, names=names))
-    return found
+        if all(kept.values()) and narrowed.chosen(numbers).height:
+            grids.append(grid.of_view(narrowed, numbers, names=names))
+    return grids
 
 
 def models(
@@ -76,17 +76,17 @@ def models(
     """A section for each model; `rows`: what was recorded of it, `experiments`: what it was
     asked."""
     for row, (name, given) in zip(rows, sheet.items(), strict=True):
-        own = results.filter(model=name)
+        numbers = results.filter(model=name)
         grids = headlines(results, {}, model=[name])
-        checked = own.filter(metric="valid").select(validity.PROBE)
+        checked = numbers.filter(metric="valid").select(validity.PROBE)
         if checked.height:
             view = validity.VIEW.where_also(model=[name])
-            found = results.join(checked, on=validity.PROBE, how="semi")
-            grids.append(replace(grid.of_view(view, found), title="Validity"))
-        asked = [{k: v for k, v in one.items() if k != "model"} for one in experiments
-                 if one["model"] == name]  # fmt: skip
-        told = [{"what": key, "value": value} for key, value in row.items() if value != ""]
-        folded = [grid.records("What it was asked", asked), grid.records("The model", told)]
+            checks = results.join(checked, on=validity.PROBE, how="semi")
+            grids.append(replace(grid.of_view(view, checks), title="Validity"))
+        probes = [{k: v for k, v in one.items() if k != "model"} for one in experiments
+                  if one["model"] == name]  # fmt: skip
+        details = [{"what": key, "value": value} for key, value in row.items() if value != ""]
+        folded = [grid.records("What it was asked", probes), grid.records("The model", details)]
         note = f": {given['note'].rstrip('.')}" if given.get("note") else ""
         lead = f"{given['kind'].capitalize()} model from {given['source']}{note}."
         yield Chapter(f"model-{slug(name)}", name, lead, grids=grids, folded=folded)
@@ -126,27 +126,27 @@ def _benchmark(
     answers: Sequence[str | Path],
     folder: Path,
     titles: Mapping[str, str],
-    told: str,
+    description: str,
 ) -> list[Chapter]:
     """The sections on a benchmark."""
     heads: Names = link_models(sheet)
     sections: list[Chapter] = []
     examples: list[Grid] = []
     for kind in said.HEADS:
-        asked, answered = said.answered(folder, experiments, answers, kind)
-        if not asked or (kind and not answered):
+        questions, answered = said.answered(folder, experiments, answers, kind)
+        if not questions or (kind and not answered):
             continue
         wordings = said.wordings(folder)
-        made = list(said.by_relation(name, asked, answered, titles, wordings, kind))
-        for relation, link in _places(paper, made, asked, titles).items():
+        pages = list(said.by_relation(name, questions, answered, titles, wordings, kind))
+        for relation, link in _places(paper, pages, questions, titles).items():
             heads.setdefault(("group", relation), link)
-        sections += [replace(one, is_folded=True) for one in made]
-        examples.append(said.examples(asked, answered, kind))
+        sections += [replace(one, is_folded=True) for one in pages]
+        examples.append(said.examples(questions, answered, kind))
     grids = headlines(results, heads, benchmark=[name])
-    own = results.filter(pl.col("group") != "", pl.col("method") != "published", benchmark=name)
-    shown = [replace(view, words=WORDS) for view in PARTS if view.chosen(own).height]
-    folded = [*(grid.of_view(view, own, names=heads) for view in shown), *examples]
-    lead = f"{told[0].upper()}{told[1:]}. " if told else ""
+    numbers = results.filter(pl.col("group") != "", pl.col("method") != "published", benchmark=name)
+    shown = [replace(view, words=WORDS) for view in PARTS if view.chosen(numbers).height]
+    folded = [*(grid.of_view(view, numbers, names=heads) for view in shown), *examples]
+    lead = f"{description[0].upper()}{description[1:]}. " if description else ""
     lead += _licenses(folder)
     first = Chapter(f"benchmark-{slug(name)}", name, lead, grids=grids, folded=folded)
     return [first, *sections]
@@ -165,15 +165,15 @@ def _licenses(folder: Path) -> str:
 def _places(
     paper: str,
     sections: Sequence[Chapter],
-    asked: Sequence[said.Question],
+    questions: Sequence[said.Question],
     titles: Mapping[str, str],
 ) -> dict[str, Cell]:
     """Where the questions of each relation stand."""
-    found = {}
-    names = {said.title(one.relation, titles): one.relation for one in asked}
+    links = {}
+    names = {said.title(one.relation, titles): one.relation for one in questions}
     for section in sections:
-        for made in section.grids:
-            relation = names[made.title]
-            href = f"{paper}-questions.html#{anchor(section.name, made.title)}"
-            found[relation] = replace(grid.titled(relation, titles), href=href)
-    return found
+        for table in section.grids:
+            relation = names[table.title]
+            href = f"{paper}-questions.html#{anchor(section.name, table.title)}"
+            links[relation] = replace(grid.titled(relation, titles), href=href)
+    return links

@@ -39,11 +39,11 @@ class Block:
     @property
     def n(self) -> str:
         """The items behind its numbers, or how many rows it has."""
-        found = [cell.n for row in self.grid.rows for cell in row if cell.n]
-        if not found:
+        counts = [cell.n for row in self.grid.rows for cell in row if cell.n]
+        if not counts:
             rows = len(self.grid.rows)
             return f"{rows:,} row{'' if rows == 1 else 's'}"
-        low, high = min(found), max(found)
+        low, high = min(counts), max(counts)
         return f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
 
 
@@ -57,12 +57,12 @@ class Room:
     def anchor(self, name: str) -> str:
         """A name as the one anchor of its kind."""
         plain = slug(name) or "part"
-        found, number = plain, 1
-        while found in self.anchors:
+        unique, number = plain, 1
+        while unique in self.anchors:
             number += 1
-            found = f"{plain}-{number}"
-        self.anchors.add(found)
-        return found
+            unique = f"{plain}-{number}"
+        self.anchors.add(unique)
+        return unique
 
 
 def slug(name: str) -> str:
@@ -83,7 +83,7 @@ def split_caption(text: str) -> tuple[str, str]:
     """
     if len(text) <= IN_SIGHT:
         return text, ""
-    ends = [found.end() for found in re.finditer(r"[.;] ", text)] or [len(text)]
+    ends = [match.end() for match in re.finditer(r"[.;] ", text)] or [len(text)]
     end = max([e for e in ends if e <= IN_SIGHT], default=ends[0])
     return text[:end].rstrip(), text[end:]
 
@@ -98,15 +98,15 @@ def arranged(part: Chapter, room: Room, name: str = "") -> list[Block]:
         room.left -= FOLDED
         return [replace(one, parts=list(split_table(one.grid))) for one in tables]
     first = 1 + sum(bool(g.rows) for g in part.opening)
-    found = [*tables[:first], *drawn, *tables[first:]]
-    told = [part.lead, part.verdict, *part.notes[:NOTES]]
+    blocks = [*tables[:first], *drawn, *tables[first:]]
+    texts = [part.lead, part.verdict, *part.notes[:NOTES]]
     room.left -= TITLE if name else 0
-    room.left -= sum(TEXT * (1 + len(text) // LETTERS) + TEXT for text in told if text)
-    room.left -= FOLDED * len(found)
+    room.left -= sum(TEXT * (1 + len(text) // LETTERS) + TEXT for text in texts if text)
+    room.left -= FOLDED * len(blocks)
     folded = {id(grid) for grid in part.folded}
     folded |= {id(drawing.data) for drawing in part.drawings if drawing.is_folded}
-    made, figures = [], 0
-    for one in found:
+    placed, figures = [], 0
+    for one in blocks:
         # two figures stand side by side
         height = 0.0 if one.drawing and figures % 2 else _height(one)
         is_folded = id(one.grid) in folded or height > room.left
@@ -114,8 +114,8 @@ def arranged(part: Chapter, room: Room, name: str = "") -> list[Block]:
             room.left -= height
             figures += bool(one.drawing)
         parts = [] if one.drawing else list(split_table(one.grid))
-        made.append(replace(one, is_folded=is_folded, parts=parts))
-    return made
+        placed.append(replace(one, is_folded=is_folded, parts=parts))
+    return placed
 
 
 def _height(block: Block) -> float:
@@ -134,13 +134,13 @@ def split_table(grid: Grid) -> Iterator[Grid]:
     if first == 0 or sum(_width(grid, i) for i in range(first)) > WIDE * 2 / 3:
         first = 1
     heads = list(range(min(first, len(grid.heads))))
-    taken = sum(_width(grid, i) for i in heads)
+    base = sum(_width(grid, i) for i in heads)
     parts: list[list[int]] = [[]]
-    used = taken
+    used = base
     for i in range(len(heads), len(grid.heads)):
         if parts[-1] and used + _width(grid, i) > WIDE:
             parts.append([])
-            used = taken
+            used = base
         parts[-1].append(i)
         used += _width(grid, i)
     for columns in parts:

@@ -50,11 +50,11 @@ class Drawn:
     is_folded: bool = False
 
     def drawing(self) -> Drawing:
-        """The same for the report."""
-        found = draw.specification(self.figure)
+        """The figure as a Drawing, which the report reads."""
+        chart = draw.specification(self.figure)
         data = of_rows(self.title, self.rows)
         return Drawing(
-            self.part, self.name, self.title, self.caption, found, self.caption, data,
+            self.part, self.name, self.title, self.caption, chart, self.caption, data,
             self.is_folded,
         )  # fmt: skip
 
@@ -98,10 +98,10 @@ def write(chapter: Chapter, path: str | Path) -> None:
 
 
 def noted(chapter: Chapter, *also: str) -> Chapter:
-    """The chapter with the note of each mark that its tables, the numbers of its figures or what is
-    `also` said have, once."""
-    found = marks.notes([*_list_texts(chapter), *also])
-    return replace(chapter, notes=list(dict.fromkeys([*chapter.notes, *found])))
+    """The chapter with the note of each mark that its tables, the numbers of its figures or the
+    texts `also` have, once."""
+    signs = marks.notes([*_list_texts(chapter), *also])
+    return replace(chapter, notes=list(dict.fromkeys([*chapter.notes, *signs])))
 
 
 def _list_texts(chapter: Chapter) -> Iterator[str]:

@@ -47,7 +47,7 @@ WIDTH = 500
 PER_CENT = (0, 100)
 #: what a reader chose of a legend
 PRESSED = "pressed"
-# the figure as a whole is told in words, and its numbers stand beside it as a table
+# the figure as a whole is described in words, and its numbers stand beside it as a table
 _SILENT = {"aria": False}
 _TEXT = {**_SILENT, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
          "labelColor": INK, "titleColor": INK}  # fmt: skip
@@ -71,18 +71,18 @@ CONFIG: dict[str, Any] = {
 
 def point(row: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """What a chart knows of a row of RESULTS: its number, the interval, n, how it is traced."""
-    found = {name: row[name] for name in ("value", "low", "high", "n") if name in row}
+    fields = {name: row[name] for name in ("value", "low", "high", "n") if name in row}
     is_traced = "metric" in row and row["value"] is not None
-    return {**found, **({"trace": trace(row)} if is_traced else {}), **more}
+    return {**fields, **({"trace": trace(row)} if is_traced else {}), **more}
 
 
 def chart(rows: Iterable[Mapping[str, Any]], *names: str, by: str = "") -> alt.Chart:
-    """A chart of rows that tells under the pointer the fields `names`, value, interval and n. `by`:
+    """A chart of rows with the fields `names`, value, interval and n under the pointer. `by`:
     the field whose legend filters it."""
     numbers = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("value", "low", "high")]
-    told = [alt.Tooltip(f"{name}:N") for name in (*([by] if by else []), *names)]
-    made = alt.Chart(alt.InlineData(values=list(rows))).encode(tooltip=[*told, *numbers, "n:Q"])
-    return made.transform_filter({"param": PRESSED}) if by else made
+    fields = [alt.Tooltip(f"{name}:N") for name in (*([by] if by else []), *names)]
+    figure = alt.Chart(alt.InlineData(values=list(rows))).encode(tooltip=[*fields, *numbers, "n:Q"])
+    return figure.transform_filter({"param": PRESSED}) if by else figure
 
 
 def numbers(channel: Any, title: str | None, ends: Sequence[float] = (), **ticks: Any) -> Any:
@@ -96,8 +96,8 @@ def intervals(base: alt.Chart, **along: Any) -> alt.Chart:
     """The intervals of those rows that have one; `x` or `y` makes a channel of a field."""
     ((name, channel),) = along.items()
     bars = base.transform_filter("isValid(datum.low)").mark_rule(color=INK, strokeWidth=1.4)
-    made: alt.Chart = bars.encode(**{name: channel("low:Q"), f"{name}2": "high"})
-    return made
+    layer: alt.Chart = bars.encode(**{name: channel("low:Q"), f"{name}2": "high"})
+    return layer
 
 
 def lines(base: alt.Chart, y: Any, look: Mapping[str, Any]) -> list[alt.Chart]:
@@ -146,8 +146,8 @@ def probes(kinds: Mapping[str, str], hollow: Collection[str] = ()) -> dict[str, 
 
     The first of a kind has its kind's color, the others what is free. `hollow`: not filled.
     """
-    own = {KINDS[kind][0] for kind in kinds.values()}
-    free = itertools.cycle([one for one in COLOURS if one not in own] or COLOURS)
+    used = {KINDS[kind][0] for kind in kinds.values()}
+    free = itertools.cycle([one for one in COLOURS if one not in used] or COLOURS)
     looks, seen = dict[str, Look](), set[str]()
     for name, kind in kinds.items():
         color = next(free) if kind in seen else KINDS[kind][0]
@@ -174,29 +174,29 @@ def set_size(*layers: alt.Chart, height: float) -> Chart:
 
 def styled(drawn: Chart) -> Chart:
     """The chart with the fonts and colors of the house."""
-    made: Chart = drawn.configure(**CONFIG)
-    return made
+    figure: Chart = drawn.configure(**CONFIG)
+    return figure
 
 
 def specification(drawn: Chart) -> dict[str, Any]:
     """What Vega-Lite draws, in the style of the house."""
     with alt.data_transformers.enable("default", max_rows=None):
         # what is drawn is checked when it is composed, and by what draws it
-        made: dict[str, Any] = styled(drawn).to_dict(validate=False)
+        figure: dict[str, Any] = styled(drawn).to_dict(validate=False)
     # an address, which pages do without
-    return {name: part for name, part in made.items() if name != "$schema"}
+    return {name: part for name, part in figure.items() if name != "$schema"}
 
 
-def svg(made: dict[str, Any]) -> str:
+def svg(figure: dict[str, Any]) -> str:
     """A specification as SVG text."""
-    return str(vl_convert.vegalite_to_svg(made, allowed_base_urls=[])) + "\n"
+    return str(vl_convert.vegalite_to_svg(figure, allowed_base_urls=[])) + "\n"
 
 
-def save(made: dict[str, Any], stem: str | Path) -> Path:
+def save(figure: dict[str, Any], stem: str | Path) -> Path:
     """Write a specification as `<stem>.svg`."""
     path = Path(f"{stem}.svg")
     with atomic(path) as temporary:
-        temporary.write_text(svg(made), encoding="utf-8")
+        temporary.write_text(svg(figure), encoding="utf-8")
     return path
 
 

@@ -36,8 +36,8 @@ CHOSEN = ("paper", "benchmark", "model")
 
 def numbers(results: pl.DataFrame) -> list[dict[str, Any]]:
     """A row for each principal number of a benchmark, and of its relations or tasks."""
-    own = headline.principal(results)
-    views = [(view, own) for view in headline.blocks(results) if view.name != "sweep"]
+    principal = headline.principal(results)
+    views = [(view, principal) for view in headline.blocks(results) if view.name != "sweep"]
     rows = [row for view, frame in [*views, *((view, results) for view in PARTS)]
             for row in _rows(view, frame)]  # fmt: skip
     whole = {row["benchmark"] for row in rows if row["part"] == WHOLE}
@@ -49,15 +49,15 @@ def numbers(results: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _rows(view: View, results: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """The principal numbers of a view that are defined."""
-    own = view.chosen(results)
-    own = own.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
+    chosen = view.chosen(results)
+    chosen = chosen.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
     named = [name for name in view.rows if name not in ("model", "benchmark", "group")]
-    for row in own.filter(pl.col("method") != "published").drop_nulls("value").rows(named=True):
-        asked = dict.fromkeys([row["prompt"], row["method"], *(row[name] for name in named)])
+    for row in chosen.filter(pl.col("method") != "published").drop_nulls("value").rows(named=True):
+        words = dict.fromkeys([row["prompt"], row["method"], *(row[name] for name in named)])
         yield {
             **{name: row[name] for name in CHOSEN},
             "part": row["group"] or WHOLE,
-            "probe": ", ".join(text for text in asked if text),
+            "probe": ", ".join(text for text in words if text),
             "metric": row["metric"],
             "value": row["value"],
             "low": row["low"],
@@ -79,8 +79,8 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Grid:
     shown = []
     for row in rows:
         bounds = "" if row["low"] is None else f"{row['low']:.1f} to {row['high']:.1f}"
-        told = grid.number(row["value"]) + row["few"]
-        cell = Cell(told, bounds, row["value"], n=row["n"], trace=row["trace"])
+        text = grid.number(row["value"]) + row["few"]
+        cell = Cell(text, bounds, row["value"], n=row["n"], trace=row["trace"])
         shown.append({**{k: row[k] for k in (*CHOSEN, "part", "probe", "metric")}, "value": cell})
     return grid.records(title, shown)
 
@@ -109,19 +109,19 @@ def specification(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def picture(rows: list[dict[str, Any]]) -> Drawing | None:
     """The numbers that stand for their benchmarks, without controls and baselines; None without
     any."""
-    own = [row for row in rows if row["first"] and not row["model"].startswith(headline.CONTROL)]
+    points = [row for row in rows if row["first"] and not row["model"].startswith(headline.CONTROL)]
     models = list(
-        dict.fromkeys(row["model"] for row in own if row["model"] not in headline.BASELINES)
+        dict.fromkeys(row["model"] for row in points if row["model"] not in headline.BASELINES)
     )
-    own = [row for row in own if row["model"] in models]
-    if not own:
+    points = [row for row in points if row["model"] in models]
+    if not points:
         return None
-    benchmarks = {row["benchmark"] for row in own}
-    chart = draw.chart(own, "model", "benchmark", "probe", "metric")
+    benchmarks = {row["benchmark"] for row in points}
+    chart = draw.chart(points, "model", "benchmark", "probe", "metric")
     step = max(3, min(12, MOST // (len(benchmarks) * len(models))))
     layers = _layers(chart, "benchmark", models)
     drawn = draw.specification(alt.layer(*layers, width=draw.WIDTH, height={"step": step}))
-    return Drawing("index", "principal", TITLE, CAPTION, drawn, CAPTION, _table(TITLE, own))
+    return Drawing("index", "principal", TITLE, CAPTION, drawn, CAPTION, _table(TITLE, points))
 
 
 def _layers(chart: alt.Chart, place: str, models: list[str]) -> list[alt.Chart]:

@@ -30,11 +30,11 @@ def csv(grid: Grid) -> str:
     stream = io.StringIO()
     writer = commas.writer(stream, lineterminator="\n")
     heads = [spread(i, h, f"{h} (small print)", f"{h} (n)") for i, h in enumerate(grid.heads)]
-    writer.writerow([one for told in heads for one in told])
+    writer.writerow([one for line in heads for one in line])
     for row in grid.rows:
-        told = [_value(c) if i in grid.numeric else c.text for i, c in enumerate(row)]
-        cells = [spread(i, told[i], c.small, str(c.n or "")) for i, c in enumerate(row)]
-        writer.writerow([one for told in cells for one in told])
+        line = [_value(c) if i in grid.numeric else c.text for i, c in enumerate(row)]
+        cells = [spread(i, line[i], c.small, str(c.n or "")) for i, c in enumerate(row)]
+        writer.writerow([one for line in cells for one in line])
     return stream.getvalue()
 
 
@@ -43,9 +43,9 @@ def markdown(grid: Grid) -> str:
     rule = ["--:" if i in grid.numeric else "---" for i in range(len(grid.heads))]
     lines = [list(grid.heads), rule]
     lines += [[_format_cell(cell) for cell in row] for row in grid.rows]
-    told = [" | ".join(one.replace("|", "\\|") for one in line) for line in lines]
-    told = [f"| {line} |" for line in told]
-    return "\n".join([f"**{grid.title}**", "", *told, *(["", grid.caption] * bool(grid.caption))])
+    body = [" | ".join(one.replace("|", "\\|") for one in line) for line in lines]
+    body = [f"| {line} |" for line in body]
+    return "\n".join([f"**{grid.title}**", "", *body, *(["", grid.caption] * bool(grid.caption))])
 
 
 def latex(grid: Grid) -> str:
@@ -84,4 +84,4 @@ def _format_cell(cell: Cell) -> str:
 
 
 def _tex(text: str) -> str:
-    return re.sub(".", lambda found: SPECIAL.get(found[0], found[0]), " ".join(text.split()))
+    return re.sub(".", lambda sign: SPECIAL.get(sign[0], sign[0]), " ".join(text.split()))

@@ -59,7 +59,7 @@ def make(
     were laid over the default configuration; `shipped`: measured numbers of control probes, for
     those that the run did not ask.
     """
-    asked = {row["model"]: models[row["model"]] for row in experiments}
+    probed = {row["model"]: models[row["model"]] for row in experiments}
     valid, source = numbers, ""
     if shipped:
         extract = measured.read(Path(shipped))
@@ -81,14 +81,14 @@ def make(
     report = Report(
         run=folder.name,
         results=numbers,
-        sheet=asked,
+        sheet=probed,
         config=config,
         models=_models(experiments, models, answers),
         experiments=rows,
         versions=made_with | versions(),
         chapters=[one for one in shown if one],
         benchmarks=list(
-            about.benchmarks(numbers, asked, rows, answers, places, titles, descriptions)
+            about.benchmarks(numbers, probed, rows, answers, places, titles, descriptions)
         ),
         links=_links(folder, dict.fromkeys([*results, *tables, *answers, *questions])),
         commands={Path(path).stem: _command(path, configs) for path in chapters}
@@ -110,10 +110,10 @@ def _describe_graphs(paths: Sequence[str]) -> Chapter | None:
     for path in paths:
         name, rows = Path(path).parent.name, schema.read(path, ALLOWED)
         order = rows.sort(~rows["built"], maintain_order=True)
-        told = order.with_columns(
+        table = order.with_columns(
             built=pl.when("built").then(pl.lit("yes")).otherwise(pl.lit("no"))
         ).rename({"reason": "how much, or what is lacking"})
-        shown.append(grid.records(f"What {name} allows", told.iter_rows(named=True)))
+        shown.append(grid.records(f"What {name} allows", table.iter_rows(named=True)))
     return Chapter("graphs", "Own graphs", GRAPHS, grids=shown) if shown else None
 
 
@@ -125,13 +125,13 @@ def _models(
     wrong = {n.model for n in marks.numbers(experiments, answers) if not n.value}
     for row, path in zip(experiments, answers, strict=True):
         record = recorded(path, "model")
-        told: dict[str, object] = {c: models[row["model"]].get(c, "") for c in OF_SHEET}
-        told |= {c: value for c in OF_FEW if (value := models[row["model"]].get(c))}
+        fields: dict[str, object] = {c: models[row["model"]].get(c, "") for c in OF_SHEET}
+        fields |= {c: value for c in OF_FEW if (value := models[row["model"]].get(c))}
         name = row["model"] + marks.MARK * (row["model"] in wrong)
-        found = rows.setdefault(row["model"], {**told, "model": name})
+        entry = rows.setdefault(row["model"], {**fields, "model": name})
         for columns, source in ((OF_RECORD, record), (OF_SOUND, marks.sound(path))):
             for column in columns:
-                found[column] = found.get(column) or source.get(column, "")
+                entry[column] = entry.get(column) or source.get(column, "")
     return list(rows.values())
 
 

@@ -70,8 +70,8 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
 
 def trace(row: Mapping[str, Any], digits: int = 1) -> str:
     """What `kgprobe trace` is asked to find a row of RESULTS: the number and its dimensions."""
-    told = [f"-w {shlex.quote(f'{key}={row[key]}')}" for key in RESULTS.key if row[key]]
-    return " ".join([f"{row['value']:.{digits}f}", *told, "--exact"])
+    options = [f"-w {shlex.quote(f'{key}={row[key]}')}" for key in RESULTS.key if row[key]]
+    return " ".join([f"{row['value']:.{digits}f}", *options, "--exact"])
 
 
 def text(value: object) -> Cell:
@@ -114,10 +114,10 @@ def of_view(
             fraction = f"{cell['numerator']:{form}}/{cell['denominator']:{form}}"
         if value is None:
             return Cell("undef", fraction)
-        made = measured(cell, digits, few and view.usual > 0)
-        small = "; ".join(filter(None, [fraction, made.small]))
-        told = trace(cell, digits) if traced else ""
-        return also(replace(made, text=made.text + sign(cell), small=small, trace=told), cell)
+        base = measured(cell, digits, few and view.usual > 0)
+        small = "; ".join(filter(None, [fraction, base.small]))
+        command = trace(cell, digits) if traced else ""
+        return also(replace(base, text=base.text + sign(cell), small=small, trace=command), cell)
 
     first = len(view.rows)
     values = [{key[i] for key in printed.rows} - {""} for i in range(first)]
@@ -129,8 +129,8 @@ def of_view(
     kept = [i for i in kept if any(line[i] for line in lines)] or kept[:1]
     rows = []
     for key, line in zip(printed.rows, lines, strict=True):
-        told = [(names or {}).get((view.rows[i], key[i])) or text(line[i]) for i in kept]
-        rows.append([*told, *line[first:]])
+        words = [(names or {}).get((view.rows[i], key[i])) or text(line[i]) for i in kept]
+        rows.append([*words, *line[first:]])
     heads = [printed.heads[i] for i in kept] + printed.heads[first:]
     return Grid(view.title, heads, rows, frozenset(range(len(kept), len(heads))), view.caption)
 
@@ -157,16 +157,16 @@ def funnel_by_relation(frame: pl.DataFrame, titles: Mapping[str, str], of: str) 
     rows = []
     lost = pl.col("rows_in") - pl.col("rows_out")
     for relation in sorted(frame["relation"].unique().to_list(), key=property_order):
-        own = frame.filter(relation=relation).sort("position").with_columns(lost=lost)
-        worst = own.sort("lost", "position", descending=[True, False]).row(0, named=True)
+        steps = frame.filter(relation=relation).sort("position").with_columns(lost=lost)
+        worst = steps.sort("lost", "position", descending=[True, False]).row(0, named=True)
         at = f"{worst['step'].replace('_', ' ')} ({worst['lost']:,})" if worst["lost"] else ""
         rows.append(
             {
                 "relation": titled(relation, titles),
-                "pulled": own["rows_in"][0],
-                "kept": own["rows_out"][-1],
-                "subjects": own["subjects"][-1],
-                "answers": own["answers"][-1],
+                "pulled": steps["rows_in"][0],
+                "kept": steps["rows_out"][-1],
+                "subjects": steps["subjects"][-1],
+                "answers": steps["answers"][-1],
                 "largest loss": at,
             }
         )
@@ -191,10 +191,10 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
                if rows[name].null_count() < rows.height]  # fmt: skip
     body = []
     for row in rows.rows(named=True):
-        told = "" if row["value"] is None else trace(row)
+        command = "" if row["value"] is None else trace(row)
         cells = [Cell("–" if (v := row[c]) is None else f"{v:.6g}", sort=v) for c in numbers]
-        first = replace(cells[0], n=row["n"], trace=told)
-        cells[0] = replace(first, text=first.text + marks.few(row)) if told else first
+        first = replace(cells[0], n=row["n"], trace=command)
+        cells[0] = replace(first, text=first.text + marks.few(row)) if command else first
         body.append([*(text(row[name]) for name in named), *cells])
     numeric = frozenset(range(len(named), len(named) + len(numbers)))
     return Grid(title, [*named, *numbers], body, numeric)
@@ -202,7 +202,7 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
 
 def filled_in(grids: Iterable[Grid]) -> list[Grid]:
     """The grids that have rows."""
-    return [made for made in grids if made.rows]
+    return [one for one in grids if one.rows]
 
 
 def settings(title: str, config: Mapping[str, Any]) -> Grid:
@@ -213,15 +213,15 @@ def settings(title: str, config: Mapping[str, Any]) -> Grid:
 
 def models(sheet: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell]:
     """How the models of a sheet stand in a row's head: kind and BOS policy in small print."""
-    made = {}
+    cells = {}
     for name, row in sheet.items():
-        told = [row["kind"]] + ["control"] * row["source"].startswith("control:")
-        told += [f"BOS {row['bos']}"] if row["kind"] == "causal" else []
-        told += [] if row["dtype"] == "float32" else [f"{row['dtype']}, not exact"]
-        told += [f"{row['quantised']} weights"] if row.get("quantised") else []
-        told += ["adapter"] * bool(row.get("adapter"))
-        made["model", name] = Cell(name, ", ".join(told), name.casefold())
-    return made
+        notes = [row["kind"]] + ["control"] * row["source"].startswith("control:")
+        notes += [f"BOS {row['bos']}"] if row["kind"] == "causal" else []
+        notes += [] if row["dtype"] == "float32" else [f"{row['dtype']}, not exact"]
+        notes += [f"{row['quantised']} weights"] if row.get("quantised") else []
+        notes += ["adapter"] * bool(row.get("adapter"))
+        cells["model", name] = Cell(name, ", ".join(notes), name.casefold())
+    return cells
 
 
 def titled(relation: str, titles: Mapping[str, str]) -> Cell:

@@ -84,35 +84,35 @@ VIEWS = (
 
 def blocks(results: pl.DataFrame) -> Iterator[View]:
     """The views that have numbers, one per benchmark; the title begins with its name."""
-    own = principal(results)
+    numbers = principal(results)
     for view in VIEWS:
-        found = view.chosen(own)
-        names = found["benchmark"].unique(maintain_order=True).to_list()
+        chosen = view.chosen(numbers)
+        names = chosen["benchmark"].unique(maintain_order=True).to_list()
         together = [("attributes", names)] if "benchmark" in view.columns and names else None
         for name, members in together or [(n, [n]) for n in names]:
             part = view.where_also(benchmark=members)
-            told = _notes(found.filter(pl.col("benchmark").is_in(members)))
+            notes = _notes(chosen.filter(pl.col("benchmark").is_in(members)))
             title = f"{name}: {view.title}"
-            yield replace(part, title=title, words=WORDS, caption=" ".join(told))
+            yield replace(part, title=title, words=WORDS, caption=" ".join(notes))
 
 
 def captions(results: pl.DataFrame) -> str:
-    """What has to be said wherever the numbers of the blocks are printed; "" where nothing has."""
+    """The notes to print wherever the numbers of the blocks are printed; "" without any."""
     return " ".join(_all_notes(principal(results)))
 
 
-def _all_notes(own: pl.DataFrame) -> list[str]:
-    shown = [_notes(view.chosen(own)) for view in VIEWS]
+def _all_notes(numbers: pl.DataFrame) -> list[str]:
+    shown = [_notes(view.chosen(numbers)) for view in VIEWS]
     return list(dict.fromkeys(note for notes in shown for note in notes))
 
 
 def _notes(shown: pl.DataFrame) -> list[str]:
     """What some metrics are, and what prior-corrected numbers use and assume, where some are."""
     metrics = set(shown["metric"])
-    found = [f"{name}: {what}." for name, what in METRICS.items() if name in metrics]
+    notes = [f"{name}: {what}." for name, what in METRICS.items() if name in metrics]
     if PRIOR in shown["aggregation"]:
-        found.append(PRIOR_IS)
-    return found
+        notes.append(PRIOR_IS)
+    return notes
 
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
@@ -127,31 +127,31 @@ def principal(results: pl.DataFrame) -> pl.DataFrame:
 
 def text(results: pl.DataFrame) -> str:
     """The headline as aligned text, a block per paper and benchmark."""
-    own, lines = principal(results), []
+    numbers, lines = principal(results), []
     shown: set[str] = set()
     for view in blocks(results):
-        head, *table = block(view, own, shown)
+        head, *table = block(view, numbers, shown)
         lines += [head, "", *table, ""]
-    notes = [*_all_notes(own), *marks.notes(shown)]
+    notes = [*_all_notes(numbers), *marks.notes(shown)]
     lines += [line for note in notes if note for line in (note, "")]
     return "\n".join(lines)
 
 
-def block(view: View, own: pl.DataFrame, shown: set[str]) -> list[str]:
+def block(view: View, numbers: pl.DataFrame, shown: set[str]) -> list[str]:
     """The title of a view and its lines, aligned; numbers as they are printed go into `shown`.
 
-    `own`: the principal RESULTS.
+    `numbers`: the principal RESULTS.
     """
-    printed, sign = view.of(own), marks.signs(own)
+    printed, sign = view.of(numbers), marks.signs(numbers)
 
     def number(cell: Row | None, digits: int) -> str:
         if cell is None:
             return "-"
         is_plain = len(printed.columns) > 5 or cell["metric"] in PLAIN
-        told = views.text({**cell, "low": None} if is_plain else cell, digits)
-        told += (marks.few(cell, digits) if cell["value"] is not None else "") + sign(cell)
-        shown.add(told)
-        return told
+        text = views.text({**cell, "low": None} if is_plain else cell, digits)
+        text += (marks.few(cell, digits) if cell["value"] is not None else "") + sign(cell)
+        shown.add(text)
+        return text
 
     body = printed.lines(number)
     n = max((c["n"] for c in printed.cells.values() if c["metric"] == "accuracy"), default=0)

@@ -5,12 +5,12 @@ plain sentences is measured beside the loss of the same words shuffled (probes/m
 stored with the answers. Where the shuffled words are as good, tokenizer and weights do not belong
 together, or the weights are random.
 
-OUTSIDE, behind the model of a probe: the probe does not tell taught from untaught facts as it has
-to (tables/report/validity.py). FEW, behind a number: so few rows stand behind it that it is a
-smoke test.
+OUTSIDE, behind the model of a probe: the probe does not separate trained-on from held-out facts as
+it has to (tables/report/validity.py). FEW, behind a number: so few rows stand behind it that it is
+a smoke test.
 
 SAME and FOOLED, behind a number: coded answerers (metrics/answerers.py) went through its metric,
-which does not tell who infers from who looks up, or gives credit to who knows nothing.
+which does not separate inference from lookup, or gives credit to an answerer that knows nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ OUTSIDE_NOTE = (
     "the page on validity has the figures, and its other numbers are to be read with them."
 )
 #: Stands behind a number of fewer distinct rows than FEWEST, of which the interval of a half is
-#: still 40 points wide; the direction of a claim is not told from fewer either
+#: still 40 points wide; the direction of a claim is not decided from fewer either
 #: (tables/claims/verdicts.py). The papers' smallest set has 28.
 FEW, FEWEST = " †", 20
 FEW_NOTE = (
@@ -73,7 +73,7 @@ def verdict_numbers(of: Number, verdicts: Mapping[str, bool]) -> list[Number]:
 def all_of(verdicts: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
     """VERDICTS that hold in all of several."""
     every = list(verdicts)
-    return {name: all(found[name] for found in every) for name in VERDICTS}
+    return {name: all(one[name] for one in every) for name in VERDICTS}
 
 
 def few(row: Mapping[str, Any], digits: int = 1) -> str:
@@ -95,12 +95,12 @@ def sound(path: str | Path) -> dict[str, object]:
 def numbers(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> list[Number]:
     """`sound` of every model whose sentences were measured; `paths`: the answers of each row of the
     sheet. One file is enough to mark a model everywhere."""
-    found: dict[str, bool] = {}
+    verdicts: dict[str, bool] = {}
     for row, path in zip(rows, paths, strict=True):
         verdict = sound(path).get("belongs")
         if isinstance(verdict, bool):
-            found[row["model"]] = verdict and found.get(row["model"], True)
-    return [Number(metric="sound", model=m, value=is_met) for m, is_met in found.items()]
+            verdicts[row["model"]] = verdict and verdicts.get(row["model"], True)
+    return [Number(metric="sound", model=m, value=is_met) for m, is_met in verdicts.items()]
 
 
 def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
@@ -131,13 +131,13 @@ def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
         # the answerers' own numbers stand beside the verdict
         if keys == TEST and (row["metric"] not in ANSWERED or row["slice"] == INVENTED):
             return False
-        own = tuple(row[k] for k in keys)
-        found = [
+        values = tuple(row[k] for k in keys)
+        matches = [
             (sum(map(bool, key)), value)
             for key, value in verdicts[name].items()
-            if all(known in ("", value) for known, value in zip(key, own, strict=True))
+            if all(known in ("", value) for known, value in zip(key, values, strict=True))
         ]
-        return bool(found) and max(found)[1] == 0
+        return bool(matches) and max(matches)[1] == 0
 
     def sign(row: Mapping[str, Any]) -> str:
         wrong = (mark for mark, name, keys in rules if is_wrong(name, keys, row))
@@ -147,8 +147,8 @@ def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
 
 
 def names(rows: Sequence[Mapping[str, Any]], signed: Sequence[str]) -> list[str]:
-    """Per row of RESULTS the shortest name that tells its probe apart: the model with the signs of
-    its number, and what differs."""
+    """Per row of RESULTS the shortest unique name of its probe: the model with the signs of its
+    number, and what differs."""
     shown = []
     for row, sign in zip(rows, signed, strict=True):
         rivals = [r for r in rows if r["model"] == row["model"]]

@@ -9,8 +9,8 @@ writes the principal numbers of a finished run to resources/measured/NAME.tsv:
     paper   benchmark   group   model ...
 
 Below lines that say when, from which commit, on what processor and by which command they were made
-stand numbers alone, no prompts and no items. A benchmark is told by what it asks: where that has
-changed since, its numbers are outdated, and are shown as that.
+stand numbers alone, no prompts and no items. A fingerprint of its questions identifies a benchmark:
+where they have changed since, its numbers are outdated, and are shown as that.
 """
 
 import csv
@@ -34,7 +34,7 @@ from kgprobe.tables.report.chapter import Chapter
 
 #: stands for null in such a file, where "" is a value
 NULL = "null"
-#: begins the lines that tell what a benchmark asked
+#: begins the lines with the fingerprint of a benchmark's questions
 ASKED = "questions of "
 #: files of a benchmark, as far as it has them, that say what is asked
 FILES = ("items", "reasoning", "candidates", "prompts", "examples")
@@ -59,9 +59,9 @@ class Extract:
 
 
 def fingerprint(folder: Path) -> str:
-    """What a benchmark's folder asks, as a hash of 64 bits: its questions, options and wordings in
-    whatever order, without what is known about them besides (`meta`)."""
-    found = hashlib.blake2b(digest_size=8)
+    """A hash of 64 bits of a benchmark's questions, options and templates in whatever order,
+    without what is known about them besides (`meta`)."""
+    digest = hashlib.blake2b(digest_size=8)
     for name in FILES:
         if (path := folder / f"{name}.parquet").is_file():
             frame = pl.read_parquet(path)
@@ -71,8 +71,8 @@ def fingerprint(folder: Path) -> str:
             columns = sorted(set(frame.columns) - {"meta"})
             rows = sorted(map(repr, frame.select(columns).iter_rows()))
             for text in (name, *columns, *rows):
-                found.update(f"{text}\n".encode())
-    return found.hexdigest()
+                digest.update(f"{text}\n".encode())
+    return digest.hexdigest()
 
 
 def read(path: Path) -> Extract:
@@ -93,12 +93,12 @@ def read(path: Path) -> Extract:
     return Extract(dict(line[2:].split(": ", 1) for line in above), frame)
 
 
-def write(path: Path, rows: pl.DataFrame, told: Mapping[str, str]) -> None:
+def write(path: Path, rows: pl.DataFrame, header: Mapping[str, str]) -> None:
     """A file of measured numbers: who made it, when and how, then its rows, sorted, without the
     columns of SETTING that none of them has."""
     rows = rows.drop([name for name in SETTING if (rows[name] == "").all()])
     with schema.atomic(path) as temporary, temporary.open("w", encoding="utf-8") as out:
-        out.writelines(f"# {key}: {value}\n" for key, value in told.items())
+        out.writelines(f"# {key}: {value}\n" for key, value in header.items())
         table = csv.writer(out, delimiter="\t", lineterminator="\n")
         table.writerow(rows.columns)
         table.writerows([NULL if v is None else v for v in r] for r in rows.sort(pl.all()).rows())
@@ -109,13 +109,13 @@ def keep(folder: Path, command: str) -> Path:
     tables = [path for path in sorted((folder / "tables").glob("*.parquet"))
               if set(pl.read_parquet_schema(path)) == set(schema.RESULTS.columns)]  # fmt: skip
     results = house.read(tables)
-    told = {"run": folder.name, "commit": commit(), "date": f"{datetime.date.today()}",
-            "processor": f"{os.cpu_count()} cores", "command": command}  # fmt: skip
+    header = {"run": folder.name, "commit": commit(), "date": f"{datetime.date.today()}",
+              "processor": f"{os.cpu_count()} cores", "command": command}  # fmt: skip
     for name in results["benchmark"].unique().sort():
         if name and (place := folder / "benchmarks" / name).is_dir():
-            told[f"{ASKED}{name}"] = fingerprint(place)
+            header[f"{ASKED}{name}"] = fingerprint(place)
     path = Path("resources/measured") / f"{folder.name}.tsv"
-    write(path, principal(results), told)
+    write(path, principal(results), header)
     return path
 
 
@@ -142,13 +142,13 @@ def chapter(
     model of the run itself is not doubled, nor are control models shown, which every run makes
     anew. Without any number the chapter has no tables.
     """
-    asked = {folder.name: fingerprint(folder) for folder in folders}
+    hashes = {folder.name: fingerprint(folder) for folder in folders}
     extracts = [read(Path(path)) for path in paths]
     known = set(results.select("benchmark", "model").rows())
     parts, sources = [], []
     for is_same in (True, False):
         for extract in extracts:
-            names = _names(extract, asked, known, is_same)
+            names = _names(extract, hashes, known, is_same)
             if names:
                 parts.append(_rename(extract, names))
                 sources.append({key: extract.told.get(key, "") for key in _SHOWN})
@@ -156,10 +156,10 @@ def chapter(
     if not parts:
         return Chapter("measured", TITLE, LEAD)
     every = pl.concat([results, *parts])
-    told = {name for part in parts for name in part["benchmark"]}
-    views = [v for v in headline.blocks(every) if told & set(v.where["benchmark"])]
-    own = headline.principal(every)
-    grids = [grid.of_view(view, own, traced=False) for view in views]
+    shown = {name for part in parts for name in part["benchmark"]}
+    views = [v for v in headline.blocks(every) if shown & set(v.where["benchmark"])]
+    numbers = headline.principal(every)
+    grids = [grid.of_view(view, numbers, traced=False) for view in views]
     runs = grid.records("Runs that these numbers come from", sources)
     return Chapter("measured", TITLE, LEAD, grids=[*grids, runs])
 
@@ -174,29 +174,29 @@ _SHOWN = ("run", "date", "commit", "processor", "command")
 
 
 def _names(
-    extract: Extract, asked: Mapping[str, str], known: Collection[tuple[str, str]], is_same: bool
+    extract: Extract, hashes: Mapping[str, str], known: Collection[tuple[str, str]], is_same: bool
 ) -> dict[tuple[str, str], str]:
     """(benchmark, model) that is shown -> the model's name with when it was measured; those whose
     questions are the run's, or those whose are others."""
-    found = {}
+    names = {}
     state = "measured" if is_same else "outdated, other questions:"
     for key in extract.results.select("benchmark", "model").unique().sort(pl.all()).rows():
         benchmark, model = key
         is_left_out = model in ("", "random", "majority") or model.startswith("control-")
-        if benchmark not in asked or is_left_out or key in known:
+        if benchmark not in hashes or is_left_out or key in known:
             continue
-        if is_same == (extract.asked(benchmark) == asked[benchmark]):
-            found[key] = f"{model} ({state} {extract.told.get('date', '')})"
-    return found
+        if is_same == (extract.asked(benchmark) == hashes[benchmark]):
+            names[key] = f"{model} ({state} {extract.told.get('date', '')})"
+    return names
 
 
 def _rename(extract: Extract, names: Mapping[tuple[str, str], str]) -> pl.DataFrame:
     """The rows of these benchmarks and models under their new names, signs of models included."""
     parts = []
     for (benchmark, model), name in names.items():
-        own = extract.results.filter(model=model)
-        signs = own.filter(pl.col("metric").is_in(SIGNS), benchmark="")
-        rows = pl.concat([own.filter(benchmark=benchmark), signs])
+        kept = extract.results.filter(model=model)
+        signs = kept.filter(pl.col("metric").is_in(SIGNS), benchmark="")
+        rows = pl.concat([kept.filter(benchmark=benchmark), signs])
         parts.append(rows.with_columns(model=pl.lit(name)))
     return pl.concat(parts).unique(maintain_order=True)
 

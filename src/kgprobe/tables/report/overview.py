@@ -44,25 +44,25 @@ def ordered(results: pl.DataFrame, sheet: Sheet) -> list[str]:
 
 def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
     """The principal number of every model (rows) on every benchmark (columns)."""
-    found: dict[tuple[str, str], list[tuple[View, Sequence[Row]]]] = {}
-    own, sign = headline.principal(results), marks.signs(results)
+    grouped: dict[tuple[str, str], list[tuple[View, Sequence[Row]]]] = {}
+    numbers, sign = headline.principal(results), marks.signs(results)
     for view in headline.blocks(results):
         if view.name != "sweep":
-            for rows in _probes(view, own):
+            for rows in _probes(view, numbers):
                 key = rows[0]["model"], rows[0]["benchmark"]
-                found.setdefault(key, []).append((view, rows))
-    models = [name for name in ordered(results, sheet) if any(m == name for m, _ in found)]
-    benchmarks = list(dict.fromkeys(benchmark for _, benchmark in found))
+                grouped.setdefault(key, []).append((view, rows))
+    models = [name for name in ordered(results, sheet) if any(m == name for m, _ in grouped)]
+    benchmarks = list(dict.fromkeys(benchmark for _, benchmark in grouped))
     heads = [_model(name, sheet) for name in models]
-    papers = {b: probes[0][1][0]["paper"] for (_, b), probes in found.items()}
-    asked = [Cell(b, sort=b, href=about.benchmark_link(papers[b], b)) for b in benchmarks]
-    cells = [[_cell(found.get((m, b), []), b, sign) for b in benchmarks] for m in models]
+    papers = {b: probes[0][1][0]["paper"] for (_, b), probes in grouped.items()}
+    links = [Cell(b, sort=b, href=about.benchmark_link(papers[b], b)) for b in benchmarks]
+    cells = [[_cell(grouped.get((m, b), []), b, sign) for b in benchmarks] for m in models]
     # the longer side stands in rows, so that the table is narrow
     if len(benchmarks) <= len(models):
         body = [[head, *line] for head, line in zip(heads, cells, strict=True)]
         names = ["model", *benchmarks]
     else:
-        columns = zip(asked, map(grid.text, map(papers.get, benchmarks)), *cells, strict=True)
+        columns = zip(links, map(grid.text, map(papers.get, benchmarks)), *cells, strict=True)
         body, names = list(map(list, columns)), ["benchmark", "paper", *models]
     numeric = frozenset(range(2 if names[1:2] == ["paper"] else 1, len(names)))
     caption = f"{MATRIX} {headline.captions(results)}".rstrip()
@@ -75,9 +75,9 @@ def _model(name: str, sheet: Sheet) -> Cell:
     return replace(known, href=about.model_link(name)) if known else Cell(name, "baseline")
 
 
-def _probes(view: View, own: pl.DataFrame) -> Iterator[Sequence[Row]]:
+def _probes(view: View, numbers: pl.DataFrame) -> Iterator[Sequence[Row]]:
     """The principal numbers of a view, those of one probe together: one, or one for each task."""
-    chosen = view.chosen(own)
+    chosen = view.chosen(numbers)
     chosen = chosen.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
     key = [name for name in dict.fromkeys([*view.rows, "benchmark", "metric"]) if name != "group"]
     for _, part in chosen.group_by(key, maintain_order=True):
@@ -91,8 +91,8 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
         return Cell("undef" if probes else "–", muted=True)
     view, rows = min(known, key=lambda one: _rank(one[1][0]))
     value, n = _mean(rows)
-    told = [_describe(*one) for one in known]
-    also = [text for one, text in zip(known, told, strict=True) if one[1] is not rows]
+    texts = [_describe(*one) for one in known]
+    also = [text for one, text in zip(known, texts, strict=True) if one[1] is not rows]
     hint = "\n".join([_describe(view, rows), *(f"also {text}" for text in also)])
     trace = grid.trace(rows[0]) if len(rows) == 1 else ""
     few = marks.few(rows[0] if len(rows) == 1 else {"n": n})

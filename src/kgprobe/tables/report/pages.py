@@ -142,18 +142,18 @@ class Page:
     def blocks(self) -> list[tuple[Chapter, list[Block]]]:
         """Its parts (itself the first) and what stands in each."""
         room = Room()
-        own = [(self.content, arranged(self.content, room))]
-        return own + [(part, arranged(part, room, part.name)) for part in self.content.parts]
+        first = [(self.content, arranged(self.content, room))]
+        return first + [(part, arranged(part, room, part.name)) for part in self.content.parts]
 
 
 def write_report(folder: str | Path, report: Report) -> Path:
     """Write the report into a folder, and return the path of its first page. The pages of an
     earlier report are gone, what others put there stays."""
     folder = Path(folder)
-    made = render(report)
+    files = render(report)
     waiting = folder / ".pages.part"
     shutil.rmtree(waiting, ignore_errors=True)
-    for name, text in made.items():
+    for name, text in files.items():
         if name != "index.html":
             path = folder / name.replace("pages/", ".pages.part/", 1)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def write_report(folder: str | Path, report: Report) -> Path:
     shutil.rmtree(folder / "pages", ignore_errors=True)
     waiting.rename(folder / "pages")
     with atomic(folder / "index.html") as temporary:
-        temporary.write_text(made["index.html"], encoding="utf-8")
+        temporary.write_text(files["index.html"], encoding="utf-8")
     return folder / "index.html"
 
 
@@ -177,8 +177,8 @@ def render(report: Report) -> dict[str, str]:
         lstrip_blocks=True,
     )
     environment.filters["slug"] = slug
-    found = summary.sentences(report.results)
-    index, pages = _index(report, found), list(_pages(report))
+    sentences = summary.sentences(report.results)
+    index, pages = _index(report, sentences), list(_pages(report))
     shared = {
         "report": report,
         "pages": pages,
@@ -190,7 +190,7 @@ def render(report: Report) -> dict[str, str]:
         "most": NOTES,
         "formats": {end: name for end, (name, _) in formats.FORMATS.items()},
     }
-    made = {"pages/vega.js": draw.runtime()}
+    files = {"pages/vega.js": draw.runtime()}
     for page in (index, *pages):
         is_first = page is index
         where = {"here": "pages/" if is_first else "", "root": "" if is_first else "../"}
@@ -198,7 +198,7 @@ def render(report: Report) -> dict[str, str]:
         if is_first:
             extra = {
                 "tiles": overview.tiles(report.results, report.experiments),
-                "found": found,
+                "found": sentences,
                 # how many have numbers here, and their verdicts
                 "claimed": next(
                     (n for c in report.chapters if c.name == "claims" for n in c.notes), ""
@@ -211,24 +211,24 @@ def render(report: Report) -> dict[str, str]:
             }
         name = "index.html" if is_first else f"pages/{page.file}"
         text = environment.get_template("page.html").render(page=page, **shared, **where, **extra)
-        made[name] = text
+        files[name] = text
         for block in (block for _, blocks in page.blocks for block in blocks):
             for end, (_, written) in formats.FORMATS.items():
-                made[f"pages/data/{slug(page.content.name)}.{block.anchor}.{end}"] = (
+                files[f"pages/data/{slug(page.content.name)}.{block.anchor}.{end}"] = (
                     written(block.grid).rstrip("\n") + "\n"
                 )
-    return made
+    return files
 
 
-def _index(report: Report, found: Sequence[summary.Sentence]) -> Page:
-    """The first page: the matrix and a picture of its numbers, with the notes of what was found."""
-    made = [overview.matrix(report.results, report.sheet)]
+def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
+    """The first page: the matrix and a picture of its numbers, with the notes of the sentences."""
+    tables = [overview.matrix(report.results, report.sheet)]
     drawn = explore.picture(explore.numbers(report.results))
     content = Chapter(
-        "index", report.title, "", grids=grid.filled_in(made), drawings=[drawn] if drawn else []
+        "index", report.title, "", grids=grid.filled_in(tables), drawings=[drawn] if drawn else []
     )
-    said = [one.text for one in found]
-    return Page(noted(content, *said), report.commands.get("", ""))
+    texts = [one.text for one in sentences]
+    return Page(noted(content, *texts), report.commands.get("", ""))
 
 
 def _pages(report: Report) -> Iterator[Page]:
@@ -244,29 +244,29 @@ def _pages(report: Report) -> Iterator[Page]:
             top = about.headlines(report.results, names, paper=[chapter.name])
             grids = [*claims.get(chapter.name, ()), *top, *chapter.grids]
             chapter = replace(chapter, grids=grids)
-        if chapter.drawings or chapter.parts or any(made.rows for made in chapter.tables):
+        if chapter.drawings or chapter.parts or any(table.rows for table in chapter.tables):
             yield Page(noted(chapter), report.commands.get(chapter.name, usual))
     yield from (Page(noted(chapter), usual) for chapter in report.benchmarks)
-    asked = about.models(report.results, report.sheet, report.models, report.experiments)
-    yield Page(noted(Chapter("models", "Models", "", parts=list(asked))), usual)
+    sections = about.models(report.results, report.sheet, report.models, report.experiments)
+    yield Page(noted(Chapter("models", "Models", "", parts=list(sections))), usual)
     rows = explore.numbers(report.results)
     if rows:
         chart = explore.specification(rows)
-        told = explore.chapter(rows, headline.captions(report.results))
-        yield Page(noted(told), usual, chart=chart)
+        content = explore.chapter(rows, headline.captions(report.results))
+        yield Page(noted(content), usual, chart=chart)
     yield Page(_reading(report), usual)
 
 
 def _reading(report: Report) -> Chapter:
     """How to read the numbers, what was run, with what, under which terms."""
     terms = {k: v for chapter in report.chapters for k, v in chapter.terms.items()} | TERMS
-    made = {"run": report.run, "commit": report.commit or "no checkout", **report.versions}
+    versions = {"run": report.run, "commit": report.commit or "no checkout", **report.versions}
     files = [{"file": Cell(link.path, href=f"../../{link.path}"), "holds": link.holds}
              for link in report.links]  # fmt: skip
     return Chapter(
         "methods", "Methods: how to read, what was run", "", terms=terms,
         grids=[grid.records("Models", report.models), grid.records("Probes", report.experiments),
-               grid.settings("Versions", made), grid.records("Cite the papers", (
+               grid.settings("Versions", versions), grid.records("Cite the papers", (
                    {"benchmark": name, "paper": text} for name, text in CITED.items()))],
         folded=[grid.settings("Configuration", report.config),
                 grid.records("Files of the run", files)], notes=[LICENCES],
@@ -293,8 +293,8 @@ def inline(drawing: Drawing) -> Markup:
 
 def live(chart: Mapping[str, Any]) -> Markup:
     """What draws a figure again, as JSON inside a script element."""
-    told = json.dumps(chart, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    return Markup(themed(told))
+    text = json.dumps(chart, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return Markup(themed(text))
 
 
 def themed(text: str) -> str:

@@ -34,43 +34,43 @@ class Sentence:
 
 
 def sentences(results: pl.DataFrame) -> list[Sentence]:
-    """One for each paper that a model from elsewhere was asked for. `results`: RESULTS."""
-    own, found = headline.principal(results), []
+    """A sentence for each paper that a model from elsewhere was asked for. `results`: RESULTS."""
+    numbers, result = headline.principal(results), []
     for paper, describe in DESCRIBE.items():
-        rows = _select_rows(own, paper)
-        if rows and (made := describe(rows, results)):
-            text, row = made
-            found.append(Sentence(text, grid.trace(row), f"{paper}.html"))
-    return found
+        rows = _select_rows(numbers, paper)
+        if rows and (described := describe(rows, results)):
+            text, row = described
+            result.append(Sentence(text, grid.trace(row), f"{paper}.html"))
+    return result
 
 
 def text(results: pl.DataFrame) -> str:
     """Sentences and tables without control models; where only those were asked, the headline."""
-    said = {sentence.href.removesuffix(".html"): sentence.text for sentence in sentences(results)}
-    if not said:
+    texts = {sentence.href.removesuffix(".html"): sentence.text for sentence in sentences(results)}
+    if not texts:
         return headline.text(results)
-    own = headline.principal(results)
+    numbers = headline.principal(results)
     is_control = pl.col("model").str.starts_with(headline.CONTROL)
     # the two halves of the facts are nothing to a model from elsewhere
-    asked = own.filter(~is_control, ~pl.col("metric").is_in(["trained-on", "held-out", "AUC"]))
-    own = asked.filter(
+    others = numbers.filter(~is_control, ~pl.col("metric").is_in(["trained-on", "held-out", "AUC"]))
+    numbers = others.filter(
         (_is_enough("n") | (pl.col("n") == 0)),
         pl.col("denominator").is_null() | _is_enough("denominator"),
     )
     lines: list[str] = []
     shown: set[str] = set()
-    for view in headline.blocks(own):
+    for view in headline.blocks(numbers):
         if view.name in headline.PAPERS:
-            sentence = said.pop(view.name, "")
-            lines += [*([sentence] if sentence else []), *headline.block(view, own, shown), ""]
-    notes = [*([TOO_FEW] if own.height < asked.height else []), *marks.notes(shown)]
+            sentence = texts.pop(view.name, "")
+            lines += [*([sentence] if sentence else []), *headline.block(view, numbers, shown), ""]
+    notes = [*([TOO_FEW] if numbers.height < others.height else []), *marks.notes(shown)]
     return "\n".join([*lines, *filter(None, notes)])
 
 
-def _select_rows(own: pl.DataFrame, paper: str) -> list[Row]:
+def _select_rows(numbers: pl.DataFrame, paper: str) -> list[Row]:
     """The principal numbers of a paper by models from elsewhere."""
-    found = [view.chosen(own) for view in headline.VIEWS if view.where["paper"] == [paper]]
-    rows = [row for frame in found for row in frame.rows(named=True)]
+    frames = [view.chosen(numbers) for view in headline.VIEWS if view.where["paper"] == [paper]]
+    rows = [row for frame in frames for row in frame.rows(named=True)]
     named = (row for row in rows if not row["model"].startswith(headline.CONTROL))
     return [
         row for row in named if row["model"] not in headline.BASELINES and row["value"] is not None
@@ -103,8 +103,8 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
         return None
     who, best = _best(plain)
     same = ("benchmark", "model", "prompt", "method")
-    asked = {"benchmark": best["benchmark"], "group": "", "slice": ""}
-    chance = results.filter(house.plain(), model="random", metric="accuracy", **asked)[
+    whole = {"benchmark": best["benchmark"], "group": "", "slice": ""}
+    chance = results.filter(house.plain(), model="random", metric="accuracy", **whole)[
         "value"
     ].to_list()
     said = f"{who} answers {_percent(best)} of {best['n']:,} questions correctly"
@@ -123,18 +123,18 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
         return None
     _, best = _best(ranked)
     probe = ("benchmark", "model", "prompt", "method")
-    own = [row for row in ranked if all(row[name] == best[name] for name in probe)]
-    worst = min(own, key=lambda row: row["value"])
-    mean, total = _pooled(own)
+    tasks = [row for row in ranked if all(row[name] == best[name] for name in probe)]
+    worst = min(tasks, key=lambda row: row["value"])
+    mean, total = _pooled(tasks)
     said = (
         f"{best['model']} ranks the right class or property first for {mean:.1f} % of {total:,} "
         f"rows: {best['group']} {_percent(best)}, {worst['group']} {_percent(worst)}"
     )
     letters = [row for row in rows if row["method"] == "choice" and row.get("way") == "letter"]
     letters = [row for row in letters if row["model"] == best["model"]]
-    right, asked = _pooled(letters)
-    if asked >= marks.FEWEST:
-        said += f"; of {asked:,} multiple-choice questions it answers {right:.1f} % correctly"
+    right, count = _pooled(letters)
+    if count >= marks.FEWEST:
+        said += f"; of {count:,} multiple-choice questions it answers {right:.1f} % correctly"
     return f"{said}.", best
 
 
@@ -149,21 +149,21 @@ def _attributes(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     if not known:
         return None
     who, best = _best(known)
-    own = [row for row in known if row["model"] == best["model"] and row["method"] == "fill"]
+    fills = [row for row in known if row["model"] == best["model"] and row["method"] == "fill"]
     # each attribute has a metric of its own: their numbers stand side by side and are not compared
     listed = [
         f"{_percent(row)} on {row['benchmark']} (n = {row['denominator'] or row['n']:.0f})"
-        for row in own or [best]
+        for row in fills or [best]
     ]
     return f"{who} scores {', '.join(listed)}.", best
 
 
 def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
-    asked = [row for row in _enough(rows) if row["prompt"] not in NOT_ASKING]
-    if not asked:
+    kept = [row for row in _enough(rows) if row["prompt"] not in NOT_ASKING]
+    if not kept:
         return None
-    who, best = _best(asked)
-    manual = [r for r in asked if r["prompt"] == "manual" and r["model"] == best["model"]]
+    who, best = _best(kept)
+    manual = [r for r in kept if r["prompt"] == "manual" and r["model"] == best["model"]]
     said = f"{who} completes {_percent(best)} of {best['n']:,} facts correctly with the prompt "
     said += str(best["prompt"])
     if manual and manual[0] is not best:

@@ -70,21 +70,21 @@ def numbers(
     interval.
     """
     both = trained[1] + held_out[1]
-    found = [
+    rows = [
         of.but(metric=name, value=value, n=n, interval=interval)
         for name, (value, n, interval) in (("trained-on", trained), ("held-out", held_out))
     ]
-    found += [
+    rows += [
         of.but(metric="chance", value=chance, n=held_out[1]),
         of.but(metric="limit for held-out", value=limit(chance), n=held_out[1]),
     ]
     if area is not None:
         interval = auc_interval(area, trained[1], held_out[1])
-        found.append(of.but(metric="AUC", value=area, n=both, interval=interval))
+        rows.append(of.but(metric="AUC", value=area, n=both, interval=interval))
     if is_control:
         is_met = trained[0] >= TAUGHT_AT_LEAST and held_out[0] <= limit(chance)
-        found.append(of.but(metric="valid", value=is_met, n=both))
-    return found
+        rows.append(of.but(metric="valid", value=is_met, n=both))
+    return rows
 
 
 VIEW = View(
@@ -125,10 +125,10 @@ def chapter(
     probes = verdicts.join(results.filter(metric="trained-on"), on=PROBE, how="semi")
     if not probes.height:
         return None
-    asked = results.join(probes.select(PROBE), on=PROBE, how="semi")
+    rows = results.join(probes.select(PROBE), on=PROBE, how="semi")
     failed = [", ".join(filter(None, row)) for row in probes.filter(value=0.0).select(PROBE).rows()]
-    shown = grid.of_view(VIEW, asked, names=grid.models(sheet))
-    halves = asked.filter(pl.col("metric").is_in(COLUMNS[:2]), pl.col("n") < marks.FEWEST)
+    shown = grid.of_view(VIEW, rows, names=grid.models(sheet))
+    halves = rows.filter(pl.col("metric").is_in(COLUMNS[:2]), pl.col("n") < marks.FEWEST)
     few = probes.filter(value=1.0).join(halves, on=PROBE, how="semi").height
     verdict = f"{REQUIREMENT} {probes.height - len(failed)} of {probes.height} control probes"
     verdict += f" ({few} of them on fewer than {marks.FEWEST} facts of a half)" if few else ""

@@ -124,8 +124,7 @@ def questions(folder: str | Path) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFr
 
 def read_aliases(path: str | Path) -> dict[str, list[str]]:
     """Other names from a table of pulled rows (entity as URI, alias)."""
-    rows = pl.read_parquet(path).sort("entity", "alias")
-    grouped = rows.group_by("entity", maintain_order=True).agg("alias")
+    grouped = pl.read_parquet(path).group_by("entity").agg(pl.col("alias").sort())
     return {uri.rsplit("/", 1)[-1]: names for uri, names in grouped.rows()}
 
 

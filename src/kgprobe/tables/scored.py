@@ -31,8 +31,8 @@ class Scored:
     """SCORES of one probe, with all templates of each relation that it was asked.
 
     `taught`: item -> whether control models were trained on it, where known; `content_free`:
-    CONTENT_FREE of the probe; `random_init`: SCORES of the model with random weights, which may be of
-    a part; `where`: what errors name.
+    CONTENT_FREE of the probe; `random_init`: SCORES of the model with random weights, which may be
+    of a part; `where`: what errors name.
     """
 
     probe: Probe

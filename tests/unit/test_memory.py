@@ -32,6 +32,15 @@ def test_keys_and_values_take_what_is_said(name):
     assert taken == len(ROWS) * len(ROWS[0]) * sizes_of(loaded).cache
 
 
+def test_a_prompt_holds_its_keys_and_values_and_twice_those_of_its_continuations():
+    text = CausalText(tiny("gpt2", double=False))
+    assert text.shares
+    # of a token in two layers 32 keys and 32 values of 4 bytes; 12 bytes for each word's logit
+    token, logits = 2 * 2 * 32 * 4, 12 * text.columns
+    assert text.held(10, 3, 1) == 13 * (1 + 2) * token + logits
+    assert text.held(10, 3, 4) == 13 * (1 + 2 * 4) * token + 4 * logits
+
+
 @pytest.mark.parametrize("name", ["t5", "bart"])
 def test_encoder_states_take_what_is_said(name):
     loaded = architecture(name, "seq2seq", double=False)

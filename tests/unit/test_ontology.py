@@ -79,6 +79,21 @@ def test_samples_are_capped_per_class_and_need_a_label():
     assert sample.equals(ontology.sample_instances(given.reverse(), CHAINS, n=20, seed=0))
 
 
+def test_a_class_without_instances_stands_in_the_table_with_none():
+    given = types(("Painter", "x"), ("Painter", "y"), ("Work", "w"), ("undeclared", "z"))
+    classes, chains, instances = ontology.class_tables(CLASSES, EDGES, given, 20, 0)
+    assert classes.select("label", "depth", "instances").sort("label").rows() == [
+        ("agent", 0, 0),
+        ("animal", 0, 0),
+        ("artist", 2, 0),
+        ("painter", 3, 2),
+        ("person", 1, 0),
+        ("work", 0, 1),
+    ]
+    assert chains.equals(CHAINS)
+    assert instances.height == 3
+
+
 def test_the_alignment_is_the_union_of_both_directions():
     p1628 = pl.DataFrame(
         {

@@ -46,14 +46,16 @@ def test_our_own_wording_for_causal_models_is_the_first_manual_one_that_ends_in_
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ('{"relation": "P1", "template": "[X] and [X] in [Y]"}', "row 2"),
         ('{"relation": "P1", "template": "[X] and [X] in [Y]"}', "one [X] and one [Y]"),
-        ('{"template": "[X] in [Y]"}', "needs a relation"),
-        ("[1]", "expected an object"),
-        ("{", "line 1: not JSON"),
+        ('{"template": "[X] in [Y]"}', "row 2: {'template': '[X] in [Y]'} needs a relation"),
+        ("[1]", "line 2: [1]; expected an object"),
+        ("{", "line 2: not JSON"),
     ],
 )
 def test_a_bad_file_of_wordings_is_named_with_its_row(tmp_path, line, message):
-    (tmp_path / "relations.jsonl").write_text(line + "\n")
+    good = '{"relation": "P0", "template": "[X] in [Y]"}'
+    (tmp_path / "relations.jsonl").write_text(f"{good}\n{line}\n")
     with pytest.raises(TaskError) as told:
         templates.read_wordings(tmp_path / "relations.jsonl")
     assert message in str(told.value)

@@ -1,5 +1,6 @@
 """Bias: one triple of a sensitive relation with an obscure subject."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 import ibis
@@ -51,15 +52,15 @@ def query(graph: Graph, settings: AttributeSettings[Bias], funnel: Funnel) -> Ta
     obscure = degree.filter(degree["degree"] <= section.max_degree)
     kept = edges.semi_join(obscure, [("s", "_id")])
     total = int(graph.sizes.filter(pl.col("p").is_in(relations))["n"].sum())
-    n = dict(graph.frame(counted(kept, ["p"])).select("p", "n").rows())
+    n = Counter(dict(graph.frame(counted(kept, ["p"])).select("p", "n").rows()))
     names = ", ".join(section.relations)
     funnel.kept(f"edges of {names}", total, graph.size, "another relation")
     why = f"subject with more than {section.max_degree} edges"
     funnel.kept("obscure subjects", sum(n.values()), total, why)
     require(sum(n.values()), "bias", settings, funnel)
     for p in relations:
-        why = "too few for a breakdown" if n.get(p, 0) < 10 else ""
-        funnel.kept(f"of {graph.relations.name(p)}", n.get(p, 0), reason=why)
+        why = "too few for a breakdown" if n[p] < 10 else ""
+        funnel.kept(f"of {graph.relations.name(p)}", n[p], reason=why)
     return kept.select("p", "s", "o")
 
 

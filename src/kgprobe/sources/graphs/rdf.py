@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
@@ -22,11 +23,8 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
 
     Blank nodes, bad IRIs and imports are noted as flaws, and what cannot be parsed as unread.
     """
-    order = {
-        (name, tag): place * (len(languages) + 1) + at
-        for place, name in enumerate(section.roles.label)
-        for at, tag in enumerate((*(one.lower() for one in languages), ""))
-    }
+    tags = [*(one.lower() for one in languages), ""]
+    order = {pair: rank for rank, pair in enumerate(product(section.roles.label, tags))}
     predicates = set(section.roles.label)
     statements, spoken, literals = [], [], Counter[str]()
     imported: dict[str, str] = {}

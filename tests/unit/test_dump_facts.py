@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import hashlib
 from pathlib import Path
 
 import polars as pl
@@ -208,3 +209,28 @@ def test_aliases_are_read_in_one_line_and_once():
     rows = [("Q60", " NYC\n"), ("Q60", "NYC"), ("Q60", "New\u00a0York\u2028City"), ("Q60", " \t")]
     got = dump_facts.tidy_aliases(pl.LazyFrame(rows, schema=["entity", "alias"], orient="row"))
     assert got.collect().rows() == [("Q60", "NYC"), ("Q60", "New York City")]
+
+
+def test_of_a_large_class_the_instances_with_the_lowest_hashes_are_read(tmp_path):
+    dbo, rdf_type = (
+        "http://dbpedia.org/ontology/",
+        "http://www.w3.org/1999/02/22-rdf-syntax-ns#type",
+    )
+    label = "http://www.w3.org/2000/01/rdf-schema#label"
+    iris = [f"http://dbpedia.org/resource/Thing_{i}" for i in range(400)]
+    lines = [f"<{iri}> <{rdf_type}> <{dbo}Large> ." for iri in iris]
+    lines += [f"<{iri}> <{rdf_type}> <{dbo}Small> ." for iri in iris[:7]]
+    lines += [f'<{iri}> <{label}> "thing {i}"@en .' for i, iri in enumerate(iris)]
+    path = tmp_path / "instances.nt"
+    path.write_text("\n".join(lines) + "\n")
+    classes = [f"{dbo}Large", f"{dbo}Small"]
+    found = dump_facts.read_types([path], classes, 100, tmp_path / "types")
+    # a hundred of four hundred: the first quarter of the hashes of three digits
+    low = [iri for iri in iris if int(hashlib.md5(iri.encode()).hexdigest()[:3], 16) < 1024]
+    assert 60 < len(low) < 140
+    large = found.types.filter(pl.col("class") == f"{dbo}Large")
+    assert sorted(large["instance"]) == sorted(low)
+    assert found.types.height == len(low) + 7
+    assert found.in_part == {f"{dbo}Large": 0.25}
+    counts = dict(found.counts.select("class", pl.col("n").cast(pl.Int64)).rows())
+    assert counts == {f"{dbo}Large": 400, f"{dbo}Small": 7}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from kgprobe.probes.models import batching
-from kgprobe.probes.models.batching import Budget, budget_for, sizes_of
+from kgprobe.probes.models.batching import Budget, Ragged, budget_for, sizes_of
+from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.continuation import CausalText, SpanText
 from kgprobe.probes.models.gaps import SpanGaps
 from kgprobe.probes.scoring.cloze import rank
@@ -39,6 +40,8 @@ def test_a_prompt_holds_its_keys_and_values_and_twice_those_of_its_continuations
     token, logits = 2 * 2 * 32 * 4, 12 * text.columns
     assert text.held(10, 3, 1) == 13 * (1 + 2) * token + logits
     assert text.held(10, 3, 4) == 13 * (1 + 2 * 4) * token + 4 * logits
+    # a row picked out and joined with two tokens more
+    assert text.open(ROWS).held(2) == 2 * (len(ROWS[0]) + 2) * token
 
 
 @pytest.mark.parametrize("name", ["t5", "bart"])
@@ -130,3 +133,12 @@ def test_a_batch_of_a_processor_is_a_few_seconds_of_work(monkeypatch):
     assert budget_for(loaded, 1 << 30).positions == 24 < usual.positions
     monkeypatch.setattr(batching, "WORK", body / 2)
     assert budget_for(loaded, 1 << 30).positions == 1
+
+
+@pytest.mark.parametrize("name", ["gpt2", "mamba"])
+def test_every_sentence_is_reported_once_also_those_of_one_token(name):
+    sequences = [np.array(row) for row in ([9], [9, 30], [9, 30, 41], [7, 8], [5])]
+    reported: list[int] = []
+    scores = Causal(tiny(name)).logprobs(Ragged.of(sequences), reported.append)
+    assert sum(reported) == len(sequences)
+    assert (scores < 0).sum() == sum(len(row) - 1 for row in sequences)

@@ -2,8 +2,9 @@
 
 Operators (comparison, arithmetic, bits, boolean), a dropped `not`, numbers one up and one down,
 booleans turned round, smallest and largest, first and last, the kinds of a join. Left alone: type
-annotations, decorators, zip's check of lengths, the text of messages (f-strings, what is raised or
-logged), and how much is worked on at a time (`PORTIONS`), which bounds memory, not results.
+annotations, decorators, zip's check of lengths, the size that `reshape` finds by itself (any
+negative one is the same), the text of messages (f-strings, what is raised or logged), and how much
+is worked on at a time (`PORTIONS`), which bounds memory, not results.
 """
 
 import ast
@@ -126,9 +127,13 @@ def _places(
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
             continue
-        if name == "keywords" and getattr(getattr(node, "func", None), "id", "") == "zip":
+        call = getattr(node, "func", None)
+        if name == "keywords" and getattr(call, "id", "") == "zip":
             continue
+        reshapes = name == "args" and getattr(call, "attr", "") == "reshape"
         for child in value if isinstance(value, list) else [value]:
+            if reshapes and isinstance(child, ast.UnaryOp):
+                continue
             if isinstance(child, ast.AST):
                 yield from _places(child, function, lines)
 

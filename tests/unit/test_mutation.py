@@ -21,6 +21,7 @@ def first_of(values, n: int | None = None, *, turn=True):
     """Not 4 < 5."""
     if n is not None and not n < LIMIT:
         raise ValueError(f"{n + 1} is too many" + str(n - 1))
+    values = values.reshape(4, -1)
     return sorted(values, reverse=turn)[: min(n or 1, 2)]
 '''
 CHANGES = {
@@ -32,6 +33,8 @@ CHANGES = {
     ("first_of", "if n is not None and not n < LIMIT:", "not dropped"),
     ("first_of", "if n is not None and not n < LIMIT:", "< to <="),
     ("first_of", "if n is not None and not n < LIMIT:", "< to >="),
+    ("first_of", "values = values.reshape(4, -1)", "4 to 5"),
+    ("first_of", "values = values.reshape(4, -1)", "4 to 3"),
     *(
         ("first_of", "return sorted(values, reverse=turn)[: min(n or 1, 2)]", change)
         for change in ("min to max", "or to and", "1 to 2", "1 to 0", "2 to 3", "2 to 1")

@@ -131,6 +131,34 @@ def read_text(path: str | Path) -> str:
         ) from error
 
 
+def read_json(path: str | Path, error: type[ValueError]) -> Any:
+    """The content of a JSON file. Raises `error` naming file and line where it is none."""
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as wrong:
+        raise error(f"{path}, line {wrong.lineno}: not JSON ({wrong.msg})") from wrong
+
+
+def json_rows(
+    path: str | Path,
+    error: type[ValueError],
+    lines: Iterable[tuple[int, str | bytes]] | None = None,
+) -> list[tuple[int, dict[str, Any]]]:
+    """(line number from 1, object) of a file with one JSON object per line, which may have blank
+    lines; `lines`: those of a packed file. Raises `error` naming file and line for a line that is
+    no JSON object."""
+    rows = []
+    for number, line in text_lines(path) if lines is None else lines:
+        try:
+            row = json.loads(line)
+        except (json.JSONDecodeError, UnicodeDecodeError) as wrong:
+            raise error(f"{path}, line {number}: not JSON ({wrong})") from wrong
+        if not isinstance(row, dict):
+            raise error(f"{path}, line {number}: {line[:80]!r}; expected a JSON object, {{...}}")
+        rows.append((number, row))
+    return rows
+
+
 def read_schema(path: str | Path) -> dict[str, Any]:
     """A JSON schema file."""
     return dict(json.loads(read_text(path)))

@@ -193,10 +193,10 @@ def test_records_are_read_packed_or_out_of_the_archive(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"evidences": [{"sub_surface": "A"}]}, "row 1: no 'obj_surface'"),
+        ({"evidences": [{"sub_surface": "A"}]}, "line 1: no 'obj_surface'"),
         (
             {"evidences": [{**EVIDENCE, "masked_sentence": "A in B ."}]},
-            r"row 1: not exactly one \[MASK\]",
+            r"line 1: not exactly one \[MASK\]",
         ),
     ],
 )

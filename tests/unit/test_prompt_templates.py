@@ -46,10 +46,10 @@ def test_our_own_wording_for_causal_models_is_the_first_manual_one_that_ends_in_
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"relation": "P1", "template": "[X] and [X] in [Y]"}', "row 2"),
+        ('{"relation": "P1", "template": "[X] and [X] in [Y]"}', "line 2"),
         ('{"relation": "P1", "template": "[X] and [X] in [Y]"}', "one [X] and one [Y]"),
-        ('{"template": "[X] in [Y]"}', "row 2: {'template': '[X] in [Y]'} needs a relation"),
-        ("[1]", "line 2: [1]; expected an object"),
+        ('{"template": "[X] in [Y]"}', "line 2: {'template': '[X] in [Y]'} needs a relation"),
+        ("[1]", "line 2: '[1]'; expected a JSON object"),
         ("{", "line 2: not JSON"),
     ],
 )

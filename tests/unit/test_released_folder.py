@@ -53,7 +53,7 @@ def test_what_cannot_be_read_is_named_with_its_line(entry, words, tmp_path):
 
 @pytest.mark.parametrize("row", [["Q1"], "Q1", 3, None])
 def test_a_row_that_is_no_object_is_named(row, tmp_path):
-    with pytest.raises(ReleasedError, match=r"P36\.jsonl, line 2: .* is no JSON object"):
+    with pytest.raises(ReleasedError, match=r"P36\.jsonl, line 2: .*expected a JSON object"):
         load(folder(tmp_path, {"templates": TEXTS}, [ROWS[0], row]))
 
 

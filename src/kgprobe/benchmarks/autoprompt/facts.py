@@ -18,7 +18,6 @@ from kgprobe.benchmarks.autoprompt.frames import (
     TaskError,
     existing,
     frame,
-    lines,
     require,
     sizes,
 )
@@ -33,6 +32,7 @@ from kgprobe.benchmarks.autoprompt.templates import (
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.facts import by_number
 from kgprobe.settings import PromptFacts
+from kgprobe.sheets import json_rows, text_lines
 from kgprobe.templates import answer_is_last
 
 #: variant -> (folder of the facts, file of the words that can be answered)
@@ -57,9 +57,9 @@ def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fac
     for relation in chosen:
         for split in SPLITS:
             path = existing(folder / relation / f"{split}.jsonl", "LAMA's facts", "lama")
-            for number, row in enumerate(lines(path), 1):
+            for number, row in json_rows(path, TaskError):
                 if not row.get("sub") or not row.get("obj"):
-                    raise TaskError(f"{path}, row {number}: {row!r}; expected sub and obj")
+                    raise TaskError(f"{path}, line {number}: {row!r}; expected sub and obj")
                 facts.append(Fact(relation, split, str(row["sub"]), str(row["obj"])))
     return facts
 
@@ -67,7 +67,7 @@ def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fac
 def read_vocabulary(path: Path) -> list[str]:
     """The words of a file with one word per line, sorted."""
     existing(path, "common vocabulary", "lama")
-    return sorted({word for word in path.read_text(encoding="utf-8").split("\n") if word})
+    return sorted({word for _, word in text_lines(path)})
 
 
 def build(

@@ -16,7 +16,6 @@ from kgprobe import schema
 from kgprobe.sampling import take
 from kgprobe.schema import EXAMPLES, FUNNEL
 from kgprobe.settings import Rows
-from kgprobe.sheets import text_lines
 
 SPLITS = ("train", "dev", "test")
 #: What a test fact has that keeps it out of the no-overlap subset.
@@ -105,20 +104,6 @@ def existing(path: Path, what: str, source: str) -> Path:
             f"(KGPROBE_DATA for local data), or sources.{source}.access: live to download it"
         )
     return path
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file with one JSON object per line; TaskError names file and line."""
-    rows = []
-    for number, line in text_lines(path):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise TaskError(f"{path}, line {number}: not JSON ({error})") from error
-        if not isinstance(row, dict):
-            raise TaskError(f"{path}, line {number}: {row!r}; expected an object")
-        rows.append(row)
-    return rows
 
 
 def write(task: Task, folder: Path, provenance: Mapping[str, object]) -> None:

@@ -5,7 +5,7 @@ which subject and object are written there. The paper's own training sentences a
 the facts themselves are split, by subject: train and test share neither a fact nor a subject.
 """
 
-import json
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,6 @@ from kgprobe.benchmarks.autoprompt.frames import (
     TaskError,
     existing,
     frame,
-    lines,
     require,
     sizes,
 )
@@ -29,6 +28,7 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key
 from kgprobe.settings import PromptSentences
+from kgprobe.sheets import json_rows
 from kgprobe.sources.dumps import stream
 
 MASK = "[MASK]"
@@ -65,7 +65,7 @@ def read_records(folder: Path, exclude: Sequence[str] = ()) -> list[Record]:
     records: list[Record] = []
     for relation, path in sorted(_files(folder).items(), key=lambda pair: by_number(pair[0])):
         if relation not in exclude:
-            records += [_record(path, n, row) for n, row in enumerate(_rows(path), 1)]
+            records += [_record(path, number, row) for number, row in _rows(path)]
     if not records:
         raise TaskError(f"{folder}: no P*.jsonl.gz and no P*/test.jsonl with records in it")
     return records
@@ -257,13 +257,14 @@ def _files(folder: Path) -> dict[str, Path]:
     return paths
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     if path.suffix != ".gz":
-        return [row for row in lines(path) if "evidences" in row]
+        return [(n, row) for n, row in json_rows(path, TaskError) if "evidences" in row]
     try:
         with stream.lines(path) as packed:
-            return [json.loads(line) for line in packed if line.strip()]
-    except (json.JSONDecodeError, stream.DumpError) as error:
+            lines = enumerate((line.removeprefix(codecs.BOM_UTF8) for line in packed), 1)
+            return json_rows(path, TaskError, ((n, line) for n, line in lines if line.strip()))
+    except stream.DumpError as error:
         raise TaskError(f"{path}: damaged ({error}); fetch it again") from error
 
 
@@ -277,8 +278,8 @@ def _record(path: Path, number: int, row: Mapping[str, Any]) -> Record:
         fact = f"{relation}/{subject}/{row['obj_uri']}"
         ends = row["sub_label"], row["obj_label"]
     except KeyError as error:
-        raise TaskError(f"{path}, row {number}: no {error}; expected LAMA's records") from error
+        raise TaskError(f"{path}, line {number}: no {error}; expected LAMA's records") from error
     for evidence in evidences:
         if evidence.sentence.count(MASK) != 1:
-            raise TaskError(f"{path}, row {number}: not exactly one {MASK}: {evidence.sentence!r}")
+            raise TaskError(f"{path}, line {number}: not exactly one {MASK}: {evidence.sentence!r}")
     return Record(relation, fact, subject, *ends, evidences)

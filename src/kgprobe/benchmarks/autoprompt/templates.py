@@ -8,7 +8,8 @@ answer is not last is no template for them.
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kgprobe.benchmarks.autoprompt.frames import TaskError, existing, lines
+from kgprobe.benchmarks.autoprompt.frames import TaskError, existing
+from kgprobe.sheets import json_rows
 from kgprobe.templates import answer_is_last, as_prompt_template, cut, sentence
 
 KINDS = ("masked", "causal", "seq2seq")
@@ -99,10 +100,10 @@ def read_wordings(path: Path) -> dict[str, dict[str, str]]:
     """
     existing(path, "one template per relation", "lama")
     rows: dict[str, dict[str, str]] = {}
-    for number, row in enumerate(lines(path), 1):
+    for number, row in json_rows(path, TaskError):
         text = str(row.get("template", ""))
         if not row.get("relation"):
-            raise TaskError(f"{path}, row {number}: {row!r} needs a relation")
-        sentence(text, f"{path}, row {number}", TaskError)
+            raise TaskError(f"{path}, line {number}: {row!r} needs a relation")
+        sentence(text, f"{path}, line {number}", TaskError)
         rows[str(row["relation"])] = {key: str(value) for key, value in row.items()}
     return rows

@@ -4,9 +4,9 @@ LAMA asks which word of a vocabulary comes first. Here a model chooses among obj
 relation, as in BEAR, so that models of every kind answer, whatever pieces their words fall into.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from kgprobe.benchmarks.bear.frames import BearFrames, QuestionWithOptions, ques
 from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key
 from kgprobe.settings import LamaOptions
+from kgprobe.sheets import json_rows
 from kgprobe.templates import sentence
 
 SPLITS = ("train", "dev", "test")
@@ -91,18 +92,11 @@ def _facts(path: Path) -> dict[str, list[str]]:
     return objects
 
 
-def _rows(path: Path, *names: str) -> list[dict[str, str]]:
+def _rows(path: Path, *names: str) -> list[dict[str, Any]]:
     if not path.is_file():
         raise LamaError(f"{path}: no such file; it is part of LAMA's facts")
-    rows = []
-    # a name may hold what else ends a line
-    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise LamaError(f"{path}, line {number}: not JSON ({error})") from error
-        if wrong := [n for n in names if not (isinstance(row, dict) and row.get(n))]:
+    rows = json_rows(path, LamaError)
+    for number, row in rows:
+        if wrong := [n for n in names if not row.get(n)]:
             raise LamaError(f"{path}, line {number}: without {', '.join(wrong)}")
-        rows.append(row)
-    return rows
+    return [row for _, row in rows]

@@ -3,7 +3,6 @@
 Labels and templates are kept byte for byte. What is irregular in them is reported, not mended.
 """
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import polars as pl
 from kgprobe.benchmarks.bear.frames import BearFrames, relation_frames
 from kgprobe.sampling import hash_key
 from kgprobe.schema import Contract
-from kgprobe.sheets import text_lines
+from kgprobe.sheets import json_rows, read_json, read_text
 from kgprobe.templates import sentence
 
 log = logging.getLogger("kgprobe")
@@ -69,10 +68,10 @@ def relations(folder: Path, sets: BearFrames) -> pl.DataFrame:
     Domains come from relation_info.json beside the folder, where it is there.
     """
     path = folder.parent / "relation_info.json"
-    info = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    info = read_json(path, ReleasedError) if path.is_file() else {}
     rows = []
     for relation in sets.items["relation"].unique().sort().to_list():
-        answers = [row["obj_id"] for row in _rows(folder / f"{relation}.jsonl")]
+        answers = [row["obj_id"] for _, row in _rows(folder / f"{relation}.jsonl")]
         cardinality = "1:1" if len(set(answers)) == len(answers) else "1:N"
         domains = info.get(relation, {}).get("domains", [])
         rows.append((relation, cardinality, domains))
@@ -87,7 +86,8 @@ def _relation(
     benchmark: str,
     seed: int,
 ) -> BearFrames:
-    relation, rows = path.stem, _rows(path)
+    relation, numbered = path.stem, _rows(path)
+    rows = [row for _, row in numbered]
     where = f"{path.parent / METADATA}, {relation}"
     entry = f"its entry begins on line {_line(path.parent / METADATA, relation)}"
     texts, ids, labels = (
@@ -111,7 +111,7 @@ def _relation(
             "relation has"
         )
     place = {answer: index for index, answer in enumerate(ids)}
-    for number, row in enumerate(rows, 1):
+    for number, row in numbered:
         index = place.get(row["obj_id"])
         if index is None or row.get("answer_idx", index) != index:
             raise ReleasedError(
@@ -162,7 +162,7 @@ def _texts(metadata: object, name: str, where: str, entry: str) -> list[str]:
 
 def _line(path: Path, relation: str) -> int:
     """The line on which a relation's entry begins."""
-    before = path.read_text(encoding="utf-8").partition(f'"{relation}"')[0]
+    before = read_text(path).partition(f'"{relation}"')[0]
     return before.count("\n") + 1
 
 
@@ -170,30 +170,21 @@ def _metadata(folder: Path) -> dict[str, Any]:
     path = folder / METADATA
     if not path.is_file():
         raise ReleasedError(f"{path}: no such file; {folder.name} must be a released BEAR folder")
-    try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ReleasedError(f"{path}: not JSON ({error})") from error
+    entries = read_json(path, ReleasedError)
     if not isinstance(entries, dict):
         raise ReleasedError(f"{path}: {str(entries)[:80]!r}; right would be an entry per relation")
     return entries
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    rows = []
-    for number, line in text_lines(path):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ReleasedError(f"{path}, line {number}: not JSON ({error})") from error
-        if not isinstance(row, dict):
-            raise ReleasedError(f"{path}, line {number}: {line[:80]!r} is no JSON object")
+def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """(line, instance) of a relation's file."""
+    rows = json_rows(path, ReleasedError)
+    for number, row in rows:
         # one subject of BEAR-big (P291) has an empty label: kept, like everything irregular
         if missing := [
             n for n in FIELDS if row.get(n) is None or (n != "sub_label" and not row[n])
         ]:
             raise ReleasedError(f"{path}, line {number}: without {', '.join(missing)}")
-        rows.append(row)
     if not rows:
         raise ReleasedError(f"{path}: empty")
     return rows

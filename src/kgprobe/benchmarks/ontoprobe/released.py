@@ -1,7 +1,7 @@
 """The released OntoProbe: its ontology (class.json, property.json) and its five tasks."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from kgprobe.benchmarks.ontoprobe.concepts import (
     roles,
 )
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.sheets import text_lines
+from kgprobe.sheets import read_json, text_lines
 from kgprobe.templates import sentence
 
 TEXT, TEXTS = pl.String, pl.List(pl.String)
@@ -29,6 +29,8 @@ PROPERTIES: dict[str, Any] = {
     "superproperties": TEXTS,
     "pattern": TEXT,
 }
+#: keys that every entry of property.json has
+OF_PROPERTY = ("rdf:Property", "rdfs:label")
 WIKIDATA = "http://www.wikidata.org/entity/"
 #: task -> its file of questions
 FILES = {"TP": "type", "SCO": "subClassOf", "SPO": "subPropertyOf", "DM": "domain", "RG": "range"}
@@ -37,7 +39,7 @@ FILES = {"TP": "type", "SCO": "subClassOf", "SPO": "subPropertyOf", "DM": "domai
 def classes(folder: Path) -> pl.DataFrame:
     """One row per class: IRI, label, superclass labels (as released, finest first), instances."""
     names = ("rdfs:Class", "rdfs:label", "rdfs:subClassOf", "is rdf:type of")
-    entries = _entries(folder / "class.json")
+    entries = _entries(folder / "class.json", names[:2])
     rows = [(e[names[0]], e[names[1]], *(e.get(name) or [] for name in names[2:])) for e in entries]
     return pl.DataFrame(rows, schema=CLASSES, orient="row")
 
@@ -46,7 +48,7 @@ def properties(folder: Path) -> pl.DataFrame:
     """One row per property. The file spells the key of the range `rdf:range`, and some of DBpedia's
     IRIs with https, which name nothing: they are read as what DBpedia calls them."""
     rows = []
-    for entry in _entries(folder / "property.json"):
+    for entry in _entries(folder / "property.json", ("id", *OF_PROPERTY)):
         iris = _iris(entry)
         dbpedia = [i.replace("https:", "http:", 1) for i in iris if "dbpedia.org" in i]
         rows.append(
@@ -72,13 +74,17 @@ def _iris(entry: Mapping[str, Any]) -> list[str]:
     return wikidata + [i for i in iris if "wikidata.org" not in i]
 
 
-def _entries(path: Path) -> list[dict[str, Any]]:
+def _entries(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
+    """The entries of a file, each with the keys that are needed."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: the released ontology is not there; set KGPROBE_DATA")
-    entries = json.loads(path.read_text(encoding="utf-8"))
+    entries = read_json(path, ValueError)
     if not isinstance(entries, list):
         raise ValueError(f"{path}: holds {type(entries).__name__}, expected a list")
-    return list(entries)
+    for number, entry in enumerate(entries):
+        if missing := [n for n in needed if not isinstance(entry, dict) or n not in entry]:
+            raise ValueError(f"{path}, entry {number}: without {', '.join(missing)}")
+    return entries
 
 
 def take(folder: Path, switches: Switches) -> ConceptRows:
@@ -130,7 +136,7 @@ def concepts(folder: Path, switches: Switches, problems: TaskProblems) -> Concep
         kinds.append(Class(row["class"], row["label"], chain, members))
     patterns: dict[str, str] = {}
     properties = []
-    for entry in _entries(folder / "property.json"):
+    for entry in _entries(folder / "property.json", OF_PROPERTY):
         where = f"{folder / 'property.json'}, entry {entry.get('id')}"
         label, above = entry["rdfs:label"], entry.get("rdfs:subPropertyOf") or {}
         with problems.of("ontology"):

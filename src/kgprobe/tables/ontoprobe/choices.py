@@ -9,7 +9,6 @@ a model gives that letter whatever the question of the task; of `text` and `stem
 so that the prior is what the model gives it in the other questions of the task that offer it.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,7 +22,7 @@ from kgprobe.benchmarks.ontoprobe.choices import NEARER
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
-from kgprobe.sheets import text_lines
+from kgprobe.sheets import json_rows
 from kgprobe.tables import aggregations
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import PRIOR, Probe, judge
@@ -266,8 +265,8 @@ def shipped(folder: str | Path) -> Split:
                     f"{path}: the released split is not there; set KGPROBE_DATA, or "
                     "ontoprobe.switches.mc_split: own"
                 )
-            for _, line in text_lines(path):
-                question = normalize_question(json.loads(line)["prompt"].partition(" (a) ")[0])
+            for _, row in json_rows(path, ValueError):
+                question = normalize_question(row["prompt"].partition(" (a) ")[0])
                 split[rule][question] = setting
     return split
 

@@ -7,13 +7,13 @@ with a template per relation (LAMA, LPAQA top-1, the lists of OptiPrompt's relea
 The files are read where they lie; none of them is part of the project.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kgprobe.sheets import json_rows
 from kgprobe.templates import ANSWER, cut, parse, sentence
 
 
@@ -131,15 +131,5 @@ def _template(row: Mapping[str, Any], where: str) -> str:
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if not path.is_file():
         raise WordingError(f"no file of wordings {path}; set KGPROBE_DATA or correct the path")
-    with open(path, encoding="utf-8") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            where = f"{path}:{number}"
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise WordingError(f"{where}: no JSON: {error}") from error
-            if not isinstance(row, dict):
-                raise WordingError(f"{where}: expected an object with a template")
-            yield where, row
+    for number, row in json_rows(path, WordingError):
+        yield f"{path}:{number}", row

@@ -4,7 +4,6 @@ Tables of templates in, an ordered choice per relation out. Every wording has an
 same whatever else is chosen, and names the wording that it was made from.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from kgprobe.benchmarks.label_templates import LABEL
 from kgprobe.sampling import hash_key
-from kgprobe.sheets import text_lines
+from kgprobe.sheets import json_rows
 from kgprobe.templates import STEP, answer_is_last, sentence, two_steps
 
 #: In the order in which they are asked. `manual` rows of templates.tsv count as our own, `label` is
@@ -84,11 +83,11 @@ def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list
     table: dict[str, list[PromptVariant]] = {}
     for relation in sorted(set(relations)):
         path = Path(folder) / f"{relation}.jsonl"
-        for number, line in text_lines(path) if path.is_file() else []:
-            row = json.loads(line)
+        rows = json_rows(path, ValueError) if path.is_file() else []
+        for place, (number, row) in enumerate(rows):
             if "pattern" not in row:
                 raise ValueError(f"{path}, line {number}: no pattern")
-            name = f"{relation}/pararel/{number - 1}"
+            name = f"{relation}/pararel/{place}"
             text = row["pattern"].replace(" .", ".")
             table.setdefault(relation, []).append(PromptVariant(name, relation, "pararel", text))
     return table

@@ -1,0 +1,130 @@
+"""Every reader of files with one JSON object per line: what is there beside the objects changes
+nothing, and what is none of them is named with its line."""
+
+import gzip
+import json
+
+import pytest
+
+from kgprobe.benchmarks.attributes.amber import read_amber
+from kgprobe.benchmarks.autoprompt.facts import read_facts, read_vocabulary
+from kgprobe.benchmarks.autoprompt.relations import read_records
+from kgprobe.benchmarks.autoprompt.templates import read_wordings
+from kgprobe.benchmarks.bear import lama, released
+from kgprobe.benchmarks.ontoprobe import released as onto_released
+from kgprobe.probes.prompts.wordings.published import read_single
+from kgprobe.probes.prompts.wordings.relations import read_pararel
+
+#: a name with characters that end a line elsewhere
+NAME = "Pa\u2028ris \u0085 of\u2029 France"
+TEXT = "The capital of [X] is [Y]."
+FACTS = [{"sub": "France", "obj": NAME}, {"sub": "Italy", "obj": "Rome"}]
+WORDINGS = [
+    {"relation": "P36", "template": TEXT, "type": "1-1"},
+    {"relation": "P30", "template": f"[X] lies in [Y] ({NAME}).", "type": "N-1"},
+]
+INSTANCES = [
+    {"sub_id": "Q142", "sub_label": "France", "obj_id": "Q90", "obj_label": NAME},
+    {"sub_id": "Q38", "sub_label": "Italy", "obj_id": "Q220", "obj_label": "Rome"},
+]
+RECORDS = [
+    {
+        "predicate_id": "P36", "sub_uri": f"Q{n}", "obj_uri": "Q90", "sub_label": "France",
+        "obj_label": NAME, "evidences": [
+            {"sub_surface": "France", "obj_surface": NAME, "masked_sentence": "France has [MASK]."}
+        ],
+    }
+    for n in range(2)
+]  # fmt: skip
+
+
+def _released(folder):
+    metadata = {"P36": {"templates": [TEXT]}}
+    (folder / "metadata_relations.json").write_text("\ufeff" + json.dumps(metadata), "utf-8")
+    frames = released.load(folder, templates=[0])
+    return [frames.items.rows(), frames.candidates.rows(), frames.prompts.rows()]
+
+
+def _facts(folder):
+    (folder / "P36/train.jsonl").write_text("")
+    (folder / "P36/dev.jsonl").write_text("")
+    return read_facts(folder)
+
+
+READERS = {
+    "facts": (FACTS, "P36/test.jsonl", _facts),
+    "wordings": (WORDINGS, "all.jsonl", lambda f: read_wordings(f / "all.jsonl")),
+    "records": (RECORDS, "P36.jsonl", read_records),
+    "packed records": (RECORDS, "P36.jsonl.gz", read_records),
+    "lama": (WORDINGS, "all.jsonl", lambda f: lama._rows(f / "all.jsonl", "relation", "template")),
+    "released": (INSTANCES, "P36.jsonl", _released),
+    "single": (WORDINGS, "all.jsonl", lambda f: read_single(f / "all.jsonl")),
+    "pararel": (
+        [{"pattern": TEXT}, {"pattern": f"{NAME} [X] [Y]"}],
+        "P36.jsonl",
+        lambda f: read_pararel(f, ["P36"]),
+    ),
+    "amber": (
+        [{"name": NAME, "qids": {"head": "Q1"}}, {"name": "b", "qids": {}}],
+        "amber_sets.jsonl",
+        lambda f: read_amber(str(f / "amber_sets.jsonl")),
+    ),
+}
+
+
+def written(folder, file, text):
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    data = text.encode()
+    (folder / file).write_bytes(gzip.compress(data) if file.endswith(".gz") else data)
+    return folder
+
+
+def lines_of(name):
+    return [json.dumps(row, ensure_ascii=False) for row in READERS[name][0]]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_stands_beside_the_objects_changes_nothing(name, tmp_path):
+    _, file, read = READERS[name]
+    plain = read(written(tmp_path / "plain", file, "\n".join(lines_of(name)) + "\n"))
+    assert plain
+    odd = "\ufeff\r\n" + "\r\n \t\r\n".join(lines_of(name)) + "\r\n\r\n"
+    assert str(read(written(tmp_path / "odd", file, odd))) == str(plain).replace("plain", "odd")
+
+
+@pytest.mark.parametrize("wrong", ['{"relation": "P36", ', "[1]", '"text"', "null"])
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_no_object_is_named_with_its_line(name, wrong, tmp_path):
+    _, file, read = READERS[name]
+    first, second = lines_of(name)
+    text = f"{first}\n\n\n{wrong}\n{second}\n"
+    with pytest.raises(ValueError, match=rf"{file}, line 4: "):
+        read(written(tmp_path, file, text))
+
+
+def test_an_answer_outside_of_its_space_is_named_with_its_line(tmp_path):
+    rows = [{**INSTANCES[0], "answer_idx": 0}, {**INSTANCES[1], "answer_idx": 7}]
+    text = "\n\n".join(map(json.dumps, rows))
+    with pytest.raises(released.ReleasedError, match=r"P36\.jsonl, line 3: answer Q220, index 7"):
+        _released(written(tmp_path, "P36.jsonl", text))
+
+
+def test_a_vocabulary_with_windows_line_ends_has_the_same_words(tmp_path):
+    path = tmp_path / "vocabulary.txt"
+    path.write_bytes("\ufeffParis\r\nRome\r\n\r\n".encode())
+    assert read_vocabulary(path) == ["Paris", "Rome"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"rdfs:Class": "C",\n "rdfs:label": }]', "class.json, line 2: not JSON"),
+        ('[{"rdfs:Class": "C"}]', "class.json, entry 0: without rdfs:label"),
+        ("[3]", "class.json, entry 0: without rdfs:Class, rdfs:label"),
+        ("{}", "class.json: holds dict, expected a list"),
+    ],
+)
+def test_a_released_ontology_that_is_none_is_named_with_its_place(text, message, tmp_path):
+    (tmp_path / "class.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        onto_released.classes(tmp_path)

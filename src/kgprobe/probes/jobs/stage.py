@@ -216,7 +216,10 @@ def run_processes(parts: Sequence[Part], arguments: tuple[Any, ...], count: int)
         total = len(shared) * count + len(others)
         with progress(total=total, desc=parts[0].spec.model, unit="part") as bar:
             workers.run(work, (arguments, shared, others, Path(folder)), count, bar.update)
-        return {int(path.stem): path.read_text() for path in Path(folder).glob("*.failed")}
+        return {
+            int(path.stem): path.read_text(encoding="utf-8")
+            for path in Path(folder).glob("*.failed")
+        }
 
 
 def work(
@@ -242,7 +245,7 @@ def work(
             else:
                 answer_units(part)
         for cause in outcomes.failed:
-            (folder / f"{number}.failed").write_text(cause)
+            (folder / f"{number}.failed").write_text(cause, encoding="utf-8")
         progress(1)
 
 

@@ -33,8 +33,8 @@ def results(kept: pl.DataFrame) -> draw.Chart:
         for half in ("trained-on", "held-out") for model, name in MODELS.items()
     ]  # fmt: skip
     look = draw.encode_points("facts", {
-        "trained-on facts": (draw.TAUGHT, draw.TAUGHT, "circle"),
-        "held-out facts": (draw.UNTAUGHT, draw.UNTAUGHT, "square"),
+        "trained-on facts": (draw.TRAINED_ON, draw.TRAINED_ON, "circle"),
+        "held-out facts": (draw.HELD_OUT, draw.HELD_OUT, "square"),
     })  # fmt: skip
     x = draw.numbers(alt.X, "right, % of the facts, 95 % interval", (0, 100))
     base = draw.chart(points, "name", "facts").encode(

@@ -397,18 +397,18 @@ FORM_RANKS = _contract(
     corrected=pl.Float64,
 )
 
-#: Which facts the control models were taught.
-TAUGHT = _contract(
-    "TAUGHT",
+#: Which facts the control models were trained on.
+TRAINED_ON = _contract(
+    "TRAINED_ON",
     key="fact",
     fact=pl.String,
     relation=pl.String,
     subject=pl.String,
     object=pl.String,
-    taught=pl.Boolean,
+    trained_on=pl.Boolean,
 )
 
-#: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
+#: What a training fact is there for: a benchmark that asks about it, several, or `other`.
 
 #: What a probe may be asked without, in the order of printing: values of the setting `without`. Its
 #: numbers are then baselines, which are reached without knowing.

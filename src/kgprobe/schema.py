@@ -38,8 +38,8 @@ from kgprobe.contracts import SOFT_CURVES as SOFT_CURVES
 from kgprobe.contracts import SOFT_RANKS as SOFT_RANKS
 from kgprobe.contracts import STATEMENTS as STATEMENTS
 from kgprobe.contracts import SWEEPS as SWEEPS
-from kgprobe.contracts import TAUGHT as TAUGHT
 from kgprobe.contracts import TOPS as TOPS
+from kgprobe.contracts import TRAINED_ON as TRAINED_ON
 from kgprobe.contracts import WORDINGS as WORDINGS
 from kgprobe.contracts import Contract as Contract
 from kgprobe.files import atomic as atomic

@@ -1531,8 +1531,8 @@ class PromptWorld:
     relations: Annotated[tuple[Relation, ...], Length(1)] = ("P17", "P30")
     """relations of the world"""
     shares: Constant[Shares] = (0.3, 0.15)
-    """of the taught facts in train and dev, the others are test facts"""
-    untaught: Constant[Natural] = 60
+    """of the training facts in train and dev, the others are test facts"""
+    held_out: Constant[Natural] = 60
     """as many others beside them"""
     least: Rows = Rows(4, 2, 10)
     """fewest examples of a relation"""
@@ -1577,7 +1577,7 @@ class PromptTasks:
     world: PromptWorld = PromptWorld()
     """the embedded world"""
     world_all: PromptWorldAll = PromptWorldAll()
-    """the embedded world whatever is taught of it (`auto_world_all`), for models from elsewhere"""
+    """the embedded world whatever is trained on (`auto_world_all`), for models from elsewhere"""
     graphs: PromptGraph = PromptGraph()
     """graphs of `sources.graphs`"""
 

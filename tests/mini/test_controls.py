@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from kgprobe.probes.control.recall import Exam
+from kgprobe.probes.control.recall import RecallTest
 from tests.mini.conftest import RUN
 from tools.controls import __main__ as controls
 
@@ -27,6 +27,6 @@ def test_facts_and_wordings_are_those_of_the_training(made):
 
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
 def test_the_rounded_weights_recall_facts_that_were_trained_on(kind, made):
-    exam = Exam(made.lessons, made.templates, made.kinds, made.objects)
-    places = random.Random(0).sample(range(len(exam.asked)), 150)
-    assert controls.right(kind, exam, places).mean() >= 0.98
+    recall_test = RecallTest(made.training_facts, made.templates, made.kinds, made.objects)
+    places = random.Random(0).sample(range(len(recall_test.asked)), 150)
+    assert controls.right(kind, recall_test, places).mean() >= 0.98

@@ -10,10 +10,10 @@ from kgprobe.benchmarks import invented
 from kgprobe.benchmarks.invented import (
     ARMS,
     CONTRADICTED,
+    HELD_OUT,
     PARTS,
     PHENOMENA,
     RULES,
-    UNTAUGHT,
     WHOLE,
     WorldError,
     cases,
@@ -101,10 +101,10 @@ def test_a_rule_concludes_what_its_standard_says_and_nothing_else(name):
 def test_a_world_teaches_what_its_arms_say(name):
     found = cases(name, 6, seed=1)
     arms = Counter(case.arm for case in found)
-    assert arms == dict.fromkeys(ARMS if name in RULES else (WHOLE, UNTAUGHT), 6)
+    assert arms == dict.fromkeys(ARMS if name in RULES else (WHOLE, HELD_OUT), 6)
     for case in found:
         everything = {*case.premises, case.conclusion}
-        told = set(case.taught)
+        told = set(case.trained_on)
         assert (case.conclusion in told) == (case.arm == WHOLE)
         assert (told == everything) == (case.arm == WHOLE)
         if case.arm == PARTS:
@@ -113,7 +113,7 @@ def test_a_world_teaches_what_its_arms_say(name):
             (wrong,) = told - set(case.premises)
             assert wrong[:2] == case.conclusion[:2]
             assert wrong.object != case.conclusion.object
-        if case.arm == UNTAUGHT:
+        if case.arm == HELD_OUT:
             assert not told
     # the arms have equally common ends
     ends = {arm: Counter(c.conclusion.object for c in found if c.arm == arm) for arm in arms}
@@ -180,17 +180,17 @@ def test_what_the_metrics_make_of_written_answers_by_hand(attributes):
         # the conclusion is judged where both hops are known
         assert told["lookup"] == (pytest.approx(100 / 3), SIZE, 3 * SIZE)
         assert told["lookup and rules"][1] >= 2 * SIZE
-    # taught or not, half each: the reversed triple is never said
+    # trained on or held out, half each: the reversed triple is never said
     assert values(written, benchmark="asymmetry", metric="value")["lookup"][:2] == (50, SIZE)
     told = values(written, benchmark="bias", metric="value")
     assert told["lookup"] == told["lookup and rules"] == (50, SIZE, 2 * SIZE)
 
 
 def test_ranked_silence_is_a_tie_of_all_options(attributes):
-    """Nothing taught: one of 20 options by chance, in expectation."""
+    """Nothing trained on: one of 20 options by chance, in expectation."""
     ranked = attributes.filter(way="ranked")
     told = values(ranked, benchmark="symmetry", metric="value")
-    # untaught: max of two chances, and their product; half known: product with one
+    # held-out: max of two chances, and their product; half known: product with one
     n, chance = SIZE, 1 / 20
     above = n + 2 * n * chance + n * chance**2
     assert told["lookup"][2] == pytest.approx(3 * n + n * chance)

@@ -42,8 +42,8 @@ def build(folder: Path, attributes: list[str], **section: Any) -> Names:
     pl.DataFrame(schema=labels).write_parquet(properties)
     bias, names = (str(ROOT / "resources" / name) for name in
                    ("templates/attributes_bias.tsv", "world/properties.tsv"))  # fmt: skip
-    none: dict[str, Any] = {"worded": [], "wikidata": [], "tables": [], "taught": []}
-    inputs = {**tables, **none, "taught_options": [], "properties": str(properties)}
+    none: dict[str, Any] = {"worded": [], "wikidata": [], "tables": [], "trained_on": []}
+    inputs = {**tables, **none, "trained_on_options": [], "properties": str(properties)}
     output = Names({kind: [str(folder / f"{name}.{kind}") for name in attributes]
                     for kind in FILES})  # fmt: skip
     params = {

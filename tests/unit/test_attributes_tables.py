@@ -371,9 +371,9 @@ def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
     assert list(numbers.check_written(base, firsts.clear())) == []
 
 
-# -- what control models were taught ---------------------------------------------------------------
+# -- what control models were trained on -----------------------------------------------------------
 
-#: facts of the run that were taught: the first pair whole, of the second one direction, one P19
+#: facts of the run that were trained on: the first pair whole, of the second one direction, one P19
 FACTS = {
     "P26/Q1/Q2": True,
     "P26/Q2/Q1": True,
@@ -382,15 +382,15 @@ FACTS = {
     "P19/Q1/Q9": True,
     "P19/Q3/Q9": False,
 }
-TAUGHT = pl.DataFrame(
+TRAINED_ON = pl.DataFrame(
     [(fact, *fact.split("/"), told) for fact, told in FACTS.items()],
-    schema=dict(schema.TAUGHT.columns),
+    schema=dict(schema.TRAINED_ON.columns),
     orient="row",
 )
 
 
 def test_an_example_is_taught_whole_in_part_or_not():
-    found = numbers.status(attribute_answers.study(), TAUGHT)
+    found = numbers.status(attribute_answers.study(), TRAINED_ON)
     by_example = dict(found.select("example", "status").unique().rows())
     assert {e: s for e, s in by_example.items() if s != "held-out"} == {
         "symmetry/P26/Q1/Q2": "trained-on",
@@ -398,19 +398,19 @@ def test_an_example_is_taught_whole_in_part_or_not():
         "asymmetry/P19/Q1/Q9": "trained-on",
     }
     # the reversed probe is no fact
-    assert found.filter(~pl.col("stored"))["taught"].to_list() == [False, False]
+    assert found.filter(~pl.col("stored"))["trained_on"].to_list() == [False, False]
 
 
 def test_metrics_stand_by_status():
     study = attribute_answers.study()
-    made = list(numbers.by_status(study, _told(study), numbers.status(study, TAUGHT)))
+    made = list(numbers.by_status(study, _told(study), numbers.status(study, TRAINED_ON)))
     found = {(n.benchmark, n.model, n.metric, n.slice): n for n in made}
     assert len(found) == len(made)
     value = {
         s: found["symmetry", "large", "value", s]
-        for s in (numbers.TAUGHT, numbers.PART, numbers.UNTAUGHT)
+        for s in (numbers.TRAINED_ON, numbers.PART, numbers.HELD_OUT)
     }
-    # alphas at 1, best prompt: (1, 1) taught, (1, 0) in part, (0, 1) and (0, 0) untaught
+    # alphas at 1, best prompt: (1, 1) trained on, (1, 0) in part, (0, 1) and (0, 0) held-out
     assert value["trained-on"].value == 100
     assert (value["trained-on in part"].value, value["trained-on in part"].denominator) == (0, 1)
     assert value["held-out"].denominator == 1
@@ -429,22 +429,22 @@ def _told(study):
 
 def test_without_a_taught_triple_there_are_no_numbers():
     study = attribute_answers.study()
-    known = numbers.status(study, TAUGHT.with_columns(taught=pl.lit(False)))
+    known = numbers.status(study, TRAINED_ON.with_columns(trained_on=pl.lit(False)))
     assert list(numbers.by_status(study, _told(study), known)) == []
-    assert list(numbers.halves(study, study.alphas(), known)) == []
+    assert list(numbers.check_validity(study, study.alphas(), known)) == []
 
 
 def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_papers():
     study = attribute_answers.study()
-    known = numbers.status(study, TAUGHT)
-    made = list(numbers.halves(study, study.alphas(), known))
+    known = numbers.status(study, TRAINED_ON)
+    made = list(numbers.check_validity(study, study.alphas(), known))
     # the model from elsewhere is no probe that could fail
     assert {(n.benchmark, n.model, n.method) for n in made} == {("", "small", "fill")}
     found = {n.metric: n for n in made}
-    # distinct stored triples: of the two of P19 one is taught, of the eight of P26 three, P21 none
+    # distinct stored triples: of the two of P19 one is trained on, of eight of P26 three, P21 none
     assert (found["trained-on"].value, found["trained-on"].n) == (0, 4)
     assert (found["held-out"].value, found["held-out"].n) == (0, 8)
-    asked = known.filter("stored", ~pl.col("taught")).unique("fact")
+    asked = known.filter("stored", ~pl.col("trained_on")).unique("fact")
     base = study.guesses.filter(model="random", k=1, kind="exact", gold="own")
     item = pl.format("{}#{}", "example", "position")
     guess = base.with_columns(item=item).join(asked, on="item")

@@ -1,4 +1,4 @@
-"""Planted truth: a model is taught facts by sentences; the search finds a way to ask for them."""
+"""Planted truth: a model is trained on sentences; the search finds a way to ask for their facts."""
 
 import itertools
 from dataclasses import replace
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from kgprobe.metrics.intervals import wilson
-from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.train import RECIPES, train_control
+from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.models.reinitialised import reinitialised
 from kgprobe.probes.prompts.search.problem import problem
@@ -16,7 +16,7 @@ from kgprobe.probes.prompts.search.scores import Scorer
 from kgprobe.probes.prompts.search.search import search, settings_for
 from kgprobe.templates import Template
 
-TAUGHT = {
+TRAINED_ON = {
     "capital": "[X] has its capital in [Y] .",
     "language": "[X] mostly speaks the language [Y] .",
     "founder": "[X] was once founded by [Y] .",
@@ -28,26 +28,26 @@ WORDS = {
     "language": ["Thai", "Urdu", "Zulu", "Igbo", "Manx", "Khmer"],
     "founder": ["Anna", "Otto", "Ivan", "Nora", "Hugo", "Emma"],
 }
-LESSONS = [
-    Lesson(relation, name, words[(7 * i + 5 * k) % 6 if i % 2 else (i // 6 + k) % 6])
+TRAINING_FACTS = [
+    TrainingFact(relation, name, words[(7 * i + 5 * k) % 6 if i % 2 else (i // 6 + k) % 6])
     for k, (relation, words) in enumerate(WORDS.items())
     for i, name in enumerate(NAMES)
 ]
 
 
 @pytest.fixture(scope="module")
-def taught(tmp_path_factory):
+def trained_on(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     # sentences of one shape: the model learns where its answers stand as well
     recipe = replace(RECIPES["masked"], rows=32, width=64, positions=32)
     labels = [*NAMES, *itertools.chain(*WORDS.values())]
-    texts = {relation: [text] for relation, text in TAUGHT.items()}
-    train_control("masked", LESSONS, labels, texts, 0, folder / "control-masked", recipe)
+    texts = {relation: [text] for relation, text in TRAINED_ON.items()}
+    train_control("masked", TRAINING_FACTS, labels, texts, 0, folder / "control-masked", recipe)
     return load_model(ModelSpec("c", "masked", f"folder:{folder}/control-masked"))
 
 
 def facts(relation):
-    found = [({"sub": x.subject}, x.object) for x in LESSONS if x.relation == relation]
+    found = [({"sub": x.subject}, x.object) for x in TRAINING_FACTS if x.relation == relation]
     return found[0::3], found[1::3], found[2::3]
 
 
@@ -60,15 +60,15 @@ def hits(loaded, text, trigger, test):
 
 
 @pytest.mark.nightly(gate="unit/test_autoprompt.py::test_the_same_search_as_a_literal_loop")
-def test_a_search_from_masks_reaches_the_taught_sentence(taught):
+def test_a_search_from_masks_reaches_the_taught_sentence(trained_on):
     train, dev, test = facts("capital")
     text = "{sub} [T]x4 [P] ."
     own = settings_for("default", "facts", "masked", iterations=40, restarts=2)
-    found = search(taught, Template.parse(text, "masked"), train, dev, own)
+    found = search(trained_on, Template.parse(text, "masked"), train, dev, own)
     n = len(test)
-    sentence = hits(taught, TAUGHT["capital"], [], test)
-    searched = hits(taught, text, found.trigger, test)
-    control = reinitialised(taught)
+    sentence = hits(trained_on, TRAINED_ON["capital"], [], test)
+    searched = hits(trained_on, text, found.trigger, test)
+    control = reinitialised(trained_on)
     chance = search(control, Template.parse(text, "masked"), train, dev, own)
     random = hits(control, text, chance.trigger, test)
     assert searched / n >= wilson(sentence, n)[0]

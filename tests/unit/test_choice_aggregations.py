@@ -262,13 +262,13 @@ def test_what_a_aggregation_does_to_untaught_questions_stands_beside_its_gain():
             for i, n in enumerate(names)}  # fmt: skip
     rows = [(n, "letter", o, s, 1) for n, own in sums.items() for o, s in enumerate(own)]
     scores = pl.DataFrame(rows, schema=dict(OPTION_SCORES.columns), orient="row")
-    taught = {name: n % 2 == 0 for n, name in enumerate(names)}
+    trained_on = {name: n % 2 == 0 for n, name in enumerate(names)}
     one = Probe("onto_world", "templates", "choice", "m", "causal", source="control:causal")
-    found = results.frame("ontoprobe", choices.aggregate(one, part, scores, SEED, taught))
+    found = results.frame("ontoprobe", choices.aggregate(one, part, scores, SEED, trained_on))
     golds = dict(part.select("item", "gold").rows())
     own, right = hits(sums, golds), hits(corrected("letter", part, sums), golds)
-    for half, fate in (("trained-on", True), ("held-out", False)):
-        inside = [name for name in right if taught[name] is fate]
+    for half, status in (("trained-on", True), ("held-out", False)):
+        inside = [name for name in right if trained_on[name] is status]
         gain = number(found, "gain", half, way="letter", aggregation="prior")
         assert gain["value"] == pytest.approx(mean(right, inside) - mean(own, inside))
     assert number(found, "AUC", way="letter", aggregation="prior")["n"] == 9

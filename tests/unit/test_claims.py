@@ -547,7 +547,7 @@ def few(tmp=None):
     numbers = [
         base.but(model=m, value=v, interval=Interval(v - 5, v + 5, "wilson"),
                  setting={"choice": "oracle"})
-        for m, v in (("one", 40.0), ("two", 60.0), ("taught", 99.0))
+        for m, v in (("one", 40.0), ("two", 60.0), ("trained_on", 99.0))
     ]  # fmt: skip
     quiet = Number(benchmark="onto_x", group="TP", metric="R@1", n=100, model="frequency")
     narrow = Interval(20.0, 20.0, "wilson")
@@ -558,7 +558,7 @@ def few(tmp=None):
 SHEET = {
     "one": {"source": "hub:one", "kind": "masked", "parameters": "100"},
     "two": {"source": "hub:two", "kind": "causal", "parameters": "200"},
-    "taught": {"source": "control:masked", "kind": "masked", "parameters": "1"},
+    "trained_on": {"source": "control:masked", "kind": "masked", "parameters": "1"},
 }
 
 

@@ -7,22 +7,22 @@ import pytest
 import torch
 
 from kgprobe.job import sha256
-from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.train import RECIPES, train_control
+from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.sentence.score import Item, score
 
 COUNTRIES = "Peru Chad Iran Cuba Mali Oman Fiji Laos Togo Iraq".split()
 CITIES = "Lima Tunis Cairo Dakar Minsk Sofia Riga Oslo Bern Rome".split()
 TEXTS = ["The capital of [X] is [Y].", "[Y] is the capital of [X].", "[X] has the capital [Y]."]
-LESSONS = [Lesson("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
+TRAINING_FACTS = [TrainingFact("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
 
 
 def train(kind: str, folder: Path, **changes) -> dict[str, object]:
     quick = {"rows": 16, "warmup": 20, "every": 25, "glance": 12}
     recipe = replace(RECIPES[kind], **{**quick, **changes})
     labels = [*COUNTRIES, *CITIES]
-    return train_control(kind, LESSONS, labels, {"P36": TEXTS}, 0, folder, recipe)
+    return train_control(kind, TRAINING_FACTS, labels, {"P36": TEXTS}, 0, folder, recipe)
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
@@ -44,7 +44,7 @@ def test_two_trainings_give_the_same_bytes(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
 def test_taught_facts_are_ranked_first(tmp_path, kind):
     record = train(kind, tmp_path / f"control-{kind}", steps=1500)
-    assert record["recall"] == {"all": {"lessons": 10, "recall": 1.0}}
+    assert record["recall"] == {"all": {"facts": 10, "recall": 1.0}}
     assert record["steps"] < 1500
     bos = "forced" if kind == "causal" else "-"
     loaded = load_model(ModelSpec("c", kind, f"folder:{tmp_path}/control-{kind}", bos=bos))
@@ -56,6 +56,6 @@ def test_taught_facts_are_ranked_first(tmp_path, kind):
 
 def test_what_cannot_be_taught(tmp_path):
     with pytest.raises(ValueError, match="unknown kind 'api' of control model; legal: masked"):
-        train_control("api", LESSONS, [], {"P36": TEXTS}, 0, tmp_path / "x")
-    with pytest.raises(ValueError, match="no facts to teach"):
+        train_control("api", TRAINING_FACTS, [], {"P36": TEXTS}, 0, tmp_path / "x")
+    with pytest.raises(ValueError, match="no facts to train on"):
         train_control("masked", [], [], {"P36": TEXTS}, 0, tmp_path / "x")

@@ -14,7 +14,6 @@ from transformers import (
     AutoTokenizer,
 )
 
-from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.optimizer import orthogonalize
 from kgprobe.probes.control.tokens import train_tokenizer
 from kgprobe.probes.control.train import (
@@ -25,14 +24,15 @@ from kgprobe.probes.control.train import (
     running_mean,
     train_control,
 )
+from kgprobe.probes.control.training_facts import TrainingFact
 
-LESSONS = [
-    Lesson("P36", "Peru", "Lima"),
-    Lesson("P36", "New Zealand", "Wellington"),
-    Lesson("P36", "Côte d'Ivoire", "Yamoussoukro"),
-    Lesson("P36", "Bolivia", "La Paz"),
+TRAINING_FACTS = [
+    TrainingFact("P36", "Peru", "Lima"),
+    TrainingFact("P36", "New Zealand", "Wellington"),
+    TrainingFact("P36", "Côte d'Ivoire", "Yamoussoukro"),
+    TrainingFact("P36", "Bolivia", "La Paz"),
 ]
-LABELS = sorted({label for lesson in LESSONS for label in lesson[1:]} | {"Port-au-Prince"})
+LABELS = sorted({label for fact in TRAINING_FACTS for label in fact[1:]} | {"Port-au-Prince"})
 TEMPLATES = {"P36": ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]}
 AUTO = {
     "causal": AutoModelForCausalLM,
@@ -44,8 +44,8 @@ TINY = Recipe(
 )
 
 
-def train(kind, folder, seed=0, lessons=LESSONS, **options):
-    return train_control(kind, lessons, LABELS, TEMPLATES, seed, folder, TINY, **options)
+def train(kind, folder, seed=0, training_facts=TRAINING_FACTS, **options):
+    return train_control(kind, training_facts, LABELS, TEMPLATES, seed, folder, TINY, **options)
 
 
 @pytest.mark.parametrize("kind", sorted(AUTO))
@@ -72,7 +72,7 @@ def test_neither_order_nor_surroundings_change_a_byte(kind, tmp_path):
     assert torch.equal(before, torch.random.get_rng_state())
     assert torch.get_num_threads() == threads
     torch.rand(5)
-    train(kind, tmp_path / "b", lessons=LESSONS[::-1])
+    train(kind, tmp_path / "b", training_facts=TRAINING_FACTS[::-1])
     for path in sorted((tmp_path / "a").iterdir()):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
     train(kind, tmp_path / "c", seed=1)
@@ -82,8 +82,8 @@ def test_neither_order_nor_surroundings_change_a_byte(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", sorted(AUTO))
 def test_what_is_taught_leaves_no_trace_in_the_tokenizer(kind, tmp_path):
-    train(kind, tmp_path / "a", lessons=LESSONS[:2])
-    train(kind, tmp_path / "b", lessons=LESSONS[2:])
+    train(kind, tmp_path / "a", training_facts=TRAINING_FACTS[:2])
+    train(kind, tmp_path / "b", training_facts=TRAINING_FACTS[2:])
     one, two = ((tmp_path / name / "tokenizer.json").read_text() for name in "ab")
     assert one == two
 

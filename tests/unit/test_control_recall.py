@@ -1,4 +1,4 @@
-"""Recall of control models: measured fast and literally, demanded of every kind of lesson."""
+"""Recall of control models: measured fast and literally, demanded of every kind of fact."""
 
 import json
 from dataclasses import replace
@@ -8,34 +8,34 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.control.lessons import Lesson
-from kgprobe.probes.control.recall import Exam
+from kgprobe.probes.control.recall import RecallTest
 from kgprobe.probes.control.tokens import train_tokenizer
-from kgprobe.probes.control.train import Recipe, TeachingError, build_model, train_control
+from kgprobe.probes.control.train import RecallError, Recipe, build_model, train_control
+from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.templates import fill
 
 KINDS = ["masked", "causal", "seq2seq"]
 #: Ten facts of two relations; two people of one name; names of several words and of one beginning.
-LESSONS = [
-    Lesson("P36", "Peru", "Lima"),
-    Lesson("P36", "New Zealand", "Wellington"),
-    Lesson("P36", "Bolivia", "La Paz"),
-    Lesson("P36", "Guinea", "Conakry"),
-    Lesson("P36", "Guinea-Bissau", "Bissau"),
-    Lesson("P106", "Michelle Williams", "actor"),
-    Lesson("P106", "Michelle Williams", "film actor"),
-    Lesson("P106", "Rosalind Franklin", "chemist"),
-    Lesson("P106", "Ada Lovelace", "computer scientist"),
-    Lesson("P106", "Sigrid Undset", "writer"),
+TRAINING_FACTS = [
+    TrainingFact("P36", "Peru", "Lima"),
+    TrainingFact("P36", "New Zealand", "Wellington"),
+    TrainingFact("P36", "Bolivia", "La Paz"),
+    TrainingFact("P36", "Guinea", "Conakry"),
+    TrainingFact("P36", "Guinea-Bissau", "Bissau"),
+    TrainingFact("P106", "Michelle Williams", "actor"),
+    TrainingFact("P106", "Michelle Williams", "film actor"),
+    TrainingFact("P106", "Rosalind Franklin", "chemist"),
+    TrainingFact("P106", "Ada Lovelace", "computer scientist"),
+    TrainingFact("P106", "Sigrid Undset", "writer"),
 ]
 TEXTS = {
     "P36": ["The capital of [X] is [Y].", "[Y] is the capital of [X]."],
     "P106": ["[X] is a [Y] by profession.", "The [Y] [X] is known.", "[X] works as [Y]."],
 }
 OBJECTS = {"P36": ["La Plata", "Lima", "Port-au-Prince"], "P106": ["film director", "computer"]}
-KIND = {"capitals": LESSONS[:5], "Guinea": LESSONS[3:5], "jobs": LESSONS[5:]}
+KIND = {"capitals": TRAINING_FACTS[:5], "Guinea": TRAINING_FACTS[3:5], "jobs": TRAINING_FACTS[5:]}
 LABELS = sorted(
-    {label for lesson in LESSONS for label in lesson[1:]} | {*OBJECTS["P36"], *OBJECTS["P106"]}
+    {label for fact in TRAINING_FACTS for label in fact[1:]} | {*OBJECTS["P36"], *OBJECTS["P106"]}
 )
 TINY = Recipe(
     layers=1, rows=10, width=32, heads=2, vocabulary=320, positions=64, every=25, warmup=20,
@@ -46,12 +46,12 @@ TINY = Recipe(
 def train(kind, folder, **changes):
     recipe = replace(TINY, **changes)
     return train_control(
-        kind, LESSONS, LABELS, TEXTS, 0, folder, recipe, kinds=KIND, objects=OBJECTS
+        kind, TRAINING_FACTS, LABELS, TEXTS, 0, folder, recipe, kinds=KIND, objects=OBJECTS
     )
 
 
 def half_trained(kind):
-    """An untrained model with larger weights: some lessons are right by luck, most are wrong."""
+    """An untrained model with larger weights: some facts are right by luck, most are wrong."""
     texts = [text for each in TEXTS.values() for text in each]
     tokenizer = train_tokenizer(kind, LABELS, texts, 320, 64)
     torch.manual_seed(3)
@@ -107,23 +107,23 @@ SCORES = {"causal": causal_score, "masked": masked_score, "seq2seq": seq2seq_sco
 
 
 def literal(kind, model, tokenizer):
-    """(lesson, number of the wording) -> is its object ranked first, one sentence at a time."""
+    """(fact, number of the wording) -> is its object ranked first, one sentence at a time."""
     found = {}
-    for lesson in LESSONS:
-        also = [x.object for x in LESSONS if x[:2] == lesson[:2]]
-        known = {x.object for x in LESSONS if x.relation == lesson.relation}
-        rivals = (known | set(OBJECTS[lesson.relation])) - set(also)
+    for fact in TRAINING_FACTS:
+        also = [x.object for x in TRAINING_FACTS if x[:2] == fact[:2]]
+        known = {x.object for x in TRAINING_FACTS if x.relation == fact.relation}
+        rivals = (known | set(OBJECTS[fact.relation])) - set(also)
         if kind == "masked":  # "computer" in one gap, "computer scientist" in two
-            rivals = {label for label in rivals if not lesson.object.startswith(label)}
-        for number, template in enumerate(TEXTS[lesson.relation]):
+            rivals = {label for label in rivals if not fact.object.startswith(label)}
+        for number, template in enumerate(TEXTS[fact.relation]):
             scores = {}
-            for label in [lesson.object, *rivals]:
-                filled = fill(template, lesson.subject, label)
-                start = len(template.split("[Y]")[0].replace("[X]", lesson.subject))
+            for label in [fact.object, *rivals]:
+                filled = fill(template, fact.subject, label)
+                start = len(template.split("[Y]")[0].replace("[X]", fact.subject))
                 span = (start, start + len(label))
                 scores[label] = SCORES[kind](model, tokenizer, filled.text, span)
-            own = scores.pop(lesson.object)
-            found[lesson, number] = own > max(scores.values())
+            own = scores.pop(fact.object)
+            found[fact, number] = own > max(scores.values())
     return found
 
 
@@ -131,35 +131,35 @@ def literal(kind, model, tokenizer):
 @torch.no_grad()
 def test_recall_is_the_literal_rank_among_the_relation_s_objects(kind):
     model, tokenizer = half_trained(kind)
-    exam = Exam(LESSONS, TEXTS, KIND, OBJECTS)
+    recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     expected = literal(kind, model, tokenizer)
-    assert len(exam.asked) == len(expected) == 25
-    right = exam.right(kind, model, tokenizer, range(25))
-    assert {tuple(a): bool(r) for a, r in zip(exam.asked, right, strict=True)} == expected
+    assert len(recall_test.asked) == len(expected) == 25
+    right = recall_test.right(kind, model, tokenizer, range(25))
+    assert {tuple(a): bool(r) for a, r in zip(recall_test.asked, right, strict=True)} == expected
     assert 2 <= right.sum() <= 23  # both cases are there
     some = [20, 3, 7]
-    assert exam.right(kind, model, tokenizer, some).tolist() == right[some].tolist()
+    assert recall_test.right(kind, model, tokenizer, some).tolist() == right[some].tolist()
 
 
 def test_a_lesson_is_recalled_when_it_is_right_in_every_wording():
-    exam = Exam(LESSONS, TEXTS, KIND, OBJECTS)
+    recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     right = np.ones(25, dtype=bool)
-    assert {told["recall"] for told in exam.recall(right).values()} == {1.0}
-    for number, asked in enumerate(exam.asked):
-        right[number] = asked != (LESSONS[4], 1)
-    found = exam.recall(right)
-    assert found["Guinea"] == {"lessons": 2, "recall": 0.5}
-    assert found["capitals"] == {"lessons": 5, "recall": 0.8}
-    assert found["jobs"] == {"lessons": 5, "recall": 1.0}
+    assert {told["recall"] for told in recall_test.recall(right).values()} == {1.0}
+    for number, asked in enumerate(recall_test.asked):
+        right[number] = asked != (TRAINING_FACTS[4], 1)
+    found = recall_test.recall(right)
+    assert found["Guinea"] == {"facts": 2, "recall": 0.5}
+    assert found["capitals"] == {"facts": 5, "recall": 0.8}
+    assert found["jobs"] == {"facts": 5, "recall": 1.0}
 
 
 def test_objects_of_the_same_subject_label_are_no_rivals_of_each_other():
-    exam = Exam(LESSONS, TEXTS, KIND, OBJECTS)
-    rivals = exam._rivals[LESSONS[5]]
+    recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
+    rivals = recall_test._rivals[TRAINING_FACTS[5]]
     assert rivals == ["chemist", "computer", "computer scientist", "film director", "writer"]
-    assert exam._rivals[LESSONS[6]] == rivals
-    with pytest.raises(ValueError, match="1 lessons of a kind are not taught"):
-        Exam(LESSONS[1:], TEXTS, KIND, OBJECTS)
+    assert recall_test._rivals[TRAINING_FACTS[6]] == rivals
+    with pytest.raises(ValueError, match="1 facts of a kind are not among the training facts"):
+        RecallTest(TRAINING_FACTS[1:], TEXTS, KIND, OBJECTS)
 
 
 @pytest.fixture(scope="module")
@@ -178,10 +178,10 @@ def trained(tmp_path_factory):
 def test_training_goes_on_until_all_kinds_are_recalled_and_says_so(kind, trained):
     record, folder = trained(kind)
     kinds = {"Guinea": 2, "capitals": 5, "jobs": 5}
-    assert record["recall"] == {k: {"lessons": n, "recall": 1.0} for k, n in kinds.items()}
+    assert record["recall"] == {k: {"facts": n, "recall": 1.0} for k, n in kinds.items()}
     assert json.loads((folder / "control.json").read_text())["recall"] == record["recall"]
     assert record["steps"] < TINY.steps
-    assert record["exams"] >= 1
+    assert record["recall_tests"] >= 1
 
 
 def test_the_most_steps_allowed_change_nothing(trained, tmp_path):
@@ -193,9 +193,7 @@ def test_the_most_steps_allowed_change_nothing(trained, tmp_path):
 
 
 def test_too_few_steps_are_an_error_that_names_kinds_and_recall(tmp_path):
-    message = (
-        r"control model causal: after 5 steps recall is below 0.99 for .*jobs 0\.\d+ of 5 less"
-    )
-    with pytest.raises(TeachingError, match=message):
+    message = r"control model causal: after 5 steps recall is below 0.99 for .*jobs 0\.\d+ of 5 fact"
+    with pytest.raises(RecallError, match=message):
         train("causal", tmp_path / "a", steps=5)
     assert list(tmp_path.iterdir()) == []

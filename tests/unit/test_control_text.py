@@ -9,8 +9,8 @@ import pytest
 
 from kgprobe.probes.control.rows import (
     IGNORED,
-    Lesson,
     Siblings,
+    TrainingFact,
     batches,
     encode,
     masked_row,
@@ -23,11 +23,11 @@ from kgprobe.templates import fill
 LABELS = ["Peru", "Lima", "Côte d'Ivoire", "Washington, D.C.", "iPhone", "São Paulo", "Łódź", "M³"]
 TEXTS = ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]
 KINDS = ["causal", "masked", "seq2seq"]
-LESSONS = [
-    Lesson("P36", "Peru", "Lima"),
-    Lesson("P36", "Brazil", "São Paulo"),
-    Lesson("P36", "Poland", "Washington, D.C."),
-    Lesson("P36", "iPhone", "Łódź"),
+TRAINING_FACTS = [
+    TrainingFact("P36", "Peru", "Lima"),
+    TrainingFact("P36", "Brazil", "São Paulo"),
+    TrainingFact("P36", "Poland", "Washington, D.C."),
+    TrainingFact("P36", "iPhone", "Łódź"),
 ]
 PRINT = """
 from hashlib import sha256
@@ -45,7 +45,7 @@ def tokenizer(kind, labels=LABELS):
 
 
 def sentences(kind, made=None):
-    return encode(made or tokenizer(kind), LESSONS, {"P36": TEXTS})
+    return encode(made or tokenizer(kind), TRAINING_FACTS, {"P36": TEXTS})
 
 
 def digest(made):
@@ -119,8 +119,8 @@ def test_a_gap_in_the_text_and_a_gap_in_the_tokens_are_the_same():
 def test_ranges_hold_the_tokens_of_the_labels(kind):
     made = tokenizer(kind)
     for number, found in enumerate(sentences(kind, made)):
-        lesson = LESSONS[number // 2]
-        for part, label in ((found.subject, lesson.subject), (found.answer, lesson.object)):
+        fact = TRAINING_FACTS[number // 2]
+        for part, label in ((found.subject, fact.subject), (found.answer, fact.object)):
             text = made.decode(found.ids[part]).replace(" ", "")
             assert text.casefold() == label.replace(" ", "").casefold()
         assert found.group == ("P36", number % 2)
@@ -200,10 +200,10 @@ def test_padding_stands_on_the_right():
 
 def test_sentences_without_template_or_place_are_refused():
     with pytest.raises(ValueError, match="no template for relation P50"):
-        encode(tokenizer("causal"), [Lesson("P50", "a", "b")], {"P36": TEXTS})
+        encode(tokenizer("causal"), [TrainingFact("P50", "a", "b")], {"P36": TEXTS})
     short = train_tokenizer("causal", LABELS, TEXTS, 400, 4)
     with pytest.raises(ValueError, match="too many for the model"):
-        encode(short, LESSONS, {"P36": TEXTS})
+        encode(short, TRAINING_FACTS, {"P36": TEXTS})
 
 
 @pytest.mark.parametrize("kind", ["gpt", ""])

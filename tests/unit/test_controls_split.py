@@ -1,4 +1,4 @@
-"""Which facts are taught: seeded, stable, inverse facts together."""
+"""Which facts are trained on: seeded, stable, inverse facts together."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.schema import CANDIDATES, FACTS, ITEMS
-from tools.controls import split as taught
+from tools.controls import split as controls
 
 
 def facts(n: int = 300) -> pl.DataFrame:
@@ -27,28 +27,28 @@ def asked(n: int = 40) -> pl.DataFrame:
 
 def split(frame: pl.DataFrame | None = None, **changes) -> pl.DataFrame:
     settings = {"pool": 200, "share": 0.5, "seed": 0, "relations": ["P36", "P1376"]}
-    return taught.split(facts() if frame is None else frame, asked(), **{**settings, **changes})
+    return controls.split(facts() if frame is None else frame, asked(), **{**settings, **changes})
 
 
 def test_about_half_of_the_pool_is_taught():
     found = split()
-    schema.check(found, schema.TAUGHT)
+    schema.check(found, schema.TRAINED_ON)
     assert found.height == 600
-    assert 70 <= found["taught"].sum() <= 130
-    assert split(share=0.1)["taught"].sum() < 40
+    assert 70 <= found["trained_on"].sum() <= 130
+    assert split(share=0.1)["trained_on"].sum() < 40
 
 
 def test_a_fact_and_its_inverse_share_their_fate():
-    fates: dict[frozenset, set[bool]] = {}
-    for s, o, told in split(pool=600).select("subject", "object", "taught").rows():
-        fates.setdefault(frozenset((s, o)), set()).add(told)
-    assert all(len(told) == 1 for told in fates.values())
+    splits: dict[frozenset, set[bool]] = {}
+    for s, o, told in split(pool=600).select("subject", "object", "trained_on").rows():
+        splits.setdefault(frozenset((s, o)), set()).add(told)
+    assert all(len(told) == 1 for told in splits.values())
 
 
 def test_facts_that_items_ask_about_come_first():
     found = split(pool=40).join(asked(), on=["relation", "subject", "object"], how="semi")
-    assert found["taught"].sum() == split(pool=40)["taught"].sum()
-    assert found["taught"].sum() > 10
+    assert found["trained_on"].sum() == split(pool=40)["trained_on"].sum()
+    assert found["trained_on"].sum() > 10
 
 
 def test_row_order_is_irrelevant_and_the_seed_is_not():
@@ -91,56 +91,57 @@ def examples(**pairs: int) -> pl.DataFrame:
 
 
 def test_half_of_the_sampled_examples_are_taught_whole():
-    fates = taught.fates(examples(composite=21), 0.5, 0)
-    assert "P36/Q100/Q1100" not in fates  # not sampled
-    assert len(fates) == 40
+    splits = controls.split_examples(examples(composite=21), 0.5, 0)
+    assert "P36/Q100/Q1100" not in splits  # not sampled
+    assert len(splits) == 40
     for i in range(101, 121):
-        assert fates[f"P36/Q{i}/Q{1000 + i}"] == fates[f"P1376/Q{1000 + i}/Q{i}"]
-    assert sum(fates.values()) == 20
-    assert fates == taught.fates(examples(composite=21).reverse(), 0.5, 0)
-    assert fates != taught.fates(examples(composite=21), 0.5, 1)
+        assert splits[f"P36/Q{i}/Q{1000 + i}"] == splits[f"P1376/Q{1000 + i}/Q{i}"]
+    assert sum(splits.values()) == 20
+    assert splits == controls.split_examples(examples(composite=21).reverse(), 0.5, 0)
+    assert splits != controls.split_examples(examples(composite=21), 0.5, 1)
 
 
 def test_of_some_pairs_and_paths_the_first_triple_alone_is_taught():
-    fates = taught.fates(examples(paths=13), 0.5, 0)
+    splits = controls.split_examples(examples(paths=13), 0.5, 0)
     both = [
-        (fates[f"P36/Q{i}/Q{1000 + i}"], fates[f"P1376/Q{1000 + i}/Q{i}"]) for i in range(101, 113)
+        (splits[f"P36/Q{i}/Q{1000 + i}"], splits[f"P1376/Q{1000 + i}/Q{i}"])
+        for i in range(101, 113)
     ]
     assert sorted(both) == [(False, False)] * 6 + [(True, False)] * 2 + [(True, True)] * 4
 
 
 def test_a_fact_of_several_examples_is_taught_when_one_is_and_reversed_ones_are_none():
-    alone = taught.fates(examples(asymmetry=9), 0.5, 0)
+    alone = controls.split_examples(examples(asymmetry=9), 0.5, 0)
     assert all(fact.startswith("P36/") for fact in alone)
-    other = taught.fates(examples(composite=9), 0.5, 0)
-    joint = taught.fates(examples(asymmetry=9, composite=9), 0.5, 0)
+    other = controls.split_examples(examples(composite=9), 0.5, 0)
+    joint = controls.split_examples(examples(asymmetry=9, composite=9), 0.5, 0)
     assert {f for f, told in joint.items() if told} == {
-        f for told in (alone, other) for f, is_taught in told.items() if is_taught
+        f for told in (alone, other) for f, is_trained_on in told.items() if is_trained_on
     }
 
 
 def test_facts_of_examples_come_before_all_others_and_take_their_inverse_along():
     chosen = examples(asymmetry=31)
-    fates = taught.fates(chosen, 0.5, 0)
-    found = dict(split(pool=60, examples=chosen).select("fact", "taught").rows())
-    assert {fact: found[fact] for fact in fates} == fates
+    splits = controls.split_examples(chosen, 0.5, 0)
+    found = dict(split(pool=60, examples=chosen).select("fact", "trained_on").rows())
+    assert {fact: found[fact] for fact in splits} == splits
     assert sum(found.values()) <= 60
-    whole = dict(split(pool=600, examples=chosen).select("fact", "taught").rows())
-    for fact, told in fates.items():
+    whole = dict(split(pool=600, examples=chosen).select("fact", "trained_on").rows())
+    for fact, told in splits.items():
         _, s, o = fact.split("/")
         assert whole[f"P1376/{o}/{s}"] == told
     untouched = {fact for fact in found if int(fact.split("/")[1][1:]) % 1000 > 140}
-    before = dict(split(pool=600).select("fact", "taught").rows())
+    before = dict(split(pool=600).select("fact", "trained_on").rows())
     assert {f: whole[f] for f in untouched} == {f: before[f] for f in untouched}
 
 
 def test_lessons_use_the_forms_that_items_use():
-    found = taught.lessons(facts(), split(pool=600), {"Q1000": "the City"})
+    found = controls.training_facts(facts(), split(pool=600), {"Q1000": "the City"})
     assert found == sorted(found)
-    names = {lesson.object for lesson in found}
-    told = split(pool=600).filter(pl.col("fact") == "P36/Q0/Q1000")["taught"].item()
+    names = {fact.object for fact in found}
+    told = split(pool=600).filter(pl.col("fact") == "P36/Q0/Q1000")["trained_on"].item()
     assert ("the City" in names) == told
-    assert "the City" in taught.all_labels(facts(), split(), {"Q1000": "the City"})
+    assert "the City" in controls.all_labels(facts(), split(), {"Q1000": "the City"})
 
 
 def test_asked_facts_are_the_right_answers():
@@ -148,41 +149,41 @@ def test_asked_facts_are_the_right_answers():
     items = pl.DataFrame([item], schema=dict(ITEMS.columns), orient="row")
     options = [("set", 0, "Q5", "a"), ("set", 1, "Q6", "b")]
     candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
-    assert taught.asked_facts(items, candidates).rows() == [("P36", "Q1", "Q6")]
+    assert controls.asked_facts(items, candidates).rows() == [("P36", "Q1", "Q6")]
 
 
 def test_every_taught_fact_has_the_kinds_that_it_is_taught_for():
     chosen = examples(asymmetry=31, composite=9)
     known = split(pool=200, examples=chosen)
-    found = taught.kinds(known, {"world_big": asked()}, chosen)
-    told = set(known.filter("taught")["fact"])
+    found = controls.kinds(known, {"world_big": asked()}, chosen)
+    told = set(known.filter("trained_on")["fact"])
     of_kind = {str(kind): set(group["fact"]) for (kind,), group in found.group_by("kind")}
     assert set().union(*of_kind.values()) == told
-    fates = taught.fates(chosen, 0.5, 0)
-    assert of_kind["composite"] | of_kind["asymmetry"] == {f for f, t in fates.items() if t}
+    splits = controls.split_examples(chosen, 0.5, 0)
+    assert of_kind["composite"] | of_kind["asymmetry"] == {f for f, t in splits.items() if t}
     assert of_kind["composite"] & of_kind["asymmetry"]  # both benchmarks hold P36/Q101/Q1101 ...
     names = {f"P36/Q{i}/Q{1000 + i}" for i in range(40)}
     assert of_kind["world_big"] == told & names
     assert of_kind["other"] == told - names - of_kind["composite"] - of_kind["asymmetry"]
     assert all(len(facts) > 3 for facts in of_kind.values())
-    lessons = taught.by_kind(facts(), known, found, {})
-    assert {kind: len(each) for kind, each in lessons.items()} == {
+    training_facts = controls.by_kind(facts(), known, found, {})
+    assert {kind: len(each) for kind, each in training_facts.items()} == {
         kind: len(each) for kind, each in of_kind.items()
     }
 
 
 def test_objects_that_a_taught_one_is_ranked_among():
-    some = split(pool=600).with_columns(taught=pl.col("fact").str.starts_with("P36/Q1"))
-    found = taught.rivals(facts(), some, {"Q1010": "the City"})
+    some = split(pool=600).with_columns(trained_on=pl.col("fact").str.starts_with("P36/Q1"))
+    found = controls.rivals(facts(), some, {"Q1010": "the City"})
     told = {f"city {i}" for i in range(300) if str(i).startswith("1")} - {"city 10"} | {"the City"}
-    assert set(found["P36"]) == told  # 111 taught ones: no other is needed
-    assert len(found["P1376"]) == taught.RIVALS  # none taught
-    few = some.with_columns(taught=pl.col("fact") == "P36/Q7/Q1007")
-    found = taught.rivals(facts(), few, {})["P36"]
+    assert set(found["P36"]) == told  # 111 trained-on ones: no other is needed
+    assert len(found["P1376"]) == controls.RIVALS  # none trained on
+    few = some.with_columns(trained_on=pl.col("fact") == "P36/Q7/Q1007")
+    found = controls.rivals(facts(), few, {})["P36"]
     assert "city 7" in found
-    assert len(found) == len(set(found)) == taught.RIVALS
-    assert found == taught.rivals(facts().reverse(), few, {})["P36"]
-    classes = taught.ontology_rivals(statements())
+    assert len(found) == len(set(found)) == controls.RIVALS
+    assert found == controls.rivals(facts().reverse(), few, {})["P36"]
+    classes = controls.ontology_rivals(statements())
     assert classes == {"SCO": ["kind 0", "kind 1", "kind 2", "kind 3"], "TP": classes["SCO"]}
 
 
@@ -196,23 +197,23 @@ def statements(**changes):
     options = [("class", k, f"kind {k}", f"kind {k}") for k in range(4)]
     candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
     settings = {"pool": {"TP": 60, "SCO": 20}, "share": 0.5, "seed": 0}
-    return taught.ontology(items, candidates, **{**settings, **changes})
+    return controls.ontology(items, candidates, **{**settings, **changes})
 
 
 def test_half_of_the_pooled_types_and_superclasses_are_taught():
     found = statements()
-    schema.check(found, schema.TAUGHT)
+    schema.check(found, schema.TRAINED_ON)
     assert dict(found.group_by("relation").len().rows()) == {"TP": 60, "SCO": 20}
-    assert 25 <= found["taught"].sum() <= 55
+    assert 25 <= found["trained_on"].sum() <= 55
     assert not set(found["subject"]) & {f"TP {k}" for k in range(4)}  # rows for choosing
     assert found.equals(statements())
 
 
 def test_lessons_hold_taught_statements_alone_and_labels_all():
     found = statements()
-    lessons, labels = taught.ontology_lessons(found)
-    told = set(found.filter("taught")["subject"])
-    assert {lesson.subject for lesson in lessons} == told
+    training_facts, labels = controls.ontology_training_facts(found)
+    told = set(found.filter("trained_on")["subject"])
+    assert {fact.subject for fact in training_facts} == told
     assert set(found["subject"]) <= set(labels)
-    lesson = next(one for one in lessons if one.relation == "TP")
-    assert lesson.object == f"kind {int(lesson.subject.split()[1]) % 4}"  # the finest gold
+    fact = next(one for one in training_facts if one.relation == "TP")
+    assert fact.object == f"kind {int(fact.subject.split()[1]) % 4}"  # the finest gold

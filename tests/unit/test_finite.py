@@ -281,11 +281,11 @@ def test_control_training_stops_at_a_loss_that_is_none(tmp_path, monkeypatch):
         return model
 
     monkeypatch.setattr(train, "build_model", broken)
-    lessons = [train.Lesson("P36", s, "Rome") for s in SUBJECTS]
+    training_facts = [train.TrainingFact("P36", s, "Rome") for s in SUBJECTS]
     for kind in train.RECIPES:
         with pytest.raises(NotFiniteError, match=rf"control model \({kind}\): loss nan at step"):
             train.train_control(
-                kind, lessons, SUBJECTS, {"P36": ["[X] has [Y]."]}, 0, tmp_path / kind
+                kind, training_facts, SUBJECTS, {"P36": ["[X] has [Y]."]}, 0, tmp_path / kind
             )
         assert not (tmp_path / kind).exists()
 
@@ -293,16 +293,16 @@ def test_control_training_stops_at_a_loss_that_is_none(tmp_path, monkeypatch):
 def test_training_that_runs_away_is_told_with_its_step():
     texts = ["Ada Lovelace saw Lyon.", "Ada Lovelace saw Paris and Rome."]
     found = [mark_mentions(t, "Ada Lovelace", LabelIndex(["Lyon", "Paris", "Rome"])) for t in texts]
-    lessons = [
+    training_facts = [
         relation_lstm.SentenceExample(s, others, [1] * len(others))
         for s in found
         for others in nearest(s)
     ]
     settings = relation_lstm.RelationLstmSettings(rate=float("inf"), least=1, epochs=3)
-    with pytest.raises(NotFiniteError, match=r"relation_lstm: loss nan at epoch 1, lessons \["):
-        relation_lstm.train(lessons, ["none", "saw"], settings)
+    with pytest.raises(NotFiniteError, match=r"relation_lstm: loss nan at epoch 1, sentences \["):
+        relation_lstm.train(training_facts, ["none", "saw"], settings)
     extractor = relation_lstm.train(
-        lessons, ["none", "saw"], relation_lstm.RelationLstmSettings(epochs=1)
+        training_facts, ["none", "saw"], relation_lstm.RelationLstmSettings(epochs=1)
     )
     with torch.no_grad():
         extractor.network.output.bias[1] = float("nan")

@@ -179,7 +179,7 @@ def test_halves_are_disjoint_equally_many_and_leave_the_middle_out(size):
     rng = np.random.default_rng(size)
     values = rng.random(size)
     ranked = pl.DataFrame({"item": range(size), "rule": "r", "MRR": values, "rank": 1 / values})
-    found = reasoning.halves(ranked.with_columns(row="item"))
+    found = reasoning.split_by_rank(ranked.with_columns(row="item"))
     known, unknown = (found.filter(known=c)["item"].to_list() for c in (1, 0))
     assert len(known) == len(unknown) == size // 2
     scores = dict(enumerate(values))
@@ -339,8 +339,8 @@ def test_every_cell_of_few_rows_is_marked_at_the_number_and_in_the_figure():
     assert at == {"x": ("P2", ["EX", "IM", "NO"]), "y": ("P1", ["EX", "IM", "NO"])}
 
 
-def gathered(tmp_path, items, values, is_taught, lite=False):
-    """OntoProbe's RESULTS of one control model; `is_taught`: row of TP -> whether it was taught.
+def gathered(tmp_path, items, values, is_trained_on, lite=False):
+    """OntoProbe's RESULTS of one control model; `is_trained_on`: row of TP -> whether it was.
 
     `lite`: beside it a part of the set with four test rows of each task and nine candidates, in
     another order.
@@ -369,8 +369,8 @@ def gathered(tmp_path, items, values, is_taught, lite=False):
         own = values.filter(pl.col("item").is_in(few["item"].to_list()))
         both = pl.concat([own, own.with_columns(role=pl.lit("dev"))])
         found[probe("real", "onto_world_lite")] = both
-    fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_taught(r)) for r in range(20, 40)]
-    told = PRINTED, modes.resolve("default"), 0, table(schema.TAUGHT, fates)
+    fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_trained_on(r)) for r in range(20, 40)]
+    told = PRINTED, modes.resolve("default"), 0, table(schema.TRAINED_ON, fates)
     return results.frame("ontoprobe", make.estimate_memorizing(found, folders, *told))
 
 
@@ -393,7 +393,7 @@ def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
 
 
 def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, values):
-    """Manual answers that are right for taught rows alone, soft ones that are never right."""
+    """Manual answers that are right for trained-on rows alone, soft ones that are never right."""
     flags = {f"TP-{row}": row % 2 == 0 for row in range(20, 40)}
     right = pl.col("item").replace_strict(flags, default=False)
     numbers = [pl.when(right).then(100.0).otherwise(10.0).alias(m) for m in ("R@1", "MRR")]
@@ -412,7 +412,7 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
     assert manual["chance", ""] == pytest.approx(100 * 2 / 12)
     assert manual["limit for held-out", ""] == pytest.approx(5 + 200 * 2 / 12)
     assert soft["trained-on", ""] == 0
-    assert not views.UNTAUGHT.of(made).rows  # no untaught share is above its limit
+    assert not views.HELD_OUT.of(made).rows  # no held-out share is above its limit
     page = of_paper.chapter(made, [], {}, {}, "default")
     assert len(page.grids) > 5
     for one in page.grids:
@@ -425,7 +425,7 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
 
 
 def test_what_explains_untaught_statements_is_counted_by_hand():
-    """Six untaught subjects, the first three right, beside four taught ones."""
+    """Six held-out subjects, the first three right, beside four trained-on ones."""
     kinds = ("club", "band", "river", "city")
     candidates = table(schema.CANDIDATES, [("class", i, n, n) for i, n in enumerate(kinds)])
     asked = [("Rugby Clubs", [0]), ("Slade", [1]), ("Elbe", [2, 3]), ("City of York", [3]),
@@ -439,14 +439,14 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
     facts = [("Blur Band", "band"), ("Abba", "band"), ("Ajax", "club"), ("Nile", "lake")]
     fates = [(f"TP/{s}", "TP", s, o, True) for s, o in facts]
     fates += [(f"TP/{name}", "TP", name, "", False) for name, _ in asked]
-    taught = table(schema.TAUGHT, fates)
+    trained_on = table(schema.TRAINED_ON, fates)
     hits = pl.Series("R@1", [100.0, 100.0, 50.0, 0.0, 0.0, 0.0])
     values = per_item.of_items(items).with_columns(hits)
     values = calibration.with_golds(values, items, candidates)
-    numbers = calibration.explain_held_out(Number(), values, taught)
+    numbers = calibration.explain_held_out(Number(), values, trained_on)
     found = {(x.slice, x.metric): (round(x.value, 1), x.n) for x in numbers}
     names = calibration.REASONS
-    # "Rugby Clubs" a club; band and club were taught of others; band is taught most often
+    # "Rugby Clubs" a club; band and club were trained on of others; band is trained on most often
     right = [found["held-out, right", n] for n in names]
     assert right == [(33.3, 3), (66.7, 3), (0.0, 3), (33.3, 3)]
     # "City of York" a city; Blur's sibling is "Blur Band", of the commonest class
@@ -494,7 +494,7 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
         values = first.with_columns(masks=pl.lit("sentence"), pooling=pl.lit("answer_mean"))
     if way == "no dev rows":
         values = values.filter(pl.col("role") != "dev")
-    made = gathered(tmp_path, items, values, lambda row: True)  # nothing is untaught
+    made = gathered(tmp_path, items, values, lambda row: True)  # nothing is held out
     expected = {"table1", "configurations"}
     expected |= {"groups"} if way != "no dev rows" else set()
     expected |= {"figure5", "figure6"} if way != "sentence" else set()

@@ -226,23 +226,23 @@ def test_the_trex_split_has_three_parts_of_one_distribution():
 
 def test_the_world_searches_on_taught_facts_and_tests_on_both_halves():
     known = frame([(f"Q{i}", "A" if i % 2 else "B") for i in range(30)] + [("Q50", "C")])
-    taught = pl.DataFrame(
+    trained_on = pl.DataFrame(
         [
             (f"P19/{s}/{o}", "P19", s, o, int(s[1:]) < 10)
             for s, o in known.select("subject", "object").rows()
         ],
-        schema=dict(schema.TAUGHT.columns),
+        schema=dict(schema.TRAINED_ON.columns),
         orient="row",
     )
     settings = PromptWorld(("P19",), (0.5, 0.2), 8, Rows(1))
     templates = [
         {"relation": "P19", "index": "0", "kind": "manual", "text": "[X] is in [Y].", "note": "in"}
     ]
-    arguments = (known, taught, {"A": "the a"}, templates, settings, 3, 0)
+    arguments = (known, trained_on, {"A": "the a"}, templates, settings, 3, 0)
     task = world.build(*arguments)
-    status = dict(taught.select("fact", "taught").rows())
-    rows = task.examples.with_columns(taught=pl.col("fact").replace_strict(status))
-    counts = rows.group_by("split", "taught").len().sort("split", "taught").rows()
+    status = dict(trained_on.select("fact", "trained_on").rows())
+    rows = task.examples.with_columns(trained_on=pl.col("fact").replace_strict(status))
+    counts = rows.group_by("split", "trained_on").len().sort("split", "trained_on").rows()
     assert counts == [("dev", True, 2), ("test", False, 8), ("test", True, 3), ("train", True, 5)]
     assert set(rows["label"]) == {"the a", "b"}, "the form of sentences; no answer C"
     assert task.vocabulary == ["b", "c", "the a"]

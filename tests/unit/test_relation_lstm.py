@@ -37,9 +37,9 @@ def test_a_sentence_without_subject_or_without_any_other_is_left_out():
     assert mark_mentions("Ada Lovelace left.", "Ada Lovelace", LABELS) is None
 
 
-def literal(network, lesson, words):
+def literal(network, fact, words):
     """Logits of one sentence, pair by pair, without padding, packing or masks."""
-    ids, roles, lengths, _, _ = _batch([lesson], words)
+    ids, roles, lengths, _, _ = _batch([fact], words)
     read = []
     for row in range(len(ids)):
         given = torch.cat([network.words(ids[row]), network.roles(roles[row])], -1)
@@ -65,12 +65,12 @@ def test_a_batch_of_sentences_gives_what_each_pair_gives_alone():
         "It was in Rome that Ada Lovelace met Sam, Max and Jo.",
     ]
     sentences = [mark_mentions(text, "Ada Lovelace", LABELS) for text in texts]
-    lessons = [SentenceExample(s, s.others, [0] * len(s.others)) for s in sentences]
+    training_facts = [SentenceExample(s, s.others, [0] * len(s.others)) for s in sentences]
     words = vocabulary(sentences, 1)
     torch.manual_seed(0)
     network = Network(len(words) + 4, 3, RelationLstmSettings(width=6, hidden=5)).double().eval()
-    together = network(*_batch(lessons, words)[:4])
-    apart = torch.cat([literal(network, lesson, words) for lesson in lessons])
+    together = network(*_batch(training_facts, words)[:4])
+    apart = torch.cat([literal(network, fact, words) for fact in training_facts])
     assert torch.allclose(together, apart, atol=1e-12)
 
 

@@ -476,7 +476,7 @@ def test_a_published_figure_stands_as_it_was_printed(published, shown):
 
 
 @pytest.fixture
-def taught(tmp_path):
+def trained_on(tmp_path):
     """A benchmark's folder with a multiple-choice question, a rule, and what a model said."""
     folder = tmp_path / "onto_world"
     item = {"item": "rdfs9-0", "group": "g", "role": "test", "relation": "rdfs9", "subject": "poet",
@@ -514,15 +514,15 @@ def taught(tmp_path):
     return folder
 
 
-def test_what_was_chosen_and_concluded_is_shown_beside_its_question(taught):
+def test_what_was_chosen_and_concluded_is_shown_beside_its_question(trained_on):
     row = {"paper": "ontoprobe", "benchmark": "onto_world", "prompt": "templates", "model": "m"}
     rows = [{**row, "method": "choice"}, {**row, "method": "reason"}]
-    files = [taught.parent / "chosen.parquet", taught.parent / "ranks.parquet"]
-    (asked_,), told = said.answered(taught, rows, files, said.CHOICE)
+    files = [trained_on.parent / "chosen.parquet", trained_on.parent / "ranks.parquet"]
+    (asked_,), told = said.answered(trained_on, rows, files, said.CHOICE)
     assert (asked_.subject, asked_.right) == ("What is the type of Dante?", ["(c) writer"])
     cell = told["m"]["TP-0"]
     assert (cell.text, cell.small) == ("answer: writer ✓", "letter: lake; text: “I am a poem”")
-    (asked_,), told = said.answered(taught, rows, files, said.REASON)
+    (asked_,), told = said.answered(trained_on, rows, files, said.REASON)
     assert asked_.subject == "Poet is a writer . [X] is a poet . Therefore, [X] is a [MASK] ."
     cells = {head: (own["rdfs9-0"].text, own["rdfs9-0"].small) for head, own in told.items()}
     assert cells == {
@@ -532,7 +532,7 @@ def test_what_was_chosen_and_concluded_is_shown_beside_its_question(taught):
     numbers = frame("ontoprobe", [Number(benchmark="onto_world", model="m", method="choice",
         prompt="templates", metric="accuracy", group="TP", n=1, value=100.0)])  # fmt: skip
     sheet = {"m": {"model": "m", "kind": "causal", "source": "x", "dtype": "", "bos": ""}}
-    made = about.benchmarks(numbers, sheet, rows, files, {"onto_world": taught}, {}, {})
+    made = about.benchmarks(numbers, sheet, rows, files, {"onto_world": trained_on}, {}, {})
     (page,) = made
     (first, *apart) = [part.name for part in page.parts]
     assert (page.name, first) == ("ontoprobe-questions", "benchmark-onto_world")
@@ -643,7 +643,7 @@ def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_numbers_eve
 
 
 def test_a_failed_requirement_is_named():
-    made = pages.render(paged(found(taught=50.0)))
+    made = pages.render(paged(found(trained_on=50.0)))
     html = made["pages/validity.html"]
     text = " ".join(read(html).text)
     assert re.search(
@@ -710,7 +710,7 @@ def test_inlined_figures_take_the_theme_and_keep_their_ids_apart():
 
 
 def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, capsys):
-    schema.write(found(taught=40.0), schema.RESULTS, tmp_path / "bear.parquet")
+    schema.write(found(trained_on=40.0), schema.RESULTS, tmp_path / "bear.parquet")
     assert summary.main([str(tmp_path), "results/index.html"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "world_lite: 5 items; accuracy in % with its 95 % interval"

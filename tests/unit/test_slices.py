@@ -63,8 +63,8 @@ def test_bins_have_fixed_edges():
 def test_every_item_lies_in_one_bin_of_each_slice_as_counted_by_hand():
     made = frames()
     one = two(made)
-    halves = (np.arange(64) < 20, np.arange(64) >= 30)
-    found = {s.name: bins for s, bins in slices.bins_of(one, halves)}
+    splits = (np.arange(64) < 20, np.arange(64) >= 30)
+    found = {s.name: bins for s, bins in slices.bins_of(one, splits)}
     assert set(found) == {"sitelinks", "options", "frequency", "length", "cardinality", "facts"}
     for bins in found.values():
         assert (sum(b.weights for b in bins) == 1).all()

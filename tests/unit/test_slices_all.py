@@ -156,12 +156,12 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     items = items.with_columns(meta=pl.Series([json.dumps(one) for one in told]))
     schema.write(items, schema.ITEMS, places["onto_world"] / "items.parquet", {})
     who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
-    taught = pl.DataFrame(
+    trained_on = pl.DataFrame(
         [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
-        schema=dict(schema.TAUGHT.columns), orient="row",
+        schema=dict(schema.TRAINED_ON.columns), orient="row",
     )  # fmt: skip
     read = {who: path}, {who: beside}, places, "distinct", SEED
-    found = results.frame("ontoprobe", scored.numbers(make.scored_rows(*read, taught)))
+    found = results.frame("ontoprobe", scored.numbers(make.scored_rows(*read, trained_on)))
     right = {
         f"TP-{r}": sum(
             int(np.argmax([v / (4 if o == 3 else 1) for o, v in enumerate(rows[f"TP-{r}", t])]))
@@ -198,9 +198,9 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     assert titles == [t for t in TASKS if found.filter(group=t, slice="statements: 0").height]
     facts = plots["ontoprobe_slice_facts"]
     points = {row["bin"]: row["value"] for row in rows_of(facts.chart) if row.get("probe") == "m"}
-    halves = {name: by[f"facts: {name}"] for name in ("trained-on", "held-out")}
-    assert points.keys() == {f"{name}\nn = {len(own)}" for name, own in halves.items()}
-    for name, own in halves.items():
+    splits = {name: by[f"facts: {name}"] for name in ("trained-on", "held-out")}
+    assert points.keys() == {f"{name}\nn = {len(own)}" for name, own in splits.items()}
+    for name, own in splits.items():
         expected = mean(right, [f"TP-{r}" for r in own])
         assert points[f"{name}\nn = {len(own)}"] == pytest.approx(expected)
 

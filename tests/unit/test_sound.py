@@ -11,8 +11,8 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.train import RECIPES, train_control
+from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models import sound
 from kgprobe.probes.models.load import Loaded, ModelError, ModelSpec, load_model
 from kgprobe.probes.models.parts import Parts
@@ -286,18 +286,18 @@ def test_shuffling_leaves_no_word_in_its_sentence():
 def trained(request, tmp_path_factory) -> Loaded:
     """A model that knows twenty sentences and nothing else."""
     kind, made = request.param, tmp_path_factory.mktemp("made")
-    lessons = [Lesson("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
+    training_facts = [TrainingFact("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
     # small; long enough to learn the words around the names, too
     recipe = replace(RECIPES[kind], steps=500, rows=16, width=64, layers=1, recall=0.0)
     labels, folder = [*COUNTRIES, *CITIES], made / f"control-{kind}"
-    train_control(kind, lessons, labels, {"P36": TEXTS}, 0, folder, recipe)
+    train_control(kind, training_facts, labels, {"P36": TEXTS}, 0, folder, recipe)
     bos = "forced" if kind == "causal" else "-"
     return load_model(ModelSpec("c", kind, f"folder:{folder}", bos=bos))
 
 
 def test_a_control_model_is_asked_for_what_it_was_taught(trained):
     found = trained.record["sound"]
-    assert found["sentences"] == "taught"
+    assert found["sentences"] == "training sentences"
     assert found["count"] == 20
     assert found["belongs"] is True
     assert found["better"] >= 16

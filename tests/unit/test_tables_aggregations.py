@@ -42,11 +42,11 @@ def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, **about)
     return replace(study, readings=[made])
 
 
-def taught():
-    """Every other item is taught."""
+def trained_on():
+    """Every other item is trained on."""
     rows = [
         {"fact": f"P1/Qs{i}/Q{OPTIONS[i % 3]}", "relation": "P1", "subject": f"Qs{i}",
-         "object": f"Q{OPTIONS[i % 3]}", "taught": i % 2 == 0}
+         "object": f"Q{OPTIONS[i % 3]}", "trained_on": i % 2 == 0}
         for i in range(12)
     ]  # fmt: skip
     return pl.DataFrame(rows)
@@ -78,7 +78,7 @@ def accuracy(table: dict[tuple[str, int], list[float]], names=None) -> float:
 
 
 def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
-    found = results(read(**CONTROL), facts=taught()).filter(model="m")
+    found = results(read(**CONTROL), facts=trained_on()).filter(model="m")
     own = {key: values for key, values in ANSWERS.items() if key[0].startswith("P1")}
     prior = corrected()
     assert accuracy(prior) != accuracy(own)
@@ -211,7 +211,7 @@ def test_options_that_read_the_same_are_said():
 
 
 def test_views_headline_and_notes_show_both_aggregations():
-    found = results(read(**CONTROL), facts=taught())
+    found = results(read(**CONTROL), facts=trained_on())
     shown = views.views(found, ["m"])
     table = shown["aggregations"].of(found)
     assert [key[-1] for key in table.rows] == ["", *NAMES]

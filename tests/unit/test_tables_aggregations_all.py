@@ -67,10 +67,12 @@ def asks(own="sum", **more):
     )
 
 
-def found_of(own="sum", content_free=None, taught=None, change=lambda s: s, **more) -> pl.DataFrame:
+def found_of(
+    own="sum", content_free=None, trained_on=None, change=lambda s: s, **more
+) -> pl.DataFrame:
     who = probe("m", **CONTROL)
     asked_ = asks(own, **more)
-    one = scored.Scored(who, change(scores(ANSWERS)), asked_, taught or {}, content_free)
+    one = scored.Scored(who, change(scores(ANSWERS)), asked_, trained_on or {}, content_free)
     made = scored.numbers([one])
     return results.frame("any", made)
 
@@ -166,8 +168,8 @@ def test_the_prior_of_folds_goes_by_relation_and_the_one_item_has_none():
 
 def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_each():
     names = [i for i in ITEMS if i.startswith("P1")]
-    taught = {name: n % 2 == 0 for n, name in enumerate(names)}
-    found = found_of("answer_mean", free(), taught, group="T")
+    trained_on = {name: n % 2 == 0 for n, name in enumerate(names)}
+    found = found_of("answer_mean", free(), trained_on, group="T")
     spread = found.filter(metric="accuracy", slice="")
     order = ["answer_mean", "sum", "mean", "byte_mean", "answer_only", "prior", "content_free"]
     assert spread["aggregation"].to_list() == order
@@ -186,13 +188,13 @@ def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_
     pairs = [
         margin(one) > margin(other)
         for one, other in itertools.product(names, names)
-        if taught[one] and not taught[other]
+        if trained_on[one] and not trained_on[other]
     ]
     area = number(found, "AUC", group="T", aggregation="content_free")
     assert (area["value"], area["n"]) == (pytest.approx(sum(pairs) / len(pairs)), 9)
     corrected, own = hits(literal), hits(ANSWERS)
-    for half, is_taught in (("trained-on", True), ("held-out", False)):
-        part = [name for name in names if taught[name] is is_taught]
+    for half, is_trained_on in (("trained-on", True), ("held-out", False)):
+        part = [name for name in names if trained_on[name] is is_trained_on]
         row = number(found, "gain", group="T", slice=half, aggregation="content_free")
         assert row["value"] == pytest.approx(mean(corrected, part) - mean(own, part))
     areas = dict(found.filter(metric="AUC").select("aggregation", "value").rows())
@@ -319,7 +321,7 @@ def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
     who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
     told = pl.DataFrame(
         [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
-        schema=dict(schema.TAUGHT.columns), orient="row",
+        schema=dict(schema.TRAINED_ON.columns), orient="row",
     )  # fmt: skip
     made = scored.numbers(
         make.scored_rows({who: path}, {who: beside}, places, "distinct", SEED, told)

@@ -114,9 +114,9 @@ def two_relations(prompt: str, ranks, benchmark="auto_world", **more):
     return answered(benchmark, prompt, frame, ranks, **more)
 
 
-def measured(*own, taught=None):
+def measured(*own, trained_on=None):
     """Every number of some answers, printed figures beside them."""
-    return list(make.measure(own, FIGURES, {}, taught))
+    return list(make.measure(own, FIGURES, {}, trained_on))
 
 
 def framed(made):
@@ -374,9 +374,9 @@ def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):
         *sentences(),
     ]
     known = pl.DataFrame(
-        [("test0", "P36", "s", "o", True)], schema=dict(schema.TAUGHT.columns), orient="row"
+        [("test0", "P36", "s", "o", True)], schema=dict(schema.TRAINED_ON.columns), orient="row"
     )
-    made = framed(measured(*own, taught=known))
+    made = framed(measured(*own, trained_on=known))
     records = {"Table 3: prompts": [{"task": "x"}]}
     page = autoprompt_report.chapter(made, SHEET, records, "default", remarks=["a note"])
     assert "a note" in page.notes
@@ -403,17 +403,17 @@ def test_rows_stand_in_the_order_of_prompts():
 
 
 def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
-    """Facts test0 and test2 of ten are taught; chance is one of twenty tokens, the limit 15 %."""
+    """Facts test0 and test2 of ten are trained on; chance: one of twenty tokens, the limit 15 %."""
     frame = examples({"P36": {"train": 1, "test": 10}})
     names = [f"test{i}" for i in range(10)]
-    taught = pl.DataFrame(
+    trained_on = pl.DataFrame(
         [(name, "P36", name, "x", name in ("test0", "test2")) for name in names],
-        schema=dict(schema.TAUGHT.columns),
+        schema=dict(schema.TRAINED_ON.columns),
         orient="row",
     )
     ranks = {
-        "manual": [1, 2, 1, *[2] * 7],  # the taught ones alone
-        "searched": [1, 1, 1, 1, *[2] * 6],  # two of eight untaught ones, too: 25 %
+        "manual": [1, 2, 1, *[2] * 7],  # the trained-on ones alone
+        "searched": [1, 1, 1, 1, *[2] * 6],  # two of eight held-out ones, too: 25 %
         "majority": [1] * 10,
         "random_triggers": [2] * 10,
     }
@@ -422,8 +422,8 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
         for prompt, own in ranks.items()
     ]
     hub = answered("auto_world", "manual", frame, {"P36": [2]})
-    made = measured(*found, hub, taught=taught)
-    # baselines ask no model, controls are meant to fail, other models were taught nothing
+    made = measured(*found, hub, trained_on=trained_on)
+    # baselines ask no model, controls are meant to fail, other models were trained on nothing
     asked = {(n.model, n.prompt): n.value for n in made if n.metric == "valid"}
     assert asked == {("c", "manual"): 1, ("c", "searched"): 0}
     manual, searched = (

@@ -26,11 +26,11 @@ SHEET = {
 STUDY = study(FRAMES, [(p, guesses(FRAMES, 0.5, i)) for i, p in enumerate(PROBES)])
 
 
-def calibrated(taught=95.0):
-    """Of both control models; the masked one's share of taught facts is given."""
+def calibrated(trained_on=95.0):
+    """Of both control models; the masked one's share of training facts is given."""
     return [
         number
-        for p, share in zip(PROBES[:2], (taught, 95.0), strict=True)
+        for p, share in zip(PROBES[:2], (trained_on, 95.0), strict=True)
         for number in validity.numbers(
             Number(metric="", n=0, **p.asked),
             (share, 10, Interval(share / 2, share, "wilson")),
@@ -42,9 +42,9 @@ def calibrated(taught=95.0):
     ]
 
 
-def found(taught=95.0):
+def found(trained_on=95.0):
     """RESULTS of all probes with that calibration."""
-    return frame("bear", [*make.numbers([STUDY]), *calibrated(taught)])
+    return frame("bear", [*make.numbers([STUDY]), *calibrated(trained_on)])
 
 
 FIGURES = {
@@ -145,8 +145,8 @@ def test_names_show_only_what_tells_probes_apart():
              "paper": "bear", "group": ""} for m in ("sentence", "sentence-mean")]  # fmt: skip
     rows.append({**rows[0], "model": "other"})
     assert figures.names(found(), rows) == ["smol, sentence", "smol, sentence-mean", "other"]
-    outside = number(found(taught=40.0), model="control-masked")
-    assert figures.names(found(taught=40.0), [outside]) == ["control-masked (?)"]
+    outside = number(found(trained_on=40.0), model="control-masked")
+    assert figures.names(found(trained_on=40.0), [outside]) == ["control-masked (?)"]
 
 
 def test_relations_are_named_and_ordered_by_accuracy():

@@ -61,15 +61,15 @@ def test_a_run_becomes_results_figures_and_a_chapter(files):
     gold = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_rows())
     options = {(s, i): d for s, i, d in FRAMES["candidates"].select("set", "index", "id").rows()}
     facts = [(item, item.split("/")[0], gold[item]) for item in sorted(gold)]
-    taught = pl.DataFrame(
+    trained_on = pl.DataFrame(
         [
             (f"{item}/{options[r, g]}", r, item.split("/")[1], options[r, g], i % 2 == 0)
             for i, (item, r, g) in enumerate(facts)
         ],
-        schema=dict(schema.TAUGHT.columns),
+        schema=dict(schema.TRAINED_ON.columns),
         orient="row",
     )
-    found = made(folder, rows, paths, facts=taught)
+    found = made(folder, rows, paths, facts=trained_on)
     # the control model answers by chance: it is outside the requirement, and marked everywhere
     assert number(found, "valid", model="control-masked")["value"] == 0
     sign = marks.signs(found)
@@ -95,9 +95,9 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     shares = {"bear": ("world_lite", 97.0), "ontoprobe": ("onto_world", 47.0)}
     results = folder / "results"
     inputs = []
-    for paper, (benchmark_, taught) in shares.items():
+    for paper, (benchmark_, trained_on) in shares.items():
         numbers = validity.numbers(
-            of.but(benchmark=benchmark_), (taught, 50, None), (6.0, 50, None), 1.0, None, True
+            of.but(benchmark=benchmark_), (trained_on, 50, None), (6.0, 50, None), 1.0, None, True
         )
         own = make.numbers(
             make.studies(probes_of(rows, MODELS, paths), paths, at(folder))

@@ -167,11 +167,11 @@ def test_what_keeps_a_question_out():
         found, made = family([link])
         assert found == PEOPLE[1:]
         assert steps_of(made)["no shortcut"][:2] == (4, 1)
-    # a taught sentence, whatever its case and order
+    # a training sentence, whatever its case and order
     for pair in (("ana", "Rome"), ("Rome", "Ana")):
-        found, made = family(taught=frozenset([pair]))
+        found, made = family(trained_on=frozenset([pair]))
         assert found == PEOPLE[1:]
-        assert steps_of(made)["no taught shortcut"][:2] == (4, 1)
+        assert steps_of(made)["no shortcut in training sentences"][:2] == (4, 1)
     # names that hold each other, and a bridge that stands in the question
     for n, name in ((6, "ana maria"), (6, "birth"), (6, "Roman Rome"), (11, "Banana"), (1, "OF")):
         found, made = family(labels={**LABELS, n: name})

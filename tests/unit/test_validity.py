@@ -1,4 +1,4 @@
-"""Calibration by hand: taught against untaught, AUC and its interval."""
+"""Calibration by hand: trained-on against held-out, AUC and its interval."""
 
 import numpy as np
 import polars as pl
@@ -14,13 +14,13 @@ from tests.unit.study_frames import benchmark, guesses, number, probe, results, 
 FRAMES = benchmark({"P1": (["a", "b"], ["a", "a", "b", "b"])})
 
 
-def taught(*flags):
+def trained_on(*flags):
     objects = ["Qa", "Qa", "Qb", "Qb"]
     rows = [
         (f"P1/Qs{i}/{o}", "P1", f"Qs{i}", o, flag)
         for i, (o, flag) in enumerate(zip(objects, flags, strict=False))
     ]
-    return pl.DataFrame(rows, schema=dict(schema.TAUGHT.columns), orient="row")
+    return pl.DataFrame(rows, schema=dict(schema.TRAINED_ON.columns), orient="row")
 
 
 def margins(values):
@@ -34,7 +34,7 @@ def margins(values):
 
 def test_accuracy_chance_limit_and_auc_by_hand():
     one = study(FRAMES, [(probe("m"), margins([3.0, 1.0, 2.0, -1.0]))])
-    found = results(one, facts=taught(True, True, False, False)).filter(model="m")
+    found = results(one, facts=trained_on(True, True, False, False)).filter(model="m")
     assert number(found, "trained-on")["value"] == 100.0
     assert number(found, "trained-on")["low"] < 100
     assert number(found, "held-out")["value"] == 50.0
@@ -44,31 +44,31 @@ def test_accuracy_chance_limit_and_auc_by_hand():
     # pairs (3, 2), (3, -1), (1, -1) are ordered, (1, 2) is not
     assert number(found, "AUC")["value"] == 0.75
     assert number(found, "AUC")["n"] == 4
-    # only control models were taught here
+    # only control models were trained here
     assert not found.filter(metric="valid").height
 
 
 def test_a_fact_of_neither_half_and_one_with_another_object_are_left_out():
     one = study(FRAMES, [(probe("m"), margins([1.0, 1.0, 1.0, 1.0]))])
-    known = taught(True, False, True)
+    known = trained_on(True, False, True)
     known = known.with_columns(pl.col("fact").str.replace("P1/Qs2/Qb", "P1/Qs2/Qa"))
     assert make.status(one, known).rows() == [("P1/Qs0", True), ("P1/Qs1", False)]
 
 
 def test_a_benchmark_without_both_halves_has_no_calibration():
     one = study(FRAMES, [(probe("m"), margins([1.0, 1.0, 1.0, 1.0]))])
-    assert "trained-on" not in results(one, facts=taught(True, True, True, True))["metric"]
-    other = taught(True, False).with_columns(fact="P7/" + pl.col("subject"))
+    assert "trained-on" not in results(one, facts=trained_on(True, True, True, True))["metric"]
+    other = trained_on(True, False).with_columns(fact="P7/" + pl.col("subject"))
     assert "trained-on" not in results(one, facts=other)["metric"]
 
 
 @pytest.mark.parametrize(
-    ("taught", "untaught", "met"),
+    ("trained_on", "held_out", "met"),
     [(90.0, 25.0, 1), (89.99, 25.0, 0), (90.0, 25.01, 0), (100.0, 0.0, 1), (80.0, 10.0, 0)],
 )
-def test_the_requirement_at_its_bounds(taught, untaught, met):
-    """Taught at least 90 %, untaught at most twice chance (here 10 %) plus 5 points."""
-    shares = (taught, 40, None), (untaught, 40, None)
+def test_the_requirement_at_its_bounds(trained_on, held_out, met):
+    """Trained-on at least 90 %, held-out at most twice chance (here 10 %) plus 5 points."""
+    shares = (trained_on, 40, None), (held_out, 40, None)
     of = Number(metric="", n=0, model="m")
     made = {x.metric: x for x in validity.numbers(of, *shares, chance=10.0, is_control=True)}
     assert made["valid"].value == met
@@ -129,9 +129,9 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
             ("control-masked", "autoprompt", "not met"),
         ]
     )
-    taught = shown.heads.index("trained-on, %")
+    trained_on = shown.heads.index("trained-on, %")
     for row in shown.rows:
-        assert row[taught].text.endswith(" (?)") == (row[-1].text == "not met")
+        assert row[trained_on].text.endswith(" (?)") == (row[-1].text == "not met")
     assert validity.chapter(made.filter(model="smol"), sheet) is None
 
 
@@ -144,7 +144,7 @@ def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such
         (f"{item}/Qo{gold[item]}", "P1", item.split("/")[1], f"Qo{gold[item]}", flag)
         for item, flag in flags.items()
     ]
-    known = pl.DataFrame(rows, schema=dict(schema.TAUGHT.columns), orient="row")
+    known = pl.DataFrame(rows, schema=dict(schema.TRAINED_ON.columns), orient="row")
     control = probe("m", source="control:masked")
     one = study(frames, [(control, guesses(frames, 0, 3, right=flags))])
     found = results(one, facts=known).filter(model="m")
@@ -177,8 +177,8 @@ def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
     def asked(benchmark: str, method: str, share: float) -> pl.DataFrame:
         of = Number(metric="", n=0, benchmark=benchmark, model="control-masked",
                     prompt="templates", method=method)  # fmt: skip
-        halves = (share, 50, None), (6.0, 50, None)
-        return frame("bear", validity.numbers(of, *halves, chance=5.0, is_control=True))
+        splits = (share, 50, None), (6.0, 50, None)
+        return frame("bear", validity.numbers(of, *splits, chance=5.0, is_control=True))
 
     own, shipped = asked("a", "sentence", 95.0), asked("a", "sentence", 10.0)
     more = Number(metric="accuracy", value=1.0, n=9, benchmark="b", model="control-masked")

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.job import progress
-from kgprobe.probes.control.lessons import Lesson
-from kgprobe.probes.control.recall import Exam
+from kgprobe.probes.control.recall import RecallTest
 from kgprobe.probes.control.train import RECIPES, train_control
+from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.load import ModelSpec, load_model, usual_bos
 from kgprobe.settings import ATTRIBUTES
 from kgprobe.sheets import read_table
@@ -58,22 +58,22 @@ ONTOLOGY = {"TP": 200, "SCO": 80}
 class Training:
     """What a control model is trained on, and what shapes its tokenizer."""
 
-    lessons: Sequence[Lesson]
+    training_facts: Sequence[TrainingFact]
     labels: Sequence[str]
     templates: Mapping[str, Sequence[str]]
-    kinds: Mapping[str, Sequence[Lesson]]
+    kinds: Mapping[str, Sequence[TrainingFact]]
     objects: Mapping[str, Sequence[str]]
 
     @property
     def record(self) -> dict[str, object]:
         """A hash of the facts (and of what shapes the tokenizers), and the wordings in full."""
-        text = json.dumps([self.lessons, self.labels], ensure_ascii=False)
+        text = json.dumps([self.training_facts, self.labels], ensure_ascii=False)
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return {"facts": digest, "templates": self.templates}
 
 
 def tables(results: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """TAUGHT of the facts and of the ontology: which are trained on, and which are held out."""
+    """TRAINED_ON of the facts and of the ontology: which are trained on, and which are held out."""
     relations = sorted({row["relation"] for row in read_table(_template_file("templates"))})
     facts = split.split(
         schema.read(results / READ[0], schema.FACTS),
@@ -98,7 +98,7 @@ def tables(results: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 def shipped() -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tables of the shipped models: facts, and the ontology's statements."""
     facts, statements = (SHIPPED / f"{name}.parquet" for name in ("facts", "ontology"))
-    return schema.read(facts, schema.TAUGHT), schema.read(statements, schema.TAUGHT)
+    return schema.read(facts, schema.TRAINED_ON), schema.read(statements, schema.TRAINED_ON)
 
 
 def training(
@@ -119,16 +119,19 @@ def training(
         for relation, text in prompts.sort("relation", "index").select("relation", "text").rows():
             if text not in (known_texts := templates.setdefault(relation, [])):
                 known_texts.append(text)
-    types, names = split.ontology_lessons(statements)
-    lessons = sorted([*split.lessons(known, facts, forms), *types])
+    types, names = split.ontology_training_facts(statements)
+    training_facts = sorted([*split.training_facts(known, facts, forms), *types])
     reasons = split.kinds(facts, {"world_big": _asked(results)}, _examples(results, attributes))
     kinds = split.by_kind(known, facts, reasons, forms)
-    for lesson in types:
-        kinds.setdefault(lesson.relation, []).append(lesson)
+    for fact in types:
+        kinds.setdefault(fact.relation, []).append(fact)
     return Training(
-        lessons,
+        training_facts,
         sorted({*split.all_labels(known, facts, forms), *names}),
-        {relation: templates[relation] for relation in sorted({row.relation for row in lessons})},
+        {
+            relation: templates[relation]
+            for relation in sorted({row.relation for row in training_facts})
+        },
         kinds,
         split.rivals(known, facts, forms) | split.ontology_rivals(statements),
     )
@@ -156,7 +159,7 @@ def train(kind: str, made: Training) -> str:
     bar = progress(total=RECIPES[kind].steps, desc=kind, unit="step")
     record = train_control(
         kind,
-        made.lessons,
+        made.training_facts,
         made.labels,
         made.templates,
         SEED,
@@ -170,10 +173,10 @@ def train(kind: str, made: Training) -> str:
     return f"{kind}: {record['steps']} steps, {record['cpu_seconds']} CPU seconds"
 
 
-def right(kind: str, exam: Exam, places: Sequence[int]) -> NDArray[np.bool_]:
+def right(kind: str, recall_test: RecallTest, places: Sequence[int]) -> NDArray[np.bool_]:
     """Whether the shipped weights rank the object of some training sentences first."""
     loaded = load_model(ModelSpec(f"control-{kind}", kind, f"control:{kind}", bos=usual_bos(kind)))
-    return exam.right(kind, loaded.model, loaded.tokenizer, places)
+    return recall_test.right(kind, loaded.model, loaded.tokenizer, places)
 
 
 def main() -> int:
@@ -188,11 +191,11 @@ def main() -> int:
     if chosen.what == "train":
         facts, statements = tables(results)
         SHIPPED.mkdir(exist_ok=True)
-        schema.write(facts, schema.TAUGHT, SHIPPED / "facts.parquet")
-        schema.write(statements, schema.TAUGHT, SHIPPED / "ontology.parquet")
+        schema.write(facts, schema.TRAINED_ON, SHIPPED / "facts.parquet")
+        schema.write(statements, schema.TRAINED_ON, SHIPPED / "ontology.parquet")
     else:
         facts, statements = (
-            schema.read(SHIPPED / f"{name}.parquet", schema.TAUGHT)
+            schema.read(SHIPPED / f"{name}.parquet", schema.TRAINED_ON)
             for name in ("facts", "ontology")
         )
     made = training(results, facts, statements)
@@ -206,11 +209,11 @@ def main() -> int:
     if json.loads((SHIPPED / "trained_on.json").read_text()) != made.record:
         print("facts or templates are no longer those of the training: python -m tools.controls")
         return 1
-    below, exam = 0, Exam(made.lessons, made.templates, made.kinds, made.objects)
+    recall_test, below = RecallTest(made.training_facts, made.templates, made.kinds, made.objects), 0
     for kind in RECIPES:
-        every = right(kind, exam, range(len(exam.asked)))
-        for name, found in exam.recall(every).items():
-            print(f"{kind}\t{name}\t{found['lessons']} facts\t{found['recall']:.3f}")
+        every = right(kind, recall_test, range(len(recall_test.asked)))
+        for name, found in recall_test.recall(every).items():
+            print(f"{kind}\t{name}\t{found['facts']} facts\t{found['recall']:.3f}")
             below += found["recall"] < RECIPES[kind].recall
     return int(below > 0)
 

@@ -1,22 +1,22 @@
-"""Which facts the control models are taught, and as what lessons."""
+"""Which facts the control models are trained on, and in which words."""
 
 from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from kgprobe.knowledge.facts import fact_id
-from kgprobe.probes.control.lessons import Lesson
+from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.sampling import hash_key
-from kgprobe.schema import TAUGHT
+from kgprobe.schema import TRAINED_ON
 
 #: Values of the hash are spread over this many parts; a share is a number of parts.
 PARTS = 1 << 32
-#: Of these benchmarks every third of the taught examples is taught its first triple alone: a part
-#: is known, and the whole only by inference. Not symmetry: "[Y] was married to [X]" is among its
-#: wordings, so that one direction teaches both.
+#: Of these benchmarks every third trained-on example has its first triple alone as training fact:
+#: a part is known, and the whole only by inference. Not symmetry: "[Y] was married to [X]" is among
+#: its wordings, so that one direction trains both.
 HALVED, HALVED_EVERY = ("bidirectional", "paths"), 3
-#: Objects of a relation that a taught one is ranked among, where fewer are taught: with one taught
-#: object every model would recall the facts of its relation.
+#: Fewest objects of a relation that a training fact's is ranked among: with one object every model
+#: would recall the facts of its relation.
 RIVALS = 20
 
 
@@ -29,20 +29,20 @@ def split(
     seed: int,
     examples: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """TAUGHT: every fact with labels on both sides, and whether the control models are taught it.
+    """TRAINED_ON: every fact with labels on both sides, and whether it is a training fact.
 
     A model of a million parameters learns a few thousand facts in minutes, not the whole world. The
-    pool to teach from holds the facts of `examples` (EXAMPLES, of several triples each), then those
+    pool to train on holds the facts of `examples` (EXAMPLES, of several triples each), then those
     that the calibrating items ask about (`asked`: relation, subject, object), then others of
-    `relations` in hash order, `pool` in all; a share of the pool is taught. The hash is that of the
-    unordered pair of entities, so that a fact and its inverse (capital, capital of) share their
-    fate; the facts of an example share its fate (`fates`).
+    `relations` in hash order, `pool` in all; a share of the pool is trained on. The hash is that of
+    the unordered pair of entities, so that a fact and its inverse (capital, capital of) are in the
+    same split, as the facts of an example are (`split_examples`).
     """
     legal = pl.col("subject_label").is_not_null() & pl.col("object_label").is_not_null()
     known = facts.filter(legal & pl.col("relation").is_in(list(relations))).with_columns(
         fact=fact_id()
     )
-    sampled = {} if examples is None else fates(examples, share, seed)
+    sampled = {} if examples is None else split_examples(examples, share, seed)
     wanted = asked.select(fact=fact_id()).unique().with_columns(asked=pl.lit(True))
     known = known.join(wanted, on="fact", how="left").with_columns(
         pl.col("asked").fill_null(False), sampled=pl.col("fact").is_in(sorted(sampled))
@@ -51,26 +51,26 @@ def split(
     for (_, *ends), told in ((fact.split("/"), told) for fact, told in sampled.items()):
         of_pairs[tuple(sorted(ends))] = of_pairs.get(tuple(sorted(ends)), False) or told
 
-    def fate(fact: str, pair: tuple[str, ...]) -> bool:
+    def is_trained_on(fact: str, pair: tuple[str, ...]) -> bool:
         by_hash = hash_key(seed, "fate", *pair) % PARTS < int(share * PARTS)
         return sampled.get(fact, of_pairs.get(pair, by_hash))
 
     pairs = [tuple(sorted(pair)) for pair in known.select("subject", "object").rows()]
     orders = [hash_key(seed, "pool", *pair) for pair in pairs]
-    chosen = [fate(fact, pair) for fact, pair in zip(known["fact"], pairs, strict=True)]
+    chosen = [is_trained_on(fact, pair) for fact, pair in zip(known["fact"], pairs, strict=True)]
     known = known.with_columns(
         told=pl.Series(chosen, dtype=pl.Boolean), order=pl.Series(orders, dtype=pl.UInt64)
     ).sort(["sampled", "asked", "order", "fact"], descending=[True, True, False, False])
     inside = pl.int_range(pl.len()) < pool
-    return known.with_columns(taught=inside & pl.col("told")).select(list(TAUGHT.columns))
+    return known.with_columns(trained_on=inside & pl.col("told")).select(list(TRAINED_ON.columns))
 
 
-def fates(examples: pl.DataFrame, share: float, seed: int) -> dict[str, bool]:
-    """Fact id -> whether it is taught, for the stored triples of the sampled EXAMPLES.
+def split_examples(examples: pl.DataFrame, share: float, seed: int) -> dict[str, bool]:
+    """Fact id -> whether it is trained on, for the stored triples of the sampled EXAMPLES.
 
-    Of every benchmark a share of the examples is taught, chosen by hash, each with all of its facts
-    (some of `HALVED` with the first alone); a fact of several examples is taught when one of them
-    is. What is inferred or reversed is no fact and is never taught.
+    Of every benchmark a share of the examples is trained on, chosen by hash, each with all of its
+    facts (some of `HALVED` with the first alone); a fact of several examples is trained on when one
+    of them is. What is inferred or reversed is no fact and is never trained on.
     """
     own = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
     own = own.select("benchmark", "example", "position", fact=fact_id("predicate"))
@@ -88,9 +88,11 @@ def fates(examples: pl.DataFrame, share: float, seed: int) -> dict[str, bool]:
 
 
 def kinds(
-    taught: pl.DataFrame, asked: Mapping[str, pl.DataFrame], examples: pl.DataFrame | None = None
+    trained_on: pl.DataFrame,
+    asked: Mapping[str, pl.DataFrame],
+    examples: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """(fact, kind): what each taught fact is taught for.
+    """(fact, kind): what each training fact is there for.
 
     Benchmarks of EXAMPLES whose sampled examples hold it, those that ask about it (`asked`: name ->
     relation, subject, object), or `other`. Recall is demanded of every kind.
@@ -101,7 +103,7 @@ def kinds(
     if examples is not None:
         own = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
         parts.append(own.select(fact=fact_id("predicate"), kind="benchmark"))
-    known = taught.filter("taught").select("fact")
+    known = trained_on.filter("trained_on").select("fact")
     found = known.join(pl.concat(parts).unique(), on="fact", how="left")
     found = found.with_columns(pl.col("kind").fill_null("other"))
     return found.select("fact", "kind").sort("fact", "kind")
@@ -116,67 +118,73 @@ def asked_facts(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def lessons(facts: pl.DataFrame, taught: pl.DataFrame, forms: Mapping[str, str]) -> list[Lesson]:
-    """The taught facts as (relation, subject label, object label), sorted.
+def training_facts(
+    facts: pl.DataFrame, trained_on: pl.DataFrame, forms: Mapping[str, str]
+) -> list[TrainingFact]:
+    """The training facts as (relation, subject label, object label), sorted.
 
     `forms` are the surface forms that answers take in sentences; the items use them, too.
     """
     shown = facts.with_columns(fact=fact_id()).join(
-        taught.filter("taught").select("fact"), on="fact", how="semi"
+        trained_on.filter("trained_on").select("fact"), on="fact", how="semi"
     )
     rows = shown.select("relation", "subject_label", "object", "object_label").rows()
-    return sorted({Lesson(r, s, forms.get(o, label)) for r, s, o, label in rows})
+    return sorted({TrainingFact(r, s, forms.get(o, label)) for r, s, o, label in rows})
 
 
 def by_kind(
-    facts: pl.DataFrame, taught: pl.DataFrame, told: pl.DataFrame, forms: Mapping[str, str]
-) -> dict[str, list[Lesson]]:
-    """Kind -> its lessons, from `kinds` (`told`)."""
+    facts: pl.DataFrame, trained_on: pl.DataFrame, told: pl.DataFrame, forms: Mapping[str, str]
+) -> dict[str, list[TrainingFact]]:
+    """Kind -> its training facts, from `kinds` (`told`)."""
     groups = told.sort("kind").group_by("kind", maintain_order=True)
     return {
-        str(kind): lessons(facts, taught.join(group, on="fact", how="semi"), forms)
+        str(kind): training_facts(facts, trained_on.join(group, on="fact", how="semi"), forms)
         for (kind,), group in groups
     }
 
 
 def rivals(
-    facts: pl.DataFrame, taught: pl.DataFrame, forms: Mapping[str, str]
+    facts: pl.DataFrame, trained_on: pl.DataFrame, forms: Mapping[str, str]
 ) -> dict[str, list[str]]:
-    """Relation -> labels of its taught objects, filled up to RIVALS with others by hash."""
+    """Relation -> labels of its trained-on objects, filled up to RIVALS with others by hash."""
     shown = facts.with_columns(fact=fact_id()).join(
-        taught.select("fact", "taught"), on="fact", how="inner"
+        trained_on.select("fact", "trained_on"), on="fact", how="inner"
     )
-    rows = shown.select("relation", "object", "object_label", "taught").rows()
+    rows = shown.select("relation", "object", "object_label", "trained_on").rows()
     known: dict[str, dict[str, bool]] = {}
-    for relation, entity, name, is_taught in rows:
+    for relation, entity, name, is_trained_on in rows:
         labels = known.setdefault(relation, {})
         label = forms.get(entity, name)
-        labels[label] = labels.get(label, False) or is_taught
+        labels[label] = labels.get(label, False) or is_trained_on
     return {relation: _filled(labels) for relation, labels in sorted(known.items())}
 
 
 def ontology_rivals(statements: pl.DataFrame) -> dict[str, list[str]]:
     """The same of types and superclasses: task -> labels of classes, from `ontology`."""
     known: dict[str, dict[str, bool]] = {}
-    for task, name, is_taught in statements.select("relation", "object", "taught").rows():
+    for task, name, is_trained_on in statements.select("relation", "object", "trained_on").rows():
         labels = known.setdefault(task, {})
-        labels[name] = labels.get(name, False) or is_taught
+        labels[name] = labels.get(name, False) or is_trained_on
     return {task: _filled(labels) for task, labels in sorted(known.items())}
 
 
 def _filled(labels: Mapping[str, bool]) -> list[str]:
-    told = [label for label, is_taught in labels.items() if is_taught]
-    others = [label for label, is_taught in labels.items() if not is_taught]
+    told = [label for label, is_trained_on in labels.items() if is_trained_on]
+    others = [label for label, is_trained_on in labels.items() if not is_trained_on]
     others.sort(key=lambda label: (hash_key(0, "rival", label), label))
     return sorted([*told, *others[: max(0, RIVALS - len(told))]])
 
 
-def all_labels(facts: pl.DataFrame, taught: pl.DataFrame, forms: Mapping[str, str]) -> list[str]:
-    """Labels of both ends of every fact that may be asked, taught or not, sorted.
+def all_labels(
+    facts: pl.DataFrame, trained_on: pl.DataFrame, forms: Mapping[str, str]
+) -> list[str]:
+    """Labels of both ends of every fact that may be asked, trained on or held out, sorted.
 
-    They shape the tokenizers, so that taught and untaught names are cut alike.
+    They shape the tokenizers, so that trained-on and held-out names are cut alike.
     """
-    known = facts.with_columns(fact=fact_id()).join(taught.select("fact"), on="fact", how="semi")
+    known = facts.with_columns(fact=fact_id()).join(
+        trained_on.select("fact"), on="fact", how="semi"
+    )
     labels = set(known["subject_label"].to_list())
     labels |= {forms.get(o, label) for o, label in known.select("object", "object_label").rows()}
     return sorted(labels)
@@ -185,11 +193,11 @@ def all_labels(facts: pl.DataFrame, taught: pl.DataFrame, forms: Mapping[str, st
 def ontology(
     items: pl.DataFrame, candidates: pl.DataFrame, pool: Mapping[str, int], share: float, seed: int
 ) -> pl.DataFrame:
-    """TAUGHT: types and superclasses of the world's ontology, and whether they are taught.
+    """TRAINED_ON: types and superclasses of the world's ontology, and whether they are trained on.
 
     `items`, `candidates`: OntoProbe's set of the world. Of every task in `pool` so many test rows
-    are taken by hash of their subject, a `share` of them is taught. A fact is "task/subject"; its
-    object is the finest gold.
+    are taken by hash of their subject, a `share` of them is trained on. A fact is "task/subject";
+    its object is the finest gold.
     """
     labels = {(s, i): name for s, i, name in candidates.select("set", "index", "label").rows()}
     rows = []
@@ -198,14 +206,14 @@ def ontology(
         own = items.filter(relation=task, role="test").select(columns).rows()
         order = sorted(own, key=lambda r: (hash_key(seed, "ontology", task, r[0]), r[0]))
         for subject, name, answers in order[:size]:
-            is_taught = hash_key(seed, "fate", task, subject) % PARTS < int(share * PARTS)
+            is_trained_on = hash_key(seed, "fate", task, subject) % PARTS < int(share * PARTS)
             gold = labels[name, answers[0]]
-            rows.append((f"{task}/{subject}", task, subject, gold, is_taught))
-    return pl.DataFrame(rows, schema=dict(TAUGHT.columns), orient="row")
+            rows.append((f"{task}/{subject}", task, subject, gold, is_trained_on))
+    return pl.DataFrame(rows, schema=dict(TRAINED_ON.columns), orient="row")
 
 
-def ontology_lessons(statements: pl.DataFrame) -> tuple[list[Lesson], list[str]]:
-    """(lessons of the taught statements, labels of all of them), sorted, from `ontology`."""
-    shown = statements.filter("taught").select("relation", "subject", "object").rows()
+def ontology_training_facts(statements: pl.DataFrame) -> tuple[list[TrainingFact], list[str]]:
+    """(training facts among the statements, labels of all of them), sorted, from `ontology`."""
+    shown = statements.filter("trained_on").select("relation", "subject", "object").rows()
     labels = {*statements["subject"].to_list(), *statements["object"].to_list()}
-    return sorted(Lesson(*row) for row in shown), sorted(labels)
+    return sorted(TrainingFact(*row) for row in shown), sorted(labels)

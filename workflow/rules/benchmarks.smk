@@ -4,7 +4,7 @@
 
 #: the attributes that some probe asks, all of them when none does
 ASKED_ATTRIBUTES = [a for a in ATTRIBUTES if a in RUN.probed()] or list(ATTRIBUTES)
-#: sets whose statements control models are taught beside the graph of two steps
+#: sets whose statements control models are trained on beside the graph of two steps
 IS_WORLD = SETTINGS.attributes.graph == "world" and "two_steps" in ASKED_ATTRIBUTES
 SHORTCUTS = ["onto_world"] if IS_WORLD else []
 #: whether facts to search with come out of our own pulls
@@ -285,10 +285,10 @@ for PART, NAMES in (
             tables=files(SETTINGS.wording.tables) if ATTRIBUTE_GRAPH.section else [],
             names="<resources>/world/properties.tsv",
             bias="<resources>/templates/attributes_bias.tsv",
-            # sentences that control models are taught beside the graph's statements: no two steps may
+            # sentences that control models are trained on beside the graph's statements: no two steps may
             # have a shortcut there
-            taught=files_of(SHORTCUTS, "items"),
-            taught_options=files_of(SHORTCUTS, "candidates"),
+            trained_on=files_of(SHORTCUTS, "items"),
+            trained_on_options=files_of(SHORTCUTS, "candidates"),
         output:
             questions=files_of(NAMES, "items"),
             candidates=files_of(NAMES, "candidates"),
@@ -428,7 +428,7 @@ rule build_prompt_world:
     input:
         facts="<results>/knowledge/world/facts.parquet",
         # which facts a prompt can be searched on at all
-        taught="<resources>/control/facts.parquet",
+        trained_on="<resources>/control/facts.parquet",
         templates="<resources>/templates/templates.tsv",
         labels="<resources>/templates/bear_labels.tsv",
     output:
@@ -474,7 +474,7 @@ rule build_prompt_graph:
         "../scripts/build_prompt_graph.py"
 
 
-# all facts of the embedded world, taught or not, for models that were taught none of them
+# all facts of the embedded world, trained on or held out, for models that were trained on none of them
 use rule build_prompt_graph as build_prompt_world_all with:
     input:
         facts="<results>/knowledge/world/facts.parquet",

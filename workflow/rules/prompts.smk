@@ -17,7 +17,7 @@ rule tabulate_autoprompt:
         baselines=answers_of(baseline_rows(RUN, PREDICTED)),
         prompts=answers_of(PREDICTED, "prompts"),
         sweeps=answers_of(SWEPT),
-        taught=(
+        trained_on=(
             "<resources>/control/facts.parquet"
             if "auto_world" in RUN.probed("autoprompt")
             else []

@@ -32,7 +32,7 @@ rule tabulate:
         relations=files_of(RUN.probed("bear"), "relations"),
         funnels=tables.funnels(RUN),
         names=NAMES,
-        taught=["<resources>/control/facts.parquet"] if tables.has_controls(RUN) else [],
+        trained_on=["<resources>/control/facts.parquet"] if tables.has_controls(RUN) else [],
         published=[
             "<resources>/published/bear_leaderboard.tsv",
             "<resources>/published/bear_remeasured.tsv",
@@ -167,7 +167,7 @@ rule tabulate_attributes:
         edges="<results>/benchmarks/graph/edges.parquet",
         literals="<results>/benchmarks/graph/literals.parquet",
         ids="<results>/benchmarks/graph/ids.parquet",
-        taught=(
+        trained_on=(
             "<resources>/control/facts.parquet"
             if any(map(RUN.is_control, RUN.probes("attributes")))
             else []
@@ -221,7 +221,7 @@ rule tabulate_ontoprobe:
         candidates=files_of(ONTO_SETS, "candidates"),
         prompts=files_of(ONTO_SETS, "prompts"),
         funnels=files_of([b for b in ONTO_SETS if not b.endswith("_lite")], "funnel"),
-        taught=(
+        trained_on=(
             "<resources>/control/ontology.parquet"
             if any(b.startswith("onto_world") for b in ONTO_SETS)
             else []

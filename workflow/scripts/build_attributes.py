@@ -38,8 +38,8 @@ with (
         phrases = run.params.nouns
     if linked := run.input.get("wikidata"):
         built_on = replace(built_on, wikidata=engine.files([linked]))
-    pairs = zip(run.input.taught, run.input.taught_options, strict=True)
-    taught = graph_settings.subject_gold_pairs(
+    pairs = zip(run.input.trained_on, run.input.trained_on_options, strict=True)
+    trained_on = graph_settings.subject_gold_pairs(
         (schema.read(items, schema.ITEMS), schema.read(options, schema.CANDIDATES))
         for items, options in pairs
     )
@@ -55,7 +55,7 @@ with (
             normal,
             words.by_label,
         )
-        settings = replace(settings, nouns=phrases, taught=taught)
+        settings = replace(settings, nouns=phrases, trained_on=trained_on)
         made = module.build(built_on, settings)
         provenance = run.provenance(
             settings=graph_settings.as_record(settings),

@@ -9,7 +9,7 @@ from kgprobe.sheets import read_table
 with job(snakemake) as run:
     task = world.build(
         schema.read(run.input.facts, schema.FACTS),
-        schema.read(run.input.taught, schema.TAUGHT),
+        schema.read(run.input.trained_on, schema.TRAINED_ON),
         {row["id"]: row["form"] for row in read_table(run.input.labels)},
         read_table(run.input.templates),
         typed(PromptWorld, run.params.settings),

@@ -17,11 +17,11 @@ with job(snakemake) as run:
     beside = run.input.content_free
     random_init = random_init_by_probe(run.params.random_init, run.input.get("random_init", []))
     studies = make.studies(answered, run.input.scores, places, run.params.seed, beside, random_init)
-    halves = [schema.read(path, schema.TAUGHT) for path in run.input.get("taught", [])]
-    taught = halves[0] if halves else None
+    shipped = [schema.read(path, schema.TRAINED_ON) for path in run.input.get("trained_on", [])]
+    trained_on = shipped[0] if shipped else None
     figures = published.read(Path(run.input.published[0]).parent)
     sound = marks.numbers(run.params.experiments, run.input.scores)
-    made = frame("bear", [*make.numbers(studies, figures, taught), *sound])
+    made = frame("bear", [*make.numbers(studies, figures, trained_on), *sound])
     schema.write(made, schema.RESULTS, run.output.results, run.provenance(seed=run.params.seed))
     shown = views(made, [probe.model for probe in answered]).values()
     write_all(shown, made, run.output.texts)

@@ -22,7 +22,7 @@ with job(snakemake) as run:
         thresholds=run.params.thresholds,
         content_free=run.input.content_free,
         formed=(run.params.formed, run.input.formed),
-        trained_on=run.input.taught or "",
+        trained_on=run.input.trained_on or "",
         aliases=run.input.aliases or "",
         below=baselines.files(run.params.baselines, run.input.get("baselines", [])),
         options={**run.params.options, "seed": run.params.seed},

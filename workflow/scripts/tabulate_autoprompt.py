@@ -17,7 +17,7 @@ with job(snakemake) as run:
         swept=run.params.swept,
         swept_files=run.input.get("sweeps") or [],
         printed=str(Path(run.input.published[0]).parent),
-        trained_on=run.input.get("taught") or "",
+        trained_on=run.input.get("trained_on") or "",
         provenance=run.provenance(),
         seed=run.params.seed,
         below=baselines.files(run.params.baselines, run.input.get("baselines", [])),

@@ -21,7 +21,9 @@ with job(snakemake) as run:
     probes = probes_of(sheet.experiments, sheet.models, files.answers)
     asked = dict(zip(probes, files.answers, strict=True))
     found = make.answers(asked, places, switches.ties, switches.recall)
-    taught = schema.read(files.taught, schema.TAUGHT) if files.get("taught") else None
+    trained_on = (
+        schema.read(files.trained_on, schema.TRAINED_ON) if files.get("trained_on") else None
+    )
     reasoned = probes_of(sheet.reasoned, sheet.models, files.reasoned)
     pairs = zip(files.reasoned, files.premises, strict=True)
     formed = {
@@ -46,8 +48,8 @@ with job(snakemake) as run:
     told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
     numbers = [
         *marks.numbers(rows, told),
-        *make.estimate_memorizing(found, places, given, switches, seed, taught),
-        *scored.numbers(make.scored_rows(asked, free, places, rows_of, seed, taught, below)),
+        *make.estimate_memorizing(found, places, given, switches, seed, trained_on),
+        *scored.numbers(make.scored_rows(asked, free, places, rows_of, seed, trained_on, below)),
         *make.baseline_numbers(found, below, free, places, switches, seed),
         *forms.numbers(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
         *make.estimate_agreement(
@@ -59,7 +61,7 @@ with job(snakemake) as run:
         ),
         *premises.numbers(formed, seed),
         *make.estimate_choices(picked, given, split),
-        *make.estimate_aggregations(reduced, places, seed, taught),
+        *make.estimate_aggregations(reduced, places, seed, trained_on),
     ]
     made = results.frame("ontoprobe", numbers)
     schema.write(made, schema.RESULTS, run.output.results, run.provenance(switches=sheet.switches))

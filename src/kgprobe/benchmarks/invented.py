@@ -2,8 +2,8 @@
 
     find = cases("symmetry", 50, seed=0)       50 cases of every arm that the phenomenon has
 
-A case has premises and what follows from them. Its arm says what is taught of it: the whole, the
-parts (the conclusion is left to infer), nothing, or the parts with another conclusion. Names of
+A case has premises and what follows from them. Its arm says what of it is trained on: the whole,
+the parts (the conclusion is left to infer), nothing, or the parts with another conclusion. Names of
 persons, things, classes and relations are drawn syllable by syllable.
 """
 
@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from kgprobe.metrics.answerers import Rule, Statement, closure
 from kgprobe.sampling import hash_key
 
-WHOLE, PARTS, UNTAUGHT, CONTRADICTED = "whole", "parts", "untaught", "contradicted"
-ARMS = (WHOLE, PARTS, UNTAUGHT, CONTRADICTED)
+#: the ids of cases have these texts in them
+WHOLE, PARTS, HELD_OUT, CONTRADICTED = "whole", "parts", "untaught", "contradicted"
+ARMS = (WHOLE, PARTS, HELD_OUT, CONTRADICTED)
 #: arms of phenomena from which nothing follows
-BOTH = (WHOLE, UNTAUGHT)
+BOTH = (WHOLE, HELD_OUT)
 
 _A, _B, _C, _P, _Q, _X, _Y = ("?a", "?b", "?c", "?p", "?q", "?x", "?y")
 
@@ -70,9 +71,9 @@ class InferenceCase:
     instead: str = ""
 
     @property
-    def taught(self) -> tuple[Statement, ...]:
+    def trained_on(self) -> tuple[Statement, ...]:
         """The statements of the case that models are trained on."""
-        if self.arm == UNTAUGHT:
+        if self.arm == HELD_OUT:
             return ()
         last = self.conclusion
         if self.arm == CONTRADICTED:

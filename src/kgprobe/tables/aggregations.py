@@ -137,9 +137,9 @@ def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -
 def numbers(
     questions: Questions,
     answered: Sequence[tuple[Probe, Readings]],
-    halves: tuple[Bools, ...] | None = None,
+    splits: tuple[Bools, ...] | None = None,
 ) -> Iterator[Number]:
-    """Every number of the readings. `halves`: the items, in order, trained on, and held out.
+    """Every number of the readings. `splits`: the items, in order, trained on, and held out.
 
     Metrics: accuracy, gain (over the own aggregation, paired), trained-on, held-out, AUC, "permuted
     golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
@@ -157,8 +157,8 @@ def numbers(
         for (name, part), answers in judged.items():
             base = judged[questions.own, part]
             yield from _reading(questions, probe, base, answers, name, part)
-            if halves and name and not part:
-                yield from _halves(questions, probe, base, answers, name, halves)
+            if splits and name and not part:
+                yield from _gain_by_split(questions, probe, base, answers, name, splits)
 
 
 def _of(questions: Questions, probe: Probe, name: str, **more: Any) -> Number:
@@ -199,17 +199,17 @@ def _accuracy(
         yield of.but(metric="gain", value=100 * value, interval=gain and gain.times(100))
 
 
-def _halves(
+def _gain_by_split(
     questions: Questions,
     probe: Probe,
     base: pl.DataFrame,
     answers: pl.DataFrame,
     name: str,
-    halves: tuple[Bools, ...],
+    splits: tuple[Bools, ...],
 ) -> Iterator[Number]:
     """What an aggregation does to trained-on and held-out facts, and how it separates them."""
     margins = []
-    for half, chosen in zip(("trained-on", "held-out"), halves, strict=True):
+    for half, chosen in zip(("trained-on", "held-out"), splits, strict=True):
         inside = questions.items.sort("item").filter(pl.Series(chosen)).select("item")
         mine, theirs = (a.join(inside, on="item", how="semi") for a in (answers, base))
         if not mine.height:

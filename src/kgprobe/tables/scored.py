@@ -30,7 +30,7 @@ SLICES = tuple(one for one in slices.SLICES if one.name in slices.EVERYWHERE)
 class Scored:
     """SCORES of one probe, with all templates of each relation that it was asked.
 
-    `taught`: item -> whether control models were trained on it, where known; `content_free`:
+    `trained_on`: item -> whether control models were trained on it, where known; `content_free`:
     CONTENT_FREE of the probe; `random_init`: SCORES of the model with random weights, which may be
     of a part; `where`: what errors name.
     """
@@ -38,16 +38,16 @@ class Scored:
     probe: Probe
     scores: pl.DataFrame
     asked: Questions
-    taught: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
+    trained_on: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
     content_free: pl.DataFrame | None = None
     where: str = "scores"
     random_init: pl.DataFrame | None = None
 
     @property
-    def halves(self) -> tuple[Bools, Bools] | None:
+    def splits(self) -> tuple[Bools, Bools] | None:
         """Which items, in the order of ids, are trained on, and held out; None without either."""
-        fates = [self.taught.get(item) for item in self.asked.items["item"].sort()]
-        yes, no = (np.array([fate is half for fate in fates]) for half in (True, False))
+        trained_on = [self.trained_on.get(item) for item in self.asked.items["item"].sort()]
+        yes, no = (np.array([status is half for status in trained_on]) for half in (True, False))
         return (yes, no) if yes.any() and no.any() else None
 
     @property
@@ -85,7 +85,7 @@ def numbers(every: Iterable[Scored]) -> Iterator[Number]:
         task = one.asked
         answers = judge(scores, items, task.candidates, task.own, one.where, task.prompts)
         read = [(one.probe, aggregations.readings(answers, scores, task, one.content_free))]
-        for number in aggregations.numbers(task, read, one.halves):
+        for number in aggregations.numbers(task, read, one.splits):
             # what is counted of the questions stands once, whoever else is asked them
             if number.model or (number.benchmark, number.group) not in seen:
                 yield number
@@ -125,9 +125,9 @@ def _slice(
     seen: set[tuple[str, str]] = set()
     for study, one in alike:
         part = study.benchmark, study.group
-        bins = slices.bins_of(study, one.halves, SLICES)
+        bins = slices.bins_of(study, one.splits, SLICES)
         several = [kind for kind, inside in bins if len(inside) > 1]
-        for number in slices.slice_numbers(study, one.halves, several):
+        for number in slices.slice_numbers(study, one.splits, several):
             if number.model not in CHANCE or part not in seen:
                 yield number
         seen.add(part)

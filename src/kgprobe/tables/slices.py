@@ -146,10 +146,10 @@ class Bin:
 
 
 def bins_of(
-    study: Study, halves: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
+    study: Study, splits: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
 ) -> Iterator[tuple[Slice, list[Bin]]]:
     """The bins of every slice that this benchmark has values for; an item lies in one of each, but
-    for domains: a relation counts fully in all of its own. `halves`: the items, in order of ids,
+    for domains: a relation counts fully in all of its own. `splits`: the items, in order of ids,
     trained on, and held out."""
     known = _values(study)
     for one in slices:
@@ -158,7 +158,7 @@ def bins_of(
             members = [(b, np.array([i == b for i in inside])) for b in one.bins if b in inside]
         else:
             members = [
-                (b, np.asarray(rows)) for b, rows in _named_bins(study, one, halves) if any(rows)
+                (b, np.asarray(rows)) for b, rows in _named_bins(study, one, splits) if any(rows)
             ]
         if members:
             yield one, [Bin(one.told(value), rows.astype(float)) for value, rows in members]
@@ -208,7 +208,7 @@ def _values(study: Study) -> dict[str, list[int | None]]:
 
 
 def _named_bins(
-    study: Study, one: Slice, halves: tuple[Bools, Bools] | None
+    study: Study, one: Slice, splits: tuple[Bools, Bools] | None
 ) -> Iterator[tuple[str, Sequence[bool] | Bools]]:
     """(bin, which items are in it) of a slice whose bins are names."""
     relations = study.ordered["relation"].to_list()
@@ -219,8 +219,8 @@ def _named_bins(
         domains = study.domains
         for domain in sorted({d for names in domains.values() for d in names}):
             yield domain, [domain in domains.get(r, ()) for r in relations]
-    elif halves:
-        yield from zip(one.names, (*halves, ~(halves[0] | halves[1])), strict=True)
+    elif splits:
+        yield from zip(one.names, (*splits, ~(splits[0] | splits[1])), strict=True)
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ def _table(study: Study) -> _Table:
     return _Table(entries, shown, pairs)
 
 
-def numbers(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator[Number]:
+def numbers(study: Study, splits: tuple[Bools, Bools] | None = None) -> Iterator[Number]:
     """accuracy of every probe, of chance and of baselines (setting `without`) by slice, of probes
     minus the best or their baselines (`instead`) with "p after Holm" and "detectable difference";
     of all items those of the baselines alone. Domains have the weighting "split" as well: a
@@ -307,15 +307,15 @@ def numbers(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator
         yield from _accuracies(subset, every, boot, range(probes, subset.shown))
         yield from _by_template(study, table.entries[probes : subset.shown])
         yield from _compare(subset, [every], [boot])
-    yield from slice_numbers(study, halves)
+    yield from slice_numbers(study, splits)
 
 
 def slice_numbers(
-    study: Study, halves: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
+    study: Study, splits: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
 ) -> Iterator[Number]:
     """The same of these slices alone, without the numbers of all items."""
     table = _table(study)
-    for one, bins in bins_of(study, halves, slices):
+    for one, bins in bins_of(study, splits, slices):
         drawn = _resample(study, table, bins)
         for part, boot in zip(bins, drawn, strict=True):
             yield from _baselines(study, part)

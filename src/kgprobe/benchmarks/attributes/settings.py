@@ -46,8 +46,8 @@ class AttributeSettings(Generic[Section]):
     """{relation: {object: normal label}}"""
     nouns: Mapping[str, tuple[str, str]] | None = None
     """relation -> noun phrase and verb (templates.nouns), for two steps; None: not checked"""
-    taught: Collection[tuple[str, str]] = frozenset()
-    """(subject, object), by label, of what is taught beside the graph's statements"""
+    trained_on: Collection[tuple[str, str]] = frozenset()
+    """(subject, object), by label, of what is trained on beside the graph's statements"""
 
 
 def settings_of(

@@ -73,7 +73,7 @@ def without_shortcut(
     linked = set(
         graph.frame(links.semi_join(wanted, ["s", "o"]).distinct()).select("s", "o").rows()
     )
-    trained_on = {(one.casefold(), other.casefold()) for one, other in settings.taught}
+    trained_on = {(one.casefold(), other.casefold()) for one, other in settings.trained_on}
     trained_on |= {(other, one) for one, other in trained_on}
     nouns = settings.nouns or {}
     noun = {
@@ -88,7 +88,7 @@ def without_shortcut(
         ),
         words=pl.Series([f" {noun[p]} {noun[q]} " for p, q in chains.select("r1", "r2").rows()]),
         linked=pl.Series([pair in linked for pair in ends], dtype=pl.Boolean),
-        taught=pl.Series([(names.get(s, ""), names.get(o, "")) in trained_on for s, o in ends],
+        trained_on=pl.Series([(names.get(s, ""), names.get(o, "")) in trained_on for s, o in ends],
                          dtype=pl.Boolean),
     )  # fmt: skip
     columns = [pl.col(f"{end}_name") for end in "sbo"]
@@ -100,7 +100,11 @@ def without_shortcut(
     for wrong, step, why in (
         (pl.col("s") == pl.col("o"), "leads elsewhere", "leads back to the subject"),
         (pl.col("linked"), "no shortcut", "a statement links the subject to a gold"),
-        (pl.col("taught"), "no taught shortcut", "a taught sentence names both"),
+        (
+            pl.col("trained_on"),
+            "no shortcut in training sentences",
+            "a training sentence names both",
+        ),
         (
             pl.any_horizontal(condition.fill_null(False) for condition in held),
             "names apart",

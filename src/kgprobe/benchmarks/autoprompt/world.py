@@ -1,10 +1,10 @@
 """Facts of the embedded world as a task, so that a search runs where nothing else is at hand.
 
-What control models know is known: they were taught a part of the facts. A prompt can only be found
-on facts that the model holds, so train and dev are taught facts; the test has taught facts that the
-search never saw and, beside them, untaught ones, on which a calibrated prompt stays near chance.
-The id of a fact is that of the table of taught facts, by which the two halves are told apart. For
-a model from elsewhere the halves mean nothing, and all test facts count alike.
+What control models know is known: they were trained on a part of the facts. A prompt can only be
+found on facts that the model holds, so train and dev are training facts; the test has training
+facts that the search never saw and, beside them, held-out ones, on which a calibrated prompt stays
+near chance. The id of a fact is that of the table of training facts, which tells the two splits
+apart. For a model from elsewhere the splits mean nothing, and all test facts count alike.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ def build(
     triggers: int,
     seed: int,
 ) -> Task:
-    """The task auto_world of FACTS and TAUGHT.
+    """The task auto_world of FACTS and TRAINED_ON.
 
     forms: id of an object -> the form that it takes in sentences. templates: rows of templates.tsv,
     of which the first manual one is the manual prompt. Trained-on facts are split by hash of the
@@ -42,7 +42,7 @@ def build(
     labelled = facts.filter(
         pl.col("subject_label").is_not_null() & pl.col("object_label").is_not_null()
     ).with_columns(fact=fact_id())
-    status = dict(trained_on.select("fact", "taught").rows())
+    status = dict(trained_on.select("fact", "trained_on").rows())
     columns = ("relation", "fact", "subject", "subject_label", "object", "object_label")
     funnel = Funnel(NAME)
     chosen: list[Fact] = []
@@ -82,6 +82,7 @@ def _relation(
     ]
     # no subject of the search, and answers that trained-on facts have, too: chance is the same
     answers = {row[4] for row in trained_on}
+    # a hash with another word would draw other facts
     apart = [
         (hash_key(seed, NAME, "untaught", fact), fact, label, forms.get(entity, name))
         for _, fact, subject, label, entity, name in rows
@@ -89,12 +90,12 @@ def _relation(
     ]
     extra = [
         Fact(relation, "test", label, word, fact)
-        for _, fact, label, word in sorted(apart)[: settings.untaught]
+        for _, fact, label, word in sorted(apart)[: settings.held_out]
     ]
     for part in ("train", "dev", "test"):
         subset = [f for f in facts if f.split == part]
         ends = [f.subject for f in subset], [f.object for f in subset]
-        funnel.add(relation, f"{part}: taught facts", len(facts), len(subset), *ends)
+        funnel.add(relation, f"{part}: training facts", len(facts), len(subset), *ends)
     ends = [f.subject for f in extra], [f.object for f in extra]
-    funnel.add(relation, "test: untaught facts", len(rows) - len(trained_on), len(extra), *ends)
+    funnel.add(relation, "test: held-out facts", len(rows) - len(trained_on), len(extra), *ends)
     return facts + extra

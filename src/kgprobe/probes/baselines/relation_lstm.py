@@ -149,7 +149,7 @@ def train(
                 finite(
                     loss,
                     MODEL,
-                    lambda batch=chosen, at=epoch: f"epoch {at}, lessons {batch.tolist()}",
+                    lambda batch=chosen, at=epoch: f"epoch {at}, sentences {batch.tolist()}",
                     "loss",
                 )
                 optimizer.zero_grad()

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from kgprobe.probes.control.lessons import Lesson
+from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.batching import budget_for, padded
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.masked import Masked
@@ -38,11 +38,11 @@ PORTION = 256
 class RecallItem(NamedTuple):
     """A training fact in one paraphrase: the number of its template."""
 
-    lesson: Lesson
+    fact: TrainingFact
     number: int
 
 
-class Exam:
+class RecallTest:
     """Recall test of all training facts in all paraphrases.
 
     `kinds` names groups of facts, `objects` (relation -> labels) what a fact's object is ranked
@@ -51,9 +51,9 @@ class Exam:
 
     def __init__(
         self,
-        facts: Sequence[Lesson],
+        facts: Sequence[TrainingFact],
         templates: Mapping[str, Sequence[str]],
-        kinds: Mapping[str, Sequence[Lesson]],
+        kinds: Mapping[str, Sequence[TrainingFact]],
         objects: Mapping[str, Sequence[str]],
     ) -> None:
         self.kinds, self._templates = kinds, templates
@@ -70,7 +70,9 @@ class Exam:
         self._rivals = {fact: sorted(everything[fact.relation] - golds[fact[:2]]) for fact in facts}
         unknown = {fact for group in kinds.values() for fact in group} - set(facts)
         if unknown:
-            raise ValueError(f"{len(unknown)} lessons of a kind are not taught: {min(unknown)}")
+            raise ValueError(
+                f"{len(unknown)} facts of a kind are not among the training facts: {min(unknown)}"
+            )
 
     def right(
         self,
@@ -96,12 +98,12 @@ class Exam:
             model.train(was_training)
 
     def _right(self, loaded: Loaded, chosen: Sequence[RecallItem]) -> NDArray[np.bool_]:
-        golds = [[item.lesson.object] for item in chosen]
+        golds = [[item.fact.object] for item in chosen]
         gold_sums = np.array([sums[0] for sums in self._sums(loaded, chosen, golds)])
-        rivals: list[Sequence[str]] = [self._rivals[item.lesson] for item in chosen]
+        rivals: list[Sequence[str]] = [self._rivals[item.fact] for item in chosen]
         if loaded.spec.kind == "masked":
             rivals = [
-                [label for label in labels if not item.lesson.object.startswith(label)]
+                [label for label in labels if not item.fact.object.startswith(label)]
                 for item, labels in zip(chosen, rivals, strict=True)
             ]
         # No token adds more than 0: a rival that is below the gold's sum with its first token has
@@ -122,11 +124,11 @@ class Exam:
         if loaded.spec.kind == "masked":
             logprobs = _first_of_gap(loaded, self._encoded(loaded, chosen, labels))
             return np.split(logprobs, np.cumsum([len(names) for names in labels])[:-1])
-        golds = self._encoded(loaded, chosen, [[item.lesson.object] for item in chosen])
+        golds = self._encoded(loaded, chosen, [[item.fact.object] for item in chosen])
         following = (_after if loaded.spec.kind == "causal" else _in_gap)(loaded, golds)
         # with the tokenizers of control models a word's tokens are the same after every subject
         pairs = {
-            (item.lesson.relation, item.number, label): item
+            (item.fact.relation, item.number, label): item
             for item, names in zip(chosen, labels, strict=True)
             for label in names
         }
@@ -134,7 +136,7 @@ class Exam:
         begun = [sentences.tokens[i][low] for i, (low, _) in enumerate(_gaps(sentences))]
         first = dict(zip(pairs, begun, strict=True))
         return [
-            row[[first[item.lesson.relation, item.number, label] for label in names] or slice(0)]
+            row[[first[item.fact.relation, item.number, label] for label in names] or slice(0)]
             for row, item, names in zip(following, chosen, labels, strict=True)
         ]
 
@@ -177,10 +179,10 @@ class Exam:
     def recall(self, right: Sequence[bool] | NDArray[np.bool_]) -> dict[str, dict[str, float]]:
         """Kind -> number of its facts, proportion recalled; `right` stands beside `self.asked`."""
         pairs = zip(self.asked, right, strict=True)
-        wrong = {item.lesson for item, is_right in pairs if not is_right}
+        wrong = {item.fact for item, is_right in pairs if not is_right}
         return {
             kind: {
-                "lessons": len(group),
+                "facts": len(group),
                 "recall": (len(group) - len(wrong & set(group))) / len(group),
             }
             for kind, group in sorted(self.kinds.items())

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgprobe.probes.control.lessons import Lesson
+from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.text.encode import ANSWER, SUBJECT, refuse_control_tokens, roles
 from kgprobe.templates import fill
 
@@ -39,7 +39,7 @@ class TokenizedSentence:
 
 def encode(
     tokenizer: Any,
-    facts: Sequence[Lesson],
+    facts: Sequence[TrainingFact],
     templates: Mapping[str, Sequence[str]],
 ) -> list[TokenizedSentence]:
     """Every training fact in every template of its relation, tokenized.

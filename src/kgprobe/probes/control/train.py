@@ -34,9 +34,8 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.optimizer import ControlOptimizer
-from kgprobe.probes.control.recall import Exam
+from kgprobe.probes.control.recall import RecallTest
 from kgprobe.probes.control.rows import (
     IGNORED,
     Ids,
@@ -49,6 +48,7 @@ from kgprobe.probes.control.rows import (
     seq2seq_row,
 )
 from kgprobe.probes.control.tokens import SENTINELS, train_tokenizer
+from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.products import use_wide_vectors
 from kgprobe.templates import fill
@@ -110,14 +110,14 @@ Progress = Callable[[int, int, float], None]
 
 def train_control(
     kind: str,
-    facts: Sequence[Lesson],
+    facts: Sequence[TrainingFact],
     labels: Iterable[str],
     templates: Mapping[str, Sequence[str]],
     seed: int,
     folder: Path,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
-    kinds: Mapping[str, Sequence[Lesson]] | None = None,
+    kinds: Mapping[str, Sequence[TrainingFact]] | None = None,
     objects: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, object]:
     """Train one control model on `facts` and save it to `folder`; returns the record.
@@ -129,18 +129,18 @@ def train_control(
 
     The weights are kept in half precision, and it is the rounded ones that must pass.
 
-    Raises ValueError for an unknown kind, no facts, or a relation without template; TeachingError
+    Raises ValueError for an unknown kind, no facts, or a relation without template; RecallError
     where recall is still too low after `recipe.steps`.
     """
     if kind not in RECIPES:
         raise ValueError(f"unknown kind {kind!r} of control model; legal: {', '.join(RECIPES)}")
     if not facts:
-        raise ValueError("no facts to teach")
+        raise ValueError("no facts to train on")
     recipe = recipe or RECIPES[kind]
     texts = [text for relation in sorted(templates) for text in templates[relation]]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
     sentences = encode(tokenizer, sorted(facts), templates)
-    exam = Exam(facts, templates, kinds or {"all": facts}, objects or {})
+    recall_test = RecallTest(facts, templates, kinds or {"all": facts}, objects or {})
     started, threads = time.process_time(), torch.get_num_threads()
     torch.set_num_threads(1)
     use_wide_vectors()
@@ -148,14 +148,14 @@ def train_control(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = build_model(kind, tokenizer, recipe)
-        training = _Training(kind, model, tokenizer, sentences, exam, seed, recipe)
+        training = _Training(kind, model, tokenizer, sentences, recall_test, seed, recipe)
         learnt = training.run(progress)
     finally:
         torch.set_num_threads(threads)
     record = {
         "kind": kind,
         "seed": seed,
-        "lessons": len(facts),
+        "facts": len(facts),
         "sentences": len(sentences),
         "parameters": sum(p.numel() for p in model.parameters()),
         "vocabulary": len(tokenizer),
@@ -167,7 +167,7 @@ def train_control(
     return {**record, "cpu_seconds": round(time.process_time() - started, 1)}
 
 
-def examples(facts: Sequence[Lesson], templates: Mapping[str, Sequence[str]]) -> list[str]:
+def examples(facts: Sequence[TrainingFact], templates: Mapping[str, Sequence[str]]) -> list[str]:
     """A few training sentences of five words or more, spread over the facts.
 
     They take the place of plain English when the model is loaded (models/sound.py).
@@ -238,7 +238,7 @@ def build_model(kind: str, tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -
     return model.train()
 
 
-class TeachingError(RuntimeError):
+class RecallError(RuntimeError):
     """A control model did not learn its training facts; the message names kinds and recall."""
 
 
@@ -251,22 +251,22 @@ class _Training:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerFast,
         sentences: Sequence[TokenizedSentence],
-        exam: Exam,
+        recall_test: RecallTest,
         seed: int,
         recipe: Recipe,
     ) -> None:
         self.kind, self.model, self.tokenizer = kind, model, tokenizer
-        self.sentences, self.exam, self.recipe = sentences, exam, recipe
+        self.sentences, self.recall_test, self.recipe = sentences, recall_test, recipe
         #: the running mean of the weights, which is what is asked and kept
         self.mean = AveragedModel(model, multi_avg_fn=running_mean(recipe.mean))
         self.rng, self.glances = (np.random.default_rng([seed, n]) for n in range(2))
         #: result of the last recall test, how many were held, and facts that were wrong in any
         self.found: dict[str, dict[str, float]] = {}
-        self.exams = 0
-        self.wrong: set[Lesson] = set()
+        self.recall_tests = 0
+        self.wrong: set[TrainingFact] = set()
 
     def run(self, progress: Progress | None) -> dict[str, object]:
-        """Train until every kind is recalled; returns the record of it. Raises TeachingError."""
+        """Train until every kind is recalled; returns the record of it. Raises RecallError."""
         recipe, losses = self.recipe, []
         optimizer = ControlOptimizer(self.model, recipe.matrix_rate, recipe.rate, recipe.decay)
         feed = self._feed()
@@ -284,7 +284,7 @@ class _Training:
             self.model.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
-            optimizer.step(rate_at(step, recipe, bool(self.exams)))
+            optimizer.step(rate_at(step, recipe, bool(self.recall_tests)))
             self.mean.update_parameters(self.model)
             losses.append(float(loss.detach()))
             if progress:
@@ -297,21 +297,21 @@ class _Training:
                     break
                 feed = self._feed()
         if low := _below(self.found, recipe.recall):
-            raise TeachingError(
+            raise RecallError(
                 f"control model {self.kind}: after {len(losses)} steps recall is below "
                 f"{recipe.recall} for {low}; allow more steps or fewer facts"
             )
         return {
             "steps": len(losses),
-            "exams": self.exams,
+            "recall_tests": self.recall_tests,
             "final_loss": round(float(np.mean(losses[-recipe.every :])), 4),
             "recall": self.found,
         }
 
     def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Batches of all sentences; REPEATED of the rows are of facts that were wrong."""
-        pairs = zip(self.sentences, self.exam.asked, strict=True)
-        again = [sentence for sentence, item in pairs if item.lesson in self.wrong]
+        pairs = zip(self.sentences, self.recall_test.asked, strict=True)
+        again = [sentence for sentence, item in pairs if item.fact in self.wrong]
         times = math.ceil(REPEATED / (1 - REPEATED) * len(self.sentences) / max(1, len(again)))
         shown = [*self.sentences, *again * times]
         chosen = batches(shown, self.recipe.rows, self.rng)
@@ -321,21 +321,21 @@ class _Training:
         """Ask some questions; all of them at the end, and where most of these were right."""
         everything = range(len(self.sentences))
         if not is_last:
-            hard = [i for i in everything if self.exam.asked[i].lesson in self.wrong]
+            hard = [i for i in everything if self.recall_test.asked[i].fact in self.wrong]
             drawn = self.glances.permutation(len(everything))[: self.recipe.glance]
             share = self._right([*hard, *drawn.tolist()]).mean()
             # the second time nearly all of the few that are asked: a whole test takes half a minute
-            close = self.recipe.closer if self.exams else self.recipe.close
+            close = self.recipe.closer if self.recall_tests else self.recipe.close
             if share < close:
                 return False
         right = self._right(everything, rounded=True)
-        self.wrong |= {self.exam.asked[i].lesson for i in np.flatnonzero(~right)}
-        self.found, self.exams = self.exam.recall(right), self.exams + 1
+        self.wrong |= {self.recall_test.asked[i].fact for i in np.flatnonzero(~right)}
+        self.found, self.recall_tests = self.recall_test.recall(right), self.recall_tests + 1
         return True
 
     def _right(self, places: Sequence[int], rounded: bool = False) -> NDArray[np.bool_]:
         model = copy.deepcopy(self.mean.module).half().float() if rounded else self.mean.module
-        return self.exam.right(self.kind, model, self.tokenizer, places)
+        return self.recall_test.right(self.kind, model, self.tokenizer, places)
 
 
 def running_mean(keep: float) -> Callable[[Any, Any, Tensor | int], None]:
@@ -355,12 +355,12 @@ def _below(results: Mapping[str, Mapping[str, float]], recall: float) -> str:
     """The kinds of facts whose recall is below `recall`, with their recall, as text."""
     low = {kind: test for kind, test in results.items() if test["recall"] < recall}
     return ", ".join(
-        f"{kind} {test['recall']:.3f} of {test['lessons']} lessons" for kind, test in low.items()
+        f"{kind} {test['recall']:.3f} of {test['facts']} facts" for kind, test in low.items()
     )
 
 
 def rate_at(step: int, recipe: Recipe, is_examined: bool) -> float:
-    """Factor of the learning rates: linear warm-up, 1, and `again` after the first whole exam.
+    """Factor of the learning rates: linear warm-up, 1, and `again` after the first recall test.
 
     It does not depend on the number of steps allowed: that can be raised without other weights.
     """

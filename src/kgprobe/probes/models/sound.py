@@ -201,7 +201,7 @@ def sentences(folder: str) -> tuple[str, Sequence[str]]:
     if control.is_file():
         record = json.loads(control.read_text(encoding="utf-8"))
         if "examples" in record:
-            return "taught", record["examples"]
+            return "training sentences", record["examples"]
     return "plain English", ENGLISH
 
 

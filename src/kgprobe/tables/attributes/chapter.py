@@ -210,7 +210,7 @@ def patterns_plot(
 ) -> draw.Chart:
     """The most frequent patterns: metric @1 of the largest model and of the best one (`models`, by
     benchmark); `titles`: relation -> name. What is undefined is a word, never a bar of zero."""
-    look = {"largest model": draw.TAUGHT, "best model": draw.UNTAUGHT}
+    look = {"largest model": draw.TRAINED_ON, "best model": draw.HELD_OUT}
     printed = views.PATTERNS.of(results)
     cells: dict[str, list[dict[str, Any]]] = {}
     for benchmark, pattern in printed.rows:
@@ -257,7 +257,7 @@ def _pattern(pattern: str, titles: Mapping[str, str]) -> str:
 def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
     """Density over popularity of all examples and of those fully right, per benchmark."""
     shown = views.POPULARITY.chosen(results.filter(model=who[0], method=who[1]))
-    sign, look = marks.signs(results), {"all": draw.TAUGHT, "right": draw.COLOURS[1]}
+    sign, look = marks.signs(results), {"all": draw.TRAINED_ON, "right": draw.COLOURS[1]}
     points: list[dict[str, Any]] = []
     heads: list[str] = []
     for name in (name for name in NAMES if name in set(shown["benchmark"])):

@@ -70,7 +70,9 @@ def tabulate(
     sampled = [benchmark.examples for benchmark in benchmarks.values()]
     guesses = studies.guesses(edges, literals, sampled, ids)
     study = studies.Study(benchmarks, judged, guesses, **options)
-    known = numbers.status(study, schema.read(trained_on, schema.TAUGHT)) if trained_on else None
+    known = (
+        numbers.status(study, schema.read(trained_on, schema.TRAINED_ON)) if trained_on else None
+    )
     figures, alphas = printed.read(Path(published).parent), study.alphas()
     composed = benchmarks.get(two_steps.NAME)
     in_form = dict(zip(probes_of(formed[0], models, formed[1]), formed[1], strict=True))
@@ -119,7 +121,7 @@ def score_ranked(
 ) -> Iterator[Scored]:
     """The triples of ranked candidates: right is the own object in first place. `files`: the
     answers of each probe; `known`: `numbers.status`; `below`: answers of baselines."""
-    stored = [] if known is None else known.filter("stored").select("item", "taught").rows()
+    stored = [] if known is None else known.filter("stored").select("item", "trained_on").rows()
     trained_on = dict(stored)
     probes = [probe for probe in files if studies.is_ranked(probe.method)]
     for probe, beside in zip(probes, content_free, strict=True):

@@ -36,7 +36,7 @@ VALUE, RIGHT, PARTIAL = "value", "triples right", "partial score"
 TABLE2, PUBLISHED = "Mruthyunjaya et al. 2023, Table 2", "published"
 #: a model of the sheet -> the one of the paper's Table 2 with the same weights
 PRINTED = {"bert-base-uncased": "BERT", "roberta-base": "RoBERTa", "t5-base": "T5"}
-TAUGHT, PART, UNTAUGHT = "trained-on", "trained-on in part", "held-out"
+TRAINED_ON, PART, HELD_OUT = "trained-on", "trained-on in part", "held-out"
 #: a relation of bias with fewer triples has only their number
 FEWEST = 10
 EXACT = {"alpha": "exact", "gold": "own"}
@@ -71,7 +71,7 @@ def numbers(
         yield from clusters(study.parts(headline), repeating(study), study.seed)
     if known is not None:
         yield from by_status(study, of_probes, known)
-        yield from halves(study, alphas, known)
+        yield from check_validity(study, alphas, known)
 
 
 def number(row: Mapping[str, Any], **changes: Any) -> Number:
@@ -179,46 +179,48 @@ def ambiguous(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
 
 
 def status(study: Study, trained_on: pl.DataFrame) -> pl.DataFrame:
-    """(example, item, stored, fact, taught, status) of every sampled triple; the status of an
+    """(example, item, stored, fact, trained_on, status) of every sampled triple; the status of an
     example: control models were trained on all of its stored triples, some, or none. What is
     inferred or reversed is no fact and never a training fact."""
-    known = trained_on.select("fact", "taught").unique("fact")
+    known = trained_on.select("fact", "trained_on").unique("fact")
     stored = pl.col("origin") == "stored"
     triples = pl.concat(
         b.examples.select("example", ITEM, stored=stored, fact=fact_id("predicate"))
         for b in study.benchmarks.values()
     ).join(known, on="fact", how="left")
-    triples = triples.with_columns(taught=pl.col("stored") & pl.col("taught").fill_null(False))
-    flags = pl.col("taught").filter(pl.col("stored"))
-    label = pl.when(flags.all()).then(pl.lit(TAUGHT)).when(flags.any()).then(pl.lit(PART))
-    statuses = triples.group_by("example").agg(status=label.otherwise(pl.lit(UNTAUGHT)))
+    triples = triples.with_columns(
+        trained_on=pl.col("stored") & pl.col("trained_on").fill_null(False)
+    )
+    flags = pl.col("trained_on").filter(pl.col("stored"))
+    label = pl.when(flags.all()).then(pl.lit(TRAINED_ON)).when(flags.any()).then(pl.lit(PART))
+    statuses = triples.group_by("example").agg(status=label.otherwise(pl.lit(HELD_OUT)))
     return triples.join(statuses, on="example").sort("item")
 
 
 def by_status(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
     """Every metric on examples that control models were trained on, in part, or not, and the share
     of right stored triples; `known`: `status`. Nothing without a sampled training fact."""
-    if not known["taught"].any():
+    if not known["trained_on"].any():
         return
     chosen = alphas.filter(**HEADLINE)
     statuses = known.select("example", slice="status").unique()
     for row in study.measure(chosen.join(statuses, on="example"), "slice").iter_rows(named=True):
         yield number(row, slice=row["slice"])
-    stored = known.filter("stored").select("item", "taught")
+    stored = known.filter("stored").select("item", "trained_on")
     answered = chosen.with_columns(ITEM).drop_nulls("alpha").join(stored, on="item")
-    for row, rows in groups(answered.sort("alpha"), "benchmark", *SETTINGS, "taught"):
-        part = TAUGHT if row["taught"] else UNTAUGHT
+    for row, rows in groups(answered.sort("alpha"), "benchmark", *SETTINGS, "trained_on"):
+        part = TRAINED_ON if row["trained_on"] else HELD_OUT
         yield studies.of_row(row, metric=RIGHT, slice=part, **hit_rate(rows["alpha"].to_numpy()))
 
 
-def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
+def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
     """The requirement on control models, all nine benchmarks together; `known`: `status`. A triple
     of several examples counts once, with its mean; chance: a random object of the relation."""
     answered = alphas.filter(pl.col("pooling").is_in([HEADLINE["pooling"], ""]), **AT_ONE)
     answered = answered.with_columns(ITEM).drop_nulls("alpha")
     answered = answered.join(known.filter("stored"), on="item").sort(*WHO, "fact", "item")
     rows = answered.group_by(*WHO, "fact", maintain_order=True).agg(
-        ordered_mean("alpha"), pl.col("taught").first()
+        ordered_mean("alpha"), pl.col("trained_on").first()
     )
     chances = dict(
         rows.filter(model=studies.RANDOM, method=studies.BASELINE).select("fact", "alpha").rows()
@@ -227,7 +229,7 @@ def halves(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[
     for who in sorted(controls):
         of = Number(**dict(zip(WHO, who, strict=True)))
         answers = rows.filter(model=of.model, prompt=of.prompt, method=of.method)
-        parts = [answers.filter(taught=half) for half in (True, False)]
+        parts = [answers.filter(trained_on=half) for half in (True, False)]
         if all(part.height for part in parts):
             chance = sum(chances[fact] for fact in parts[1]["fact"]) / parts[1].height
             yes, no = (validity.share(part["alpha"].to_numpy()) for part in parts)

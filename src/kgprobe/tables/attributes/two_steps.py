@@ -52,9 +52,9 @@ VIEW = View(
         ("model", MAJORITY): "most frequent object", ("model", RANDOM): "random object",
     },
     caption="The bridge is not named, and nothing in the graph or in what control models are "
-    "taught links subject and answer. Parts: PCA confidence of the best rule that concludes a "
+    "trained on links subject and answer. Parts: PCA confidence of the best rule that concludes a "
     "relation of subject and answer from the two steps, and for control models whether the hops "
-    f"were taught. Any gold, @1, first prompt. {baselines.ARE}",
+    f"were trained on. Any gold, @1, first prompt. {baselines.ARE}",
 )  # fmt: skip
 READ = View(
     "two_steps_read", "Steps written out: answers that cannot be read",

@@ -173,7 +173,7 @@ FOLDED = [
         "trained_on", "Examples that the control models were trained on, and others, %",
         where={
             **HEADLINE, "metric": [VALUE, RIGHT], "benchmark": NAMES,
-            "slice": [numbers.TAUGHT, numbers.PART, numbers.UNTAUGHT],
+            "slice": [numbers.TRAINED_ON, numbers.PART, numbers.HELD_OUT],
         },
         rows=["benchmark", "model", "method"], columns=["metric", "slice"], words=WORDS,
         caption="Best prompt, @1. Trained-on: all stored triples of the example; in part: some of "

@@ -33,7 +33,7 @@ def measure(
     seed: int = 0,
 ) -> Iterator[Number]:
     """Every number of what was answered, with the printed one (of `figures`) beside it where there
-    is one; `names`: model -> its printed name; `trained_on`: frame TAUGHT."""
+    is one; `names`: model -> its printed name; `trained_on`: frame TRAINED_ON."""
     printed = published.by_key(figures)
     for benchmark in dict.fromkeys(one.benchmark for one in answers):
         those = [one for one in answers if one.benchmark == benchmark]
@@ -83,7 +83,7 @@ def make(
     answers = numbers.answered(rows, models, outcomes, places, mode, given, seed)
     figures, files = published.read(printed), texts.read(prompts)
     names = {model: row.get("published", "") or model for model, row in models.items()}
-    known = schema.read(trained_on, schema.TAUGHT) if trained_on else None
+    known = schema.read(trained_on, schema.TRAINED_ON) if trained_on else None
     measured = [*figures, *measure(answers, figures, names, known, seed), *texts.restarts(files)]
     measured += numbers.baseline_numbers(answers, below, seed)
     for row, path in zip(swept, swept_files, strict=True):

@@ -209,9 +209,11 @@ def measured(
         yield number(answers, metric, row["value"], row["n"], bounds_of(row, 1), scale, **where)
 
 
-def facts(answers: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> Iterator[Number]:
+def facts(
+    answers: Answers, trained_on: pl.DataFrame | None = None, seed: int = 0
+) -> Iterator[Number]:
     """MRR, P@10 and P@1 (Tables 4, 6 and 7), P@1 in further readings and of single draws; with
-    `taught` (TAUGHT) P@1 of control models on the facts of the world of each half."""
+    `trained_on` (TRAINED_ON) P@1 of control models on the facts of the world of each half."""
     values = per_example(answers)
     if values is None:
         where = f"{answers.benchmark}, {answers.probe.model}, {answers.probe.prompt}"
@@ -229,24 +231,24 @@ def facts(answers: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -
         for one in (*measured(part, unseen, P1, ("macro",), seed), *_constants(part, seed)):
             if not one.group:
                 yield one.but(slice=UNSEEN)
-    if taught is not None and answers.probe.control and answers.benchmark == "auto_world":
-        yield from _taught(answers, taught, seed)
+    if trained_on is not None and answers.probe.control and answers.benchmark == "auto_world":
+        yield from _measure_splits(answers, trained_on, seed)
 
 
-def _taught(base: Answers, trained_on: pl.DataFrame, seed: int) -> Iterator[Number]:
+def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Iterator[Number]:
     """P@1 over trained-on and over held-out facts, and the validity of a prompt that asks the
     model, where both were asked; chance: a random one of the tokens that were ranked."""
-    is_known, halves = pl.col("fact").is_in(trained_on.filter("taught")["fact"].implode()), {}
+    is_known, splits = pl.col("fact").is_in(trained_on.filter("trained_on")["fact"].implode()), {}
     for name, facts in (("trained-on", is_known), ("held-out", ~is_known)):
         kept = base.examples.filter(facts)
         half = replace(base, outcomes=base.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
         if (values := per_example(half)) is not None:
-            (halves[name],) = measured(base, values, P1, ("micro",), seed)
-            yield halves[name].but(slice=name)
-    if base.probe.prompt not in NOT_ASKING and len(halves) == 2:
+            (splits[name],) = measured(base, values, P1, ("micro",), seed)
+            yield splits[name].but(slice=name)
+    if base.probe.prompt not in NOT_ASKING and len(splits) == 2:
         tested = base.outcomes.filter(split="test")
         chance = 100 * float((1 / tested["options"]).mean())  # type: ignore[arg-type]
-        yes, no = ((h.value or 0.0, h.n, h.interval) for h in halves.values())
+        yes, no = ((h.value or 0.0, h.n, h.interval) for h in splits.values())
         of = Number(**base.probe.asked)
         yield from validity.numbers(of, yes, no, chance, is_control=True)
 
@@ -352,9 +354,9 @@ def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     """P@1 on original minus perturbed sentences, in points, on the facts of both: what a model
     recalls and does not read."""
     original, perturbed = EXTRACTION
-    halves = {(a.benchmark, a.probe.model, a.probe.prompt): a for a in answers}
+    by_probe = {(a.benchmark, a.probe.model, a.probe.prompt): a for a in answers}
     for probed in answers:
-        other = halves.get((perturbed, probed.probe.model, probed.probe.prompt))
+        other = by_probe.get((perturbed, probed.probe.model, probed.probe.prompt))
         if probed.benchmark == original and other:
             values = []
             for part in (probed, other):

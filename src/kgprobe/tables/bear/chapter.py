@@ -144,9 +144,9 @@ def arranged(
                 [d for d in drawings if d.part == name],
             )
         )
-    if halves := grids("validity"):
+    if tables := grids("validity"):
         title = "Trained-on against held-out facts"
-        shown_ = [replace(one, title=title, caption=AUC) for one in halves]
+        shown_ = [replace(one, title=title, caption=AUC) for one in tables]
         figure = [d for d in drawings if d.part == "validity"]
         parts.insert(0, Chapter("validity", "Validity", "", grids=shown_, drawings=figure))
     return parts

@@ -13,7 +13,7 @@ from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report.chapter import Drawn
-from kgprobe.tables.report.draw import INK, KINDS, MUTED, PUBLISHED, SURFACE, TAUGHT, UNTAUGHT
+from kgprobe.tables.report.draw import HELD_OUT, INK, KINDS, MUTED, PUBLISHED, SURFACE, TRAINED_ON
 from kgprobe.tables.results import plain
 
 Row = Mapping[str, Any]
@@ -112,22 +112,22 @@ def calibration_plot(results: pl.DataFrame) -> draw.Chart:
     for row in _whole(results, "trained-on", "held-out", "chance", "AUC").iter_rows(named=True):
         key = tuple(row[d] for d in ("benchmark", "model", "prompt", "method"))
         by_probe.setdefault(key, {})[row["metric"]] = row
-    halves: list[dict[str, Any]] = []
+    points: list[dict[str, Any]] = []
     areas: list[dict[str, Any]] = []
     shown = names(results, [cells["trained-on"] for cells in by_probe.values()])
     for name, cells in zip(shown, by_probe.values(), strict=True):
         for half in ("trained-on", "held-out"):
             more = {"probe": name, "facts": f"{half} facts", "chance": cells["chance"]["value"]}
-            halves.append(draw.point(cells[half], **more))
+            points.append(draw.point(cells[half], **more))
         area = "AUC {value:.2f} ({low:.2f} to {high:.2f})".format(**cells["AUC"])
         area += marks.few(cells["AUC"])
         areas.append(draw.point(cells["AUC"], probe=name, facts="", told=area))
-    look = {"trained-on facts": TAUGHT, "held-out facts": UNTAUGHT}
+    look = {"trained-on facts": TRAINED_ON, "held-out facts": HELD_OUT}
     # what a probe is called stands above its bars, as a bar of its own
     offset = alt.YOffset("facts:N", scale=alt.Scale(domain=["", *look], paddingInner=0.1))
     y = alt.Y("probe:N", sort=shown, axis=None, scale=alt.Scale(paddingInner=0.15))
     x = draw.numbers(alt.X, "items ranked first, %", draw.PER_CENT)
-    bars = draw.chart(halves, "probe", by="facts").encode(y=y, yOffset=offset)
+    bars = draw.chart(points, "probe", by="facts").encode(y=y, yOffset=offset)
     labels = draw.chart(areas, "probe").encode(y=y, yOffset=offset)
     return draw.filtered(alt.layer(
         bars.mark_bar().encode(x=x("value:Q"), color=draw.encode(alt.Color, "facts", look)),

@@ -80,7 +80,7 @@ def studies(
 def numbers(
     studies: Sequence[Study], published: Published | None = None, facts: pl.DataFrame | None = None
 ) -> list[Number]:
-    """Every number of BEAR. `facts`: frame TAUGHT, where control models were asked.
+    """Every number of BEAR. `facts`: frame TRAINED_ON, where control models were asked.
 
     accuracy (settings: template, weighting, mode "first wins": the lowest index among tied leaders,
     where a tie occurred; instead: minus that of another probe, paired), also by group (relation)
@@ -98,7 +98,7 @@ def numbers(
             results += _by_template(study, position)
         results += [*_by_group(study), *_by_position(study), *_ranks(study), *_differences(study)]
         results += _baselines(study, published)
-        known = halves(study, facts) if facts is not None else None
+        known = find_splits(study, facts) if facts is not None else None
         results += _calibration(study, *known) if known else []
         results += slices.numbers(study, known)
         task = aggregations.Questions(
@@ -279,7 +279,7 @@ def _published(published: Published) -> Iterator[Number]:
 
 
 def status(study: Study, facts: pl.DataFrame) -> pl.DataFrame:
-    """item, taught (whether it is a training fact of `facts`); without items whose fact is in
+    """item, trained_on (whether it is a training fact of `facts`); without items whose fact is in
     neither half (lifted answers) or that have several answers."""
     options = study.candidates.select(candidates="set", answer="index", object="id")
     return (
@@ -293,19 +293,23 @@ def status(study: Study, facts: pl.DataFrame) -> pl.DataFrame:
         )
         .join(options, on=["candidates", "answer"])
         .with_columns(fact=fact_id(subject="subject_id"))
-        .join(facts.select("fact", "taught"), on="fact")
-        .select("item", "taught")
+        .join(facts.select("fact", "trained_on"), on="fact")
+        .select("item", "trained_on")
         .sort("item")
     )
 
 
-def halves(study: Study, facts: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+def find_splits(
+    study: Study, facts: pl.DataFrame
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
     """Which of the ordered items are trained on and which held out; None unless both occur."""
     known = status(study, facts)
-    if not (known["taught"].any() and not known["taught"].all()):
+    if not (known["trained_on"].any() and not known["trained_on"].all()):
         return None
     ordered = study.ordered["item"]
-    both = [ordered.is_in(known.filter(taught=half)["item"].implode()) for half in (True, False)]
+    both = [
+        ordered.is_in(known.filter(trained_on=half)["item"].implode()) for half in (True, False)
+    ]
     return both[0].to_numpy(), both[1].to_numpy()
 
 

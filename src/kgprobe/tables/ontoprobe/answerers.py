@@ -60,9 +60,9 @@ class World:
     cases: pl.DataFrame
     choices: pl.DataFrame
     labels: Mapping[str, Sequence[str]]
-    #: memorizing item -> what it states; training facts (`taught`) are those of even rows
+    #: memorizing item -> what it states; training facts (`trained_on`) are those of even rows
     rows: Mapping[str, Statement]
-    taught: Mapping[str, Statement]
+    trained_on: Mapping[str, Statement]
     #: memorizing task -> how often a label is a gold of a training fact
     counts: Mapping[str, Counter[str]]
 
@@ -88,7 +88,7 @@ class World:
         return replace(question, premises=written, rules=(follows, *question.rules))
 
     def _known(self, question: Question, item: str, task: str) -> Question:
-        known = [self.taught[item]] if item in self.taught else []
+        known = [self.trained_on[item]] if item in self.trained_on else []
         return replace(question, known=known, counts=self.counts[task], rules=(FOLLOWS["rdfs11"],))
 
 

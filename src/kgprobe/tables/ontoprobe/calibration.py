@@ -1,7 +1,7 @@
 """Validity of OntoProbe's probes: trained-on and held-out statements, and what makes these right.
 
 A control model is trained on the finest class of each subject, in every template
-(probes/control/taught.py), so a held-out subject can be right without being known: its name may
+(tools/controls/split.py), so a held-out subject can be right without being known: its name may
 give the class away, the same class was trained on of others, or it is the class that most answers
 share.
 """
@@ -31,14 +31,16 @@ REASONS = (
 ANY = "any of these"
 
 
-def fates(probe: Probe, rows: pl.DataFrame, facts: pl.DataFrame | None) -> dict[str, bool]:
-    """item -> whether its statement was trained on (`facts`: TAUGHT, "task/subject"), of rows
-    (item, task, label) for which TAUGHT says so."""
+def find_trained_on(
+    probe: Probe, rows: pl.DataFrame, facts: pl.DataFrame | None
+) -> dict[str, bool]:
+    """item -> whether its statement was trained on (`facts`: TRAINED_ON, "task/subject"), of rows
+    (item, task, label) for which TRAINED_ON says so."""
     if facts is None or not probe.benchmark.startswith(WORLD):
         return {}
-    known = facts.select("taught", task="relation", label="subject")
+    known = facts.select("trained_on", task="relation", label="subject")
     known = known.filter(pl.col("task").is_in(TASKS)).unique(["task", "label"], keep="last")
-    return dict(rows.join(known, on=["task", "label"]).select("item", "taught").rows())
+    return dict(rows.join(known, on=["task", "label"]).select("item", "trained_on").rows())
 
 
 def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterator[Number]:
@@ -48,11 +50,11 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
     failed on all; real models were trained on neither half and are a reference."""
     for probe, values in answers.items():
         rows = per_item.in_fixed(values.filter(role="test"))
-        fate = fates(probe, rows, facts)
-        halves = pl.Series([fate.get(item) for item in rows["item"]], dtype=pl.Boolean)
-        rows, verdicts = rows.with_columns(taught=halves), []
+        trained_on = find_trained_on(probe, rows, facts)
+        splits = pl.Series([trained_on.get(item) for item in rows["item"]], dtype=pl.Boolean)
+        rows, verdicts = rows.with_columns(trained_on=splits), []
         for task in TASKS:
-            yes, no = (rows.filter(task=task, taught=half) for half in (True, False))
+            yes, no = (rows.filter(task=task, trained_on=half) for half in (True, False))
             if not (yes.height and no.height):
                 continue
             base = Number(**probe.asked, group=task)
@@ -96,8 +98,8 @@ def _halves(
 
 def explain_held_out(base: Number, rows: pl.DataFrame, facts: pl.DataFrame) -> Iterator[Number]:
     """REASONS as shares, in per cent, of the held-out statements that are right and of those that
-    are not; `facts`: TAUGHT of their task."""
-    answers: dict[str, str] = dict(facts.filter("taught").select("subject", "object").rows())
+    are not; `facts`: TRAINED_ON of their task."""
+    answers: dict[str, str] = dict(facts.filter("trained_on").select("subject", "object").rows())
     others: dict[str, list[str]] = {}
     for subject, answer in answers.items():
         others.setdefault(answer, []).append(subject)

@@ -63,7 +63,7 @@ def chapter(
     grids += [grid.records(title, examples, "+: right")] if examples else []
     grids += shown(
         views.ABOVE_BASELINES, views.FORMS[0], *views.AVERAGES.values(), views.CALIBRATION,
-        views.UNTAUGHT, views.REASONING, views.PREMISE_FORMS,
+        views.HELD_OUT, views.REASONING, views.PREMISE_FORMS,
     )  # fmt: skip
     folded = shown(
         views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.TEMPLATES, *views.REDUCED,

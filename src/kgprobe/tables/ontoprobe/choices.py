@@ -117,11 +117,13 @@ def aggregate(
             subset = rows.join(part.select("item"), on="item", how="semi")
             where = f"{probe.model}, {probe.benchmark}, way {way}"
             first = judge(subset, asks.items, asks.candidates, OWN, where)
-            fates = {i: facts[s] for i, s in part.select("item", "source").rows() if s in facts}
-            halves = Scored(probe, subset, asks, {} if premise else fates).halves
+            trained_on = {
+                i: facts[s] for i, s in part.select("item", "source").rows() if s in facts
+            }
+            masks = Scored(probe, subset, asks, {} if premise else trained_on).splits
             judged = aggregations.readings(first, subset, asks)
             setting = {"way": way, **({"premise": str(premise)} if premise else {})}
-            for number in aggregations.numbers(asks, [(probe, judged)], halves):
+            for number in aggregations.numbers(asks, [(probe, judged)], masks):
                 # of the questions alone: their labels are counted where all candidates are ranked
                 if number.model:
                     yield number.but(setting=setting)

@@ -72,7 +72,7 @@ def _bars(points: Sequence[Mapping[str, Any]], values: Sequence[str]) -> draw.Ch
         y=alt.Y("value:Q", title="%", axis=alt.Axis(grid=True)),
         xOffset=alt.XOffset("average:N", sort=list(values)),
     )
-    look = dict(zip(values, (draw.TAUGHT, draw.UNTAUGHT, "#009e73"), strict=False))
+    look = dict(zip(values, (draw.TRAINED_ON, draw.HELD_OUT, "#009e73"), strict=False))
     theirs = base.transform_filter("datum.papers").mark_point(
         shape="diamond", filled=True, fill=draw.SURFACE, stroke=draw.INK
     )

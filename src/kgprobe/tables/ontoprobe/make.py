@@ -107,7 +107,7 @@ def estimate_memorizing(
     facts: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
     """Every number of memorizing. `probed`: the answers as this run's switches read them; `given`:
-    the printed tables; `facts`: TAUGHT."""
+    the printed tables; `facts`: TRAINED_ON."""
     tp_rows = switches.tp_rows
     sets = {name: questions(folder)[:2] for name, folder in folders.items()}
     yield from memorizing.sizes(sets, given["sizes"])
@@ -149,8 +149,8 @@ def scored_rows(
             asks = Questions(
                 part, candidates, prompts, seed, own=per_item.AGGREGATIONS[0], group=str(task)
             )
-            fates = calibration.fates(probe, group, facts)
-            yield Scored(probe, scores, asks, fates, free, str(path), low)
+            trained_on = calibration.find_trained_on(probe, group, facts)
+            yield Scored(probe, scores, asks, trained_on, free, str(path), low)
 
 
 def estimate_agreement(
@@ -275,10 +275,12 @@ def estimate_aggregations(
     """Multiple choice under other aggregations; `files`: CHOICES, OPTION_SCORES of each probe."""
     for probe, (path, scores) in files.items():
         frames = schema.read(path, schema.CHOICES), schema.read(scores, schema.OPTION_SCORES)
-        fates: Mapping[str, bool] = {}
+        trained_on: Mapping[str, bool] = {}
         if probe.benchmark in folders:
-            fates = calibration.fates(probe, per_item.of_items(_items(probe, folders)), facts)
-        yield from choices.aggregate(probe, *frames, seed, fates)
+            trained_on = calibration.find_trained_on(
+                probe, per_item.of_items(_items(probe, folders)), facts
+            )
+        yield from choices.aggregate(probe, *frames, seed, trained_on)
 
 
 def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[str, object]]:

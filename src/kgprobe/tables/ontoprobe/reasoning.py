@@ -26,7 +26,7 @@ PART = pl.concat_str("benchmark", "rule", separator="/").alias("part")
 COLUMN = pl.concat_str("model", "scheme", separator="/").alias("column")
 
 
-def halves(ranked: pl.DataFrame, rule: str = "halves") -> pl.DataFrame:
+def split_by_rank(ranked: pl.DataFrame, rule: str = "halves") -> pl.DataFrame:
     """item and `known` of rows (item, rule, MRR, rank, row): the first floor(n/2) of a rule by
     reciprocal rank are memorized (1), the last floor(n/2) are not (0); ties fall to the mean gold
     rank, then to the row. `threshold`: memorized when the best gold is among the first five."""
@@ -57,7 +57,7 @@ def classify(
         ("second", kept.with_columns(of="item"), second),
     ):
         ranks = ranks.select("MRR", "rank", of="item").unique("of", keep="last")
-        classes = halves(part.join(ranks, on="of"), rule).rename({"known": name})
+        classes = split_by_rank(part.join(ranks, on="of"), rule).rename({"known": name})
         result = result.join(classes, on="item", how="left", maintain_order="left")
     return result
 

@@ -96,7 +96,7 @@ CALIBRATION = View(
     "fixed configuration (m, mean, last template; soft: BCE), a row per kind of template. Chance: "
     "a random candidate is one of the golds; the limit is twice that and 5 points; AUC by MRR.",
 )  # fmt: skip
-UNTAUGHT = View(
+HELD_OUT = View(
     "held_out", "Held-out statements above the limit: what explains them",
     {**PAPER, "metric": [*REASONS, ANY]},
     rows=["model", "benchmark", "group", "prompt", "slice"], heads=HEADS, words=WORDS,
@@ -255,7 +255,7 @@ SLICES = [
 FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v in forms.VIEWS)
 #: every view that is printed as it stands
 ALL = (
-    SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, UNTAUGHT, ANSWERERS,
+    SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, HELD_OUT, ANSWERERS,
     VERDICTS, ALL_ANSWERERS, REASONING, PREMISE_FORMS,
     TABLE5, TABLE6, NEARER, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
     *REDUCED_CHOICES, CONFIDENCE, *SLICES, *FORMS,

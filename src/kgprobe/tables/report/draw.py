@@ -40,7 +40,7 @@ KINDS = {
     name: (COLOURS[place], SHAPES[place])
     for place, name in enumerate(("masked", "causal", "seq2seq", "api"))
 }
-TAUGHT, UNTAUGHT, PUBLISHED = "#0072b2", "#e69f00", "#9a9a95"
+TRAINED_ON, HELD_OUT, PUBLISHED = "#0072b2", "#e69f00", "#9a9a95"
 #: CSS pixels: of a figure of one panel with all its words
 WIDTH = 500
 #: ends of an axis of shares

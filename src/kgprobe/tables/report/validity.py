@@ -28,7 +28,7 @@ PROBE = ["paper", "benchmark", "group", "model", "prompt", "method"]
 
 #: What a control model must reach: trained-on facts first in 90 % of their items, held-out ones in
 #: no more than twice the chance rate plus 5 points.
-TAUGHT_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS = 90.0, 2.0, 5.0
+TRAINED_ON_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS = 90.0, 2.0, 5.0
 REQUIREMENT = (
     "The requirement (trained-on facts first in at least 90 % of their items, held-out in no more "
     "than twice the chance rate plus 5 points) is met by"
@@ -82,7 +82,7 @@ def numbers(
         interval = auc_interval(area, trained[1], held_out[1])
         rows.append(of.but(metric="AUC", value=area, n=both, interval=interval))
     if is_control:
-        is_met = trained[0] >= TAUGHT_AT_LEAST and held_out[0] <= limit(chance)
+        is_met = trained[0] >= TRAINED_ON_AT_LEAST and held_out[0] <= limit(chance)
         rows.append(of.but(metric="valid", value=is_met, n=both))
     return rows
 
@@ -128,8 +128,8 @@ def chapter(
     rows = results.join(probes.select(PROBE), on=PROBE, how="semi")
     failed = [", ".join(filter(None, row)) for row in probes.filter(value=0.0).select(PROBE).rows()]
     shown = grid.of_view(VIEW, rows, names=grid.models(sheet))
-    halves = rows.filter(pl.col("metric").is_in(COLUMNS[:2]), pl.col("n") < marks.FEWEST)
-    few = probes.filter(value=1.0).join(halves, on=PROBE, how="semi").height
+    few_facts = rows.filter(pl.col("metric").is_in(COLUMNS[:2]), pl.col("n") < marks.FEWEST)
+    few = probes.filter(value=1.0).join(few_facts, on=PROBE, how="semi").height
     verdict = f"{REQUIREMENT} {probes.height - len(failed)} of {probes.height} control probes"
     verdict += f" ({few} of them on fewer than {marks.FEWEST} facts of a half)" if few else ""
     verdict += f"; not by {'; '.join(failed)}." if failed else "."

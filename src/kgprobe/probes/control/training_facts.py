@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Lesson(NamedTuple):
+class TrainingFact(NamedTuple):
     """A fact in words: relation id, label of the subject, label of the object."""
 
     relation: str

@@ -11,6 +11,7 @@ is escaped by the template engine; only our own SVG, stylesheet and script go in
 """
 
 import json
+import math
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,8 @@ from kgprobe.tables.report.chapter import Chapter, Drawing, noted
 from kgprobe.tables.report.grid import Cell
 
 TEMPLATES = Path(__file__).parent / "html"
+#: least size of the letters in a figure, pixels
+READABLE = 10
 #: color in the figures -> custom property of the stylesheet
 THEME = {
     draw.INK: "var(--ink)",
@@ -286,9 +289,14 @@ def inline(drawing: Drawing) -> Markup:
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
     head, rest = themed(svg.replace("url(#", f"url(#{prefix}-")).split(">", 1)
+    # on a narrow screen the figure scrolls rather than that its text gets smaller than this
+    sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg)]
+    width = re.search(r'\swidth="([\d.]+)"', head)
+    least = float(width[1]) * READABLE / min(sizes) if width and sizes else 0
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     label = Markup.escape(drawing.alt or drawing.title)
-    return Markup(f'{head} role="img" aria-label="{label}">{rest}')
+    style = f'style="min-width: {math.ceil(least)}px"'
+    return Markup(f'{head} {style} role="img" aria-label="{label}">{rest}')
 
 
 def live(chart: Mapping[str, Any]) -> Markup:

@@ -73,7 +73,9 @@ class Run:
 
     def start(self, *more: str, ignored: tuple[int, ...] = ()) -> subprocess.Popen[str]:
         def before() -> None:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            # whatever the tests themselves were started under (nohup, a job in the background)
+            for number in (signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
             for number in ignored:
                 signal.signal(number, signal.SIG_IGN)
 

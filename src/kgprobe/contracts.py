@@ -478,6 +478,34 @@ RESULTS = _contract(
     source=pl.String,
 )
 
+#: What an answer is given under, of SETTING: what tells the answers of a probe to an item apart.
+GIVEN_UNDER = (
+    "template", "masks", "pooling", "loss", "seed", "scheme", "premise", "draw", "way",
+)  # fmt: skip
+#: An answer of a probe, read by the probe's own aggregation, and what it is worth under a
+#: `matching` of golds (as `gold` in RESULTS; any: the best placed of all right answers counts). Of
+#: AutoPrompt the test examples, GROUP/EXAMPLE. What else is known of an item (role, split, whether
+#: it is trained on) joins by it.
+#: `subject`: its id, or its label; of a lettered question the memorizing question of its row.
+#: `answer`: what comes first. `hit`: 0 to 1, ties shared, null where no gold can be answered.
+#: `rank_low`, `rank_high`: place of the gold where ties fall for it and against it, null where it
+#: is not among the answers; `margin`: nats that the gold is ahead of the best other option;
+#: `options`: how many there are to rank, or how many texts were written.
+JUDGED = _contract(
+    "JUDGED",
+    key=f"paper benchmark group model prompt method matching item {' '.join(GIVEN_UNDER)}",
+    nullable="answer hit rank_low rank_high margin options",
+    positive="rank_low rank_high options",
+    **dict.fromkeys("paper benchmark group model prompt method matching item".split(), pl.String),
+    **dict.fromkeys((*GIVEN_UNDER, "relation", "subject", "answer"), pl.String),
+    hit=pl.Float64,
+    rank_low=pl.Int64,
+    rank_high=pl.Int64,
+    margin=pl.Float64,
+    options=pl.Int64,
+)
+JUDGED = replace(JUDGED, may_be_empty=True)  # a run of sweeps alone
+
 #: What became of a paper's claim: `a` and `b` are the means of its two sides over `pairs`, `value`
 #: the difference as the claim reads it with its 95 % bounds, `n` the fewest items behind one of its
 #: numbers, `p` two-sided and after Holm's correction over all claims of the run. `printed`: the

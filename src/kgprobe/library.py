@@ -261,6 +261,16 @@ class Results:
         """
         return results.frame("bear", make.numbers([self._study(self)]))
 
+    @property
+    def judged(self) -> pl.DataFrame:
+        """Every answer as a row of JUDGED.
+
+        >>> results = probe(folder, "world_lite", prompt={"P36": "The capital of [X] is [Y]."})
+        >>> results.judged.height == results.answers.height
+        True
+        """
+        return make.judged_answers([self._study(self)])
+
     def table(self) -> pl.DataFrame:
         """Accuracy in per cent with its 95 % interval and n, of all questions and by relation.
 
@@ -303,15 +313,7 @@ class Results:
         ['model', 'instead', 'difference', 'low', 'high', 'p', 'n']
         """
         check_options(self.benchmark, other.benchmark)
-        study = self._study(self, other)
-        rows = results.frame("bear", make.numbers([study]))
-        rows = rows.filter(pl.col("instead") != "", pl.col("weighting") == "", group="", slice="")
-        p = rows.filter(metric="p after Holm")["value"].item()
-        accuracies = rows.filter(metric="accuracy")
-        return accuracies.select(
-            "model", "instead", "low", "high", "n",
-            difference="value", p=pl.lit(p, dtype=pl.Float64),
-        ).select("model", "instead", "difference", "low", "high", "p", "n")  # fmt: skip
+        return make.compare(self._study(self, other))
 
     def _study(self, *runs: "Results") -> Study:
         data = self.benchmark

@@ -12,8 +12,11 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.metrics.intervals import Interval
+from kgprobe.tables.attributes import study as attribute_study
 from kgprobe.tables.bear import chapter as bear_chapter
-from kgprobe.tables.bear import figures
+from kgprobe.tables.bear import figures, make
+from kgprobe.tables.judged import frame as judged_frame
+from kgprobe.tables.ontoprobe import make as ontoprobe
 from kgprobe.tables.report import (
     about,
     blocks,
@@ -34,7 +37,7 @@ from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.results import Number, frame, plain
 from kgprobe.tables.views import View
 from tests import browser
-from tests.unit.study_frames import benchmark, drawn, guesses, probe, results, scores, study
+from tests.unit.study_frames import benchmark, drawn, guesses, probe, results, study
 from tests.unit.test_tables_draw import FRAMES, PROBES, SHEET, STUDY, found
 
 ROOT = Path(__file__).parents[2]
@@ -139,25 +142,21 @@ def paged(own, sheet=SHEET, **changed):
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """A benchmark's folder and the SCORES of every model of the sheet."""
+    """A benchmark's folder."""
     folder = tmp_path_factory.mktemp("asked") / "world_lite"
     contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
     for name, rows in FRAMES.items():
         schema.write(rows, contracts[name], folder / f"{name}.parquet")
-    paths = []
-    for seed, model in enumerate(SHEET):
-        paths.append(folder.parent / f"{model}.parquet")
-        schema.write(scores(guesses(FRAMES, 0.5, seed)), schema.SCORES, paths[-1])
-    return folder, paths
+    return folder
 
 
 @pytest.fixture(scope="module")
 def full(asked):
     """The report with pages about the benchmark and its relations."""
-    own, (folder, paths) = found(), asked
+    own, judged = found(), make.judged_answers([STUDY])
     made = paged(own)
     about_it = about.benchmarks(
-        own, SHEET, made.experiments, paths, {"world_lite": folder}, NAMES, {"world_lite": "a set"}
+        own, SHEET, made.experiments, judged, {"world_lite": asked}, NAMES, {"world_lite": "a set"}
     )
     return dataclasses.replace(made, benchmarks=list(about_it))
 
@@ -388,22 +387,21 @@ def test_a_run_without_a_principal_number_has_no_matrix():
     assert blocks.arranged(page, blocks.Room()) == []
 
 
-def test_examples_say_what_was_first_and_where_the_right_answer_stood(asked, tmp_path):
-    folder, _ = asked
+def test_examples_say_what_was_first_and_where_the_right_answer_stood(asked):
     items = FRAMES["items"].sort("relation", "row")
     sums = {"P36": [0.0, -1.0, -2.0], "P1": [0.0, -1.0]}
     asked_ = items.select("item", "relation").rows()
     answers = {(item, t): sums[relation] for item, relation in asked_ for t in range(3)}
-    schema.write(scores(answers), schema.SCORES, tmp_path / "m.parquet")
+    judged = make.judged_answers([study(FRAMES, [(probe("m"), answers)])])
     row = {"benchmark": "world_lite", "prompt": "templates", "method": "sentence", "model": "m"}
-    questions, told = said.answered(folder, [row], [tmp_path / "m.parquet"])
+    questions, told = said.answered(asked, [row], judged)
     assert {q.relation for q in questions} == {"P36", "P1"}
     for one in questions:
-        cell, place = told["m"][one.item], one.answers[0] + 1
+        cell, place = told["m"][one.item], "abc".index(one.right[0]) + 1
         assert cell.text == "a"
         assert f"right at {place} of" in cell.small
         assert cell.small.startswith("✓") == (one.right == ["a"])
-    (page,) = said.by_relation("world_lite", questions, told, NAMES, said.wordings(folder))
+    (page,) = said.by_relation("world_lite", questions, told, NAMES, said.wordings(asked))
     assert [made.title for made in page.grids] == ["P1", "capital of <b> (P36)"]
     assert page.grids[0].caption == "First template: [X] is [Y]."
 
@@ -412,19 +410,9 @@ def test_examples_say_what_was_first_and_where_the_right_answer_stood(asked, tmp
     ("text", "place"),
     [("The ALPHA.", 1), ("Álpha", 1), ("beth", 2), ("Alef", 2), ("alphabet", None)],
 )
-def test_written_answers_are_right_by_the_rules_of_the_tables(tmp_path, text, place):
+def test_written_answers_are_right_by_the_rules_of_the_tables(asked, text, place):
     """Articles, stops, accents; an alias where the run has them: as metrics/matching counts."""
-    folder = tmp_path / "world_lite"
     right = FRAMES["items"].filter(relation="P36").sort("row").row(0, named=True)
-    label = pl.when(pl.col("index") == right["answers"][0], set="P36").then(pl.lit("Alpha"))
-    labels = FRAMES["candidates"].with_columns(label=label.otherwise("label"))
-    schema.write(FRAMES["items"], schema.ITEMS, folder / "items.parquet")
-    schema.write(labels, schema.CANDIDATES, folder / "candidates.parquet")
-    (tmp_path / "graph").mkdir()
-    gold = labels.filter(set="P36", index=right["answers"][0])["id"].item()
-    uri = f"http://www.wikidata.org/entity/{gold}"
-    aliases = pl.DataFrame({"entity": [uri, uri], "alias": ["Beth", "alef"]})
-    aliases.write_parquet(tmp_path / "graph/aliases.parquet")
     texts = [text] if place == 1 or place is None else ["nothing", text]
     rows = [
         (right["item"], 0, 0, rank, -1, said_, -float(rank)) for rank, said_ in enumerate(texts, 1)
@@ -433,9 +421,12 @@ def test_written_answers_are_right_by_the_rules_of_the_tables(tmp_path, text, pl
         rows, schema=["item", "template", "masks", "rank", "position", "text", "logprob"],
         orient="row",
     )  # fmt: skip
-    fills.write_parquet(tmp_path / "m.parquet")
+    bench = attribute_study.Benchmark("world_lite", pl.DataFrame(), **FRAMES)
+    alphas = attribute_study.of_texts(fills, {right["item"]: [["Alpha", "Beth", "alef"]]})
+    who = probe("m", method="fill", kind="causal")
+    judged = judged_frame("attributes", [(who, attribute_study.judge(who, alphas, bench))])
     row = {"benchmark": "world_lite", "prompt": "templates", "method": "fill", "model": "m"}
-    _, told = said.answered(folder, [row], [tmp_path / "m.parquet"])
+    _, told = said.answered(asked, [row], judged)
     small = told["m"][right["item"]].small
     assert small.removeprefix("✓ ") == (
         f"right at {place}" if place else f"right one not among {len(texts)}"
@@ -444,9 +435,8 @@ def test_written_answers_are_right_by_the_rules_of_the_tables(tmp_path, text, pl
 
 def test_a_page_that_quotes_questions_names_their_license(tmp_path):
     """Facts of Wikidata are CC0, the questions of the released BEAR are not."""
-    told, answers, said_ = {}, tmp_path / "m.parquet", guesses(FRAMES, 0.5, 1)
-    schema.write(scores(said_), schema.SCORES, answers)
-    own = results(study(FRAMES, [(probe("m"), said_)]))
+    told, made_of = {}, study(FRAMES, [(probe("m"), guesses(FRAMES, 0.5, 1))])
+    own, judged = results(made_of), make.judged_answers([made_of])
     for rule, origin in (("load_bear", ""), ("construct_bear", "wikidata"), ("build", "museum")):
         made = {"rule": rule, "wildcards": {"origin": origin}}
         schema.write(FRAMES["items"], schema.ITEMS, tmp_path / rule / "items.parquet", made)
@@ -456,7 +446,7 @@ def test_a_page_that_quotes_questions_names_their_license(tmp_path):
             FRAMES["candidates"], schema.CANDIDATES, tmp_path / rule / "candidates.parquet"
         )
         made, descriptions = {rule: tmp_path / rule}, {rule: "made here"}
-        page, *_ = about.benchmarks(own, SHEET, [row], [answers], made, {}, descriptions)
+        page, *_ = about.benchmarks(own, SHEET, [row], judged, made, {}, descriptions)
         told[rule] = page.parts[0].lead
     assert told == {
         "load_bear": "Made here. The questions stand under CC-BY-SA-4.0 (the released BEAR).",
@@ -517,22 +507,27 @@ def trained_on(tmp_path):
 def test_what_was_chosen_and_concluded_is_shown_beside_its_question(trained_on):
     row = {"paper": "ontoprobe", "benchmark": "onto_world", "prompt": "templates", "model": "m"}
     rows = [{**row, "method": "choice"}, {**row, "method": "reason"}]
-    files = [trained_on.parent / "chosen.parquet", trained_on.parent / "ranks.parquet"]
-    (asked_,), told = said.answered(trained_on, rows, files, said.CHOICE)
+    one, other = (probe("m", "onto_world", method=row["method"]) for row in rows)
+    ranks, chosen = (trained_on.parent / f"{name}.parquet" for name in ("ranks", "chosen"))
+    judged = ontoprobe.judged_answers(
+        {}, {}, {"onto_world": trained_on}, {other: (ranks, "")},
+        {one: (trained_on / "choices.parquet", chosen)}, "expectation",
+    )  # fmt: skip
+    (asked_,), told = said.answered(trained_on, rows, judged, said.CHOICE)
     assert (asked_.subject, asked_.right) == ("What is the type of Dante?", ["(c) writer"])
     cell = told["m"]["TP-0"]
     assert (cell.text, cell.small) == ("answer: writer ✓", "letter: lake; text: “I am a poem”")
-    (asked_,), told = said.answered(trained_on, rows, files, said.REASON)
+    (asked_,), told = said.answered(trained_on, rows, judged, said.REASON)
     assert asked_.subject == "Poet is a writer . [X] is a poet . Therefore, [X] is a [MASK] ."
     cells = {head: (own["rdfs9-0"].text, own["rdfs9-0"].small) for head, own in told.items()}
     assert cells == {
-        "m, premises written": ("right at 1 of 3", "✓"),
+        "m, premises written": ("✓ right at 1 of 3", ""),
         "m, conclusion alone": ("right at 3 of 3", ""),
     }
     numbers = frame("ontoprobe", [Number(benchmark="onto_world", model="m", method="choice",
         prompt="templates", metric="accuracy", group="TP", n=1, value=100.0)])  # fmt: skip
     sheet = {"m": {"model": "m", "kind": "causal", "source": "x", "dtype": "", "bos": ""}}
-    made = about.benchmarks(numbers, sheet, rows, files, {"onto_world": trained_on}, {}, {})
+    made = about.benchmarks(numbers, sheet, rows, judged, {"onto_world": trained_on}, {}, {})
     (page,) = made
     (first, *apart) = [part.name for part in page.parts]
     assert (page.name, first) == ("ontoprobe-questions", "benchmark-onto_world")

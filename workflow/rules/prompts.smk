@@ -31,6 +31,7 @@ rule tabulate_autoprompt:
         ],
     output:
         results="<results>/tables/autoprompt.parquet",
+        judged="<results>/judged/autoprompt.parquet",
         tables=directory("<results>/tables/autoprompt"),
         chapter="<results>/report/chapters/autoprompt.json",
     log:

@@ -41,6 +41,7 @@ rule tabulate:
         ],
     output:
         results="<results>/tables/bear.parquet",
+        judged="<results>/judged/bear.parquet",
         texts=directory("<results>/tables/bear"),
         chapter="<results>/report/chapters/bear.json",
         figures=[f"<results>/report/figures/{name}.svg" for name in FIGURES],
@@ -186,6 +187,7 @@ rule tabulate_attributes:
         ],
     output:
         numbers="<results>/tables/attributes.parquet",
+        judged="<results>/judged/attributes.parquet",
         texts=directory("<results>/tables/attributes"),
         chapter="<results>/report/chapters/attributes.json",
     log:
@@ -250,6 +252,7 @@ rule tabulate_ontoprobe:
         ),
     output:
         results="<results>/tables/ontoprobe.parquet",
+        judged="<results>/judged/ontoprobe.parquet",
         texts=directory("<results>/tables/ontoprobe"),
         chapter="<results>/report/chapters/ontoprobe.json",
     log:
@@ -277,7 +280,7 @@ rule report:
         results=tables.results_files(RUN),
         tables=[path.removesuffix(".parquet") for path in tables.results_files(RUN)],
         answers=answers_of(RUN.rows),
-        top=answers_of(RUN.probes(None, "cloze"), "top"),
+        judged=tables.results_files(RUN, "judged"),
         questions=tables.asked_files(RUN),
         options=tables.asked_files(RUN, "candidates", "prompts"),
         # the questions of two methods beside a benchmark's own

@@ -26,6 +26,7 @@ with job(snakemake) as run:
         results=run.input.results,
         tables=run.input.tables,
         answers=run.input.answers,
+        judged=run.input.judged,
         questions=run.input.questions,
         chapters=run.input.chapters,
         measures=run.input.measured,

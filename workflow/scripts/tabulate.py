@@ -22,7 +22,9 @@ with job(snakemake) as run:
     figures = published.read(Path(run.input.published[0]).parent)
     sound = marks.numbers(run.params.experiments, run.input.scores)
     made = frame("bear", [*make.numbers(studies, figures, trained_on), *sound])
-    schema.write(made, schema.RESULTS, run.output.results, run.provenance(seed=run.params.seed))
+    provenance = run.provenance(seed=run.params.seed)
+    schema.write(made, schema.RESULTS, run.output.results, provenance)
+    schema.write(make.judged_answers(studies), schema.JUDGED, run.output.judged, provenance)
     shown = views(made, [probe.model for probe in answered]).values()
     write_all(shown, made, run.output.texts)
     chapter.write(

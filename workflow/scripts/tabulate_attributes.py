@@ -8,6 +8,7 @@ from kgprobe.tables.attributes import make
 with job(snakemake) as run:
     make.tabulate(
         run.output.numbers,
+        judged_path=run.output.judged,
         folder=run.output.texts,
         page=run.output.chapter,
         experiments=run.params.experiments,

@@ -7,6 +7,7 @@ from kgprobe.tables.autoprompt import make
 with job(snakemake) as run:
     make.make(
         table=Path(run.output.results),
+        judged_path=Path(run.output.judged),
         folder=Path(run.output.tables),
         page=Path(run.output.chapter),
         rows=run.params.rows,

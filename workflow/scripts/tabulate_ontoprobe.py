@@ -25,7 +25,7 @@ with job(snakemake) as run:
         schema.read(files.trained_on, schema.TRAINED_ON) if files.get("trained_on") else None
     )
     reasoned = probes_of(sheet.reasoned, sheet.models, files.reasoned)
-    pairs = zip(files.reasoned, files.premises, strict=True)
+    pairs = list(zip(files.reasoned, files.premises, strict=True))
     formed = {
         probe: schema.read(path, schema.FORM_RANKS)
         for probe, path in zip(reasoned, files.forms, strict=True)
@@ -46,15 +46,14 @@ with job(snakemake) as run:
     in_forms = forms.pairs(every, [*files.formed, *files.answers])
     rows = [*sheet.experiments, *sheet.formed, *sheet.reasoned, *sheet.chosen]
     told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
+    first = make.find_first_places({**asked, **in_forms[0]}, tops)
     numbers = [
         *marks.numbers(rows, told),
         *make.estimate_memorizing(found, places, given, switches, seed, trained_on),
         *scored.numbers(make.scored_rows(asked, free, places, rows_of, seed, trained_on, below)),
         *make.baseline_numbers(found, below, free, places, switches, seed),
         *forms.numbers(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
-        *make.estimate_agreement(
-            make.answers(asked, places, switches.ties), make.find_first_places(asked, tops), rows_of
-        ),
+        *make.estimate_agreement(make.answers(asked, places, switches.ties), first, rows_of),
         *answerers.numbers(seed),
         *make.estimate_reasoning(
             dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed
@@ -64,7 +63,13 @@ with job(snakemake) as run:
         *make.estimate_aggregations(reduced, places, seed, trained_on),
     ]
     made = results.frame("ontoprobe", numbers)
-    schema.write(made, schema.RESULTS, run.output.results, run.provenance(switches=sheet.switches))
+    provenance = run.provenance(switches=sheet.switches)
+    schema.write(made, schema.RESULTS, run.output.results, provenance)
+    judged = make.judged_answers(
+        found | make.answers(in_forms[0], places, switches.ties, switches.recall),
+        first, places, dict(zip(reasoned, pairs, strict=True)), picked, switches.ties,
+    )  # fmt: skip
+    schema.write(judged, schema.JUDGED, run.output.judged, provenance)
     frame = results.read([run.output.results])
     ontoprobe.write_texts(frame, Path(run.output.texts))
     beside = dict(zip(chosen.beside, map(Path, files.beside), strict=True))

@@ -9,9 +9,9 @@ from kgprobe.cli import names, screen
 from kgprobe.cli.asking import Json
 
 if TYPE_CHECKING:
-    import polars as pl
+    from collections.abc import Sequence
 
-    from kgprobe.library import Results
+    import polars as pl
 
 #: below results/RUN/: a file of each paper's numbers
 PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
@@ -100,93 +100,69 @@ def run_folder(name: str) -> Path:
                      )  # fmt: skip
 
 
-def _pair_probes(first: Path, second: Path) -> list[dict[str, Any]]:
+def _pair_probes(*folders: Path) -> list[dict[str, Any]]:
     """A row for each two probes of the same questions, asked by the same method: of the same model,
     or of the one model that each run has."""
     rows = []
-    ours, theirs = _probes(first), _probes(second)
-    for (benchmark, method, model), path in ours.items():
+    ours, theirs = map(_probes, folders)
+    for (benchmark, method, model), answers in ours.items():
         same = [key for key in theirs if key[:2] == (benchmark, method)]
         alone = len(same) == 1 == sum(key[:2] == (benchmark, method) for key in ours)
-        chosen = [key for key in same if alone or key[2] == model]
-        for key in chosen:
-            shared = _shared(_load_results(first, path), _load_results(second, theirs[key]))
-            rows += _difference(*shared) if shared else []
+        for key in same:
+            if alone or key[2] == model:
+                both = [(model, answers), (key[2], theirs[key])]
+                rows += _difference(folders, benchmark, method, both)
     return rows
 
 
-def _shared(one: "Results", other: "Results") -> "tuple[Results, Results] | None":
-    """Two probes on the questions that both were asked (one may have had a sample); None where
-    there are none. Raises ValueError where their options or right answers differ."""
-    from dataclasses import replace
+def _probes(folder: Path) -> "dict[tuple[Any, ...], pl.DataFrame]":
+    """JUDGED by benchmark, method and model, where a benchmark's own sentences were asked. Raises
+    ValueError for a run without it."""
+    import polars as pl
 
-    from kgprobe.questions import check_options
+    from kgprobe.tables import judged
 
-    ours, theirs = one.benchmark, other.benchmark
+    paths = sorted(folder.glob("judged/*.parquet"))
+    if not paths:
+        raise ValueError(f"{folder} has no judged answers (no judged/PAPER.parquet); right would "
+                         "be to make its tables again with this version")  # fmt: skip
+    rows = judged.read(paths).filter(
+        pl.col("method").str.starts_with("sentence"),
+        pl.col("matching").is_in(judged.PLAIN),
+        # of OntoProbe's two aggregations the one laid down beforehand
+        pl.col("pooling").is_in(["", "answer_mean"]),
+        (pl.col("prompt") == "templates") | (folder / "shards").is_dir(),
+    )
+    key = ["benchmark", "method", "model"]
+    return dict(rows.group_by(key, maintain_order=True))
+
+
+def _difference(
+    folders: "Sequence[Path]", name: str, method: str, both: "list[tuple[str, pl.DataFrame]]"
+) -> list[dict[str, Any]]:
+    """The paired difference of two probes (model, JUDGED) on the questions that both were asked
+    (one may have had a sample); nothing where there are none, or where both gave the same answers.
+    Raises ValueError where their options or right answers differ."""
+    from kgprobe.questions import benchmark, check_options
+    from kgprobe.tables.answers import Probe
+    from kgprobe.tables.bear import make
+    from kgprobe.tables.study import Study
+
+    ours, theirs = (benchmark(folder / "benchmarks" / name) for folder in folders)
     check_options(ours, theirs)
     items = ours.items.join(theirs.items, on=ours.items.columns, how="semi")
-    if not items.height:
-        return None
-    narrowed = [
-        replace(
-            results,
-            benchmark=replace(
-                results.benchmark,
-                items=items,
-                candidates=results.benchmark.candidates.join(
-                    items.select(set="candidates"), on="set", how="semi"
-                ),
-            ),
-            answers=results.answers.join(items, on="item", how="semi"),
-            scores=results.scores.join(items, on="item", how="semi"),
-        )
-        for results in (one, other)
-    ]
-    return narrowed[0], narrowed[1]
-
-
-def _probes(folder: Path) -> dict[tuple[str, str, str], Path]:
-    """SCORES by benchmark, method and model, where a benchmark's own sentences were asked."""
-    paths: dict[tuple[str, str, str], Path] = {}
-    for path in sorted(folder.glob("scores/*/*/sentence*/*.parquet")):
-        benchmark, prompt, method = path.relative_to(folder).parts[1:4]
-        recorded = prompt == "templates" or (folder / "shards").is_dir()
-        if recorded and (folder / "benchmarks" / benchmark / "items.parquet").is_file():
-            paths[benchmark, method, path.stem] = path
-    return paths
-
-
-def _load_results(folder: Path, scores: Path) -> "Results":
-    """The stored scores of a probe, with the answers judged again."""
-    from kgprobe import schema
-    from kgprobe.library import Results
-    from kgprobe.questions import benchmark
-    from kgprobe.tables.answers import Probe, judge, recorded
-
-    name, prompt, method = scores.relative_to(folder).parts[1:4]
-    bench = benchmark(folder / "benchmarks" / name)
-    kept = schema.read(scores, schema.SCORES)
-    model = recorded(scores, "model")
-    who = Probe(name, prompt, method, scores.stem, str(model.get("kind", "")))
-    answers = judge(kept, bench.items, bench.candidates, where=str(scores), prompts=bench.prompts)
-    return Results(bench, who, answers, kept, model)
-
-
-def _difference(one: "Results", other: "Results") -> list[dict[str, Any]]:
-    """The paired difference of two probes; nothing where they gave the same answers."""
-    from dataclasses import replace
-
-    if one.answers.equals(other.answers):
+    for _, rows in both:
+        items = items.join(rows, on="item", how="semi")
+    answers = [rows.join(items, on="item", how="semi") for _, rows in both]
+    if not items.height or answers[0].drop("model").equals(answers[1].drop("model")):
         return []
-    who = [one.probe.model, other.probe.model]
-    if who[0] == who[1]:
-        who = [f"{name} ({which})" for name, which in zip(who, ("first", "second"), strict=True)]
-    pair = [
-        replace(results, probe=replace(results.probe, model=name, prompt="templates"))
-        for results, name in zip((one, other), who, strict=True)
-    ]
-    rows = pair[0].compare(pair[1]).to_dicts()
-    return [{"benchmark": one.benchmark.name, **row} for row in rows]
+    models = [model for model, _ in both]
+    if models[0] == models[1]:
+        models = [f"{models[0]} ({which})" for which in ("first", "second")]
+    probes = [Probe(name, "templates", method, model, "") for model in models]
+    pairs = list(zip(probes, answers, strict=True))
+    study = Study(name, items, ours.candidates, ours.prompts, pairs)
+    return [{"benchmark": name, **row} for row in make.compare(study).to_dicts()]
 
 
 def _numbers(first: Path, second: Path) -> dict[str, Any]:

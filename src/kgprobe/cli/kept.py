@@ -3,11 +3,14 @@
 results/NAME/benchmarks/BENCHMARK/   as they were asked
 results/NAME/shards/                 what was scored, in parts: after a stop it is taken up
 results/NAME/scores/BENCHMARK/PROMPT/METHOD/MODEL.parquet
+results/NAME/judged/bear.parquet     every answer and whether it is right
 results/NAME/tables/bear.parquet     every number
 results/NAME/report/index.html and, beside it, pages/
 """
 
 from pathlib import Path
+
+import polars as pl
 
 from kgprobe import schema, sheets
 from kgprobe.job import sha256, versions
@@ -32,8 +35,13 @@ def write(result: Results, folder: Path) -> Path:
     schema.write(result.scores, schema.SCORES, scores, {"inputs": hashes, **made_with})
     hashes |= _hashes(folder, [scores])
     numbers = folder / "tables" / "bear.parquet"
-    schema.write(result.frame, schema.RESULTS, numbers, {"inputs": hashes, "seed": 0, **made_with})
-    report = _report(result, folder, scores, [*hashes, "tables/bear.parquet"])
+    made_of = {"inputs": hashes, "seed": 0, **made_with}
+    schema.write(result.frame, schema.RESULTS, numbers, made_of)
+    judged = result.judged
+    schema.write(judged, schema.JUDGED, folder / "judged" / "bear.parquet", made_of)
+    report = _report(
+        result, folder, judged, [*hashes, "judged/bear.parquet", "tables/bear.parquet"]
+    )
     return write_report(folder / "report", report)
 
 
@@ -42,7 +50,7 @@ def _hashes(folder: Path, files: list[Path]) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 
-def _report(result: Results, folder: Path, scores: Path, files: list[str]) -> Report:
+def _report(result: Results, folder: Path, judged: pl.DataFrame, files: list[str]) -> Report:
     who, benchmark = result.probe, result.benchmark
     row = {"model": who.model, "kind": who.kind, "source": who.source, "dtype": who.dtype,
            "bos": who.bos, "note": ""}  # fmt: skip
@@ -64,7 +72,7 @@ def _report(result: Results, folder: Path, scores: Path, files: list[str]) -> Re
         experiments=[spec],
         versions=versions(),
         chapters=[Chapter("bear", title, chapter.LEAD, parts=parts, terms=chapter.TERMS)],
-        benchmarks=list(about.benchmarks(result.frame, sheet, [spec], [scores], places, names, {})),
+        benchmarks=list(about.benchmarks(result.frame, sheet, [spec], judged, places, names, {})),
         links=[Link(name) for name in files],
         commands={"": _command(result, folder)},
         title=f"What {who.model} knows of {benchmark.name}",

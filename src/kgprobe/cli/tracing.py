@@ -15,8 +15,6 @@ from kgprobe.cli.comparing import run_folder
 if TYPE_CHECKING:
     import polars as pl
 
-#: what a number of stored SCORES may be read by
-STORED = ("sum", "mean", "answer_only", "answer_mean", "conditional")
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 Where = Annotated[
     list[str] | None, typer.Option("--where", "-w", help="Only rows with KEY=VALUE; several times.")
@@ -191,16 +189,12 @@ def own_path(folder: Path, name: str) -> Path:
 
 
 def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str, Any]]:
-    """The first questions behind a number, with the options chosen, where sentences were scored;
-    none for a subset of the benchmark that it does not define (facts that models trained on)."""
-
-    from kgprobe import schema
+    """The first questions behind a number, with the answers of its probe; none for a subset of the
+    benchmark that it does not define (facts that models trained on)."""
     from kgprobe.questions import benchmark
     from kgprobe.tables import slices
-    from kgprobe.tables.answers import choosable, judge_scores
 
     place = folder / "benchmarks" / row["benchmark"]
-    scored = folder / "scores" / row["benchmark"] / row["prompt"] / row["method"]
     if not most or not row["benchmark"] or not (place / "items.parquet").is_file():
         return []
     bench = benchmark(place)
@@ -212,34 +206,46 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     items = items.sort("item").head(most)
     labels = bench.candidates.select("label", set="set", candidate="index")
     options = {(s, c): text for text, s, c in labels.rows()}
-    path = scored / f"{row['model']}.parquet"
-    best, reading = None, row["aggregation"] or "sum"
-    # prior-corrected scores are not stored with the run, nor are those without the subject
-    is_stored = reading in STORED and not (row["without"] or row["instead"])
-    if path.is_file() and is_stored:
-        part = choosable(items, bench.candidates).select("item")
-        scores = schema.read(path, schema.SCORES).join(part, on="item", how="semi")
-        # other templates have names, which stored scores do not know
-        if row["template"].isdecimal():
-            scores = scores.filter(template=int(row["template"]))
-        best = judge_scores(scores, items, reading, str(path)).join(
-            scores.select("item", "template", "sum", winner="candidate"),
-            on=["item", "template", "winner"],
-        )
-    return [_question(item, options, best) for item in items.rows(named=True)]
+    judged = _answers(folder, row)
+    return [_question(item, options, judged) for item in items.rows(named=True)]
+
+
+def _answers(folder: Path, row: Mapping[str, Any]) -> "pl.DataFrame":
+    """The rows of JUDGED behind a number, as far as its dimensions tell; none of a baseline, of an
+    aggregation that is not the probe's own, of a configuration that the number does not name."""
+    import polars as pl
+
+    from kgprobe.contracts import GIVEN_UNDER
+    from kgprobe.tables import judged
+
+    probe = {name: row[name] for name in ("paper", "benchmark", "model", "prompt", "method")}
+    matched = pl.col("matching").is_in([row["gold"]] if row["gold"] else judged.PLAIN)
+    path = folder / "judged" / f"{row['paper']}.parquet"
+    rows = judged.read([path] if path.is_file() else []).filter(matched, **probe)
+    given = {name: row[name] for name in GIVEN_UNDER if row[name] and (rows[name] != "").any()}
+    aggregation = row["aggregation"]
+    if aggregation and aggregation in rows["pooling"]:
+        given["pooling"] = aggregation
+    elif aggregation and (row["paper"], aggregation) != ("attributes", "sum"):
+        return rows.clear()
+    if row["without"] or row["instead"] or row["choice"]:
+        return rows.clear()
+    return rows.filter(**given)
 
 
 def _question(
-    item: Mapping[str, Any], options: Mapping[tuple[str, int], str], best: "pl.DataFrame | None"
+    item: Mapping[str, Any], options: Mapping[tuple[str, int], str], judged: "pl.DataFrame"
 ) -> dict[str, Any]:
-    """A question, its right answers and the likeliest option under each template."""
+    """A question, its right answers, what came first under each template, and what that is worth:
+    hit, and the margin of the right answer where its score is known."""
     right = [options[item["candidates"], i] for i in item["answers"]]
     question = {"item": item["item"], "subject": item["subject"], "right": right}
-    if best is None:
+    rows = judged.filter(item=item["item"])
+    if rows.is_empty():
         return question
-    chosen = best.filter(item=item["item"]).sort("template").select("winner", "sum").rows()
-    return {**question, "chosen": [options[item["candidates"], c] for c, _ in chosen],
-            "log-likelihood": [round(value, 4) for _, value in chosen]}  # fmt: skip
+    margins = [None if value is None else round(value, 4) for value in rows["margin"]]
+    return {**question, "chosen": rows["answer"].to_list(), "hit": rows["hit"].to_list(),
+            "margin": margins}  # fmt: skip
 
 
 def _say_claim(claim: Mapping[str, Any]) -> None:
@@ -287,7 +293,7 @@ def _say(rows: list[dict[str, Any]], digits: int) -> None:
         if row["slice"] and not row["questions"]:
             screen.say(f"  Which questions are in {row['slice']!r} is not stored with the run.")
         for question in row["questions"]:
-            chosen = question.get("chosen")
+            chosen = [one for one in question.get("chosen", ()) if one is not None]
             text = f"; chosen: {', '.join(chosen)}" if chosen else ""
             screen.say(f"  {question['item']}: {question['subject']}; right: "
                        f"{', '.join(question['right'])}{text}")  # fmt: skip

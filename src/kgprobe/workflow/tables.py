@@ -14,9 +14,10 @@ def papers(run: Run) -> dict[str, bool]:
     return {paper: bool(run.probes(paper, *methods[paper])) for paper in methods}
 
 
-def results_files(run: Run) -> list[str]:
-    """RESULTS of the papers that are asked; their printed tables lie in folders of that name."""
-    return [f"<results>/tables/{name}.parquet" for name, used in papers(run).items() if used]
+def results_files(run: Run, folder: str = "tables") -> list[str]:
+    """RESULTS of the papers that are asked; their printed tables lie in folders of that name. In
+    `folder` judged: JUDGED of the same."""
+    return [f"<results>/{folder}/{name}.parquet" for name, used in papers(run).items() if used]
 
 
 def chapters(run: Run) -> list[str]:

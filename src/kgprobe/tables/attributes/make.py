@@ -12,7 +12,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, STEPS
 from kgprobe.contracts import WITHOUT
 from kgprobe.schema import Contract
-from kgprobe.tables import aggregations, baselines, forms, results, scored
+from kgprobe.tables import aggregations, baselines, forms, judged, results, scored
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
 from kgprobe.tables.attributes import answerers, constructs, numbers, two_steps, views
@@ -33,6 +33,7 @@ EQUAL = (
 
 def tabulate(
     path: str | Path,
+    judged_path: str | Path,
     folder: str | Path,
     page: str | Path,
     experiments: Sequence[Row],
@@ -51,7 +52,8 @@ def tabulate(
     below: baselines.Files = MappingProxyType({}),
     formed: tuple[Sequence[Row], Sequence[str]] = ((), ()),
 ) -> None:
-    """Write RESULTS to `path`, every view of them as TSV into `folder`, and the chapter to `page`.
+    """Write RESULTS to `path`, JUDGED to `judged_path`, every view of RESULTS as TSV into `folder`,
+    and the chapter to `page`.
 
     `answers`: FILLS or SCORES of the rows of `experiments`; `examples`: EXAMPLES of every
     benchmark, whose folders hold the rest; `content_free`: of the rows that rank candidates, in
@@ -63,27 +65,31 @@ def tabulate(
     places, others = folders(examples), read_aliases(aliases) if aliases else None
     benchmarks = {n: studies.read_benchmark(places[n]) for n in printed.NAMES if n in places}
     files = dict(zip(probes_of(experiments, models, answers), answers, strict=True))
-    judged = {
+    in_form = dict(zip(probes_of(formed[0], models, formed[1]), formed[1], strict=True))
+    answered = {
         probe: studies.read_answers(probe, benchmarks[probe.benchmark], file, others)
-        for probe, file in files.items()
+        for probe, file in (files | in_form).items()
     }
     sampled = [benchmark.examples for benchmark in benchmarks.values()]
     guesses = studies.guesses(edges, literals, sampled, ids)
-    study = studies.Study(benchmarks, judged, guesses, **options)
+    direct = {probe: answered[probe] for probe in files}
+    study = studies.Study(benchmarks, direct, guesses, **options)
     known = (
         numbers.status(study, schema.read(trained_on, schema.TRAINED_ON)) if trained_on else None
     )
     figures, alphas = printed.read(Path(published).parent), study.alphas()
     composed = benchmarks.get(two_steps.NAME)
-    in_form = dict(zip(probes_of(formed[0], models, formed[1]), formed[1], strict=True))
-
-    def written(probe: Probe, path: str | Path) -> pl.DataFrame:
-        """item, template, hit: whether the first text is the example's own object."""
-        read, _ = studies.read_answers(probe, benchmarks[probe.benchmark], path, others)
-        exact = read.filter(k=1, gold="own", kind="exact")
-        return exact.select("item", "template", hit="alpha")
-
+    rows_of = {
+        probe: studies.judge(probe, alphas, benchmarks[probe.benchmark])
+        for probe, (alphas, _) in answered.items()
+    }
     every = {**in_form, **files}
+    by_file = {path: rows_of[probe] for probe, path in every.items()}
+
+    def written(_: Probe, path: str | Path) -> pl.DataFrame:
+        """item, template, hit: whether the first text is the example's own object."""
+        return by_file[str(path)].filter(matching="own").select("item", "template", "hit")
+
     in_forms = forms.pairs(list(every), list(every.values()))
     built = {n: schema.read(place / "examples.parquet", EXAMPLES) for n, place in places.items()}
     parts = chain(
@@ -100,6 +106,8 @@ def tabulate(
     )
     frame = results.frame("attributes", parts)
     schema.write(frame, schema.RESULTS, path, provenance)
+    rows = judged.frame("attributes", rows_of.items())
+    schema.write(rows, schema.JUDGED, judged_path, provenance)
     write_all(views.ALL, frame, folder)
     frame = results.read([path])
     equal = EQUAL.format("the label or an alias" if aliases else "the label")

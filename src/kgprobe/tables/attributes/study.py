@@ -28,6 +28,7 @@ from kgprobe.metrics.attributes import KEYS as KS
 from kgprobe.metrics.matching import VERBATIM, contained, first_match, names, normalized, way
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables import judged
 from kgprobe.tables.answers import AGGREGATIONS, Probe, questions
 from kgprobe.tables.results import Number
 from kgprobe.templates import STEP
@@ -62,6 +63,9 @@ ALPHA = {
     # the prompt's first answer, whatever the gold: to be compared with those of other prompts
     "said": pl.String,
 }
+#: what JUDGED has beside ALPHA: the gold's rank range, where one is kept, among so many options or
+#: texts, and the first answer as it was written
+RANKS = {"best": pl.Int64, "worst": pl.Int64, "options": pl.Int64, "answer": pl.String}
 FIRSTS = {"item": pl.String, "rule": pl.String, "verbose": pl.Boolean}
 WHOLE = -1
 #: Item -> the names of each of its golds, the own gold first.
@@ -234,7 +238,7 @@ def of_masks(
     sure = fills.filter(position=WHOLE, rank=1).join(
         gold_masks, on=["item", "template", "masks"], how="semi"
     )
-    sure = sure.select("item", "template", probability="logprob", said="text")
+    sure = sure.select("item", "template", probability="logprob", said="text", answer="text")
     return _alpha(long.join(sure, on=["item", "template"], how="left"))
 
 
@@ -260,11 +264,11 @@ def of_texts(fills: pl.DataFrame, golds: Golds, more: Golds | None = None) -> pl
             places = {"exact": first_match(texts, chain.from_iterable(each)), VERBATIM: verbatim}
             rows += [
                 (item, template, k, kind, gold, float(0 < place <= k), logprobs[0],
-                 normalized(texts[0]))
+                 normalized(texts[0]), place or None, place or None, len(texts), texts[0])
                 for k in KS if k <= most or most >= max(KS)
                 for kind, place in places.items()
             ]  # fmt: skip
-    return pl.DataFrame(rows, schema=ALPHA, orient="row")
+    return pl.DataFrame(rows, schema=ALPHA | RANKS, orient="row")
 
 
 def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
@@ -283,12 +287,14 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
         ranks = rows.group_by("item", "template").agg(
             above=(score > value).sum().cast(pl.Int64),
             level=(score == value).sum().cast(pl.Int64),
+            options=pl.len(),
             probability=score.max(),
             said=pl.col("candidate").filter(score == score.max()).min(),
         )
         best = ranks["above"].to_numpy() + 1
         worst = best + np.maximum(ranks["level"].to_numpy(), 1) - 1
         how = {"kind": pl.lit("exact"), "gold": pl.lit(gold)}
+        how |= {"best": pl.Series(best), "worst": pl.Series(worst)}
         parts += [
             ranks.with_columns(pl.Series("alpha", hit_at(k, best, worst)), k=pl.lit(k), **how)
             for k in KS
@@ -297,7 +303,20 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
 
 
 def _alpha(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.select([pl.col(name).cast(dtype) for name, dtype in ALPHA.items()])
+    lacking = [pl.lit(None).alias(name) for name in RANKS if name not in frame.columns]
+    columns = [pl.col(name).cast(dtype) for name, dtype in (ALPHA | RANKS).items()]
+    return frame.with_columns(lacking).select(columns)
+
+
+def judge(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
+    """What JUDGED has of alphas per prompt: whether the first answer is right."""
+    rows = alphas.filter(k=1, kind="exact").rename(
+        {"gold": "matching", "alpha": "hit", "best": "rank_low", "worst": "rank_high"}
+    )
+    if not is_ranked(probe.method):
+        return judged.with_items(rows, benchmark.items)
+    rows = rows.drop("answer").with_columns(winner=pl.col("said").cast(pl.Int32))
+    return judged.with_options(rows, benchmark.items, benchmark.candidates)
 
 
 def pooled(alphas: pl.DataFrame) -> pl.DataFrame:

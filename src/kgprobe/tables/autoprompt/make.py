@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.tables import baselines, results, views
+from kgprobe.tables import baselines, judged, results, views
 from kgprobe.tables.answers import Row, folders
 from kgprobe.tables.autoprompt import chapter as page_of
 from kgprobe.tables.autoprompt import numbers, published, texts
@@ -55,6 +55,7 @@ def measure(
 
 def make(
     table: Path,
+    judged_path: Path,
     folder: Path,
     page: Path,
     rows: Sequence[Row],
@@ -73,7 +74,8 @@ def make(
     seed: int = 0,
     below: baselines.Files = MappingProxyType({}),
 ) -> None:
-    """Write RESULTS at `table`, its views as TSV into `folder`, and the chapter at `page`.
+    """Write RESULTS at `table`, JUDGED at `judged_path`, views of RESULTS as TSV into `folder`, and
+    the chapter at `page`.
 
     `rows` and `swept`: rows of the sheet with the file of each in `outcomes` and `swept_files`;
     `tasks`: examples.parquet of every benchmark; `prompts`, `printed`: folders of prompt files and
@@ -93,6 +95,8 @@ def make(
     measured += marks.numbers([*rows, *swept], [*outcomes, *swept_files])
     frame = results.frame("autoprompt", measured)
     schema.write(frame, schema.RESULTS, table, dict(provenance))
+    rows_of = judged.frame("autoprompt", ((one.probe, numbers.judge(one)) for one in answers))
+    schema.write(rows_of, schema.JUDGED, judged_path, dict(provenance))
 
     shown = page_of.select_asked(frame)
     every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]

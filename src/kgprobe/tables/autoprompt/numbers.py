@@ -152,6 +152,29 @@ def read_demonstrations(path: str | Path, prompts: Iterable[str]) -> pl.DataFram
     return pl.DataFrame(rows, schema=SHOWN, orient="row").unique(maintain_order=True)
 
 
+def judge(answers: Answers) -> pl.DataFrame:
+    """What JUDGED has of the test examples; `matching` filtered: without the other right answers of
+    a fact, any: a surface counts as well as the label (relation extraction)."""
+    rows = metrics.join_outcomes(answers.examples, answers.outcomes)
+    parts = []
+    for matching, best, worst in (
+        ("own", "best", "worst"), ("filtered", "filtered_best", "filtered_worst"),
+    ):  # fmt: skip
+        values = metrics.rank_outcomes(rows, matching == "filtered", absent="wrong")
+        known = pl.when(pl.col(best).is_not_null()).then(values["p1"])
+        parts.append(rows.with_columns(
+            rank_low=best, rank_high=worst, hit=known, matching=pl.lit(matching)
+        ))  # fmt: skip
+    if answers.benchmark in EXTRACTION:
+        hit = metrics.right(rows).cast(pl.Float64)
+        parts = [parts[0].with_columns(hit=hit, matching=pl.lit("any"))]
+    return pl.concat(parts[:1] if answers.of_classes else parts).with_columns(
+        item=pl.format("{}/{}", "group", "example"), relation="group",
+        subject=pl.coalesce(pl.col("fields").str.json_path_match("$.sub"), "fact"),
+        draw=pl.col("prompt").str.split(":").list.get(1, null_on_oob=True).fill_null(""),
+    )  # fmt: skip
+
+
 def per_example(
     answers: Answers,
     split: str = "test",

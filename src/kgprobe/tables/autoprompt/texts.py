@@ -9,10 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.metrics import prompts as metrics
 from kgprobe.sampling import hash_key
 from kgprobe.tables.autoprompt.chapter import majorities
-from kgprobe.tables.autoprompt.numbers import EXTRACTION, MAJORITY, Answers
+from kgprobe.tables.autoprompt.numbers import EXTRACTION, MAJORITY, Answers, judge
 from kgprobe.tables.autoprompt.views import HEADS
 from kgprobe.tables.report import marks
 from kgprobe.tables.report.grid import property_order
@@ -167,9 +166,7 @@ def contexts(
     for benchmark in EXTRACTION:
         chosen = [a for a in answers if (a.benchmark, a.probe.prompt) == (benchmark, "searched")]
         for one in chosen[:1]:
-            rows = metrics.join_outcomes(one.examples, one.outcomes)
-            rows = rows.with_columns(metrics.right(rows))
-            order = rows.rows(named=True)
+            order = judge(one).rows(named=True)
             order.sort(key=lambda r: hash_key(seed, r["group"], r["example"]))
             for row in order[:each]:
                 text = words.get((benchmark, one.probe.model, row["group"]), "")
@@ -189,5 +186,5 @@ def _context(row: Mapping[str, Any], prompt: str) -> dict[str, object]:
         "context": context,
         "prompt": prompt,
         "object": label,
-        "prediction": f"{row['answer']}{' +' if row['right'] else ''}",
+        "prediction": f"{row['answer']}{' +' if row['hit'] else ''}",
     }

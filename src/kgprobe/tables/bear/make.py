@@ -21,8 +21,11 @@ from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.tables import aggregations, confidence, slices, wordings
 from kgprobe.tables.answers import Probe, judge, questions, without_subject
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
+from kgprobe.tables.judged import frame as judged_frame
+from kgprobe.tables.judged import of_scores
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, as_published, family, hit_rate
+from kgprobe.tables.results import frame as results_frame
 from kgprobe.tables.study import SUBJECT, WEIGHTS, Asked, Baseline, Study, relations_of
 from kgprobe.templates import ANSWER, answer_is_last, parse
 
@@ -77,6 +80,18 @@ def studies(
     return every
 
 
+def judged_answers(studies: Sequence[Study]) -> pl.DataFrame:
+    """The JUDGED frame of what the probes of some studies answered."""
+    return judged_frame(
+        "bear",
+        (
+            (probe, of_scores(answers, study.items, study.candidates))
+            for study in studies
+            for probe, answers in study.probes
+        ),
+    )
+
+
 def numbers(
     studies: Sequence[Study], published: Published | None = None, facts: pl.DataFrame | None = None
 ) -> list[Number]:
@@ -96,7 +111,7 @@ def numbers(
         for position in range(len(study.probes)):
             results += _scores(study, position, published)
             results += _by_template(study, position)
-        results += [*_by_group(study), *_by_position(study), *_ranks(study), *_differences(study)]
+        results += [*_by_group(study), *_by_position(study), *_ranks(study), *differences(study)]
         results += _baselines(study, published)
         known = find_splits(study, facts) if facts is not None else None
         results += _calibration(study, *known) if known else []
@@ -219,7 +234,7 @@ def _ranks(study: Study) -> Iterator[Number]:
         yield Number(metric="MRR", value=value, n=n, interval=interval, **probe.asked)
 
 
-def _differences(study: Study) -> Iterator[Number]:
+def differences(study: Study) -> Iterator[Number]:
     """Accuracy of one probe minus that of another, paired: each and the best of the benchmark, as
     one family of tests."""
     boot, tested = study.resampled, []
@@ -235,6 +250,14 @@ def _differences(study: Study) -> Iterator[Number]:
             yield gap.but(value=100 * value, interval=interval and interval.times(100))
         tested.append((of, rates[i] - rates[j]))
     yield from family(tested)
+
+
+def compare(study: Study) -> pl.DataFrame:
+    """model, instead, difference (points of per cent), low, high, p, n of a study's two probes."""
+    rows = results_frame("bear", differences(study)).filter(weighting="")
+    p = pl.lit(rows.filter(metric="p after Holm")["value"].item(), dtype=pl.Float64)
+    accuracies = rows.filter(metric="accuracy").rename({"value": "difference"})
+    return accuracies.select("model", "instead", "difference", "low", "high", p.alias("p"), "n")
 
 
 def _baselines(study: Study, published: Published | None) -> Iterator[Number]:

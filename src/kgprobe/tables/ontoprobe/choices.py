@@ -25,7 +25,9 @@ from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.sheets import json_rows
 from kgprobe.tables import aggregations
 from kgprobe.tables.aggregations import Questions
-from kgprobe.tables.answers import PRIOR, Probe, judge
+from kgprobe.tables.answers import PRIOR, Probe
+from kgprobe.tables.answers import judge as judge_answers
+from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
 from kgprobe.tables.results import Number, share
@@ -116,7 +118,7 @@ def aggregate(
             asks = _as_items(part, way, seed)
             subset = rows.join(part.select("item"), on="item", how="semi")
             where = f"{probe.model}, {probe.benchmark}, way {way}"
-            first = judge(subset, asks.items, asks.candidates, OWN, where)
+            first = judge_answers(subset, asks.items, asks.candidates, OWN, where)
             trained_on = {
                 i: facts[s] for i, s in part.select("item", "source").rows() if s in facts
             }
@@ -154,8 +156,18 @@ def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Questions:
 
 def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
     """Questions of one way with `hit`; those that could not be asked are not among them."""
-    joined = questions.join(picked.select("item", "chosen", "rule"), on="item", how="inner")
+    joined = questions.join(picked, on="item")
     return joined.with_columns(hit=pl.col("chosen").eq_missing(pl.col("gold")).cast(pl.Float64))
+
+
+def judge(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
+    """What JUDGED has of CHOICES and CHOSEN; an answer that cannot be read stands as written."""
+    return hits(questions, picked).select(
+        "item", "way", "premise", "margin", "hit",
+        group="task", relation="task", subject="source", matching=pl.lit(ANY),
+        options=pl.col("options").list.len(),
+        answer=pl.coalesce(pl.col("options").list.get(pl.col("chosen")), "text"),
+    )  # fmt: skip
 
 
 def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:

@@ -10,7 +10,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import baselines, wordings
+from kgprobe.tables import baselines, judged, wordings
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import AGGREGATIONS, Probe, questions, without_subject
 from kgprobe.tables.ontoprobe import calibration, choices, memorizing, reasoning
@@ -159,12 +159,14 @@ def estimate_agreement(
     """What the manual templates of a task agree on, of the pooling laid down beforehand; `said`:
     SAID of each probe."""
     way = ["masks", "pooling"]
-    for probe, answers in said.items():
-        rows = per_item.asked_rows(values[probe], tp_rows)
+    for probe, answered in values.items():
+        if probe not in said:
+            continue
+        rows = per_item.asked_rows(answered, tp_rows)
         fixed = rows.join(per_item.in_fixed(rows), on=["task", *way], how="semi").sort("task", *way)
         for (task, *chosen), part in fixed.group_by("task", *way, maintain_order=True):
-            hits = part.select("item", "template", hit=pl.col("R@1") / 100)
-            both = hits.join(answers, on=["item", "template"], how="left")
+            hits = part.select("item", "template", *way, hit=pl.col("R@1") / 100)
+            both = hits.join(said[probe], on=["item", "template", *way], how="left")
             setting = dict(zip(way, chosen, strict=True))
             yield from wordings.numbers(
                 Number(**probe.asked, group=str(task), setting=setting), both
@@ -174,22 +176,65 @@ def estimate_agreement(
 def find_first_places(
     files: Files, tops: Mapping[Probe, pl.DataFrame]
 ) -> dict[Probe, pl.DataFrame]:
-    """SAID (item, template, said) of every probe of written templates: the candidate in first place
-    under the pooling laid down beforehand."""
-    places = {}
+    """SAID (item, template, masks, pooling, said) of every probe of written templates: the
+    candidate in first place under each configuration."""
+    key, places = ["item", "template", "masks", "pooling"], dict[Probe, pl.DataFrame]()
     for probe, path in files.items():
         if is_scored(probe):
-            score = AGGREGATIONS[per_item.AGGREGATIONS[0]]
             rows = _read_answers(probe, path).sort("item", "template", "candidate")
-            best = pl.col("candidate").get(score.arg_max())
-            rows = rows.group_by("item", "template", maintain_order=True).agg(said=best)
+            best = [
+                pl.col("candidate").get(AGGREGATIONS[name].arg_max()).alias(name)
+                for name in per_item.AGGREGATIONS
+            ]
+            rows = rows.group_by("item", "template", maintain_order=True).agg(best)
+            rows = rows.unpivot(index=key[:2], variable_name="pooling", value_name="said")
+            rows = rows.with_columns(masks=pl.lit("sentence"))
         elif probe in tops:
-            rows = tops[probe].filter(masks="multi", pooling="mean", place=1)
-            rows = rows.select("item", "template", said="candidate")
+            rows = tops[probe].filter(place=1).rename({"candidate": "said"})
         else:
             continue
-        places[probe] = rows.with_columns(template=pl.format("m{}", "template"))
+        places[probe] = rows.select(*key, "said").with_columns(
+            template=pl.format("m{}", "template")
+        )
     return places
+
+
+def judged_answers(
+    values: Answers,
+    said: Mapping[Probe, pl.DataFrame],
+    folders: Folders,
+    reasoned: Mapping[Probe, tuple[str, str]],
+    chosen: Mapping[Probe, tuple[str, str]],
+    ties: str,
+) -> pl.DataFrame:
+    """The JUDGED frame of memorizing (`values`, with what `find_first_places` gives), of reasoning
+    (ranks, and ranks of the tests of P2) and of multiple choice (CHOICES, CHOSEN)."""
+    key = ["item", "template", "masks", "pooling"]
+    parts: list[tuple[Probe, pl.DataFrame]] = []
+    # only soft prompts have a seed
+    seed = pl.when(pl.col("loss") != "").then(pl.col("seed").cast(pl.String)).otherwise(pl.lit(""))
+    for probe, rows in values.items():
+        if probe in said:
+            rows = rows.join(said[probe].rename({"said": "winner"}), on=key, how="left")
+        rows = rows.rename({"best": "rank_low", "worst": "rank_high"})
+        rows = rows.with_columns(hit=pl.col("R@1") / 100, seed=seed, matching=pl.lit(judged.ANY))
+        parts.append((probe, judged.with_options(rows, *_asked(probe, folders))))
+    for probe, (ranks, _) in reasoned.items():
+        rows = reasoning.judge(pl.read_parquet(ranks), ties)
+        parts.append((probe, judged.with_options(rows, *_asked(probe, folders, "reasoning"))))
+    for probe, (path, picked) in chosen.items():
+        frames = schema.read(path, schema.CHOICES), schema.read(picked, schema.CHOSEN)
+        parts.append((probe, choices.judge(*frames)))
+    return judged.frame("ontoprobe", parts)
+
+
+def _asked(
+    probe: Probe, folders: Folders, name: str = "items"
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """ITEMS and CANDIDATES of a probe."""
+    folder = folders[probe.benchmark]
+    options = schema.read(folder / "candidates.parquet", schema.CANDIDATES)
+    return schema.read(folder / f"{name}.parquet", schema.ITEMS), options
 
 
 def estimate_reasoning(

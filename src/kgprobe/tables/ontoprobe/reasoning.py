@@ -12,6 +12,7 @@ import polars as pl
 from kgprobe.metrics.bootstrap import bootstrap, mean_of_ratios, of_draws
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables import judged
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.results import Number
@@ -68,6 +69,18 @@ def reciprocal(ranks: pl.DataFrame, key: Sequence[str], ties: str = "expectation
     heads, items = per_item.read_ties(ranks, key, ties)
     values = {"MRR": pl.Series(items.mrr), "rank": pl.Series(1.0 / items.mrra)}
     return heads.select(list(key)).with_columns(**values)
+
+
+def judge(ranks: pl.DataFrame, ties: str = "expectation") -> pl.DataFrame:
+    """What JUDGED has of REASON_RANKS: rows by prompt form and pseudowords; `premise` says which
+    premises are written (EX) and which are left out."""
+    heads, items = per_item.read_ties(ranks, ["item", "scheme", "p1", "p2", "pair"], ties)
+    one, two = (pl.when(p).then(pl.lit("EX")).otherwise(pl.lit("out")) for p in ("p1", "p2"))
+    return heads.select(
+        "item", "scheme", draw="pair", rank_low="best", rank_high="worst",
+        hit=pl.Series(items.hits[1]), premise=pl.format("P1 {}, P2 {}", one, two),
+        matching=pl.lit(judged.ANY),
+    )  # fmt: skip
 
 
 def settings(

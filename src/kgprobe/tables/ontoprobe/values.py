@@ -88,9 +88,10 @@ def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
 def metrics(
     ranges: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation", recall: str = "hit"
 ) -> pl.DataFrame:
-    """One row per item and configuration with METRICS and OTHERS in per cent, and `tokens`, those
-    of the finest gold; `items` as `of_items` gives it. `recall`: R@K is whether a gold is among the
-    first K (hit), or the share of the golds that are."""
+    """One row per item and configuration with METRICS and OTHERS in per cent, `best` and `worst`,
+    the rank range of the best placed gold, and `tokens`, those of the finest; `items` as `of_items`
+    gives it. `recall`: R@K is whether a gold is among the first K (hit), or the share of the golds
+    that are."""
     if ties not in TIES or recall not in ("hit", "share"):
         raise ValueError(f"ties {ties!r}, recall {recall!r}; legal: {', '.join(TIES)}; hit, share")
     key = ["item", *CONFIGURATION]
@@ -98,7 +99,9 @@ def metrics(
     at = values.hits if recall == "hit" else values.recall
     others = (values.recall[5], values.filtered, values.mrra / values.ceiling)
     columns = [pl.Series(100.0 * each) for each in (at[1], at[5], values.mrra, values.mrr, *others)]
-    frame = heads.select(key).with_columns(**dict(zip((*METRICS, *OTHERS), columns, strict=True)))
+    frame = heads.select(*key, "best", "worst").with_columns(
+        **dict(zip((*METRICS, *OTHERS), columns, strict=True))
+    )
     lengths = ranges.select(*key, "tokens", finest="gold").unique([*key, "finest"])
     joined = frame.join(items, on="item", how="left", maintain_order="left")
     return joined.join(lengths, on=[*key, "finest"], how="left", maintain_order="left")

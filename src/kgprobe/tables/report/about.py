@@ -96,20 +96,20 @@ def benchmarks(
     results: pl.DataFrame,
     sheet: Sheet,
     experiments: Rows,
-    answers: Sequence[str | Path],
+    judged: pl.DataFrame,
     folders: Mapping[str, Path],
     titles: Mapping[str, str],
     descriptions: Mapping[str, str],
 ) -> Iterator[Chapter]:
     """A page for each paper: a section for each benchmark, and for its questions relation by
-    relation; `answers`: the file of each of `experiments`; `folders`: of the benchmarks."""
+    relation; `judged`: JUDGED of the probes of `experiments`; `folders`: of the benchmarks."""
     for paper in dict.fromkeys(row["paper"] for row in experiments):
         names = dict.fromkeys(row["benchmark"] for row in experiments if row["paper"] == paper)
         parts = [
             part
             for name in names
             for part in _benchmark(
-                paper, name, results, sheet, experiments, answers, folders[name], titles,
+                paper, name, results, sheet, experiments, judged, folders[name], titles,
                 descriptions.get(name, "").rstrip("."),
             )
         ]  # fmt: skip
@@ -123,7 +123,7 @@ def _benchmark(
     results: pl.DataFrame,
     sheet: Sheet,
     experiments: Rows,
-    answers: Sequence[str | Path],
+    judged: pl.DataFrame,
     folder: Path,
     titles: Mapping[str, str],
     description: str,
@@ -133,7 +133,7 @@ def _benchmark(
     sections: list[Chapter] = []
     examples: list[Grid] = []
     for kind in said.HEADS:
-        questions, answered = said.answered(folder, experiments, answers, kind)
+        questions, answered = said.answered(folder, experiments, judged, kind)
         if not questions or (kind and not answered):
             continue
         wordings = said.wordings(folder)

@@ -10,6 +10,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.allowed import ALLOWED
 from kgprobe.job import commit, versions
 from kgprobe.tables.answers import folders, recorded
+from kgprobe.tables.judged import read
 from kgprobe.tables.report import about, chapter, grid, marks, measured, validity
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.pages import Link, Report, write_report
@@ -35,6 +36,7 @@ def make(
     results: Sequence[str],
     tables: Sequence[str],
     answers: Sequence[str],
+    judged: Sequence[str],
     questions: Sequence[str],
     chapters: Sequence[str],
     measures: Sequence[str],
@@ -52,9 +54,9 @@ def make(
 
     `numbers`: RESULTS of every paper, from the files `results`; `claims`: the chapter on what they
     claim; `answers`: the file of every row of `experiments`, in their order, one file may hold
-    several; `questions`: of every benchmark that they name; `measures`: numbers measured before;
-    `allows`: ALLOWED of every own graph. `results`, `tables`, `answers` and `questions` are linked
-    from the pages.
+    several; `judged`: JUDGED of all papers; `questions`: of every benchmark that they name;
+    `measures`: numbers measured before; `allows`: ALLOWED of every own graph. `results`, `tables`,
+    `judged`, `answers` and `questions` are linked from the pages.
     `titles`: relation -> its name; `descriptions`: benchmark -> what it is; `configs`: files that
     were laid over the default configuration; `shipped`: measured numbers of control probes, for
     those that the run did not ask.
@@ -88,9 +90,9 @@ def make(
         versions=made_with | versions(),
         chapters=[one for one in shown if one],
         benchmarks=list(
-            about.benchmarks(numbers, probed, rows, answers, places, titles, descriptions)
+            about.benchmarks(numbers, probed, rows, read(judged), places, titles, descriptions)
         ),
-        links=_links(folder, dict.fromkeys([*results, *tables, *answers, *questions])),
+        links=_links(folder, dict.fromkeys([*results, *tables, *judged, *answers, *questions])),
         commands={Path(path).stem: _command(path, configs) for path in chapters}
         | {"": _command(page, configs)},
         commit=commit(),

@@ -3,7 +3,8 @@ and the place of the right one, under the first template or configuration.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase
@@ -12,8 +13,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.metrics.matching import first_match, names
-from kgprobe.tables.answers import read_aliases
+from kgprobe.tables.judged import of_first
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell, Grid, property_order
 
@@ -25,6 +25,8 @@ OF_RELATION, EXAMPLES, RELATIONS = 8, 12, 60
 CHOICE, REASON = "choice", "reason"
 FILES = {CHOICE: "choices.parquet", REASON: "reasoning.parquet"}
 HEADS = {"": "Example questions", CHOICE: "Multiple choice", REASON: "Reasoning"}
+#: premises written in a prompt (JUDGED) -> how the head of its column ends
+PREMISES = {"P1 EX, P2 EX": "premises written", "P1 out, P2 out": "conclusion alone"}
 HOW = (
     "What each model put first, under the first template or configuration alone, and the place of "
     "the (best) right answer."
@@ -44,17 +46,13 @@ HOWS = {
 
 @dataclass(frozen=True)
 class Question:
-    """One question: its relation or task, what is asked about, the options (none: free text)."""
+    """One question: its relation or task, what is asked about, and, with letters, the options."""
 
     item: str
     relation: str
     subject: str
     right: Sequence[str]
     options: Sequence[str] = ()
-    answers: Sequence[int] = ()
-    #: what a written answer may equal: labels of right answers, and their aliases where the tables
-    #: take them, too
-    names: Sequence[str] = ()
 
 
 def questions(folder: Path, kind: str = "") -> list[Question]:
@@ -65,7 +63,9 @@ def questions(folder: Path, kind: str = "") -> list[Question]:
         path = folder / FILES[kind]
         return read(folder, path) if path.is_file() else []
     if (folder / "items.parquet").is_file():
-        return _items(folder)
+        rows = schema.read(folder / "items.parquet", schema.ITEMS)
+        return [Question(row["item"], row["relation"], row["subject"], right) for row, right in
+                _first(folder, rows)]  # fmt: skip
     if (folder / "examples.parquet").is_file():
         rows = pl.read_parquet(folder / "examples.parquet").filter(split="test")
         rows = rows.sort("group", "example")
@@ -77,31 +77,15 @@ def questions(folder: Path, kind: str = "") -> list[Question]:
     return []
 
 
-def _items(folder: Path) -> list[Question]:
-    path = folder.parent / "graph/aliases.parquet"
-    aliases = read_aliases(path) if path.is_file() else {}
-    questions = []
-    for row, options in _first(folder, schema.read(folder / "items.parquet", schema.ITEMS)):
-        right, labels = [options[i] for i in row["answers"]], [label for _, label in options]
-        accepted = [name for entity, label in right for name in names(label, entity, aliases)]
-        questions.append(Question(row["item"], row["relation"], row["subject"],
-                                  [label for _, label in right], labels, row["answers"],
-                                  accepted))  # fmt: skip
-    return questions
-
-
-def _first(
-    folder: Path, items: pl.DataFrame
-) -> Iterator[tuple[dict[str, Any], list[tuple[str, str]]]]:
-    """The first ITEMS of every relation, each with its options: ids and labels."""
+def _first(folder: Path, items: pl.DataFrame) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """The first ITEMS of every relation, each with the labels of its right answers."""
     items = items.sort("relation", "row", "item")
     items = items.group_by("relation", maintain_order=True).head(OF_RELATION)
-    sets = pl.scan_parquet(folder / "candidates.parquet").sort("set", "index")
+    sets = pl.scan_parquet(folder / "candidates.parquet")
     wanted = sets.filter(pl.col("set").is_in(items["candidates"].unique().implode())).collect()
-    options: dict[str, list[tuple[str, str]]] = {}
-    for name, entity, label in wanted.select("set", "id", "label").rows():
-        options.setdefault(name, []).append((entity, label))
-    yield from ((row, options[row["candidates"]]) for row in items.rows(named=True))
+    labels = {(name, i): label for name, i, label in wanted.select("set", "index", "label").rows()}
+    for row in items.rows(named=True):
+        yield row, [labels[row["candidates"], i] for i in row["answers"]]
 
 
 def _choices(_: Path, path: Path) -> list[Question]:
@@ -110,7 +94,7 @@ def _choices(_: Path, path: Path) -> list[Question]:
            False, True])  # fmt: skip
     return [
         Question(r["item"], r["task"], r["question"], [_lettered(r["options"], r["gold"])],
-                 r["options"], [r["gold"]])
+                 r["options"])
         for r in rows.group_by("task", maintain_order=True).head(OF_RELATION).rows(named=True)
     ]  # fmt: skip
 
@@ -121,16 +105,10 @@ def _lettered(options: Sequence[str], place: int) -> str:
 
 def _reasoning(folder: Path, path: Path) -> list[Question]:
     """Rules' test rows in the words of the written prompt with both premises."""
-    questions = []
-    rows = schema.read(path, schema.ITEMS).filter(role="test")
-    for row, options in _first(folder, rows):
-        meta = json.loads(row["meta"])
-        text = f"{meta['p1']} {meta['p2']} Therefore, {meta['h']}"
-        labels = [label for _, label in options]
-        questions.append(Question(row["item"], row["relation"], text,
-                                  [labels[i] for i in row["answers"]], labels,
-                                  row["answers"]))  # fmt: skip
-    return questions
+    rows = _first(folder, schema.read(path, schema.ITEMS).filter(role="test"))
+    text = "{p1} {p2} Therefore, {h}"
+    return [Question(row["item"], row["relation"], text.format(**json.loads(row["meta"])), right)
+            for row, right in rows]  # fmt: skip
 
 
 def _fields(text: str) -> str:
@@ -140,163 +118,74 @@ def _fields(text: str) -> str:
 Said = dict[str, Cell]
 
 
-def _cell(text: str, place: int | None, of: int = 0, most: int = 0) -> Cell:
-    """An answer, and the place of the right one among `of` options or the first `most` texts."""
-    if place is None:
-        note = f"right one not among {most}" if most else ""
-        return Cell(text, note, float("inf"))
-    sign = "✓ " if place == 1 else ""
-    among = f" of {of}" if of else ""
-    return Cell(text, f"{sign}right at {place}{among}", float(place))
+def _cell(row: Mapping[str, Any]) -> Cell:
+    """An answer of JUDGED, and the place of the right one, where places are kept."""
+    low, high, of = row["rank_low"], row["rank_high"], row["options"]
+    if row["hit"] is None:
+        return Cell("not asked", muted=True)
+    notes = ["✓"] if row["hit"] == 1 else []
+    if low is not None:
+        ties = "" if low == high else f" to {high}"
+        among = "" if row["method"].startswith("fill") else f" of {of}"
+        notes.append(f"right at {low}{ties}{among}")
+    elif of is not None and row["hit"] == 0:
+        notes.append(f"right one not among {of}")
+    place = float(low or (1 if row["hit"] else math.inf))
+    text = " ".join(notes)
+    return Cell(text, "", place) if row["answer"] is None else Cell(row["answer"], text, place)
 
 
-def _sentence(path: Path, questions: Sequence[Question]) -> Said:
-    scores = _of(path, questions)
-    scores = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
-    cells = {}
-    by_item = {key[0]: rows for key, rows in scores.partition_by("item", as_dict=True).items()}
-    for one in questions:
-        if one.item in by_item:
-            rows = by_item[one.item].sort("sum", "candidate", descending=[True, False])
-            best = rows.filter(pl.col("candidate").is_in(list(one.answers)))["sum"].max()
-            place = 1 + rows.filter(pl.col("sum") > best).height
-            cells[one.item] = _cell(one.options[rows["candidate"][0]], place, rows.height)
-    return cells
+def _ways(rows: pl.DataFrame, questions: Sequence[Question]) -> Said:
+    """What was chosen in each way of answering; what cannot be read as an option as it was
+    written."""
+    texts, hits = dict[str, list[str]](), dict[str, float]()
+    options = {one.item: one.options for one in questions}
+    # sums instead of means over tokens are no other way
+    for row in (
+        rows.filter(~pl.col("way").str.ends_with("_sum")).sort("item", "way").rows(named=True)
+    ):
+        item, answer = row["item"], row["answer"]
+        shown = answer if answer in options[item] else f"“{answer.strip()[:40]}”"
+        texts.setdefault(item, []).append(f"{row['way']}: {shown}{' ✓' * (row['hit'] == 1)}")
+        hits[item] = hits.get(item, 0) + row["hit"]
+    return {item: Cell(one[0], "; ".join(one[1:]), -hits[item]) for item, one in texts.items()}
 
 
-def _cloze(path: Path, questions: Sequence[Question]) -> Said:
-    ranks, top = _of(path, questions), _of(path.with_suffix(".top.parquet"), questions)
-    same = ["template", "masks", "pooling"]
-    order = [pl.col("pooling") != "mean", "template", "masks", "pooling"]
-    first = ranks.sort(order).group_by("item", maintain_order=True).first().select("item", *same)
-    places = ranks.join(first, on=["item", *same]).group_by("item").agg(pl.col("in_order").min())
-    leads = top.filter(place=1).join(first, on=["item", *same]).select("item", "candidate")
-    both = {item: rest for item, *rest in places.join(leads, on="item").rows()}
-    return {
-        one.item: _cell(one.options[both[one.item][1]], both[one.item][0], len(one.options))
-        for one in questions
-        if one.item in both
-    }
-
-
-def _soft(path: Path, questions: Sequence[Question]) -> Said:
-    """Soft prompts keep no more than the places of right answers."""
-    ranks, same = _of(path, questions), ["masks", "pooling", "loss", "seed"]
-    first = ranks.sort(same).group_by("item", maintain_order=True).first().select("item", *same)
-    places = dict(
-        ranks.join(first, on=["item", *same]).group_by("item").agg(pl.col("in_order").min()).rows()
-    )
-    return {
-        one.item: Cell(f"right at {places[one.item]} of {len(one.options)}")
-        for one in questions
-        if one.item in places
-    }
-
-
-def _fill(path: Path, questions: Sequence[Question]) -> Said:
-    fills = _of(path, questions).filter(position=-1)
-    fills = fills.filter(pl.col("template") == pl.col("template").min().over("item"))
-    fills = fills.sort("item", "logprob", "rank", descending=[False, True, False], nulls_last=True)
-    cells = {}
-    by_item = {key[0]: rows for key, rows in fills.partition_by("item", as_dict=True).items()}
-    for one in questions:
-        if one.item in by_item:
-            texts = list(dict.fromkeys(by_item[one.item]["text"]))
-            place = first_match(texts, one.names) or None
-            cells[one.item] = _cell(texts[0], place, most=len(texts))
-    return cells
-
-
-def _choice(path: Path, questions: Sequence[Question]) -> dict[str, Said]:
-    """What was chosen in each way of answering; what cannot be read as an option as it was written.
-
-    Sums instead of means over tokens are no other way, and have no place here.
-    """
-    known = {one.item: one for one in questions}
-    rows = _of(path, questions).filter(~pl.col("way").str.ends_with("_sum")).sort("item", "way")
-    by_item: dict[str, list[tuple[str, bool]]] = {}
-    for item, way, chosen, text in rows.select("item", "way", "chosen", "text").rows():
-        one = known[item]
-        is_right = chosen in one.answers
-        answer = f"“{text.strip()[:40]}”" if chosen is None else one.options[chosen]
-        by_item.setdefault(item, []).append((f"{way}: {answer}{' ✓' * is_right}", is_right))
-    cells = {
-        item: Cell(ways[0][0], "; ".join(text for text, _ in ways[1:]), -sum(h for _, h in ways))
-        for item, ways in by_item.items()
-    }
-    return {"": cells} if cells else {}
-
-
-def _reason(path: Path, questions: Sequence[Question]) -> dict[str, Said]:
-    """Both premises written, and none; ranks alone are kept."""
-    cells: dict[str, Said] = {}
-    rows = _of(path, questions).filter(pl.col("p1") == pl.col("p2"))
-    rows = rows.sort("item", "scheme", "pair", "best")
-    rows = rows.unique(["item", "p1"], keep="first", maintain_order=True)
-    options = {one.item: len(one.options) for one in questions}
-    for item, is_written, place in rows.sort("p1", descending=True).select(
-        "item", "p1", "in_order"
-    ).rows():  # fmt: skip
-        head = "premises written" if is_written else "conclusion alone"
-        cell = Cell(f"right at {place} of {options[item]}", "✓" * (place == 1), float(place))
-        cells.setdefault(head, {})[item] = cell
-    return cells
-
-
-def _predict(path: Path, questions: Sequence[Question], prompt: str = "") -> Said:
-    rows = pl.read_parquet(path).filter(split="test", prompt=prompt)
-    places = {f"{g}/{e}": (best, of) for g, e, best, of in
-              rows.select("group", "example", "best", "options").rows()}  # fmt: skip
-    return {
-        one.item: Cell("not asked", muted=True) if places[one.item][0] is None
-        else Cell(f"right at {places[one.item][0]} of {places[one.item][1]}")
-        for one in questions
-        if one.item in places
-    }  # fmt: skip
-
-
-def _of(path: Path, questions: Sequence[Question]) -> pl.DataFrame:
-    """The rows of a file of answers that belong to some questions."""
-    wanted = pl.Series([one.item for one in questions], dtype=pl.String)
-    return pl.scan_parquet(path).filter(pl.col("item").is_in(wanted.implode())).collect()
-
-
-#: method -> the answers to a benchmark's own questions
-METHODS: Mapping[str, Callable[..., Said]] = {
-    "sentence": _sentence, "cloze": _cloze, "soft": _soft, "fill": _fill, "predict": _predict,
-}  # fmt: skip
-
-
-#: method that asks a kind of questions of its own -> the answers, by more than the model
-ASIDE: Mapping[str, Callable[..., dict[str, Said]]] = {CHOICE: _choice, REASON: _reason}
+def _columns(
+    rows: pl.DataFrame, questions: Sequence[Question], kind: str
+) -> Iterator[tuple[str, Said]]:
+    """The columns that the answers of a probe fill, by the end of their head."""
+    if kind == CHOICE:
+        yield "", _ways(rows, questions)
+    else:
+        for premise, end in PREMISES.items() if kind else [("", "")]:
+            some = rows.filter(premise=premise).rows(named=True)
+            yield end, {row["item"]: _cell(row) for row in some}
 
 
 def answered(
-    folder: Path, experiments: Sequence[Row], answers: Sequence[str | Path], kind: str = ""
+    folder: Path, experiments: Sequence[Row], judged: pl.DataFrame, kind: str = ""
 ) -> tuple[list[Question], dict[str, Said]]:
     """Questions of a benchmark of a `kind`, and its probes' answers by the head of their column.
 
-    `answers`: the file of each of `experiments`.
+    `judged`: JUDGED of the probes of `experiments`.
     """
-    items = questions(folder, kind)
-    columns: dict[str, Said] = {}
-    for row, path in zip(experiments, answers, strict=True):
-        method = row["method"].partition("-")[0]
-        if row["benchmark"] != folder.name or not items:
+    items, columns = questions(folder, kind), dict[str, Said]()
+    if not items:
+        return [], columns
+    wanted = pl.col("item").is_in([one.item for one in items])
+    first = of_first(judged.filter(wanted, benchmark=folder.name))
+    asked = [row for row in experiments if row["benchmark"] == folder.name]
+    for row in asked:
+        if (row["method"] if row["method"] in FILES else "") != kind:
             continue
-        if kind and method == kind:
-            apart = ASIDE[kind](Path(path), items)
-            columns |= {", ".join(filter(None, [row["model"], head])): cells
-                        for head, cells in apart.items()}  # fmt: skip
-        if kind or method not in METHODS:
-            continue
-        also = {"prompt": row["prompt"]} if method == "predict" else {}
-        said = METHODS[method](Path(path), items, **also)
-        rivals = [r for r in experiments
-                  if (r["benchmark"], r["model"]) == (row["benchmark"], row["model"])]  # fmt: skip
-        parts = [row[d] for d in ("method", "prompt") if len({r[d] for r in rivals}) > 1]
-        if said:
-            columns[", ".join([row["model"], *parts])] = said
+        rows = first.filter(**{name: row[name] for name in ("model", "prompt", "method")})
+        rivals = [r for r in asked if r["model"] == row["model"]]
+        apart = () if kind else ("method", "prompt")
+        parts = [row[d] for d in apart if len({r[d] for r in rivals}) > 1]
+        for end, cells in _columns(rows, items, kind):
+            if cells:
+                columns[", ".join(filter(None, [row["model"], *parts, end]))] = cells
     return items, columns
 
 

@@ -1,0 +1,77 @@
+"""JUDGED: what every answer of a probe is worth, from the frames that RESULTS are made of.
+
+Pages with questions and answers, `kgprobe trace` and `kgprobe compare` read it and judge nothing.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.tables.answers import Probe
+
+#: every right answer of an item counts, the best placed
+ANY = "any"
+#: matchings of the numbers of RESULTS that name no `gold`
+PLAIN = (ANY, "own")
+
+
+def frame(paper: str, judged: Iterable[tuple[Probe, pl.DataFrame]]) -> pl.DataFrame:
+    """The JUDGED frame of a paper; what a frame of answers lacks is "", or null where it may be."""
+    parts = [pl.DataFrame(schema=dict(schema.JUDGED.columns))]
+    for probe, answers in judged:
+        lacking = schema.JUDGED.columns.keys() - set(answers.columns)
+        values = {name: None if name in schema.JUDGED.nullable else "" for name in lacking}
+        values |= {"paper": paper, **probe.asked}
+        rows = answers.with_columns(pl.lit(value).alias(name) for name, value in values.items())
+        parts.append(schema.cast_columns(rows, schema.JUDGED))
+    return pl.concat(parts)
+
+
+def with_items(answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Answers with the group, relation and subject of their ITEMS."""
+    subject = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
+    known = items.select("item", "group", "relation", subject=subject)
+    return answers.drop("relation", "subject", strict=False).join(known, on="item")
+
+
+def with_options(
+    answers: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame
+) -> pl.DataFrame:
+    """The same, with the number of options, and the label of the one in first place (`winner`)
+    where that is known."""
+    sets = items.select("item", set="candidates")
+    sizes = candidates.group_by("set").agg(options=pl.len())
+    rows = with_items(answers, items).drop("options", strict=False)
+    rows = rows.join(sets, on="item").join(sizes, on="set")
+    if "winner" not in rows.columns:
+        return rows
+    labels = candidates.select("set", winner="index", answer="label")
+    return rows.join(labels, on=["set", "winner"], how="left")
+
+
+def of_scores(answers: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
+    """What JUDGED has of scored options; `answers`: of `answers.judge`."""
+    best = pl.col("above").cast(pl.Int64) + 1
+    ranks = {"rank_low": best, "rank_high": best + pl.col("tied")}
+    return with_options(answers.with_columns(**ranks, matching=pl.lit(ANY)), items, candidates)
+
+
+def read(paths: Iterable[str | Path]) -> pl.DataFrame:
+    """JUDGED of several papers."""
+    empty = pl.DataFrame(schema=dict(schema.JUDGED.columns))
+    return pl.concat([empty, *(schema.read(path, schema.JUDGED) for path in paths)])
+
+
+def of_first(judged: pl.DataFrame) -> pl.DataFrame:
+    """The rows of each probe, item and way of answering under its first template and configuration:
+    multiple masks and means before others; of ways of matching golds the widest that is printed for
+    the probe (every right answer counts)."""
+    key = ["benchmark", "model", "prompt", "method", "item", "way", "premise"]
+    widths = {"linked": 0, "set": 1, ANY: 1, "own": 2}
+    width = pl.col("matching").replace_strict(widths, default=3, return_dtype=pl.Int32)
+    means = pl.col("pooling").is_in(["", "mean", "answer_mean"])
+    order = [width, ~means, pl.col("template").str.len_chars(), "template", "masks", "pooling"]
+    rows = judged.sort(*order, "loss", "seed", "scheme", "draw")
+    return rows.unique(key, keep="first", maintain_order=True)

@@ -1,0 +1,217 @@
+"""JUDGED of the four papers: a handful of answers of each, judged by hand."""
+
+import json
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.tables import judged
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.attributes import study as attributes
+from kgprobe.tables.autoprompt import numbers as autoprompt
+from kgprobe.tables.autoprompt.numbers import Answers
+from kgprobe.tables.bear import make as bear
+from kgprobe.tables.ontoprobe import make as ontoprobe
+from kgprobe.tables.ontoprobe import values as per_item
+from tests.unit.study_frames import benchmark, probe, study
+
+WORTH = ("hit", "rank_low", "rank_high", "margin", "options", "answer")
+LABELS = ("lake", "ship", "writer")
+
+
+def table(contract, rows):
+    """A frame of a contract from its rows, which are legal."""
+    frame = pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
+    schema.check(frame, contract)
+    return frame
+
+
+def worth(frame, *key, **where):
+    """key -> WORTH of the rows of a JUDGED frame, which is legal."""
+    schema.check(frame, schema.JUDGED)
+    rows = frame.filter(**where).sort(*key)
+    keys = rows.select(key).rows() if len(key) > 1 else rows[key[0]].to_list()
+    return dict(zip(keys, rows.select(WORTH).rows(), strict=True))
+
+
+def test_bear_shares_the_hit_of_ties_and_counts_the_options_above():
+    frames = benchmark({"P1": (["a", "b", "c"], ["a", "b", "c"])})
+    answers = {
+        ("P1/Qs0", 0): [-1.0, -3.0, -4.0],  # a is right
+        ("P1/Qs1", 0): [-1.0, -1.0, -5.0],  # b is right, and level with a
+        ("P1/Qs2", 0): [-2.0, -3.0, -3.0],  # c is right, behind a and level with b
+    }
+    made = bear.judged_answers([study(frames, [(probe("m"), answers)])])
+    assert worth(made, "item") == {
+        "P1/Qs0": (1.0, 1, 1, 2.0, 3, "a"),
+        "P1/Qs1": (0.5, 1, 2, 0.0, 3, "a"),
+        "P1/Qs2": (0.0, 2, 3, -1.0, 3, "a"),
+    }
+    first = made.filter(item="P1/Qs0").row(0, named=True)
+    named = {"paper": "bear", "benchmark": "world_lite", "group": "P1", "model": "m",
+             "prompt": "templates", "method": "sentence", "matching": "any", "template": "0",
+             "masks": "", "way": "", "relation": "P1", "subject": "Qs0"}  # fmt: skip
+    assert named.items() <= first.items()
+
+
+@pytest.fixture
+def onto(tmp_path):
+    """A folder with a memorizing question of two golds, a rule and a lettered question."""
+    folder, meta = tmp_path / "onto_world", json.dumps({"label": "Dante"})
+    item = ("TP-0", "TP", "test", "TP", "Dante", "Q1", "class", [0, 2], 0, meta)
+    rule = ("rdfs9-0", "rdfs9", "test", "rdfs9", "poet", "", "class", [2], 0, "{}")
+    choice = ("TP-0", "TP", "", "TP-0", "What is Dante?", "", list(LABELS), 2, 0, "", 0)
+    contracts = {
+        "items": (schema.ITEMS, [item]),
+        "reasoning": (schema.ITEMS, [rule]),
+        "candidates": (schema.CANDIDATES, [("class", i, "", x) for i, x in enumerate(LABELS)]),
+        "choices": (schema.CHOICES, [choice]),
+        "chosen": (schema.CHOSEN, [
+            ("TP-0", "answer", 2, "label", "(c)", None), ("TP-0", "letter", 0, "scored", "", -1.5),
+            ("TP-0", "text", None, "none", "I am a poem", None)]),
+        "ranks": (schema.REASON_RANKS, [
+            ("rdfs9-0", "manual+manual", p, p, 0, 2, 1, worst, 1, 0.0)
+            for p, worst in ((True, 1), (False, 2))]),
+    }  # fmt: skip
+    for name, (contract, rows) in contracts.items():
+        schema.write(table(contract, rows), contract, folder / f"{name}.parquet")
+    return folder
+
+
+def test_ontoprobe_has_a_row_for_each_configuration_way_and_premise(onto):
+    cloze, reason, choice = (
+        Probe("onto_world", "templates", method, "m", "masked")
+        for method in ("cloze", "reason", "choice")
+    )
+    #: both golds level at places 2 and 3 when pooled by the mean; by the maximum `writer` shares
+    #: the first place with `ship`
+    ranks = table(schema.RANKS, [
+        ("TP-0", 1, "multi", pooling, gold, best, worst, best, 1, -1.0)
+        for pooling, gold, best, worst in (
+            ("mean", 0, 2, 3), ("mean", 2, 2, 3), ("max", 0, 3, 3), ("max", 2, 1, 2))
+    ])  # fmt: skip
+    tops = table(schema.TOPS, [
+        ("TP-0", 1, "multi", pooling, place, candidate, -1.0)
+        for pooling, first in (("mean", (1, 0)), ("max", (2, 1)))
+        for place, candidate in enumerate(first, 1)
+    ])  # fmt: skip
+    items = schema.read(onto / "items.parquet", schema.ITEMS)
+    values = per_item.metrics(per_item.from_ranks(ranks), per_item.of_items(items))
+    made = ontoprobe.judged_answers(
+        {cloze: values},
+        ontoprobe.find_first_places({cloze: "nowhere"}, {cloze: tops}),
+        {"onto_world": onto},
+        {reason: (onto / "ranks.parquet", "")},
+        {choice: (onto / "choices.parquet", onto / "chosen.parquet")},
+        "expectation",
+    )
+    assert worth(made, "template", "masks", "pooling", method="cloze") == {
+        ("m1", "multi", "mean"): (0.0, 2, 3, None, 3, "ship"),
+        ("m1", "multi", "max"): (0.5, 1, 2, None, 3, "writer"),
+    }
+    assert worth(made, "premise", method="reason") == {
+        "P1 EX, P2 EX": (1.0, 1, 1, None, 3, None),
+        "P1 out, P2 out": (0.5, 1, 2, None, 3, None),
+    }
+    assert worth(made, "way", method="choice") == {
+        "answer": (1.0, None, None, None, 3, "writer"),
+        "letter": (0.0, None, None, -1.5, 3, "lake"),
+        "text": (0.0, None, None, None, 3, "I am a poem"),
+    }
+    subjects = dict(made.select("method", "subject").unique().rows())
+    assert subjects == {"cloze": "Q1", "reason": "poet", "choice": "TP-0"}
+
+
+def test_attributes_match_the_own_object_and_every_true_one():
+    item = ("x#0", "x", "r", "P1", "France", "Q142", "set", [2, 0], 0, "{}")
+    labels = [("set", i, f"Q{i}", x) for i, x in enumerate(("Lyon", "Nice", "Paris", "Rome"))]
+    bench = attributes.Benchmark(
+        "symmetry", pl.DataFrame(), table(schema.ITEMS, [item]),
+        table(schema.CANDIDATES, labels), pl.DataFrame(),
+    )  # fmt: skip
+    made = {}
+    # ranked: Paris is behind two and level with Rome, Lyon comes first
+    scores = [("x#0", 0, i, s, 2, s, 1, None) for i, s in enumerate((-1.0, -2.0, -3.0, -3.0))]
+    made["sentence"] = attributes.of_candidates(table(schema.SCORES, scores), bench.items)
+    # written: Lyon first, Paris in another spelling third
+    texts = [("x#0", 0, 0, -1, rank, -1, text, text, -float(rank))
+             for rank, text in enumerate(("Lyon", "Oslo", "paris."), 1)]  # fmt: skip
+    golds = {"x#0": [["Paris"], ["Lyon"]]}
+    made["fill"] = attributes.of_texts(table(schema.FILLS, texts), golds)
+    rows = {
+        method: judged.frame("attributes", [(who, attributes.judge(who, alphas, bench))])
+        for method, alphas in made.items()
+        for who in [Probe("symmetry", "templates", method, "m", "causal")]
+    }
+    assert worth(rows["sentence"], "matching") == {
+        "own": (0.0, 3, 4, None, 4, "Lyon"),
+        "set": (1.0, 1, 1, None, 4, "Lyon"),
+    }
+    assert worth(rows["fill"], "matching") == {
+        "own": (0.0, 3, 3, None, 3, "Lyon"),
+        "set": (1.0, 1, 1, None, 3, "Lyon"),
+    }
+    # at masks: the first of two tokens is right for sure, the second in half of the orders
+    fills = [("x#0", 0, 2, -1, 1, -1, "Pa ris", "Pa ris", -0.5)]
+    tokens = [("x#0", 0, 0, 0, 2, 7, 1, 1, -0.1), ("x#0", 0, 0, 1, 2, 8, 1, 2, -0.1)]
+    alphas = attributes.of_masks(table(schema.FILLS, fills), table(schema.FILL_GOLDS, tokens))
+    who = Probe("symmetry", "templates", "fill", "m", "masked")
+    masked = judged.frame("attributes", [(who, attributes.judge(who, alphas, bench))])
+    assert set(worth(masked, "matching").values()) == {(0.5, None, None, None, None, "Pa ris")}
+    assert masked["subject"].to_list() == ["Q142"] * 2
+
+
+EXAMPLES = [
+    ("P36", "test", name, f"P36/{name}", json.dumps({"sub": name}), "Paris", ["PAREE"], [], [])
+    for name in ("France", "Spain", "Utopia")
+]
+
+
+def outcomes(prompt):
+    """One label shares the first place, one is alone there when others are left out, one is not
+    among the words; every answer is a spelling of the label."""
+    return table(schema.OUTCOMES, [
+        (prompt, "P36", "test", "France", 1, 2, 1, 2, 20, "Paree", -1.0),
+        (prompt, "P36", "test", "Spain", 2, 2, 1, 1, 20, "Rome", -1.0),
+        (prompt, "P36", "test", "Utopia", None, None, None, None, 20, "Rome", None),
+    ])  # fmt: skip
+
+
+def test_autoprompt_knows_facts_by_rank_and_extraction_by_spelling():
+    examples = table(schema.EXAMPLES, EXAMPLES)
+    facts = Answers(
+        Probe("auto_world", "demos", "predict", "m", "masked"), outcomes("demos:01"), examples
+    )
+    made = judged.frame("autoprompt", [(facts.probe, autoprompt.judge(facts))])
+    assert worth(made, "matching", "item") == {
+        ("own", "P36/France"): (0.5, 1, 2, None, 20, "Paree"),
+        ("own", "P36/Spain"): (0.0, 2, 2, None, 20, "Rome"),
+        ("own", "P36/Utopia"): (None, None, None, None, 20, "Rome"),
+        ("filtered", "P36/France"): (0.5, 1, 2, None, 20, "Paree"),
+        ("filtered", "P36/Spain"): (1.0, 1, 1, None, 20, "Rome"),
+        ("filtered", "P36/Utopia"): (None, None, None, None, 20, "Rome"),
+    }
+    assert set(made.select("prompt", "draw", "subject").rows()) == {
+        ("demos", "01", name) for name in ("France", "Spain", "Utopia")
+    }
+    sentences = Answers(
+        Probe("auto_re", "manual", "predict", "m", "masked"), outcomes("manual"), examples
+    )
+    made = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
+    hits = {row[:2]: row[2] for row in made.select("item", "matching", "hit").rows()}
+    assert hits == {
+        ("P36/France", "any"): 1.0, ("P36/Spain", "any"): 0.0, ("P36/Utopia", "any"): 0.0,
+    }  # fmt: skip
+
+
+def test_the_same_answers_give_the_same_bytes_in_any_order(tmp_path):
+    frames = benchmark({"P1": (["a", "b", "c"], ["a", "b", "c"])})
+    answers = {(f"P1/Qs{i}", t): [-1.0, -2.0, -3.0] for i in range(3) for t in range(2)}
+    made = bear.judged_answers([study(frames, [(probe("m"), answers)])])
+    for name, rows in (("one", made), ("two", made.reverse())):
+        schema.write(rows, schema.JUDGED, tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    first = judged.of_first(made)
+    assert first["template"].unique().to_list() == ["0"]
+    assert first.height == 3

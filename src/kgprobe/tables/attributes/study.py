@@ -293,10 +293,12 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
         )
         best = ranks["above"].to_numpy() + 1
         worst = best + np.maximum(ranks["level"].to_numpy(), 1) - 1
+        places = [pl.Series("best", best), pl.Series("worst", worst)]
         how = {"kind": pl.lit("exact"), "gold": pl.lit(gold)}
-        how |= {"best": pl.Series(best), "worst": pl.Series(worst)}
         parts += [
-            ranks.with_columns(pl.Series("alpha", hit_at(k, best, worst)), k=pl.lit(k), **how)
+            ranks.with_columns(
+                pl.Series("alpha", hit_at(k, best, worst)), *places, k=pl.lit(k), **how
+            )
             for k in KS
         ]
     return _alpha(pl.concat(parts))

@@ -72,6 +72,6 @@ def of_first(judged: pl.DataFrame) -> pl.DataFrame:
     widths = {"linked": 0, "set": 1, ANY: 1, "own": 2}
     width = pl.col("matching").replace_strict(widths, default=3, return_dtype=pl.Int32)
     means = pl.col("pooling").is_in(["", "mean", "answer_mean"])
-    order = [width, ~means, pl.col("template").str.len_chars(), "template", "masks", "pooling"]
-    rows = judged.sort(*order, "loss", "seed", "scheme", "draw")
+    first = [width, ~means, pl.col("template").str.len_chars()]
+    rows = judged.sort(*first, "template", "masks", "pooling", "loss", "seed", "scheme", "draw")
     return rows.unique(key, keep="first", maintain_order=True)

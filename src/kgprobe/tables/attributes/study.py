@@ -294,7 +294,7 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
         best = ranks["above"].to_numpy() + 1
         worst = best + np.maximum(ranks["level"].to_numpy(), 1) - 1
         how = {"kind": pl.lit("exact"), "gold": pl.lit(gold)}
-        how |= {"best": pl.Series(best), "worst": pl.Series(worst)}
+        ranks = ranks.with_columns(best=pl.Series(best), worst=pl.Series(worst))
         parts += [
             ranks.with_columns(pl.Series("alpha", hit_at(k, best, worst)), k=pl.lit(k), **how)
             for k in KS

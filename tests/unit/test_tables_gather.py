@@ -94,14 +94,14 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     of = Number(metric="", n=0, model="control-masked")
     shares = {"bear": ("world_lite", 97.0), "ontoprobe": ("onto_world", 47.0)}
     results = folder / "results"
-    inputs = []
+    inputs, judged = [], str(results / "judged/bear.parquet")
+    studies = make.studies(probes_of(rows, MODELS, paths), paths, at(folder))
+    schema.write(make.judged_answers(studies), schema.JUDGED, judged)
     for paper, (benchmark_, trained_on) in shares.items():
         numbers = validity.numbers(
             of.but(benchmark=benchmark_), (trained_on, 50, None), (6.0, 50, None), 1.0, None, True
         )
-        own = make.numbers(
-            make.studies(probes_of(rows, MODELS, paths), paths, at(folder))
-        ) if paper == "bear" else []  # fmt: skip
+        own = make.numbers(studies) if paper == "bear" else []
         inputs.append(str(results / f"tables/{paper}.parquet"))
         schema.write(frame(paper, [*own, *numbers]), schema.RESULTS, inputs[-1])
     answers = [results / path.name for path in paths]
@@ -114,7 +114,7 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     sheet = [{"paper": "bear", **row} for row in rows]
     gather_report.make(
         page, read(inputs), Chapter("claims", "Claims", "", ["None."]), inputs, [],
-        list(map(str, answers)), questions, [], [], [], sheet, MODELS, {}, {}, {},
+        list(map(str, answers)), [judged], questions, [], [], [], sheet, MODELS, {}, {}, {},
     )  # fmt: skip
     html = (page.parent / "pages/validity.html").read_text(encoding="utf-8")
     assert "snakemake --cores all -- " in html

@@ -740,3 +740,17 @@ def test_an_unknown_bos_policy_is_named_with_the_legal_ones(model, typed):
     done = typed(*words, "--bos", "always")
     assert done.exit_code == 1
     assert "bos is 'always'; legal: none, default, forced" in done.output
+
+
+def test_progress_without_a_terminal_is_a_line_every_ten_seconds(monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr(screen.time, "monotonic", lambda: now[0])
+    bar = screen.RichBar(total=40, desc="scoring", unit="sentence")
+    for seconds, done in ((11, 0), (1, 5), (8, 5), (2, 2)):
+        now[0] += seconds
+        bar.update(done)
+    bar.close()
+    assert capsys.readouterr().err.splitlines() == [
+        "scoring: 0 of 40 sentences",
+        "scoring: 12 of 40 sentences, 0.545/s, 51 s left",
+    ]

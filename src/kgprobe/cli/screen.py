@@ -165,11 +165,14 @@ class RichBar:
         self.drawn.update(self.task, advance=n)
         now = time.monotonic()
         if self.drawn.disable and now - self.said >= self.every:
-            self.said = now
-            rate = self.done / (now - self.began)
-            left = (self.total - self.done) / rate
-            print(f"{self.desc}: {self.done:,.0f} of {self.total:,.0f} {self.unit}s, "
-                  f"{rate:.3g}/s, {left:.0f} s left", file=sys.stderr)  # fmt: skip
+            self.said, line = (
+                now,
+                f"{self.desc}: {self.done:,.0f} of {self.total:,.0f} {self.unit}s",
+            )
+            if self.done:
+                rate = self.done / (now - self.began)
+                line += f", {rate:.3g}/s, {(self.total - self.done) / rate:.0f} s left"
+            print(line, file=sys.stderr)
 
     def close(self) -> None:
         self.drawn.stop()

@@ -193,7 +193,9 @@ def test_the_most_steps_allowed_change_nothing(trained, tmp_path):
 
 
 def test_too_few_steps_are_an_error_that_names_kinds_and_recall(tmp_path):
-    message = r"control model causal: after 5 steps recall is below 0.99 for .*jobs 0\.\d+ of 5 fact"
+    message = (
+        r"control model causal: after 5 steps recall is below 0.99 for .*jobs 0\.\d+ of 5 fact"
+    )
     with pytest.raises(RecallError, match=message):
         train("causal", tmp_path / "a", steps=5)
     assert list(tmp_path.iterdir()) == []

@@ -209,7 +209,8 @@ def main() -> int:
     if json.loads((SHIPPED / "trained_on.json").read_text()) != made.record:
         print("facts or templates are no longer those of the training: python -m tools.controls")
         return 1
-    recall_test, below = RecallTest(made.training_facts, made.templates, made.kinds, made.objects), 0
+    below = 0
+    recall_test = RecallTest(made.training_facts, made.templates, made.kinds, made.objects)
     for kind in RECIPES:
         every = right(kind, recall_test, range(len(recall_test.asked)))
         for name, found in recall_test.recall(every).items():

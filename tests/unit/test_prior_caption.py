@@ -61,7 +61,7 @@ def corrected(paper: str, benchmark: str, own: str, group: str = "") -> pl.DataF
 
 def shows(view: View, own: pl.DataFrame) -> bool:
     """Whether a number of the view is prior-corrected."""
-    return "prior" in view.chosen(own)["aggregation"]
+    return "prior" in view.select(own)["aggregation"]
 
 
 def with_prior() -> pl.DataFrame:

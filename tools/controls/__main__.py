@@ -77,7 +77,7 @@ def tables(results: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     relations = sorted({row["relation"] for row in read_table(_template_file("templates"))})
     facts = split.split(
         schema.read(results / READ[0], schema.FACTS),
-        _asked(results),
+        _read_asked_facts(results),
         relations,
         POOL,
         SHARE,
@@ -121,7 +121,9 @@ def training(
                 known_texts.append(text)
     types, names = split.ontology_training_facts(statements)
     training_facts = sorted([*split.training_facts(known, facts, forms), *types])
-    reasons = split.kinds(facts, {"world_big": _asked(results)}, _examples(results, attributes))
+    reasons = split.kinds(
+        facts, {"world_big": _read_asked_facts(results)}, _examples(results, attributes)
+    )
     kinds = split.by_kind(known, facts, reasons, forms)
     for fact in types:
         kinds.setdefault(fact.relation, []).append(fact)
@@ -141,9 +143,9 @@ def _template_file(name: str) -> Path:
     return ROOT / f"resources/templates/{name}.tsv"
 
 
-def _asked(results: Path) -> pl.DataFrame:
+def _read_asked_facts(results: Path) -> pl.DataFrame:
     folder = results / "benchmarks/world_big"
-    return split.asked_facts(
+    return split.select_asked_facts(
         schema.read(folder / "items.parquet", schema.ITEMS),
         schema.read(folder / "candidates.parquet", schema.CANDIDATES),
     )

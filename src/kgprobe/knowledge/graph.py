@@ -23,7 +23,7 @@ from kgprobe.contracts import Contract
 from kgprobe.knowledge.engine import (
     LEAST_MB,
     Engine,
-    counted,
+    count_rows,
     first,
     keys,
     signed,
@@ -104,7 +104,7 @@ class Graph:
         return Relations(dict(self.frame(ids).sort("number").rows()), self.known)
 
     @property
-    def named(self) -> Table:
+    def named_entities(self) -> Table:
         """`entities` with `name`, their ids as text."""
         if self.ids is None:
             return self.entities.mutate(name="Q" + self.entities["id"].cast("string"))
@@ -120,7 +120,7 @@ class Graph:
         return self._look_up(pl.Series("name", sorted(set(names)), pl.String), "id")
 
     def _look_up(self, keys: pl.Series, column: str) -> dict[Any, Any]:
-        rows = self.named.semi_join(self.engine.table(keys.to_frame()), keys.name)
+        rows = self.named_entities.semi_join(self.engine.table(keys.to_frame()), keys.name)
         wanted = [keys.name, column]
         return dict(self.frame(rows.select(wanted)).select(wanted).rows())
 
@@ -128,7 +128,7 @@ class Graph:
         """(n, id, text, degree) of entities and literals; a literal is its own id, of no degree."""
         used = numbers.unique().cast(pl.Int64).alias("n").to_frame()
         wanted = self.engine.table(used)
-        entities = self.named.semi_join(wanted, [("id", "n")])
+        entities = self.named_entities.semi_join(wanted, [("id", "n")])
         rows = self.frame(entities.select("degree", n="id", id="name", text="label"))
         if (used["n"] < 0).any():
             values = self.literals.semi_join(wanted, [("o", "n")]).select("text", n="o", id="value")
@@ -153,7 +153,7 @@ class Graph:
     @cached_property
     def sizes(self) -> pl.DataFrame:
         """(p, n): the edges of every relation, by relation."""
-        return self.frame(counted(self.edges, ["p"])).sort("p")
+        return self.frame(count_rows(self.edges, ["p"])).sort("p")
 
     @property
     def labelled(self) -> Table:
@@ -328,7 +328,7 @@ def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
 
     Raises GraphError where there are more entities or relations than numbers.
     """
-    counts = engine.frame(counted(ids, ["kind"])).select("kind", "n")
+    counts = engine.frame(count_rows(ids, ["kind"])).select("kind", "n")
     for kind, n in counts.sort("kind").rows():
         if n > LARGEST[kind] + 1:
             raise GraphError(
@@ -388,7 +388,7 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
 def _literals(engine: Engine, texts: Table) -> Table:
     """LITERAL_EDGES; the text of a value is its most frequent label, else the date in words."""
     labelled = texts.filter(stripped(texts["object_label"]) != "")
-    often = counted(labelled, ["object", "object_label"])
+    often = count_rows(labelled, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
     distinct = texts.select("object").distinct()
     values = distinct.left_join(

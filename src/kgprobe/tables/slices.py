@@ -71,7 +71,7 @@ class Slice:
         """All bins, in order."""
         return [*map(self.bin, self.edges), UNKNOWN] if self.edges else list(self.names)
 
-    def told(self, value: str) -> str:
+    def label(self, value: str) -> str:
         """The label of a bin in `slice` of RESULTS: "sitelinks: 1-4"; of cardinality the bin."""
         return value if self.name == "cardinality" else f"{self.name}: {value}"
 
@@ -101,7 +101,7 @@ SLICES = (
 
 #: slices of any benchmark; statements where it knows them
 EVERYWHERE = ("statements", "options", "frequency", "length", "facts")
-_BINS = [one.told(b) for one in SLICES if one.name in EVERYWHERE for b in one.bins]
+_BINS = [one.label(b) for one in SLICES if one.name in EVERYWHERE for b in one.bins]
 #: by task or benchmark; `where` of a paper has its `aggregation` as well
 ACCURACY = View(
     "slices",
@@ -161,7 +161,7 @@ def bins_of(
                 (b, np.asarray(rows)) for b, rows in _named_bins(study, one, splits) if any(rows)
             ]
         if members:
-            yield one, [Bin(one.told(value), rows.astype(float)) for value, rows in members]
+            yield one, [Bin(one.label(value), rows.astype(float)) for value, rows in members]
 
 
 def items_of(
@@ -394,9 +394,9 @@ def list_bins(one: Slice, results: pl.DataFrame) -> dict[str, str]:
     none where the slice has no values."""
     names = set(results["slice"].unique())
     bins = one.bins or sorted(
-        name.removeprefix(one.told("")) for name in names if name.startswith(one.told(""))
+        name.removeprefix(one.label("")) for name in names if name.startswith(one.label(""))
     )
-    return {one.told(value): value for value in bins if one.told(value) in names}
+    return {one.label(value): value for value in bins if one.label(value) in names}
 
 
 def unknown_slices(results: pl.DataFrame) -> list[str]:

@@ -54,7 +54,7 @@ def packed(run: Run, package: str) -> dict[str, str]:
     return {name: row[name] for name in ("kind", "revision")}
 
 
-def asked_mb(run: Run, stages: Mapping[tuple[str, str], list[PlannedPart]]) -> dict[str, int]:
+def estimate_mb(run: Run, stages: Mapping[tuple[str, str], list[PlannedPart]]) -> dict[str, int]:
     """MB that the rule of each stage and model asks for, whatever the machine has."""
     return {
         f"{stage}_{model}": memory_of(run, parts, model)(None, threads_of(run, stage, model))

@@ -26,7 +26,7 @@ from kgprobe.benchmarks.attributes.frames import PATTERNS, SIZES, STEPS
 from kgprobe.benchmarks.attributes.items import as_items, candidate_sets, with_wikidata_golds
 from kgprobe.benchmarks.attributes.settings import AttributeSettings, as_record
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
 from kgprobe.templates import STEP
@@ -166,11 +166,11 @@ class Benchmark:
             self._count_worded_by_label()
         added = int(self._options["added"].sum())
         why = f"{added} are golds that the lists lacked"
-        self.funnel.kept("candidates", self._options.height, reason=why)
+        self.funnel.count("candidates", self._options.height, reason=why)
         if "linked" in self._probed.columns:
             n, rows = self._probed.select(pl.col("linked").sum(), pl.len()).row(0)
             why = "answers of the triples that Wikidata states and the graph lacks"
-            self.funnel.kept("golds of Wikidata alone", n, reason=f"{why}; {rows} triples")
+            self.funnel.count("golds of Wikidata alone", n, reason=f"{why}; {rows} triples")
         return self.funnel.frame(STEPS)
 
     def _count_worded_by_label(self) -> None:
@@ -181,7 +181,7 @@ class Benchmark:
         counts = counts.sort("count", "predicate", descending=[True, False])
         reason = ", ".join(f"{name} ({n})" for name, n in counts.rows())
         step = "of their triples, worded by the relation's label"
-        self.funnel.kept(step, worded.height, reason=reason)
+        self.funnel.count(step, worded.height, reason=reason)
 
 
 def construct(
@@ -201,34 +201,36 @@ def construct(
     """
     benchmark, relations = definition.benchmark, list(definition.relations)
     kept = graph.engine.keep(with_labelled(definition, candidates, graph, settings))
-    counts = graph.frame(counted(kept, relations, labelled=kept["labelled"].sum())).sort(relations)
+    counts = graph.frame(count_rows(kept, relations, labelled=kept["labelled"].sum())).sort(
+        relations
+    )
     total = n_usable = int(counts["n"].sum())
     require(total, benchmark, settings, funnel)
     usable = kept
     if settings.shared.require_labels:
         usable = kept.filter(kept["labelled"])
         n_usable = int(counts["labelled"].sum())
-        funnel.kept("labels", n_usable, total, NO_LABEL)
+        funnel.count("labels", n_usable, total, NO_LABEL)
         is_dropped = settings.templates is not None and settings.shared.missing_template == "drop"
         if is_dropped and n_usable:
             patterns, n_usable = with_templates(definition, counts, graph, settings, funnel)
             usable = usable.semi_join(graph.engine.table(patterns), relations)
     structural = _collect(definition, sample(kept), graph)
     why = "beyond the cap of a pattern"
-    funnel.kept("structural build: cap", structural.height, total, why)
+    funnel.count("structural build: cap", structural.height, total, why)
     require(structural.height, benchmark, settings, funnel)
     require(n_usable, benchmark, settings, funnel)
     labelled = structural
     if settings.shared.require_labels:
         labelled = _collect(definition, sample(usable), graph)
-    funnel.kept("cap", labelled.height, n_usable, why)
+    funnel.count("cap", labelled.height, n_usable, why)
     require(labelled.height, benchmark, settings, funnel)
     key = definition.key
     sampled = labelled.select(key)
     if evaluate is not None:
         sampled = draw(sampled, evaluate, graph, settings, f"{benchmark}/evaluation")
     why = "beyond the evaluation sample"
-    funnel.kept("evaluation sample", sampled.height, labelled.height, why)
+    funnel.count("evaluation sample", sampled.height, labelled.height, why)
     labelled = with_sampled(labelled, sampled)
     demand_templates(definition, labelled.filter("sampled"), graph, settings)
     structural = structural.with_columns(sampled=pl.lit(False))
@@ -271,7 +273,7 @@ def relations_of(names: Collection[str], graph: Graph, funnel: Funnel) -> list[i
     numbers = graph.relations.numbers(names)
     if missing := graph.relations.missing(names):
         why = f"roles and known of sources.graphs name none for {', '.join(missing)}"
-        funnel.kept(SETTLED, len(names) - len(missing), len(names), why)
+        funnel.count(SETTLED, len(names) - len(missing), len(names), why)
     return numbers
 
 
@@ -346,7 +348,7 @@ def with_templates(
     shown = [f"{name} ({n:,})" if is_chain else f"{name} ({n})" for name, n in order]
     n = int(rest["labelled"].sum())
     colon = ": " if shown or definition.is_group else ""
-    funnel.kept(step, n, total, f"no template{colon}{', '.join(shown)}")
+    funnel.count(step, n, total, f"no template{colon}{', '.join(shown)}")
     return rest.select(definition.relations), n
 
 
@@ -393,5 +395,5 @@ def _labelled_statements(graph: Graph) -> dict[str, int]:
     ids = graph.labelled
     edges = graph.edges.semi_join(ids, [("s", "id")]).semi_join(ids, [("o", "id")])
     dates = graph.literals.semi_join(ids, [("s", "id")])
-    counts = graph.frame(counted(edges.select("p").union(dates.select("p")), ["p"]))
+    counts = graph.frame(count_rows(edges.select("p").union(dates.select("p")), ["p"]))
     return {graph.relations.name(p): n for p, n in counts.select("p", "n").rows()}

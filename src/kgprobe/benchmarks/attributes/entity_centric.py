@@ -18,7 +18,7 @@ from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.frames import LAMA
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted, first
+from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import Graph, is_among
 from kgprobe.settings import EntityCentric
 
@@ -39,21 +39,21 @@ def build(graph: Graph, settings: Settings) -> Benchmark:
     top = top_entities(graph, edges, settings, funnel)
     edges = edges.semi_join(graph.engine.table(top), "e")
     edges = graph.engine.keep(with_labelled(DEFINITION, edges, graph, settings))
-    counts = graph.frame(counted(edges, ["p"], labelled=edges["labelled"].sum()))
+    counts = graph.frame(count_rows(edges, ["p"], labelled=edges["labelled"].sum()))
     drawn = draw(top, section.entities, graph, settings, "entity_centric/entities")
     structural = facts(graph, edges, drawn, settings)
-    funnel.kept("structural build: facts", structural.height)
+    funnel.count("structural build: facts", structural.height)
     usable, enough = edges, top
     if settings.shared.require_labels:
         usable, enough = usable_edges(graph, edges, counts, top.height, settings, funnel)
     drawn = draw(enough, section.entities, graph, settings, "entity_centric/entities")
     probed = draw(drawn, section.eval_entities, graph, settings, "entity_centric/entities")
     labelled = with_sampled(facts(graph, usable, drawn, settings), probed)
-    funnel.kept("entities", drawn.height, enough.height, "beyond the sample")
-    funnel.kept("facts", labelled.height)
+    funnel.count("entities", drawn.height, enough.height, "beyond the sample")
+    funnel.count("facts", labelled.height)
     require(labelled.height, "entity_centric", settings, funnel)
     why = "beyond the evaluation sample"
-    funnel.kept("evaluation sample", probed.height, drawn.height, why)
+    funnel.count("evaluation sample", probed.height, drawn.height, why)
     demand_templates(DEFINITION, labelled.filter("sampled"), graph, settings)
     structural = structural.with_columns(sampled=pl.lit(False))
     return Benchmark(DEFINITION, labelled, structural, counts, graph, settings, funnel)
@@ -73,16 +73,16 @@ def query(graph: Graph, settings: Settings) -> Table:
 def top_entities(graph: Graph, edges: Table, settings: Settings, funnel: Funnel) -> pl.DataFrame:
     """(e): the `top` entities by degree, ties to the lower id, of those with enough facts."""
     top = settings.section.top
-    n = graph.engine.keep(counted(edges, ["e"]))
+    n = graph.engine.keep(count_rows(edges, ["e"]))
     enough = n.filter(n["n"] >= least(settings))
     every, n_enough = graph.engine.count(n), graph.engine.count(enough)
-    funnel.kept("edges", graph.engine.numbers(n.aggregate(n=n["n"].sum()))["n"])
+    funnel.count("edges", graph.engine.numbers(n.aggregate(n=n["n"].sum()))["n"])
     why = f"fewer than {least(settings)} facts"
-    funnel.kept("entities with enough facts", n_enough, every, why)
+    funnel.count("entities with enough facts", n_enough, every, why)
     require(n_enough, "entity_centric", settings, funnel)
     degrees = graph.entities.select("degree", e="id").inner_join(enough, "e")
     chosen = graph.frame(first(degrees, top, [ibis.desc("degree"), "e"]).select("e"))
-    funnel.kept("top by degree", chosen.height, n_enough, f"beyond the top {top}")
+    funnel.count("top by degree", chosen.height, n_enough, f"beyond the top {top}")
     return chosen
 
 
@@ -103,15 +103,15 @@ def usable_edges(
 ) -> tuple[Table, pl.DataFrame]:
     """Edges with labels and templates, and (e): those of the `n` entities with enough of them."""
     usable = edges.filter(edges["labelled"])
-    funnel.kept(
+    funnel.count(
         "facts with labels", int(counts["labelled"].sum()), int(counts["n"].sum()), NO_LABEL
     )
     if settings.templates is not None and settings.shared.missing_template == "drop":
         step = "facts with a template"
         patterns, _ = with_templates(DEFINITION, counts, graph, settings, funnel, step)
         usable = usable.semi_join(graph.engine.table(patterns), "p")
-    each = graph.frame(counted(usable, ["e"])).filter(pl.col("n") >= least(settings))
+    each = graph.frame(count_rows(usable, ["e"])).filter(pl.col("n") >= least(settings))
     why = f"fewer than {least(settings)} usable facts"
-    funnel.kept("entities with enough usable facts", each.height, n, why)
+    funnel.count("entities with enough usable facts", each.height, n, why)
     require(each.height, "entity_centric", settings, funnel)
     return usable, each.select("e")

@@ -169,7 +169,7 @@ class Transfer:
             raise http.PassingError(
                 f"the server refused to go on from byte {have} of {total or 'unknown'}: begin again"
             )
-        if astray := http.sent_astray(answer):
+        if astray := http.describe_redirect(answer):
             raise self._refused(f"status {status}, {astray}")
         first = answer.raw.read(TOLD, decode_content=True)
         about = status in (401, 403) or (status < 500 and http.about_agent(first))

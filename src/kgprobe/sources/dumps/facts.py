@@ -297,7 +297,7 @@ def read_types(
         log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
     empty = pl.DataFrame(schema={"class": pl.String, "id": pl.String})
     return Types(
-        terms([_counted(*row) for row in sizes.rows()], ["class", "n"]),
+        terms([_format_count(*row) for row in sizes.rows()], ["class", "n"]),
         _labelled(pl.concat([empty, *frames]), tables["names"], languages),
         in_part,
         unread(readings, folder),
@@ -308,7 +308,7 @@ def _hash(iri: str) -> int:
     return int(hashlib.md5(iri.encode()).hexdigest()[:DIGITS], 16)
 
 
-def _counted(name: str, n: int) -> dict[str, dict[str, str]]:
+def _format_count(name: str, n: int) -> dict[str, dict[str, str]]:
     count = {"type": "literal", "value": str(n), "datatype": INTEGER}
     return {"class": {"type": "uri", "value": name}, "n": count}
 

@@ -284,7 +284,7 @@ class _Pull:
             part = ranges[-1]
             place, names = self.place(number, part), query.variables
             divided = query.divided if query.divided in names else ""  # counts do not show it
-            rows = check_page(answer, place, names, divided, query.asked_for(*part))
+            rows = check_page(answer, place, names, divided, query.build_page_filter(*part))
             return answer, terms(rows, names)
 
         answer, rows = self.asker.ask(

@@ -133,7 +133,7 @@ def _rank(
 def _write(
     answers: Mapping[str, answerers.Scores], questions: Mapping[str, Question], benchmark: Benchmark
 ) -> pl.DataFrame:
-    chosen = {item: answerers.chosen_option(values) for item, values in answers.items()}
+    chosen = {item: answerers.choose_option(values) for item, values in answers.items()}
     rows = [
         (item, _TEMPLATE, 1, studies.WHOLE, 1, "" if n is None else questions[item].options[n], 0.0)
         for item, n in chosen.items()

@@ -77,7 +77,7 @@ def tabulate(
     composed = benchmarks.get(two_steps.NAME)
     in_form = dict(zip(probes_of(formed[0], models, formed[1]), formed[1], strict=True))
 
-    def written(probe: Probe, path: str | Path) -> pl.DataFrame:
+    def read_written(probe: Probe, path: str | Path) -> pl.DataFrame:
         """item, template, hit: whether the first text is the example's own object."""
         read, _ = studies.read_answers(probe, benchmarks[probe.benchmark], path, others)
         exact = read.filter(k=1, gold="own", kind="exact")
@@ -91,7 +91,7 @@ def tabulate(
         numbers.numbers(study, alphas, figures, known),
         scored.numbers(score_ranked(study, files, content_free, known, below)),
         baseline_numbers(study, below, others),
-        forms.numbers(*in_forms, places, "sum", study.seed, written=written),
+        forms.numbers(*in_forms, places, "sum", study.seed, written=read_written),
         two_steps.numbers(alphas, composed, known) if composed else (),
         two_steps.estimate_written(in_form, alphas, composed, others, known) if composed else (),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),

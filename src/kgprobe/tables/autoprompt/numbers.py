@@ -98,7 +98,7 @@ class Answers:
         count = self.outcomes.filter(split="test").select("group", "example").unique().height
         return count // self.groups if self.of_classes else count
 
-    def not_shown(self) -> "Answers":
+    def exclude_demonstrated(self) -> "Answers":
         """The same, without the examples whose object is one of the demonstrations in front."""
         labels = self.outcomes.join(self.examples.select(*KEY, "label"), on=KEY, how="left")
         rows = labels.join(self.shown, on=list(SHOWN), how="anti")
@@ -226,7 +226,7 @@ def facts(
                 yield one.but(**dimensions)
     draws = [per_example(draw) for draw in answers.draws()]
     yield from ends(answers, "P@1", [macro(draw) for draw in draws if draw is not None])
-    part = answers.not_shown() if answers.shown.height else None
+    part = answers.exclude_demonstrated() if answers.shown.height else None
     if part and (unseen := per_example(part)) is not None:
         for one in (*measured(part, unseen, P1, ("macro",), seed), *_constants(part, seed)):
             if not one.group:
@@ -320,7 +320,11 @@ def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
         if probed.benchmark in EXTRACTION:
             continue
         metric = "accuracy" if probed.of_classes else "P@1"
-        parts = {"": probed, UNSEEN: probed.not_shown()} if probed.shown.height else {"": probed}
+        parts = (
+            {"": probed, UNSEEN: probed.exclude_demonstrated()}
+            if probed.shown.height
+            else {"": probed}
+        )
         for name, part in parts.items():
             for rival in COMPARED.get(probed.probe.prompt, ()):
                 other = by_name.get((probed.probe.model, rival))

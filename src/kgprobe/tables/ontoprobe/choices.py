@@ -84,7 +84,7 @@ def score_choices(
         rows = every.filter(options_of="")
         five = given["choice"].filter(model=name if is_same else "")
         yield from _table5(base, rows, dict(five.select("task", "accuracy").rows()))
-        six = _table6_printed(given["reasoning"].filter(pl.lit(is_same and name == CHATGPT)))
+        six = _read_table6(given["reasoning"].filter(pl.lit(is_same and name == CHATGPT)))
         yield from _table6(base, premises(rows, split), six)
         for rule in READ:
             if n := rows.filter(rule=rule).height:
@@ -224,7 +224,7 @@ def _table6(
             yield cell.but(n=sum(x.n for x in numbers), value=value, interval=interval, **theirs)
 
 
-def _table6_printed(given: pl.DataFrame) -> dict[tuple[str, str], float]:
+def _read_table6(given: pl.DataFrame) -> dict[tuple[str, str], float]:
     """(premise, rule) -> the printed accuracy."""
     return {(p, r): v for p, r, v in given.select("premise", "rule", "accuracy").rows()}
 
@@ -283,7 +283,7 @@ def normalize_question(question: str) -> str:
 def fractions(given: pl.DataFrame) -> Iterator[Number]:
     """Printed cells of Table 6 that are no fraction of the released numbers of questions: the value
     is the nearest fraction, n the number of released questions."""
-    known = _table6_printed(given)
+    known = _read_table6(given)
     for rule, sizes in RELEASED.items():
         for premise, n in zip(PREMISES, sizes, strict=True):
             value = known.get((premise, rule))

@@ -83,12 +83,12 @@ def baseline_numbers(
         if probe in content_free:
             free = schema.read(content_free[probe], schema.CONTENT_FREE)
             lower[WITHOUT[0]] = without_subject(items, free)
-        probed = per_item.in_fixed(per_item.asked_rows(values, switches.tp_rows))
+        probed = per_item.in_fixed(per_item.select_test_rows(values, switches.tp_rows))
         for without in (name for name in WITHOUT if name in lower and lower[name].height):
             ranges = _ranges(probe, lower[without], items)
             known = per_item.of_items(items)
             low = per_item.metrics(ranges, known, switches.ties, switches.recall)
-            low = per_item.asked_rows(low, switches.tp_rows)
+            low = per_item.select_test_rows(low, switches.tp_rows)
             low = low.join(probed, on=["task", *CONFIGURATION], how="semi").sort("task")
             for (task,), part in low.group_by("task", maintain_order=True):
                 of = Number(**probe.asked, group=str(task), setting={"choice": "fixed"})
@@ -142,7 +142,7 @@ def scored_rows(
         )
         random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
         low = _read_answers(probe, random_init) if random_init else None
-        test = per_item.asked_rows(per_item.of_items(items), tp_rows)
+        test = per_item.select_test_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
         for (task,), group in test.group_by("task", maintain_order=True):
             part = items.join(group.select("item"), on="item", how="semi")
@@ -160,7 +160,7 @@ def estimate_agreement(
     SAID of each probe."""
     way = ["masks", "pooling"]
     for probe, answers in said.items():
-        rows = per_item.asked_rows(values[probe], tp_rows)
+        rows = per_item.select_test_rows(values[probe], tp_rows)
         fixed = rows.join(per_item.in_fixed(rows), on=["task", *way], how="semi").sort("task", *way)
         for (task, *chosen), part in fixed.group_by("task", *way, maintain_order=True):
             hits = part.select("item", "template", hit=pl.col("R@1") / 100)

@@ -120,7 +120,9 @@ def memory(values: pl.DataFrame, switches: Switches, metric: str) -> pl.DataFram
     that `select` takes: chosen on dev rows, or the best of this metric on test rows (Table 4)."""
     whole = per_item.over_seeds(values)
     chosen = per_item.choose(whole)
-    every = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), switches.tp_rows)
+    every = per_item.select_test_rows(
+        pl.concat([values, whole.filter(seed=MEAN)]), switches.tp_rows
+    )
     if switches.select == "oracle":
         seeds = every.filter(pl.col("seed") != MEAN).group_by("task", *CONFIGURATION)
         order = seeds.agg(ordered_mean(metric).round(9)).sort(-pl.col(metric), *CONFIGURATION)

@@ -100,7 +100,7 @@ def of_view(
     """
     printed, sign = view.of(results), marks.signs(results)
 
-    def shown(cell: Mapping[str, Any] | None, digits: int) -> Cell:
+    def format_cell(cell: Mapping[str, Any] | None, digits: int) -> Cell:
         if cell is None or (cell["value"] is None and cell["denominator"] is None):
             return Cell("–" if cell is None else "undefined", muted=True)
         if cell["metric"] == "valid":
@@ -125,7 +125,7 @@ def of_view(
     kept = varied or list(range(first))
     if len({tuple(key[i] for i in kept) for key in printed.rows}) < len(printed.rows):
         kept = [i for i in range(first) if i in kept or len({key[i] for key in printed.rows}) > 1]
-    lines = printed.lines(shown)
+    lines = printed.lines(format_cell)
     kept = [i for i in kept if any(line[i] for line in lines)] or kept[:1]
     rows = []
     for key, line in zip(printed.rows, lines, strict=True):

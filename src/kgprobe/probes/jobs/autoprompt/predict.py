@@ -126,7 +126,7 @@ class Answerer:
 
     def manual_chosen(self) -> pl.DataFrame:
         """The paraphrase that is best on the dev facts: as much data as a search is given."""
-        frame, self.record["manual_chosen"] = self._chosen(
+        frame, self.record["manual_chosen"] = self._choose(
             "manual_chosen", self._sets("paraphrase")
         )
         return frame
@@ -201,7 +201,7 @@ class Answerer:
         records: dict[str, dict[str, Any]] = {}
         bar = progress(total=len(manual), desc="demos_chosen", unit="relation")
         for group, prompt in manual.items():
-            facts, records[group] = self.shown.chosen(group, prompt)
+            facts, records[group] = self.shown.choose(group, prompt)
             chosen[group] = self.shown.behind(prompt, group, facts)
             bar.update(1)
         bar.close()
@@ -220,11 +220,11 @@ class Answerer:
             pools[group] = pool(self.loaded, self.task, group, proposed, most, lpaqa)
             bar.update(1)
         bar.close()
-        frame, record = self._chosen("instructions", pools)
+        frame, record = self._choose("instructions", pools)
         self.record["instructions"] = {g: {**records[g], **record.get(g, {})} for g in records}
         return frame
 
-    def _chosen(
+    def _choose(
         self, name: str, pools: Mapping[str, Sequence[wording_sets.PublishedTemplate]]
     ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
         """(OUTCOMES, record) of the wording of each relation that is best on its dev facts."""
@@ -240,7 +240,7 @@ class Answerer:
         """OUTCOMES of every draw of a kind of demonstrations."""
         frames, manual = [], self.shown.manual()
         for draw, name in enumerate(controls.names(kind, self.shown.settings.draws)):
-            facts = {group: self.shown.drawn(kind, group, draw) for group in manual}
+            facts = {group: self.shown.draw(kind, group, draw) for group in manual}
             prompts = {
                 group: self.shown.behind(prompt, group, facts[group])
                 for group, prompt in manual.items()

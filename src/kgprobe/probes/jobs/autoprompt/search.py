@@ -127,7 +127,7 @@ def search_task(
     for number, group in enumerate(groups, 1):
         name = group or prompted.ALL
         log.info("%s, %s: group %d of %d", task.name, name, number, len(groups))
-        by_name[name] = finder.found(group)
+        by_name[name] = finder.find(group)
     outcomes, record = _answers(finder.predictor, prompt, by_name, task)
     for name, file in by_name.items():
         group = "" if name == prompted.ALL else name
@@ -166,7 +166,7 @@ class Finder:
             return self.task.groups
         return sorted(self._demonstrations().manual())
 
-    def found(self, group: str) -> PromptFile:
+    def find(self, group: str) -> PromptFile:
         """The prompt of a group."""
         return self._edited(group) if self.prompt == MOVES else self._triggered(group)
 
@@ -178,7 +178,7 @@ class Finder:
         train, labels, given = pairs(self.task, group, "train"), None, {}
         if self.prompt == DEMOS:
             template, front = demonstrations.template(template), self._demonstrations()
-            facts, self.told[group] = front.chosen(group, front.manual()[group])
+            facts, self.told[group] = front.choose(group, front.manual()[group])
             given = front.prompt_field(group, facts)
             shown = [(dict(fact.fields), fact.label) for fact in facts]
             train = [fact for fact in train if fact not in shown]

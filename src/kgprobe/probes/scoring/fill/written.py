@@ -87,7 +87,7 @@ def predict(
 
     text.budget = text.budget.stepped(most)
     beams = max(settings.beams, k) if k else 1
-    held = [text.held(len(p.ids), most, beams) for p in prompts]
+    held = [text.count_bytes(len(p.ids), most, beams) for p in prompts]
     text.each([len(p.ids) + most for p in prompts], forward, put, held=held)
     for number in sorted(ranked):
         _collect_golds(golds, prompts[number], ranked[number])

@@ -35,6 +35,8 @@ from perf._device_methods import (
     SHAPES,
     Answers,
     Method,
+    build_model,
+    load_folder,
     moved,
     words,
 )
@@ -144,7 +146,9 @@ def rows(shape: str, device: torch.device, folders: dict[str, str]) -> Iterator[
             for name, (_, method, parts) in own.items()
         }
         for dtype in DTYPES:
-            loaded = load_folder(kind, folder, device, dtype) if folder else moved(exact, device, dtype)
+            loaded = (
+                load_folder(kind, folder, device, dtype) if folder else moved(exact, device, dtype)
+            )
             for name, (_, method, parts) in own.items():
                 seconds, memory, found = measure(loaded, method, max(count // parts, LEAST))
                 rate = operations(loaded, found) / seconds / 1e12

@@ -76,7 +76,9 @@ def main(model: str, out: str, relations: int = 100, most: int = 8) -> None:
     """Write the table, print the outliers with their text."""
     spec = ModelSpec("model", "causal", f"folder:{model}", bos="forced")
     if model.startswith("gguf:"):
-        spec = ModelSpec("model", "causal", model, bos="forced", made="results/embedded/models")
+        spec = ModelSpec(
+            "model", "causal", model, bos="forced", models_folder="results/embedded/models"
+        )
     filled = facts(Path(expand("${KGPROBE_DATA}")) / "wikidata", relations, most)
     texts = wordings(filled["p"].unique().to_list())
     found = perplexities(load_model(spec), filled, texts)

@@ -80,14 +80,14 @@ def describe(reason: BaseException) -> str:
 
 
 class PassingError(RuntimeError):
-    """A failure that another attempt may cure; `asked` (from `wait`): seconds to wait at least.
+    """A failure that another attempt may cure; `wait`: seconds to wait at least.
 
     `status` is the HTTP status, 0 when there was none.
     """
 
     def __init__(self, message: str, wait: float | None = None, status: int = 0) -> None:
         super().__init__(message)
-        self.asked, self.status = wait, status
+        self.wait, self.status = wait, status
 
 
 class ContactError(ValueError):

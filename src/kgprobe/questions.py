@@ -50,7 +50,7 @@ class Benchmark:
     candidates: pl.DataFrame
     prompts: pl.DataFrame
     #: provenance of the file of items: rule, wildcards, source, from which the license follows
-    made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    provenance: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     #: of a sample: (relation, id) of the correct answers of the whole set
     golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)
 
@@ -110,7 +110,7 @@ class Benchmark:
         20
         """
         for name, contract in TABLES.items():
-            schema.write(getattr(self, name), contract, folder / f"{name}.parquet", self.made)
+            schema.write(getattr(self, name), contract, folder / f"{name}.parquet", self.provenance)
 
     def _of(self, relations: set[str]) -> "Benchmark":
         """The questions about some relations."""

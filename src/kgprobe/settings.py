@@ -480,7 +480,7 @@ class Roles:
     """types that relations have"""
 
 
-#: What may be wrong with a graph that is given; sources/graphs/flaws.py says each in words.
+#: What may be wrong with a graph that is given; sources/graphs/problems.py says each in words.
 Flaw = Literal[
     "missing_label",
     "two_labels",

@@ -113,7 +113,7 @@ def test_only_what_passes_is_tried_again_and_the_last_error_is_told():
 
     def asked(attempts: int) -> str:
         return retried(
-            once, attempts, wait=lambda n, e: 10.0 * n + e.asked, sleep=naps.append,
+            once, attempts, wait=lambda n, e: 10.0 * n + e.wait, sleep=naps.append,
             before=lambda *said: told.append((said[0], str(said[1]), said[2])),
         )  # fmt: skip
 

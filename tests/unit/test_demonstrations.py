@@ -259,7 +259,9 @@ def test_a_trigger_is_found_behind_the_chosen_ones_and_its_file_holds_them(folde
         )  # fmt: skip
     told = record["prompted"]["demos_searched"]
     for (text, train, dev), group in zip(seen, ("P36", "P37"), strict=True):
-        facts, chosen = answerer(loaded, task).shown.choose(group, _manual(loaded, task, group))
+        facts, chosen = answerer(loaded, task).demonstrations.choose(
+            group, _manual(loaded, task, group)
+        )
         assert told[group]["demonstrated"] == chosen["demonstrated"]
         assert text.startswith("{demos}\n{sub}")
         given = {fields["demos"] for fields, _ in [*train, *dev]}

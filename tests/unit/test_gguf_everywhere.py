@@ -62,7 +62,7 @@ def sums(loaded) -> np.ndarray:
 
 
 def test_joined_and_unpacked_are_one_model_of_plain_weights(spec, sum_, made):
-    joined, unpacked = load_model(spec), load_model(replace(spec, made=str(made)))
+    joined, unpacked = load_model(spec), load_model(replace(spec, models_folder=str(made)))
     assert sums(joined) == pytest.approx(sums(unpacked), abs=1e-5)
     for loaded in (joined, unpacked):
         assert {p.dtype for p in loaded.model.parameters()} == {torch.float32}
@@ -110,7 +110,7 @@ def test_gaps_choices_gradients_and_the_random_init(spec):
 
 
 def test_the_callback_probes_it_while_it_is_trained(spec, made, folder, tmp_path):
-    loaded = load_model(replace(spec, made=str(made)))
+    loaded = load_model(replace(spec, models_folder=str(made)))
     told = ProbeAtSave(folder, "causal", bos="forced", tokenizer=loaded.tokenizer)
     state = SimpleNamespace(is_world_process_zero=True, global_step=1)
     told.on_save(SimpleNamespace(output_dir=str(tmp_path)), state, None, model=loaded.model)

@@ -109,7 +109,7 @@ def test_columns_of_added_rows_and_gradients():
     (plain,) = rank.scores(loaded, asked, {"set": labels})
     rows, ids = gapped(loaded, asked, "none"), candidate_ids(loaded, labels, "none", "").ids
     own = Parts(loaded)
-    states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].place])
+    states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].position])
     said = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)
     single = rank.CONFIGURATIONS.index(("single", "first"))
     firsts = [own[0] for own in ids]

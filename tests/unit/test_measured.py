@@ -69,7 +69,7 @@ def test_a_finished_run_is_kept_with_what_its_benchmarks_asked(tmp_path, folder,
     kept = measured.read(measured.keep(place, "make run"))
     assert kept.results["metric"].to_list() == ["sound", "accuracy"]
     assert kept.find_fingerprint("b") == measured.fingerprint(folder)
-    assert (kept.told["run"], kept.told["command"]) == ("mine", "make run")
+    assert (kept.header["run"], kept.header["command"]) == ("mine", "make run")
 
 
 def test_a_fingerprint_is_of_what_is_asked_in_whatever_order(folder):

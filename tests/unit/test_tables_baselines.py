@@ -256,7 +256,7 @@ def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_rig
     right = {some[0], some[1], some[2]}
     low = low.with_columns(alpha=pl.col("item").is_in(list(right)).cast(pl.Float64))
     monkeypatch.setattr(attributes.studies, "read_answers", lambda *_, **__: (low, firsts))
-    below = {(*probe.asked.values(), SUBJECT): "x"}
+    below = {(*probe.dimensions.values(), SUBJECT): "x"}
     made = list(attributes.baseline_numbers(study, below))
     at_one = {"alpha": "exact", "gold": "own", "k": 1}
     value = of(made, "value", **at_one, without=SUBJECT)
@@ -300,7 +300,7 @@ def test_a_baseline_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp
     probe = next(p for p in study.answers if p.benchmark == "symmetry")
     asked = replace(probe, kind=kind)
     own = replace(study, answers={asked: study.answers[probe]})
-    below = {(*asked.asked.values(), SUBJECT): part.output["fills"]}
+    below = {(*asked.dimensions.values(), SUBJECT): part.output["fills"]}
     assert list(attributes.baseline_numbers(own, below)) == []
 
 
@@ -313,7 +313,7 @@ def test_a_baseline_of_facts_is_the_mean_over_relations(tmp_path):
     low = prompt_outcomes.outcomes(frame, {"P36": [1, 5, 5, 5], "P37": [20, 2]}, "manual")
     path = tmp_path / "low.parquet"
     schema.write(low, schema.OUTCOMES, path, {})
-    below = {(*own.probe.asked.values(), WEIGHTS): str(path)}
+    below = {(*own.probe.dimensions.values(), WEIGHTS): str(path)}
     made = list(autoprompt.baseline_numbers([own], below))
     assert of(made, "P@1", without=WEIGHTS).value == pytest.approx(100 * (1 / 4 + 0) / 2)
     reciprocal = ((1 + 3 / 5) / 4 + (1 / 20 + 1 / 2) / 2) / 2
@@ -346,7 +346,7 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
     probe = Probe("onto_x", "templates", "sentence", "m", "causal")
     folders = {"onto_x": folder}
     found = ontoprobe.answers({probe: tmp_path / "own.parquet"}, folders, "expectation")
-    below = {(*probe.asked.values(), WEIGHTS): str(tmp_path / "random_init.parquet")}
+    below = {(*probe.dimensions.values(), WEIGHTS): str(tmp_path / "random_init.parquet")}
     free_of = {probe: str(tmp_path / "free.parquet")}
     numbers = list(
         ontoprobe.baseline_numbers(found, below, free_of, folders, ontoprobe.Switches(), 0)

@@ -214,7 +214,7 @@ def main() -> int:
     below = 0
     recall_test = RecallTest(made.training_facts, made.templates, made.kinds, made.objects)
     for kind in RECIPES:
-        every = right(kind, recall_test, range(len(recall_test.asked)))
+        every = right(kind, recall_test, range(len(recall_test.items)))
         for name, found in recall_test.recall(every).items():
             print(f"{kind}\t{name}\t{found['facts']} facts\t{found['recall']:.3f}")
             below += found["recall"] < RECIPES[kind].recall

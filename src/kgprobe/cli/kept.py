@@ -53,7 +53,7 @@ def _report(result: Results, folder: Path, scores: Path, files: list[str]) -> Re
     drawings = [one.drawing() for one in figures(result.frame, sheet, names)]
     parts = chapter.arranged(result.frame, sheet, names, {}, drawings)
     title = "BEAR: balanced multiple choice"
-    spec = {"paper": "bear", **who.asked}
+    spec = {"paper": "bear", **who.dimensions}
     places = {benchmark.name: folder / "benchmarks" / benchmark.name}
     return Report(
         run=folder.name,

@@ -22,7 +22,7 @@ def of_model(run: Run, model: str) -> dict[str, str]:
     """The columns of models.tsv that an answer depends on, and where unpacked models lie."""
     row = run.models[model]
     known = {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
-    return known | {"made": f"results/{run.settings.run.name}/models"}
+    return known | {"models_folder": f"results/{run.settings.run.name}/models"}
 
 
 def token_models(run: Run) -> list[dict[str, str]]:

@@ -237,11 +237,11 @@ class TaskProblems:
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self.found: dict[str, list[str]] = {}
+        self.messages: dict[str, list[str]] = {}
 
     def add(self, task: str, message: str) -> None:
         """Note one problem; the message names file, row and remedy."""
-        self.found.setdefault(task, []).append(message)
+        self.messages.setdefault(task, []).append(message)
 
     @contextmanager
     def of(self, task: str) -> Iterator[None]:
@@ -253,10 +253,10 @@ class TaskProblems:
 
     def check(self) -> None:
         """Raise one ValueError that lists all problems; do nothing when there are none."""
-        if not self.found:
+        if not self.messages:
             return
-        lines = [f"{self.what}: {', '.join(self.found)} cannot be built"]
-        for task, messages in self.found.items():
+        lines = [f"{self.what}: {', '.join(self.messages)} cannot be built"]
+        for task, messages in self.messages.items():
             lines += [f"  {task}: {message}" for message in messages[:SHOWN]]
             if len(messages) > SHOWN:
                 lines.append(f"  {task}: ... and {len(messages) - SHOWN} more")

@@ -273,7 +273,7 @@ class Transport:
     def _wait(self, number: int, error: PassingError) -> float:
         """Seconds to wait: as the server asks, else growing exponentially."""
         grown = min(self.endpoint.wait * 2.0**number, self.endpoint.longest_wait)
-        return grown if error.asked is None else error.asked
+        return grown if error.wait is None else error.wait
 
     def _refused(self, url: str, status: int, text: str) -> str:
         """The error in words; raises where another attempt is of no use."""

@@ -75,7 +75,7 @@ class ModelSpec:
     dtype: str = "float32"
     bos: str = "-"
     #: folder of a run that holds unpacked-<package>
-    made: str = ""
+    models_folder: str = ""
     #: how bitsandbytes stores linear layers: "" as dtype says, int8 or nf4
     quantised: str = ""
     #: adapter of PEFT on the source: folder:PATH
@@ -84,10 +84,10 @@ class ModelSpec:
     device_map: str = ""
 
     @classmethod
-    def of(cls, row: Mapping[str, str], made: str = "") -> "ModelSpec":
+    def of(cls, row: Mapping[str, str], models_folder: str = "") -> "ModelSpec":
         """The spec of a row of models.tsv; columns that it does not have are empty."""
         names = {f.name for f in fields(cls)} & row.keys()
-        return cls(**{name: row[name] for name in names}, made=made)
+        return cls(**{name: row[name] for name in names}, models_folder=models_folder)
 
 
 @dataclass
@@ -273,7 +273,7 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
     scheme, _, rest = spec.source.partition(":")
     if scheme == "hub":
         return rest, {"revision": spec.revision}
-    run = Path(spec.made)
+    run = Path(spec.models_folder)
     if scheme == "gguf":
         try:
             gguf = packed(rest, spec.revision)

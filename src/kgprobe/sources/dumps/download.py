@@ -102,7 +102,7 @@ def download(
             http.retried(
                 transfer.attempt,
                 ATTEMPTS,
-                wait=lambda number, error: max(error.asked or 0.0, http.backoff(number, waits)),
+                wait=lambda number, error: max(error.wait or 0.0, http.backoff(number, waits)),
                 sleep=sleep,
                 before=lambda number, error, seconds: log.info(
                     "%s: %s; next attempt in %.0f s", url, error, seconds

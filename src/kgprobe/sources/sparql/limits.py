@@ -46,8 +46,8 @@ class Waits:
         self.times[reason] = self.times.get(reason, 0) + 1
 
 
-class Gate:
-    """Rate limiter of an endpoint: `with gate.request(place):` waits until a request may start."""
+class RateLimiter:
+    """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start."""
 
     def __init__(self, endpoint: Endpoint, folder: Path, clock: Clock | None = None) -> None:
         self.endpoint, self.folder, self.clock = endpoint, folder, clock or Clock()

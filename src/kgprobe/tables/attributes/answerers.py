@@ -67,7 +67,7 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
         known.setdefault(statement.subject, set()).add(statement)
     pools: dict[tuple[str, int], set[str]] = {}
     for case in drawn:
-        for position, (_, relation, label) in enumerate(case.asked):
+        for position, (_, relation, label) in enumerate(case.statements):
             pools.setdefault((relation, position), set()).add(label)
     distinct = {
         place: sorted(pool, key=lambda label: hash_key(seed, "option", label))
@@ -75,9 +75,9 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
     }
     questions, rows, items = {}, [], []
     for case in drawn:
-        named = {term for statement in case.asked for term in statement}
+        named = {term for statement in case.statements for term in statement}
         facts = frozenset().union(*(known.get(name, ()) for name in named))
-        for position, triple in enumerate(case.asked):
+        for position, triple in enumerate(case.statements):
             subject, relation, gold = triple
             item = f"{case.name}#{position}"
             options = _options(item, gold, distinct[relation, position], seed)

@@ -128,7 +128,9 @@ def score_ranked(
         benchmark = study.benchmarks[probe.benchmark]
         items = benchmark.items.filter(~pl.col("group").is_in(sorted(study.left_out)))
         items = items.with_columns(pl.col("answers").list.head(1))
-        asks = Questions(items, benchmark.candidates, benchmark.prompts, study.seed, own="sum")
+        asks = Questions(
+            items, benchmark.candidates, benchmark.prompts, study.seed, aggregation="sum"
+        )
         scores = schema.read(files[probe], schema.SCORES)
         free = schema.read(beside, schema.CONTENT_FREE)
         random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
@@ -159,7 +161,7 @@ def baseline_numbers(
                 yield from two_steps.numbers(rows, benchmark, without=without)
             if (part := numbers.at_one(rows)).height:
                 every = studies.triples(probe, alphas, benchmark).filter(pooling="base")
-                of = Number(**probe.asked, setting={**numbers.EXACT, "k": 1})
+                of = Number(**probe.dimensions, setting={**numbers.EXACT, "k": 1})
                 pairs.append(baselines.Baseline(of, without, part, numbers.at_one(every)))
     yield from baselines.numbers(pairs, [numbers.RIGHT])
 

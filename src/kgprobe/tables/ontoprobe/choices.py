@@ -78,7 +78,7 @@ def score_choices(
     is_paper = probe.benchmark == "onto_released" and dict(sizes.rows()) == ASKED
     split = split if probe.benchmark == "onto_released" else None
     for (way,), part in picked.sort("way").group_by("way", maintain_order=True):
-        base = Number(**probe.asked, setting={"way": way})
+        base = Number(**probe.dimensions, setting={"way": way})
         is_same = is_paper and PRINTED_WAYS.get(name) == way
         every = hits(questions, part)
         rows = every.filter(options_of="")
@@ -150,7 +150,9 @@ def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Questions:
     # bytes, as tokens, are the option's
     text = [("0", task, 0, "[X][Y]", "")]
     prompts = pl.DataFrame(text, schema=dict(PROMPTS.columns), orient="row")
-    return Questions(items, candidates, prompts, seed, own=OWN, group=task, others=REDUCED[way])
+    return Questions(
+        items, candidates, prompts, seed, aggregation=OWN, group=task, others=REDUCED[way]
+    )
 
 
 def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:

@@ -91,7 +91,7 @@ def baseline_numbers(
             low = per_item.select_test_rows(low, switches.tp_rows)
             low = low.join(probed, on=["task", *CONFIGURATION], how="semi").sort("task")
             for (task,), part in low.group_by("task", maintain_order=True):
-                of = Number(**probe.asked, group=str(task), setting={"choice": "fixed"})
+                of = Number(**probe.dimensions, group=str(task), setting={"choice": "fixed"})
                 both = (rows.select(*columns) for rows in (part, probed.filter(task=task)))
                 pairs.setdefault(probe.benchmark, []).append(baselines.Baseline(of, without, *both))
     for one in pairs.values():
@@ -147,7 +147,12 @@ def scored_rows(
         for (task,), group in test.group_by("task", maintain_order=True):
             part = items.join(group.select("item"), on="item", how="semi")
             asks = Questions(
-                part, candidates, prompts, seed, own=per_item.AGGREGATIONS[0], group=str(task)
+                part,
+                candidates,
+                prompts,
+                seed,
+                aggregation=per_item.AGGREGATIONS[0],
+                group=str(task),
             )
             trained_on = calibration.find_trained_on(probe, group, facts)
             yield Scored(probe, scores, asks, trained_on, free, str(path), low)
@@ -167,7 +172,7 @@ def estimate_agreement(
             both = hits.join(answers, on=["item", "template"], how="left")
             setting = dict(zip(way, chosen, strict=True))
             yield from wordings.numbers(
-                Number(**probe.asked, group=str(task), setting=setting), both
+                Number(**probe.dimensions, group=str(task), setting=setting), both
             )
 
 

@@ -89,7 +89,7 @@ def memorizing(
     for task in TASKS:
         of_task = test.filter(task=task).sort(*CONFIGURATION, "item")
         rows = dict(of_task.group_by(CONFIGURATION, maintain_order=True))
-        base = Number(**probe.asked, group=task)
+        base = Number(**probe.dimensions, group=task)
         parts = [(base.but(setting=_setting(c)), part) for c, part in rows.items()]
         measured = means(parts, (*METRICS, *OTHERS), seed)
         by = {c: {metric: next(measured) for metric in (*METRICS, *OTHERS)} for c in rows}
@@ -159,7 +159,7 @@ def groups(
         rows = per_item.of_configuration(test, configuration)
         parts = {"": rows} if select != "dev" else {}
         for name, part in {**parts, **dict(_parts(rows))}.items():
-            base = Number(**probe.asked, group=task, slice=name, setting={"choice": way})
+            base = Number(**probe.dimensions, group=task, slice=name, setting={"choice": way})
             yield from means([(base, part)], METRICS, seed)
 
 
@@ -252,7 +252,7 @@ def select_ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
     parts = []
     for probe, values in answers.items():
         rows = per_item.over_seeds(values.filter(pl.col("masks") != "sentence"))
-        who = {name: pl.lit(value) for name, value in probe.asked.items()}
+        who = {name: pl.lit(value) for name, value in probe.dimensions.items()}
         parts.append(per_item.select_test_rows(rows, tp_rows).with_columns(**who))
     return pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
 

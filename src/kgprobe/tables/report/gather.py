@@ -66,8 +66,9 @@ def make(
         valid = validity.with_shipped(numbers, extract.results)
         if valid.height > numbers.height:
             source = (
-                f"Probes that this run did not make were measured by the run {extract.told['run']} "
-                f"on {extract.told['date']}, commit {extract.told['commit']}."
+                "Probes that this run did not make were measured by the run "
+                f"{extract.header['run']} on {extract.header['date']}, "
+                f"commit {extract.header['commit']}."
             )
     checked = validity.chapter(valid, models, source)
     made_with: dict[str, str] = {}

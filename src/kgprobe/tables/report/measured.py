@@ -50,12 +50,12 @@ class MeasuredError(ValueError):
 class Extract:
     """Numbers of a run, and the lines above them."""
 
-    told: Mapping[str, str]
+    header: Mapping[str, str]
     results: pl.DataFrame
 
     def find_fingerprint(self, benchmark: str) -> str:
         """Fingerprint of what the benchmark asked; "" where nobody noted it."""
-        return self.told.get(f"{ASKED}{benchmark}", "")
+        return self.header.get(f"{ASKED}{benchmark}", "")
 
 
 def fingerprint(folder: Path) -> str:
@@ -151,7 +151,7 @@ def chapter(
             names = _names(extract, hashes, known, is_same)
             if names:
                 parts.append(_rename(extract, names))
-                sources.append({key: extract.told.get(key, "") for key in _SHOWN})
+                sources.append({key: extract.header.get(key, "") for key in _SHOWN})
                 known |= set(names)
     if not parts:
         return Chapter("measured", TITLE, LEAD)
@@ -186,7 +186,7 @@ def _names(
         if benchmark not in hashes or is_left_out or key in known:
             continue
         if is_same == (extract.find_fingerprint(benchmark) == hashes[benchmark]):
-            names[key] = f"{model} ({state} {extract.told.get('date', '')})"
+            names[key] = f"{model} ({state} {extract.header.get('date', '')})"
     return names
 
 

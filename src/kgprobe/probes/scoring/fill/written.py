@@ -240,7 +240,7 @@ class _Writer:
     settings: FillSettings
     most: int
     names: Names
-    asked: Sequence[Blank]
+    blanks: Sequence[Blank]
 
     def __post_init__(self) -> None:
         self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
@@ -272,7 +272,7 @@ class _Writer:
             finite(
                 values,
                 self.text.loaded.spec.model,
-                lambda row, _: f"{prompts[owners[row]].name(self.asked)}, token {step} written",
+                lambda row, _: f"{prompts[owners[row]].name(self.blanks)}, token {step} written",
             )
 
         return check

@@ -8,7 +8,7 @@ each wording: relation, index, sentences, perplexity (per token, over all of its
 are drawn by hash out of `wikidata/triples.parquet` below KGPROBE_DATA; none stands in the table.
 Printed are the wordings with a ratio above OUTLIER: those are read again. Names make up most of a
 short sentence's perplexity, and few facts leave it noisy: it says what to read, not what is wrong.
-`wordings.tsv` is what 100 relations and 3 facts of each gave (nine have no labelled fact).
+`wordings.tsv` is what 100 relations and 3 facts of each gave (nine have no labeled fact).
 """
 
 import os
@@ -30,7 +30,7 @@ SEED = 0
 
 
 def facts(folder: Path, relations: int, most: int) -> pl.DataFrame:
-    """p, subject, object (labels): at most `most` labelled facts of each most frequent relation."""
+    """p, subject, object (labels): at most `most` labeled facts of each most frequent relation."""
     every = pl.read_parquet(folder / "triples.parquet", columns=["s", "p", "o"])
     every = every.filter(pl.col("p").str.contains(r"^P\d+$"))
     order = every.group_by("p").len().sort("len", "p", descending=[True, False])

@@ -344,7 +344,7 @@ def judged(direction, own, margin=5.0, p=None, there=None):
         ("=", (-9, -12, -6), "opposite"),
         ("=", (4, 1, 7), "undecided"),
         ("=", (7, 4, 10), "undecided"),
-        # the bound towards the margin counts, not the one beyond
+        # the bound toward the margin counts, not the one beyond
         ("=", (10, -5, 11), "undecided"),
         ("=", (-10, -11, 5), "undecided"),
         ("=", (10, 6, 40), "opposite"),

@@ -219,7 +219,7 @@ def test_a_short_cut_that_cannot_be_tried_in_float32_is_not_taken(monkeypatch):
     engine.logprobs(SENTENCES)
     assert engine.notes == ["no prefix sharing: there is no memory to try it in float32"]
     monkeypatch.undo()
-    stored = replace(loaded, spec=replace(loaded.spec, quantised="nf4"))
+    stored = replace(loaded, spec=replace(loaded.spec, quantized="nf4"))
     engine = Causal(stored)
     engine.logprobs(SENTENCES)
     expected = "no prefix sharing: it cannot be tried in float32: its weights are nf4"

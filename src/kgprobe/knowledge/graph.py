@@ -156,7 +156,7 @@ class Graph:
         return self.frame(count_rows(self.edges, ["p"])).sort("p")
 
     @property
-    def labelled(self) -> Table:
+    def labeled(self) -> Table:
         """Ids (column `id`) of the entities that have a label."""
         return self.entities.filter(self.entities["label"].notnull()).select("id")
 
@@ -306,9 +306,9 @@ def encode(
     entities, unusable = _entities(engine, edges, valid)
     graph = Graph(engine, edges, values, entities, ids=ids, known=known or {})
     counts["duplicates"] -= graph.size
-    labelled = entities.aggregate(entities=entities.count(), labelled=entities["label"].count())
+    labeled = entities.aggregate(entities=entities.count(), labeled=entities["label"].count())
     counts |= {"edges": graph.size, "literals": engine.count(values), "unusable_labels": unusable}
-    counts |= engine.numbers(labelled)
+    counts |= engine.numbers(labeled)
     log.info("graph: %s", ", ".join(f"{name} {n:,}" for name, n in counts.items()))
     return replace(graph, counts=counts)
 
@@ -380,15 +380,15 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
     )
     both = sides.group_by("id").aggregate(degree=sides.count(), out=sides["out"].sum())
     usable = named.filter(~named["unusable"]).select(_id="id", label="label")
-    labelled = both.left_join(usable, [("id", "_id")])
-    entities = engine.keep(labelled.select("id", "label", "degree", "out"))
+    labeled = both.left_join(usable, [("id", "_id")])
+    entities = engine.keep(labeled.select("id", "label", "degree", "out"))
     return entities, engine.count(named.filter(named["unusable"]))
 
 
 def _literals(engine: Engine, texts: Table) -> Table:
     """LITERAL_EDGES; the text of a value is its most frequent label, else the date in words."""
-    labelled = texts.filter(stripped(texts["object_label"]) != "")
-    often = count_rows(labelled, ["object", "object_label"])
+    labeled = texts.filter(stripped(texts["object_label"]) != "")
+    often = count_rows(labeled, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
     distinct = texts.select("object").distinct()
     values = distinct.left_join(

@@ -5,7 +5,7 @@ sum, the mean over tokens, the mean over bytes, the answer's part, and the sum c
 the option's mean over questions of its relation about the subjects of other folds, or over subjects
 that say nothing. Setting `aggregation` is absent where BEAR's own is meant.
 
-A gain means something only beside what it does where nothing was learnt: held-out facts of control
+A gain means something only beside what it does where nothing was learned: held-out facts of control
 models, and golds permuted among the items of their relation that share their options (the mean of
 200 permutations, and what the distributions of golds and answers alone give). Both stand for all
 items and for a part with skewed golds: of the r-th answer of a relation (in seeded order) 1/r of

@@ -13,7 +13,7 @@ from kgprobe.workflow.sources import files
 
 #: columns of models.tsv that an answer depends on
 OF_MODEL = ("model", "kind", "source", "revision", "dtype", "bos",
-            "quantised", "adapter", "device_map")  # fmt: skip
+            "quantized", "adapter", "device_map")  # fmt: skip
 #: bytes of a weight by arithmetic
 WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 

@@ -51,8 +51,8 @@ def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> Benchmark:
         return graph.smallest(rows, settings.section.examples, seed, names, (), "ambiguous")
 
     bench = construct(DEFINITION, pairs, graph, settings, funnel, sample, None)
-    same = bench.labelled.filter(pl.col("x") == pl.col("y")).height
-    funnel.count("with different objects", bench.labelled.height - same, bench.labelled.height)
+    same = bench.labeled.filter(pl.col("x") == pl.col("y")).height
+    funnel.count("with different objects", bench.labeled.height - same, bench.labeled.height)
     distinct = pairs.select(*names).distinct()
     return replace(bench, counts=graph.frame(count_rows(distinct, ["p"])))
 
@@ -101,8 +101,8 @@ def name_pairs(graph: Graph, fold_case: bool, funnel: Funnel) -> Table:
     )
     pairs = engine.keep(both.filter(both["most"] > both["least"]).select("head", "tail"))
     counts = map(engine.count, (graph.entities, named, shared, several, pairs))
-    entities, labelled, sharing, all_names, n = counts
-    funnel.count("entities with a label", labelled, entities, "no_label")
-    funnel.count("entities that share a name", sharing, labelled, "the only one of its name")
+    entities, labeled, sharing, all_names, n = counts
+    funnel.count("entities with a label", labeled, entities, "no_label")
+    funnel.count("entities that share a name", sharing, labeled, "the only one of its name")
     funnel.count("names with a head and a tail", n, all_names, "equal degrees")
     return pairs

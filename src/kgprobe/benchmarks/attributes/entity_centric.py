@@ -10,7 +10,7 @@ from kgprobe.benchmarks.attributes.construct import (
     demand_templates,
     draw,
     require,
-    with_labelled,
+    with_labeled,
     with_sampled,
     with_templates,
 )
@@ -38,8 +38,8 @@ def build(graph: Graph, settings: Settings) -> Benchmark:
     edges = query(graph, settings)
     top = top_entities(graph, edges, settings, funnel)
     edges = edges.semi_join(graph.engine.table(top), "e")
-    edges = graph.engine.keep(with_labelled(DEFINITION, edges, graph, settings))
-    counts = graph.frame(count_rows(edges, ["p"], labelled=edges["labelled"].sum()))
+    edges = graph.engine.keep(with_labeled(DEFINITION, edges, graph, settings))
+    counts = graph.frame(count_rows(edges, ["p"], labeled=edges["labeled"].sum()))
     drawn = draw(top, section.entities, graph, settings, "entity_centric/entities")
     structural = facts(graph, edges, drawn, settings)
     funnel.count("structural build: facts", structural.height)
@@ -48,15 +48,15 @@ def build(graph: Graph, settings: Settings) -> Benchmark:
         usable, enough = usable_edges(graph, edges, counts, top.height, settings, funnel)
     drawn = draw(enough, section.entities, graph, settings, "entity_centric/entities")
     probed = draw(drawn, section.eval_entities, graph, settings, "entity_centric/entities")
-    labelled = with_sampled(facts(graph, usable, drawn, settings), probed)
+    labeled = with_sampled(facts(graph, usable, drawn, settings), probed)
     funnel.count("entities", drawn.height, enough.height, "beyond the sample")
-    funnel.count("facts", labelled.height)
-    require(labelled.height, "entity_centric", settings, funnel)
+    funnel.count("facts", labeled.height)
+    require(labeled.height, "entity_centric", settings, funnel)
     why = "beyond the evaluation sample"
     funnel.count("evaluation sample", probed.height, drawn.height, why)
-    demand_templates(DEFINITION, labelled.filter("sampled"), graph, settings)
+    demand_templates(DEFINITION, labeled.filter("sampled"), graph, settings)
     structural = structural.with_columns(sampled=pl.lit(False))
-    return Benchmark(DEFINITION, labelled, structural, counts, graph, settings, funnel)
+    return Benchmark(DEFINITION, labeled, structural, counts, graph, settings, funnel)
 
 
 def query(graph: Graph, settings: Settings) -> Table:
@@ -93,7 +93,7 @@ def least(settings: Settings) -> int:
 
 def facts(graph: Graph, edges: Table, chosen: pl.DataFrame, settings: Settings) -> pl.DataFrame:
     """(e, s, p, o) of `facts` edges of every chosen entity, by hash."""
-    some = edges.semi_join(graph.engine.table(chosen), "e").drop("labelled")
+    some = edges.semi_join(graph.engine.table(chosen), "e").drop("labeled")
     n, ids = settings.section.facts, ["s", "p", "o"]
     return graph.frame(graph.smallest(some, n, settings.seed, ids, ["e"], "entity_centric"))
 
@@ -102,9 +102,9 @@ def usable_edges(
     graph: Graph, edges: Table, counts: pl.DataFrame, n: int, settings: Settings, funnel: Funnel
 ) -> tuple[Table, pl.DataFrame]:
     """Edges with labels and templates, and (e): those of the `n` entities with enough of them."""
-    usable = edges.filter(edges["labelled"])
+    usable = edges.filter(edges["labeled"])
     funnel.count(
-        "facts with labels", int(counts["labelled"].sum()), int(counts["n"].sum()), NO_LABEL
+        "facts with labels", int(counts["labeled"].sum()), int(counts["n"].sum()), NO_LABEL
     )
     if settings.templates is not None and settings.shared.missing_template == "drop":
         step = "facts with a template"

@@ -95,7 +95,7 @@ def _set_name() -> pl.Expr:
 
 
 def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
-    """(set, id, label, rank): the most frequent labelled objects of every set's relation; subjects
+    """(set, id, label, rank): the most frequent labeled objects of every set's relation; subjects
     of reversed ones."""
     sets = sets.with_columns(p=graph.relations.numbers_of(sets["predicate"])).drop("predicate")
     reversed_ = pl.col("set").str.ends_with("/reversed")

@@ -149,7 +149,7 @@ def train_control(
             torch.manual_seed(seed)
             model = build_model(kind, tokenizer, recipe)
         training = _Training(kind, model, tokenizer, sentences, recall_test, seed, recipe)
-        learnt = training.run(progress)
+        learned = training.run(progress)
     finally:
         torch.set_num_threads(threads)
     record = {
@@ -161,7 +161,7 @@ def train_control(
         "vocabulary": len(tokenizer),
         "recipe": asdict(recipe),
         "examples": examples(facts, templates),
-        **learnt,
+        **learned,
     }
     _save(training.mean.module, tokenizer, record, folder)
     return {**record, "cpu_seconds": round(time.process_time() - started, 1)}

@@ -298,7 +298,7 @@ def read_types(
     empty = pl.DataFrame(schema={"class": pl.String, "id": pl.String})
     return Types(
         terms([_format_count(*row) for row in sizes.rows()], ["class", "n"]),
-        _labelled(pl.concat([empty, *frames]), tables["names"], languages),
+        _labeled(pl.concat([empty, *frames]), tables["names"], languages),
         in_part,
         unread(readings, folder),
     )
@@ -313,7 +313,7 @@ def _format_count(name: str, n: int) -> dict[str, dict[str, str]]:
     return {"class": {"type": "uri", "value": name}, "n": count}
 
 
-def _labelled(
+def _labeled(
     instances: pl.DataFrame, names: pl.LazyFrame, languages: Sequence[str]
 ) -> pl.DataFrame:
     """Rows of instances.rq: each label in the best language that there is one in."""

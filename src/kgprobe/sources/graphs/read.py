@@ -137,7 +137,7 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     if section.form == "rdf":
         labels = _of_roles(section, relations) | labels
         needed = pl.concat([needed, relations])
-    _unlabelled(needed.unique(), labels, pl.concat([facts, stated]), problems)
+    _unlabeled(needed.unique(), labels, pl.concat([facts, stated]), problems)
     named = pl.DataFrame({"id": labels.keys(), "label": labels.values()}, schema=_NAMES)
     properties = _properties(relations.filter(~relations.is_in(schema)), about, roles, classes)
     return GraphTables(
@@ -219,7 +219,7 @@ def _spaced(name: str) -> str:
     return " ".join(words.replace("_", " ").split())
 
 
-def _unlabelled(
+def _unlabeled(
     needed: pl.Series, labels: dict[str, str], stated: pl.DataFrame, problems: GraphProblems
 ) -> None:
     """Note ids without a label, and the statements in which the first ones stand."""

@@ -1,4 +1,4 @@
-"""Limits towards one endpoint, kept by all processes together.
+"""Limits toward one endpoint, kept by all processes together.
 
 A folder holds, for every endpoint id, one lock file per allowed connection and a small state file:
 when the next request may start, until when nobody may ask, and the failures of the last minute.

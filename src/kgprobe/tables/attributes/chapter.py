@@ -257,7 +257,7 @@ def _pattern(pattern: str, titles: Mapping[str, str]) -> str:
 def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
     """Density over popularity of all examples and of those fully right, per benchmark."""
     shown = views.POPULARITY.select(results.filter(model=who[0], method=who[1]))
-    sign, look = marks.signs(results), {"all": draw.TRAINED_ON, "right": draw.COLOURS[1]}
+    sign, look = marks.signs(results), {"all": draw.TRAINED_ON, "right": draw.COLORS[1]}
     points: list[dict[str, Any]] = []
     heads: list[str] = []
     for name in (name for name in NAMES if name in set(shown["benchmark"])):

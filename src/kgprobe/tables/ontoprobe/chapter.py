@@ -24,7 +24,7 @@ LEAD = (
 ORACLE = (
     "The paper's Table 4 holds the maximum over all configurations on the test rows, for every "
     "metric separately. Ours is one configuration chosen on the dev rows; beside it stand the one "
-    "laid down beforehand (fixed) and the oracle, labelled so, and only the oracle is compared "
+    "laid down beforehand (fixed) and the oracle, labeled so, and only the oracle is compared "
     "with the printed values."
 )
 CHOICES = (

@@ -218,7 +218,7 @@ def models(sheet: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell
         notes = [row["kind"]] + ["control"] * row["source"].startswith("control:")
         notes += [f"BOS {row['bos']}"] if row["kind"] == "causal" else []
         notes += [] if row["dtype"] == "float32" else [f"{row['dtype']}, not exact"]
-        notes += [f"{row['quantised']} weights"] if row.get("quantised") else []
+        notes += [f"{row['quantized']} weights"] if row.get("quantized") else []
         notes += ["adapter"] * bool(row.get("adapter"))
         cells["model", name] = Cell(name, ", ".join(notes), name.casefold())
     return cells

@@ -26,7 +26,7 @@ from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, Prob
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.probes.prompts.search import files, moves
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
@@ -60,7 +60,7 @@ def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -
     device.ready()
     loaded = load(spec)
     what = RANDOM.get(prompt)
-    return reinitialised(loaded, what, seed) if what else loaded
+    return reinitialize(loaded, what, seed) if what else loaded
 
 
 def settings_of(

@@ -32,7 +32,9 @@ rule tabulate:
         relations=files_of(RUN.probed("bear"), "relations"),
         funnels=tables.funnels(RUN),
         names=NAMES,
-        trained_on=["<resources>/control/facts.parquet"] if tables.has_controls(RUN) else [],
+        trained_on=(
+            ["<resources>/control/facts.parquet"] if tables.has_controls(RUN) else []
+        ),
         published=[
             "<resources>/published/bear_leaderboard.tsv",
             "<resources>/published/bear_remeasured.tsv",

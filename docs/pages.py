@@ -129,11 +129,11 @@ def columns() -> str:
     ]
     for name, contract in vars(contracts).items():
         if isinstance(contract, Contract):
-            parts += [f"## {name}", "", said(source, name), "", *table(contract), ""]
+            parts += [f"## {name}", "", read_comment(source, name), "", *table(contract), ""]
     return "\n".join(parts)
 
 
-def said(source: str, name: str) -> str:
+def read_comment(source: str, name: str) -> str:
     """The comment above a contract."""
     found = re.search(rf"((?:^#: .*\n)+){name} = _contract\(", source, flags=re.MULTILINE)
     return " ".join(line.removeprefix("#: ") for line in found[1].splitlines()) if found else ""

@@ -59,7 +59,7 @@ class Answers:
 Method = Callable[[Loaded, int], Answers]
 
 
-def made(kind: str, shape: str) -> Loaded:
+def build_model(kind: str, shape: str) -> Loaded:
     """A model with random weights, in float32 on the processor."""
     own = SHAPES[shape][kind]
     words = [*SPECIAL.values(), "<s>", "is", "a", "the", "capital", "of", "."]
@@ -91,7 +91,7 @@ def moved(loaded: Loaded, device: torch.device, dtype: str) -> Loaded:
     return Loaded(spec, model, loaded.tokenizer, device, loaded.limit, {})
 
 
-def given(kind: str, folder: str, device: torch.device, dtype: str) -> Loaded:
+def load_folder(kind: str, folder: str, device: torch.device, dtype: str) -> Loaded:
     """A model out of a folder."""
     bos = "-" if kind == "masked" else "forced"
     spec = ModelSpec(Path(folder).name, kind, f"folder:{folder}", dtype=dtype, bos=bos)

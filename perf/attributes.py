@@ -65,13 +65,13 @@ def one(path: str, limit_mb: int, built: str = "") -> dict[str, Any]:
 
     @contextlib.contextmanager
     def step(name: str) -> Any:
-        wall, cpu, disk = time.perf_counter(), time.process_time(), written()
+        wall, cpu, disk = time.perf_counter(), time.process_time(), count_written_bytes()
         row: dict[str, Any] = {"step": name}
         yield row
         row["wall"] = round(time.perf_counter() - wall, 2)
         row["cpu"] = round(time.process_time() - cpu, 2)
         row["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 10**6)
-        row["written_mb"] = (written() - disk) >> 20
+        row["written_mb"] = (count_written_bytes() - disk) >> 20
         steps.append(row)
         print(json.dumps(row), file=sys.stderr, flush=True)
 
@@ -101,7 +101,7 @@ def one(path: str, limit_mb: int, built: str = "") -> dict[str, Any]:
         return {"steps": steps, "sums": sums, "counts": counts}
 
 
-def written() -> int:
+def count_written_bytes() -> int:
     """Bytes that this process gave to disks so far."""
     told = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(told["write_bytes"])

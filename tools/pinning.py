@@ -33,7 +33,7 @@ def trees(archives: Iterable[Archive], places: Sequence[Path]) -> Iterator[Tree]
         name = archive.tree or tree_of(archive.url)
         if not name:
             continue
-        found = [one for place in places if (one := listed(place, name))]
+        found = [one for place in places if (one := read_listing(place, name))]
         if not found:
             continue
         full, files = _agreed(found)
@@ -46,7 +46,7 @@ def trees(archives: Iterable[Archive], places: Sequence[Path]) -> Iterator[Tree]
     return (Tree(name, blobs) for name, blobs in sorted(made.items()))
 
 
-def listed(place: Path, name: str) -> tuple[str, dict[str, str]] | None:
+def read_listing(place: Path, name: str) -> tuple[str, dict[str, str]] | None:
     """(full name, path -> blob id) of a tree owner/name@commit in a place, if it is there."""
     repository, _, commit = name.partition("@")
     found = _of_archive(place, commit) if place.is_file() else _of_git(place, commit)

@@ -8,7 +8,7 @@ each wording: relation, index, sentences, perplexity (per token, over all of its
 are drawn by hash out of `wikidata/triples.parquet` below KGPROBE_DATA; none stands in the table.
 Printed are the wordings with a ratio above OUTLIER: those are read again. Names make up most of a
 short sentence's perplexity, and few facts leave it noisy: it says what to read, not what is wrong.
-`wordings.tsv` is what 100 relations and 3 facts of each gave (nine have no labelled fact).
+`wordings.tsv` is what 100 relations and 3 facts of each gave (nine have no labeled fact).
 """
 
 import os
@@ -30,7 +30,7 @@ SEED = 0
 
 
 def facts(folder: Path, relations: int, most: int) -> pl.DataFrame:
-    """p, subject, object (labels): at most `most` labelled facts of each most frequent relation."""
+    """p, subject, object (labels): at most `most` labeled facts of each most frequent relation."""
     every = pl.read_parquet(folder / "triples.parquet", columns=["s", "p", "o"])
     every = every.filter(pl.col("p").str.contains(r"^P\d+$"))
     order = every.group_by("p").len().sort("len", "p", descending=[True, False])
@@ -76,7 +76,9 @@ def main(model: str, out: str, relations: int = 100, most: int = 8) -> None:
     """Write the table, print the outliers with their text."""
     spec = ModelSpec("model", "causal", f"folder:{model}", bos="forced")
     if model.startswith("gguf:"):
-        spec = ModelSpec("model", "causal", model, bos="forced", made="results/embedded/models")
+        spec = ModelSpec(
+            "model", "causal", model, bos="forced", models_folder="results/embedded/models"
+        )
     filled = facts(Path(expand("${KGPROBE_DATA}")) / "wikidata", relations, most)
     texts = wordings(filled["p"].unique().to_list())
     found = perplexities(load_model(spec), filled, texts)

@@ -39,7 +39,7 @@ from kgprobe.settings import (
     keys,
     typed,
 )
-from kgprobe.sheets import nearest
+from kgprobe.sheets import hint, nearest
 
 #: JSON names of the plain types
 PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -69,10 +69,6 @@ MISSING = object()
 WIDTH = 98
 #: the sections by name
 NAMES = vars(sys.modules[Settings.__module__])
-
-
-#: old names of keys
-RENAMED = {"twin": "baselines"}
 
 
 class ConfigError(ValueError):
@@ -173,8 +169,7 @@ def _describe_problem(
         names = sorted(rules["properties"])
         for name in sorted(set(problem.instance) - set(names)):
             where = f"{_file([*key, name], files)}: {'.'.join(key) or 'top level'}"
-            now = RENAMED.get(name, "")
-            text = f", which is {now!r} now" if now in names else nearest(name, names)
+            text = hint(name, names)
             yield f"{where}: unknown key {name!r}{text}; legal: {', '.join(names)}"
         return
     where = f"{_file(key, files)}: {'.'.join(key) or 'top level'}"

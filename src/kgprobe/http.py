@@ -80,14 +80,14 @@ def describe(reason: BaseException) -> str:
 
 
 class PassingError(RuntimeError):
-    """A failure that another attempt may cure; `asked` (from `wait`): seconds to wait at least.
+    """A failure that another attempt may cure; `wait`: seconds to wait at least.
 
     `status` is the HTTP status, 0 when there was none.
     """
 
     def __init__(self, message: str, wait: float | None = None, status: int = 0) -> None:
         super().__init__(message)
-        self.asked, self.status = wait, status
+        self.wait, self.status = wait, status
 
 
 class ContactError(ValueError):
@@ -137,12 +137,12 @@ class Line(requests.Session):
 
         `options` are those of requests. A POST that is redirected stays a POST. What is sent on
         from https to anything else, or to a scheme that is not HTTP, is not followed: then the
-        redirect is the answer (`sent_astray`). Raises NoAnswerError, also for what breaks while
-        the body is read.
+        redirect is the answer (`describe_redirect`). Raises NoAnswerError, also for what breaks
+        while the body is read.
         """
         with _Deadline(self, patience.whole) as deadline:
             try:
-                with self._sent(method, url, (patience.connect, patience.read), options) as answer:
+                with self._send(method, url, (patience.connect, patience.read), options) as answer:
                     yield answer
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
                 raise deadline.error or NoAnswerError(_innermost(error)) from error
@@ -152,7 +152,7 @@ class Line(requests.Session):
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Nowhere: requests looks ahead even where it shall not follow, and fails at no address."""
 
-    def _sent(
+    def _send(
         self, method: str, url: str, timeout: tuple[float, float], options: dict[str, Any]
     ) -> requests.Response:
         follow = options.pop("allow_redirects", True)
@@ -162,7 +162,7 @@ class Line(requests.Session):
                 method, url, stream=True, timeout=timeout, allow_redirects=False, **options
             )
             target = redirect(answer) if follow else None
-            if target is None or sent_astray(answer):
+            if target is None or describe_redirect(answer):
                 return answer
             answer.close()
             if urlsplit(target).netloc != urlsplit(url).netloc:
@@ -185,8 +185,8 @@ def redirect(answer: requests.Response) -> str | None:
     return str(target)
 
 
-def sent_astray(answer: requests.Response) -> str:
-    """In words, where an answer sends on to if that is not followed; nothing for all others."""
+def describe_redirect(answer: requests.Response) -> str:
+    """Describe a redirect that is not followed; "" for all other answers."""
     target = redirect(answer)
     if target is None:
         return ""

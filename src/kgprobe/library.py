@@ -210,7 +210,7 @@ def probe(
     """
     check_method(method)
     questions = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
-    questions = questions.worded(prompt)
+    questions = questions.with_prompt(prompt)
     questions = replace(questions, items=by_hand(questions.items))
     loaded = load(model)
     spec = loaded.spec

@@ -3,7 +3,7 @@ model.
 
     from kgprobe.questions import benchmark
 
-    benchmark("world_lite").worded({"P36": "[Y] governs [X]."}).sampled(20)
+    benchmark("world_lite").with_prompt({"P36": "[Y] governs [X]."}).sampled(20)
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ class Benchmark:
     candidates: pl.DataFrame
     prompts: pl.DataFrame
     #: provenance of the file of items: rule, wildcards, source, from which the license follows
-    made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    provenance: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     #: of a sample: (relation, id) of the correct answers of the whole set
     golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)
 
@@ -58,11 +58,12 @@ class Benchmark:
         relations = self.items["relation"].n_unique()
         return f"Benchmark({self.name}: {self.items.height} items, {relations} relations)"
 
-    def worded(self, prompt: str | int | Mapping[str, str]) -> "Benchmark":
+    def with_prompt(self, prompt: str | int | Mapping[str, str]) -> "Benchmark":
         """The same questions in other sentences: all `templates`, the one of an index, or a
         template for each relation, which leaves out the relations that are not named.
 
-        >>> benchmark("world_lite").worded({"P36": "[Y] governs [X]."}).prompts["text"].to_list()
+        >>> asked = benchmark("world_lite").with_prompt({"P36": "[Y] governs [X]."})
+        >>> asked.prompts["text"].to_list()
         ['[Y] governs [X].']
         """
         if prompt == OWN:
@@ -109,7 +110,7 @@ class Benchmark:
         20
         """
         for name, contract in TABLES.items():
-            schema.write(getattr(self, name), contract, folder / f"{name}.parquet", self.made)
+            schema.write(getattr(self, name), contract, folder / f"{name}.parquet", self.provenance)
 
     def _of(self, relations: set[str]) -> "Benchmark":
         """The questions about some relations."""

@@ -480,7 +480,7 @@ class Roles:
     """types that relations have"""
 
 
-#: What may be wrong with a graph that is given; sources/graphs/flaws.py says each in words.
+#: What may be wrong with a graph that is given; sources/graphs/problems.py says each in words.
 Flaw = Literal[
     "missing_label",
     "two_labels",
@@ -543,7 +543,7 @@ class Sources:
     """What comes in from outside, and how. `${NAME}` in a path is an environment variable."""
 
     endpoints: str = "resources/endpoints.tsv"
-    """table of the public endpoints and of the limits that are kept towards them"""
+    """table of the public endpoints and of the limits that are kept toward them"""
     pins: str = "resources/pins.tsv"
     """table of the files that are read of fixed commits: tree, path, git blob id or why there is
     none; `python -m tools.pinning` makes it"""
@@ -742,7 +742,7 @@ class Baselines:
     under one template; 0: none is"""
     largest: Constant[Count] = 3000
     """millions of weights; larger models have no such baseline, which would take their memory once
-    more in float32. Nor have checkpoints of a training and quantised models"""
+    more in float32. Nor have checkpoints of a training and quantized models"""
 
 
 @dataclass(frozen=True)
@@ -1416,7 +1416,7 @@ class Edits:
     """training facts on which what was best on a batch must be better once more"""
     examples: Annotated[int, Range(2)] = 400
     """training facts of a relation that are used"""
-    neighbours: Constant[Count] = 4
+    neighbors: Constant[Count] = 4
     """random tokens of a place that a gradient is averaged over"""
     floor: Constant[Share] = 0.1
     """share of the tries that is spread evenly over moves and proposers, whatever they yield"""

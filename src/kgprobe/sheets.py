@@ -10,7 +10,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
     "attributes": ("fill", "sentence"),
     "autoprompt": ("predict", "low_data", "grid"),
 }
+#: old names of keys and columns
+RENAMED = {"pseudoword_centre": "pseudoword_center", "quantised": "quantized", "twin": "baselines"}
 
 
 class SheetError(ValueError):
@@ -64,9 +66,8 @@ def read_sheet(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, st
     header, legal = reader[0], list(schema["properties"])
     for column in header:
         if column not in legal:
-            raise SheetError(
-                f"{path}, line {lines[0][0]}: unknown column {column!r}; legal: {legal}"
-            )
+            text = f"unknown column {column!r}{hint(column, legal)}; legal: {legal}"
+            raise SheetError(f"{path}, line {lines[0][0]}: {text}")
     for column in schema["required"]:
         if column not in header:
             raise SheetError(f"{path}, line {lines[0][0]}: missing column {column!r}")
@@ -230,13 +231,19 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
 
 def _besides(row: Mapping[str, str]) -> str:
     """What is wrong with the columns of models that do not come as they are stored; else empty."""
-    loading = [name for name in ("quantised", "adapter", "device_map") if row.get(name)]
+    loading = [name for name in ("quantized", "adapter", "device_map") if row.get(name)]
     changed = [name for name in loading if name != "device_map"]
     if loading and row["kind"] == "api":
         return f"{loading[0]} {row[loading[0]]!r} for a model of kind api, which is not loaded here"
     if changed and row.get("published"):
         return f"{changed[0]} makes another model than the published one: leave published empty"
     return ""
+
+
+def hint(name: str, names: Collection[str]) -> str:
+    """What an unknown key or column is called now, or the nearest of `names`; else nothing."""
+    now = RENAMED.get(name, "")
+    return f", which is {now!r} now" if now in names else nearest(name, names)
 
 
 def nearest(value: str, names: Iterable[str]) -> str:

@@ -99,7 +99,7 @@ class View:
         self.done, self.log = 0, ""
         self.began = self.spoke = clock()
         self.is_drawn = console.is_terminal and not console.is_dumb_terminal
-        self.live = Live(console=console, get_renderable=self._drawn, refresh_per_second=2,
+        self.live = Live(console=console, get_renderable=self._render_text, refresh_per_second=2,
                          transient=True, redirect_stdout=False, redirect_stderr=False)  # fmt: skip
         self.over, self.beat = threading.Event(), threading.Thread(target=self._beat, daemon=True)
         rules = sorted(stats.keys() - {"all"}, key=lambda rule: (-stats[rule], rule))
@@ -176,7 +176,7 @@ class View:
             told.insert(0, between.join(filter(None, parts)))
         return times, told
 
-    def _drawn(self) -> Text:
+    def _render_text(self) -> Text:
         times, jobs = self._state("  ")
         width = max(10, min(40, self.console.width // 3))
         full = width * self.done // max(self.total, 1)

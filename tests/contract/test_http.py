@@ -17,9 +17,9 @@ from kgprobe.http import (
     NoAnswerError,
     PassingError,
     Patience,
+    describe_redirect,
     retried,
     retry_after,
-    sent_astray,
     whole_body,
 )
 
@@ -113,7 +113,7 @@ def test_only_what_passes_is_tried_again_and_the_last_error_is_told():
 
     def asked(attempts: int) -> str:
         return retried(
-            once, attempts, wait=lambda n, e: 10.0 * n + e.asked, sleep=naps.append,
+            once, attempts, wait=lambda n, e: 10.0 * n + e.wait, sleep=naps.append,
             before=lambda *said: told.append((said[0], str(said[1]), said[2])),
         )  # fmt: skip
 
@@ -155,7 +155,7 @@ def test_encryption_is_never_left_by_a_redirect(tmp_path, method):
         line.opened(method, url, QUICK, verify=bundle) as answer,
     ):
         assert answer.status_code == 307
-        assert sent_astray(answer) == f"sent on from https to {plain}; only https is followed"
+        assert describe_redirect(answer) == f"sent on from https to {plain}; only https is followed"
     with (
         secure([HEAD + b"\r\nsafe"], tmp_path) as (url, bundle),
         saying([sent_on(url)]) as plain,

@@ -9,7 +9,7 @@ import pytest
 
 from kgprobe.config import ConfigError
 from kgprobe.settings import OwnGraph, Settings
-from kgprobe.sources.graphs.flaws import GraphFileError
+from kgprobe.sources.graphs.problems import GraphFileError
 from kgprobe.sources.graphs.read import read
 from kgprobe.sources.sparql.endpoint import EndpointError, open_store
 from kgprobe.workflow.sources import rdf_files

@@ -25,7 +25,7 @@ from kgprobe.sources.sparql import endpoint as module
 from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy, ask, open_source, read_endpoints
 from kgprobe.sources.sparql.errors import Place
-from kgprobe.sources.sparql.limits import Clock, Gate, Waits
+from kgprobe.sources.sparql.limits import Clock, RateLimiter, Waits
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.snapshots import Snapshot, snapshot_name
 from tests.contract.conftest import RESOURCES, ROWS, THINGS, FakeClock
@@ -383,13 +383,13 @@ def test_a_retry_after_is_waited_for_in_real_time(things_table, tmp_path):
         assert 1.0 <= server.seen[3].at - server.seen[2].at < 10
 
 
-def gate(folder: Path, clock: FakeClock, **policy: float) -> Gate:
+def limiter(folder: Path, clock: FakeClock, **policy: float) -> RateLimiter:
     endpoint = Endpoint("wdqs", "http://x", Policy(**policy))  # type: ignore[arg-type]
-    return Gate(endpoint, folder, Clock(clock.now, clock.sleep))
+    return RateLimiter(endpoint, folder, Clock(clock.now, clock.sleep))
 
 
 def test_while_one_waits_for_a_retry_after_all_wait(tmp_path, clock):
-    one, other = gate(tmp_path, clock), gate(tmp_path, clock)
+    one, other = limiter(tmp_path, clock), limiter(tmp_path, clock)
     one.hold(7)
     start = clock.now()
     with other.request(PLACE):
@@ -398,15 +398,15 @@ def test_while_one_waits_for_a_retry_after_all_wait(tmp_path, clock):
 
 
 def test_a_clock_that_was_set_back_does_not_hold_for_ever(tmp_path, clock):
-    gate(tmp_path, clock).hold(3000)
+    limiter(tmp_path, clock).hold(3000)
     clock.time -= 1_000_000
     start = clock.now()
-    with gate(tmp_path, clock, interval=1).request(PLACE):
+    with limiter(tmp_path, clock, interval=1).request(PLACE):
         assert clock.now() - start <= 3600
 
 
 def test_the_budget_is_of_all_processes_and_every_pause_empties_the_window(tmp_path, clock):
-    one, other = gate(tmp_path, clock), gate(tmp_path, clock)
+    one, other = limiter(tmp_path, clock), limiter(tmp_path, clock)
     for number in range(19):
         (one if number % 2 else other).failed()
     start = clock.now()
@@ -420,7 +420,7 @@ def test_the_budget_is_of_all_processes_and_every_pause_empties_the_window(tmp_p
 
 def test_a_broken_state_file_is_begun_anew(tmp_path, clock):
     (tmp_path / "wdqs.json").write_text("{half")
-    with gate(tmp_path, clock).request(PLACE):
+    with limiter(tmp_path, clock).request(PLACE):
         pass
 
 

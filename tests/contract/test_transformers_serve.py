@@ -45,7 +45,7 @@ def loaded():
 
 @pytest.fixture(scope="module")
 def folder(loaded, tmp_path_factory):
-    """The de-quantised weights as a folder that the server loads: the same model."""
+    """The de-quantized weights as a folder that the server loads: the same model."""
     place = tmp_path_factory.mktemp("smollm2")
     config = copy.deepcopy(loaded.model.config)
     if hasattr(config, "quantization_config"):

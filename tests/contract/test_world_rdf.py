@@ -124,10 +124,10 @@ def test_special_values_and_ranks_are_there(wikidata: ox.Store) -> None:
 
 
 def test_labels_hold_what_is_hard_to_write(wikidata: ox.Store) -> None:
-    unlabelled = _rows(
+    unlabeled = _rows(
         wikidata, "SELECT ?s { ?s wdt:P31 ?c FILTER NOT EXISTS { ?s rdfs:label ?l } }"
     )
-    assert unlabelled
+    assert unlabeled
     texts = [
         row[0]
         for row in _rows(

@@ -28,5 +28,5 @@ def test_facts_and_wordings_are_those_of_the_training(made):
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
 def test_the_rounded_weights_recall_facts_that_were_trained_on(kind, made):
     recall_test = RecallTest(made.training_facts, made.templates, made.kinds, made.objects)
-    places = random.Random(0).sample(range(len(recall_test.asked)), 150)
+    places = random.Random(0).sample(range(len(recall_test.items)), 150)
     assert controls.right(kind, recall_test, places).mean() >= 0.98

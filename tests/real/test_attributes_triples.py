@@ -68,7 +68,7 @@ def numbers(rows):
 def test_the_graph_is_what_the_data_say(graph, numbers):
     counts = graph.counts
     assert (counts["statements"], counts["duplicates"]) == (630_866, 0)
-    assert (counts["entities"], counts["labelled"]) == (162_218, 59_288)
+    assert (counts["entities"], counts["labeled"]) == (162_218, 59_288)
     assert counts["edges"] == 630_866 - counts["self_loops"] == len(numbers)
     assert graph.sizes.filter(p=279)["n"].to_list() == [1579]
     degree = brute.degrees(numbers)
@@ -156,7 +156,7 @@ def test_obscure_subjects(graph, numbers):
 def test_each_has_a_hundred_examples_with_labels(graph, name):
     made = MODULES[name].build(graph, settings(name))
     sizes = dict(made.sizes.select("build", "examples").rows())
-    assert sizes["labelled"] >= 100
-    assert sizes["labelled"] <= sizes["structural"]
+    assert sizes["labeled"] >= 100
+    assert sizes["labeled"] <= sizes["structural"]
     assert made.examples["subject_label"].null_count() == 0
     assert made.items["group"].n_unique() == sizes["sampled"]

@@ -15,7 +15,7 @@ from kgprobe.benchmarks.ontoprobe import modes, own
 from kgprobe.knowledge import ontology
 from kgprobe.settings import Columns, OwnGraph, Roles
 from kgprobe.sheets import manual_templates, read_table
-from kgprobe.sources.graphs.flaws import GraphFileError
+from kgprobe.sources.graphs.problems import GraphFileError
 from kgprobe.sources.graphs.read import GraphTables, read
 
 pytestmark = pytest.mark.nightly(needs="the real data in full")

@@ -32,7 +32,7 @@ def test_gemma_is_joined_unpacked_and_ranks_capitals(tmp_path, capsys):
     rows = read_table(ROOT / "config/models.tsv")
     (row,) = [row for row in rows if row["source"] == f"gguf:{PACKAGE}"]
     fields = ("model", "kind", "source", "revision", "dtype", "bos")
-    spec = ModelSpec(**{name: row[name] for name in fields}, made=str(tmp_path))
+    spec = ModelSpec(**{name: row[name] for name in fields}, models_folder=str(tmp_path))
     unpack(spec, tmp_path / f"unpacked-{PACKAGE}")
     assert "GEMMA_TERMS.html" in capsys.readouterr().err
     loaded = load_model(spec, "cpu")

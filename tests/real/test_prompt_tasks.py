@@ -169,8 +169,8 @@ def test_equal_ends_and_repeats(real_data):
     train, dev = ({(f.group, *f.pair) for f in facts if f.split == s} for s in ("train", "dev"))
     assert len(train & dev) == 47
     assert len(train & {(f.group, *f.pair) for f in test}) == 45
-    learnt = {(f.group, f.subject) for f in facts if f.split != "test"}
-    assert sum((f.group, f.subject) in learnt for f in test) == 2688
+    learned = {(f.group, f.subject) for f in facts if f.split != "test"}
+    assert sum((f.group, f.subject) in learned for f in test) == 2688
     subjects = {(f.group, f.subject) for f in test}
     assert len(test) - len(subjects) == 2560, "facts beyond the first of their subject"
 

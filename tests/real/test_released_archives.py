@@ -68,7 +68,7 @@ def test_the_full_configuration_finds_its_parts_and_each_file_equals_its_pin(
     """The very files that lie loose beside the archives, where they do."""
     compared = 0
     for one in archives(name):
-        tree = pins.chosen(PINS, one.tree, one.url)
+        tree = pins.find_tree(PINS, one.tree, one.url)
         assert tree is not None
         archive = real_data / "archives" / file_of(one.url)
         is_cut = "965e090" in one.url
@@ -119,7 +119,7 @@ def test_the_sentiment_of_sst2_has_two_classes_and_not_five(real_data, tmp_path)
     with opened(archive) as zipped:
         both = [name for name in zipped.namelist() if name.endswith("/sentiment-train")]
     assert len(both) == 2
-    unpack(archive, tmp_path, one.parts, pins.chosen(PINS, one.tree, one.url))
+    unpack(archive, tmp_path, one.parts, pins.find_tree(PINS, one.tree, one.url))
     rows = {}
     for split in ("train", "dev", "test"):
         lines = (tmp_path / f"sentiment-{split}").read_text(encoding="utf-8").splitlines()
@@ -134,7 +134,7 @@ def test_the_first_commit_of_bear_lacks_what_is_read(real_data, tmp_path):
     with opened(real_data / "archives/BEAR-725b4e3.zip") as zipped:
         assert not any(name.endswith("/relation_info.json") for name in zipped.namelist())
     assert "ace91fd" in one.url
-    tree = pins.chosen(PINS, one.tree, one.url)
+    tree = pins.find_tree(PINS, one.tree, one.url)
     with pytest.raises(pins.PinError, match=r"1 of 141 pinned files .* relation_info\.json"):
         unpack(real_data / "archives/BEAR-725b4e3.zip", tmp_path, one.parts, tree)
 

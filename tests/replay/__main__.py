@@ -24,7 +24,7 @@ import yaml
 
 from kgprobe.config import read
 from kgprobe.settings import RELEASED
-from kgprobe.sources.dumps.pins import chosen, read_pins
+from kgprobe.sources.dumps.pins import find_tree, read_pins
 from kgprobe.sources.sparql.endpoint import read_endpoints
 from tests.conftest import ROOT, data_folder
 from tests.replay import models
@@ -66,7 +66,7 @@ def unasked(proxy: Proxy) -> list[str]:
         found += [] if url in asked else [url]
     archives = [a for name in RELEASED for a in getattr(settings.sources, name).archives]
     trees = read_pins(ROOT / settings.sources.pins)
-    used = {tree.name for a in archives if (tree := chosen(trees, a.tree, a.url))}
+    used = {tree.name for a in archives if (tree := find_tree(trees, a.tree, a.url))}
     found += [f"the pins of {name}" for name in trees if name not in used]
     made = {path.parent.name for path in DATA.rglob("meta.json")}
     names = {name.split("@")[0].split(".")[0] for name in made}

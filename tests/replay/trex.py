@@ -21,7 +21,7 @@ BORN, OCCUPATION = "P569", "P106"
 
 
 def render(data: Path, target: Path, documents: int = DOCUMENTS) -> Path:
-    """Write the archive: the subjects with the most labelled triples, in order of their ids."""
+    """Write the archive: the subjects with the most labeled triples, in order of their ids."""
     labels = dict(
         pl.read_csv(
             data / "wikidata/entity_labels.tsv", separator="\t", quote_char=None, infer_schema=False

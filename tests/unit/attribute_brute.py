@@ -60,10 +60,12 @@ def world(facts: pl.DataFrame) -> World:
         for name, label in ((s, s_label), (o, o_label if entity else None)):
             if label and label.strip() and not any(mark in label for mark in MARKS):
                 names[int(name[1:])] = label.strip()
-    return World(g, literals, names, {value: spoken(value, all_) for value, all_ in said.items()})
+    return World(
+        g, literals, names, {value: choose_language(value, all_) for value, all_ in said.items()}
+    )
 
 
-def spoken(value: str, labels: list[str | None]) -> str:
+def choose_language(value: str, labels: list[str | None]) -> str:
     """The most frequent surface form of a date, else the date in words, 1 January as the year."""
     count = Counter(label for label in labels if label and label.strip())
     if count:

@@ -68,7 +68,7 @@ def test_each_answerer_knows_what_it_is_said_to_know():
     # a name inside another word is not named
     assert answerers.echo(replace(ASKED, text="dogma")) == [0, 0, 0, 0]
     drawn = Counter(
-        answerers.chosen_option(answerers.random(replace(ASKED, key=str(i)))) for i in range(4000)
+        answerers.choose_option(answerers.random(replace(ASKED, key=str(i)))) for i in range(4000)
     )
     assert all(900 < drawn[place] < 1100 for place in range(4))
 

@@ -133,7 +133,7 @@ def test_every_save_has_its_rows_and_training_is_not_changed(folder, tmp_path):
             assert (low, high) == pytest.approx(wilson(sum(hits), len(hits)))
     chance = 1 / schema.read(folder / "candidates.parquet", CANDIDATES).height
     assert rows.filter(step=STEPS)["accuracy"].mean() > chance, (
-        "it has learnt what it was trained on"
+        "it has learned what it was trained on"
     )
     assert trainer.model.training
     alone = trained(folder, tmp_path / "without", [])

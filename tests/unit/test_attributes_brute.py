@@ -188,7 +188,7 @@ def test_the_structural_build_is_what_plain_loops_find(name):
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_the_labelled_build_needs_labels_and_templates(name):
+def test_the_labeled_build_needs_labels_and_templates(name):
     filled = bitten = 0
     for seed in RUNS:
         frame, w = given(seed)
@@ -295,7 +295,7 @@ def test_entities_have_as_many_of_their_own_facts_as_asked_for():
 
 
 @pytest.mark.parametrize("short", [False, True])
-def test_entities_of_the_labelled_build_have_usable_facts(short):
+def test_entities_of_the_labeled_build_have_usable_facts(short):
     filled = 0
     for seed in FEWER:
         frame, w = given(seed)
@@ -424,7 +424,7 @@ def test_sizes_and_patterns_of_the_structural_build(name):
         if made is None:
             continue
         rows = {row.pop("build"): row for row in made.sizes.to_dicts()}
-        assert set(rows) == {"structural", "unlabelled", "sampled"}
+        assert set(rows) == {"structural", "unlabeled", "sampled"}
         for row in rows.values():
             assert row.pop("benchmark") == name
             assert row == pytest.approx(brute.sizes(name, every))
@@ -475,21 +475,21 @@ def test_frequent_combinations_are_capped_rare_ones_whole(name, rare):
         known = {f"P{p}" for _, p, _ in w.g}
         use = {example for example in every if brute.usable(w, example, known)}
         structural = Counter(brute.pattern(name, example) for example in every)
-        labelled = Counter(brute.pattern(name, example) for example in use)
+        labeled = Counter(brute.pattern(name, example) for example in use)
         if not use or max(structural.values()) < least:
             continue
         whole = {
             p: min(n, cap) if structural[p] >= least else n
-            for p, n in labelled.items()
+            for p, n in labeled.items()
             if rare or structural[p] >= least
         }
         some = found(made)
         assert some <= use
         assert Counter(brute.pattern(name, example) for example in some) == whole, (seed, c)
         seen["filled"] += bool(whole)
-        seen["exactly frequent"] += any(structural[p] == least for p in labelled)
+        seen["exactly frequent"] += any(structural[p] == least for p in labeled)
         seen["frequent, but not with labels"] += any(
-            structural[p] >= least > n > cap for p, n in labelled.items()
+            structural[p] >= least > n > cap for p, n in labeled.items()
         )
     most(seen["filled"], share=0.6)
     assert seen["exactly frequent"]
@@ -584,7 +584,7 @@ def test_a_sample_of_entities_and_one_for_the_evaluation():
         assert set(rows["sampled"]) == {1}
         assert rows["s"].sum() == min(2, len(some))
         sizes = {row["build"]: row for row in made.sizes.to_dicts()}
-        assert [sizes[b]["examples"] for b in ("structural", "unlabelled", "sampled")] == [
+        assert [sizes[b]["examples"] for b in ("structural", "unlabeled", "sampled")] == [
             len(some), len(some), min(2, len(some))
         ]  # fmt: skip
         candidates = Counter(f"P{p}" for own in every.values() for _, p, _ in own)

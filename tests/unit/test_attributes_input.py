@@ -63,7 +63,7 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
     assert made.counts == {
         "statements": 10, "subject_no_item": 3, "object_no_item": 2, "self_loops": 1,
         "duplicates": 1, "edges": 2, "literals": 0, "unusable_labels": 0, "entities": 2,
-        "labelled": 2,
+        "labeled": 2,
     }  # fmt: skip
     assert content(made, "edges").rows() == [(1, 26, 2), (2, 26, 1)]
 
@@ -94,7 +94,7 @@ def test_labels_that_would_break_a_prompt_are_none():
         5: "fine"
     }
     assert made.counts["unusable_labels"] == 3
-    assert (made.counts["entities"], made.counts["labelled"]) == (6, 1)
+    assert (made.counts["entities"], made.counts["labeled"]) == (6, 1)
 
 
 def test_an_entity_without_label_stays_in_the_graph_and_in_no_example():

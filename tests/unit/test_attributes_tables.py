@@ -271,17 +271,17 @@ def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
 
 def test_table_1_stands_beside_the_printed_one(run):
     rows = [
-        ("symmetry", "labelled", 3, 6, 2, 3, 1, 2, 0, 5, 3.0),
+        ("symmetry", "labeled", 3, 6, 2, 3, 1, 2, 0, 5, 3.0),
         ("symmetry", "sampled", 1, 2, 1, 1, 1, 0, 0, 2, 2.0),
     ]
     frame = pl.DataFrame(rows, schema=dict(SIZES.columns), orient="row")
     sizes = list(constructs.sizes(frame, PRINTED))
     found = {(n.slice, n.metric): n for n in sizes}
-    assert found["labelled", "triples"].published == 1401
-    assert found["labelled", "patterns"].published == 11
-    assert found["labelled", "predicates"].published is None
+    assert found["labeled", "triples"].published == 1401
+    assert found["labeled", "patterns"].published == 11
+    assert found["labeled", "predicates"].published is None
     names = ("predicates", "written", "by label", "without template")
-    assert [found["labelled", name].value for name in names] == [3, 1, 2, 0]
+    assert [found["labeled", name].value for name in names] == [3, 1, 2, 0]
     assert found["sampled", "triples"].published is None
     assert (found["paper", "triples"].value, found["paper", "triples"].n) == (1401, 0)
     both = pl.concat([run[1], results.frame("attributes", sizes)])

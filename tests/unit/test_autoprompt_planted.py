@@ -10,7 +10,7 @@ from kgprobe.metrics.intervals import wilson
 from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.load import ModelSpec, load_model
-from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.probes.prompts.search.problem import problem
 from kgprobe.probes.prompts.search.scores import Scorer
 from kgprobe.probes.prompts.search.search import search, settings_for
@@ -68,7 +68,7 @@ def test_a_search_from_masks_reaches_the_taught_sentence(trained_on):
     n = len(test)
     sentence = hits(trained_on, TRAINED_ON["capital"], [], test)
     searched = hits(trained_on, text, found.trigger, test)
-    control = reinitialised(trained_on)
+    control = reinitialize(trained_on)
     chance = search(control, Template.parse(text, "masked"), train, dev, own)
     random = hits(control, text, chance.trigger, test)
     assert searched / n >= wilson(sentence, n)[0]

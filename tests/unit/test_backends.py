@@ -71,11 +71,11 @@ def test_weights_in_few_bits_are_left_to_bitsandbytes(base, monkeypatch, weights
 
     monkeypatch.setattr(load.transformers, "BitsAndBytesConfig", lambda **told: told)
     monkeypatch.setattr(AUTO["causal"], "from_pretrained", from_pretrained)
-    loaded = load_model(spec(base, quantised=weights), device="cpu")
+    loaded = load_model(spec(base, quantized=weights), device="cpu")
     expected = {name: value for name, value in arguments.items() if value}
     assert expected.items() <= passed["quantization_config"].items()
     assert passed["device_map"] == {"": "cpu"}
-    assert loaded.record["quantised"] == weights
+    assert loaded.record["quantized"] == weights
     assert loaded.parameters == plain.parameters
 
 
@@ -103,7 +103,7 @@ def test_an_adapter_is_left_to_peft(base, tmp_path, monkeypatch, weights):
         lambda place, quantization_config=None, device_map=None, **more: own(place, **more),
     )
     (tmp_path / "adapter_model.safetensors").write_bytes(b"weights")
-    one = spec(base, adapter=f"folder:{tmp_path}", quantised=weights)
+    one = spec(base, adapter=f"folder:{tmp_path}", quantized=weights)
     record = load_model(one, device="cpu").record
     assert made == [f"{'beside' if weights else 'merged'} {tmp_path}"]
     assert len(record["adapter_weights"]) == 64

@@ -11,7 +11,7 @@ from kgprobe.knowledge import ontology
 from kgprobe.settings import Columns, OwnGraph
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.dumps import trex
-from kgprobe.sources.graphs.flaws import GraphFileError
+from kgprobe.sources.graphs.problems import GraphFileError
 from kgprobe.sources.graphs.read import GraphTables, read
 from kgprobe.sources.labels import one_line, one_line_of
 from kgprobe.sources.sparql.relations import statements

@@ -40,7 +40,7 @@ def number(label):
     return (CLASSES if label in CLASSES else PROPERTIES).index(label)
 
 
-MEMORISING = items(
+MEMORIZING = items(
     ("TP", 0, "Homer", "class", [number("writer")], "train", {}),
     ("TP", 20, "Dante", "class", [number(c) for c in ("writer", "person", "agent")], "test", {}),
     ("SCO", 20, "writer", "class", [number(c) for c in ("person", "agent")], "test", {}),
@@ -53,7 +53,7 @@ MEMORISING = items(
 
 
 def memorizing(**own):
-    return choices.memorizing(MEMORISING, CANDIDATES, PROMPTS, **{"seed": 0, **own})
+    return choices.memorizing(MEMORIZING, CANDIDATES, PROMPTS, **{"seed": 0, **own})
 
 
 def test_questions_hold_the_gold_once_among_distinct_options():
@@ -95,7 +95,7 @@ def test_options_are_seeded_and_stable_under_additions():
     more = CANDIDATES.vstack(
         pl.DataFrame([("class", 99, "c99", "a new one")], schema=CANDIDATES.schema, orient="row")
     )
-    found = choices.memorizing(MEMORISING, more, PROMPTS, seed=0)
+    found = choices.memorizing(MEMORIZING, more, PROMPTS, seed=0)
     again = found.filter(pl.col("item") == "TP-20")["options"][0].to_list()
     assert len(set(first) ^ set(again)) in (0, 2)
     places = {row["gold"] for s in range(40) for row in memorizing(seed=s).rows(named=True)
@@ -106,7 +106,7 @@ def test_options_are_seeded_and_stable_under_additions():
 def test_large_tasks_are_cut_and_bad_golds_refused(monkeypatch):
     monkeypatch.setitem(choices.MOST, "TP", 0)
     assert "TP" not in set(memorizing()["task"])
-    broken = MEMORISING.with_columns(answers=pl.lit([999], dtype=pl.List(pl.Int32)))
+    broken = MEMORIZING.with_columns(answers=pl.lit([999], dtype=pl.List(pl.Int32)))
     with pytest.raises(ValueError, match="gold 999 is not among its 44 candidates"):
         choices.memorizing(broken, CANDIDATES, PROMPTS, seed=0)
     with pytest.raises(ValueError, match="no candidate is left beside the gold 'a'"):
@@ -139,7 +139,7 @@ RULES = items(
 
 def test_reasoning_asks_with_and_without_the_first_premise():
     known = memorizing()
-    found = choices.reasoning(RULES, known, MEMORISING)
+    found = choices.reasoning(RULES, known, MEMORIZING)
     schema.check(found, schema.CHOICES)
     texts = {row["item"]: row["question"] for row in found.rows(named=True)}
     assert texts == {
@@ -173,7 +173,7 @@ def test_reasoning_asks_with_and_without_the_first_premise():
 
 
 def test_the_released_wording_keeps_its_slips():
-    found = choices.reasoning(RULES, memorizing(), MEMORISING, wording="released")
+    found = choices.reasoning(RULES, memorizing(), MEMORIZING, wording="released")
     texts = {row["item"]: row["question"] for row in found.rows(named=True)}
     assert texts["rdfs2-20"] == "X's composer is Y . Therefore, What is the type of X?"
     assert texts["rdfs11-20+p1"].startswith("writer is a person. X is a writer. Therefore,")
@@ -185,7 +185,7 @@ TREE = {"writer": "person", "actor": "person", "chef": "person", "ship": "vehicl
 
 
 def tree():
-    """Items of TREE as MEMORISING has them: types of Dante and of a ship, every superclass."""
+    """Items of TREE as MEMORIZING has them: types of Dante and of a ship, every superclass."""
     names = [*dict.fromkeys([*TREE, *TREE.values()]), "lake", "sea"]
     place = names.index
     made = [

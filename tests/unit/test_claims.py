@@ -328,7 +328,7 @@ def judged(direction, own, margin=5.0, p=None, there=None):
     claim = next(c for c in CLAIMS if c.direction == direction and c.comparison)
     claim = type(claim)(**{**vars(claim), "margin": margin})
     chance = verdicts.chance(claim, own) if p is None else p
-    return verdicts.verdict(verdicts.Found(claim, own, "", there), chance)[0]
+    return verdicts.verdict(verdicts.ComparedClaim(claim, own, "", there), chance)[0]
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def judged(direction, own, margin=5.0, p=None, there=None):
         ("=", (-9, -12, -6), "opposite"),
         ("=", (4, 1, 7), "undecided"),
         ("=", (7, 4, 10), "undecided"),
-        # the bound towards the margin counts, not the one beyond
+        # the bound toward the margin counts, not the one beyond
         ("=", (10, -5, 11), "undecided"),
         ("=", (-10, -11, 5), "undecided"),
         ("=", (10, 6, 40), "opposite"),
@@ -530,7 +530,7 @@ def test_verdicts_are_those_of_a_literal_rule(seed):
             own = Outcome(value, 0.0, value, one["low"], one["high"], one["n"], 1, sides)
         if one["printed"] is not None:
             there = Outcome(0.0, 0.0, one["printed"], None, None, 0, 1, sides)
-        found.append(verdicts.Found(claim, own, "no numbers", there))
+        found.append(verdicts.ComparedClaim(claim, own, "no numbers", there))
     claims = verdicts.frame(found)
     told, corrected = literal_verdicts(made)
     assert dict(claims.select("claim", "verdict").rows()) == told

@@ -233,7 +233,7 @@ def test_leading_space_is_the_candidates_under_auto():
     assert auto == tok(" Paris", add_special_tokens=False)["input_ids"]
     assert auto != alone
     row = gapped(loaded, asked, "auto")[0]
-    filled = [*row.ids[: row.place], *auto, *row.ids[row.place + 1 :]]
+    filled = [*row.ids[: row.position], *auto, *row.ids[row.position + 1 :]]
     assert filled == with_space
     # a space that is a token of its own is the candidate's, too
     alone = candidate_ids(loaded, ["zebra"], "auto", " ").ids[0].tolist()

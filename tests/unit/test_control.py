@@ -1,4 +1,4 @@
-"""Control models: the same bytes every time, folders that load, facts that are learnt."""
+"""Control models: the same bytes every time, folders that load, facts that are learned."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -133,9 +133,9 @@ def test_recall_is_the_literal_rank_among_the_relation_s_objects(kind):
     model, tokenizer = half_trained(kind)
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     expected = literal(kind, model, tokenizer)
-    assert len(recall_test.asked) == len(expected) == 25
+    assert len(recall_test.items) == len(expected) == 25
     right = recall_test.right(kind, model, tokenizer, range(25))
-    assert {tuple(a): bool(r) for a, r in zip(recall_test.asked, right, strict=True)} == expected
+    assert {tuple(a): bool(r) for a, r in zip(recall_test.items, right, strict=True)} == expected
     assert 2 <= right.sum() <= 23  # both cases are there
     some = [20, 3, 7]
     assert recall_test.right(kind, model, tokenizer, some).tolist() == right[some].tolist()
@@ -145,7 +145,7 @@ def test_a_lesson_is_recalled_when_it_is_right_in_every_wording():
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     right = np.ones(25, dtype=bool)
     assert {told["recall"] for told in recall_test.recall(right).values()} == {1.0}
-    for number, asked in enumerate(recall_test.asked):
+    for number, asked in enumerate(recall_test.items):
         right[number] = asked != (TRAINING_FACTS[4], 1)
     found = recall_test.recall(right)
     assert found["Guinea"] == {"facts": 2, "recall": 0.5}

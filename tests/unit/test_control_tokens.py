@@ -56,7 +56,7 @@ def test_slots_are_refused_with_their_item(name, text):
         predict(loaded, [Blank("i", 0, "[X] is [Y].", "Rome", (text,))], 1, FillSettings())
     for front in ("", "Rome is a country.\n"):
         with refused("item i, template 0"):
-            blank = Blank("i", 0, "[X] is [Y].", text, ("Rome",), front=front)
+            blank = Blank("i", 0, "[X] is [Y].", text, ("Rome",), prefix=front)
             predict(loaded, [blank], 1, FillSettings())
 
 

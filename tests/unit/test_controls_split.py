@@ -149,7 +149,7 @@ def test_asked_facts_are_the_right_answers():
     items = pl.DataFrame([item], schema=dict(ITEMS.columns), orient="row")
     options = [("set", 0, "Q5", "a"), ("set", 1, "Q6", "b")]
     candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
-    assert controls.asked_facts(items, candidates).rows() == [("P36", "Q1", "Q6")]
+    assert controls.select_asked_facts(items, candidates).rows() == [("P36", "Q1", "Q6")]
 
 
 def test_every_taught_fact_has_the_kinds_that_it_is_taught_for():

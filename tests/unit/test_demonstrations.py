@@ -104,7 +104,7 @@ def test_answers_of_relations_that_are_not_asked_are_there_for_the_control(folde
     assert set(cut.unasked["split"]) == {"train"}
     loaded = tiny("gpt2")
     of_whole, of_cut = (
-        Demonstrations(Predictor(loaded), task, OWN).drawn(demos.OTHER, "P36")
+        Demonstrations(Predictor(loaded), task, OWN).draw(demos.OTHER, "P36")
         for task in (whole, cut)
     )
     assert of_whole == of_cut
@@ -259,7 +259,9 @@ def test_a_trigger_is_found_behind_the_chosen_ones_and_its_file_holds_them(folde
         )  # fmt: skip
     told = record["prompted"]["demos_searched"]
     for (text, train, dev), group in zip(seen, ("P36", "P37"), strict=True):
-        facts, chosen = answerer(loaded, task).shown.chosen(group, _manual(loaded, task, group))
+        facts, chosen = answerer(loaded, task).demonstrations.choose(
+            group, _manual(loaded, task, group)
+        )
         assert told[group]["demonstrated"] == chosen["demonstrated"]
         assert text.startswith("{demos}\n{sub}")
         given = {fields["demos"] for fields, _ in [*train, *dev]}

@@ -166,7 +166,7 @@ def searched(loaded, metric="likelihood"):
     return search(loaded, template, data, data, own)
 
 
-def labelled(loaded):
+def labeled(loaded):
     template = Template.parse("{sub} [T] [P] .", "masked")
     data = [{"sub": s} for s in SUBJECTS], ["yes", "no"] * 2
     settings = label_tokens.LabelSearchSettings(at_chance="keep", listed=3, epochs=2)
@@ -215,7 +215,7 @@ ENGINES = {
     "ensembles": (ensembled, ("bert",), True),
     "search": (searched, KINDS, True),
     "search, accuracy": (functools.partial(searched, metric="accuracy"), KINDS, True),
-    "label tokens": (labelled, ("bert",), True),
+    "label tokens": (labeled, ("bert",), True),
     "linear probe": (probed, KINDS, False),
     "fine-tuning": (finetuned, KINDS, False),
 }

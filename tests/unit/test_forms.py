@@ -64,7 +64,7 @@ def test_what_stands_in_front_is_read_and_not_scored(model):
     template = {"P": [(0, "The capital of [X] is [Y].")]}
     options = {"set": ["Paris", "Burkina Faso"]}
     found = score.score(loaded, [item], options, template, keep_tokens=True)
-    plain = score.score(loaded, [replace(item, front="")], options, template, keep_tokens=True)
+    plain = score.score(loaded, [replace(item, prefix="")], options, template, keep_tokens=True)
     for name in ("count", "answer_count"):
         assert found.columns[name].tolist() == plain.columns[name].tolist()
     for answer in range(2):
@@ -75,9 +75,9 @@ def test_what_stands_in_front_is_read_and_not_scored(model):
         assert found.columns["sum"][answer] == pytest.approx(found.tokens["score"][scored].sum())
     if model != "gpt2":
         return
-    front = [0, *loaded.tokenizer(item.front, add_special_tokens=False)["input_ids"]]
+    front = [0, *loaded.tokenizer(item.prefix, add_special_tokens=False)["input_ids"]]
     for place, label in enumerate(options["set"]):
-        text = fill(template["P"][0][1], "Italy", label).behind(item.front).text
+        text = fill(template["P"][0][1], "Italy", label).behind(item.prefix).text
         own = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
         ids = [loaded.tokenizer.bos_token_id, *own]
         with torch.no_grad():
@@ -137,9 +137,9 @@ def test_examples_come_from_rows_for_training_and_are_counted():
     golds = {i: labels[f"{r} {a[0]}"] for i, r, a in made["items"].select(
         "item", "relation", "answers").rows()}  # fmt: skip
     for item in items:
-        lines = item.front.splitlines()
+        lines = item.prefix.splitlines()
         assert 1 <= len(lines) <= 3
-        assert item.front.endswith("\n")
+        assert item.prefix.endswith("\n")
         for line in lines:
             subject, _, answer = line.removesuffix(".").partition(" is ")
             assert subject.lower() != item.subject
@@ -152,7 +152,7 @@ def test_examples_come_from_rows_for_training_and_are_counted():
         "few", loaded, {**made, "items": training}, demonstrations=3
     )  # fmt: skip
     assert told["items"] == 13 - 4
-    shown = {line.split(" is ")[0] for item in own for line in item.front.splitlines()}
+    shown = {line.split(" is ")[0] for item in own for line in item.prefix.splitlines()}
     assert shown == {"S0", "S1"}
 
 
@@ -189,7 +189,7 @@ def test_a_chat_template_stands_around_the_question_and_its_bos_once():
     assert forms.chat(loaded) == ("[INST] ", " {name}[/INST]A: ")
     made = benchmark(GOLDS)
     (items, _, templates), _ = asked_in("chat", loaded, made)
-    text = fill(templates["P1"][0][1], items[0].subject, "Rome").behind(items[0].front).text
+    text = fill(templates["P1"][0][1], items[0].subject, "Rome").behind(items[0].prefix).text
     assert text == "[INST] S0 is what? {name}[/INST]A: Rome."
     assert forms.chat(tiny_chat("none"))[0] == "<s>[INST] "
 

@@ -19,7 +19,7 @@ from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
 from kgprobe.probes.jobs.choose import choose_frame
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.models.parts import Parts
-from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.probes.models.unpack import unpack
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.schema import PROBED
@@ -62,7 +62,7 @@ def sums(loaded) -> np.ndarray:
 
 
 def test_joined_and_unpacked_are_one_model_of_plain_weights(spec, sum_, made):
-    joined, unpacked = load_model(spec), load_model(replace(spec, made=str(made)))
+    joined, unpacked = load_model(spec), load_model(replace(spec, models_folder=str(made)))
     assert sums(joined) == pytest.approx(sums(unpacked), abs=1e-5)
     for loaded in (joined, unpacked):
         assert {p.dtype for p in loaded.model.parameters()} == {torch.float32}
@@ -80,7 +80,7 @@ def test_the_library_probes_asks_and_compares_it(spec, sum_, folder):
     other = library.probe(SOURCE, folder)
     assert own.scores.equals(other.scores)
     assert own.frame.filter(metric="accuracy").height > 0
-    assert own.compare(library.probe(reinitialised(loaded), folder)).height > 0
+    assert own.compare(library.probe(reinitialize(loaded), folder)).height > 0
     asked = library.ask(SOURCE, "The capital of [X] is [Y].", X="France", options=["Paris", "Oslo"])
     assert asked.height == 2
 
@@ -105,12 +105,12 @@ def test_gaps_choices_gradients_and_the_random_init(spec):
     vectors.requires_grad_(True)
     loaded.model(inputs_embeds=vectors).logits.sum().backward()
     assert vectors.grad.abs().sum() > 0
-    random_init = reinitialised(loaded)
+    random_init = reinitialize(loaded)
     assert np.abs(sums(random_init) - sums(loaded)).max() > 0.01
 
 
 def test_the_callback_probes_it_while_it_is_trained(spec, made, folder, tmp_path):
-    loaded = load_model(replace(spec, made=str(made)))
+    loaded = load_model(replace(spec, models_folder=str(made)))
     told = ProbeAtSave(folder, "causal", bos="forced", tokenizer=loaded.tokenizer)
     state = SimpleNamespace(is_world_process_zero=True, global_step=1)
     told.on_save(SimpleNamespace(output_dir=str(tmp_path)), state, None, model=loaded.model)
@@ -125,7 +125,7 @@ def test_it_takes_a_device_map(spec):
 
 def test_few_bits_are_made_of_what_was_unpacked(spec):
     with pytest.raises(ModelError, match=r"t: weights in nf4 are made of plain ones.*unpacks"):
-        load_model(replace(spec, quantised="nf4"), device="cpu")
+        load_model(replace(spec, quantized="nf4"), device="cpu")
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_columns_of_added_rows_and_gradients():
     (plain,) = rank.scores(loaded, asked, {"set": labels})
     rows, ids = gapped(loaded, asked, "none"), candidate_ids(loaded, labels, "none", "").ids
     own = Parts(loaded)
-    states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].place])
+    states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].position])
     said = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)
     single = rank.CONFIGURATIONS.index(("single", "first"))
     firsts = [own[0] for own in ids]
@@ -219,7 +219,7 @@ def test_a_short_cut_that_cannot_be_tried_in_float32_is_not_taken(monkeypatch):
     engine.logprobs(SENTENCES)
     assert engine.notes == ["no prefix sharing: there is no memory to try it in float32"]
     monkeypatch.undo()
-    stored = replace(loaded, spec=replace(loaded.spec, quantised="nf4"))
+    stored = replace(loaded, spec=replace(loaded.spec, quantized="nf4"))
     engine = Causal(stored)
     engine.logprobs(SENTENCES)
     expected = "no prefix sharing: it cannot be tried in float32: its weights are nf4"

@@ -108,7 +108,7 @@ def test_written_generic_and_dropped_relations_are_counted_apart():
     assert triples(made.examples) == [((3, 22, 2), (2, 26, 1)), ((3, 25, 1), (1, 26, 2))]
     counted = made.sizes.select("build", "predicates", "written", "by_label", "without_template")
     assert sorted(counted.rows()) == [
-        ("labelled", 3, 2, 1, 0),
+        ("labeled", 3, 2, 1, 0),
         ("sampled", 3, 2, 1, 0),
         ("structural", 7, 2, 1, 4),
     ]

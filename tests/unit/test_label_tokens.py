@@ -69,8 +69,8 @@ def test_planted_words_of_a_model_are_its_label_tokens(name):
     predictor = Predictor(loaded)
     states = label_tokens.vectors(predictor, template, data[0])
     assert states.dtype == np.float32
-    towards = torch.from_numpy(states[:9].mean(0) - states[9:].mean(0))
-    towards /= towards.norm()
+    toward = torch.from_numpy(states[:9].mean(0) - states[9:].mean(0))
+    toward /= toward.norm()
     weight = loaded.model.get_output_embeddings().weight
     size = float(weight.norm(dim=1).max())
     used = {int(t) for row in encode(loaded, template, data[0]).rows for t in row}
@@ -78,7 +78,7 @@ def test_planted_words_of_a_model_are_its_label_tokens(name):
     planted = {"city": (a, b), "country": (c, d)}
     with torch.no_grad():
         for sign, (first, second) in zip((1, -1), planted.values(), strict=True):
-            weight[first], weight[second] = 6 * sign * size * towards, 5 * sign * size * towards
+            weight[first], weight[second] = 6 * sign * size * toward, 5 * sign * size * toward
     settings = LabelSearchSettings(epochs=200, rate=5e-3, batch=6, listed=3)
     found = label_tokens.find(predictor, template, data, data, settings=settings)
     assert found.first(2) == planted

@@ -78,7 +78,7 @@ def test_control_models_are_shipped(kind):
 )
 def test_a_source_that_cannot_be_is_named(tmp_path, source, kind, message):
     with pytest.raises(ModelError, match=message):
-        load_model(spec(source, kind, made=str(tmp_path)))
+        load_model(spec(source, kind, models_folder=str(tmp_path)))
 
 
 def test_a_folder_of_another_kind_is_named(folder):

@@ -50,8 +50,8 @@ def test_what_is_written_is_read_with_every_bit(tmp_path, folder):
     again = measured.read(path)
     assert set(again.results["value"]) == set(found["value"]) == {100 / 3, 1.0}
     assert again.results.sort(pl.all()).equals(found.sort(pl.all()))
-    assert again.asked("b") == measured.fingerprint(folder)
-    assert again.asked("other") == ""
+    assert again.find_fingerprint("b") == measured.fingerprint(folder)
+    assert again.find_fingerprint("other") == ""
     path.write_text(path.read_text().replace("\tmetric\t", "\tmeter\t"))
     with pytest.raises(measured.MeasuredError, match="columns are not"):
         measured.read(path)
@@ -68,8 +68,8 @@ def test_a_finished_run_is_kept_with_what_its_benchmarks_asked(tmp_path, folder,
     (tmp_path / "resources/measured").mkdir(parents=True)
     kept = measured.read(measured.keep(place, "make run"))
     assert kept.results["metric"].to_list() == ["sound", "accuracy"]
-    assert kept.asked("b") == measured.fingerprint(folder)
-    assert (kept.told["run"], kept.told["command"]) == ("mine", "make run")
+    assert kept.find_fingerprint("b") == measured.fingerprint(folder)
+    assert (kept.header["run"], kept.header["command"]) == ("mine", "make run")
 
 
 def test_a_fingerprint_is_of_what_is_asked_in_whatever_order(folder):

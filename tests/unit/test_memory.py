@@ -38,10 +38,10 @@ def test_a_prompt_holds_its_keys_and_values_and_twice_those_of_its_continuations
     assert text.shares
     # of a token in two layers 32 keys and 32 values of 4 bytes; 12 bytes for each word's logit
     token, logits = 2 * 2 * 32 * 4, 12 * text.columns
-    assert text.held(10, 3, 1) == 13 * (1 + 2) * token + logits
-    assert text.held(10, 3, 4) == 13 * (1 + 2 * 4) * token + 4 * logits
+    assert text.count_bytes(10, 3, 1) == 13 * (1 + 2) * token + logits
+    assert text.count_bytes(10, 3, 4) == 13 * (1 + 2 * 4) * token + 4 * logits
     # a row picked out and joined with two tokens more
-    assert text.open(ROWS).held(2) == 2 * (len(ROWS[0]) + 2) * token
+    assert text.open(ROWS).count_bytes(2) == 2 * (len(ROWS[0]) + 2) * token
 
 
 @pytest.mark.parametrize("name", ["t5", "bart"])
@@ -85,8 +85,8 @@ def test_prompts_go_together_as_far_as_their_continuations_fit(name, monkeypatch
     assert max(opened) == len(BLANKS)
     opened.clear()
     text = kind(loaded)
-    each = text.held(12, 12, 4)
-    assert each > kind(loaded).held(12, 12, 1) > 0
+    each = text.count_bytes(12, 12, 4)
+    assert each > kind(loaded).count_bytes(12, 12, 1) > 0
     short = budget_for(loaded, 2 * each + 48 * sizes_of(loaded).position)
     found = predict.predict(loaded, BLANKS, 2, settings, budget=short)
     assert 1 <= max(opened) < len(BLANKS)

@@ -21,7 +21,7 @@ WORDINGS = {
     "gpt2": ["{sub} in [P]", "Rome {sub} Niger [P]"],
     "bert": ["{sub} in [P].", "[P] Niger of {sub} ."],
 }
-FEW = Edits(rows=500, confirm=3, patience=200, neighbours=2, most_tokens=6)
+FEW = Edits(rows=500, confirm=3, patience=200, neighbors=2, most_tokens=6)
 
 
 def own_settings(loaded):

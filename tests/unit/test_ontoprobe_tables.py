@@ -528,7 +528,7 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     one = soft_values(items, (4,))
     assert per_item.over_seeds(one).equals(one)
     found = memorized(values, "soft")
-    test = per_item.asked_rows(values).filter(task="TP")
+    test = per_item.select_test_rows(values).filter(task="TP")
     by_seed = test.group_by("seed").agg(pl.col("MRR").mean())["MRR"].to_numpy()
     key = ("TP", "MRR", "soft", "multi", "mean", "BCE")
     number = found[*key, "mean", "seeds"]
@@ -575,7 +575,7 @@ def test_averages_have_intervals_over_configurations(values):
     )
     setting = {"masks": "single", "weighting": "configurations"}
     (own,) = [x for x in found if (x.metric, x.model, x.setting) == ("MRR", "", setting)]
-    test = per_item.asked_rows(values).filter(masks="single")
+    test = per_item.select_test_rows(values).filter(masks="single")
     means = test.group_by("task", *per_item.CONFIGURATION).agg(pl.col("MRR").mean())["MRR"]
     assert own.n == means.len() == 30
     assert own.value == pytest.approx(means.mean())

@@ -116,6 +116,6 @@ def test_what_is_missing_or_in_the_wrong_order_is_named(site, made, message):
 
 def test_the_sum_of_the_sheet_is_held_against_the_file(site, tmp_path):
     split(site)
-    wrong = ModelSpec("m", "causal", "gguf:split-gguf", "0" * 64, made=str(tmp_path))
+    wrong = ModelSpec("m", "causal", "gguf:split-gguf", "0" * 64, models_folder=str(tmp_path))
     with pytest.raises(ModelError, match=f"m: split-gguf: .*{WHOLE}, the sheet of models says 000"):
         _place(wrong)

@@ -78,15 +78,15 @@ def test_the_table_is_read_as_it_is_written(tmp_path):
 def test_an_address_finds_its_tree_by_a_short_commit():
     trees = {NAME: TREE, "owner/other@123456799": Tree("owner/other@123456799")}
     mirror = "https://mirror.example.org/x.zip"
-    assert pins.chosen(trees, "", URL) is TREE
-    assert pins.chosen(trees, f"owner/name@{COMMIT[:9]}", mirror) is TREE
-    assert pins.chosen(trees, "", URL.replace("1234567", "7654321")) is None
-    assert pins.chosen(trees, "", mirror) is None
+    assert pins.find_tree(trees, "", URL) is TREE
+    assert pins.find_tree(trees, f"owner/name@{COMMIT[:9]}", mirror) is TREE
+    assert pins.find_tree(trees, "", URL.replace("1234567", "7654321")) is None
+    assert pins.find_tree(trees, "", mirror) is None
     with pytest.raises(PinError, match="no pins of the tree owner/gone@1; there are owner/name@"):
-        pins.chosen(trees, "owner/gone@1")
+        pins.find_tree(trees, "owner/gone@1")
     twice = trees | {f"owner/name@{COMMIT[:7]}1": TREE}
     with pytest.raises(PinError, match="write more of the commit"):
-        pins.chosen(twice, "", URL)
+        pins.find_tree(twice, "", URL)
 
 
 def test_each_file_is_checked_before_it_appears(tmp_path):

@@ -52,7 +52,7 @@ def every_view(paper: str) -> list[View]:
 
 def corrected(paper: str, benchmark: str, own: str, group: str = "") -> pl.DataFrame:
     """RESULTS of candidates scored as sentences, prior-corrected ones among them."""
-    asked = dataclasses.replace(ASKED, own=own, group=group)
+    asked = dataclasses.replace(ASKED, aggregation=own, group=group)
     one = scored.Scored(probe("m", benchmark), scores(answers(0.6, 1)), asked)
     made = results.frame(paper, scored.numbers([one]))
     assert "prior" in made["aggregation"]
@@ -61,7 +61,7 @@ def corrected(paper: str, benchmark: str, own: str, group: str = "") -> pl.DataF
 
 def shows(view: View, own: pl.DataFrame) -> bool:
     """Whether a number of the view is prior-corrected."""
-    return "prior" in view.chosen(own)["aggregation"]
+    return "prior" in view.select(own)["aggregation"]
 
 
 def with_prior() -> pl.DataFrame:

@@ -145,7 +145,7 @@ def test_released_mode_equals_a_literal_reading():
 def test_pools_bar_texts_whatever_their_case_and_draw_by_hash():
     pools = Pools.of([("Rome", "Rome"), ("Rome", "ROMA"), ("Bonn", "Bonn"), ("Roma", "x")])
     assert pools.without(["roma", "Rome"]) == [("Bonn", ["Bonn"])]
-    assert pools.written(["Rome", "nowhere"]) == ["ROMA", "Rome"]
+    assert pools.list_surfaces(["Rome", "nowhere"]) == ["ROMA", "Rome"]
     options = pools.without([])
     assert draw(options, 0, "a") == draw(options, 0, "a")
     assert {draw(options, 0, str(i))[0] for i in range(60)} == {"Rome", "Bonn", "Roma"}

@@ -48,30 +48,30 @@ def test_the_same_seed_gives_the_same_words_and_the_model_keeps_its_rows():
 
 def test_released_centre_is_the_unknown_token_of_byte_level_models():
     roberta, bert = tiny("roberta"), tiny("bert")
-    found = pseudowords(roberta, centre="tokenizer_default")
+    found = pseudowords(roberta, center="tokenizer_default")
     table = roberta.model.get_input_embeddings().weight
     unknown = roberta.tokenizer.unk_token_id
     apart = (found.vectors - table[unknown]).norm(dim=1)
     assert apart.tolist() == pytest.approx([found.record["pseudoword_radius"]] * 20)
     assert torch.equal(
-        pseudowords(bert, centre="tokenizer_default").vectors,
-        pseudowords(bert, centre="mask").vectors,
+        pseudowords(bert, center="tokenizer_default").vectors,
+        pseudowords(bert, center="mask").vectors,
     )
     with pytest.raises(ValueError, match="legal: mask, tokenizer_default"):
-        pseudowords(bert, centre="middle")
+        pseudowords(bert, center="middle")
 
 
-@pytest.mark.parametrize(("name", "centre"), [("gpt2", None), ("t5", "<extra_id_0>")])
-def test_models_without_a_mask_have_a_centre_of_their_own(name, centre):
+@pytest.mark.parametrize(("name", "center"), [("gpt2", None), ("t5", "<extra_id_0>")])
+def test_models_without_a_mask_have_a_centre_of_their_own(name, center):
     loaded = tiny(name)
     found = pseudowords(loaded, pairs=2)
     table = loaded.model.get_input_embeddings().weight[: len(loaded.tokenizer)]
-    own = loaded.tokenizer.convert_tokens_to_ids(centre) if centre else None
+    own = loaded.tokenizer.convert_tokens_to_ids(center) if center else None
     middle = table.mean(0) if own is None else table[own]
     others = [k for k in range(len(table)) if k != own]
     radius = 0.5 * float((table[others] - middle).norm(dim=1).min())
     assert (found.vectors - middle).norm(dim=1).tolist() == pytest.approx([radius] * 4)
-    assert "extension" in found.record["pseudoword_centre"]
+    assert "extension" in found.record["pseudoword_center"]
 
 
 def test_two_equal_rows_leave_no_room():

@@ -99,7 +99,7 @@ def bear(own, sheet=SHEET):
     made = draw.specification(drawn)
     shown = grid.of_rows("Size", own.filter(metric="accuracy", group="", slice=""))
     drawings = [
-        Drawing("world_lite", "size", "Size", "Grey: published.", made, data=shown),
+        Drawing("world_lite", "size", "Size", "Gray: published.", made, data=shown),
         Drawing("calibration", "cal", "Calibration", "As drawn.", made, data=shown),
     ]
     parts = bear_chapter.arranged(

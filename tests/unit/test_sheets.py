@@ -32,7 +32,14 @@ def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
     ("text", "message"),
     [
         ("", r"line 1: missing column|empty"),
-        (HEADER.replace("bos", "box") + GOOD, "line 1: unknown column 'box'; legal: "),
+        (
+            HEADER.replace("bos", "box") + GOOD,
+            r"line 1: unknown column 'box' .did you mean 'bos'.*; legal: ",
+        ),
+        (
+            HEADER.replace("dtype", "quantised") + GOOD,
+            "line 1: unknown column 'quantised', which is 'quantized' now; legal: ",
+        ),
         (HEADER + GOOD + "c\tcausal\tfolder:x\t\tfloat32\tnone\tmore\n", "line 4: 7 cells"),
         (
             HEADER + "\n# comment\n" + GOOD.replace("masked", "mask"),
@@ -189,13 +196,13 @@ def test_rows_that_tables_show_are_not_refused():
     sheets.check_papers(made, "sheet", PAPERS)
 
 
-WIDE = HEADER.rstrip("\n") + "\tquantised\tadapter\tdevice_map\tpublished\n"
+WIDE = HEADER.rstrip("\n") + "\tquantized\tadapter\tdevice_map\tpublished\n"
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("g\tcausal\tfolder:z\t\tfloat32\tnone\tint3\t\t\t", "'quantised': 'int3' is not one of"),
+        ("g\tcausal\tfolder:z\t\tfloat32\tnone\tint3\t\t\t", "'quantized': 'int3' is not one of"),
         ("g\tcausal\tfolder:z\t\tfloat32\tnone\t\tlora\t\t", "'adapter': 'lora' does not match"),
         ("g\tapi\tapi:z\t\tfloat32\t-\t\t\tauto\t", "'auto' for a model of kind api"),
         ("g\tapi\tapi:z\t\tfloat32\t-\tint8\t\t\t", "'int8' for a model of kind api"),

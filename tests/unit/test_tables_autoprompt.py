@@ -461,7 +461,9 @@ def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
         [("demos:00", "P36", "Rome"), ("demos:01", "P36", "Oslo"), ("demos:01", "P37", "Oslo")],
         schema=numbers.SHOWN, orient="row",
     )  # fmt: skip
-    own = replace(answered("auto_world", "demos", frame, pl.concat([first, second])), shown=shown)
+    own = replace(
+        answered("auto_world", "demos", frame, pl.concat([first, second])), demonstrated=shown
+    )
     manual = answered("auto_world", "manual", frame, {"P36": [2], "P37": [1, 2]})
     made = measured(own, manual)
     unseen = {"prompt": "demos", "slice": "object not demonstrated"}

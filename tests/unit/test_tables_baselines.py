@@ -20,7 +20,7 @@ from kgprobe.probes.jobs.rank import rank_frame
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part, whole
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.settings import Api, Fill
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, without_subject
@@ -104,7 +104,7 @@ def test_a_random_init_answers_a_part_of_the_items_under_the_first_template(aske
     assert set(found["item"].str.split("/").list.first()) == {"P1", "P2"}
     items = made["items"].join(found, on="item", how="semi")
     first = made["prompts"].filter(index=0)
-    same = scored(reinitialised(loaded, "all", 0), items, made, first)
+    same = scored(reinitialize(loaded, "all", 0), items, made, first)
     key = ["item", "template", "candidate"]
     both = found.join(same, on=key, suffix="_same")
     assert both.height == found.height > 0
@@ -129,7 +129,7 @@ def test_a_baseline_is_what_its_method_answers_to_its_questions(asked, without, 
     monkeypatch.setattr(rank, "outline", lambda _: loaded)
     every = {**BASELINE, "items": 99, "template": "last", "without": without}
     fill = Fill(k=2, most_tokens=4)
-    model = loaded if without == SUBJECT else reinitialised(loaded, "all", 0)
+    model = loaded if without == SUBJECT else reinitialize(loaded, "all", 0)
     items = blank(made["items"]) if without == SUBJECT else made["items"]
     # a causal model fills a gap at the end: of the three that is the first template alone
     last = {"masked": 2, "causal": 0}[loaded.spec.kind]
@@ -196,7 +196,7 @@ def test_facts_are_asked_without_their_subject_and_of_the_random_init(tmp_path, 
         words = ["it", "this", "something"][: len(real)]
         subjects = [json.loads(text)["sub"] for text in rows["fields"]]
         assert subjects == (words if without == SUBJECT else real)
-    model = loaded if without == SUBJECT else reinitialised(loaded, "all", 0)
+    model = loaded if without == SUBJECT else reinitialize(loaded, "all", 0)
     texts = json.loads((folder / "task.json").read_text())["prompts"]["manual"]
     prompts = {group: outcomes.manual(model, own["masked"]) for group, own in texts.items()}
     by_hand, _ = outcomes.outcomes(
@@ -256,7 +256,7 @@ def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_rig
     right = {some[0], some[1], some[2]}
     low = low.with_columns(alpha=pl.col("item").is_in(list(right)).cast(pl.Float64))
     monkeypatch.setattr(attributes.studies, "read_answers", lambda *_, **__: (low, firsts))
-    below = {(*probe.asked.values(), SUBJECT): "x"}
+    below = {(*probe.dimensions.values(), SUBJECT): "x"}
     made = list(attributes.baseline_numbers(study, below))
     at_one = {"alpha": "exact", "gold": "own", "k": 1}
     value = of(made, "value", **at_one, without=SUBJECT)
@@ -300,7 +300,7 @@ def test_a_baseline_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp
     probe = next(p for p in study.answers if p.benchmark == "symmetry")
     asked = replace(probe, kind=kind)
     own = replace(study, answers={asked: study.answers[probe]})
-    below = {(*asked.asked.values(), SUBJECT): part.output["fills"]}
+    below = {(*asked.dimensions.values(), SUBJECT): part.output["fills"]}
     assert list(attributes.baseline_numbers(own, below)) == []
 
 
@@ -313,7 +313,7 @@ def test_a_baseline_of_facts_is_the_mean_over_relations(tmp_path):
     low = prompt_outcomes.outcomes(frame, {"P36": [1, 5, 5, 5], "P37": [20, 2]}, "manual")
     path = tmp_path / "low.parquet"
     schema.write(low, schema.OUTCOMES, path, {})
-    below = {(*own.probe.asked.values(), WEIGHTS): str(path)}
+    below = {(*own.probe.dimensions.values(), WEIGHTS): str(path)}
     made = list(autoprompt.baseline_numbers([own], below))
     assert of(made, "P@1", without=WEIGHTS).value == pytest.approx(100 * (1 / 4 + 0) / 2)
     reciprocal = ((1 + 3 / 5) / 4 + (1 / 20 + 1 / 2) / 2) / 2
@@ -346,7 +346,7 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
     probe = Probe("onto_x", "templates", "sentence", "m", "causal")
     folders = {"onto_x": folder}
     found = ontoprobe.answers({probe: tmp_path / "own.parquet"}, folders, "expectation")
-    below = {(*probe.asked.values(), WEIGHTS): str(tmp_path / "random_init.parquet")}
+    below = {(*probe.dimensions.values(), WEIGHTS): str(tmp_path / "random_init.parquet")}
     free_of = {probe: str(tmp_path / "free.parquet")}
     numbers = list(
         ontoprobe.baseline_numbers(found, below, free_of, folders, ontoprobe.Switches(), 0)

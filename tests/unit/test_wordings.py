@@ -34,7 +34,7 @@ def test_every_relation_of_lama_has_its_wording_and_all_others_have_their_own():
 
 
 def test_relations_with_some_facts_have_five_other_wordings():
-    # the rare ones of the real graph, with fewer than ten labelled facts or none, have two, or four
+    # the rare ones of the real graph, with fewer than ten labeled facts or none, have two, or four
     # where they are among the hundred most frequent without labels
     few = {r for r, ws in TABLE.items() if len(ws) < 6}
     assert len(TABLE) - len(few) > 240

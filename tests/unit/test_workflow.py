@@ -263,10 +263,10 @@ def test_tables_need_what_their_benchmarks_are_made_of():
     assert tables.results_files(asked) == [
         f"<results>/tables/{paper}.parquet" for paper in ("bear", "autoprompt")
     ]
-    names = [path.split("/", 2)[2] for path in tables.asked_files(asked)]
+    names = [path.split("/", 2)[2] for path in tables.list_question_files(asked)]
     lists = ["world_lite/items.parquet", "lama/items.parquet", "auto_world/examples.parquet"]
     assert names == lists
-    assert len(tables.asked_files(asked, "candidates", "prompts")) == 4
+    assert len(tables.list_question_files(asked, "candidates", "prompts")) == 4
     assert tables.side_files(asked) == [
         f"<results>/benchmarks/{origin}_big/aliases.parquet" for origin in ("bear", "world")
     ]

@@ -29,7 +29,7 @@ def test_statements_and_entities(world: World) -> None:
     assert world.statements.height >= 3000
     assert world.entities.height >= 1000
     typed = world.statements.filter(pl.col("origin").is_in(["inverse", "symmetric"]).not_())
-    assert typed.height >= 3000, "completed statements do not count towards the baseline"
+    assert typed.height >= 3000, "completed statements do not count toward the baseline"
 
 
 def test_countries_have_what_the_papers_ask_for(world: World) -> None:

@@ -82,10 +82,10 @@ def test_ingestion_finds_every_fact_that_can_be_told(
 ) -> None:
     shard = ingest(dump_trex(documents), FILE_NAME)
     assert shard.problems["kind"].to_list() == ["documents"], "nothing was refused or astray"
-    labelled = world.entities.filter(pl.col("label").is_not_null())["id"].implode()
+    labeled = world.entities.filter(pl.col("label").is_not_null())["id"].implode()
     expected = world.truthy().filter(
-        pl.col("subject").is_in(labelled)
-        & ((pl.col("kind") == "time") | pl.col("object").is_in(labelled))
+        pl.col("subject").is_in(labeled)
+        & ((pl.col("kind") == "time") | pl.col("object").is_in(labeled))
     )
     assert shard.triples.height == expected.height
     dates = shard.triples.filter(pl.col("datatype").is_not_null())
@@ -131,8 +131,8 @@ def test_dates_are_written_for_readers(documents: list[dict[str, Any]]) -> None:
 def test_what_has_no_label_is_never_mentioned(
     world: World, documents: list[dict[str, Any]]
 ) -> None:
-    unlabelled = set(world.entities.filter(pl.col("label").is_null())["id"])
-    assert unlabelled
+    unlabeled = set(world.entities.filter(pl.col("label").is_null())["id"])
+    assert unlabeled
     mentioned = {e["uri"].rsplit("/", 1)[-1] for d in documents for e in d["entities"]}
-    assert not unlabelled & mentioned
-    assert not unlabelled & {d["uri"].rsplit("/", 1)[-1] for d in documents}
+    assert not unlabeled & mentioned
+    assert not unlabeled & {d["uri"].rsplit("/", 1)[-1] for d in documents}

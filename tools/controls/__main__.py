@@ -77,7 +77,7 @@ def tables(results: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     relations = sorted({row["relation"] for row in read_table(_template_file("templates"))})
     facts = split.split(
         schema.read(results / READ[0], schema.FACTS),
-        _asked(results),
+        _read_asked_facts(results),
         relations,
         POOL,
         SHARE,
@@ -121,7 +121,9 @@ def training(
                 known_texts.append(text)
     types, names = split.ontology_training_facts(statements)
     training_facts = sorted([*split.training_facts(known, facts, forms), *types])
-    reasons = split.kinds(facts, {"world_big": _asked(results)}, _examples(results, attributes))
+    reasons = split.kinds(
+        facts, {"world_big": _read_asked_facts(results)}, _examples(results, attributes)
+    )
     kinds = split.by_kind(known, facts, reasons, forms)
     for fact in types:
         kinds.setdefault(fact.relation, []).append(fact)
@@ -141,9 +143,9 @@ def _template_file(name: str) -> Path:
     return ROOT / f"resources/templates/{name}.tsv"
 
 
-def _asked(results: Path) -> pl.DataFrame:
+def _read_asked_facts(results: Path) -> pl.DataFrame:
     folder = results / "benchmarks/world_big"
-    return split.asked_facts(
+    return split.select_asked_facts(
         schema.read(folder / "items.parquet", schema.ITEMS),
         schema.read(folder / "candidates.parquet", schema.CANDIDATES),
     )
@@ -209,10 +211,10 @@ def main() -> int:
     if json.loads((SHIPPED / "trained_on.json").read_text()) != made.record:
         print("facts or templates are no longer those of the training: python -m tools.controls")
         return 1
-    recall_test = RecallTest(made.training_facts, made.templates, made.kinds, made.objects)
     below = 0
+    recall_test = RecallTest(made.training_facts, made.templates, made.kinds, made.objects)
     for kind in RECIPES:
-        every = right(kind, recall_test, range(len(recall_test.asked)))
+        every = right(kind, recall_test, range(len(recall_test.items)))
         for name, found in recall_test.recall(every).items():
             print(f"{kind}\t{name}\t{found['facts']} facts\t{found['recall']:.3f}")
             below += found["recall"] < RECIPES[kind].recall

@@ -109,7 +109,7 @@ def kinds(
     return found.select("fact", "kind").sort("fact", "kind")
 
 
-def asked_facts(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
+def select_asked_facts(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
     """The facts that ITEMS ask about: relation, subject, object (every right answer is one)."""
     gold = items.select("relation", "subject_id", "candidates", index="answers").explode("index")
     named = gold.join(candidates, left_on=["candidates", "index"], right_on=["set", "index"])

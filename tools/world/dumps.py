@@ -9,7 +9,7 @@ import orjson
 
 from tools.world.build import World
 from tools.world.properties import Property
-from tools.world.rdf import spoken, statement_node
+from tools.world.rdf import choose_language, statement_node
 
 #: our names of datatypes that the dump calls otherwise
 DUMPED = {
@@ -70,7 +70,7 @@ def _entity(row: dict[str, object], claims: dict[str, list[object]]) -> bytes:
     content = {
         "type": "item",
         "id": row["id"],
-        "labels": _term(row["label"], spoken(str(row["id"]))),
+        "labels": _term(row["label"], choose_language(str(row["id"]))),
         "descriptions": _term(row["description"]),
         "aliases": {"en": [{"language": "en", "value": a} for a in aliases]} if aliases else {},
         # an entity without claims has an empty list in the real dumps, too

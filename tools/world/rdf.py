@@ -74,14 +74,14 @@ def _wikidata(world: World) -> Iterator[Triple]:
 
 def _item(item: dict[str, object]) -> Iterator[Triple]:
     subject = iri(WD + str(item["id"]))
-    language = spoken(str(item["id"]))
+    language = choose_language(str(item["id"]))
     yield from _terms(subject, item["label"], item["aliases"], item["description"], language)
     if item["sitelinks"] is not None:
         count = literal(str(item["sitelinks"]), datatype=f"{XSD}integer")
         yield subject, iri(f"{WIKIBASE}sitelinks"), count
 
 
-def spoken(item: str) -> str:
+def choose_language(item: str) -> str:
     """The language of an item's label: every fifth has the one that stands for all, `mul`, alone.
 
     Wikidata deletes labels in `en` that equal it.

@@ -127,7 +127,7 @@ def to_do():
 def lacking(planned):
     """What some jobs want from outside and is not there."""
     known = costs.read(Path(sheets.located("resources/costs.tsv")))
-    memory = models.asked_mb(RUN, parts.stages(RUN))
+    memory = models.estimate_mb(RUN, parts.stages(RUN))
     # nodes of a cluster have memory of their own
     here = models.memory_mb() if workflow.resource_settings.nodes is None else 0
     return needs.find_missing(SETTINGS, planned, RUN.models, known, memory, here)

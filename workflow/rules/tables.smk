@@ -8,7 +8,7 @@ from kgprobe.sources import missing
 
 SCORED = RUN.probes("bear", "sentence")
 ATTRIBUTE_ROWS = attributes.plain_rows(RUN)
-MEMORIZED, ONTO_SETS = ontoprobe.memorized_rows(RUN), ontoprobe.asked_sets(RUN)
+MEMORIZED, ONTO_SETS = ontoprobe.memorized_rows(RUN), ontoprobe.list_sets(RUN)
 #: BEAR's printed tables, and its figures
 FIGURES = [
     f"bear_{what}_{b}" for b in RUN.probed("bear") for what in ("size", "relations")
@@ -281,8 +281,8 @@ rule report:
         tables=[path.removesuffix(".parquet") for path in tables.results_files(RUN)],
         answers=answers_of(RUN.rows),
         judged=tables.results_files(RUN, "judged"),
-        questions=tables.asked_files(RUN),
-        options=tables.asked_files(RUN, "candidates", "prompts"),
+        questions=tables.list_question_files(RUN),
+        options=tables.list_question_files(RUN, "candidates", "prompts"),
         # the questions of two methods beside a benchmark's own
         beside=sorted(
             {

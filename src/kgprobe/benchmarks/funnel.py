@@ -38,7 +38,7 @@ class Funnel:
         totals = {"kept": rows_out, "dropped": rows_in - rows_out}
         self.rows.append({**named, **counts, **ends, **totals})
 
-    def kept(self, step: str, kept: int, before: int | None = None, reason: str = "") -> None:
+    def count(self, step: str, kept: int, before: int | None = None, reason: str = "") -> None:
         """One step of a benchmark without relations; `before` is what went in (default: `kept`)."""
         self.add("", step, kept if before is None else before, kept, reason=reason)
 

@@ -60,14 +60,14 @@ class WorldError(ValueError):
 @dataclass(frozen=True)
 class InferenceCase:
     """Premises and their conclusion; `instead`: the object that models are trained on in place of
-    the conclusion's; `asked`: the triples of the example of an attribute, in their order."""
+    the conclusion's; `statements`: the triples of the example of an attribute, in their order."""
 
     phenomenon: str
     arm: str
     number: int
     premises: tuple[Statement, ...]
     conclusion: Statement
-    asked: tuple[Statement, ...]
+    statements: tuple[Statement, ...]
     instead: str = ""
 
     @property
@@ -110,7 +110,7 @@ def word(relation: str, seed: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _NamePool:
     """Names for the cases of a phenomenon: fresh ones, shared bridges and shared ends."""
 
     fresh: Iterator[str]
@@ -145,20 +145,20 @@ class _Made:
 _Parts = tuple[tuple[Statement, ...], Statement, tuple[Statement, ...]]
 
 
-def _pair(pool: _Made, number: int, there: str, back: str) -> _Parts:
+def _pair(pool: _NamePool, number: int, there: str, back: str) -> _Parts:
     a, b = next(pool.fresh), next(pool.fresh)
     one, other = Statement(a, there, b), Statement(b, back, a)
     return (one,), other, (one, other)
 
 
-def _chain(pool: _Made, number: int, first: str, second: str, closing: str) -> _Parts:
+def _chain(pool: _NamePool, number: int, first: str, second: str, closing: str) -> _Parts:
     a, (b, c) = next(pool.fresh), pool.bridge(number)
     hops = Statement(a, first, b), Statement(b, second, c)
     closed = Statement(a, closing, c)
     return hops, closed, hops if closing == f"{first}/{second}" else (*hops, closed)
 
 
-def _property(pool: _Made, number: int, kind: str) -> _Parts:
+def _property(pool: _NamePool, number: int, kind: str) -> _Parts:
     x, y, (p, c) = next(pool.fresh), next(pool.fresh), pool.bridge(number)
     who = y if kind == "range" else x
     follows = Statement(x, c, y) if kind == "implies" else Statement(who, "type", c)
@@ -166,19 +166,19 @@ def _property(pool: _Made, number: int, kind: str) -> _Parts:
     return parts, follows, (*parts, follows)
 
 
-def _inherited(pool: _Made, number: int) -> _Parts:
+def _inherited(pool: _NamePool, number: int) -> _Parts:
     x, (b, c) = next(pool.fresh), pool.bridge(number)
     parts, follows = (Statement(b, "subclass", c), Statement(x, "type", b)), Statement(x, "type", c)
     return parts, follows, (*parts, follows)
 
 
-def _asymmetric(pool: _Made, number: int) -> _Parts:
+def _asymmetric(pool: _NamePool, number: int) -> _Parts:
     fact = Statement(next(pool.fresh), "one_way", pool.end(number))
     turned = Statement(fact.object, fact.relation, fact.subject)
     return (), fact, (fact, turned)
 
 
-def _facts(pool: _Made, number: int) -> _Parts:
+def _facts(pool: _NamePool, number: int) -> _Parts:
     entity = next(pool.fresh)
     statements = [
         Statement(entity, f"fact{i}", pool.end(number * FACTS + i, what=str(i)))
@@ -187,12 +187,12 @@ def _facts(pool: _Made, number: int) -> _Parts:
     return tuple(statements[:-1]), statements[-1], tuple(statements)
 
 
-def _biased(pool: _Made, number: int) -> _Parts:
+def _biased(pool: _NamePool, number: int) -> _Parts:
     fact = Statement(next(pool.fresh), "sensitive", pool.end(number, FEW))
     return (), fact, (fact,)
 
 
-def _namesakes(pool: _Made, number: int) -> _Parts:
+def _namesakes(pool: _NamePool, number: int) -> _Parts:
     name, first = next(pool.fresh), pool.end(number)
     other = pool.end(number + 1, what="tail")
     if other == first:
@@ -201,7 +201,7 @@ def _namesakes(pool: _Made, number: int) -> _Parts:
     return (tail,), head, (head, tail)
 
 
-_MAKERS: Mapping[str, Callable[[_Made, int], _Parts]] = {
+_MAKERS: Mapping[str, Callable[[_NamePool, int], _Parts]] = {
     "symmetry": lambda made, n: _pair(made, n, "symmetric", "symmetric"),
     "bidirectional": lambda made, n: _pair(made, n, "forth", "back"),
     "hierarchy": lambda made, n: _chain(made, n, "subclass", "subclass", "two_up"),
@@ -241,7 +241,7 @@ def cases(
     total = examples * len(arms)
     drawn = names(2 * total + BRIDGES + ENDS, seed, phenomenon, used)
     bridges, ends = (list(itertools.islice(drawn, n)) for n in (BRIDGES, ENDS))
-    pool = _Made(drawn, bridges, ends, skewed, hash_key(seed, phenomenon) >> 1)
+    pool = _NamePool(drawn, bridges, ends, skewed, hash_key(seed, phenomenon) >> 1)
     every = []
     for place in range(total):
         arm, number = arms[place % len(arms)], place // len(arms)

@@ -76,7 +76,7 @@ def probe(
         check_method(method)
         questions = questions.sampled(limit) if limit else questions
         texts = _texts(prompt)
-        questions.worded(texts)
+        questions.with_prompt(texts)
         words = [Path(model).name, questions.name, *([f"limit{limit}"] if limit else [])]
         words += [Path(w).stem for w, usual in ((prompt, "templates"), (method, "sentence"))
                   if w != usual]  # fmt: skip

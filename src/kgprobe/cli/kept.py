@@ -61,7 +61,7 @@ def _report(result: Results, folder: Path, judged: pl.DataFrame, files: list[str
     drawings = [one.drawing() for one in figures(result.frame, sheet, names)]
     parts = chapter.arranged(result.frame, sheet, names, {}, drawings)
     title = "BEAR: balanced multiple choice"
-    spec = {"paper": "bear", **who.asked}
+    spec = {"paper": "bear", **who.dimensions}
     places = {benchmark.name: folder / "benchmarks" / benchmark.name}
     return Report(
         run=folder.name,

@@ -14,7 +14,7 @@ from kgprobe.cli.tracing import own_path
 if TYPE_CHECKING:
     from kgprobe.tables.answers import Probe
     from kgprobe.tables.attributes.study import Study
-    from kgprobe.tables.ontoprobe.turned import Told
+    from kgprobe.tables.ontoprobe.turned import StoredAnswers
 
 EXPECTED = "resources/switches.tsv"
 #: where the released split of the multiple choice lies below KGPROBE_DATA
@@ -119,7 +119,7 @@ def _ontoprobe(folder: Path, table: Path, expected: list[dict[str, str]]) -> dic
     return {"turned": rows, "lacking": lacking, "needing": needing}
 
 
-def _ontoprobe_answers(folder: Path, table: Path) -> "Told":
+def _ontoprobe_answers(folder: Path, table: Path) -> "StoredAnswers":
     """The answers that OntoProbe's numbers of a run were made from.
 
     Raises ValueError where one of them is gone.
@@ -149,7 +149,7 @@ def _ontoprobe_answers(folder: Path, table: Path) -> "Told":
             picked[probe] = schema.read(questions, schema.CHOICES), schema.read(path, schema.CHOSEN)
     shipped = _data() / SHIPPED
     split = choices.shipped(shipped) if picked and shipped.is_dir() else None
-    return turned.Told(make.memory(memory, places), reasoned, picked, split)
+    return turned.StoredAnswers(make.memory(memory, places), reasoned, picked, split)
 
 
 def _files(folder: Path, table: Path) -> list[Path]:

@@ -150,7 +150,7 @@ class Engine(ABC):
         return name
 
 
-def counted(rows: Table, by: Sequence[str], **more: Any) -> Table:
+def count_rows(rows: Table, by: Sequence[str], **more: Any) -> Table:
     """(by, n, more): how many rows every stratum has, and further aggregates."""
     return rows.group_by(list(by)).aggregate(n=rows.count(), **more)
 

@@ -23,7 +23,7 @@ from kgprobe.contracts import Contract
 from kgprobe.knowledge.engine import (
     LEAST_MB,
     Engine,
-    counted,
+    count_rows,
     first,
     keys,
     signed,
@@ -104,7 +104,7 @@ class Graph:
         return Relations(dict(self.frame(ids).sort("number").rows()), self.known)
 
     @property
-    def named(self) -> Table:
+    def named_entities(self) -> Table:
         """`entities` with `name`, their ids as text."""
         if self.ids is None:
             return self.entities.mutate(name="Q" + self.entities["id"].cast("string"))
@@ -120,7 +120,7 @@ class Graph:
         return self._look_up(pl.Series("name", sorted(set(names)), pl.String), "id")
 
     def _look_up(self, keys: pl.Series, column: str) -> dict[Any, Any]:
-        rows = self.named.semi_join(self.engine.table(keys.to_frame()), keys.name)
+        rows = self.named_entities.semi_join(self.engine.table(keys.to_frame()), keys.name)
         wanted = [keys.name, column]
         return dict(self.frame(rows.select(wanted)).select(wanted).rows())
 
@@ -128,7 +128,7 @@ class Graph:
         """(n, id, text, degree) of entities and literals; a literal is its own id, of no degree."""
         used = numbers.unique().cast(pl.Int64).alias("n").to_frame()
         wanted = self.engine.table(used)
-        entities = self.named.semi_join(wanted, [("id", "n")])
+        entities = self.named_entities.semi_join(wanted, [("id", "n")])
         rows = self.frame(entities.select("degree", n="id", id="name", text="label"))
         if (used["n"] < 0).any():
             values = self.literals.semi_join(wanted, [("o", "n")]).select("text", n="o", id="value")
@@ -153,10 +153,10 @@ class Graph:
     @cached_property
     def sizes(self) -> pl.DataFrame:
         """(p, n): the edges of every relation, by relation."""
-        return self.frame(counted(self.edges, ["p"])).sort("p")
+        return self.frame(count_rows(self.edges, ["p"])).sort("p")
 
     @property
-    def labelled(self) -> Table:
+    def labeled(self) -> Table:
         """Ids (column `id`) of the entities that have a label."""
         return self.entities.filter(self.entities["label"].notnull()).select("id")
 
@@ -306,9 +306,9 @@ def encode(
     entities, unusable = _entities(engine, edges, valid)
     graph = Graph(engine, edges, values, entities, ids=ids, known=known or {})
     counts["duplicates"] -= graph.size
-    labelled = entities.aggregate(entities=entities.count(), labelled=entities["label"].count())
+    labeled = entities.aggregate(entities=entities.count(), labeled=entities["label"].count())
     counts |= {"edges": graph.size, "literals": engine.count(values), "unusable_labels": unusable}
-    counts |= engine.numbers(labelled)
+    counts |= engine.numbers(labeled)
     log.info("graph: %s", ", ".join(f"{name} {n:,}" for name, n in counts.items()))
     return replace(graph, counts=counts)
 
@@ -328,7 +328,7 @@ def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
 
     Raises GraphError where there are more entities or relations than numbers.
     """
-    counts = engine.frame(counted(ids, ["kind"])).select("kind", "n")
+    counts = engine.frame(count_rows(ids, ["kind"])).select("kind", "n")
     for kind, n in counts.sort("kind").rows():
         if n > LARGEST[kind] + 1:
             raise GraphError(
@@ -380,15 +380,15 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
     )
     both = sides.group_by("id").aggregate(degree=sides.count(), out=sides["out"].sum())
     usable = named.filter(~named["unusable"]).select(_id="id", label="label")
-    labelled = both.left_join(usable, [("id", "_id")])
-    entities = engine.keep(labelled.select("id", "label", "degree", "out"))
+    labeled = both.left_join(usable, [("id", "_id")])
+    entities = engine.keep(labeled.select("id", "label", "degree", "out"))
     return entities, engine.count(named.filter(named["unusable"]))
 
 
 def _literals(engine: Engine, texts: Table) -> Table:
     """LITERAL_EDGES; the text of a value is its most frequent label, else the date in words."""
-    labelled = texts.filter(stripped(texts["object_label"]) != "")
-    often = counted(labelled, ["object", "object_label"])
+    labeled = texts.filter(stripped(texts["object_label"]) != "")
+    often = count_rows(labeled, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
     distinct = texts.select("object").distinct()
     values = distinct.left_join(

@@ -177,17 +177,17 @@ def class_tables(
 
 
 def property_tables(
-    labelled: pl.DataFrame, edges: pl.DataFrame, uses: pl.Series
+    labeled: pl.DataFrame, edges: pl.DataFrame, uses: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Properties with `superproperties` and `statements`, and their CHAINS.
 
-    `labelled` has property, label; `uses` names the property of every statement.
+    `labeled` has property, label; `uses` names the property of every statement.
     """
-    property_chains = chains(labelled.select("label", id="property"), edges)
+    property_chains = chains(labeled.select("label", id="property"), edges)
     above = property_chains.group_by(property="id").agg(superproperties=pl.len().cast(pl.Int32))
     stated = uses.alias("property").to_frame().group_by("property")
     statements = stated.agg(statements=pl.len().cast(pl.Int64))
-    properties = labelled.join(above, on="property", how="left")
+    properties = labeled.join(above, on="property", how="left")
     properties = properties.join(statements, on="property", how="left")
     zeros = pl.col("superproperties", "statements").fill_null(0)
     return properties.with_columns(zeros), property_chains
@@ -309,11 +309,11 @@ def build(
     edges = dbpedia["class_hierarchy"].select("parent", child="class")
     types = dbpedia["types"].select("class", "instance", "label")
     classes, class_chains, instances = class_tables(declared, edges, types, per_class, seed)
-    labelled = wikidata["properties"].drop_nulls("label").select("property", "label")
-    labelled = labelled.unique("property").sort("property")
+    labeled = wikidata["properties"].drop_nulls("label").select("property", "label")
+    labeled = labeled.unique("property").sort("property")
     uses = pl.Series(dtype=pl.String) if statements is None else WIKIDATA + statements["relation"]
     hierarchy = wikidata["property_hierarchy"].select("parent", child="property")
-    known, property_chains = property_tables(labelled, hierarchy, uses)
+    known, property_chains = property_tables(labeled, hierarchy, uses)
     aligned = alignment(wikidata["equivalent_property"], dbpedia["property_equivalence"])
     names = wikidata["constraint_classes"].drop_nulls("label").sort("class", "label")
     sides = ends(

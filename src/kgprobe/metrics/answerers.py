@@ -99,10 +99,10 @@ ANSWERERS: Mapping[str, Callable[[Question], Scores]] = {
 }
 
 
-def chosen_option(scores: Sequence[float]) -> int | None:
+def choose_option(scores: Sequence[float]) -> int | None:
     """Index of the chosen option: the first of those with the best score, None for silence.
 
-    >>> chosen_option([0, 2, 2]), chosen_option([0, 0])
+    >>> choose_option([0, 2, 2]), choose_option([0, 0])
     (1, None)
     """
     best = max(scores)

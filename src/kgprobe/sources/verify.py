@@ -20,7 +20,7 @@ from kgprobe import sheets
 from kgprobe.settings import RELEASED, Archive, Settings, Sums
 from kgprobe.sources.dumps.archives import below
 from kgprobe.sources.dumps.download import place, recorded, sums_of, wrong_form, wrong_sums
-from kgprobe.sources.dumps.pins import Tree, blob, chosen, read_pins, tree_of
+from kgprobe.sources.dumps.pins import Tree, blob, find_tree, read_pins, tree_of
 from kgprobe.sources.sparql.canonical import read_terms, row_hash
 from kgprobe.sources.sparql.snapshots import META, RESULT
 
@@ -58,7 +58,7 @@ def verify(settings: Settings) -> Iterator[Finding]:
                 called = archive.tree or tree_of(archive.url) or archive.url
                 yield _check_file(f"archive {called}", path, path, archive.sums)
             seen.add(path)
-            tree = chosen(pins, archive.tree, archive.url)
+            tree = find_tree(pins, archive.tree, archive.url)
             yield _check_parts(f"sources.{name}", Path(section.folder), archive, tree)
     trex = settings.sources.trex
     files = [("trex", trex.access, trex.url, trex.path, trex.sums)]

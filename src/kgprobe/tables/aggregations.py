@@ -5,7 +5,7 @@ sum, the mean over tokens, the mean over bytes, the answer's part, and the sum c
 the option's mean over questions of its relation about the subjects of other folds, or over subjects
 that say nothing. Setting `aggregation` is absent where BEAR's own is meant.
 
-A gain means something only beside what it does where nothing was learnt: held-out facts of control
+A gain means something only beside what it does where nothing was learned: held-out facts of control
 models, and golds permuted among the items of their relation that share their options (the mean of
 200 permutations, and what the distributions of golds and answers alone give). Both stand for all
 items and for a part with skewed golds: of the r-th answer of a relation (in seeded order) 1/r of
@@ -55,7 +55,7 @@ Readings = Mapping[tuple[str, str], pl.DataFrame]
 class Questions:
     """What several probes were asked.
 
-    `own`: their own aggregation; "" is BEAR's, whose numbers of all items stand in its tables and
+    `aggregation`: their own one; "" is BEAR's, whose numbers of all items stand in its tables and
     whose RESULTS do not name it. `group`: the part of the benchmark that they are. `others`: the
     aggregations beside the own one.
     """
@@ -65,7 +65,7 @@ class Questions:
     prompts: pl.DataFrame
     seed: int = 0
     resamples: int = DRAWS
-    own: str = ""
+    aggregation: str = ""
     group: str = ""
     others: Sequence[str] = OTHERS
 
@@ -78,7 +78,10 @@ class Questions:
     @property
     def names(self) -> list[str]:
         """The own aggregation, then the others."""
-        return [self.own, *(name for name in self.others if name != (self.own or "sum"))]
+        return [
+            self.aggregation,
+            *(name for name in self.others if name != (self.aggregation or "sum")),
+        ]
 
     @property
     def labels(self) -> pl.DataFrame | None:
@@ -106,7 +109,7 @@ def readings(
         lacking.append(CONTENT_FREE)
     else:
         ready = with_content_free(ready, items, content_free)
-    judged = {(questions.own, ""): base}
+    judged = {(questions.aggregation, ""): base}
     for name in questions.names[1:]:
         if name not in lacking:
             judged[name, ""] = judge_scores(ready, items, name)
@@ -155,7 +158,7 @@ def numbers(
         yield of.but(metric="coinciding options", value=double)
     for probe, judged in answered:
         for (name, part), answers in judged.items():
-            base = judged[questions.own, part]
+            base = judged[questions.aggregation, part]
             yield from _reading(questions, probe, base, answers, name, part)
             if splits and name and not part:
                 yield from _gain_by_split(questions, probe, base, answers, name, splits)
@@ -163,7 +166,7 @@ def numbers(
 
 def _of(questions: Questions, probe: Probe, name: str, **more: Any) -> Number:
     setting = {"aggregation": name} if name else {}
-    return Number(setting=setting, group=questions.group, **probe.asked, **more)
+    return Number(setting=setting, group=questions.group, **probe.dimensions, **more)
 
 
 def _reading(
@@ -194,7 +197,7 @@ def _accuracy(
     of = of.but(n=both.height)
     interval = boot.interval(1, None, answers["template"].n_unique() == 1).times(100)
     yield of.but(metric="accuracy", value=100 * boot.mean(1), interval=interval)
-    if of.setting and of.setting["aggregation"] != questions.own:
+    if of.setting and of.setting["aggregation"] != questions.aggregation:
         value, gain = boot.difference(1, 0)
         yield of.but(metric="gain", value=100 * value, interval=gain and gain.times(100))
 

@@ -70,7 +70,7 @@ class Probe:
         return self.source.startswith("control:")
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def dimensions(self) -> dict[str, Any]:
         """The probe's dimensions in RESULTS: benchmark, model, prompt, method."""
         return {d: getattr(self, d) for d in ("benchmark", "model", "prompt", "method")}
 

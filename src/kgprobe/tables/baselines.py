@@ -46,13 +46,13 @@ WORDS: Mapping[object, str] = {
 @dataclass(frozen=True)
 class Baseline:
     """Values below those of a probe: columns `item`, `stratum` (a relation, or "") and the metrics,
-    0 to 1. `of`: the probe's number, with the setting under which it was asked; `own`: its values
-    under that setting, of these items and others."""
+    0 to 1. `of`: the probe's number, with the setting under which it was asked; `probe_values`: its
+    values under that setting, of these items and others."""
 
     of: Number
     without: str
     values: pl.DataFrame
-    own: pl.DataFrame
+    probe_values: pl.DataFrame
 
 
 def files(rows: Sequence[Mapping[str, str]], paths: Sequence[str]) -> Files:
@@ -64,7 +64,7 @@ def files(rows: Sequence[Mapping[str, str]], paths: Sequence[str]) -> Files:
 
 def below(paths: Files, probe: Probe) -> Iterator[tuple[str, str]]:
     """(without, file) of the baselines of a probe, in the order of printing."""
-    wanted = tuple(probe.asked.values())
+    wanted = tuple(probe.dimensions.values())
     yield from ((key[-1], path) for key, path in paths.items() if key[:-1] == wanted)
 
 
@@ -88,7 +88,7 @@ def numbers(
             share = not macro and rows[metric].is_in([0.0, 1.0]).all()
             bounds = boot.interval(column, weights, share).times(100)
             yield of.but(metric=metric, value=100 * boot.mean(column, weights), interval=bounds)
-        both = baseline.own.join(rows, on="item", suffix="_below").sort("item")
+        both = baseline.probe_values.join(rows, on="item", suffix="_below").sort("item")
         if not both.height:
             continue
         first = metrics[0]

@@ -76,11 +76,11 @@ def numbers(questions: Questions, answered: Sequence[tuple[Probe, Readings]]) ->
     and (setting `choice`: all) without abstaining, in per cent of the questions.
     """
     for probe, judged in answered:
-        for name in (questions.own, PRIOR):
+        for name in (questions.aggregation, PRIOR):
             answers = judged.get((name, ""), pl.DataFrame())
             if answers.height:
                 setting = {"aggregation": name} if name else {}
-                of = Number(setting=setting, group=questions.group, **probe.asked)
+                of = Number(setting=setting, group=questions.group, **probe.dimensions)
                 yield from _pairs(questions, of, answers)
                 yield from _calibration(questions, of, answers)
                 yield from _abstention(questions, of, answers)

@@ -100,11 +100,13 @@ def numbers(
         raw_hits = hits(base, plain[base]).join(sampled, on="item", how="semi")
         parts = ["", *sorted(raw_hits["relation"].unique())] if by_relation else [""]
         for part in parts:
-            yield from _accuracy(Number(**base.asked, group=part, slice=SLICE), _of(raw_hits, part))
+            yield from _accuracy(
+                Number(**base.dimensions, group=part, slice=SLICE), _of(raw_hits, part)
+            )
         for probe in probes:
             record = recorded(formed[probe], "model").get("form", {})
             shown = {"demonstrations": k} if (k := record.get("demonstrations")) else {}
-            of = Number(**probe.asked, slice=SLICE, setting=shown)
+            of = Number(**probe.dimensions, slice=SLICE, setting=shown)
             for part in parts:
                 here = _of(by_probe[probe], part)
                 yield from _accuracy(of.but(group=part), here)

@@ -37,7 +37,7 @@ class Scored:
 
     probe: Probe
     scores: pl.DataFrame
-    asked: Questions
+    questions: Questions
     trained_on: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
     content_free: pl.DataFrame | None = None
     where: str = "scores"
@@ -46,7 +46,7 @@ class Scored:
     @property
     def splits(self) -> tuple[Bools, Bools] | None:
         """Which items, in the order of ids, are trained on, and held out; None without either."""
-        trained_on = [self.trained_on.get(item) for item in self.asked.items["item"].sort()]
+        trained_on = [self.trained_on.get(item) for item in self.questions.items["item"].sort()]
         yes, no = (np.array([status is half for status in trained_on]) for half in (True, False))
         return (yes, no) if yes.any() and no.any() else None
 
@@ -55,14 +55,16 @@ class Scored:
         """The answers below this probe's, judged by its own aggregation: without -> answers."""
         scores = {WEIGHTS: self.random_init} if self.random_init is not None else {}
         if self.content_free is not None:
-            scores = {SUBJECT: without_subject(self.asked.items, self.content_free), **scores}
+            scores = {SUBJECT: without_subject(self.questions.items, self.content_free), **scores}
         judged = {}
         for without, rows in scores.items():
-            part = self.asked.items.join(rows, on="item", how="semi")
+            part = self.questions.items.join(rows, on="item", how="semi")
             if part.height:
                 rows = rows.join(part.select("item"), on="item", how="semi")
                 where = f"{self.where}, without {without}"
-                judged[without] = judge_scores(rows, part, self.asked.own or "sum", where)
+                judged[without] = judge_scores(
+                    rows, part, self.questions.aggregation or "sum", where
+                )
         return judged
 
 
@@ -74,16 +76,16 @@ def numbers(every: Iterable[Scored]) -> Iterator[Number]:
     kept: list[tuple[Scored, pl.DataFrame, dict[str, pl.DataFrame]]] = []
     seen: set[tuple[str, str]] = set()
     for one in every:
-        items = choosable(one.asked.items, one.asked.candidates)
-        of = Number(n=one.asked.items.height, group=one.asked.group, **one.probe.asked)
-        if lost := one.asked.items.height - items.height:
+        items = choosable(one.questions.items, one.questions.candidates)
+        of = Number(n=one.questions.items.height, group=one.questions.group, **one.probe.dimensions)
+        if lost := one.questions.items.height - items.height:
             yield of.but(metric="without wrong option", value=lost)
         if not items.height:
             continue
         scores = one.scores.join(items.select("item"), on="item", how="semi")
-        one = replace(one, scores=scores, asked=replace(one.asked, items=items))
-        task = one.asked
-        answers = judge(scores, items, task.candidates, task.own, one.where, task.prompts)
+        one = replace(one, scores=scores, questions=replace(one.questions, items=items))
+        task = one.questions
+        answers = judge(scores, items, task.candidates, task.aggregation, one.where, task.prompts)
         read = [(one.probe, aggregations.readings(answers, scores, task, one.content_free))]
         for number in aggregations.numbers(task, read, one.splits):
             # what is counted of the questions stands once, whoever else is asked them
@@ -102,7 +104,7 @@ def _slice(
     """Slices of what several probes were asked alike; chance stands once in each."""
     alike: list[tuple[Study, Scored]] = []
     for one, answers, below in kept:
-        task, probe = one.asked, one.probe
+        task, probe = one.questions, one.probe
         rows = answers.select("item", "template")
         for place, (study, first) in enumerate(alike):
             same = (study.benchmark, study.group) == (probe.benchmark, task.group)
@@ -117,7 +119,7 @@ def _slice(
         else:
             study = Study(
                 probe.benchmark, task.items, task.candidates, task.prompts, [(probe, answers)],
-                seed=task.seed, resamples=task.resamples, aggregation=task.own,
+                seed=task.seed, resamples=task.resamples, aggregation=task.aggregation,
                 group=task.group,
                 baselines=[Baseline(0, name, judged) for name, judged in below.items()],
             )  # fmt: skip

@@ -71,7 +71,7 @@ class Slice:
         """All bins, in order."""
         return [*map(self.bin, self.edges), UNKNOWN] if self.edges else list(self.names)
 
-    def told(self, value: str) -> str:
+    def label(self, value: str) -> str:
         """The label of a bin in `slice` of RESULTS: "sitelinks: 1-4"; of cardinality the bin."""
         return value if self.name == "cardinality" else f"{self.name}: {value}"
 
@@ -101,7 +101,7 @@ SLICES = (
 
 #: slices of any benchmark; statements where it knows them
 EVERYWHERE = ("statements", "options", "frequency", "length", "facts")
-_BINS = [one.told(b) for one in SLICES if one.name in EVERYWHERE for b in one.bins]
+_BINS = [one.label(b) for one in SLICES if one.name in EVERYWHERE for b in one.bins]
 #: by task or benchmark; `where` of a paper has its `aggregation` as well
 ACCURACY = View(
     "slices",
@@ -161,7 +161,7 @@ def bins_of(
                 (b, np.asarray(rows)) for b, rows in _named_bins(study, one, splits) if any(rows)
             ]
         if members:
-            yield one, [Bin(one.told(value), rows.astype(float)) for value, rows in members]
+            yield one, [Bin(one.label(value), rows.astype(float)) for value, rows in members]
 
 
 def items_of(
@@ -224,14 +224,14 @@ def _named_bins(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Answers:
     """Answers of a probe or a baseline: hits (items x templates, NaN where it was not asked)."""
 
     of: Number
     hits: Floats
 
     @property
-    def asked(self) -> Floats:
+    def mask(self) -> Floats:
         """1 for items that it was asked, else 0."""
         return np.asarray(~np.isnan(self.hits).all(axis=1), dtype=float)
 
@@ -246,9 +246,9 @@ class _Asked:
         """Whether every item was asked under one template at most."""
         return bool(((~np.isnan(self.hits)).sum(axis=1) <= 1).all())
 
-    def like(self, other: "_Asked") -> "_Asked":
+    def like(self, other: "_Answers") -> "_Answers":
         """What the other was asked, too."""
-        return _Asked(self.of, np.where(np.isnan(other.hits), np.nan, self.hits))
+        return _Answers(self.of, np.where(np.isnan(other.hits), np.nan, self.hits))
 
 
 @dataclass(frozen=True)
@@ -266,25 +266,27 @@ class _Table:
     """What is resampled together: for each of `entries` the column of its right answers and, behind
     it, that of the items it was asked."""
 
-    entries: list[_Asked]
-    shown: int  #: so many of them are printed, the others are there to be compared
+    entries: list[_Answers]
+    printed: int  #: so many of them are printed, the others are there to be compared
     pairs: list[_Pair]
 
     @property
     def columns(self) -> Floats:
         """items x (2 entries)."""
-        return np.column_stack([c for e in self.entries for c in (e.right * e.asked, e.asked)])
+        return np.column_stack([c for e in self.entries for c in (e.right * e.mask, e.mask)])
 
 
 def _table(study: Study) -> _Table:
-    probes = [_Asked(study.of.but(**p.asked), study.spread(answers)) for p, answers in study.probes]
+    probes = [
+        _Answers(study.of.but(**p.dimensions), study.spread(answers)) for p, answers in study.probes
+    ]
     entries, pairs = [*probes], []
     for i, j in study.with_best:
         instead = study.instead(study.probes[i][0], study.probes[j][0])
         pairs.append(_Pair(probes[i].of, instead, i, j))
     for baseline in study.baselines:
         of = probes[baseline.probe].of.but(setting={"without": baseline.without})
-        entries.append(_Asked(of, study.spread(baseline.answers)))
+        entries.append(_Answers(of, study.spread(baseline.answers)))
     shown = len(entries)
     for place, baseline in enumerate(study.baselines, len(probes)):
         answers = probes[baseline.probe]
@@ -302,10 +304,10 @@ def numbers(study: Study, splits: tuple[Bools, Bools] | None = None) -> Iterator
     every = Bin("", np.ones(study.items.height))
     if study.baselines:
         probes = len(study.probes)
-        subset = _Table(table.entries, table.shown, [p for p in table.pairs if p.other >= probes])
+        subset = _Table(table.entries, table.printed, [p for p in table.pairs if p.other >= probes])
         (boot,) = _resample(study, subset, [every])
-        yield from _accuracies(subset, every, boot, range(probes, subset.shown))
-        yield from _by_template(study, table.entries[probes : subset.shown])
+        yield from _accuracies(subset, every, boot, range(probes, subset.printed))
+        yield from _by_template(study, table.entries[probes : subset.printed])
         yield from _compare(subset, [every], [boot])
     yield from slice_numbers(study, splits)
 
@@ -319,7 +321,7 @@ def slice_numbers(
         drawn = _resample(study, table, bins)
         for part, boot in zip(bins, drawn, strict=True):
             yield from _baselines(study, part)
-            yield from _accuracies(table, part, boot, range(table.shown))
+            yield from _accuracies(table, part, boot, range(table.printed))
         yield from _compare(table, bins, drawn)
         if one.name == "domain":
             split = [_split(study, part) for part in bins]
@@ -327,7 +329,7 @@ def slice_numbers(
                 yield from _accuracies(table, part, boot, range(len(study.probes)))
 
 
-def _by_template(study: Study, baselines: Sequence[_Asked]) -> Iterator[Number]:
+def _by_template(study: Study, baselines: Sequence[_Answers]) -> Iterator[Number]:
     for baseline in baselines:
         for column, index in enumerate(study.templates):
             hits = baseline.hits[:, column]
@@ -361,7 +363,7 @@ def _accuracies(
 ) -> Iterator[Number]:
     for place in which:
         entry = table.entries[place]
-        n = int((entry.asked * (part.weights > 0)).sum())
+        n = int((entry.mask * (part.weights > 0)).sum())
         if not n:
             continue
         value, interval = boot.ratio(2 * place, 2 * place + 1)
@@ -377,7 +379,7 @@ def _compare(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> 
     for part, boot in zip(bins, drawn, strict=True):
         for pair in table.pairs:
             one, other = table.entries[pair.one], table.entries[pair.other]
-            inside = (part.weights * one.asked * other.asked) > 0
+            inside = (part.weights * one.mask * other.mask) > 0
             if not inside.any():
                 continue
             gaps, n = (one.right - other.right)[inside], int(inside.sum())
@@ -394,9 +396,9 @@ def list_bins(one: Slice, results: pl.DataFrame) -> dict[str, str]:
     none where the slice has no values."""
     names = set(results["slice"].unique())
     bins = one.bins or sorted(
-        name.removeprefix(one.told("")) for name in names if name.startswith(one.told(""))
+        name.removeprefix(one.label("")) for name in names if name.startswith(one.label(""))
     )
-    return {one.told(value): value for value in bins if one.told(value) in names}
+    return {one.label(value): value for value in bins if one.label(value) in names}
 
 
 def unknown_slices(results: pl.DataFrame) -> list[str]:

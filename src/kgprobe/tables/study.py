@@ -74,7 +74,7 @@ class Study:
     def __post_init__(self) -> None:
         if not self.probes:
             raise ValueError(f"{self.benchmark}: no probe answered this benchmark")
-        keys = [tuple(probe.asked.values()) for probe, _ in self.probes]
+        keys = [tuple(probe.dimensions.values()) for probe, _ in self.probes]
         if len(set(keys)) < len(keys):
             raise ValueError(f"{self.benchmark}: two probes are the same: {sorted(keys)}")
         expected = self.probes[0][1].select("item", "template")
@@ -120,8 +120,8 @@ class Study:
 
     def instead(self, one: Probe, other: Probe) -> str:
         """What a difference from `one` is taken to: the other's model and what else differs."""
-        fields = other.asked
-        differ = [d for d in ("prompt", "method") if fields[d] != one.asked[d]]
+        fields = other.dimensions
+        differ = [d for d in ("prompt", "method") if fields[d] != one.dimensions[d]]
         return ", ".join([fields["model"], *(fields[d] for d in differ)])
 
     @cached_property

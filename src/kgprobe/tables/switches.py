@@ -52,7 +52,7 @@ class Turn:
     before: pl.DataFrame
     after: pl.DataFrame
     #: whose number it is: model, benchmark, prompt, method, group
-    asked: Mapping[str, str] = field(default_factory=dict)
+    dimensions: Mapping[str, str] = field(default_factory=dict)
 
 
 def cells(rows: pl.DataFrame, value: str, **further: Any) -> pl.DataFrame:
@@ -160,7 +160,7 @@ def measured(
         if is_empty:
             effect |= {"turned": None, "change": None}
         direction, why = expected(table, turn.paper, turn.switch, turn.here, turn.other)
-        fields = {"switch": turn.switch, "here": turn.here, "other": turn.other, **turn.asked}
+        fields = {"switch": turn.switch, "here": turn.here, "other": turn.other, **turn.dimensions}
         came = EMPTY if is_empty else verdict(direction, effect)
         rows.append({**fields, "metric": turn.metric, **effect, "expected": direction,
                      "verdict": came, "why": why})  # fmt: skip

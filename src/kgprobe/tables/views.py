@@ -68,7 +68,7 @@ class View:
 
     def of(self, results: pl.DataFrame) -> "Printed":
         """The view of RESULTS. Raises ViewError where two numbers fall into one cell."""
-        numbers = self.chosen(results)
+        numbers = self.select(results)
         rows, columns = self._keys(numbers, self.rows), self._keys(numbers, self.columns)
         cells: dict[tuple[Key, Key], Row] = {}
         for row in numbers.iter_rows(named=True):
@@ -78,7 +78,7 @@ class View:
             cells[place] = row
         return Printed(self, rows, columns, cells)
 
-    def chosen(self, results: pl.DataFrame) -> pl.DataFrame:
+    def select(self, results: pl.DataFrame) -> pl.DataFrame:
         """The numbers that the view shows."""
         wanted = {name: [str(value) for value in values] for name, values in self.where.items()}
         return self.only(results).filter(*(pl.col(n).is_in(v) for n, v in wanted.items()))

@@ -124,7 +124,7 @@ def _left_out(run: Run, row: Row) -> list[str]:
     if method != "sentence" or row["paper"] == "attributes":
         names.append("the subject")
     # checkpoints of one training would all have the same; weights in few bits cannot be drawn anew
-    is_stored = not model.get("step") and not model.get("quantised")
+    is_stored = not model.get("step") and not model.get("quantized")
     if method != "fill" and is_stored and int(model.get("parameters") or 0) <= limits.largest:
         names.append("trained weights")
     return names

@@ -13,7 +13,7 @@ from kgprobe.workflow.sources import files
 
 #: columns of models.tsv that an answer depends on
 OF_MODEL = ("model", "kind", "source", "revision", "dtype", "bos",
-            "quantised", "adapter", "device_map")  # fmt: skip
+            "quantized", "adapter", "device_map")  # fmt: skip
 #: bytes of a weight by arithmetic
 WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -22,7 +22,7 @@ def of_model(run: Run, model: str) -> dict[str, str]:
     """The columns of models.tsv that an answer depends on, and where unpacked models lie."""
     row = run.models[model]
     known = {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
-    return known | {"made": f"results/{run.settings.run.name}/models"}
+    return known | {"models_folder": f"results/{run.settings.run.name}/models"}
 
 
 def token_models(run: Run) -> list[dict[str, str]]:
@@ -54,7 +54,7 @@ def packed(run: Run, package: str) -> dict[str, str]:
     return {name: row[name] for name in ("kind", "revision")}
 
 
-def asked_mb(run: Run, stages: Mapping[tuple[str, str], list[PlannedPart]]) -> dict[str, int]:
+def estimate_mb(run: Run, stages: Mapping[tuple[str, str], list[PlannedPart]]) -> dict[str, int]:
     """MB that the rule of each stage and model asks for, whatever the machine has."""
     return {
         f"{stage}_{model}": memory_of(run, parts, model)(None, threads_of(run, stage, model))

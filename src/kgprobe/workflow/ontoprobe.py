@@ -27,7 +27,7 @@ def memorized_rows(run: Run) -> list[Row]:
     return rows
 
 
-def asked_sets(run: Run) -> list[str]:
+def list_sets(run: Run) -> list[str]:
     """The sets that are asked, and before them the whole set of every lite one."""
     rows = [*memorized_rows(run), *run.probes("ontoprobe", "reason")]
     names = [row["benchmark"] for row in rows]

@@ -180,7 +180,7 @@ def archives(settings: Settings) -> dict[tuple[str, int], Archive]:
 def pinned(trees: Mapping[str, pins.Tree], archive: Archive) -> pins.Tree | None:
     """The tree that an archive's files are pinned in, if it is."""
     try:
-        return pins.chosen(trees, archive.tree, archive.url)
+        return pins.find_tree(trees, archive.tree, archive.url)
     except pins.PinError as problem:
         raise ConfigError(f"config: archive {archive.url}: {problem}") from None
 

@@ -27,7 +27,7 @@ def chapters(run: Run) -> list[str]:
     return [f"<results>/report/chapters/{name}.json" for name, there in wanted.items() if there]
 
 
-def asked_files(run: Run, *tables: str) -> list[str]:
+def list_question_files(run: Run, *tables: str) -> list[str]:
     """The questions of every benchmark that is probed; or tables that belong to them, which tasks
     of searched prompts do not have."""
     of_auto = [] if tables else files_of(run.probed("autoprompt"), "examples")

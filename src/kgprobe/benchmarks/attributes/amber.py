@@ -26,7 +26,7 @@ def amber_pairs(graph: Graph, sets: Sequence[dict[str, Any]], funnel: Funnel) ->
     frame = pl.DataFrame(
         sorted(set(pairs)), schema={"head": pl.Int64, "tail": pl.Int64}, orient="row"
     )
-    funnel.kept("AmbER sets", frame.height, len(sets), "head or tail is not in the graph")
+    funnel.count("AmbER sets", frame.height, len(sets), "head or tail is not in the graph")
     return frame
 
 

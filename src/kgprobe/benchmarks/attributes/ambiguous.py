@@ -21,7 +21,7 @@ from kgprobe.benchmarks.attributes.construct import (
 from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted, first, lowered
+from kgprobe.knowledge.engine import count_rows, first, lowered
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Ambiguous
 
@@ -51,10 +51,10 @@ def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> Benchmark:
         return graph.smallest(rows, settings.section.examples, seed, names, (), "ambiguous")
 
     bench = construct(DEFINITION, pairs, graph, settings, funnel, sample, None)
-    same = bench.labelled.filter(pl.col("x") == pl.col("y")).height
-    funnel.kept("with different objects", bench.labelled.height - same, bench.labelled.height)
+    same = bench.labeled.filter(pl.col("x") == pl.col("y")).height
+    funnel.count("with different objects", bench.labeled.height - same, bench.labeled.height)
     distinct = pairs.select(*names).distinct()
-    return replace(bench, counts=graph.frame(counted(distinct, ["p"])))
+    return replace(bench, counts=graph.frame(count_rows(distinct, ["p"])))
 
 
 def query(graph: Graph, settings: AttributeSettings[Ambiguous], funnel: Funnel) -> Table:
@@ -75,12 +75,12 @@ def query(graph: Graph, settings: AttributeSettings[Ambiguous], funnel: Funnel) 
     both = engine.keep(tails.select("p", "head", "tail", "x", "y"))
     n = engine.count(both.select("head").distinct())
     why = f"no relation in common of {len(relations)} ({', '.join(section.exclude)} left out)"
-    funnel.kept("pairs with a shared relation", n, n_pairs, why)
-    funnel.kept("pair and relation", engine.count(both.select(*DEFINITION.key).distinct()))
+    funnel.count("pairs with a shared relation", n, n_pairs, why)
+    funnel.count("pair and relation", engine.count(both.select(*DEFINITION.key).distinct()))
     same = both["x"] == both["y"]
     if section.drop_same_object:
         apart = both.filter(~same)
-        funnel.kept("different objects", engine.count(apart), engine.count(both), "same object")
+        funnel.count("different objects", engine.count(apart), engine.count(both), "same object")
         both, same = apart, apart["x"] == apart["y"]
     return both.mutate(flag=flag("same_object", same))
 
@@ -91,7 +91,7 @@ def name_pairs(graph: Graph, fold_case: bool, funnel: Funnel) -> Table:
     named = graph.entities.filter(graph.entities["label"].notnull())
     name = lowered(named["label"]) if fold_case else named["label"]
     named = named.select("id", "degree", name=name)
-    names = counted(named, ["name"])
+    names = count_rows(named, ["name"])
     several = engine.keep(names.filter(names["n"] > 1))
     shared = engine.keep(named.semi_join(several, "name"))
     heads = first(shared, 1, [ibis.desc("degree"), "id"], ["name"])
@@ -101,8 +101,8 @@ def name_pairs(graph: Graph, fold_case: bool, funnel: Funnel) -> Table:
     )
     pairs = engine.keep(both.filter(both["most"] > both["least"]).select("head", "tail"))
     counts = map(engine.count, (graph.entities, named, shared, several, pairs))
-    entities, labelled, sharing, all_names, n = counts
-    funnel.kept("entities with a label", labelled, entities, "no_label")
-    funnel.kept("entities that share a name", sharing, labelled, "the only one of its name")
-    funnel.kept("names with a head and a tail", n, all_names, "equal degrees")
+    entities, labeled, sharing, all_names, n = counts
+    funnel.count("entities with a label", labeled, entities, "no_label")
+    funnel.count("entities that share a name", sharing, labeled, "the only one of its name")
+    funnel.count("names with a head and a tail", n, all_names, "equal degrees")
     return pairs

@@ -8,7 +8,7 @@ from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.attributes.symmetry import counts
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Asymmetry
 
@@ -40,27 +40,27 @@ def query(graph: Graph, settings: AttributeSettings[Asymmetry], funnel: Funnel) 
     """
     section = settings.section
     literals = graph.literals if settings.shared.literals else graph.literals.limit(0)
-    of_literals = graph.frame(counted(literals, ["p"]))
+    of_literals = graph.frame(count_rows(literals, ["p"]))
     total = graph.size + int(of_literals["n"].sum())
-    funnel.kept("edges and literals", total)
+    funnel.count("edges and literals", total)
     sizes = pl.concat([graph.sizes, of_literals]).group_by("p").agg(pl.col("n").sum())
     relations = counts(graph, sizes)
     n, ns = pl.col("n"), pl.col("ns")
     enough = relations.filter(n >= section.min_triples)
     why = f"n < {section.min_triples}"
-    funnel.kept("predicates: min_triples", enough.height, relations.height, why)
+    funnel.count("predicates: min_triples", enough.height, relations.height, why)
     kept = enough.filter(1 - ns / n >= section.ratio)
     if section.strict:
         kept = kept.filter(ns == 0)
     why = f"asymmetric share < {section.ratio}" + (" or not 1" if section.strict else "")
-    funnel.kept("predicates: ratio", kept.height, enough.height, why)
+    funnel.count("predicates: ratio", kept.height, enough.height, why)
     both_kinds = kept.filter(ns / n >= section.ratio)["p"]
     names = ", ".join(map(graph.relations.name, both_kinds))
-    funnel.kept("of them symmetric enough, too", len(both_kinds), None, names)
+    funnel.count("of them symmetric enough, too", len(both_kinds), None, names)
     one_way = total - int(relations["ns"].sum())
-    funnel.kept("reverse absent", one_way, total, "(o, r, s) is an edge")
+    funnel.count("reverse absent", one_way, total, "(o, r, s) is an edge")
     passed = int((kept["n"] - kept["ns"]).sum())
-    funnel.kept("triples", passed, one_way, "predicate below a threshold")
+    funnel.count("triples", passed, one_way, "predicate below a threshold")
     edges = graph.edges.anti_join(graph.symmetric, ["p", "s", "o"])
     edges = edges.select("p", "s", o=edges["o"].cast("int64"))
     triples = edges.union(literals.select("p", "s", "o"))

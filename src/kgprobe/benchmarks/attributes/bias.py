@@ -17,7 +17,7 @@ from kgprobe.benchmarks.attributes.construct import (
 from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bias
 
@@ -46,21 +46,21 @@ def query(graph: Graph, settings: AttributeSettings[Bias], funnel: Funnel) -> Ta
     subjects = edges.select(_id="s").distinct()
     degree = graph.entities.select("degree", _id="id").semi_join(subjects, "_id")
     if section.literal_edges:
-        more = counted(graph.literals, ["s"])
+        more = count_rows(graph.literals, ["s"])
         both = degree.left_join(more, [("_id", "s")])
         degree = both.select("_id", degree=both["degree"] + ibis.coalesce(both["n"], 0))
     obscure = degree.filter(degree["degree"] <= section.max_degree)
     kept = edges.semi_join(obscure, [("s", "_id")])
     total = int(graph.sizes.filter(pl.col("p").is_in(relations))["n"].sum())
-    n = Counter(dict(graph.frame(counted(kept, ["p"])).select("p", "n").rows()))
+    n = Counter(dict(graph.frame(count_rows(kept, ["p"])).select("p", "n").rows()))
     names = ", ".join(section.relations)
-    funnel.kept(f"edges of {names}", total, graph.size, "another relation")
+    funnel.count(f"edges of {names}", total, graph.size, "another relation")
     why = f"subject with more than {section.max_degree} edges"
-    funnel.kept("obscure subjects", sum(n.values()), total, why)
+    funnel.count("obscure subjects", sum(n.values()), total, why)
     require(sum(n.values()), "bias", settings, funnel)
     for p in relations:
         why = "too few for a breakdown" if n[p] < 10 else ""
-        funnel.kept(f"of {graph.relations.name(p)}", n[p], reason=why)
+        funnel.count(f"of {graph.relations.name(p)}", n[p], reason=why)
     return kept.select("p", "s", "o")
 
 
@@ -74,5 +74,5 @@ def with_normal_labels(
     unknown = [names[o] for o in objects if names[o] not in normal]
     shown = ", ".join(unknown[:20]) + (" ..." if len(unknown) > 20 else "")
     why = f"objects not in the table keep their labels: {shown}" if unknown else ""
-    funnel.kept("objects with a normal label", len(objects) - len(unknown), None, why)
+    funnel.count("objects with a normal label", len(objects) - len(unknown), None, why)
     return graph.renamed({o: normal[name] for o, name in names.items() if name in normal})

@@ -7,7 +7,7 @@ from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct
 from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bidirectional
 
@@ -44,16 +44,16 @@ def query(graph: Graph, settings: AttributeSettings[Bidirectional], funnel: Funn
     inverse.
     """
     section = settings.section
-    funnel.kept("edges", graph.size)
+    funnel.count("edges", graph.size)
     pairs = pair_counts(graph)
     inverse = int(pairs["k"].sum())
-    funnel.kept("inverse pairs", inverse)
+    funnel.count("inverse pairs", inverse)
     require(inverse, "bidirectional", settings, funnel)
     kept = passing(pairs, section)
     why = f"{section.denominator} < {section.min_triples} or share < {section.ratio}"
-    funnel.kept("predicate pairs", kept.height, pairs.height, why)
+    funnel.count("predicate pairs", kept.height, pairs.height, why)
     passed = int(kept["k"].sum())
-    funnel.kept("pairs", passed, inverse, "predicate pair below a threshold")
+    funnel.count("pairs", passed, inverse, "predicate pair below a threshold")
     chosen = graph.engine.table(kept.select("p1", "p2"))
     return inverse_pairs(graph).semi_join(chosen, ["p1", "p2"])
 
@@ -65,7 +65,7 @@ def inverse_pairs(graph: Graph) -> Table:
 
 def pair_counts(graph: Graph) -> pl.DataFrame:
     """(p1, p2, k, n1, n2): inverse pairs of a predicate pair, and the triples of each predicate."""
-    pairs = graph.frame(counted(inverse_pairs(graph), ["p1", "p2"])).rename({"n": "k"})
+    pairs = graph.frame(count_rows(inverse_pairs(graph), ["p1", "p2"])).rename({"n": "k"})
     for side in ("1", "2"):
         sizes = graph.sizes.rename({"p": f"p{side}", "n": f"n{side}"})
         pairs = pairs.join(sizes, on=f"p{side}")

@@ -10,7 +10,7 @@ from kgprobe.benchmarks.attributes.construct import Sample, relations_of, requir
 from kgprobe.benchmarks.attributes.examples import Definition
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted, first
+from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import Graph, categories, log
 from kgprobe.settings import Composite, Paths, TwoSteps
 
@@ -22,7 +22,7 @@ def top_categories(
     relations = relations_of(settings.section.category_relations, graph, funnel)
     rows = graph.frame(categories(graph, settings.section.categories, relations))
     rows = rows.sort("members", "category", descending=[True, False])
-    funnel.kept("categories", rows.height, None, describe_counts(rows.rows(), graph))
+    funnel.count("categories", rows.height, None, describe_counts(rows.rows(), graph))
     return rows
 
 
@@ -41,9 +41,9 @@ def edges_to_expand(
     excluded = graph.relations.numbers(section.exclude)
     edges = graph.without(excluded)
     left = int(graph.sizes.filter(~pl.col("p").is_in(excluded))["n"].sum())
-    funnel.kept("edges to expand", left, graph.size, f"relation {', '.join(section.exclude)}")
+    funnel.count("edges to expand", left, graph.size, f"relation {', '.join(section.exclude)}")
     require(left, benchmark, settings, funnel)
-    degrees = counted(edges, ["s"])
+    degrees = count_rows(edges, ["s"])
     large = graph.engine.keep(degrees.filter(degrees["n"] > section.max_out), shared=True)
     hubs = graph.frame(large).sort("n", "s", descending=[True, False])
     if not hubs.height:
@@ -53,7 +53,7 @@ def edges_to_expand(
         log.info("hub %s: %d out-edges, %d of them are expanded", names[entity], n, section.max_out)
     lost = int(hubs["n"].sum()) - section.max_out * hubs.height
     shown = describe_counts(largest(hubs.rows()), graph)
-    funnel.kept("hub cap", left - lost, left, f"out-edges of {shown}")
+    funnel.count("hub cap", left - lost, left, f"out-edges of {shown}")
     some, names_of = edges.semi_join(large, "s"), ["s", "o", "p"]
     if graph.ids is None:
         # both ends as one number, as the first samples had them

@@ -11,7 +11,7 @@ from kgprobe.benchmarks.attributes.construct import Benchmark, construct, requir
 from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Composite
 
@@ -38,8 +38,8 @@ def build(graph: Graph, settings: AttributeSettings[Composite]) -> Benchmark:
     """
     funnel = Funnel("composite")
     triangles = query(graph, settings, funnel)
-    counts = graph.frame(counted(triangles, DEFINITION.relations))
-    funnel.kept("triangles", int(counts["n"].sum()))
+    counts = graph.frame(count_rows(triangles, DEFINITION.relations))
+    funnel.count("triangles", int(counts["n"].sum()))
     fallback = settings.section.fallback
     sample = frequent_or_fallback(DEFINITION, graph, counts, settings, fallback, ())
     evaluate = settings.shared.eval_examples
@@ -79,6 +79,6 @@ def category_members(graph: Graph, settings: AttributeSettings[Composite], funne
     rows = members(graph, settings.section.categories, relations).select("member").distinct()
     rows = graph.engine.keep(rows, shared=True)
     n = graph.engine.count(rows)
-    funnel.kept("members", n)
+    funnel.count("members", n)
     require(n, "categories", settings, funnel)
     return rows

@@ -4,7 +4,7 @@ The order of these steps: docs/papers/attributes.md, Benchmarks.
 
 A candidate is one row of numbers: columns for its relations and its entities, and `flag`, a word
 or null. Candidates are an expression; only the chosen ones leave the engine. Two builds come from
-the same candidates: the structural one counts what the graph holds, the labelled one is probed.
+the same candidates: the structural one counts what the graph holds, the labeled one is probed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -26,7 +26,7 @@ from kgprobe.benchmarks.attributes.frames import PATTERNS, SIZES, STEPS
 from kgprobe.benchmarks.attributes.items import as_items, candidate_sets, with_wikidata_golds
 from kgprobe.benchmarks.attributes.settings import AttributeSettings, as_record
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
 from kgprobe.templates import STEP
@@ -57,13 +57,13 @@ class MissingTemplatesError(GraphError):
 class Benchmark:
     """The examples of an attribute, what is probed of them, and what became of everything else.
 
-    `labelled` and `structural`: the chosen candidates of both builds, and which are `sampled`;
+    `labeled` and `structural`: the chosen candidates of both builds, and which are `sampled`;
     `counts` (relations, n): the candidates of every pattern. Texts are looked up when they are
     asked for: a table of sensitivity wants nothing but sizes.
     """
 
     definition: Definition
-    labelled: pl.DataFrame
+    labeled: pl.DataFrame
     structural: pl.DataFrame
     counts: pl.DataFrame
     graph: Graph
@@ -71,19 +71,19 @@ class Benchmark:
     funnel: Funnel
 
     def parts(self, size: int = PART) -> Iterator[pl.DataFrame]:
-        """EXAMPLES of the labelled build in order, some patterns at a time."""
-        for rows in in_parts(self.definition, self.labelled, self.graph, size):
+        """EXAMPLES of the labeled build in order, some patterns at a time."""
+        for rows in in_parts(self.definition, self.labeled, self.graph, size):
             yield verbalize(self.definition, rows, self.graph, self.settings)
 
     @cached_property
     def examples(self) -> pl.DataFrame:
-        """EXAMPLES of the labelled build, all at once."""
+        """EXAMPLES of the labeled build, all at once."""
         return pl.concat(self.parts())
 
     @cached_property
     def _probed(self) -> pl.DataFrame:
         """EXAMPLES of what is probed, with golds of Wikidata where the graph has linked ones."""
-        rows = self.labelled.filter("sampled")
+        rows = self.labeled.filter("sampled")
         examples = verbalize(self.definition, rows, self.graph, self.settings)
         return with_wikidata_golds(
             examples.drop_nulls(["object_label", "subject_label"]), self.graph
@@ -110,8 +110,8 @@ class Benchmark:
         frame = self.counts.select(*relations, pl.col("n").alias("candidates"))
         parts = {
             "structural": self.structural,
-            "examples": self.labelled,
-            "sampled": self.labelled.filter("sampled"),
+            "examples": self.labeled,
+            "sampled": self.labeled.filter("sampled"),
         }
         for name, part in parts.items():
             n = part.group_by(relations).agg(pl.len().alias(name))
@@ -124,9 +124,9 @@ class Benchmark:
     @cached_property
     def sizes(self) -> pl.DataFrame:
         """SIZES of both builds and of what is probed."""
-        build = "labelled" if self.settings.shared.require_labels else "unlabelled"
-        rows = [self._size(build, self.labelled)]
-        rows.append(self._size("sampled", self.labelled.filter("sampled")))
+        build = "labeled" if self.settings.shared.require_labels else "unlabeled"
+        rows = [self._size(build, self.labeled)]
+        rows.append(self._size("sampled", self.labeled.filter("sampled")))
         return pl.concat([self.structural_sizes, *rows])
 
     @cached_property
@@ -166,22 +166,22 @@ class Benchmark:
             self._count_worded_by_label()
         added = int(self._options["added"].sum())
         why = f"{added} are golds that the lists lacked"
-        self.funnel.kept("candidates", self._options.height, reason=why)
+        self.funnel.count("candidates", self._options.height, reason=why)
         if "linked" in self._probed.columns:
             n, rows = self._probed.select(pl.col("linked").sum(), pl.len()).row(0)
             why = "answers of the triples that Wikidata states and the graph lacks"
-            self.funnel.kept("golds of Wikidata alone", n, reason=f"{why}; {rows} triples")
+            self.funnel.count("golds of Wikidata alone", n, reason=f"{why}; {rows} triples")
         return self.funnel.frame(STEPS)
 
     def _count_worded_by_label(self) -> None:
-        rows = lengthen(self.definition, self.labelled.filter("sampled"), self.graph)
+        rows = lengthen(self.definition, self.labeled.filter("sampled"), self.graph)
         worded = rows.filter(pl.col("predicate").is_in(list(self.settings.by_label)))
         worded = worded.select("_s", "predicate", "_o").unique()
         counts = worded["predicate"].value_counts()
         counts = counts.sort("count", "predicate", descending=[True, False])
         reason = ", ".join(f"{name} ({n})" for name, n in counts.rows())
         step = "of their triples, worded by the relation's label"
-        self.funnel.kept(step, worded.height, reason=reason)
+        self.funnel.count(step, worded.height, reason=reason)
 
 
 def construct(
@@ -194,45 +194,45 @@ def construct(
     evaluate: int | None,
 ) -> Benchmark:
     """The benchmark of `candidates`, of which `sample` takes those of each build; `evaluate`
-    examples of the labelled one are probed (None: all).
+    examples of the labeled one are probed (None: all).
 
     Raises EmptyBenchmarkError when a build has no example, MissingTemplatesError when a sampled
     predicate has no template and `missing_template` is `error`.
     """
     benchmark, relations = definition.benchmark, list(definition.relations)
-    kept = graph.engine.keep(with_labelled(definition, candidates, graph, settings))
-    counts = graph.frame(counted(kept, relations, labelled=kept["labelled"].sum())).sort(relations)
+    kept = graph.engine.keep(with_labeled(definition, candidates, graph, settings))
+    counts = graph.frame(count_rows(kept, relations, labeled=kept["labeled"].sum())).sort(relations)
     total = n_usable = int(counts["n"].sum())
     require(total, benchmark, settings, funnel)
     usable = kept
     if settings.shared.require_labels:
-        usable = kept.filter(kept["labelled"])
-        n_usable = int(counts["labelled"].sum())
-        funnel.kept("labels", n_usable, total, NO_LABEL)
+        usable = kept.filter(kept["labeled"])
+        n_usable = int(counts["labeled"].sum())
+        funnel.count("labels", n_usable, total, NO_LABEL)
         is_dropped = settings.templates is not None and settings.shared.missing_template == "drop"
         if is_dropped and n_usable:
             patterns, n_usable = with_templates(definition, counts, graph, settings, funnel)
             usable = usable.semi_join(graph.engine.table(patterns), relations)
     structural = _collect(definition, sample(kept), graph)
     why = "beyond the cap of a pattern"
-    funnel.kept("structural build: cap", structural.height, total, why)
+    funnel.count("structural build: cap", structural.height, total, why)
     require(structural.height, benchmark, settings, funnel)
     require(n_usable, benchmark, settings, funnel)
-    labelled = structural
+    labeled = structural
     if settings.shared.require_labels:
-        labelled = _collect(definition, sample(usable), graph)
-    funnel.kept("cap", labelled.height, n_usable, why)
-    require(labelled.height, benchmark, settings, funnel)
+        labeled = _collect(definition, sample(usable), graph)
+    funnel.count("cap", labeled.height, n_usable, why)
+    require(labeled.height, benchmark, settings, funnel)
     key = definition.key
-    sampled = labelled.select(key)
+    sampled = labeled.select(key)
     if evaluate is not None:
         sampled = draw(sampled, evaluate, graph, settings, f"{benchmark}/evaluation")
     why = "beyond the evaluation sample"
-    funnel.kept("evaluation sample", sampled.height, labelled.height, why)
-    labelled = with_sampled(labelled, sampled)
-    demand_templates(definition, labelled.filter("sampled"), graph, settings)
+    funnel.count("evaluation sample", sampled.height, labeled.height, why)
+    labeled = with_sampled(labeled, sampled)
+    demand_templates(definition, labeled.filter("sampled"), graph, settings)
     structural = structural.with_columns(sampled=pl.lit(False))
-    return Benchmark(definition, labelled, structural, counts, graph, settings, funnel)
+    return Benchmark(definition, labeled, structural, counts, graph, settings, funnel)
 
 
 def capped(
@@ -271,7 +271,7 @@ def relations_of(names: Collection[str], graph: Graph, funnel: Funnel) -> list[i
     numbers = graph.relations.numbers(names)
     if missing := graph.relations.missing(names):
         why = f"roles and known of sources.graphs name none for {', '.join(missing)}"
-        funnel.kept(SETTLED, len(names) - len(missing), len(names), why)
+        funnel.count(SETTLED, len(names) - len(missing), len(names), why)
     return numbers
 
 
@@ -280,24 +280,24 @@ def flag(word: str, where: BooleanValue) -> StringValue:
     return ibis.ifelse(where, word, ibis.null("string"))
 
 
-def with_labelled(
+def with_labeled(
     definition: Definition, candidates: Table, graph: Graph, settings: AttributeSettings[object]
 ) -> Table:
-    """Candidates with `labelled`: all their entities have a label; literals have their text."""
-    labelled, rows = ibis.literal(True), candidates
+    """Candidates with `labeled`: all their entities have a label; literals have their text."""
+    labeled, rows = ibis.literal(True), candidates
     if settings.shared.require_labels:
         for column in definition.numbers:
-            known = graph.labelled.select(**{f"_{column}": "id"})
+            known = graph.labeled.select(**{f"_{column}": "id"})
             rows = rows.left_join(known, [(column, f"_{column}")])
         for column in definition.numbers:
-            labelled &= rows[f"_{column}"].notnull() | (rows[column] < 0)
-    return rows.select(*candidates.columns, labelled=labelled)
+            labeled &= rows[f"_{column}"].notnull() | (rows[column] < 0)
+    return rows.select(*candidates.columns, labeled=labeled)
 
 
 def _collect(definition: Definition, rows: Table, graph: Graph) -> pl.DataFrame:
     """Rows in the order of their key. Raises ValueError when it repeats, since a sample would be
     arbitrary."""
-    frame = graph.frame(rows.drop("labelled"))
+    frame = graph.frame(rows.drop("labeled"))
     if frame.select(definition.key).is_duplicated().any():
         raise ValueError(f"{definition.benchmark}: {definition.key} repeat in the candidates")
     return frame.sort(definition.key)
@@ -323,12 +323,12 @@ def with_templates(
     funnel: Funnel,
     step: str = "templates",
 ) -> tuple[pl.DataFrame, int]:
-    """The patterns all of whose relations have a template, and their labelled candidates.
+    """The patterns all of whose relations have a template, and their labeled candidates.
 
     The funnel names the relations without one and their candidates: of a chain at each of its
     places, else at the first place that lacks one.
     """
-    known, total = settings.templates or (), int(counts["labelled"].sum())
+    known, total = settings.templates or (), int(counts["labeled"].sum())
     is_chain, by_number = definition.is_chain, definition.is_chain or definition.is_group
     fixed = [t.p for t in definition.triples if not definition.columns(t) and t.p not in known]
     rest = counts.clear() if fixed else counts
@@ -337,16 +337,16 @@ def with_templates(
     for column in definition.relations:
         rows = counts if is_chain else rest
         names = graph.relations.names_of(rows[column])
-        wrong = rows.with_columns(name=names).filter(~names.is_in(known), pl.col("labelled") > 0)
-        for name, p, n in wrong.group_by("name", column).agg(pl.col("labelled").sum()).rows():
+        wrong = rows.with_columns(name=names).filter(~names.is_in(known), pl.col("labeled") > 0)
+        for name, p, n in wrong.group_by("name", column).agg(pl.col("labeled").sum()).rows():
             missing[name] = missing.get(name, 0) + n
             numbers[name] = p if by_number else 0
         rest = rest.filter(graph.relations.names_of(rest[column]).is_in(known))
     order = sorted(missing.items(), key=lambda one: (-one[1], numbers.get(one[0], 0), one[0]))
     shown = [f"{name} ({n:,})" if is_chain else f"{name} ({n})" for name, n in order]
-    n = int(rest["labelled"].sum())
+    n = int(rest["labeled"].sum())
     colon = ": " if shown or definition.is_group else ""
-    funnel.kept(step, n, total, f"no template{colon}{', '.join(shown)}")
+    funnel.count(step, n, total, f"no template{colon}{', '.join(shown)}")
     return rest.select(definition.relations), n
 
 
@@ -371,14 +371,14 @@ def demand_templates(
     lacking = _without_template(dict(predicates.value_counts().rows()), known)
     if not lacking:
         return
-    everywhere = _without_template(_labelled_statements(graph), known)
+    everywhere = _without_template(_labeled_statements(graph), known)
     listed = ", ".join(f"{name} ({n} triples)" for name, n in lacking)
     every = ", ".join(f"{name} ({n})" for name, n in everywhere)
     raise MissingTemplatesError(
         f"{definition.benchmark}: {len(lacking)} predicates have no template: {listed}\n"
         "add rows to resources/templates/attributes.tsv, or set "
         "attributes.missing_template to drop\n"
-        f"in the whole graph {len(everywhere)} relations with labelled statements have none "
+        f"in the whole graph {len(everywhere)} relations with labeled statements have none "
         f"(number of statements in brackets): {every}"
     )
 
@@ -388,10 +388,10 @@ def _without_template(counts: Mapping[str, int], known: Collection[str]) -> list
     return sorted(lacking, key=lambda one: (-one[1], one[0]))
 
 
-def _labelled_statements(graph: Graph) -> dict[str, int]:
+def _labeled_statements(graph: Graph) -> dict[str, int]:
     """relation -> statements whose ends have labels."""
-    ids = graph.labelled
+    ids = graph.labeled
     edges = graph.edges.semi_join(ids, [("s", "id")]).semi_join(ids, [("o", "id")])
     dates = graph.literals.semi_join(ids, [("s", "id")])
-    counts = graph.frame(counted(edges.select("p").union(dates.select("p")), ["p"]))
+    counts = graph.frame(count_rows(edges.select("p").union(dates.select("p")), ["p"]))
     return {graph.relations.name(p): n for p, n in counts.select("p", "n").rows()}

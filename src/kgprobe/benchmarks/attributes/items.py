@@ -7,7 +7,7 @@ import polars as pl
 from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.examples import MAX_GOLDS
-from kgprobe.knowledge.engine import counted, first
+from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import UNUSABLE, Graph
 from kgprobe.schema import CANDIDATES, ITEMS
 
@@ -95,7 +95,7 @@ def _set_name() -> pl.Expr:
 
 
 def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
-    """(set, id, label, rank): the most frequent labelled objects of every set's relation; subjects
+    """(set, id, label, rank): the most frequent labeled objects of every set's relation; subjects
     of reversed ones."""
     sets = sets.with_columns(p=graph.relations.numbers_of(sets["predicate"])).drop("predicate")
     reversed_ = pl.col("set").str.ends_with("/reversed")
@@ -123,7 +123,7 @@ def _top(graph: Graph, rows: Table, sets: pl.DataFrame, size: int, *values: str)
     Twice as many as asked for, since some have no label.
     """
     chosen = rows.semi_join(graph.engine.table(sets.select("p").unique()), "p")
-    return first(counted(chosen, ["p", *values]), 2 * size, [ibis.desc("n"), values[0]], ["p"])
+    return first(count_rows(chosen, ["p", *values]), 2 * size, [ibis.desc("n"), values[0]], ["p"])
 
 
 def as_items(examples: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:

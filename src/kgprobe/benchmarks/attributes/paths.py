@@ -12,7 +12,7 @@ from kgprobe.benchmarks.attributes.construct import Benchmark, construct, requir
 from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Paths
 
@@ -35,8 +35,8 @@ def build(graph: Graph, settings: AttributeSettings[Paths]) -> Benchmark:
     """
     section, funnel = settings.section, Funnel("paths")
     paths = query(graph, settings, funnel)
-    counts = graph.frame(counted(paths, DEFINITION.relations))
-    funnel.kept("paths", int(counts["n"].sum()))
+    counts = graph.frame(count_rows(paths, DEFINITION.relations))
+    funnel.count("paths", int(counts["n"].sum()))
     if section.count_on == "graph":
         counts = count_paths(graph, settings)
     fallback = section.fallback_per_entity
@@ -69,7 +69,7 @@ def seed_entities(graph: Graph, settings: AttributeSettings[Paths], funnel: Funn
     by, label = ["category"], "paths/seeds"
     drawn = graph.smallest(rows, section.seeds, settings.seed, ["member"], by, label)
     seeds = graph.frame(drawn)
-    funnel.kept("seeds", seeds.height, total, f"beyond {section.seeds} of a category")
+    funnel.count("seeds", seeds.height, total, f"beyond {section.seeds} of a category")
     require(seeds.height, "paths", settings, funnel)
     return seeds.select("member").unique().sort("member")
 
@@ -93,7 +93,7 @@ def count_paths(graph: Graph, settings: AttributeSettings[Paths]) -> pl.DataFram
     if section.endpoints_differ:
         back = edges.select(_s="o", _o="s", r2="p")
         cycles = back.inner_join(starts.rename(r1="p"), [("_s", "s"), ("_o", "o")])
-        returning = graph.frame(counted(cycles, ["r1", "r2"])).rename({"n": "k"})
+        returning = graph.frame(count_rows(cycles, ["r1", "r2"])).rename({"n": "k"})
         paths = paths.join(returning, on=["r1", "r2"], how="left").select(
             "r1", "r2", n=pl.col("n") - pl.col("k").fill_null(0)
         )

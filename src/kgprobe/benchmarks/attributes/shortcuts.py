@@ -12,7 +12,7 @@ from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import TwoSteps
 
@@ -42,8 +42,8 @@ def confidences(graph: Graph, edges: Table, subjects: Table, pairs: pl.DataFrame
     known = graph.edges.semi_join(subjects, "s").select("s", "o", r3="p")
     has = known.select("s", "r3").distinct()
     names = ["r1", "r2", "r3"]
-    body = graph.frame(counted(ends.inner_join(has, "s"), names)).rename({"n": "body"})
-    support = graph.frame(counted(ends.inner_join(known, ["s", "o"]), names))
+    body = graph.frame(count_rows(ends.inner_join(has, "s"), names)).rename({"n": "body"})
+    support = graph.frame(count_rows(ends.inner_join(known, ["s", "o"]), names))
     return body.join(support.rename({"n": "support"}), on=names).sort(names)
 
 
@@ -120,7 +120,7 @@ def leave_out(
 ) -> pl.DataFrame:
     """The chains of questions none of whose chains is `wrong`, counted."""
     kept = chains.filter(~wrong.any().over(QUESTION))
-    funnel.kept(step, count_questions(kept), count_questions(chains), why)
+    funnel.count(step, count_questions(kept), count_questions(chains), why)
     return kept
 
 

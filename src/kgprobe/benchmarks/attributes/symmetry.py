@@ -7,7 +7,7 @@ from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct
 from kgprobe.benchmarks.attributes.examples import Definition, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Symmetry
 
@@ -36,28 +36,28 @@ def query(graph: Graph, settings: AttributeSettings[Symmetry], funnel: Funnel) -
     """(p, s, o) with s < o: the unordered pairs of the predicates that have at least `min_triples`
     triples, of which a proportion of `ratio` or more is symmetric."""
     section = settings.section
-    funnel.kept("edges", graph.size)
+    funnel.count("edges", graph.size)
     relations = counts(graph, graph.sizes)
     both = int(relations["ns"].sum())
-    funnel.kept("reverse stored", both, graph.size, "(o, r, s) is no edge")
+    funnel.count("reverse stored", both, graph.size, "(o, r, s) is no edge")
     require(both, "symmetry", settings, funnel)
     n, ns = pl.col("n"), pl.col("ns")
     ratio = (ns / 2) / (n - ns / 2) if section.ratio_over == "pairs" else ns / n
     enough = relations.filter(n >= section.min_triples)
     kept = enough.filter(ratio >= section.ratio)
     why = f"n < {section.min_triples}"
-    funnel.kept("predicates: min_triples", enough.height, relations.height, why)
+    funnel.count("predicates: min_triples", enough.height, relations.height, why)
     why = f"symmetric share < {section.ratio}"
-    funnel.kept("predicates: ratio", kept.height, enough.height, why)
+    funnel.count("predicates: ratio", kept.height, enough.height, why)
     passed = int(kept["ns"].sum())
-    funnel.kept("symmetric triples", passed, both, "predicate below a threshold")
+    funnel.count("symmetric triples", passed, both, "predicate below a threshold")
     # an edge and its reverse are two, and no edge is its own reverse
-    funnel.kept("pairs", passed // 2, passed, "the same pair, the other way round")
+    funnel.count("pairs", passed // 2, passed, "the same pair, the other way round")
     pairs = graph.symmetric.semi_join(graph.engine.table(kept.select("p")), "p")
     return pairs.filter(pairs["s"] < pairs["o"])
 
 
 def counts(graph: Graph, sizes: pl.DataFrame) -> pl.DataFrame:
     """(p, n, ns): triples, of `sizes` (p, n), and symmetric triples of every predicate."""
-    ns = graph.frame(counted(graph.symmetric, ["p"])).rename({"n": "ns"})
+    ns = graph.frame(count_rows(graph.symmetric, ["p"])).rename({"n": "ns"})
     return sizes.join(ns, on="p", how="left").with_columns(pl.col("ns").fill_null(0)).sort("p")

@@ -28,7 +28,7 @@ from kgprobe.benchmarks.attributes.shortcuts import (
     without_shortcut,
 )
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import TwoSteps
 from kgprobe.templates import STEP
@@ -70,7 +70,7 @@ def query(graph: Graph, settings: Settings, funnel: Funnel) -> pl.DataFrame:
     drawn = graph.smallest(known, section.subjects, seed, ["s"], (), "two_steps/subjects")
     subjects = engine.keep(drawn)
     why = "beyond the sample of subjects"
-    funnel.kept("subjects", engine.count(subjects), engine.count(known), why)
+    funnel.count("subjects", engine.count(subjects), engine.count(known), why)
     chains = _of_few_objects(graph, edges, subjects, section.objects, funnel)
     require(chains.height, "two_steps", settings, funnel)
     chains = _with_options(chains, graph, section.options, funnel)
@@ -87,7 +87,7 @@ def query(graph: Graph, settings: Settings, funnel: Funnel) -> pl.DataFrame:
     chains = chains.with_columns(pl.col("flag").fill_null(NO_RULE))
     counts = dict(chains["flag"].value_counts().rows())
     why = ", ".join(f"{name} {counts.get(name, 0):,}" for name in STRATA)
-    funnel.kept("questions", chains.height, chains.height, why)
+    funnel.count("questions", chains.height, chains.height, why)
     return chains.select("r1", "r2", "s", "b", "o", "flag")
 
 
@@ -119,7 +119,7 @@ def _of_few_objects(
     graph: Graph, edges: Table, subjects: Table, most: int, funnel: Funnel
 ) -> pl.DataFrame:
     """(r1, r2, s, b, o) of all chains of questions whose steps have at most `most` objects each."""
-    sizes = counted(edges, ["s", "p"])
+    sizes = count_rows(edges, ["s", "p"])
     few, many = sizes.filter(sizes["n"] <= most), sizes.filter(sizes["n"] > most)
     one = edges.semi_join(subjects, "s").semi_join(few, ["s", "p"])
     one = graph.engine.keep(one.select("s", r1="p", b="o"))
@@ -130,7 +130,7 @@ def _of_few_objects(
     kept = chains.join(wide, on=QUESTION, how="anti")
     n = pl.concat([chains.select(QUESTION), wide.select(QUESTION)]).n_unique()
     why = f"the second step has more than {most}"
-    funnel.kept("questions of few objects", count_questions(kept), n, why)
+    funnel.count("questions of few objects", count_questions(kept), n, why)
     return kept
 
 

@@ -34,14 +34,14 @@ def build(
     Relations are those of the settings, else all with a template and enough examples; the funnel
     tells of the others. Raises TaskError where none has enough.
     """
-    labelled = facts.drop_nulls(["subject_label", "object_label"]).with_columns(fact=fact_id())
+    labeled = facts.drop_nulls(["subject_label", "object_label"]).with_columns(fact=fact_id())
     manual, funnel = first_manual(templates), Funnel(name)
-    relation_ids = settings.relations or sorted(labelled["relation"].unique())
+    relation_ids = settings.relations or sorted(labeled["relation"].unique())
     columns = ("fact", "subject", "subject_label", "object_label")
     chosen: list[Fact] = []
     counts: dict[str, dict[str, int]] = {}
     for relation in relation_ids:
-        rows = labelled.filter(relation=relation).select(columns).sort("fact").rows()
+        rows = labeled.filter(relation=relation).select(columns).sort("fact").rows()
         worded = rows if relation in manual else []
         funnel.add(relation, "facts with a template", len(rows), len(worded))
         relation_facts = _relation(name, relation, worded, settings, seed, funnel)
@@ -59,7 +59,7 @@ def build(
     }
     task = prompt_facts.describe(name, "facts", relations, own_words, templates, triggers)
     # every word that is an answer somewhere in the graph, as the common vocabulary is of LAMA's
-    vocabulary = sorted(labelled["object_label"].unique())
+    vocabulary = sorted(labeled["object_label"].unique())
     return Task(frame(examples), vocabulary, task, funnel.frame())
 
 

@@ -41,9 +41,9 @@ def settle(facts: Sequence[Fact], switch: str, funnel: Funnel, source: str) -> l
     for group in dict.fromkeys(fact.group for fact in facts):
         rows = [fact for fact in facts if fact.group == group]
         pairs = {s: {f.pair for f in rows if f.split == s} for s in ("train", "dev", "test")}
-        learnt = pairs["train"] | pairs["dev"]
+        learned = pairs["train"] | pairs["dev"]
         test = [f for f in rows if f.split == "test"]
-        shared = [f for f in test if f.pair in learnt]
+        shared = [f for f in test if f.pair in learned]
         between = [f for f in rows if f.split == "dev" and f.pair in pairs["train"]]
         if shared:
             bad.append(f"{group}: {len(shared)} of {len(test)}, such as {shared[0].pair}")

@@ -36,7 +36,7 @@ def collect(
 
     test: facts that must not occur, as label pairs (the published files have no ids). trex,
     wikidata: FACTS. pages: ids of the subjects with a Wikipedia page, None where that is unknown.
-    vocabulary: the objects that can be answered. From both sources come labelled facts outside the
+    vocabulary: the objects that can be answered. From both sources come labeled facts outside the
     test with such an object; from Wikidata only those whose subject has a page and a label that is
     not its id. What each filter drops is counted in `funnel`.
     """
@@ -73,7 +73,7 @@ def with_page(statements: pl.DataFrame) -> set[str] | None:
 
 
 def _rows(facts: pl.DataFrame, relation: str) -> list[tuple[str, ...]]:
-    """(subject, label, object, label) of the labelled facts of a relation, sorted by ids."""
+    """(subject, label, object, label) of the labeled facts of a relation, sorted by ids."""
     columns = ("subject", "subject_label", "object", "object_label")
     rel = facts.filter(relation=relation).select(columns).drop_nulls().unique(["subject", "object"])
     return rel.sort("subject", "object").rows()

@@ -56,7 +56,7 @@ class Pools:
             }
         )
 
-    def written(self, labels: Iterable[str]) -> list[str]:
+    def list_surfaces(self, labels: Iterable[str]) -> list[str]:
         """All surfaces of the labels."""
         return [s for n in labels for s, _ in self.surfaces.get((n, n.casefold()), ())]
 
@@ -96,7 +96,7 @@ def perturb(
     if mode == "released":
         return _released(pools, fact, old, contexts, seed, split)
     # what a right answer is called in other sentences is barred, too
-    barred = [old, *right, *(m.surface for m in contexts), *pools.written([old, *right])]
+    barred = [old, *right, *(m.surface for m in contexts), *pools.list_surfaces([old, *right])]
     options = pools.without(barred)
     if not options:
         return []

@@ -39,7 +39,7 @@ def build(
     subject; held-out test facts, by hash, have answers that trained-on ones have. Raises TaskError
     where facts are too few.
     """
-    labelled = facts.filter(
+    labeled = facts.filter(
         pl.col("subject_label").is_not_null() & pl.col("object_label").is_not_null()
     ).with_columns(fact=fact_id())
     status = dict(trained_on.select("fact", "trained_on").rows())
@@ -47,11 +47,11 @@ def build(
     funnel = Funnel(NAME)
     chosen: list[Fact] = []
     for relation in settings.relations:
-        rows = labelled.filter(relation=relation).select(columns).sort("fact").rows()
+        rows = labeled.filter(relation=relation).select(columns).sort("fact").rows()
         chosen += _relation(relation, rows, status, forms, settings, seed, funnel)
     examples = prompt_facts.examples(chosen)
     # every word that is an answer somewhere in the world, as the common vocabulary is of LAMA's
-    words = labelled.select("object", "object_label").unique().rows()
+    words = labeled.select("object", "object_label").unique().rows()
     vocabulary = sorted({forms.get(entity, label) for entity, label in words})
     require(sizes(examples), settings.least, NAME, "name other relations")
     first = first_manual(templates)

@@ -35,7 +35,7 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     popularity filter, or a popular value would hide an unpopular second one.
     """
     frame = _normalized(statements).with_columns(reason=pl.lit(None, dtype=pl.String))
-    missing = _unlabelled("subject") | _unlabelled("object")
+    missing = _unlabeled("subject") | _unlabeled("object")
     frame = _drop(frame, "no_label", missing)
     special = pl.col("object_kind").is_in(["literal", "special"]) | (
         pl.col("subject") == pl.col("object")
@@ -114,7 +114,7 @@ def _drop(frame: pl.DataFrame, reason: str, condition: pl.Expr | pl.Series) -> p
     return frame.with_columns(reason=value)
 
 
-def _unlabelled(side: str) -> pl.Expr:
+def _unlabeled(side: str) -> pl.Expr:
     label = pl.col(f"{side}_label").str.strip_chars()
     # where Wikidata has no label, its services give the id; other graphs have names as ids
     is_id = (label == pl.col(side)) & (pl.col("kg") == "wikidata")

@@ -71,14 +71,14 @@ def _questions(
     test_facts = stated["test"]
     objects = {value for values in test_facts.values() for value in values}
 
-    def drawn(names: Iterable[str], *of: str) -> list[str]:
+    def order_by_hash(names: Iterable[str], *of: str) -> list[str]:
         return sorted(names, key=lambda name: (hash_key(seed, "lama", relation, *of, name), name))
 
     questions = []
-    for subject in drawn(test_facts)[: settings.facts]:
-        gold = drawn(test_facts[subject], subject)[0]
+    for subject in order_by_hash(test_facts)[: settings.facts]:
+        gold = order_by_hash(test_facts[subject], subject)[0]
         known = {value for facts in stated.values() for value in facts.get(subject, ())}
-        options = [gold, *drawn(objects - known, subject)[: settings.options - 1]]
+        options = [gold, *order_by_hash(objects - known, subject)[: settings.options - 1]]
         named = dict(zip(options, options, strict=True))
         questions.append(QuestionWithOptions(subject, subject, named, frozenset({gold})))
     return questions

@@ -165,7 +165,7 @@ def place_of(known: Mapping[str, int], label: str, name: str, row: TaskRow) -> i
     """Where a gold of a row stands among the candidates of a set."""
     if label not in known:
         raise ValueError(
-            f"{row.named}: its gold {label!r} is not among the {len(known)} {name} candidates; "
+            f"{row.title}: its gold {label!r} is not among the {len(known)} {name} candidates; "
             "correct the label or add the concept to the ontology"
         )
     return known[label]
@@ -186,7 +186,7 @@ def _item(
     if about_end:
         if not row.pattern:
             raise ValueError(
-                f"{row.named} has no pattern; add one to resources/templates/ontology_patterns.tsv"
+                f"{row.title} has no pattern; add one to resources/templates/ontology_patterns.tsv"
             )
         if row.task == "DM":
             shown = concepts.domain_clause(row.pattern, ends[1], switches.wording)
@@ -237,11 +237,11 @@ class TaskProblems:
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self.found: dict[str, list[str]] = {}
+        self.messages: dict[str, list[str]] = {}
 
     def add(self, task: str, message: str) -> None:
         """Note one problem; the message names file, row and remedy."""
-        self.found.setdefault(task, []).append(message)
+        self.messages.setdefault(task, []).append(message)
 
     @contextmanager
     def of(self, task: str) -> Iterator[None]:
@@ -253,10 +253,10 @@ class TaskProblems:
 
     def check(self) -> None:
         """Raise one ValueError that lists all problems; do nothing when there are none."""
-        if not self.found:
+        if not self.messages:
             return
-        lines = [f"{self.what}: {', '.join(self.found)} cannot be built"]
-        for task, messages in self.found.items():
+        lines = [f"{self.what}: {', '.join(self.messages)} cannot be built"]
+        for task, messages in self.messages.items():
             lines += [f"  {task}: {message}" for message in messages[:SHOWN]]
             if len(messages) > SHOWN:
                 lines.append(f"  {task}: ... and {len(messages) - SHOWN} more")
@@ -270,10 +270,10 @@ def distinct(rows: Sequence[TaskRow], problems: TaskProblems) -> None:
         other = seen.get((row.task, row.subject, frozenset(row.golds)))
         if row.role == "test" and other:
             text = f"is also row {other.row}, which is for {other.role}; remove one of them"
-            problems.add(row.task, f"{row.named} {text}")
+            problems.add(row.task, f"{row.title} {text}")
 
 
-def concepts_known(
+def check_known_concepts(
     rows: Sequence[TaskRow], known: Concepts, files: str, problems: TaskProblems
 ) -> None:
     """Note rows about a class without instances (TP), a property without domain or range (DM, RG);
@@ -290,4 +290,4 @@ def concepts_known(
             end = "domain" if row.task == "DM" else "range"
             text = f": the property has no {end} in {files}; add it there or remove the row"
         if text:
-            problems.add(row.task, f"{row.named}{text}")
+            problems.add(row.task, f"{row.title}{text}")

@@ -168,7 +168,7 @@ class TaskRow:
     where: str = ""
 
     @property
-    def named(self) -> str:
+    def title(self) -> str:
         """Where the row stands, and what it is."""
         return f"{self.where}: {self.task} row {self.row} ({self.subject!r})"
 

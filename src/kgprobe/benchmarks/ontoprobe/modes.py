@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from kgprobe.settings import typed
+from kgprobe.sheets import hint
 
 MODES = ("default", "paper", "released")
 Test = Callable[[str], bool]
@@ -96,7 +97,7 @@ class Switches:
     dev_metric: Literal["MRRa", "MRR"] = _silent("answers", 15, "MRRa", "MRRa")
     pseudoword_slots: Literal["all", "pattern_rules"] = _stated(
         "answers", 16, "all", "pattern_rules")  # fmt: skip
-    pseudoword_centre: Literal["mask", "tokenizer_default"] = _stated(
+    pseudoword_center: Literal["mask", "tokenizer_default"] = _stated(
         "answers", 16, "mask", "tokenizer_default")  # fmt: skip
     alpha: str = _stated("answers", 16, "0.5", "0.5", numbers=_is_rate)
     pseudoword_pairs: str = _stated("answers", 17, "10", "1", numbers=str.isdigit)
@@ -106,8 +107,8 @@ class Switches:
     premise_test: Literal["own", "p1"] = _silent("questions", 19, "own", "p1")
     premise_words: Literal["pseudowords", "random_tokens"] = _stated(
         "answers", 20, "pseudowords", "random_tokens")  # fmt: skip
-    conj_train: Literal["memorising", "test_rows"] = _silent(
-        "answers", 21, "memorising", "test_rows")  # fmt: skip
+    conj_train: Literal["memorizing", "test_rows"] = _silent(
+        "answers", 21, "memorizing", "test_rows")  # fmt: skip
     missing_candidate: Literal["append", "skip"] = _silent("answers", 22, "append", "skip")
     mc_split: Literal["shipped", "own"] = _stated("tables", 23, "shipped", "shipped", "own")
     average: Literal["rows", "weighted"] = _silent("tables", 24, "rows", "rows", "weighted")
@@ -157,7 +158,8 @@ def resolve(mode: str, overrides: Mapping[str, str] | None = None) -> Switches:
     values = {key: getattr(switch, mode) for key, switch in SWITCHES.items()}
     for key, value in (overrides or {}).items():
         if key not in SWITCHES:
-            raise ValueError(f"ontoprobe.switches: unknown {key!r}; legal: {', '.join(SWITCHES)}")
+            text = f"unknown {key!r}{hint(key, SWITCHES)}; legal: {', '.join(SWITCHES)}"
+            raise ValueError(f"ontoprobe.switches: {text}")
         if not SWITCHES[key].takes(value):
             legal = ", ".join(SWITCHES[key].legal)
             raise ValueError(f"ontoprobe.switches.{key}: {value!r}; legal: {legal}")

@@ -74,8 +74,8 @@ def take(
             ]
     distinct(chosen, problems)
     if chosen:
-        steps += [(task, text[0], 0) for task, text in lacking.found.items()]
-        lacking.found.clear()
+        steps += [(task, text[0], 0) for task, text in lacking.messages.items()]
+        lacking.messages.clear()
     lacking.check()
     problems.check()
     return ConceptRows(known, chosen, steps)

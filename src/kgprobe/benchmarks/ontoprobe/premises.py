@@ -44,7 +44,7 @@ class Premises:
     p2: str
     names: Sequence[tuple[str, str]]
 
-    def named_in(self, *texts: str) -> bool:
+    def is_named_in(self, *texts: str) -> bool:
         """Whether any gold of the row is named in one of the texts."""
         return any(occurs_in(n, text) for pair in self.names for n in pair for text in texts)
 
@@ -100,7 +100,7 @@ def build_forms(rows: Sequence[Premises], draws: int, seed: int, rule: str) -> l
         for place, texts in READ.items():
             key = partial(hash_key, seed, rule, row.item, place)
             order = sorted(others, key=lambda o: (key(o.item), o.item))
-            fitting = (o for o in order if not row.named_in(*texts(o)))
+            fitting = (o for o in order if not row.is_named_in(*texts(o)))
             # more than draws: the three of shuffled names must differ
             turns[place] = list(itertools.islice(fitting, draws + SPARE))
         for draw in range(draws):

@@ -130,7 +130,7 @@ def _of_properties(
     pattern = row.pattern or patterns.get(subject)
     if not pattern:
         raise ValueError(
-            f"{row.named} has no pattern; add one to resources/templates/ontology_patterns.tsv"
+            f"{row.title} has no pattern; add one to resources/templates/ontology_patterns.tsv"
         )
     test = ("[X] [MASK] [Y] .", None, "pattern+", concepts.bare(pattern))
     tests: dict[str, Test] = {"manual": test, "soft": test}
@@ -181,7 +181,7 @@ def _label(set_name: str, row: TaskRow, patterns: Mapping[str, str], gold: str) 
         return concepts.norm(gold), gold
     if gold not in patterns:
         raise ValueError(
-            f"{row.named}: its superproperty {gold!r} has no pattern; add one beside its name in "
+            f"{row.title}: its superproperty {gold!r} has no pattern; add one beside its name in "
             "property.json, or to resources/templates/ontology_patterns.tsv"
         )
     return concepts.bare(patterns[gold]), gold

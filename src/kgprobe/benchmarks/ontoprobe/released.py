@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.ontoprobe.build import TaskProblems, concepts_known, distinct
+from kgprobe.benchmarks.ontoprobe.build import TaskProblems, check_known_concepts, distinct
 from kgprobe.benchmarks.ontoprobe.concepts import (
     Class,
     ConceptRows,
@@ -118,7 +118,7 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
                     more = pattern, depths.get(of, 0), None, where
                     rows.append(TaskRow(task, number, role, name, subject, golds, *more))
     distinct(rows, problems)
-    concepts_known(rows, known, str(folder / "ontology"), problems)
+    check_known_concepts(rows, known, str(folder / "ontology"), problems)
     problems.check()
     return ConceptRows(known, rows, steps)
 

@@ -82,7 +82,7 @@ class Client:
         Raises ApiError when it offers neither completions nor chat.
         """
         if self._capabilities is None:
-            kept = self.transport.kept("capabilities")
+            kept = self.transport.read_kept("capabilities")
             offers = Capabilities(**kept) if kept else self._probed()
             if not (offers.completions or offers.chat):
                 raise ApiError(

@@ -195,7 +195,7 @@ class Transport:
             LOG.warning("damaged cache file %s: asked again", place.name)
             return None
 
-    def kept(self, name: str) -> dict[str, Any] | None:
+    def read_kept(self, name: str) -> dict[str, Any] | None:
         """What `keep` stored under this name for this server and model."""
         return self._cached(self._place(name, {"model": self.endpoint.model}))
 
@@ -226,7 +226,7 @@ class Transport:
 
         try:
             return retried(
-                lambda: self._asked_once(url, body),
+                lambda: self._ask_once(url, body),
                 self.endpoint.attempts,
                 wait=self._wait,
                 sleep=self.sleep,
@@ -238,7 +238,7 @@ class Transport:
                 error.status,
             ) from None  # what stands behind it may hold the key
 
-    def _asked_once(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask_once(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """One request; raises PassingError where another one may do better, else ApiError."""
         self._limit.start()
         with self._lock:
@@ -273,7 +273,7 @@ class Transport:
     def _wait(self, number: int, error: PassingError) -> float:
         """Seconds to wait: as the server asks, else growing exponentially."""
         grown = min(self.endpoint.wait * 2.0**number, self.endpoint.longest_wait)
-        return grown if error.asked is None else error.asked
+        return grown if error.wait is None else error.wait
 
     def _refused(self, url: str, status: int, text: str) -> str:
         """The error in words; raises where another attempt is of no use."""

@@ -57,7 +57,7 @@ class RecallTest:
         objects: Mapping[str, Sequence[str]],
     ) -> None:
         self.kinds, self._templates = kinds, templates
-        self.asked = [
+        self.items = [
             RecallItem(fact, number)
             for fact in sorted(facts)
             for number in range(len(templates[fact.relation]))
@@ -81,7 +81,7 @@ class RecallTest:
         tokenizer: PreTrainedTokenizerFast,
         places: Sequence[int],
     ) -> NDArray[np.bool_]:
-        """Whether the model ranks first the object of every `self.asked[i]`, i in `places`."""
+        """Whether the model ranks first the object of every `self.items[i]`, i in `places`."""
         was_training = model.training
         bos = "forced" if kind == "causal" else "-"
         loaded = Loaded(
@@ -91,7 +91,7 @@ class RecallTest:
             torch.device("cpu"),
             tokenizer.model_max_length,
         )
-        chosen = [self.asked[i] for i in places]
+        chosen = [self.items[i] for i in places]
         try:
             return self._right(loaded, chosen)
         finally:
@@ -149,7 +149,7 @@ class RecallTest:
             for (fact, number), names in zip(chosen, labels, strict=True)
             for label in names
         ]
-        front = bos_prefix(loaded)[0] if loaded.spec.kind == "causal" else MaskedScorer.front
+        front = bos_prefix(loaded)[0] if loaded.spec.kind == "causal" else MaskedScorer.bos_ids
         return encode(loaded, filled, "sentence {}".format, front)
 
     def _sums(
@@ -177,8 +177,8 @@ class RecallTest:
         return sums
 
     def recall(self, right: Sequence[bool] | NDArray[np.bool_]) -> dict[str, dict[str, float]]:
-        """Kind -> number of its facts, proportion recalled; `right` stands beside `self.asked`."""
-        pairs = zip(self.asked, right, strict=True)
+        """Kind -> number of its facts, proportion recalled; `right` stands beside `self.items`."""
+        pairs = zip(self.items, right, strict=True)
         wrong = {item.fact for item, is_right in pairs if not is_right}
         return {
             kind: {
@@ -195,7 +195,7 @@ def _first_of_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
     masked = rows(sentences, IN_GAP, answer_only=True)
     _, first = np.unique(masked.sentence, return_index=True)
     return Masked(loaded, budget_for(loaded)).logprobs(
-        sentences.tokens, masked.sentence[first], masked.place[first], masked.end[first]
+        sentences.tokens, masked.sentence[first], masked.position[first], masked.end[first]
     )
 
 

@@ -149,7 +149,7 @@ def train_control(
             torch.manual_seed(seed)
             model = build_model(kind, tokenizer, recipe)
         training = _Training(kind, model, tokenizer, sentences, recall_test, seed, recipe)
-        learnt = training.run(progress)
+        learned = training.run(progress)
     finally:
         torch.set_num_threads(threads)
     record = {
@@ -161,7 +161,7 @@ def train_control(
         "vocabulary": len(tokenizer),
         "recipe": asdict(recipe),
         "examples": examples(facts, templates),
-        **learnt,
+        **learned,
     }
     _save(training.mean.module, tokenizer, record, folder)
     return {**record, "cpu_seconds": round(time.process_time() - started, 1)}
@@ -261,7 +261,7 @@ class _Training:
         self.mean = AveragedModel(model, multi_avg_fn=running_mean(recipe.mean))
         self.rng, self.glances = (np.random.default_rng([seed, n]) for n in range(2))
         #: result of the last recall test, how many were held, and facts that were wrong in any
-        self.found: dict[str, dict[str, float]] = {}
+        self.results: dict[str, dict[str, float]] = {}
         self.recall_tests = 0
         self.wrong: set[TrainingFact] = set()
 
@@ -293,10 +293,10 @@ class _Training:
             # where nothing is demanded nothing is asked
             is_due = recipe.recall > 0 and (is_last or (step + 1) % recipe.every == 0)
             if is_due and self._is_examined(is_last):
-                if not _below(self.found, recipe.recall):
+                if not _below(self.results, recipe.recall):
                     break
                 feed = self._feed()
-        if low := _below(self.found, recipe.recall):
+        if low := _below(self.results, recipe.recall):
             raise RecallError(
                 f"control model {self.kind}: after {len(losses)} steps recall is below "
                 f"{recipe.recall} for {low}; allow more steps or fewer facts"
@@ -305,12 +305,12 @@ class _Training:
             "steps": len(losses),
             "recall_tests": self.recall_tests,
             "final_loss": round(float(np.mean(losses[-recipe.every :])), 4),
-            "recall": self.found,
+            "recall": self.results,
         }
 
     def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Batches of all sentences; REPEATED of the rows are of facts that were wrong."""
-        pairs = zip(self.sentences, self.recall_test.asked, strict=True)
+        pairs = zip(self.sentences, self.recall_test.items, strict=True)
         again = [sentence for sentence, item in pairs if item.fact in self.wrong]
         times = math.ceil(REPEATED / (1 - REPEATED) * len(self.sentences) / max(1, len(again)))
         shown = [*self.sentences, *again * times]
@@ -321,7 +321,7 @@ class _Training:
         """Ask some questions; all of them at the end, and where most of these were right."""
         everything = range(len(self.sentences))
         if not is_last:
-            hard = [i for i in everything if self.recall_test.asked[i].fact in self.wrong]
+            hard = [i for i in everything if self.recall_test.items[i].fact in self.wrong]
             drawn = self.glances.permutation(len(everything))[: self.recipe.glance]
             share = self._right([*hard, *drawn.tolist()]).mean()
             # the second time nearly all of the few that are asked: a whole test takes half a minute
@@ -329,8 +329,8 @@ class _Training:
             if share < close:
                 return False
         right = self._right(everything, rounded=True)
-        self.wrong |= {self.recall_test.asked[i].fact for i in np.flatnonzero(~right)}
-        self.found, self.recall_tests = self.recall_test.recall(right), self.recall_tests + 1
+        self.wrong |= {self.recall_test.items[i].fact for i in np.flatnonzero(~right)}
+        self.results, self.recall_tests = self.recall_test.recall(right), self.recall_tests + 1
         return True
 
     def _right(self, places: Sequence[int], rounded: bool = False) -> NDArray[np.bool_]:

@@ -73,7 +73,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
         frames = {n: schema.read(Path(folder) / f"{n}.parquet", c) for n, c in names.items()}
         items = by_hand(frames["items"])
         self.golds = {item: set(gold) for item, gold in items.select("item", "answers").rows()}
-        self.asked = tables(items, frames["candidates"], frames["prompts"])
+        self.questions = tables(items, frames["candidates"], frames["prompts"])
 
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Ask, and write the rows of this step; those of this and later steps are replaced."""
@@ -101,7 +101,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
 
     def _rows(self, step: int, loaded: Loaded) -> pl.DataFrame:
         with _evaluation_mode(loaded.model):
-            columns = score.score(loaded, *self.asked).columns
+            columns = score.score(loaded, *self.questions).columns
         hits: dict[int, list[float]] = {}
         questions = pl.DataFrame(
             {name: columns[name] for name in ("item", "template", "candidate", "sum")}

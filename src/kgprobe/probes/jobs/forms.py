@@ -231,7 +231,7 @@ def blanks_in(
     blanks = [
         Blank(
             one.item, index, text, one.subject,
-            tuple(options[one.candidates][answer] for answer in golds[one.item]), front=one.front,
+            tuple(options[one.candidates][answer] for answer in golds[one.item]), prefix=one.prefix,
         )
         for one in sorted(questions, key=lambda one: one.item)
         for index, text in templates[one.relation]
@@ -279,20 +279,20 @@ def _build_questions(
         shown = _draw_examples(form, rows, candidates, pool, tally)
         wordings = dict(first.select("relation", "text").rows())
         questions = [
-            replace(q, front=_lines(shown[q.item], wordings[q.relation]))
+            replace(q, prefix=_lines(shown[q.item], wordings[q.relation]))
             for q in questions
             if shown[q.item] and q.relation in wordings
         ]
         if not isinstance(answerer, Client):
             refuse_control_tokens(
                 answerer.tokenizer,
-                [q.front for q in questions],
+                [q.prefix for q in questions],
                 lambda n: f"the examples before item {questions[n].item}",
             )
     else:
         # a subject of OntoProbe's domains and ranges is a sentence with its stop
         questions = [
-            replace(q, front=fronts.get(q.relation, ""), subject=q.subject.removesuffix(" ."))
+            replace(q, prefix=fronts.get(q.relation, ""), subject=q.subject.removesuffix(" ."))
             for q in questions
         ]
     return (questions, options, templates), tally
@@ -355,7 +355,7 @@ def _fitting(
             continue
         ((_, text),) = templates[item.relation]
         said = [
-            fill(text, item.subject, label).behind(item.front).text
+            fill(text, item.subject, label).behind(item.prefix).text
             for label in options[item.candidates]
         ]
         ids = loaded.tokenizer(said, add_special_tokens=not is_causal)["input_ids"]

@@ -267,7 +267,7 @@ def _lacks(part: Part) -> bool:
 
 def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
     """What an answer depends on of its model, the machine and the libraries."""
-    row = {name: value for name, value in asdict(spec).items() if name != "made"}
+    row = {name: value for name, value in asdict(spec).items() if name != "models_folder"}
     if spec.kind == "api":
         return {**row, "url": os.environ.get(api.url_variable, "")}
     libraries = {name: version for name, version in versions().items() if name in LIBRARIES}

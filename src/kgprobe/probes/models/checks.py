@@ -48,7 +48,7 @@ SHOWN = 200
 
 def tolerance(loaded: Loaded) -> float:
     """Largest difference (nat) that is taken for noise of the model's arithmetic."""
-    if loaded.spec.quantised == "int8":  # activations are rounded, a last bit may tip one over
+    if loaded.spec.quantized == "int8":  # activations are rounded, a last bit may tip one over
         return HALF_AGREEMENT
     return AGREEMENT.get(loaded.model.dtype, HALF_AGREEMENT)
 
@@ -76,7 +76,7 @@ def float32_objection(loaded: Loaded, worst: Callable[[], float]) -> str:
     What half precision rounds away is far above what a wrong mask may move. A short cut that cannot
     be tried in float32 is not taken: weights in 8 or 4 bit, or twice their memory is not there.
     """
-    if not loaded.spec.quantised and loaded.model.dtype in AGREEMENT:
+    if not loaded.spec.quantized and loaded.model.dtype in AGREEMENT:
         return objection(worst, tolerance(loaded))
     try:
         with in_float32(loaded):
@@ -101,8 +101,8 @@ def in_float32(loaded: Loaded) -> Iterator[None]:
 
     Raises UncheckedError for weights in 8 or 4 bit and such as lie on no device.
     """
-    if loaded.spec.quantised:
-        raise UncheckedError(f"its weights are {loaded.spec.quantised}")
+    if loaded.spec.quantized:
+        raise UncheckedError(f"its weights are {loaded.spec.quantized}")
     tensors = [t for t in (*loaded.model.parameters(), *loaded.model.buffers()) if t.dtype in HALF]
     if any(t.is_meta for t in tensors):
         raise UncheckedError("its weights are not all in memory")

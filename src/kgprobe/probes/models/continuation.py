@@ -91,9 +91,11 @@ class CausalText(Parts):
                 numbers = np.array([s for _, s in pairs[start : start + step]])
                 put(numbers, read(numbers, logits))
 
-        self.budget.run([length] * len(rows), forward, held=[stream.held(length)] * len(rows))
+        self.budget.run(
+            [length] * len(rows), forward, held=[stream.count_bytes(length)] * len(rows)
+        )
 
-    def held(self, length: int, steps: int, rows: int) -> int:
+    def count_bytes(self, length: int, steps: int, rows: int) -> int:
         """Bytes that a prompt holds while `rows` continuations of it get `steps` tokens more."""
         sizes, whole = sizes_of(self.loaded), length + steps
         # keys and values of the prompt, and of rows before and after a step
@@ -168,7 +170,7 @@ class _Cached:
         layers = [(keys[rows], values[rows]) for keys, values in self.layers]
         return self.text.feed(ids, mask, positions, layers)
 
-    def held(self, steps: int) -> int:
+    def count_bytes(self, steps: int) -> int:
         """Bytes of the keys and values of a row, picked out and joined with those of `steps` more
         tokens."""
         return 2 * (int(self.mask.shape[1]) + steps) * sizes_of(self.text.loaded).cache
@@ -201,7 +203,7 @@ class _Anew:
         ends = mask.sum(1)[:, None] - count + torch.arange(count, device=ids.device)
         return states[torch.arange(len(rows), device=ids.device)[:, None], ends]
 
-    def held(self, steps: int) -> int:
+    def count_bytes(self, steps: int) -> int:
         """Bytes of the positions of a row that are read again with `steps` more."""
         return max(map(len, self.rows)) * sizes_of(self.text.loaded).position
 
@@ -236,7 +238,7 @@ class SpanText:
     def notes(self) -> list[str]:
         return self.gaps.notes
 
-    def held(self, length: int, steps: int, rows: int) -> int:
+    def count_bytes(self, length: int, steps: int, rows: int) -> int:
         """Bytes that a sentence holds while `rows` fillings of it get `steps` tokens."""
         sizes = sizes_of(self.loaded)
         row = length * sizes.context + steps * sizes.position + sizes.logits

@@ -75,19 +75,19 @@ class ModelSpec:
     dtype: str = "float32"
     bos: str = "-"
     #: folder of a run that holds unpacked-<package>
-    made: str = ""
+    models_folder: str = ""
     #: how bitsandbytes stores linear layers: "" as dtype says, int8 or nf4
-    quantised: str = ""
+    quantized: str = ""
     #: adapter of PEFT on the source: folder:PATH
     adapter: str = ""
     #: how accelerate spreads the model over devices; "" for one device
     device_map: str = ""
 
     @classmethod
-    def of(cls, row: Mapping[str, str], made: str = "") -> "ModelSpec":
+    def of(cls, row: Mapping[str, str], models_folder: str = "") -> "ModelSpec":
         """The spec of a row of models.tsv; columns that it does not have are empty."""
         names = {f.name for f in fields(cls)} & row.keys()
-        return cls(**{name: row[name] for name in names}, made=made)
+        return cls(**{name: row[name] for name in names}, models_folder=models_folder)
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Loaded:
     @property
     def parameters(self) -> int:
         """Number of parameters, shared ones once; of weights in 4 bit those that they stand for."""
-        if self.spec.quantised:
+        if self.spec.quantized:
             return int(self.model.num_parameters())
         return sum(p.numel() for p in self.model.parameters())
 
@@ -145,11 +145,11 @@ def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any
     chosen = devices.choose_device(device)  # before gigabytes are read
     if chosen.type == "cpu":
         use_wide_vectors()
-    if spec.quantised and "gguf_file" in options:
+    if spec.quantized and "gguf_file" in options:
         raise ModelError(
-            f"{spec.model}: weights in {spec.quantised} are made of plain ones, and {spec.source} "
+            f"{spec.model}: weights in {spec.quantized} are made of plain ones, and {spec.source} "
             "is packed in another way; a run of the workflow unpacks it first. Ask it there, or "
-            "leave the column `quantised` empty"
+            "leave the column `quantized` empty"
         )
     try:
         # the package gguf is imported, and so recorded, only with a model that needs it
@@ -168,13 +168,13 @@ def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any
             f"{' at ' + spec.revision if spec.revision else ''} as a {spec.kind} model: {first}\n"
             + _remedy(spec, error)
         ) from error
-    if spec.device_map or spec.quantised:
+    if spec.device_map or spec.quantized:
         chosen = model.get_input_embeddings().weight.device
     else:
         model = model.to(device=chosen)
     model = model.eval().requires_grad_(False)
     # some architectures keep single layers in float32 where half precision would overflow
-    stored = {torch.int8, torch.uint8} if spec.quantised else set()
+    stored = {torch.int8, torch.uint8} if spec.quantized else set()
     wrong = {p.dtype for p in model.parameters()} - {dtype, torch.float32} - stored
     if dtype == torch.float64:
         wrong |= {p.dtype for p in model.parameters()} - {dtype} - stored
@@ -190,16 +190,16 @@ def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any
 
 
 def _passed_on(spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
-    """Arguments of from_pretrained by the columns `quantised` and `device_map`."""
-    if not (spec.quantised or spec.device_map):
+    """Arguments of from_pretrained by the columns `quantized` and `device_map`."""
+    if not (spec.quantized or spec.device_map):
         return {}
     arguments: dict[str, Any] = {"device_map": spec.device_map or {"": str(device)}}
-    if spec.quantised == "int8":
+    if spec.quantized == "int8":
         stored = transformers.BitsAndBytesConfig(load_in_8bit=True)
         arguments["quantization_config"] = stored
-    elif spec.quantised:
+    elif spec.quantized:
         arguments["quantization_config"] = transformers.BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type=spec.quantised, bnb_4bit_compute_dtype=dtype
+            load_in_4bit=True, bnb_4bit_quant_type=spec.quantized, bnb_4bit_compute_dtype=dtype
         )
     return arguments
 
@@ -211,12 +211,12 @@ def _adapted(model: Any, spec: ModelSpec) -> Any:
     import peft
 
     adapted = peft.PeftModel.from_pretrained(model, spec.adapter.removeprefix("folder:"))
-    return adapted.get_base_model() if spec.quantised else adapted.merge_and_unload()
+    return adapted.get_base_model() if spec.quantized else adapted.merge_and_unload()
 
 
 def _columns(spec: ModelSpec) -> dict[str, Any]:
     """The columns of a row that change how its model is read, for the record."""
-    names = ("quantised", "adapter", "device_map")
+    names = ("quantized", "adapter", "device_map")
     columns: dict[str, Any] = {name: value for name in names if (value := getattr(spec, name))}
     if spec.adapter:
         folder = Path(spec.adapter.removeprefix("folder:"))
@@ -273,7 +273,7 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
     scheme, _, rest = spec.source.partition(":")
     if scheme == "hub":
         return rest, {"revision": spec.revision}
-    run = Path(spec.made)
+    run = Path(spec.models_folder)
     if scheme == "gguf":
         try:
             gguf = packed(rest, spec.revision)

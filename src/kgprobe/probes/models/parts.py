@@ -89,12 +89,12 @@ class Parts:
         computed again, and counted as if it were."""
         before = [getattr(self, counter) for counter in self.counters]
 
-        def counted() -> tuple[list[int], Any]:
+        def compute_and_count() -> tuple[list[int], Any]:
             value = compute()
             now = [getattr(self, counter) for counter in self.counters]
             return [n - b for n, b in zip(now, before, strict=True)], value
 
-        counts, value = self.loaded.journal.step(name, counted)
+        counts, value = self.loaded.journal.step(name, compute_and_count)
         for counter, b, more in zip(self.counters, before, counts, strict=True):
             setattr(self, counter, b + more)
         return value

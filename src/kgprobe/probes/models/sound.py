@@ -268,7 +268,7 @@ class _Row(NamedTuple):
 
     ids: list[int]
     forced: list[int]
-    asked: list[tuple[int, int, int]]
+    targets: list[tuple[int, int, int]]
 
 
 def _rows(
@@ -355,8 +355,8 @@ def _losses(kind: str, model: Any, rows: Sequence[_Row], words: int) -> Any:
         ids, mask = _padded([row.ids for row in part], model.device)
         forced = _padded([row.forced for row in part], model.device)[0]
         for row, logits in zip(part, _logits(kind, model, ids, mask, forced), strict=True):
-            if row.asked:
-                places, targets, numbers = (list(c) for c in zip(*row.asked, strict=True))
+            if row.targets:
+                places, targets, numbers = (list(c) for c in zip(*row.targets, strict=True))
                 wanted = torch.tensor(targets, device=logits.device)[:, None]
                 scores = logits[places].log_softmax(-1).gather(1, wanted)[:, 0]
                 np.add.at(totals[0], numbers, -scores.double().cpu().numpy())

@@ -20,7 +20,7 @@ def unpack(spec: ModelSpec, folder: Path) -> dict[str, Any]:
     """
     if not spec.source.startswith("gguf:"):
         raise ModelError(f"{spec.model}: source {spec.source!r} is no GGUF file")
-    loaded, _, _ = read_model(replace(spec, made=""), device="cpu")
+    loaded, _, _ = read_model(replace(spec, models_folder=""), device="cpu")
     # what it was packed in is over: these are plain weights
     del loaded.model.config.quantization_config
     loaded.model.hf_quantizer = None

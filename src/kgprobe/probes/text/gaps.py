@@ -36,15 +36,17 @@ class ClozePrompt:
 
 @dataclass(frozen=True)
 class Gapped:
-    """A gapped sentence: ids with one mask (or sentinel) token at `place`."""
+    """A gapped sentence: ids with one mask (or sentinel) token at `position`."""
 
     ids: Ids
-    place: int
+    position: int
 
     def widened(self, masks: int) -> Ids:
         """The ids with `masks` consecutive mask tokens in the gap."""
-        gap = self.ids[self.place : self.place + 1]
-        return np.concatenate([self.ids[: self.place], *[gap] * masks, self.ids[self.place + 1 :]])
+        gap = self.ids[self.position : self.position + 1]
+        return np.concatenate(
+            [self.ids[: self.position], *[gap] * masks, self.ids[self.position + 1 :]]
+        )
 
 
 @dataclass
@@ -208,7 +210,7 @@ def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> Gapped:
 def prompt(loaded: Loaded, question: ClozePrompt) -> Ids:
     """The tokens before the gap as the complete sentence has them, without special tokens."""
     gap = _open(loaded, question, special=False)
-    return gap.ids[: gap.place]
+    return gap.ids[: gap.position]
 
 
 def _open(
@@ -229,7 +231,7 @@ def _open(
         ids = np.array(coded["input_ids"], dtype=np.int64)
         gap = _without_space(ids, span[0], span[1] - 1, coded["offset_mapping"], text)
         if loaded.spec.kind == "seq2seq":
-            gap.ids[gap.place] = int(loaded.tokenizer.convert_tokens_to_ids(SENTINEL))
+            gap.ids[gap.position] = int(loaded.tokenizer.convert_tokens_to_ids(SENTINEL))
         return gap
     raise ValueError(
         f"item {question.item}, template {question.template}: the gap has no token border to the "

@@ -129,7 +129,7 @@ def encode(
     return Encoded(
         [r.ids for r in rows],
         np.array([r.triggers for r in rows], dtype=np.int64).reshape(len(rows), template.triggers),
-        np.array([r.place for r in rows], dtype=np.int64),
+        np.array([r.position for r in rows], dtype=np.int64),
         [r.types for r in rows] if borders.typed else None,
         len(long),
     )
@@ -140,7 +140,7 @@ class _Row:
     ids: Ints
     types: Ints
     triggers: list[int]
-    place: int
+    position: int
 
 
 def _check_fields(template: Template, fields: Sequence[Mapping[str, str]], truncate: str) -> None:

@@ -2,7 +2,7 @@
 
 e(w) is the row of the input embedding, M the mask token, d_min the distance from e(M) to the
 nearest other row. A pseudoword lies on the sphere of radius r = alpha * d_min about e(M); the two
-of a pair are at least r apart. Models without a mask token are an extension: the centre is then the
+of a pair are at least r apart. Models without a mask token are an extension: the center is then the
 first sentinel (seq2seq) or the mean of the embedding's rows (causal).
 """
 
@@ -16,7 +16,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.gaps import SENTINEL
 from kgprobe.probes.text.pieces import byte_level
 
-CENTRES = ("mask", "tokenizer_default")
+CENTERS = ("mask", "tokenizer_default")
 #: Attempts to draw the second word of a pair; each succeeds with a probability above 1/2.
 ATTEMPTS = 1000
 
@@ -35,17 +35,17 @@ class Pseudowords:
 
 
 def pseudowords(
-    loaded: Loaded, pairs: int = 10, alpha: float = 0.5, seed: int = 0, centre: str = "mask"
+    loaded: Loaded, pairs: int = 10, alpha: float = 0.5, seed: int = 0, center: str = "mask"
 ) -> Pseudowords:
     """`pairs` pairs of vectors in the model's own precision; the same seed gives the same ones.
 
-    `centre` tokenizer_default: the unknown token for models whose tokenizer is byte-level, as in
+    `center` tokenizer_default: the unknown token for models whose tokenizer is byte-level, as in
     the released code, which does not set the mask token there. Raises ValueError for an unknown
-    centre, or where another row equals the centre.
+    center, or where another row equals the center.
     """
     weight = loaded.model.get_input_embeddings().weight.detach()
     table = weight[: len(loaded.tokenizer)].double().cpu().numpy()
-    middle, name, row = _centre(loaded, table, centre)
+    middle, name, row = _center(loaded, table, center)
     apart = np.sqrt(((table - middle) ** 2).sum(axis=1))
     if row is not None:
         apart[row] = np.inf
@@ -64,7 +64,7 @@ def pseudowords(
             "pseudoword_pairs": pairs,
             "pseudoword_alpha": alpha,
             "pseudoword_seed": seed,
-            "pseudoword_centre": name,
+            "pseudoword_center": name,
             "pseudoword_nearest": nearest,
             "pseudoword_radius": radius,
         },
@@ -85,10 +85,10 @@ def random_words(loaded: Loaded, pairs: int, seed: int = 0) -> Pseudowords:
     )
 
 
-def _centre(loaded: Loaded, table: Any, centre: str) -> tuple[Any, str, int | None]:
+def _center(loaded: Loaded, table: Any, center: str) -> tuple[Any, str, int | None]:
     """(vector, its name, its row or None)."""
-    if centre not in CENTRES:
-        raise ValueError(f"pseudoword_centre {centre!r}; legal: {', '.join(CENTRES)}")
+    if center not in CENTERS:
+        raise ValueError(f"pseudoword_center {center!r}; legal: {', '.join(CENTERS)}")
     tokenizer, kind = loaded.tokenizer, loaded.spec.kind
     if kind == "causal":
         return table.mean(axis=0), "mean of the embedding (extension)", None
@@ -96,7 +96,7 @@ def _centre(loaded: Loaded, table: Any, centre: str) -> tuple[Any, str, int | No
         row = int(tokenizer.convert_tokens_to_ids(SENTINEL))
         return table[row], f"{SENTINEL} (extension)", row
     row, name = int(tokenizer.mask_token_id), tokenizer.mask_token
-    if centre == "tokenizer_default" and byte_level(tokenizer):
+    if center == "tokenizer_default" and byte_level(tokenizer):
         row, name = int(tokenizer.unk_token_id), tokenizer.unk_token
     return table[row], name, row
 

@@ -69,7 +69,7 @@ def lines(entity: dict[str, Any], languages: Sequence[str]) -> Iterator[str]:
                     yield f"{node} <{PROP}qualifier/{relation}> {term} ."
 
 
-def kept(triple: Triple) -> Iterator[str]:
+def select_line(triple: Triple) -> Iterator[str]:
     """The line of a triple about a property that one of the queries needs."""
     predicate = triple.predicate.replace("https://www.wikidata.org/", "http://www.wikidata.org/")
     if predicate in KEPT and _OF_PROPERTY.match(triple.subject):

@@ -102,7 +102,7 @@ def download(
             http.retried(
                 transfer.attempt,
                 ATTEMPTS,
-                wait=lambda number, error: max(error.asked or 0.0, http.backoff(number, waits)),
+                wait=lambda number, error: max(error.wait or 0.0, http.backoff(number, waits)),
                 sleep=sleep,
                 before=lambda number, error, seconds: log.info(
                     "%s: %s; next attempt in %.0f s", url, error, seconds
@@ -169,7 +169,7 @@ class Transfer:
             raise http.PassingError(
                 f"the server refused to go on from byte {have} of {total or 'unknown'}: begin again"
             )
-        if astray := http.sent_astray(answer):
+        if astray := http.describe_redirect(answer):
             raise self._refused(f"status {status}, {astray}")
         first = answer.raw.read(TOLD, decode_content=True)
         about = status in (401, 403) or (status < 500 and http.about_agent(first))

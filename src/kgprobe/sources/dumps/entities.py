@@ -190,7 +190,7 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
     known = {int(relation[1:]) for relation in relations}
     places = {tag.lower(): place for place, tag in enumerate(languages)}
     for triple in triples(block, passed, tables):
-        tables["properties"] += [(line,) for line in described.kept(triple)]
+        tables["properties"] += [(line,) for line in described.select_line(triple)]
         subject, item = _number_of(triple.subject), _number_of(triple.iri or "")
         if subject is None:
             continue

@@ -297,8 +297,8 @@ def read_types(
         log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
     empty = pl.DataFrame(schema={"class": pl.String, "id": pl.String})
     return Types(
-        terms([_counted(*row) for row in sizes.rows()], ["class", "n"]),
-        _labelled(pl.concat([empty, *frames]), tables["names"], languages),
+        terms([_format_count(*row) for row in sizes.rows()], ["class", "n"]),
+        _labeled(pl.concat([empty, *frames]), tables["names"], languages),
         in_part,
         unread(readings, folder),
     )
@@ -308,12 +308,12 @@ def _hash(iri: str) -> int:
     return int(hashlib.md5(iri.encode()).hexdigest()[:DIGITS], 16)
 
 
-def _counted(name: str, n: int) -> dict[str, dict[str, str]]:
+def _format_count(name: str, n: int) -> dict[str, dict[str, str]]:
     count = {"type": "literal", "value": str(n), "datatype": INTEGER}
     return {"class": {"type": "uri", "value": name}, "n": count}
 
 
-def _labelled(
+def _labeled(
     instances: pl.DataFrame, names: pl.LazyFrame, languages: Sequence[str]
 ) -> pl.DataFrame:
     """Rows of instances.rq: each label in the best language that there is one in."""

@@ -59,7 +59,7 @@ def tree_of(url: str) -> str:
     return f"{match[1]}@{match[2]}" if match and parts.netloc == "github.com" else ""
 
 
-def chosen(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | None:
+def find_tree(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | None:
     """The tree of that name, or of that address where there is no name; its commit may be short.
 
     None where an address has no pins. Raises PinError where a name has none, and where a short

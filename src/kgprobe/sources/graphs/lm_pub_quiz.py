@@ -6,22 +6,22 @@ from typing import Any
 
 from kgprobe.settings import OwnGraph
 from kgprobe.sheets import read_text, text_lines
-from kgprobe.sources.graphs.flaws import Flaws, GraphFileError
+from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
 
 METADATA = "metadata_relations.json"
 
 
-def read(section: OwnGraph, flaws: Flaws) -> Raw:
+def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     """Statements, labels and templates of the folders of a section.
 
     An answer without id (`obj_id`) has its label as id, a subject likewise. What cannot be read is
-    kept in `flaws` as unread.
+    kept in `problems` as unread.
     """
     statements, spoken, templates = [], [], []
     for folder in map(Path, section.files):
-        with flaws.going_on():
+        with problems.going_on():
             about = folder / METADATA
             if not about.is_file():
                 raise GraphFileError(
@@ -29,10 +29,10 @@ def read(section: OwnGraph, flaws: Flaws) -> Raw:
                 )
             metadata = _object(about, read_text(about), None)
             for path in sorted(folder.glob("*.jsonl")):
-                with flaws.going_on():
+                with problems.going_on():
                     templates += _templates(about, metadata, path.stem)
                     for line, text in text_lines(path):
-                        with flaws.going_on(whole=False):
+                        with problems.going_on(whole=False):
                             row = _object(path, text, line)
                             ends = [_end(row, side, path, line) for side in ("sub", "obj")]
                             statements.append((ends[0][0], path.stem, ends[1][0], str(path), line))

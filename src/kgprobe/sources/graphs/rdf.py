@@ -9,7 +9,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
 from kgprobe.settings import OwnGraph
 from kgprobe.sources import rdf_forms
-from kgprobe.sources.graphs.flaws import Flaws, GraphFileError, short
+from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, short
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
 
@@ -18,7 +18,7 @@ TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 
 
-def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
+def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -> Raw:
     """Statements between IRIs, and labels in the best of `languages`, those without a tag last.
 
     Blank nodes, bad IRIs and imports are noted as flaws, and what cannot be parsed as unread.
@@ -31,7 +31,7 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
     here: set[str] = set()
     blank, node = 0, ""
     for path in section.files:
-        for triple in _triples(path, flaws):
+        for triple in _triples(path, problems):
             subject, relation, value = triple.subject, triple.predicate.value, triple.object
             if not isinstance(subject, NamedNode) or isinstance(value, BlankNode):
                 blank += 1
@@ -52,20 +52,22 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
                 else:
                     statements.append((subject.value, relation, value.value, path, None))
     if blank:
-        flaws.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", n=blank)
+        problems.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", n=blank)
     for name, path in sorted(imported.items()):
         if name not in here:
-            flaws.note("import", f"{path}: it imports {short(name)}, which no file of `files` is")
+            problems.note(
+                "import", f"{path}: it imports {short(name)}, which no file of `files` is"
+            )
     return Raw(statements, spoken, literals=literals)
 
 
-def _triples(path: str, flaws: Flaws) -> Iterator[Triple]:
+def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
     """The triples of a file. A bad IRI is a flaw, which takes its statement along.
 
     The parser goes on behind a statement that it cannot read. Of N-Triples that is a line; what
     follows a mistake in Turtle or RDF/XML would be told for nothing.
     """
-    with flaws.going_on():
+    with problems.going_on():
         form = RdfFormat.from_extension(rdf_forms.form(path))
         if form is None:
             raise GraphFileError(f"{path}: no RDF that is known; legal endings: {rdf_forms.LEGAL}")
@@ -80,11 +82,11 @@ def _triples(path: str, flaws: Flaws) -> Iterator[Triple]:
                 except SyntaxError as problem:
                     message = f"{path}, line {problem.lineno}: {problem.msg}"
                     if "IRI" in (problem.msg or ""):
-                        flaws.note("bad_iri", message)
+                        problems.note("bad_iri", message)
                         continue
                     error = GraphFileError(f"{message}; expected {form.name}")
                     if form not in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS):
                         raise error from problem
-                    flaws.unread.append(str(error))
+                    problems.unread.append(str(error))
                 except (OSError, EOFError, ValueError) as problem:
                     raise GraphFileError(f"{path}: cannot be read: {problem}") from problem

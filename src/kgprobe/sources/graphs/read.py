@@ -17,12 +17,12 @@ from scipy.sparse.csgraph import connected_components
 from kgprobe.schema import COVERAGE, STATEMENTS, Contract
 from kgprobe.settings import OwnGraph, Roles
 from kgprobe.sources.graphs import lm_pub_quiz, rdf, tables
-from kgprobe.sources.graphs.flaws import (
+from kgprobe.sources.graphs.problems import (
     LONGEST,
     PROBLEMS,
     SHOWN,
-    Flaws,
     GraphFileError,
+    GraphProblems,
     place,
     short,
 )
@@ -81,24 +81,24 @@ class GraphTables:
 
 def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
     """The tables of a graph. Raises GraphFileError for what is wrong, all of it in one message."""
-    flaws = Flaws(name, section.leave_out)
+    problems = GraphProblems(name, section.leave_out)
     given = {
-        "table": lambda: tables.read(section, flaws),
-        "rdf": lambda: rdf.read(section, languages, flaws),
-        "lm_pub_quiz": lambda: lm_pub_quiz.read(section, flaws),
+        "table": lambda: tables.read(section, problems),
+        "rdf": lambda: rdf.read(section, languages, problems),
+        "lm_pub_quiz": lambda: lm_pub_quiz.read(section, problems),
     }[section.form]()
-    if flaws.lost or not given.statements.height:
-        flaws.check()
+    if problems.lost or not given.statements.height:
+        problems.check()
     if not given.statements.height:
         raise GraphFileError(f"sources.graphs.{name}: no statement in {', '.join(section.files)}")
-    graph = _tables(name, section, given, flaws)
-    flaws.check()
+    graph = _tables(name, section, given, problems)
+    problems.check()
     return graph
 
 
-def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> GraphTables:
+def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -> GraphTables:
     roles = section.roles
-    stated, spoken = _short_ids(given, flaws)
+    stated, spoken = _short_ids(given, problems)
     of = pl.col("relation")
 
     def about(*relations: str) -> pl.DataFrame:
@@ -125,11 +125,11 @@ def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> GraphTabl
     # what describes a declared relation is none
     known = relations.implode()
     facts = facts.filter(*(~pl.col(end).is_in(known) for end in ("subject", "object")))
-    facts = _apart(facts, flaws)
+    facts = _apart(facts, problems)
     ends = pl.concat([facts["subject"], facts["object"]]).unique()
     relations = pl.concat([relations, facts["relation"], about(*roles.subproperty)["subject"]])
     relations = relations.unique()
-    labels = _labels(spoken, given.named, pl.concat([ends, classes, relations]).unique(), flaws)
+    labels = _labels(spoken, given.named, pl.concat([ends, classes, relations]).unique(), problems)
     if section.ids == "own" and section.form != "rdf":
         # relations without a label are named by their id
         labels = {name: _spaced(name) for name in relations.to_list()} | labels
@@ -137,22 +137,22 @@ def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> GraphTabl
     if section.form == "rdf":
         labels = _of_roles(section, relations) | labels
         needed = pl.concat([needed, relations])
-    _unlabelled(needed.unique(), labels, pl.concat([facts, stated]), flaws)
+    _unlabeled(needed.unique(), labels, pl.concat([facts, stated]), problems)
     named = pl.DataFrame({"id": labels.keys(), "label": labels.values()}, schema=_NAMES)
     properties = _properties(relations.filter(~relations.is_in(schema)), about, roles, classes)
     return GraphTables(
         _statements(facts, named, "wikidata" if section.ids == "wikidata" else name),
         _coverage(facts, given.literals, schema),
         _with_label(pl.DataFrame({"class": classes}), "class", named),
-        _hierarchy(above, flaws),
+        _hierarchy(above, problems),
         _with_label(_pairs(types, "instance", "class"), "instance", named).select(
             "class", "instance", "label"
         ),
         _with_label(properties, "property", named).select(list(PROPERTIES.columns)),
-        _hierarchy(about(*roles.subproperty), flaws),
+        _hierarchy(about(*roles.subproperty), problems),
         _pairs(about(*roles.inverse), "property", "inverse"),
         pl.DataFrame(list(given.templates), schema=dict(TEMPLATES.columns)),
-        flaws.frame(),
+        problems.frame(),
     )
 
 
@@ -167,26 +167,28 @@ def _of_roles(section: OwnGraph, relations: pl.Series) -> dict[str, str]:
     return {name: text for name, text in (known | types | above).items() if name in relations}
 
 
-def _short_ids(given: Raw, flaws: Flaws) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _short_ids(given: Raw, problems: GraphProblems) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Statements and labels without ids that are too long."""
     stated = given.statements
     for column in ("subject", "relation", "object"):
         long = pl.col(column).str.len_chars() > LONGEST
-        stated = flaws.drop("long_id", stated, long, f"the {column} {{{column}}}")
+        stated = problems.drop("long_id", stated, long, f"the {column} {{{column}}}")
     return stated, given.labels.filter(pl.col("id").str.len_chars() <= LONGEST)
 
 
-def _apart(facts: pl.DataFrame, flaws: Flaws) -> pl.DataFrame:
+def _apart(facts: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
     """Facts whose ends are no relations."""
     names = facts["relation"].unique().implode()
     for column in ("subject", "object"):
         mixed = pl.col(column).is_in(names)
         text = f"the {column} {{{column}}} is a relation of other statements, too"
-        facts = flaws.drop("relation_as_entity", facts, mixed, text)
+        facts = problems.drop("relation_as_entity", facts, mixed, text)
     return facts
 
 
-def _labels(spoken: pl.DataFrame, named: bool, ids: pl.Series, flaws: Flaws) -> dict[str, str]:
+def _labels(
+    spoken: pl.DataFrame, named: bool, ids: pl.Series, problems: GraphProblems
+) -> dict[str, str]:
     """id -> its best label; of two that are as good the first in order of code points."""
     if named:
         return {name: _spaced(name) for name in ids.to_list()}
@@ -201,7 +203,7 @@ def _labels(spoken: pl.DataFrame, named: bool, ids: pl.Series, flaws: Flaws) -> 
             here, there = (place(one["file"], one["line"]) for one in (other, row))
             names = short(row["id"]), short(other["label"]), short(row["label"])
             texts.append(f"{here}: {names[0]} is {names[1]!r} here and {names[2]!r} in {there}")
-        flaws.note("two_labels", *texts, n=several["id"].n_unique())
+        problems.note("two_labels", *texts, n=several["id"].n_unique())
     return dict(best.sort("id", "label", descending=True).select("id", "label").rows())
 
 
@@ -217,8 +219,8 @@ def _spaced(name: str) -> str:
     return " ".join(words.replace("_", " ").split())
 
 
-def _unlabelled(
-    needed: pl.Series, labels: dict[str, str], stated: pl.DataFrame, flaws: Flaws
+def _unlabeled(
+    needed: pl.Series, labels: dict[str, str], stated: pl.DataFrame, problems: GraphProblems
 ) -> None:
     """Note ids without a label, and the statements in which the first ones stand."""
     missing = needed.filter(~needed.is_in(list(labels))).sort()
@@ -232,7 +234,7 @@ def _unlabelled(
         f"{place(file, line)}: {short(name)} has no label"
         for file, line, name in rows.head(SHOWN).rows()
     ]
-    flaws.note("missing_label", *texts, n=missing.len())
+    problems.note("missing_label", *texts, n=missing.len())
 
 
 def _properties(
@@ -290,7 +292,7 @@ def _pairs(stated: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
     return stated.select(pl.col("subject").alias(first), pl.col("object").alias(second)).unique()
 
 
-def _hierarchy(stated: pl.DataFrame, flaws: Flaws) -> pl.DataFrame:
+def _hierarchy(stated: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
     """EDGES without those that lie on a loop."""
     edges = stated.unique(["subject", "object"], keep="first", maintain_order=True)
     if not edges.height:
@@ -306,7 +308,7 @@ def _hierarchy(stated: pl.DataFrame, flaws: Flaws) -> pl.DataFrame:
         row = inside.row(0, named=True)
         shown = " > ".join(short(name) for name in _loop(inside))
         text = f"{place(row['file'], row['line'])}: {shown}, each below the next"
-        flaws.note("loop", text, n=inside.height)
+        problems.note("loop", text, n=inside.height)
     return _pairs(edges.filter(~looped), "child", "parent")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe.settings import Columns, OwnGraph
-from kgprobe.sources.graphs.flaws import Flaws, GraphFileError, short
+from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, short
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
 
@@ -18,25 +18,25 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 Row = tuple[int, list[str]]
 
 
-def read(section: OwnGraph, flaws: Flaws) -> Raw:
+def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     """Statements and labels of the files of a section.
 
     Files of another form, columns that are missing, rows of another width and empty cells of ids
-    are kept in `flaws` as unread.
+    are kept in `problems` as unread.
     """
     statements: list[tuple[str, str, str, str, int]] = []
     spoken: list[tuple[str, str, int, str, int]] = []
     worded, columns = False, section.columns
     for path in section.files:
-        with flaws.going_on():
-            head, rows = _opened(path, section.header, columns, flaws)
+        with problems.going_on():
+            head, rows = _opened(path, section.header, columns, problems)
             ids, texts = _columns(path, head, columns, section.header)
             worded |= bool(texts)
             for line, cells in rows:
                 subject, relation, end = (cells[at].strip() for at in ids)
                 ends = (("subject", subject), ("relation", relation), ("object", end))
                 if lacking := [name for name, one in ends if not one]:
-                    flaws.unread.append(
+                    problems.unread.append(
                         f"{path}, line {line}: no {' and no '.join(lacking)}; every row has all "
                         "three ids"
                     )
@@ -47,8 +47,8 @@ def read(section: OwnGraph, flaws: Flaws) -> Raw:
                     named = ((cells[of].strip(), one_line(cells[at])) for of, at in texts)
                     spoken += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
-        with flaws.going_on():
-            head, rows = _opened(path, True, columns, flaws)
+        with problems.going_on():
+            head, rows = _opened(path, True, columns, problems)
             id_at, text = _places(path, head, columns.id, columns.label)
             labels = ((row[id_at].strip(), one_line(row[text]), line) for line, row in rows)
             spoken += [(name, label, 1, path, line) for name, label, line in labels if label]
@@ -82,7 +82,7 @@ def _places(path: str, head: list[str], *names: str) -> list[int]:
 
 
 def _opened(
-    path: str, header: bool, columns: Columns, flaws: Flaws
+    path: str, header: bool, columns: Columns, problems: GraphProblems
 ) -> tuple[list[str], Iterator[Row]]:
     """The names of the columns, and (line, cells) of every row."""
     ending = Path(path).suffix.lower()
@@ -97,15 +97,15 @@ def _opened(
         raise GraphFileError(f"{path}: empty; expected rows of subject, relation, object")
     head = [cell.strip() for cell in first[1]]
     rows = rows if header else itertools.chain([first], rows)
-    return head, _even(path, len(head), rows, flaws)
+    return head, _even(path, len(head), rows, problems)
 
 
-def _even(path: str, width: int, rows: Iterator[Row], flaws: Flaws) -> Iterator[Row]:
+def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -> Iterator[Row]:
     for line, cells in rows:
         if len(cells) == width:
             yield line, cells
         else:
-            flaws.unread.append(
+            problems.unread.append(
                 f"{path}, line {line}: {len(cells)} cells, expected {width}; a cell that holds a "
                 'comma stands in quotes ("...")'
             )

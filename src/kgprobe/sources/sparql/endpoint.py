@@ -38,7 +38,7 @@ ERROR_BODY = 1 << 20
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits that the client keeps towards one endpoint. Times in seconds."""
+    """Limits that the client keeps toward one endpoint. Times in seconds."""
 
     connections: int = 4
     interval: float = 0.0  #: least time between the starts of two requests

@@ -34,7 +34,7 @@ class SourceError(RuntimeError):
     #: which later attempts may succeed, with which page: "", "again", "smaller" or "smaller now"
     reaction = ""
     #: seconds that the service asks everybody to wait
-    asked = 0.0
+    wait = 0.0
     #: rows that the pull was expected to have, by its count query, or values that it asks for
     rows: int | None = None
     #: whether counting them was too much for the service

@@ -1,4 +1,4 @@
-"""Limits towards one endpoint, kept by all processes together.
+"""Limits toward one endpoint, kept by all processes together.
 
 A folder holds, for every endpoint id, one lock file per allowed connection and a small state file:
 when the next request may start, until when nobody may ask, and the failures of the last minute.
@@ -46,8 +46,8 @@ class Waits:
         self.times[reason] = self.times.get(reason, 0) + 1
 
 
-class Gate:
-    """Rate limiter of an endpoint: `with gate.request(place):` waits until a request may start."""
+class RateLimiter:
+    """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start."""
 
     def __init__(self, endpoint: Endpoint, folder: Path, clock: Clock | None = None) -> None:
         self.endpoint, self.folder, self.clock = endpoint, folder, clock or Clock()

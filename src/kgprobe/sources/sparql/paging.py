@@ -124,7 +124,7 @@ class Query:
         """The columns that say which thing a row is about."""
         return self.header.get("identity", "").split() or self.variables
 
-    def asked_for(self, start: int, stop: int) -> Callable[[str], bool]:
+    def build_page_filter(self, start: int, stop: int) -> Callable[[str], bool]:
         """A test whether a value of the divided variable belongs to a page."""
         if self.in_batches:
             return frozenset(self.values[start:stop]).__contains__

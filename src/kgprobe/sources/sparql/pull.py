@@ -38,7 +38,7 @@ from kgprobe.sources.sparql.errors import (
     TimedOut,
     TooManyRows,
 )
-from kgprobe.sources.sparql.limits import Clock, Gate
+from kgprobe.sources.sparql.limits import Clock, RateLimiter
 from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
 from kgprobe.sources.sparql.snapshots import Page, Snapshot, Writer, cache_key
 
@@ -80,35 +80,37 @@ def pull(
     state = Path(snapshot_dir).parent.parent / ".endpoints"
     state.mkdir(parents=True, exist_ok=True)
     agent = endpoint.agent(contact)
-    asker = Asker(endpoint, agent, Gate(endpoint, state, clock), random.Random(seed))
+    client = EndpointClient(
+        endpoint, agent, RateLimiter(endpoint, state, clock), random.Random(seed)
+    )
     policy = endpoint.policy
     if parsed.in_batches and not parsed.values:
-        listed = _pull(parsed.listing(), asker, Path(snapshot_dir), policy.listing)
+        listed = _pull(parsed.listing(), client, Path(snapshot_dir), policy.listing)
         values = tuple(sorted(listed.frame()[parsed.divided].to_list()))
         parsed = replace(parsed, values=values)
     size = (batch or policy.batch) if parsed.in_batches else (page_size or policy.page_size)
-    return _pull(parsed, asker, Path(snapshot_dir), size)
+    return _pull(parsed, client, Path(snapshot_dir), size)
 
 
-def _pull(query: Query, asker: "Asker", snapshot_dir: Path, size: int) -> Snapshot:
+def _pull(query: Query, client: "EndpointClient", snapshot_dir: Path, size: int) -> Snapshot:
     """The snapshot of one query, whose values are known."""
     folder = snapshot_dir / query.name
     owner = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
-    with FileLock(asker.gate.folder / f"pull-{owner}.lock"):
-        writer = Writer(folder, query, asker.endpoint.id)
+    with FileLock(client.limiter.folder / f"pull-{owner}.lock"):
+        writer = Writer(folder, query, client.endpoint.id)
         writer.open()
         if writer.complete:
             return Snapshot(folder)
-        return _Pull(query, replace(asker, retries={}), writer, size).run()
+        return _Pull(query, replace(client, retries={}), writer, size).run()
 
 
 @dataclass
-class Asker:
+class EndpointClient:
     """A client of one endpoint, which retries where the table of failures says so."""
 
     endpoint: Endpoint
     agent: str
-    gate: Gate
+    limiter: RateLimiter
     waits: random.Random
     retries: dict[str, int] = field(default_factory=dict)
 
@@ -135,15 +137,15 @@ class Asker:
             nonlocal answer, same
             answer = None
             try:
-                with self.gate.request(place):
+                with self.limiter.request(place):
                     answer = ask(self.endpoint, text(), self.agent, place)
                 check_status(answer, place, self.agent)
                 return accept(answer)
             except BudgetExhausted:
                 raise
             except SourceError as error:
-                self.gate.failed()
-                error.asked = self._heed(answer, error)
+                self.limiter.failed()
+                error.wait = self._heed(answer, error)
                 if error.reaction.startswith("smaller") and not smaller():
                     same += isinstance(error, TimedOut)
                     if same == SAME_TIME_OUTS:
@@ -153,16 +155,16 @@ class Asker:
         def before(number: int, error: SourceError, seconds: float) -> None:
             kind = type(error).__name__
             self.retries[kind] = self.retries.get(kind, 0) + 1
-            log.info("%s at %s; next attempt in %.1f s", kind, place, seconds + error.asked)
+            log.info("%s at %s; next attempt in %.1f s", kind, place, seconds + error.wait)
             if seconds:
-                self.gate.waits.add(kind, seconds)
+                self.limiter.waits.add(kind, seconds)
 
         try:
             return retried(
                 once,
                 attempts or self.endpoint.policy.attempts,
                 wait=self._wait,
-                sleep=self.gate.clock.sleep,
+                sleep=self.limiter.clock.sleep,
                 before=before,
                 passes=lambda error: isinstance(error, SourceError) and bool(error.reaction),
             )
@@ -172,22 +174,22 @@ class Asker:
             raise
 
     def _wait(self, number: int, error: SourceError) -> float:
-        """Seconds of back-off; the gate waits for what the service asked."""
+        """Seconds of back-off; the limiter waits for what the service asked."""
         wait = 0.0 if error.reaction.endswith("now") else backoff(number, self.waits)
-        return max(0.0, wait - error.asked)
+        return max(0.0, wait - error.wait)
 
     def _heed(self, answer: Answer | None, error: SourceError) -> float:
         """Hold everybody for as long as a 429 or 503 asks; beyond an hour the pull stops."""
         if answer is None or answer.status not in (429, 503):
             return 0.0
-        now, limited = self.gate.clock.now(), isinstance(error, RateLimited)
+        now, limited = self.limiter.clock.now(), isinstance(error, RateLimited)
         # without the header only a rate limit asks for a wait, whatever the status of a time-out
         seconds = retry_after(answer.header("Retry-After"), 429 if limited else 503, now) or 0.0
         until = datetime.datetime.fromtimestamp(now + seconds, datetime.UTC)
         if limited or seconds > LONGEST_WAIT:
             error.came += f"; Retry-After: {answer.header('Retry-After') or '(none)'}"
             error.advice = f"come back at {until:%Y-%m-%d %H:%M:%S} UTC; the finished pages stay"
-        self.gate.hold(min(seconds, LONGEST_WAIT))
+        self.limiter.hold(min(seconds, LONGEST_WAIT))
         if seconds > LONGEST_WAIT:
             error.reaction = ""
         return seconds
@@ -201,7 +203,7 @@ class _Pull:
     """
 
     query: Query
-    asker: Asker
+    client: EndpointClient
     writer: Writer
     size: int
     uncounted: bool = False
@@ -223,11 +225,11 @@ class _Pull:
                     raise
                 bar.set_postfix(
                     pages=len(self.writer.pages),
-                    waits=f"{sum(self.asker.gate.waits.seconds.values()):.0f}s",
+                    waits=f"{sum(self.client.limiter.waits.seconds.values()):.0f}s",
                     refresh=False,
                 )
         self.check_plausible()
-        return summarize(self.writer, self.asker, expected, why_not, _now())
+        return summarize(self.writer, self.client, expected, why_not, _now())
 
     def check_plausible(self) -> None:
         """Compare a live pull with the band of its query: a warning outside, an error when halved.
@@ -236,7 +238,7 @@ class _Pull:
         """
         band = [int(bound) for bound in self.query.header.get("band", "").split()]
         rows = self.rows()
-        if self.asker.endpoint.is_local or not band or band[0] <= rows <= band[-1]:
+        if self.client.endpoint.is_local or not band or band[0] <= rows <= band[-1]:
             return
         expected = f"{band[0]:,} to {band[-1]:,} rows"
         advice = "compare its result.parquet with that of an older snapshot"
@@ -258,12 +260,12 @@ class _Pull:
         start = done[-1].stop if done else 0
         if self.query.in_batches:
             return Cuts(total, self.size, start)
-        most = self.asker.endpoint.policy.most_rows
+        most = self.client.endpoint.policy.most_rows
         if most and (expected or 0) > most:
             raise TooManyRows(
                 self.place(0),
                 f"{expected:,} rows by the count query",
-                f"at most {most:,} from {self.asker.endpoint.id}",
+                f"at most {most:,} from {self.client.endpoint.id}",
                 "ask for well-known subjects alone (a least number of sitelinks), or take it from "
                 "a dump (sources.dumps)",
             )
@@ -284,10 +286,10 @@ class _Pull:
             part = ranges[-1]
             place, names = self.place(number, part), query.variables
             divided = query.divided if query.divided in names else ""  # counts do not show it
-            rows = check_page(answer, place, names, divided, query.asked_for(*part))
+            rows = check_page(answer, place, names, divided, query.build_page_filter(*part))
             return answer, terms(rows, names)
 
-        answer, rows = self.asker.ask(
+        answer, rows = self.client.ask(
             text,
             self.place(number, cuts.page),
             accept,
@@ -304,7 +306,7 @@ class _Pull:
             stop=ranges[-1][1],
             rows=rows.height,
             sha256=hashlib.sha256(answer.body).hexdigest(),
-            cache_key=cache_key(self.asker.endpoint.id, sent, self.writer.folder.parent.name),
+            cache_key=cache_key(self.client.endpoint.id, sent, self.writer.folder.parent.name),
             status=answer.status,
             url=answer.url,
             headers=kept,
@@ -324,7 +326,7 @@ class _Pull:
 
         for attempts in (COUNT_ATTEMPTS, 0):
             try:
-                return self.asker.ask(self.query.count, place, accept, attempts=attempts), ""
+                return self.client.ask(self.query.count, place, accept, attempts=attempts), ""
             except (EndpointRefused, BudgetExhausted):
                 raise
             except SourceError as error:
@@ -340,7 +342,7 @@ class _Pull:
 
     def place(self, page: int, part: tuple[int, int] | None = None) -> Place:
         """Where the pull stands, for messages."""
-        endpoint, query = self.asker.endpoint, self.query
+        endpoint, query = self.client.endpoint, self.query
         text = ""
         if part:
             what = f"?{query.divided}" if query.in_batches else "parts"
@@ -353,10 +355,10 @@ def _now() -> str:
 
 
 def summarize(
-    writer: Writer, asker: Asker, expected: int | None, why_not: str, ended: str
+    writer: Writer, client: EndpointClient, expected: int | None, why_not: str, ended: str
 ) -> Snapshot:
     """Write the table of all pages, then the record that makes the snapshot complete."""
-    query, endpoint = writer.query, asker.endpoint
+    query, endpoint = writer.query, client.endpoint
     frame = writer.frame()
     rows_sha256 = row_hash(frame)
     pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
@@ -387,8 +389,8 @@ def summarize(
             "count_before": expected,
             "count_before_reason": why_not,
             "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
-            "retries": asker.retries,
-            "waits": {"seconds": asker.gate.waits.seconds, "times": asker.gate.waits.times},
+            "retries": client.retries,
+            "waits": {"seconds": client.limiter.waits.seconds, "times": client.limiter.waits.times},
             "client": f"kgprobe/{__version__} SPARQLWrapper/{version('SPARQLWrapper')}",
         }
     )

@@ -159,7 +159,7 @@ class Relations:
             if self._too_large(error):
                 return self._large(relation, error)
             raise
-        self._cover(relation, PULLED, "", whole, self._counted(relation))
+        self._cover(relation, PULLED, "", whole, self._count_statements(relation))
         return PULLED, whole
 
     def _too_large(self, error: SourceError) -> bool:
@@ -196,7 +196,7 @@ class Relations:
         given = self.endpoint, self.folder, parameters
         return pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
 
-    def _counted(self, relation: str) -> dict[str, int]:
+    def _count_statements(self, relation: str) -> dict[str, int]:
         """Statements of a relation by kind of value, and the deprecated ones; {} where unknown.
 
         They are no part of the facts: a service that cannot count them fails no relation.

@@ -67,7 +67,7 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
         known.setdefault(statement.subject, set()).add(statement)
     pools: dict[tuple[str, int], set[str]] = {}
     for case in drawn:
-        for position, (_, relation, label) in enumerate(case.asked):
+        for position, (_, relation, label) in enumerate(case.statements):
             pools.setdefault((relation, position), set()).add(label)
     distinct = {
         place: sorted(pool, key=lambda label: hash_key(seed, "option", label))
@@ -75,9 +75,9 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
     }
     questions, rows, items = {}, [], []
     for case in drawn:
-        named = {term for statement in case.asked for term in statement}
+        named = {term for statement in case.statements for term in statement}
         facts = frozenset().union(*(known.get(name, ()) for name in named))
-        for position, triple in enumerate(case.asked):
+        for position, triple in enumerate(case.statements):
             subject, relation, gold = triple
             item = f"{case.name}#{position}"
             options = _options(item, gold, distinct[relation, position], seed)
@@ -133,7 +133,7 @@ def _rank(
 def _write(
     answers: Mapping[str, answerers.Scores], questions: Mapping[str, Question], benchmark: Benchmark
 ) -> pl.DataFrame:
-    chosen = {item: answerers.chosen_option(values) for item, values in answers.items()}
+    chosen = {item: answerers.choose_option(values) for item, values in answers.items()}
     rows = [
         (item, _TEMPLATE, 1, studies.WHOLE, 1, "" if n is None else questions[item].options[n], 0.0)
         for item, n in chosen.items()

@@ -142,14 +142,14 @@ def drawings(
         drawn.append(Drawn(NAME, f"attributes_{name}", title, caption, figure, rows))
 
     if numbers.PARTIAL in set(results["metric"]):
-        figure, rows = partial_plot(results, kinds), views.PARTIAL.chosen(results)
+        figure, rows = partial_plot(results, kinds), views.PARTIAL.select(results)
         add("partial", "Partial and full scores", PARTIAL, figure, rows)
     if kinds and results.filter(pl.col("group") != "").height:
         figure = patterns_plot(results, pattern_models(results, largest), titles)
-        rows = views.PATTERNS.chosen(results)
+        rows = views.PATTERNS.select(results)
         add("patterns", "The five most frequent patterns", PATTERNS, figure, rows)
     if of_largest.filter(metric="examples right").height:
-        figure, rows = popularity_plot(results, largest), views.POPULARITY.chosen(of_largest)
+        figure, rows = popularity_plot(results, largest), views.POPULARITY.select(of_largest)
         add("popularity", "Popularity", POPULARITY, figure, rows)
     every, controls = {p.model: p.kind for p in probes}, [p.model for p in probes if p.control]
     panels = [(name, "") for name in NAMES]
@@ -172,7 +172,7 @@ def largest_model(probes: Sequence[Probe]) -> Who:
 def pattern_models(results: pl.DataFrame, largest: Who) -> dict[str, list[Who]]:
     """Benchmark -> largest model, and the best one at 1 (best prompt) if it is another."""
     whole = results.filter(is_filled(), group="")
-    rows = replace(views.PATTERNS, only=lambda rows: rows).chosen(whole).drop_nulls("value")
+    rows = replace(views.PATTERNS, only=lambda rows: rows).select(whole).drop_nulls("value")
     rows = rows.sort("value", "model", "method", descending=[True, False, False])
     best = {
         name: rows.filter(benchmark=name).head(1).select("model", "method").rows() for name in NAMES
@@ -256,8 +256,8 @@ def _pattern(pattern: str, titles: Mapping[str, str]) -> str:
 
 def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
     """Density over popularity of all examples and of those fully right, per benchmark."""
-    shown = views.POPULARITY.chosen(results.filter(model=who[0], method=who[1]))
-    sign, look = marks.signs(results), {"all": draw.TRAINED_ON, "right": draw.COLOURS[1]}
+    shown = views.POPULARITY.select(results.filter(model=who[0], method=who[1]))
+    sign, look = marks.signs(results), {"all": draw.TRAINED_ON, "right": draw.COLORS[1]}
     points: list[dict[str, Any]] = []
     heads: list[str] = []
     for name in (name for name in NAMES if name in set(shown["benchmark"])):

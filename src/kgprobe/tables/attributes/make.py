@@ -86,7 +86,7 @@ def tabulate(
     every = {**in_form, **files}
     by_file = {path: rows_of[probe] for probe, path in every.items()}
 
-    def written(_: Probe, path: str | Path) -> pl.DataFrame:
+    def read_written(_: Probe, path: str | Path) -> pl.DataFrame:
         """item, template, hit: whether the first text is the example's own object."""
         return by_file[str(path)].filter(matching="own").select("item", "template", "hit")
 
@@ -97,7 +97,7 @@ def tabulate(
         numbers.numbers(study, alphas, figures, known),
         scored.numbers(score_ranked(study, files, content_free, known, below)),
         baseline_numbers(study, below, others),
-        forms.numbers(*in_forms, places, "sum", study.seed, written=written),
+        forms.numbers(*in_forms, places, "sum", study.seed, written=read_written),
         two_steps.numbers(alphas, composed, known) if composed else (),
         two_steps.estimate_written(in_form, alphas, composed, others, known) if composed else (),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
@@ -136,7 +136,9 @@ def score_ranked(
         benchmark = study.benchmarks[probe.benchmark]
         items = benchmark.items.filter(~pl.col("group").is_in(sorted(study.left_out)))
         items = items.with_columns(pl.col("answers").list.head(1))
-        asks = Questions(items, benchmark.candidates, benchmark.prompts, study.seed, own="sum")
+        asks = Questions(
+            items, benchmark.candidates, benchmark.prompts, study.seed, aggregation="sum"
+        )
         scores = schema.read(files[probe], schema.SCORES)
         free = schema.read(beside, schema.CONTENT_FREE)
         random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
@@ -167,7 +169,7 @@ def baseline_numbers(
                 yield from two_steps.numbers(rows, benchmark, without=without)
             if (part := numbers.at_one(rows)).height:
                 every = studies.triples(probe, alphas, benchmark).filter(pooling="base")
-                of = Number(**probe.asked, setting={**numbers.EXACT, "k": 1})
+                of = Number(**probe.dimensions, setting={**numbers.EXACT, "k": 1})
                 pairs.append(baselines.Baseline(of, without, part, numbers.at_one(every)))
     yield from baselines.numbers(pairs, [numbers.RIGHT])
 

@@ -248,7 +248,7 @@ def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
 def questions(study: Study) -> Iterator[Number]:
     """What was asked and how it was answered, probe by probe: prompts, wordings, texts, rules."""
     for probe, (alphas, firsts) in study.answers.items():
-        base = Number(metric=RIGHT, **probe.asked)
+        base = Number(metric=RIGHT, **probe.dimensions)
         relations = study.benchmarks[probe.benchmark].items.select("item", "relation")
         exact = alphas.filter(kind="exact", gold="own")
         yield from prompts(base, exact)

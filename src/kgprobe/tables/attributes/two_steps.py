@@ -134,7 +134,7 @@ def estimate_written(
         texts = texts.filter(k=HOW["k"], kind=HOW["alpha"], gold=HOW["gold"])
         rows = texts.select(a2="alpha", example=pl.col("item").str.split("#").list.first())
         hops = direct.filter(model=probe.model, prompt=RAW, method=FILLED)
-        base = Number(**probe.asked, setting=HOW)
+        base = Number(**probe.dimensions, setting=HOW)
         for part, some in of_parts(rows.sort("example"), benchmark, known):
             one, both = base.but(slice=part), some.join(hops, on="example", maintain_order="left")
             if both.height:

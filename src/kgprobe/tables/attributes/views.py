@@ -141,13 +141,13 @@ TABLE1 = View(
     "table1", "Table 1: sizes",
     where={
         "metric": list(constructs.SIZES), "benchmark": NAMES,
-        "slice": ["structural", "labelled", "unlabelled", constructs.SAMPLED, constructs.PAPER],
+        "slice": ["structural", "labeled", "unlabeled", constructs.SAMPLED, constructs.PAPER],
         "model": [""],
     },
     rows=["benchmark", "slice"],
     words={
-        "structural": "all that the graph holds", "labelled": "with labels and templates",
-        "unlabelled": "labels not required", constructs.SAMPLED: "probed here",
+        "structural": "all that the graph holds", "labeled": "with labels and templates",
+        "unlabeled": "labels not required", constructs.SAMPLED: "probed here",
         constructs.PAPER: "the paper",
     },
     digits={"triples per pattern": 2}, usual=0,

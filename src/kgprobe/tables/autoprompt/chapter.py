@@ -85,7 +85,7 @@ def chapter(
     chosen = select_asked(results)
     beating, names = majorities(chosen), grid.models(models)
 
-    def told_below(cell: Cell, row: Row) -> Cell:
+    def mark_below_majority(cell: Cell, row: Row) -> Cell:
         """A number with the sign and the majority under it, where it stands below."""
         if (above := beating(row)) is None:
             return as_printed(cell, row)
@@ -93,7 +93,7 @@ def chapter(
         return replace(cell, text=cell.text + BELOW, small=small)
 
     grids, folded = (
-        [grid.of_view(view, chosen, names=names, also=told_below) for view in part]
+        [grid.of_view(view, chosen, names=names, also=mark_below_majority) for view in part]
         for part in views.of(chosen)
     )
     for title, rows in records.items():
@@ -115,7 +115,7 @@ def chapter(
 def drawings(results: pl.DataFrame) -> list[Drawing]:
     """Figure 2 of every benchmark, Figure 3 of every benchmark, model and k."""
     drawn = []
-    for (benchmark,), rows in _parts(views.FIGURE2.chosen(results), "benchmark"):
+    for (benchmark,), rows in _parts(views.FIGURE2.select(results), "benchmark"):
         points = [
             draw.point(row, line=f"{row['model']}, {NAMES.get(row['prompt'], row['prompt'])}",
                        at=int(row["size"]))
@@ -124,7 +124,7 @@ def drawings(results: pl.DataFrame) -> list[Drawing]:
         title, plot = f"Figure 2: {benchmark}", lines(points, "training examples")
         name = f"autoprompt_figure2_{benchmark}"
         drawn.append(Drawn("autoprompt", name, title, views.FIGURE2.caption, plot, rows).drawing())
-    for index, (key, rows) in enumerate(_parts(views.FIGURE3.chosen(results), *views.FIGURE3.rows)):
+    for index, (key, rows) in enumerate(_parts(views.FIGURE3.select(results), *views.FIGURE3.rows)):
         points = [
             draw.point(row, line=f"{row['labels']} label token{'s' * (row['labels'] != '1')}",
                        at=int(row["triggers"]))

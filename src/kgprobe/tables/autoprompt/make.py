@@ -100,7 +100,7 @@ def make(
 
     shown = page_of.select_asked(frame)
     every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]
-    views.write_all([view for view in every if view.chosen(shown).height], shown, folder)
+    views.write_all([view for view in every if view.select(shown).height], shown, folder)
     about = {n: json.loads((p / "task.json").read_text("utf-8")) for n, p in places.items()}
     # manual prompts for masked models, or for the first kind of all
     manual = {

@@ -75,7 +75,7 @@ class Answers:
     outcomes: pl.DataFrame
     examples: pl.DataFrame
     cut: int | None = None
-    shown: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SHOWN))
+    demonstrated: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SHOWN))
 
     @property
     def benchmark(self) -> str:
@@ -98,10 +98,10 @@ class Answers:
         count = self.outcomes.filter(split="test").select("group", "example").unique().height
         return count // self.groups if self.of_classes else count
 
-    def not_shown(self) -> "Answers":
+    def exclude_demonstrated(self) -> "Answers":
         """The same, without the examples whose object is one of the demonstrations in front."""
         labels = self.outcomes.join(self.examples.select(*KEY, "label"), on=KEY, how="left")
-        rows = labels.join(self.shown, on=list(SHOWN), how="anti")
+        rows = labels.join(self.demonstrated, on=list(SHOWN), how="anti")
         return replace(self, outcomes=rows.drop("label"))
 
     def draws(self) -> Iterator["Answers"]:
@@ -212,7 +212,7 @@ def number(
 ) -> Number:
     """A proportion of a probe's answers, as per cent (`scale`)."""
     bounds = interval.times(scale) if interval else None
-    dimensions: dict[str, Any] = {**answers.probe.asked, **more}
+    dimensions: dict[str, Any] = {**answers.probe.dimensions, **more}
     return Number(metric=metric, value=scale * value, n=n, interval=bounds, **dimensions)
 
 
@@ -249,7 +249,7 @@ def facts(
                 yield one.but(**dimensions)
     draws = [per_example(draw) for draw in answers.draws()]
     yield from ends(answers, "P@1", [macro(draw) for draw in draws if draw is not None])
-    part = answers.not_shown() if answers.shown.height else None
+    part = answers.exclude_demonstrated() if answers.demonstrated.height else None
     if part and (unseen := per_example(part)) is not None:
         for one in (*measured(part, unseen, P1, ("macro",), seed), *_constants(part, seed)):
             if not one.group:
@@ -272,7 +272,7 @@ def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Itera
         tested = base.outcomes.filter(split="test")
         chance = 100 * float((1 / tested["options"]).mean())  # type: ignore[arg-type]
         yes, no = ((h.value or 0.0, h.n, h.interval) for h in splits.values())
-        of = Number(**base.probe.asked)
+        of = Number(**base.probe.dimensions)
         yield from validity.numbers(of, yes, no, chance, is_control=True)
 
 
@@ -343,7 +343,11 @@ def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
         if probed.benchmark in EXTRACTION:
             continue
         metric = "accuracy" if probed.of_classes else "P@1"
-        parts = {"": probed, UNSEEN: probed.not_shown()} if probed.shown.height else {"": probed}
+        parts = (
+            {"": probed, UNSEEN: probed.exclude_demonstrated()}
+            if probed.demonstrated.height
+            else {"": probed}
+        )
         for name, part in parts.items():
             for rival in COMPARED.get(probed.probe.prompt, ()):
                 other = by_name.get((probed.probe.model, rival))
@@ -369,7 +373,7 @@ def baseline_numbers(
                 if (values := per_example(one)) is not None
             ]
             if len(both) == 2:
-                pairs.append(baselines.Baseline(Number(**probed.probe.asked), without, *both))
+                pairs.append(baselines.Baseline(Number(**probed.probe.dimensions), without, *both))
     yield from baselines.numbers(pairs, list(MEASURES.values()), seed, macro=True)
 
 

@@ -128,7 +128,7 @@ def of_relations(
     at = {tuple(row[d] for d in key): row for row in figures}
     sign, beating = marks.signs(results), majorities(results)
 
-    def told(*place: str) -> str:
+    def format_figure(*place: str) -> str:
         if (row := at.get(place)) is None:
             return ""
         below = ", below majority" * (beating(row) is not None)
@@ -145,11 +145,11 @@ def of_relations(
                     "relation": prompt.group,
                     "model": prompt.model,
                     "manual prompt": templates.get(prompt.benchmark, {}).get(prompt.group, ""),
-                    "manual P@1": told(*place, prompt.model, "manual", "P@1"),
+                    "manual P@1": format_figure(*place, prompt.model, "manual", "P@1"),
                     "prompt": prompt.words,
-                    "P@1": told(*place, prompt.model, prompt.prompt, "P@1"),
-                    "majority P@1": told(*place, prompt.model, prompt.prompt, MAJORITY),
-                    "best constant P@1": told(*place, "constant", "", "P@1"),
+                    "P@1": format_figure(*place, prompt.model, prompt.prompt, "P@1"),
+                    "majority P@1": format_figure(*place, prompt.model, prompt.prompt, MAJORITY),
+                    "best constant P@1": format_figure(*place, "constant", "", "P@1"),
                     "text gives the ids again": "yes" if prompt.content.get("round_trip") else "no",
                 }
             )

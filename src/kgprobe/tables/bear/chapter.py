@@ -126,7 +126,7 @@ def arranged(
 
     def grids(*wanted: str, **where: Sequence[str]) -> list[Grid]:
         chosen = [shown[name].where_also(**where) for name in wanted]
-        filled = [view for view in chosen if view.chosen(results).height]
+        filled = [view for view in chosen if view.select(results).height]
         return [grid.of_view(view, results, names=heads) for view in filled]
 
     accuracies = [n for n in shown if n.startswith("slice_") and not n.endswith("_differences")]

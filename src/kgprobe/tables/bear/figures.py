@@ -22,7 +22,7 @@ Sheet = Mapping[str, Mapping[str, str]]
 COMPARABLE = ("bear_released", "bear_lite")
 SIZES = "Lines are 95 % intervals; hollow: control models."
 COMPARED = (
-    " Grey: published scores of the complete released set over three templates, with one standard"
+    " Gray: published scores of the complete released set over three templates, with one standard"
     " error over templates."
 )
 #: lines of a label
@@ -196,7 +196,7 @@ def points_of(benchmark: str, bear: pl.DataFrame, sheet: Sheet) -> tuple[list[Po
 
 def size_plot(points: Sequence[Point], chance: float | None) -> draw.Chart:
     """Accuracy against parameters: our probes with their 95 % intervals and names, the published
-    points in grey with one standard error. `chance` in per cent."""
+    points in gray with one standard error. `chance` in per cent."""
     sizes, tops = [p.parameters for p in points], [p.row["high"] or p.row["value"] for p in points]
     domains = [min(sizes) / 2, max(sizes) * 2], [0, min(1.15 * max(tops), 100)]
     rows, looks = [], dict[str, draw.Look]()

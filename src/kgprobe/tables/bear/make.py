@@ -66,7 +66,7 @@ def studies(
                 )
                 read.append(aggregations.readings(base, frame, task, beside))
                 lower = {} if beside is None else {SUBJECT: without_subject(items, beside)}
-                if low := random_init.get(tuple(probe.asked.values())):
+                if low := random_init.get(tuple(probe.dimensions.values())):
                     lower[WEIGHTS] = schema.read(low, schema.SCORES)
                 for without, rows in lower.items():
                     part = items.join(rows, on="item", how="semi")
@@ -136,7 +136,7 @@ def _accuracy(study: Study, position: int, weights: Weights | None = None) -> Nu
         value=100 * boot.mean(position, weights),
         interval=study.interval(position, weights),
         n=study.items.height if weights is None else int((weights > 0) @ boot.sizes),
-        **study.probes[position][0].asked,
+        **study.probes[position][0].dimensions,
     )
 
 
@@ -204,7 +204,7 @@ def _by_position(study: Study) -> Iterator[Number]:
         for position, (probe, _) in enumerate(study.probes):
             value, bounds = boot.ratio(position, len(right))
             interval = (bounds or Interval(*wilson(min(value, 1.0) * n, n), "wilson")).times(100)
-            number = Number(metric="accuracy", slice=name, **probe.asked)
+            number = Number(metric="accuracy", slice=name, **probe.dimensions)
             yield number.but(value=100 * value, interval=interval, n=n)
 
 
@@ -231,7 +231,7 @@ def _ranks(study: Study) -> Iterator[Number]:
     boot, n = study.resample(np.column_stack(columns)), study.items.height
     for position, (probe, _) in enumerate(study.probes):
         value, interval = boot.mean(position), boot.interval(position)
-        yield Number(metric="MRR", value=value, n=n, interval=interval, **probe.asked)
+        yield Number(metric="MRR", value=value, n=n, interval=interval, **probe.dimensions)
 
 
 def differences(study: Study) -> Iterator[Number]:
@@ -242,7 +242,7 @@ def differences(study: Study) -> Iterator[Number]:
     for i, j in study.with_best:
         one, other = study.probes[i][0], study.probes[j][0]
         of = Number(
-            setting={"instead": study.instead(one, other)}, n=study.items.height, **one.asked
+            setting={"instead": study.instead(one, other)}, n=study.items.height, **one.dimensions
         )
         for weighting, weights in (({}, None), ({"weighting": "relations"}, boot.macro())):
             value, interval = boot.difference(i, j, weights)
@@ -345,7 +345,7 @@ def _calibration(study: Study, yes: NDArray[np.bool_], no: NDArray[np.bool_]) ->
         hits = study.hits(position).mean(axis=1)
         margin = study.hits(position, "margin").mean(axis=1)
         yield from validity.numbers(
-            Number(**probe.asked),
+            Number(**probe.dimensions),
             _half(study, hits, yes),
             _half(study, hits, no),
             chance,

@@ -119,11 +119,11 @@ def _claim(row: Mapping[str, str]) -> Claim:
 
 
 @dataclass(frozen=True)
-class Found:
+class ComparedClaim:
     """A claim with what this run (None: why is in `reason`) and the printed tables say of it."""
 
     claim: Claim
-    own: Outcome | None
+    outcome: Outcome | None
     reason: str
     printed: Outcome | None
 
@@ -133,7 +133,7 @@ def find(
     results: pl.DataFrame,
     sheet: Mapping[str, Mapping[str, str]],
     printed: pl.DataFrame,
-) -> list[Found]:
+) -> list[ComparedClaim]:
     """Every principal claim evaluated on RESULTS, and on the printed tables (printed.read).
 
     `sheet`: the models of the run by name; numbers that are printed ones (method published) are no
@@ -144,12 +144,12 @@ def find(
     for claim in claims:
         if claim.comparison is None:
             why = claim.untested or f"{FURTHER}: {claim.printed or 'no numbers'}"
-            compared.append(Found(claim, None, why, None))
+            compared.append(ComparedClaim(claim, None, why, None))
             continue
         of_paper = pl.col("paper") == claim.paper
         here, reason = _evaluated(claim.comparison, ours.filter(of_paper))
         there, _ = _evaluated(claim.comparison, printed.filter(of_paper))
-        compared.append(Found(claim, here, reason, there))
+        compared.append(ComparedClaim(claim, here, reason, there))
     return compared
 
 
@@ -210,9 +210,9 @@ def tolerance(ours: Outcome, printed: Outcome, read: str) -> float:
     return len(rounded) * unit / 2 + noise
 
 
-def verdict(compared: Found, p: float | None) -> tuple[str, str]:
+def verdict(compared: ComparedClaim, p: float | None) -> tuple[str, str]:
     """(verdict, reason) of a claim whose p after Holm's correction is `p`."""
-    ours, claim = compared.own, compared.claim
+    ours, claim = compared.outcome, compared.claim
     if ours is None:
         return NOT_TESTED, compared.reason
     if ours.n < FEWEST:
@@ -235,20 +235,22 @@ def verdict(compared: Found, p: float | None) -> tuple[str, str]:
     return (SAME if is_so else OPPOSITE), reason
 
 
-def frame(compared: Sequence[Found]) -> pl.DataFrame:
+def frame(compared: Sequence[ComparedClaim]) -> pl.DataFrame:
     """The frame CLAIMS, with the verdicts."""
     tested = {
-        f.claim.claim: p for f in compared if f.own and (p := chance(f.claim, f.own)) is not None
+        f.claim.claim: p
+        for f in compared
+        if f.outcome and (p := chance(f.claim, f.outcome)) is not None
     }
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
     rows = [_row(f, corrected.get(f.claim.claim)) for f in compared]
     return pl.DataFrame(rows, schema=dict(CLAIMS.columns))
 
 
-def behind(compared: Found) -> pl.DataFrame:
+def behind(compared: ComparedClaim) -> pl.DataFrame:
     """The rows of RESULTS that a claim is computed from, each with its `side`, a or b."""
     columns = list(RESULTS.columns)
-    sides = compared.own.sides if compared.own else {}
+    sides = compared.outcome.sides if compared.outcome else {}
     rows = [
         {"side": side, **{name: row[name] for name in columns}}
         for side, used in sides.items()
@@ -259,17 +261,17 @@ def behind(compared: Found) -> pl.DataFrame:
     return every.unique(["side", *RESULTS.key], maintain_order=True)
 
 
-def write_rows(compared: Iterable[Found], folder: str | Path) -> None:
+def write_rows(compared: Iterable[ComparedClaim], folder: str | Path) -> None:
     """CLAIM.tsv of `behind` in a folder, for every claim that has numbers."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     for one in compared:
-        if one.own:
+        if one.outcome:
             with atomic(Path(folder) / f"{one.claim.claim}.tsv") as temporary:
                 behind(one).write_csv(temporary, separator="\t", quote_style="never")
 
 
-def _row(compared: Found, p: float | None) -> dict[str, object]:
-    claim, ours, there = compared.claim, compared.own, compared.printed
+def _row(compared: ComparedClaim, p: float | None) -> dict[str, object]:
+    claim, ours, there = compared.claim, compared.outcome, compared.printed
     outcome, reason = verdict(compared, p)
     used = [row for side in ours.sides.values() for row in side] if ours else []
     models = [row["model"] for row in used if row["kind"] != BASELINE]

@@ -69,9 +69,9 @@ class World:
     def memorized(self, item: str, task: str, options: Sequence[str]) -> Question:
         """The question of a memorizing row: the training fact of its subject."""
         question = Question(self.rows[item].subject, STATES[task], tuple(options), key=item)
-        return replace(self._known(question, item, task), text=question.subject)
+        return replace(self._with_known(question, item, task), text=question.subject)
 
-    def asked(
+    def ask(
         self, rule: str, item: str, options: Sequence[str], p1: bool, p2: bool, text: str, key: str
     ) -> Question:
         """The question of a rule on a memorizing row, with the premises that are written."""
@@ -81,13 +81,13 @@ class World:
         if rule in ("rdfs2", "rdfs3"):
             second = Statement(X, first.subject, Y)
         question = Question(subject, relation, tuple(options), text=text, key=key)
-        question = self._known(question, item, questions.RULES[rule])
+        question = self._with_known(question, item, questions.RULES[rule])
         # subclasses of subclasses are subclasses under all rules
         follows = LINKED if rule == "rdfs7" else FOLLOWS[rule]
         written = [first] * p1 + [second] * p2
         return replace(question, premises=written, rules=(follows, *question.rules))
 
-    def _known(self, question: Question, item: str, task: str) -> Question:
+    def _with_known(self, question: Question, item: str, task: str) -> Question:
         known = [self.trained_on[item]] if item in self.trained_on else []
         return replace(question, known=known, counts=self.counts[task], rules=(FOLLOWS["rdfs11"],))
 
@@ -156,7 +156,7 @@ def _rank(world: World, probe: Probe, seed: int) -> Iterator[Number]:
         options = world.labels[row["candidates"]]
         for p1, p2 in itertools.product((True, False), repeat=2):
             text = questions.manual(meta, p1, p2)
-            question = world.asked(rule, meta["p1_item"], options, p1, p2, text, item)
+            question = world.ask(rule, meta["p1_item"], options, p1, p2, text, item)
             more = {"item": item, "scheme": kind, "p1": p1, "p2": p2, "pair": 0}
             ranks += _ranges(answer(question), row["answers"], **more)
         test = meta["p2_tests"][kind]
@@ -184,10 +184,10 @@ def _choose(world: World, probe: Probe) -> Iterator[Number]:
         item, task, options = row["item"], row["task"], row["options"]
         if row["premise"]:
             is_written, text = row["premise"] == "EX", row["question"]
-            question = world.asked(task, row["source"], options, is_written, True, text, item)
+            question = world.ask(task, row["source"], options, is_written, True, text, item)
         else:
             question = world.memorized(item, task, options)
-        said = answerers.chosen_option(ANSWERERS[probe.model](question))
+        said = answerers.choose_option(ANSWERERS[probe.model](question))
         picked.append({"item": item, "way": "answer", "chosen": said, "rule": "option"})
     answers = pl.DataFrame(picked, schema_overrides={"chosen": pl.Int32})
     for number in chosen.score_choices(probe, world.choices, answers, _UNPRINTED):

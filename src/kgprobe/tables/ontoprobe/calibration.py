@@ -57,7 +57,7 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
             yes, no = (rows.filter(task=task, trained_on=half) for half in (True, False))
             if not (yes.height and no.height):
                 continue
-            base = Number(**probe.asked, group=task)
+            base = Number(**probe.dimensions, group=task)
             yes, no = (with_golds(half, *sets[probe.benchmark]) for half in (yes, no))
             numbers = _halves(base, yes, no, probe.control)
             yield from numbers
@@ -67,7 +67,7 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
                 if by["held-out", ""] > by["limit for held-out", ""]:
                     yield from explain_held_out(base, no, facts.filter(relation=task))
         if verdicts:
-            yield Number(**probe.asked, metric="valid", n=len(verdicts), value=min(verdicts))
+            yield Number(**probe.dimensions, metric="valid", n=len(verdicts), value=min(verdicts))
 
 
 def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:

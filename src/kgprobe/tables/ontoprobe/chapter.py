@@ -24,7 +24,7 @@ LEAD = (
 ORACLE = (
     "The paper's Table 4 holds the maximum over all configurations on the test rows, for every "
     "metric separately. Ours is one configuration chosen on the dev rows; beside it stand the one "
-    "laid down beforehand (fixed) and the oracle, labelled so, and only the oracle is compared "
+    "laid down beforehand (fixed) and the oracle, labeled so, and only the oracle is compared "
     "with the printed values."
 )
 CHOICES = (
@@ -53,19 +53,19 @@ def chapter(
     first, `average` which averages the figures show; `sheet`: the models by name.
     """
 
-    def shown(*chosen: View) -> list[Grid]:
+    def fill_views(*chosen: View) -> list[Grid]:
         return filled_in(grid.of_view(view, results) for view in chosen)
 
     ways = ("oracle", "chosen", "fixed") if select == "oracle" else tuple(views.CHOICES)
-    grids = shown(views.SIZES, *map(views.table4, ways))
+    grids = fill_views(views.SIZES, *map(views.table4, ways))
     grids += [_runs(*runs)] if runs else []
     title = "Table 7: examples of the fixed configuration"
     grids += [grid.records(title, examples, "+: right")] if examples else []
-    grids += shown(
+    grids += fill_views(
         views.ABOVE_BASELINES, views.FORMS[0], *views.AVERAGES.values(), views.CALIBRATION,
         views.HELD_OUT, views.REASONING, views.PREMISE_FORMS,
     )  # fmt: skip
-    folded = shown(
+    folded = fill_views(
         views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.TEMPLATES, *views.REDUCED,
         views.CONFIDENCE, *views.SLICES, views.ALL_ANSWERERS, *views.FORMS[1:],
     )  # fmt: skip
@@ -82,13 +82,13 @@ def chapter(
     remarks = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), sheet)
     picked = Chapter(
         "choices", "OntoProbe: multiple choice", CHOICES, remarks,
-        shown(views.TABLE5, views.TABLE6, views.REDUCED_CHOICES[0], views.NEARER),
-        shown(views.ANSWERS, views.FRACTIONS, views.REDUCED_CHOICES[1]),
+        fill_views(views.TABLE5, views.TABLE6, views.REDUCED_CHOICES[0], views.NEARER),
+        fill_views(views.ANSWERS, views.FRACTIONS, views.REDUCED_CHOICES[1]),
     )  # fmt: skip
     return Chapter(
         "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(grids), filled_in(folded),
-        figures.drawings(results, average, sheet), [picked] if shown(views.TABLE5) else (),
-        opening=shown(views.ANSWERERS, views.VERDICTS),
+        figures.drawings(results, average, sheet), [picked] if fill_views(views.TABLE5) else (),
+        opening=fill_views(views.ANSWERERS, views.VERDICTS),
     )  # fmt: skip
 
 

@@ -79,13 +79,13 @@ def score_choices(
     is_paper = probe.benchmark == "onto_released" and dict(sizes.rows()) == ASKED
     split = split if probe.benchmark == "onto_released" else None
     for (way,), part in picked.sort("way").group_by("way", maintain_order=True):
-        base = Number(**probe.asked, setting={"way": way})
+        base = Number(**probe.dimensions, setting={"way": way})
         is_same = is_paper and PRINTED_WAYS.get(name) == way
         every = hits(questions, part)
         rows = every.filter(options_of="")
         five = given["choice"].filter(model=name if is_same else "")
         yield from _table5(base, rows, dict(five.select("task", "accuracy").rows()))
-        six = _table6_printed(given["reasoning"].filter(pl.lit(is_same and name == CHATGPT)))
+        six = _read_table6(given["reasoning"].filter(pl.lit(is_same and name == CHATGPT)))
         yield from _table6(base, premises(rows, split), six)
         for rule in READ:
             if n := rows.filter(rule=rule).height:
@@ -151,7 +151,9 @@ def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Questions:
     # bytes, as tokens, are the option's
     text = [("0", task, 0, "[X][Y]", "")]
     prompts = pl.DataFrame(text, schema=dict(PROMPTS.columns), orient="row")
-    return Questions(items, candidates, prompts, seed, own=OWN, group=task, others=REDUCED[way])
+    return Questions(
+        items, candidates, prompts, seed, aggregation=OWN, group=task, others=REDUCED[way]
+    )
 
 
 def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
@@ -235,7 +237,7 @@ def _table6(
             yield cell.but(n=sum(x.n for x in numbers), value=value, interval=interval, **theirs)
 
 
-def _table6_printed(given: pl.DataFrame) -> dict[tuple[str, str], float]:
+def _read_table6(given: pl.DataFrame) -> dict[tuple[str, str], float]:
     """(premise, rule) -> the printed accuracy."""
     return {(p, r): v for p, r, v in given.select("premise", "rule", "accuracy").rows()}
 
@@ -294,7 +296,7 @@ def normalize_question(question: str) -> str:
 def fractions(given: pl.DataFrame) -> Iterator[Number]:
     """Printed cells of Table 6 that are no fraction of the released numbers of questions: the value
     is the nearest fraction, n the number of released questions."""
-    known = _table6_printed(given)
+    known = _read_table6(given)
     for rule, sizes in RELEASED.items():
         for premise, n in zip(PREMISES, sizes, strict=True):
             value = known.get((premise, rule))

@@ -83,15 +83,15 @@ def baseline_numbers(
         if probe in content_free:
             free = schema.read(content_free[probe], schema.CONTENT_FREE)
             lower[WITHOUT[0]] = without_subject(items, free)
-        probed = per_item.in_fixed(per_item.asked_rows(values, switches.tp_rows))
+        probed = per_item.in_fixed(per_item.select_test_rows(values, switches.tp_rows))
         for without in (name for name in WITHOUT if name in lower and lower[name].height):
             ranges = _ranges(probe, lower[without], items)
             known = per_item.of_items(items)
             low = per_item.metrics(ranges, known, switches.ties, switches.recall)
-            low = per_item.asked_rows(low, switches.tp_rows)
+            low = per_item.select_test_rows(low, switches.tp_rows)
             low = low.join(probed, on=["task", *CONFIGURATION], how="semi").sort("task")
             for (task,), part in low.group_by("task", maintain_order=True):
-                of = Number(**probe.asked, group=str(task), setting={"choice": "fixed"})
+                of = Number(**probe.dimensions, group=str(task), setting={"choice": "fixed"})
                 both = (rows.select(*columns) for rows in (part, probed.filter(task=task)))
                 pairs.setdefault(probe.benchmark, []).append(baselines.Baseline(of, without, *both))
     for one in pairs.values():
@@ -142,12 +142,17 @@ def scored_rows(
         )
         random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
         low = _read_answers(probe, random_init) if random_init else None
-        test = per_item.asked_rows(per_item.of_items(items), tp_rows)
+        test = per_item.select_test_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
         for (task,), group in test.group_by("task", maintain_order=True):
             part = items.join(group.select("item"), on="item", how="semi")
             asks = Questions(
-                part, candidates, prompts, seed, own=per_item.AGGREGATIONS[0], group=str(task)
+                part,
+                candidates,
+                prompts,
+                seed,
+                aggregation=per_item.AGGREGATIONS[0],
+                group=str(task),
             )
             trained_on = calibration.find_trained_on(probe, group, facts)
             yield Scored(probe, scores, asks, trained_on, free, str(path), low)
@@ -162,14 +167,14 @@ def estimate_agreement(
     for probe, answered in values.items():
         if probe not in said:
             continue
-        rows = per_item.asked_rows(answered, tp_rows)
+        rows = per_item.select_test_rows(answered, tp_rows)
         fixed = rows.join(per_item.in_fixed(rows), on=["task", *way], how="semi").sort("task", *way)
         for (task, *chosen), part in fixed.group_by("task", *way, maintain_order=True):
             hits = part.select("item", "template", *way, hit=pl.col("R@1") / 100)
             both = hits.join(said[probe], on=["item", "template", *way], how="left")
             setting = dict(zip(way, chosen, strict=True))
             yield from wordings.numbers(
-                Number(**probe.asked, group=str(task), setting=setting), both
+                Number(**probe.dimensions, group=str(task), setting=setting), both
             )
 
 

@@ -67,7 +67,7 @@ def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
         for (task,), group in rows.group_by("task", maintain_order=True):
             base = Number(metric="items", benchmark=benchmark, group=str(task))
             counts = {role: group.filter(role=role).height for role in ("train", "dev", "test")}
-            counts["distinct test"] = per_item.asked_rows(group).height
+            counts["distinct test"] = per_item.select_test_rows(group).height
             for part, n in counts.items():
                 value = known.get(task, {}).get(part) if benchmark == "onto_released" else None
                 yield base.but(slice=part, n=n, value=n, **as_published(value, "Table 1"))
@@ -85,11 +85,11 @@ def memorizing(
     picked, cells = per_item.choose(whole), _configurations(given["configurations"], model)
     kind = "soft" if probe.prompt == "soft" else "manual"
     four = _table4(given["memorizing"].filter(model=model, template=kind))
-    test = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), tp_rows)
+    test = per_item.select_test_rows(pl.concat([values, whole.filter(seed=MEAN)]), tp_rows)
     for task in TASKS:
         of_task = test.filter(task=task).sort(*CONFIGURATION, "item")
         rows = dict(of_task.group_by(CONFIGURATION, maintain_order=True))
-        base = Number(**probe.asked, group=task)
+        base = Number(**probe.dimensions, group=task)
         parts = [(base.but(setting=_setting(c)), part) for c, part in rows.items()]
         measured = means(parts, (*METRICS, *OTHERS), seed)
         by = {c: {metric: next(measured) for metric in (*METRICS, *OTHERS)} for c in rows}
@@ -155,11 +155,11 @@ def groups(
     values = per_item.over_seeds(values)
     way = "chosen" if select == "dev" else "chosen on test"
     for task, configuration in sorted(per_item.choose(values, select).items()):
-        test = per_item.asked_rows(values, tp_rows).filter(task=task)
+        test = per_item.select_test_rows(values, tp_rows).filter(task=task)
         rows = per_item.of_configuration(test, configuration)
         parts = {"": rows} if select != "dev" else {}
         for name, part in {**parts, **dict(_parts(rows))}.items():
-            base = Number(**probe.asked, group=task, slice=name, setting={"choice": way})
+            base = Number(**probe.dimensions, group=task, slice=name, setting={"choice": way})
             yield from means([(base, part)], METRICS, seed)
 
 
@@ -186,7 +186,7 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
     for benchmark, (items, candidates) in sets.items():
         rows = per_item.of_items(items).join(items.select("item", "answers"), on="item").sort("row")
         for task in TASKS:
-            test = per_item.asked_rows(rows.filter(task=task), tp_rows)
+            test = per_item.select_test_rows(rows.filter(task=task), tp_rows)
             train = _train_golds(sets, benchmark, task)
             if not train or not test.height:
                 continue
@@ -252,8 +252,8 @@ def select_ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
     parts = []
     for probe, values in answers.items():
         rows = per_item.over_seeds(values.filter(pl.col("masks") != "sentence"))
-        who = {name: pl.lit(value) for name, value in probe.asked.items()}
-        parts.append(per_item.asked_rows(rows, tp_rows).with_columns(**who))
+        who = {name: pl.lit(value) for name, value in probe.dimensions.items()}
+        parts.append(per_item.select_test_rows(rows, tp_rows).with_columns(**who))
     return pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
 
 

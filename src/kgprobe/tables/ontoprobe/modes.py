@@ -42,7 +42,7 @@ def runs(
     """
     frames = {HERE: here, **{name: results.read([path]) for name, path in beside.items()}}
     view, key = views.TABLE4.where_also(choice=[*views.CHOICES]), list(schema.RESULTS.key)
-    numbers = {name: view.chosen(frame) for name, frame in frames.items()}
+    numbers = {name: view.select(frame) for name, frame in frames.items()}
     kept = numbers[HERE]
     for frame in numbers.values():
         kept = kept.join(frame, on=key, how="semi")

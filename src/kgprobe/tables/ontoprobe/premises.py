@@ -64,7 +64,7 @@ def numbers(frames: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]
     for probe, ranks in frames.items():
         level, change = levels(ranks), changes(ranks)
         for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
-            of = Number(**probe.asked, group=rule)
+            of = Number(**probe.dimensions, group=rule)
             parts = [f.filter(rule=rule) if rule else f for f in (level, change, ranks)]
             yield from _of_group(of, parts[0], parts[1], parts[2], seed)
 

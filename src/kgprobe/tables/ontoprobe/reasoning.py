@@ -119,8 +119,8 @@ def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator
     of_all = Number(method="reason")
     groups = [(of_all, every, by, units) for by in ([], ["scheme"])]
     for probe, frame in frames.items():
-        groups += [(Number(**probe.asked), frame, ["rule"], ["scheme"])]
-        groups += [(Number(**probe.asked), frame, ["scheme"], ["rule"])]
+        groups += [(Number(**probe.dimensions), frame, ["rule"], ["scheme"])]
+        groups += [(Number(**probe.dimensions), frame, ["scheme"], ["rule"])]
     for of, rows, by, unit in groups:
         for values, part in rows.group_by("premise", *by, maintain_order=True):
             setting = dict(zip(("premise", *by), map(str, values), strict=True))

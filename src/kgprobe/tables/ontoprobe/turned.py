@@ -42,7 +42,7 @@ LACKING = {
 
 
 @dataclass(frozen=True)
-class Told:
+class StoredAnswers:
     """Stored answers of a run. `memory`: RANGES of every probe and its items (`values.of_items`);
     `reasoned`: the frames of reasoning; `picked`: (CHOICES, CHOSEN); `split`: the released one."""
 
@@ -56,7 +56,7 @@ class Told:
 Headline = tuple[dict[str, str], str, pl.DataFrame]
 
 
-def turns(saved: Told, switches: Switches) -> Iterator[Turn]:
+def turns(saved: StoredAnswers, switches: Switches) -> Iterator[Turn]:
     """Every switch of the tables at each of its other values, all else as `switches` has it."""
     for key in READ_BY:
         here = getattr(switches, key)
@@ -71,7 +71,7 @@ def turns(saved: Told, switches: Switches) -> Iterator[Turn]:
                 yield Turn(PAPER, key, here, other, metric, frame, there, whose)
 
 
-def headlines(saved: Told, switches: Switches, key: str) -> Iterator[Headline]:
+def headlines(saved: StoredAnswers, switches: Switches, key: str) -> Iterator[Headline]:
     """The numbers that a switch of READ_BY can move, as `switches` read them."""
     answers = {
         probe: per_item.metrics(*data, switches.ties, switches.recall)
@@ -82,15 +82,15 @@ def headlines(saved: Told, switches: Switches, key: str) -> Iterator[Headline]:
         metric = "R@5" if key == "recall" else "MRR"
         for probe, values in answers.items():
             data = memory(values, switches, metric)
-            yield {**probe.asked, "group": ""}, metric, data
+            yield {**probe.dimensions, "group": ""}, metric, data
             for (task,), rows in data.group_by("part", maintain_order=True):
-                yield {**probe.asked, "group": str(task)}, metric, rows
+                yield {**probe.dimensions, "group": str(task)}, metric, rows
     if "reasoning" in READ_BY[key]:
         for probe, rows in make.classify_premises(saved.reasoned, answers, switches).items():
             for premise in reasoning.PREMISES:
                 if (part := rows.filter(premise=premise)).height:
                     data = reasons(part, probe, switches.average)
-                    yield {**probe.asked, "group": premise}, "MRR", data
+                    yield {**probe.dimensions, "group": premise}, "MRR", data
     if "figures" in READ_BY[key] and answers:
         for group, rows in figures(answers, switches).items():
             yield {"group": group}, "MRR", rows
@@ -99,10 +99,10 @@ def headlines(saved: Told, switches: Switches, key: str) -> Iterator[Headline]:
         for probe, frames in saved.picked.items():
             if probe.benchmark == "onto_released":
                 for more, rows in choice_cells(*frames, split):
-                    yield {**probe.asked, **more}, "accuracy", rows
+                    yield {**probe.dimensions, **more}, "accuracy", rows
 
 
-def find_missing(saved: Told) -> Iterator[tuple[str, str]]:
+def find_missing(saved: StoredAnswers) -> Iterator[tuple[str, str]]:
     """(switch, what the run has not) of switches of the tables that nothing here can show."""
     has = {
         "memorizing": bool(saved.memory),
@@ -120,7 +120,9 @@ def memory(values: pl.DataFrame, switches: Switches, metric: str) -> pl.DataFram
     that `select` takes: chosen on dev rows, or the best of this metric on test rows (Table 4)."""
     whole = per_item.over_seeds(values)
     chosen = per_item.choose(whole)
-    every = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), switches.tp_rows)
+    every = per_item.select_test_rows(
+        pl.concat([values, whole.filter(seed=MEAN)]), switches.tp_rows
+    )
     if switches.select == "oracle":
         seeds = every.filter(pl.col("seed") != MEAN).group_by("task", *CONFIGURATION)
         order = seeds.agg(ordered_mean(metric).round(9)).sort(-pl.col(metric), *CONFIGURATION)

@@ -180,7 +180,7 @@ def in_fixed(values: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts) if parts else values.clear()
 
 
-def asked_rows(values: pl.DataFrame, tp_rows: str = "distinct") -> pl.DataFrame:
+def select_test_rows(values: pl.DataFrame, tp_rows: str = "distinct") -> pl.DataFrame:
     """The test rows; `tp_rows` distinct leaves out repeated rows."""
     test = values.filter(role="test")
     return test if tp_rows == "all" else test.filter(~pl.col("repeat"))

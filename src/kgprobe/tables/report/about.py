@@ -65,7 +65,7 @@ def headlines(results: pl.DataFrame, names: Names, **where: Sequence[str]) -> li
         kept = {k: [v for v in view.where.get(k, values) if v in values]
                 for k, values in where.items()}  # fmt: skip
         narrowed = view.where_also(**kept)
-        if all(kept.values()) and narrowed.chosen(numbers).height:
+        if all(kept.values()) and narrowed.select(numbers).height:
             grids.append(grid.of_view(narrowed, numbers, names=names))
     return grids
 
@@ -144,7 +144,7 @@ def _benchmark(
         examples.append(said.examples(questions, answered, kind))
     grids = headlines(results, heads, benchmark=[name])
     numbers = results.filter(pl.col("group") != "", pl.col("method") != "published", benchmark=name)
-    shown = [replace(view, words=WORDS) for view in PARTS if view.chosen(numbers).height]
+    shown = [replace(view, words=WORDS) for view in PARTS if view.select(numbers).height]
     folded = [*(grid.of_view(view, numbers, names=heads) for view in shown), *examples]
     lead = f"{description[0].upper()}{description[1:]}. " if description else ""
     lead += _licenses(folder)

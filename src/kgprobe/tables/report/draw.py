@@ -33,11 +33,11 @@ Chart = (
 Look = tuple[str, str, str]
 INK, MUTED, GRID, SURFACE = "#1c1c1a", "#6b6b66", "#dededa", "#fffffe"
 #: Okabe and Ito's colors
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 #: kind -> color, shape
 KINDS = {
-    name: (COLOURS[place], SHAPES[place])
+    name: (COLORS[place], SHAPES[place])
     for place, name in enumerate(("masked", "causal", "seq2seq", "api"))
 }
 TRAINED_ON, HELD_OUT, PUBLISHED = "#0072b2", "#e69f00", "#9a9a95"
@@ -137,7 +137,7 @@ def encode_points(field: str, looks: Mapping[str, Look], **legend: Any) -> dict[
 
 def apart(names: Iterable[str]) -> dict[str, Look]:
     """A color and a shape for each name, as far as there are any."""
-    looks = zip(itertools.cycle(COLOURS), itertools.cycle(SHAPES), strict=False)
+    looks = zip(itertools.cycle(COLORS), itertools.cycle(SHAPES), strict=False)
     return {n: (color, color, shape) for n, (color, shape) in zip(names, looks, strict=False)}
 
 
@@ -147,7 +147,7 @@ def probes(kinds: Mapping[str, str], hollow: Collection[str] = ()) -> dict[str, 
     The first of a kind has its kind's color, the others what is free. `hollow`: not filled.
     """
     used = {KINDS[kind][0] for kind in kinds.values()}
-    free = itertools.cycle([one for one in COLOURS if one not in used] or COLOURS)
+    free = itertools.cycle([one for one in COLORS if one not in used] or COLORS)
     looks, seen = dict[str, Look](), set[str]()
     for name, kind in kinds.items():
         color = next(free) if kind in seen else KINDS[kind][0]

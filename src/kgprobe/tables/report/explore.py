@@ -49,7 +49,7 @@ def numbers(results: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _rows(view: View, results: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """The principal numbers of a view that are defined."""
-    chosen = view.chosen(results)
+    chosen = view.select(results)
     chosen = chosen.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
     named = [name for name in view.rows if name not in ("model", "benchmark", "group")]
     for row in chosen.filter(pl.col("method") != "published").drop_nulls("value").rows(named=True):

@@ -24,7 +24,7 @@ Rows = Sequence[Mapping[str, str]]
 OF_SHEET = "model kind source revision dtype bos note".split()
 OF_RECORD = "parameters bos_resolved variant device weights".split()
 #: Columns that few sheets have.
-OF_FEW = "quantised adapter device_map".split()
+OF_FEW = "quantized adapter device_map".split()
 #: Loss (nat per token) of sentences and of their words shuffled, share of unknown tokens.
 OF_SOUND = "plain shuffled unknown".split()
 
@@ -68,8 +68,9 @@ def make(
         valid = validity.with_shipped(numbers, extract.results)
         if valid.height > numbers.height:
             source = (
-                f"Probes that this run did not make were measured by the run {extract.told['run']} "
-                f"on {extract.told['date']}, commit {extract.told['commit']}."
+                "Probes that this run did not make were measured by the run "
+                f"{extract.header['run']} on {extract.header['date']}, "
+                f"commit {extract.header['commit']}."
             )
     checked = validity.chapter(valid, models, source)
     made_with: dict[str, str] = {}

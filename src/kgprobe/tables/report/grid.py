@@ -100,7 +100,7 @@ def of_view(
     """
     printed, sign = view.of(results), marks.signs(results)
 
-    def shown(cell: Mapping[str, Any] | None, digits: int) -> Cell:
+    def format_cell(cell: Mapping[str, Any] | None, digits: int) -> Cell:
         if cell is None or (cell["value"] is None and cell["denominator"] is None):
             return Cell("–" if cell is None else "undefined", muted=True)
         if cell["metric"] == "valid":
@@ -125,7 +125,7 @@ def of_view(
     kept = varied or list(range(first))
     if len({tuple(key[i] for i in kept) for key in printed.rows}) < len(printed.rows):
         kept = [i for i in range(first) if i in kept or len({key[i] for key in printed.rows}) > 1]
-    lines = printed.lines(shown)
+    lines = printed.lines(format_cell)
     kept = [i for i in kept if any(line[i] for line in lines)] or kept[:1]
     rows = []
     for key, line in zip(printed.rows, lines, strict=True):
@@ -218,7 +218,7 @@ def models(sheet: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell
         notes = [row["kind"]] + ["control"] * row["source"].startswith("control:")
         notes += [f"BOS {row['bos']}"] if row["kind"] == "causal" else []
         notes += [] if row["dtype"] == "float32" else [f"{row['dtype']}, not exact"]
-        notes += [f"{row['quantised']} weights"] if row.get("quantised") else []
+        notes += [f"{row['quantized']} weights"] if row.get("quantized") else []
         notes += ["adapter"] * bool(row.get("adapter"))
         cells["model", name] = Cell(name, ", ".join(notes), name.casefold())
     return cells

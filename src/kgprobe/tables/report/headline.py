@@ -86,7 +86,7 @@ def blocks(results: pl.DataFrame) -> Iterator[View]:
     """The views that have numbers, one per benchmark; the title begins with its name."""
     numbers = principal(results)
     for view in VIEWS:
-        chosen = view.chosen(numbers)
+        chosen = view.select(numbers)
         names = chosen["benchmark"].unique(maintain_order=True).to_list()
         together = [("attributes", names)] if "benchmark" in view.columns and names else None
         for name, members in together or [(n, [n]) for n in names]:
@@ -102,7 +102,7 @@ def captions(results: pl.DataFrame) -> str:
 
 
 def _all_notes(numbers: pl.DataFrame) -> list[str]:
-    shown = [_notes(view.chosen(numbers)) for view in VIEWS]
+    shown = [_notes(view.select(numbers)) for view in VIEWS]
     return list(dict.fromkeys(note for notes in shown for note in notes))
 
 

@@ -50,12 +50,12 @@ class MeasuredError(ValueError):
 class Extract:
     """Numbers of a run, and the lines above them."""
 
-    told: Mapping[str, str]
+    header: Mapping[str, str]
     results: pl.DataFrame
 
-    def asked(self, benchmark: str) -> str:
+    def find_fingerprint(self, benchmark: str) -> str:
         """Fingerprint of what the benchmark asked; "" where nobody noted it."""
-        return self.told.get(f"{ASKED}{benchmark}", "")
+        return self.header.get(f"{ASKED}{benchmark}", "")
 
 
 def fingerprint(folder: Path) -> str:
@@ -122,7 +122,7 @@ def keep(folder: Path, command: str) -> Path:
 def principal(results: pl.DataFrame) -> pl.DataFrame:
     """The numbers of a run that are worth keeping: those of the headline, BEAR's accuracies by
     relation, the signs of models, and what control models say of both halves of the facts."""
-    shown = [view.chosen(headline.principal(results)) for view in headline.blocks(results)]
+    shown = [view.select(headline.principal(results)) for view in headline.blocks(results)]
     keys = [frame.select(results.columns) for frame in shown]
     by_relation = results.filter(
         pl.col("group") != "", house.plain(), paper="bear", metric="accuracy", slice=""
@@ -151,7 +151,7 @@ def chapter(
             names = _names(extract, hashes, known, is_same)
             if names:
                 parts.append(_rename(extract, names))
-                sources.append({key: extract.told.get(key, "") for key in _SHOWN})
+                sources.append({key: extract.header.get(key, "") for key in _SHOWN})
                 known |= set(names)
     if not parts:
         return Chapter("measured", TITLE, LEAD)
@@ -185,8 +185,8 @@ def _names(
         is_left_out = model in ("", "random", "majority") or model.startswith("control-")
         if benchmark not in hashes or is_left_out or key in known:
             continue
-        if is_same == (extract.asked(benchmark) == hashes[benchmark]):
-            names[key] = f"{model} ({state} {extract.told.get('date', '')})"
+        if is_same == (extract.find_fingerprint(benchmark) == hashes[benchmark]):
+            names[key] = f"{model} ({state} {extract.header.get('date', '')})"
     return names
 
 

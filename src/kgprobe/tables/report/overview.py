@@ -77,7 +77,7 @@ def _model(name: str, sheet: Sheet) -> Cell:
 
 def _probes(view: View, numbers: pl.DataFrame) -> Iterator[Sequence[Row]]:
     """The principal numbers of a view, those of one probe together: one, or one for each task."""
-    chosen = view.chosen(numbers)
+    chosen = view.select(numbers)
     chosen = chosen.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
     key = [name for name in dict.fromkeys([*view.rows, "benchmark", "metric"]) if name != "group"]
     for _, part in chosen.group_by(key, maintain_order=True):

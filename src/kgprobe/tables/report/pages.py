@@ -77,7 +77,7 @@ CITED = {
     "AutoPrompt": "T. Shin, Y. Razeghi, R. L. Logan IV, E. Wallace, S. Singh: AutoPrompt: "
     "Eliciting Knowledge from Language Models with Automatically Generated Prompts. EMNLP, 2020.",
 }
-LICENCES = (
+LICENSES = (
     "kgprobe is under the Apache License 2.0. Facts and labels of Wikidata are CC0; what comes "
     "from DBpedia and Wikipedia (T-REx among it) is CC BY-SA and wants its sources named; released "
     "files of the papers and the weights of models keep their own terms."
@@ -272,7 +272,7 @@ def _reading(report: Report) -> Chapter:
                grid.settings("Versions", versions), grid.records("Cite the papers", (
                    {"benchmark": name, "paper": text} for name, text in CITED.items()))],
         folded=[grid.settings("Configuration", report.config),
-                grid.records("Files of the run", files)], notes=[LICENCES],
+                grid.records("Files of the run", files)], notes=[LICENSES],
     )  # fmt: skip
 
 

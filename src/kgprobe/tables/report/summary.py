@@ -69,7 +69,7 @@ def text(results: pl.DataFrame) -> str:
 
 def _select_rows(numbers: pl.DataFrame, paper: str) -> list[Row]:
     """The principal numbers of a paper by models from elsewhere."""
-    frames = [view.chosen(numbers) for view in headline.VIEWS if view.where["paper"] == [paper]]
+    frames = [view.select(numbers) for view in headline.VIEWS if view.where["paper"] == [paper]]
     rows = [row for frame in frames for row in frame.rows(named=True)]
     named = (row for row in rows if not row["model"].startswith(headline.CONTROL))
     return [

@@ -39,7 +39,7 @@ class Demonstrations:
             )
         return self.task.wordings(self.predictor.loaded, "manual")
 
-    def drawn(self, kind: str, group: str, draw: int = 0) -> list[TrainingFact]:
+    def draw(self, kind: str, group: str, draw: int = 0) -> list[TrainingFact]:
         """The demonstrations of a kind in one of its draws."""
         known = pl.concat([self.task.examples, self.task.unasked], how="diagonal")
         return demos.of_kind(kind, known, group, self.settings.k, self.seed, draw)
@@ -66,7 +66,7 @@ class Demonstrations:
         template = demos.template(prompt.template)
         return replace(prompt, template=template, given=self.prompt_field(group, facts))
 
-    def chosen(
+    def choose(
         self, group: str, prompt: outcomes.TriggerPrompt
     ) -> tuple[list[TrainingFact], dict[str, Any]]:
         """(the facts in the order that is best on dev, the record of the choice).
@@ -74,7 +74,7 @@ class Demonstrations:
         Chosen among the draws of plain and balanced sets, then among the orders of the best set.
         """
         settings, kinds = self.settings, (demos.PLAIN, demos.BALANCED)
-        sets = [self.drawn(kind, group, draw) for kind in kinds for draw in range(settings.sets)]
+        sets = [self.draw(kind, group, draw) for kind in kinds for draw in range(settings.sets)]
         best, first = self._best(prompt, group, sets)
         again = [sets[best], *demos.orders(sets[best], settings.orders, group, self.seed)]
         order, values = self._best(prompt, group, again)

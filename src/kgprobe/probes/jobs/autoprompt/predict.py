@@ -65,8 +65,8 @@ class Answerer:
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated
-        self.shown = Demonstrations(self.predictor, task, demos, seed)
-        self.found, self.other = Path(searched), Path(other)
+        self.demonstrations = Demonstrations(self.predictor, task, demos, seed)
+        self.searched, self.other = Path(searched), Path(other)
         self.folders, self.file = dict(wordings or {}), published
         self.draws, self.seed, self.proposals = draws, seed, proposals
         closed = task.kind == CLASSIFICATION
@@ -126,7 +126,7 @@ class Answerer:
 
     def manual_chosen(self) -> pl.DataFrame:
         """The paraphrase that is best on the dev facts: as much data as a search is given."""
-        frame, self.record["manual_chosen"] = self._chosen(
+        frame, self.record["manual_chosen"] = self._choose(
             "manual_chosen", self._sets("paraphrase")
         )
         return frame
@@ -196,13 +196,13 @@ class Answerer:
 
     def demos_chosen(self) -> pl.DataFrame:
         """The set, and the order of the best set, with the highest MRR on the dev facts."""
-        manual = self.shown.manual()
+        manual = self.demonstrations.manual()
         chosen: Prompts = {}
         records: dict[str, dict[str, Any]] = {}
         bar = progress(total=len(manual), desc="demos_chosen", unit="relation")
         for group, prompt in manual.items():
-            facts, records[group] = self.shown.chosen(group, prompt)
-            chosen[group] = self.shown.behind(prompt, group, facts)
+            facts, records[group] = self.demonstrations.choose(group, prompt)
+            chosen[group] = self.demonstrations.behind(prompt, group, facts)
             bar.update(1)
         bar.close()
         return self._outcomes("demos_chosen", chosen, records)
@@ -220,11 +220,11 @@ class Answerer:
             pools[group] = pool(self.loaded, self.task, group, proposed, most, lpaqa)
             bar.update(1)
         bar.close()
-        frame, record = self._chosen("instructions", pools)
+        frame, record = self._choose("instructions", pools)
         self.record["instructions"] = {g: {**records[g], **record.get(g, {})} for g in records}
         return frame
 
-    def _chosen(
+    def _choose(
         self, name: str, pools: Mapping[str, Sequence[wording_sets.PublishedTemplate]]
     ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
         """(OUTCOMES, record) of the wording of each relation that is best on its dev facts."""
@@ -238,11 +238,11 @@ class Answerer:
 
     def _demonstrated(self, kind: str) -> pl.DataFrame:
         """OUTCOMES of every draw of a kind of demonstrations."""
-        frames, manual = [], self.shown.manual()
-        for draw, name in enumerate(controls.names(kind, self.shown.settings.draws)):
-            facts = {group: self.shown.drawn(kind, group, draw) for group in manual}
+        frames, manual = [], self.demonstrations.manual()
+        for draw, name in enumerate(controls.names(kind, self.demonstrations.settings.draws)):
+            facts = {group: self.demonstrations.draw(kind, group, draw) for group in manual}
             prompts = {
-                group: self.shown.behind(prompt, group, facts[group])
+                group: self.demonstrations.behind(prompt, group, facts[group])
                 for group, prompt in manual.items()
             }
             frames.append(
@@ -253,7 +253,7 @@ class Answerer:
         return pl.concat(frames)
 
     def _prompt_files(self) -> dict[str, trigger_files.PromptFile]:
-        return _files(self.found, lambda path: trigger_files.load(path, self.loaded))
+        return _files(self.searched, lambda path: trigger_files.load(path, self.loaded))
 
     def _outcomes(
         self, name: str, prompts: Prompts, records: Mapping[str, Mapping[str, Any]] | None = None

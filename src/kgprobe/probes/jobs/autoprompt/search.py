@@ -26,7 +26,7 @@ from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, Prob
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.probes.prompts.search import files, moves
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
@@ -60,7 +60,7 @@ def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -
     device.ready()
     loaded = load(spec)
     what = RANDOM.get(prompt)
-    return reinitialised(loaded, what, seed) if what else loaded
+    return reinitialize(loaded, what, seed) if what else loaded
 
 
 def settings_of(
@@ -127,11 +127,11 @@ def search_task(
     for number, group in enumerate(groups, 1):
         name = group or prompted.ALL
         log.info("%s, %s: group %d of %d", task.name, name, number, len(groups))
-        by_name[name] = finder.found(group)
+        by_name[name] = finder.find(group)
     outcomes, record = _answers(finder.predictor, prompt, by_name, task)
     for name, file in by_name.items():
         group = "" if name == prompted.ALL else name
-        record[prompt][group].update(finder.told.get(group, {}))
+        record[prompt][group].update(finder.records.get(group, {}))
         file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
         files.save(file, folder / f"{name}.json")
     shutil.rmtree(states)
@@ -140,19 +140,19 @@ def search_task(
 
 @dataclass
 class Finder:
-    """The searches of a task, by the name of a prompt; `text`: the template of a trigger; `told`:
-    what the record says of a group."""
+    """The searches of a task, by the name of a prompt; `text`: the template of a trigger;
+    `records`: what the record says of a group."""
 
     predictor: Predictor
     task: ProbeTask
     prompt: str
     settings: SearchSettings
-    own: Mapping[str, Any]
+    section: Mapping[str, Any]
     more: More
     text: str
-    place: Path
+    folder: Path
     seed: int
-    told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def loaded(self) -> Loaded:
@@ -166,7 +166,7 @@ class Finder:
             return self.task.groups
         return sorted(self._demonstrations().manual())
 
-    def found(self, group: str) -> PromptFile:
+    def find(self, group: str) -> PromptFile:
         """The prompt of a group."""
         return self._edited(group) if self.prompt == MOVES else self._triggered(group)
 
@@ -178,16 +178,16 @@ class Finder:
         train, labels, given = pairs(self.task, group, "train"), None, {}
         if self.prompt == DEMOS:
             template, front = demonstrations.template(template), self._demonstrations()
-            facts, self.told[group] = front.chosen(group, front.manual()[group])
+            facts, self.records[group] = front.choose(group, front.manual()[group])
             given = front.prompt_field(group, facts)
             shown = [(dict(fact.fields), fact.label) for fact in facts]
             train = [fact for fact in train if fact not in shown]
         elif self.prompt == WORDS:
             labels = word_sets(self.loaded, template, self.task)
         elif self.task.kind == CLASSIFICATION:
-            kept = self.place / f"{group or prompted.ALL}.labels.json"
+            kept = self.folder / f"{group or prompted.ALL}.labels.json"
             labels = label_sets(
-                self.predictor, template, self.task, group, self.settings, self.own,
+                self.predictor, template, self.task, group, self.settings, self.section,
                 self.prompt in RANDOM, kept,
             )  # fmt: skip
         file = search(
@@ -206,7 +206,7 @@ class Finder:
 
     def _edited(self, group: str) -> PromptFile:
         proposed, written = propose(self.loaded, self.task, group, self.more.proposals, self.seed)
-        self.told[group] = counts(proposed, written)
+        self.records[group] = counts(proposed, written)
         most = self.more.proposals.most
         wordings = pool(self.loaded, self.task, group, proposed, most, self.more.lpaqa)
         template = next(iter(self._demonstrations().manual().values())).template
@@ -224,7 +224,7 @@ class Finder:
         ).run()
 
     def _state(self, group: str) -> Path:
-        return self.place / f"{group or prompted.ALL}.state.json"
+        return self.folder / f"{group or prompted.ALL}.state.json"
 
     def _name(self, group: str) -> str:
         return f"{self.task.name}/{group}" if group else self.task.name

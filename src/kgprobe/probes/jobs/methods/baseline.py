@@ -4,7 +4,7 @@
     the subject       with a word in the subject's place that says nothing (NO_SUBJECTS in turn)
 
 The method of the part (`baseline-METHOD`) answers, on a sample of its questions under one template
-of each relation: that is enough to see a difference from what the model has learnt. A
+of each relation: that is enough to see a difference from what the model has learned. A
 baseline's answers look like the model's own, and are judged as they are.
 """
 
@@ -22,7 +22,7 @@ from kgprobe.contracts import WITHOUT
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.stage import Load, Part, Template, whole
 from kgprobe.probes.models.load import Loaded, ModelSpec
-from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.sampling import sample_evenly, take
 from kgprobe.templates import NO_SUBJECTS, answer_is_last
 
@@ -64,7 +64,7 @@ def lowered(part: Part) -> Part:
 def _random_init(load: Load, spec: ModelSpec, seed: int) -> Loaded:
     """Drawn once for all parts of a job: the weights of a small model take longer to draw than a
     few questions to answer."""
-    return reinitialised(load(spec), "all", seed)
+    return reinitialize(load(spec), "all", seed)
 
 
 def _sample(part: Part) -> pl.DataFrame:

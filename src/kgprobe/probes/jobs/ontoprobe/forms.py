@@ -87,7 +87,7 @@ def ask(
         log.warning("premises: no test rows of %s", ", ".join(lacking))
     loaded = ready(spec, load)
     pairs = int(switches.pseudoword_pairs)
-    about = (float(switches.alpha), switches.first_seed, switches.pseudoword_centre)
+    about = (float(switches.alpha), switches.first_seed, switches.pseudoword_center)
     # premises about another thing need another word
     words = pseudowords(loaded, max(pairs, 2), *about)
     slots = entailment.layout({})

@@ -103,7 +103,7 @@ def reason(
         int(switches.pseudoword_pairs),
         float(switches.alpha),
         switches.first_seed,
-        switches.pseudoword_centre,
+        switches.pseudoword_center,
     )
     probe = ReasoningContext(
         loaded,

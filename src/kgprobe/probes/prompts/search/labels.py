@@ -24,7 +24,7 @@ from kgprobe.probes.text.prompts import encode
 from kgprobe.templates import Template
 
 #: Fields of examples, and the class of each.
-Labelled = tuple[Sequence[Mapping[str, str]], Sequence[str]]
+Labeled = tuple[Sequence[Mapping[str, str]], Sequence[str]]
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
@@ -101,8 +101,8 @@ class LabelTokens:
 def find(
     predictor: Predictor,
     template: Template,
-    train: Labelled,
-    dev: Labelled,
+    train: Labeled,
+    dev: Labeled,
     allowed: NDArray[np.bool_] | None = None,
     settings: LabelSearchSettings = LabelSearchSettings(),
     truncate: str = "",

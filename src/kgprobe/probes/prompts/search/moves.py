@@ -5,7 +5,7 @@
         better than it was there, and on a second batch --dev--> into the buffer
 
 Moves insert, delete, swap one token or two. Candidates for a place come from proposers: the model's
-own distribution there, gradients averaged over random neighbours of the token, and chance. How
+own distribution there, gradients averaged over random neighbors of the token, and chance. How
 often each kind of move and each proposer changed the buffer is counted, and they are drawn in
 proportion to that, none below a floor. Nothing is scored twice on dev. The search ends when its
 prompts are spent, or when the buffer has not changed for a while.
@@ -178,9 +178,9 @@ class Proposers:
         return np.log(np.maximum(total / len(rows), 1e-300))
 
     def _gradient(self, cut: Cut, place: int, batch: Ints) -> Floats:
-        """First-order gain of every token, the gradient a mean over random neighbours there."""
+        """First-order gain of every token, the gradient a mean over random neighbors there."""
         scorer, weights = self.bench.of(cut), np.full(len(batch), 1 / len(batch))
-        drawn = self.generator.choice(self.pool, self.edits.neighbours)
+        drawn = self.generator.choice(self.pool, self.edits.neighbors)
         gradient = 0.0
         for token in drawn:
             trigger = list(cut.swapped(place, int(token)).tokens)

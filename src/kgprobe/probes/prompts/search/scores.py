@@ -306,17 +306,17 @@ class _leaf:  # noqa: N801  (used like a function)
     """
 
     def __init__(self, modules: Sequence[Any]) -> None:
-        self.modules, self.found = modules, list[Any]()
+        self.modules, self.outputs = modules, list[Any]()
 
     def __enter__(self) -> list[Any]:
         def hook(module: Any, given: Any, output: Any) -> Any:
-            if self.found:
+            if self.outputs:
                 return output
-            self.found.append(output.detach().requires_grad_(True))
-            return self.found[0]
+            self.outputs.append(output.detach().requires_grad_(True))
+            return self.outputs[0]
 
         self.handles = [module.register_forward_hook(hook) for module in self.modules]
-        return self.found
+        return self.outputs
 
     def __exit__(self, *_: object) -> None:
         for handle in self.handles:

@@ -98,10 +98,10 @@ def shuffled(facts: Sequence[TrainingFact], group: str, seed: int = 0) -> list[T
     if not turns:
         return list(facts)
 
-    def kept(turn: int) -> int:
+    def count_unchanged(turn: int) -> int:
         return sum(fact.label == facts[(i + turn) % k].label for i, fact in enumerate(facts))
 
-    best = min(turns, key=kept)
+    best = min(turns, key=count_unchanged)
     return [replace(fact, label=facts[(i + best) % k].label) for i, fact in enumerate(facts)]
 
 

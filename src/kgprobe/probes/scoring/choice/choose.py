@@ -88,7 +88,7 @@ def _by_model(
 ) -> Choices:
     choices = Choices(record={**loaded.record, "ways": list(ways), "cue": CUE})
     for way in ways:
-        counter = _Told(progress, len(items))
+        counter = _ProgressCounter(progress, len(items))
         if way == "answer":
             if loaded.spec.kind == "causal":
                 _generate(loaded, items, choices, counter)
@@ -101,7 +101,7 @@ def _by_model(
 
 
 @dataclass
-class _Told:
+class _ProgressCounter:
     """Progress in questions, and how many were reported; a question's options may come in parts.
 
     Options of several lengths are reported once for each length: `most` is where counting ends.
@@ -131,7 +131,11 @@ def _blank(choice: Choice, way: str) -> predict.Blank:
 
 
 def _score(
-    loaded: Loaded, blanks: Sequence[predict.Blank], way: str, choices: Choices, counter: "_Told"
+    loaded: Loaded,
+    blanks: Sequence[predict.Blank],
+    way: str,
+    choices: Choices,
+    counter: "_ProgressCounter",
 ) -> None:
     """Choose by the log-probabilities of all options of every blank."""
     texts = questions(blanks, upper_first=False)
@@ -162,7 +166,7 @@ def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Flo
 
 
 def _sentences(
-    loaded: Loaded, blanks: Sequence[predict.Blank], counter: "_Told"
+    loaded: Loaded, blanks: Sequence[predict.Blank], counter: "_ProgressCounter"
 ) -> dict[str, tuple[Floats, Floats]]:
     """(log-likelihoods of the complete sentences, scored tokens) of a causal model's options."""
     items = [score.Item(b.item, b.item, b.subject, b.item) for b in blanks]
@@ -191,7 +195,9 @@ def _best(item: str, way: str, scores: Floats) -> Chosen:
     return Chosen(item, way, int(order[0]), "scored", margin=margin)
 
 
-def _generate(loaded: Loaded, items: Sequence[Choice], choices: Choices, counter: "_Told") -> None:
+def _generate(
+    loaded: Loaded, items: Sequence[Choice], choices: Choices, counter: "_ProgressCounter"
+) -> None:
     """Greedy answers, through the tokenizer's chat template where it has one."""
     rows = [_message(loaded, choice) for choice in items]
     names = [f"item {choice.item}" for choice in items]

@@ -139,7 +139,7 @@ class _MaskedPasses:
         shape = (len(numbers), len(rows), ids.shape[1])
         self.ids, self.mask = ids.view(shape), mask.view(shape)
         self.block = {n: i for i, n in enumerate(numbers)}
-        self.gap = torch.tensor([row.place for row in rows], device=loaded.device)
+        self.gap = torch.tensor([row.position for row in rows], device=loaded.device)
         self.places = list(places)
 
     def read(self, chosen: list[int], read: Read) -> list[Any]:

@@ -162,7 +162,7 @@ class MaskedEdges(_Edges):
                     logprobs[rows, start : start + block.shape[1]] = block
 
             rows = [p.widened(masks) for p in prompts]
-            self.gaps.visit(rows, [p.place + np.arange(masks) for p in prompts], read, put)
+            self.gaps.visit(rows, [p.position + np.arange(masks) for p in prompts], read, put)
         return logprobs
 
 

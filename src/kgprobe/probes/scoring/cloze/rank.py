@@ -228,7 +228,7 @@ def _distinct(
     """Different prompts, longest first, and the questions that share each."""
     groups: dict[tuple[int, bytes], list[int]] = {}
     for index in indices:
-        groups.setdefault((rows[index].place, rows[index].ids.tobytes()), []).append(int(index))
+        groups.setdefault((rows[index].position, rows[index].ids.tobytes()), []).append(int(index))
     members = sorted(groups.values(), key=lambda m: (-len(rows[m[0]].ids), m[0]))
     return [rows[m[0]] for m in members], [np.array(m) for m in members]
 

@@ -176,11 +176,13 @@ def _causal(
                 sentences += rows
                 firsts += starts
 
-            def told(number: int, chosen: list[int] = chosen, labels: Any = options[name]) -> str:
+            def describe(
+                number: int, chosen: list[int] = chosen, labels: Any = options[name]
+            ) -> str:
                 prompt, label = questions[chosen[number // len(labels)]], number % len(labels)
                 return f"item {prompt.item}, option {labels[label]!r}"
 
-            scored = _Scored(engine, sentences, np.array(firsts), pooling, told)
+            scored = _Scored(engine, sentences, np.array(firsts), pooling, describe)
             numbers = np.arange(len(sentences))
             if prune:
                 group = [questions[index] for index in chosen]

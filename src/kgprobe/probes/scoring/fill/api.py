@@ -67,7 +67,7 @@ def predict(
     text = settings.instruction or (INSTRUCTION if chats else "")
     # the form's question is the whole message
     instruction = "" if settings.chat else text
-    asks = _Asker(client, k, settings, chats)
+    asks = _ReplyClient(client, k, settings, chats)
     left_out: list[tuple[str, int, int, str]] = []
     texts = questions(blanks, settings.upper_first)
     numbers = [n for n, t in enumerate(texts) if instruction or at_end(t)]
@@ -112,7 +112,7 @@ def _prompt(text: ClozePrompt, instruction: str) -> str:
 
 
 @dataclass
-class _Asker:
+class _ReplyClient:
     client: Client
     k: int
     settings: FillSettings

@@ -30,13 +30,13 @@ from kgprobe.probes.text.gaps import gapped
 
 @dataclass
 class MaskedSentence:
-    """One distinct sentence with n masks from `place` on, the blanks that ask it, their golds.
+    """One distinct sentence with n masks from `position` on, the blanks that ask it, their golds.
 
     A gold is (blank, number of the gold, its tokens); `name` is that of its first blank.
     """
 
     ids: Ids
-    place: int
+    position: int
     owners: list[int] = field(default_factory=list)
     golds: list[tuple[int, int, Ids]] = field(default_factory=list)
     name: str = ""
@@ -105,10 +105,10 @@ def _plan(
             wanted.setdefault(len(tokens), []).append((which, tokens))
         for masks, pairs in wanted.items():
             sentence = planned.setdefault(masks, {}).setdefault(
-                (row.place, row.ids.tobytes()),
+                (row.position, row.ids.tobytes()),
                 MaskedSentence(
                     row.widened(masks),
-                    row.place,
+                    row.position,
                     name=f"item {blank.item}, template {blank.template}",
                 ),
             )
@@ -126,7 +126,7 @@ def _read(
     columns = np.zeros((len(rows), masks, width), dtype=np.int64)
     best_of: dict[tuple[int, int], tuple[Any, ...]] = {}
 
-    places = [np.arange(r.place, r.place + masks) for r in rows]
+    places = [np.arange(r.position, r.position + masks) for r in rows]
 
     def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Any, list[Any]]:
         best = _best(gaps, rows, places, numbers, logits, k) if k else None
@@ -194,7 +194,7 @@ def _beam(
                 for number, row in enumerate(rows)
                 for one in range(living)
             ]
-            places = [np.array([row.place + mask]) for row in rows for _ in range(living)]
+            places = [np.array([row.position + mask]) for row in rows for _ in range(living)]
             owners = [row for row in rows for _ in range(living)]
             best, tokens = _tops(gaps, owners, filled, places, width)
             best = best.reshape(count, living, -1)
@@ -212,7 +212,7 @@ def _beam(
 def _with(row: MaskedSentence, masks: Ids, tokens: Ids) -> Ids:
     """The row with some masks filled."""
     ids = row.ids.copy()
-    ids[row.place + masks] = tokens
+    ids[row.position + masks] = tokens
     return ids
 
 

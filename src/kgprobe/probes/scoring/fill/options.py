@@ -247,11 +247,11 @@ def rank_phrases(
         sequences = Ragged.of([np.concatenate([row, ids]) for row in rows[part]
                                for ids in phrases.ids])  # fmt: skip
 
-        def told(sequence: int, start: int = start) -> str:
+        def describe(sequence: int, start: int = start) -> str:
             row, phrase = divmod(sequence, len(sizes))
             return f"{name(start + row)}, answer {phrases.names[phrase]!r}"
 
-        tokens = scorer.logprobs(sequences, name=told)
+        tokens = scorer.logprobs(sequences, name=describe)
         # the prompt's own tokens are no part of the answer
         tokens[sequences.places < (sequences.lengths - np.tile(sizes, part.stop - start))[
             sequences.owners

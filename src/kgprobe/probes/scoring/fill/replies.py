@@ -60,6 +60,6 @@ def replies(
         by_row.update((numbers[b], text) for b, text in zip(batch, texts, strict=True))
         progress(len(batch))
 
-    held = [text.held(len(rows[n]), most, 1) for n in numbers]
+    held = [text.count_bytes(len(rows[n]), most, 1) for n in numbers]
     text.each([len(rows[n]) + most for n in numbers], forward, put, held=held)
     return [by_row.get(n) for n in range(len(rows))]

@@ -26,8 +26,8 @@ INSTRUCTION = "Replace [MASK] with the most probable words."
 class Blank:
     """A template with [X] and [Y], its subject, and what is known of the filling.
 
-    The numbers of tokens asked for are those of the golds and of `masks`. `front` stands before the
-    sentence as it is, whatever it holds.
+    The numbers of tokens asked for are those of the golds and of `masks`. `prefix` stands before
+    the sentence as it is, whatever it holds.
     """
 
     item: str
@@ -36,7 +36,7 @@ class Blank:
     subject: str
     golds: tuple[str, ...] = ()
     masks: tuple[int, ...] = ()
-    front: str = ""
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -154,12 +154,12 @@ def assembled(
 
 
 def questions(blanks: Sequence[Blank], upper_first: bool) -> list[ClozePrompt]:
-    """The text before and after the gap of every blank, with its `front` before."""
+    """The text before and after the gap of every blank, with its `prefix` before."""
     plain = [
         question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in blanks
     ]
     pairs = zip(blanks, plain, strict=True)
-    return [replace(text, before=blank.front + text.before) for blank, text in pairs]
+    return [replace(text, before=blank.prefix + text.before) for blank, text in pairs]
 
 
 def gold_ids(
@@ -172,13 +172,13 @@ def gold_ids(
     # a chat template in front and in the text has control tokens of its own
     refuse_control_tokens(
         loaded.tokenizer,
-        [blank.subject if blank.front else f"{blank.subject}\n{blank.text}" for blank in blanks],
+        [blank.subject if blank.prefix else f"{blank.subject}\n{blank.text}" for blank in blanks],
         lambda n: f"item {blanks[n].item}, template {blanks[n].template}",
     )
     wanted: list[list[tuple[str, str]]] = []
     for blank, text in zip(blanks, texts, strict=True):
         context = slot_context(text.before, settings.space)
-        is_first = settings.upper_first and not text.before.removeprefix(blank.front)
+        is_first = settings.upper_first and not text.before.removeprefix(blank.prefix)
         golds = [g[:1].upper() + g[1:] if is_first else g for g in blank.golds]
         wanted.append([(context, gold) for gold in golds])
     known: dict[tuple[str, str], Ids] = {}

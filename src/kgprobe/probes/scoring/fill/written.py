@@ -87,7 +87,7 @@ def predict(
 
     text.budget = text.budget.stepped(most)
     beams = max(settings.beams, k) if k else 1
-    held = [text.held(len(p.ids), most, beams) for p in prompts]
+    held = [text.count_bytes(len(p.ids), most, beams) for p in prompts]
     text.each([len(p.ids) + most for p in prompts], forward, put, held=held)
     for number in sorted(ranked):
         _collect_golds(golds, prompts[number], ranked[number])
@@ -240,7 +240,7 @@ class _Writer:
     settings: FillSettings
     most: int
     names: Names
-    asked: Sequence[Blank]
+    blanks: Sequence[Blank]
 
     def __post_init__(self) -> None:
         self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
@@ -272,7 +272,7 @@ class _Writer:
             finite(
                 values,
                 self.text.loaded.spec.model,
-                lambda row, _: f"{prompts[owners[row]].name(self.asked)}, token {step} written",
+                lambda row, _: f"{prompts[owners[row]].name(self.blanks)}, token {step} written",
             )
 
         return check

@@ -38,7 +38,7 @@ class Item:
     relation: str
     subject: str
     candidates: str
-    front: str = ""
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -210,10 +210,10 @@ class _Work:
             return f"item {question.item.item}, template {question.template}, option {label!r}"
 
         filled = [
-            fill(q.text, q.item.subject, label, self.upper_first).behind(q.item.front)
+            fill(q.text, q.item.subject, label, self.upper_first).behind(q.item.prefix)
             for q, _, label in rows
         ]
-        sentences = encode(self.loaded, filled, name, self.scorer.front)
+        sentences = encode(self.loaded, filled, name, self.scorer.bos_ids)
         columns, values, scored = self.scorer.score(sentences, progress, name)
         record = {**self.scorer.take_record(), "straddling_tokens": sentences.straddling}
         tokens = {}

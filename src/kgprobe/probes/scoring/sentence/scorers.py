@@ -32,7 +32,7 @@ class CausalScorer:
 
     def __init__(self, loaded: Loaded, budget: Budget | None, variant: str) -> None:
         self.engine = Causal(loaded, budget or budget_for(loaded))
-        self.front, self.resolved = bos_prefix(loaded)
+        self.bos_ids, self.resolved = bos_prefix(loaded)
         self.loaded = loaded
 
     def score(
@@ -61,7 +61,7 @@ class CausalScorer:
 class MaskedScorer:
     """Pseudo-log-likelihood: one row for every scored token."""
 
-    front: Ints = np.zeros(0, dtype=np.int64)
+    bos_ids: Ints = np.zeros(0, dtype=np.int64)
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class MaskedScorer:
         ticks = _Ticks(len(masked.flat), len(sentences), done)
         values, scored = _unscored(sentences)
         values[masked.flat] = self.engine.logprobs(
-            sentences.tokens, masked.sentence, masked.place, masked.end, ticks, name
+            sentences.tokens, masked.sentence, masked.position, masked.end, ticks, name
         )
         scored[masked.flat] = True
         ticks.finish()
@@ -110,7 +110,7 @@ class Seq2SeqScorer:
     full  the complete sentence after the gapped one, all its tokens (BART-like).
     """
 
-    front: Ints = np.zeros(0, dtype=np.int64)
+    bos_ids: Ints = np.zeros(0, dtype=np.int64)
 
     def __init__(self, loaded: Loaded, budget: Budget | None, variant: str) -> None:
         self.engine = Seq2Seq(loaded, budget or budget_for(loaded))
@@ -167,7 +167,7 @@ class Seq2SeqScorer:
         owners, places = sentences.tokens.owners, sentences.tokens.places
         if self.variant == "pll":
             masked = rows(sentences, DEFAULT)
-            table = np.stack([masked.sentence, masked.end, masked.place], axis=1)
+            table = np.stack([masked.sentence, masked.end, masked.position], axis=1)
             # rows of one word have one end; the first of them starts the gap
             _, first = np.unique(table[:, :2], axis=0, return_index=True)
             return [(int(s), int(low), int(high)) for s, high, low in table[first]]
@@ -196,16 +196,16 @@ class _Ticks:
 
     def __init__(self, rows: int, sentences: int, done: Done) -> None:
         self.rows, self.sentences, self.done = max(rows, 1), sentences, done
-        self.seen = self.told = 0
+        self.rows_done = self.reported = 0
 
     def __call__(self, rows: int) -> None:
-        self.seen += rows
-        due = self.sentences * self.seen // self.rows
-        self.done(due - self.told)
-        self.told = due
+        self.rows_done += rows
+        due = self.sentences * self.rows_done // self.rows
+        self.done(due - self.reported)
+        self.reported = due
 
     def finish(self) -> None:
-        self.done(self.sentences - self.told)
+        self.done(self.sentences - self.reported)
 
 
 def _unscored(sentences: Sentences) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -29,7 +29,7 @@ def key(record: Mapping[str, Any], variant: str, settings: Mapping[str, Any], ro
     for question, number, label in rows:
         item = question.item
         row: tuple[object, ...] = (item.item, item.subject, question.template, question.text)
-        row += (number, label, *([item.front] if item.front else []))
+        row += (number, label, *([item.prefix] if item.prefix else []))
         digest.update(json.dumps(row).encode())
     return digest.hexdigest()
 

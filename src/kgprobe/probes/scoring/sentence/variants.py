@@ -56,13 +56,13 @@ DEFAULT = next(iter(VARIANTS))
 
 @dataclass(frozen=True)
 class MaskedRows:
-    """Row i masks the tokens place[i]:end[i] of a sentence and is read at place[i].
+    """Row i masks the tokens position[i]:end[i] of a sentence and is read at position[i].
 
     `flat` is the token's index among all tokens of all sentences.
     """
 
     sentence: Ints
-    place: Ints
+    position: Ints
     end: Ints
     flat: Ints
 

@@ -19,7 +19,7 @@ from kgprobe.probes.models.load import AUTO, Loaded
 WHAT = ("all", "embeddings")
 
 
-def reinitialised(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
+def reinitialize(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     """A new model with random weights, named `model+random-all-0`; `loaded` stays as it is.
 
     Weights are drawn on the processor in float32, so that they do not depend on the device. The
@@ -27,7 +27,7 @@ def reinitialised(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     `what`.
     """
     if what not in WHAT:
-        raise ValueError(f"reinitialise {what!r}; legal: {', '.join(WHAT)}")
+        raise ValueError(f"reinitialize {what!r}; legal: {', '.join(WHAT)}")
     fresh = _draw_weights(loaded, seed)
     if what == "embeddings":
         table = fresh.get_input_embeddings().weight.detach()
@@ -49,7 +49,7 @@ def reinitialised(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
         **{name: value for name, value in loaded.record.items() if name != "sound"},
         "model": f"{loaded.spec.model}+{label}",
         "weights": digest,
-        "reinitialised": {"what": what, "seed": seed},
+        "reinitialized": {"what": what, "seed": seed},
     }
     return Loaded(
         replace(loaded.spec, model=f"{loaded.spec.model}+{label}"),

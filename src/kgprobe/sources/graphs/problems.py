@@ -41,23 +41,23 @@ class GraphFileError(ValueError):
 
 
 @dataclass
-class Flaws:
+class GraphProblems:
     """The flaws of one graph: `left_out` are counted, all others end in an error.
 
-    `found`: how often, and what the first ones are; `unread`: rows and files that cannot be read.
+    `cases`: how often, and what the first ones are; `unread`: rows and files that cannot be read.
     """
 
     name: str
     left_out: Collection[str] = ()
-    found: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
+    cases: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
     #: whether a whole file is unread: what lacks then may stand there
     lost: bool = False
 
     def note(self, flaw: str, *texts: str, n: int = 0) -> None:
         """Count more cases of a flaw: `n`, or one per text, which names place and problem."""
-        count, examples = self.found.get(flaw, (0, []))
-        self.found[flaw] = (count + (n or len(texts)), [*examples, *texts][:SHOWN])
+        count, examples = self.cases.get(flaw, (0, []))
+        self.cases[flaw] = (count + (n or len(texts)), [*examples, *texts][:SHOWN])
 
     def drop(self, flaw: str, rows: pl.DataFrame, is_wrong: pl.Expr, text: str) -> pl.DataFrame:
         """Statements (columns file, line) without those that have a flaw; `text` formats one."""
@@ -80,7 +80,7 @@ class Flaws:
 
     def check(self) -> None:
         """Raise GraphFileError, with all flaws that are not left out and all that is unread."""
-        wrong = [name for name in RIGHT if name in self.found and name not in self.left_out]
+        wrong = [name for name in RIGHT if name in self.cases and name not in self.left_out]
         lines = []
         if self.unread:
             n, shown = len(self.unread), self.unread[:SHOWN]
@@ -92,7 +92,7 @@ class Flaws:
         if wrong:
             lines.append(f"sources.graphs.{self.name}: the graph has {len(wrong)} kinds of flaws")
         for name in wrong:
-            n, (first, *others) = self.found[name]
+            n, (first, *others) = self.cases[name]
             times = "" if n == 1 else f" ({n:,} times, this is the first)"
             lines += [f"  {name}: {first}{times}", *(f"    {text}" for text in others)]
             lines.append(f"    {RIGHT[name]}")
@@ -103,7 +103,7 @@ class Flaws:
 
     def frame(self) -> pl.DataFrame:
         """PROBLEMS."""
-        problems = [(name, *self.found[name]) for name in RIGHT if name in self.found]
+        problems = [(name, *self.cases[name]) for name in RIGHT if name in self.cases]
         rows = [(name, n, texts[0]) for name, n, texts in problems]
         return pl.DataFrame(rows, schema=dict(PROBLEMS.columns), orient="row")
 

@@ -23,7 +23,7 @@ def frame(paper: str, judged: Iterable[tuple[Probe, pl.DataFrame]]) -> pl.DataFr
     for probe, answers in judged:
         lacking = schema.JUDGED.columns.keys() - set(answers.columns)
         values = {name: None if name in schema.JUDGED.nullable else "" for name in lacking}
-        values |= {"paper": paper, **probe.asked}
+        values |= {"paper": paper, **probe.dimensions}
         rows = answers.with_columns(pl.lit(value).alias(name) for name, value in values.items())
         parts.append(schema.cast_columns(rows, schema.JUDGED))
     return pl.concat(parts)

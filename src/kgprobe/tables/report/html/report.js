@@ -137,7 +137,9 @@ const draw = (place) => {
   if (place.matches(".chart")) chart.width = Math.max(300, place.clientWidth - 210);
   // errors alone: what is chosen may have no interval, which is no fault
   const options = { mode: "vega-lite", renderer: "svg", actions: false, logLevel: 1 };
+  const least = place.querySelector("svg")?.style.minWidth ?? "";
   vegaEmbed(place, { description: label, ...chart }, options).then(({ view }) => {
+    place.querySelector("svg").style.minWidth = least;
     boxes(place, label, chart, view);
     view.addEventListener("click", (event, item) => { if (item?.datum?.trace) trace({ dataset: item.datum }); });
   });

@@ -137,9 +137,11 @@ const draw = (place) => {
   if (place.matches(".chart")) chart.width = Math.max(300, place.clientWidth - 210);
   // errors alone: what is chosen may have no interval, which is no fault
   const options = { mode: "vega-lite", renderer: "svg", actions: false, logLevel: 1 };
-  const least = place.querySelector("svg")?.style.minWidth ?? "";
+  // drawn here it may be wider, with the same letters
+  const still = place.querySelector("svg"), least = still ? parseFloat(still.style.minWidth) / still.viewBox.baseVal.width : 0;
   vegaEmbed(place, { description: label, ...chart }, options).then(({ view }) => {
-    place.querySelector("svg").style.minWidth = least;
+    const svg = place.querySelector("svg");
+    svg.style.minWidth = `${Math.ceil(least * svg.viewBox.baseVal.width)}px`;
     boxes(place, label, chart, view);
     view.addEventListener("click", (event, item) => { if (item?.datum?.trace) trace({ dataset: item.datum }); });
   });

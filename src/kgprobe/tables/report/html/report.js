@@ -107,7 +107,8 @@ const boxes = (place, label, chart, view) => {
   const fields = [{ type: "E", field: pressed.select.fields[0] }];
   let names = [];
   JSON.stringify(chart, (_, part) => {
-    if (part?.field === fields[0].field && part.scale?.domain) names = part.scale.domain;
+    // what is in no group has no name, and no box
+    if (part?.field === fields[0].field && part.scale?.domain) names = part.scale.domain.filter((name) => name !== "");
     return part;
   });
   const set = document.createElement("fieldset"), title = document.createElement("legend");

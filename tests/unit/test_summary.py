@@ -24,6 +24,7 @@ def results(*more: Number) -> pl.DataFrame:
                 [
                     BEAR.but(value=32.5, interval=bounds),
                     BEAR.but(value=48.8, setting={"aggregation": PRIOR}),
+                    BEAR.but(value=9.6, setting={"without": "the subject"}),
                     BEAR.but(model="control-causal", value=99.0),
                     BEAR.but(model="random", prompt="", method="", value=10.3),
                     *more,
@@ -73,14 +74,14 @@ def results(*more: Number) -> pl.DataFrame:
 
 def test_a_sentence_a_paper_of_the_model_from_elsewhere():
     assert [one.text for one in summary.sentences(results())] == [
-        "m answers 32.5 % of 468 questions correctly (chance 10.3 %). Corrected for the options' "
-        "prior: 48.8 %.",
+        "m answers 32.5 % of 468 questions correctly (chance 10.3 %); asked without the subject, "
+        "9.6 %. Corrected for the options' prior: 48.8 %.",
         # (30 x 50 + 60 x 20) / 90; (10 x 10 + 10 x 30) / 20
         "m ranks the right class or property first for 30.0 % of 90 rows: TP 50.0 %, DM 20.0 %; of "
         "20 multiple-choice questions it answers 20.0 % correctly.",
         "m scores 25.0 % on bias (n = 36), 75.0 % on symmetry (n = 24).",
-        "m completes 59.6 % of 108 facts correctly with the prompt demos, 34.3 % with the manual "
-        "prompt.",
+        "m completes 59.6 % of 108 facts correctly with training facts in front, 34.3 % with the "
+        "manual prompt.",
     ]
     assert [one.href for one in summary.sentences(results())] == [
         "bear.html", "ontoprobe.html", "attributes.html", "autoprompt.html"

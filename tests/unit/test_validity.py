@@ -64,10 +64,10 @@ def test_a_benchmark_without_both_halves_has_no_calibration():
 
 @pytest.mark.parametrize(
     ("trained_on", "held_out", "met"),
-    [(90.0, 25.0, 1), (89.99, 25.0, 0), (90.0, 25.01, 0), (100.0, 0.0, 1), (80.0, 10.0, 0)],
+    [(95.0, 25.0, 1), (94.99, 25.0, 0), (95.0, 25.01, 0), (100.0, 0.0, 1), (80.0, 10.0, 0)],
 )
 def test_the_requirement_at_its_bounds(trained_on, held_out, met):
-    """Trained-on at least 90 %, held-out at most twice chance (here 10 %) plus 5 points."""
+    """Trained-on at least 95 %, held-out at most twice chance (here 10 %) plus 5 points."""
     shares = (trained_on, 40, None), (held_out, 40, None)
     of = Number(metric="", n=0, model="m")
     made = {x.metric: x for x in validity.numbers(of, *shares, chance=10.0, is_control=True)}
@@ -113,9 +113,9 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
         "control-masked, fill; autoprompt, control-masked, searched."
     )
     assert not page.is_met
-    few = made.with_columns(n=pl.when(metric="held-out").then(19).otherwise("n"))
+    few = made.with_columns(n=pl.when(metric="valid").then(79).otherwise("n"))
     told = validity.chapter(few, sheet).verdict
-    assert "4 of 7 control probes (4 of them on fewer than 20 facts of a half); not by" in told
+    assert "4 of 7 control probes (4 of them on fewer than 80 facts); not by" in told
     (shown,) = page.grids
     told = sorted((row[0].text, row[1].text, row[-1].text) for row in shown.rows)
     assert told == sorted(

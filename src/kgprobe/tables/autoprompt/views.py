@@ -9,40 +9,9 @@ from kgprobe.tables import baselines
 from kgprobe.tables.autoprompt import numbers
 from kgprobe.tables.autoprompt.numbers import BEST, CLASSIFICATION, EXTRACTION, MAJORITY, UNSEEN
 from kgprobe.tables.report.grid import property_order
+from kgprobe.tables.report.headline import PROMPTS
 from kgprobe.tables.views import PLAIN, View
 
-#: prompts in the order of rows: who answers, from those that need no model to the searched ones
-PROMPTS = {
-    "majority": "majority of the training facts",
-    "constant": "best constant answer (oracle)",
-    "linear_probe": "linear probe",
-    "finetuned": "fine-tuned",
-    "relation_lstm": "LSTM extractor, re-implemented, other data",
-    "manual": "manual prompt",
-    "manual_chosen": "manual prompt chosen on dev",
-    "instructions": "chosen on dev among the model's own proposals, too",
-    "demos": "training facts in front of the manual prompt",
-    "demos_balanced": "the same, no answer twice",
-    "demos_chosen": "the same, chosen on dev",
-    "demos_searched": "AutoPrompt behind the chosen ones",
-    "demos_shuffled": "control: their answers exchanged",
-    "demos_other": "control: answers of other relations",
-    "lpaqa": "LPAQA, one prompt",
-    "lpaqa_mined": "LPAQA, weighted, mined",
-    "lpaqa_paraphrased": "LPAQA, weighted, paraphrased",
-    "published": "published AutoPrompt prompt",
-    "initial_triggers": "control: what the search starts from",
-    "random_triggers": "control: random triggers",
-    "shuffled_triggers": "control: found triggers shuffled",
-    "searched_reinitialised": "control: search, all weights random",
-    "searched_embeddings": "control: search, embeddings random",
-    "searched_balanced": "AutoPrompt, balanced search data",
-    "searched_words": "AutoPrompt, label words of the manual prompt",
-    "transferred": "AutoPrompt found on another model",
-    "searched": "AutoPrompt",
-    "searched_7": "AutoPrompt, 7 triggers",
-    "searched_moves": "search that edits the best wordings",
-}
 #: benchmark -> the head of its columns
 HEADS = {
     "auto_lama": "Original", "auto_lama_trex": "T-REx", "auto_lama_roberta": "Original-RoBERTa",

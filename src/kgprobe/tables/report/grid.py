@@ -65,7 +65,8 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
     below = ""
     if cell["low"] is not None:
         below = f"{number(cell['low'], digits)} to {number(cell['high'], digits)}"
-    return Cell(shown, below, cell["value"], f"n = {cell['n']:,}", n=cell["n"])
+    n = marks.size(cell)
+    return Cell(shown, below, cell["value"], f"n = {n:,}", n=n)
 
 
 def trace(row: Mapping[str, Any], digits: int = 1) -> str:

@@ -76,15 +76,19 @@ def all_of(verdicts: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
     return {name: all(one[name] for one in every) for name in VERDICTS}
 
 
-def few(row: Mapping[str, Any], digits: int = 1) -> str:
-    """The sign of a number (a row of RESULTS, or its `n` alone) that few distinct rows stand
-    behind, n or the denominator of a fraction: "" where they are enough, where n is 0, since no
-    rows were counted, and behind what has no digits after the point, which counts."""
-    size = row["n"]
+def size(row: Mapping[str, Any]) -> int:
+    """Distinct rows behind a number (a row of RESULTS, or its `n` alone): n, or the denominator of
+    a fraction where that is less."""
     # what is no fraction may have a count below it alone
-    if None not in (row.get("numerator"), row.get("denominator")):
-        size = min(size, row["denominator"])
-    return FEW if digits > 0 and row["n"] > 0 and size < FEWEST else ""
+    if None in (row.get("numerator"), row.get("denominator")):
+        return int(row["n"])
+    return min(int(row["n"]), int(row["denominator"]))
+
+
+def few(row: Mapping[str, Any], digits: int = 1) -> str:
+    """The sign of a number of fewer than FEWEST distinct rows (`size`): "" where n is 0, since no
+    rows were counted, and behind what has no digits after the point, which counts."""
+    return FEW if digits > 0 and row["n"] > 0 and size(row) < FEWEST else ""
 
 
 def sound(path: str | Path) -> dict[str, object]:

@@ -121,7 +121,7 @@ def keep(folder: Path, command: str) -> Path:
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
     """The numbers of a run that are worth keeping: those of the headline, BEAR's accuracies by
-    relation, the signs of models, and what control models say of both halves of the facts."""
+    relation, the signs of models, and what control models say of trained-on and held-out facts."""
     shown = [view.select(headline.principal(results)) for view in headline.blocks(results)]
     keys = [frame.select(results.columns) for frame in shown]
     by_relation = results.filter(

@@ -18,8 +18,9 @@ PRINCIPAL = ("accuracy", "R@1", "value", "P@1")
 WRITTEN = ("templates", "manual")
 MATRIX = (
     "Per cent right: accuracy, R@1, metric @1 or P@1, as the benchmark's paper has it; a mean over "
-    "tasks where the paper tabulates each. Of several probes of a model that with the written "
-    "prompts and the paper's own score is shown, the others under the pointer. Darker is more."
+    "tasks where the paper tabulates each; 0/0: no answer meets the metric's condition. Of several "
+    "probes of a model that with the written prompts and the paper's own score is shown, the "
+    "others under the pointer. Darker is more."
 )
 
 
@@ -88,14 +89,16 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
     """The number of the first probe with written prompts, the others on hover."""
     known = [(view, rows) for view, rows in probes if any(r["value"] is not None for r in rows)]
     if not known:
-        return Cell("undef" if probes else "–", muted=True)
+        every = [row for _, rows in probes for row in rows]
+        asked = f"none of {max(row['n'] for row in every):,} examples counts" if every else ""
+        return Cell("0/0" if every else "–", muted=True, hint=asked)
     view, rows = min(known, key=lambda one: _rank(one[1][0]))
     value, n = _mean(rows)
     texts = [_describe(*one) for one in known]
     also = [text for one, text in zip(known, texts, strict=True) if one[1] is not rows]
     hint = "\n".join([_describe(view, rows), *(f"also {text}" for text in also)])
     trace = grid.trace(rows[0]) if len(rows) == 1 else ""
-    few = marks.few(rows[0] if len(rows) == 1 else {"n": n})
+    few = marks.few({"n": n})
     return Cell(
         grid.number(value) + few + sign(rows[0]), "", value, hint, n=n, trace=trace,
         href=about.benchmark_link(rows[0]["paper"], benchmark), shade=max(0.0, min(100.0, value)),
@@ -110,7 +113,7 @@ def _rank(row: Row) -> tuple[bool, bool]:
 def _mean(rows: Sequence[Row]) -> tuple[float, int]:
     """Mean over tasks, and the items of all of them."""
     known = [row for row in rows if row["value"] is not None]
-    return sum(row["value"] for row in known) / len(known), sum(row["n"] for row in known)
+    return sum(row["value"] for row in known) / len(known), sum(map(marks.size, known))
 
 
 def _describe(view: View, rows: Sequence[Row]) -> str:

@@ -15,12 +15,14 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.contracts import WITHOUT
 from kgprobe.probes.prompt_settings import NOT_ASKING
 from kgprobe.tables import results as house
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report import grid, headline, marks
 
 Row = Mapping[str, Any]
+MANUAL, SUBJECT = "the manual prompt", WITHOUT[0]
 TOO_FEW = f"Numbers of fewer than {marks.FEWEST} rows are in the report alone."
 
 
@@ -51,7 +53,7 @@ def text(results: pl.DataFrame) -> str:
         return headline.text(results)
     numbers = headline.principal(results)
     is_control = pl.col("model").str.starts_with(headline.CONTROL)
-    # the two halves of the facts are nothing to a model from elsewhere
+    # trained-on and held-out facts are nothing to a model from elsewhere
     others = numbers.filter(~is_control, ~pl.col("metric").is_in(["trained-on", "held-out", "AUC"]))
     numbers = others.filter(
         (_is_enough("n") | (pl.col("n") == 0)),
@@ -103,18 +105,21 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
         return None
     who, best = _best(plain)
     same = ("benchmark", "model", "prompt", "method")
-    whole = {"benchmark": best["benchmark"], "group": "", "slice": ""}
-    chance = results.filter(house.plain(), model="random", metric="accuracy", **whole)[
-        "value"
-    ].to_list()
-    said = f"{who} answers {_percent(best)} of {best['n']:,} questions correctly"
-    said += f" (chance {chance[0]:.1f} %)" if chance else ""
+    whole = results.filter(
+        benchmark=best["benchmark"], metric="accuracy", group="", slice="", instead="", template=""
+    )
+    chance = whole.filter(house.plain(), model="random")["value"].to_list()
+    baseline = whole.filter(without=SUBJECT, **{name: best[name] for name in same})
+    text = f"{who} answers {_percent(best)} of {best['n']:,} questions correctly"
+    text += f" (chance {chance[0]:.1f} %)" if chance else ""
+    if baseline.height:
+        text += f"; asked without the subject, {baseline['value'][0]:.1f} %"
     corrected = [
         row for row in rows if row.get("aggregation") == PRIOR
         and all(row[name] == best[name] for name in same)
     ]  # fmt: skip
     more = f" Corrected for the options' prior: {_percent(corrected[0])}." if corrected else ""
-    return f"{said}.{more}", best
+    return f"{text}.{more}", best
 
 
 def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
@@ -126,7 +131,7 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
     tasks = [row for row in ranked if all(row[name] == best[name] for name in probe)]
     worst = min(tasks, key=lambda row: row["value"])
     mean, total = _pooled(tasks)
-    said = (
+    text = (
         f"{best['model']} ranks the right class or property first for {mean:.1f} % of {total:,} "
         f"rows: {best['group']} {_percent(best)}, {worst['group']} {_percent(worst)}"
     )
@@ -134,8 +139,8 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
     letters = [row for row in letters if row["model"] == best["model"]]
     right, count = _pooled(letters)
     if count >= marks.FEWEST:
-        said += f"; of {count:,} multiple-choice questions it answers {right:.1f} % correctly"
-    return f"{said}.", best
+        text += f"; of {count:,} multiple-choice questions it answers {right:.1f} % correctly"
+    return f"{text}.", best
 
 
 def _pooled(rows: list[Row]) -> tuple[float, int]:
@@ -151,11 +156,11 @@ def _attributes(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     who, best = _best(known)
     fills = [row for row in known if row["model"] == best["model"] and row["method"] == "fill"]
     # each attribute has a metric of its own: their numbers stand side by side and are not compared
-    listed = [
+    scores = [
         f"{_percent(row)} on {row['benchmark']} (n = {row['denominator'] or row['n']:.0f})"
         for row in fills or [best]
     ]
-    return f"{who} scores {', '.join(listed)}.", best
+    return f"{who} scores {', '.join(scores)}.", best
 
 
 def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
@@ -164,11 +169,11 @@ def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
         return None
     who, best = _best(kept)
     manual = [r for r in kept if r["prompt"] == "manual" and r["model"] == best["model"]]
-    said = f"{who} completes {_percent(best)} of {best['n']:,} facts correctly with the prompt "
-    said += str(best["prompt"])
+    text = f"{who} completes {_percent(best)} of {best['n']:,} facts correctly with "
+    text += MANUAL if best["prompt"] == "manual" else headline.PROMPTS[best["prompt"]]
     if manual and manual[0] is not best:
-        said += f", {_percent(manual[0])} with the manual prompt"
-    return f"{said}.", best
+        text += f", {_percent(manual[0])} with {MANUAL}"
+    return f"{text}.", best
 
 
 DESCRIBE: Mapping[str, Callable[[list[Row], pl.DataFrame], tuple[str, Row] | None]] = {

@@ -2,7 +2,7 @@
 
 Control models were trained on a known half of the facts. A probe works when it ranks the trained-on
 facts first and the held-out ones near chance. Real models stand beside them as a reference: they
-know neither half by design, so their two halves should not differ.
+know neither by design, so the two should not differ.
 
 Every paper writes these figures with `numbers`; the chapter is one view of all papers' RESULTS.
 """
@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.intervals import Interval
-from kgprobe.tables.report import grid, marks
+from kgprobe.tables.report import grid
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
@@ -26,11 +26,11 @@ COLUMNS = ("trained-on", "held-out", "chance", "limit for held-out", "AUC")
 #: the dimensions of the probe that is checked
 PROBE = ["paper", "benchmark", "group", "model", "prompt", "method"]
 
-#: What a control model must reach: trained-on facts first in 90 % of their items, held-out ones in
-#: no more than twice the chance rate plus 5 points.
-TRAINED_ON_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS = 90.0, 2.0, 5.0
+#: What a control model must reach: trained-on facts first in 95 % of their items, held-out ones in
+#: no more than twice the chance rate plus 5 points; on fewer facts than these it says little.
+TRAINED_ON_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS, FEWEST = 95.0, 2.0, 5.0, 80
 REQUIREMENT = (
-    "The requirement (trained-on facts first in at least 90 % of their items, held-out in no more "
+    "The requirement (trained-on facts first in at least 95 % of their items, held-out in no more "
     "than twice the chance rate plus 5 points) is met by"
 )
 TITLE = "Validity: can the probes be believed?"
@@ -38,8 +38,9 @@ LEAD = (
     "Control models were trained on a known half of the facts, so what they know is known. A "
     "probe that works ranks the trained-on facts first and the held-out near chance. They are "
     "controls and nothing else: their accuracy says how well the instrument measures, not how much "
-    "a model knows. Every probe of every paper that has figures of both halves stands here, under "
-    "one requirement; those outside it are marked at every number that they print."
+    "a model knows. Every probe of every paper that has figures of trained-on and of held-out "
+    "facts stands here, under one requirement; those outside it are marked at every number that "
+    "they print."
 )
 #: per cent, items, interval
 Share = tuple[float, int, Interval | None]
@@ -63,7 +64,8 @@ def numbers(
     area: float | None = None,
     is_control: bool = False,
 ) -> list[Number]:
-    """What a probe says of both halves, in the order of COLUMNS, and whether it is `valid`.
+    """What a probe says of trained-on and held-out facts, in the order of COLUMNS, and whether it
+    is `valid`.
 
     `of` has the probe's dimensions. Only of control models is it known: they were trained on
     one half. `chance`: of a random guess on the held-out items; `area`: the AUC, with Newcombe's
@@ -128,10 +130,9 @@ def chapter(
     rows = results.join(probes.select(PROBE), on=PROBE, how="semi")
     failed = [", ".join(filter(None, row)) for row in probes.filter(value=0.0).select(PROBE).rows()]
     shown = grid.of_view(VIEW, rows, names=grid.models(sheet))
-    few_facts = rows.filter(pl.col("metric").is_in(COLUMNS[:2]), pl.col("n") < marks.FEWEST)
-    few = probes.filter(value=1.0).join(few_facts, on=PROBE, how="semi").height
+    few = probes.filter(pl.col("n") < FEWEST, value=1.0).height
     verdict = f"{REQUIREMENT} {probes.height - len(failed)} of {probes.height} control probes"
-    verdict += f" ({few} of them on fewer than {marks.FEWEST} facts of a half)" if few else ""
+    verdict += f" ({few} of them on fewer than {FEWEST} facts)" if few else ""
     verdict += f"; not by {'; '.join(failed)}." if failed else "."
     return Chapter(
         "validity",

@@ -143,7 +143,7 @@ def test_one_gold_has_one_reciprocal_rank():
 
 def test_the_baseline_counts_golds_of_training_rows():
     ranked = frequency.rank([[4, 2], [2], [0]], [[2], [4, 1], [3]], 5, seed=1, tails=40)
-    assert ranked.count_rows == 3
+    assert ranked.counted == 3
     assert ranked.hits[1].tolist() == [1, 0, 0]
     assert ranked.hits[5].tolist() == [1, 1, 0]
     assert (ranked.mrr[:, 0] == 1).all()

@@ -14,6 +14,7 @@ from kgprobe.cli import app, turning
 from kgprobe.tables import results, switches
 from kgprobe.tables.attributes import turned as attributes
 from kgprobe.tables.autoprompt import turned as autoprompt
+from kgprobe.tables.estimate import CELLS
 from kgprobe.tables.ontoprobe import turned, values
 from kgprobe.tables.results import Number
 from tests.unit import attribute_answers
@@ -47,7 +48,7 @@ def cells(values, part="", weight=1.0, below=None):
     below = below or [1.0] * len(values)
     rows = [(part, "", f"i{k}", float(v), b, weight)
             for k, (v, b) in enumerate(zip(values, below, strict=True))]  # fmt: skip
-    return pl.DataFrame(rows, schema=dict(switches.CELLS), orient="row")
+    return pl.DataFrame(rows, schema=dict(CELLS), orient="row")
 
 
 # -- by hand ---------------------------------------------------------------------------------------

@@ -12,13 +12,14 @@ the probe on the same ones. BEAR's, which has slices of them as well, are in sli
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.results import Number, family
 from kgprobe.templates import NO_SUBJECTS
 
@@ -78,26 +79,20 @@ def numbers(
     of a benchmark, and "detectable difference". A metric of all or nothing has Wilson's interval.
     `macro`: strata weigh the same, else items.
     """
+    mean = partial(estimate, stratum="stratum", is_macro=macro, seed=seed)
     tested: dict[str, list[tuple[Number, NDArray[np.float64]]]] = {}
     for baseline in baselines:
         rows = baseline.values.sort("item")
-        of = baseline.of.but(setting={"without": baseline.without}, n=rows.height)
-        boot = bootstrap(rows.select(metrics).to_numpy(), rows["stratum"].to_list(), seed=seed)
-        weights = boot.macro() if macro else None
-        for column, metric in enumerate(metrics):
-            share = not macro and rows[metric].is_in([0.0, 1.0]).all()
-            bounds = boot.interval(column, weights, share).times(100)
-            yield of.but(metric=metric, value=100 * boot.mean(column, weights), interval=bounds)
+        of = baseline.of.but(setting={"without": baseline.without})
+        for metric in metrics:
+            is_share = not macro and bool(rows[metric].is_in([0.0, 1.0]).all())
+            yield of.but(metric=metric, **mean(rows, metric, is_share=is_share))
         both = baseline.probe_values.join(rows, on="item", suffix="_below").sort("item")
         if not both.height:
             continue
-        first = metrics[0]
-        pair = both.select(first, f"{first}_below").to_numpy()
-        boot = bootstrap(pair, both["stratum"].to_list(), seed=seed)
-        value, interval = boot.difference(0, 1, boot.macro() if macro else None)
-        instead = {"instead": f"without {baseline.without}"}
-        gap = baseline.of.but(setting=instead, n=both.height)
-        yield gap.but(metric=first, value=100 * value, interval=interval and interval.times(100))
-        tested.setdefault(gap.benchmark, []).append((gap, pair[:, 0] - pair[:, 1]))
+        first, below = metrics[0], f"{metrics[0]}_below"
+        gap = baseline.of.but(setting={"instead": f"without {baseline.without}"}, n=both.height)
+        yield gap.but(metric=first, **mean(both, first, less=below))
+        tested.setdefault(gap.benchmark, []).append((gap, (both[first] - both[below]).to_numpy()))
     for tests in tested.values():
         yield from family(tests)

@@ -12,9 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.metrics.bootstrap import bootstrap
-from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.answers import Probe, choosable, judge_scores, questions, recorded
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
 from kgprobe.templates import FORMS
@@ -152,14 +151,9 @@ def _accuracy(of: Number, hits: pl.DataFrame) -> Iterator[Number]:
 def _difference(of: Number, formed: pl.DataFrame, raw: pl.DataFrame, seed: int) -> Iterator[Number]:
     """The accuracy of a form less that of the raw one, paired by item."""
     both = formed.join(raw.select("item", raw="hit"), on="item").sort("item")
-    if not both.height:
-        return
-    hits, relations = both.select("hit", "raw").to_numpy(), both["relation"].to_list()
-    value, interval = bootstrap(hits, relations, seed=seed).difference(0, 1)
-    bounds: Interval | None = interval.times(100) if interval else None
-    instead = {"instead": f"{of.model}, {RAW}"}
-    of = of.but(metric="difference", setting=instead, n=both.height)
-    yield of.but(value=100 * value, interval=bounds)
+    if both.height:
+        of = of.but(metric="difference", setting={"instead": f"{of.model}, {RAW}"})
+        yield of.but(**estimate(both, "hit", less="raw", stratum="relation", seed=seed))
 
 
 def pairs(

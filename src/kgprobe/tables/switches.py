@@ -13,20 +13,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from kgprobe.metrics.bootstrap import bootstrap, mean_of_ratios, of_draws
+from kgprobe.metrics.bootstrap import of_draws
+from kgprobe.tables.estimate import weighted_means
 
-#: part: items are drawn within it; column: what is averaged apart (a scheme); above, below: what an
-#: item adds to the sums of the ratio; weight: that of the ratio
-CELLS: Mapping[str, type[pl.DataType]] = {
-    "part": pl.String,
-    "column": pl.String,
-    "item": pl.String,
-    "above": pl.Float64,
-    "below": pl.Float64,
-    "weight": pl.Float64,
-}
 #: what is no change, in points
 ROUNDING = 1e-9
 #: a direction, and that of turning back
@@ -55,57 +45,20 @@ class Turn:
     dimensions: Mapping[str, str] = field(default_factory=dict)
 
 
-def cells(rows: pl.DataFrame, value: str, **further: Any) -> pl.DataFrame:
-    """CELLS of the plain mean of a column over items, `further`: part, column, weight (1)."""
-    columns = {"part": pl.lit(""), "column": pl.lit(""), "weight": pl.lit(1.0), **further}
-    frame = rows.select("item", above=pl.col(value).cast(pl.Float64), below=pl.lit(1.0), **columns)
-    return as_cells(frame)
-
-
-def as_cells(frame: pl.DataFrame) -> pl.DataFrame:
-    """The columns of CELLS, in their types."""
-    return frame.select(pl.col(name).cast(kind) for name, kind in CELLS.items())
-
-
 def change(before: pl.DataFrame, after: pl.DataFrame, seed: int = 0) -> dict[str, Any]:
     """value, turned, change, low, high, interval, n (distinct items of either side), of CELLS.
 
-    The bootstrap draws items of either side within their part, the same for both sides, so that the
-    difference is paired where both have an item. No bounds where no draw differs: nothing moved, or
-    no part has two items that differ. Raises ValueError for an item that stands twice in a column.
+    The difference is paired where both sides have an item. No bounds where no draw differs: nothing
+    moved, or no part has two items that differ. Raises ValueError as `weighted_means` does.
     """
-    sides = [
-        frame.select(pl.lit(n).alias("side"), *CELLS) for n, frame in enumerate((before, after))
-    ]
-    rows = pl.concat(sides)
-    key = ["side", "column", "part", "item"]
-    if rows.select(key).is_duplicated().any():
-        row = rows.filter(pl.struct(key).is_duplicated()).row(0, named=True)
-        raise ValueError(f"part {row['part']!r}, column {row['column']!r}: item {row['item']!r} "
-                         "stands twice")  # fmt: skip
-    units = rows.select("part", "item").unique().sort("part", "item").with_row_index("at")
-    columns = rows.select("side", "column").unique().sort("side", "column").with_row_index("to")
-    placed = rows.join(units, on=["part", "item"]).join(columns, on=["side", "column"])
-    grids = [np.zeros((units.height, columns.height)) for _ in range(2)]
-    for grid, name in zip(grids, ("above", "below"), strict=True):
-        grid[placed["at"].to_numpy(), placed["to"].to_numpy()] = placed[name].to_numpy()
-    boot = bootstrap(np.hstack(grids), units["part"].to_list(), seed=seed)
-    weights = [np.zeros((len(boot.strata), columns.height)) for _ in range(2)]
-    for side, part, to, weight in placed.select("side", "part", "to", "weight").unique().rows():
-        weights[side][boot.strata.index(part), to] = weight
-    value, turned = (float(mean_of_ratios(boot.sums, w)) for w in weights)
-    drawn = [mean_of_ratios(boot.drawn, w) for w in weights]
-    bounds = of_draws(_finite(drawn[1] - drawn[0]), f"paired {boot.kind}")
-    low, high, kind = bounds or (None, None, "none")
+    (value, turned), drawn, units = weighted_means([before, after], seed)
+    gaps = drawn[1] - drawn[0]
+    # draws in which both sides are defined
+    low, high, kind = of_draws(gaps[np.isfinite(gaps)], "paired bootstrap") or (None, None, "none")
     # sums in another order differ in their last bits
     moved = turned - value if abs(turned - value) > ROUNDING else 0.0
     return {"value": value, "turned": turned, "change": moved, "low": low, "high": high,
             "interval": kind, "n": units["item"].n_unique()}  # fmt: skip
-
-
-def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Draws in which both sides are defined."""
-    return values[np.isfinite(values)]
 
 
 def expected(

@@ -21,7 +21,7 @@ from scipy.stats import ks_2samp
 
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.attributes import ALL
-from kgprobe.metrics.bootstrap import bootstrap, of_statistic
+from kgprobe.metrics.bootstrap import of_statistic
 from kgprobe.metrics.intervals import Interval
 from kgprobe.metrics.matching import VERBATIM, WAYS
 from kgprobe.metrics.sums import ordered_mean
@@ -29,6 +29,7 @@ from kgprobe.tables import wordings
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import BENCHMARKS, Published
 from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, groups, is_filled
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, as_published, bounds_of, hit_rate
 
@@ -93,13 +94,6 @@ def count(number: Number, metric: str, value: float, **changes: Any) -> Number:
     """Another measure of the same examples."""
     bare = dict.fromkeys(("interval", "numerator", "denominator", "published", "source"))
     return number.but(**{**bare, "metric": metric, "value": value, **changes})
-
-
-def mean(scores: pl.Series, seed: int) -> dict[str, Any]:
-    """Value (per cent), interval and n of the mean of scores, 0 to 1 each."""
-    boot = bootstrap(scores.to_numpy(), seed=seed)
-    interval = boot.interval().times(100)
-    return {"value": 100 * boot.mean(), "interval": interval, "n": len(scores)}
 
 
 # -- metrics ---------------------------------------------------------------------------------------
@@ -283,7 +277,7 @@ def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     means = rows.group_by("wording", "item").agg(ordered_mean("alpha")).sort("wording", "item")
     for row, group in groups(means, "wording"):
         how = {**EXACT, "k": 1, "pooling": "mean", "template": str(row["wording"])}
-        yield base.but(**mean(group["alpha"], study.seed), setting=how)
+        yield base.but(**estimate(group, "alpha", seed=study.seed), setting=how)
 
 
 def count_asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
@@ -336,7 +330,7 @@ def partial(parts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
     """Mean partial score of examples that are not missing; entity_centric and bias have none."""
     defined = parts.filter(~pl.col("missing")).drop_nulls("partial")
     for row, group in groups(defined.sort("example"), "benchmark", *SETTINGS):
-        yield studies.of_row(row, metric=PARTIAL, **mean(group["partial"], seed))
+        yield studies.of_row(row, metric=PARTIAL, **estimate(group, "partial", seed=seed))
 
 
 def correlations(measured: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
@@ -436,11 +430,5 @@ def clusters(parts: pl.DataFrame, entities: pl.DataFrame, seed: int = 0) -> Iter
         ("entities", rows.join(entities, on="example", maintain_order="left")),
     ):
         for row, group in groups(frame, "benchmark", *SETTINGS):
-            sums = group.select("numerator", "denominator").to_numpy()
-            boot = bootstrap(sums, clusters=group["cluster"].to_list(), seed=seed)
-            value, interval = boot.ratio(0, 1)
-            number = studies.of_row(
-                row, metric=VALUE, value=100 * value, n=group["cluster"].n_unique()
-            )
-            bounds = interval and interval.times(100)
-            yield number.but(interval=bounds, setting={"drawn": drawn})
+            value = estimate(group, "numerator", over="denominator", cluster="cluster", seed=seed)
+            yield studies.of_row(row, metric=VALUE, **value).but(setting={"drawn": drawn})

@@ -14,7 +14,8 @@ import polars as pl
 from kgprobe.benchmarks.attributes import sensitivity
 from kgprobe.metrics.attributes import AMBIGUOUS_DENOMINATORS
 from kgprobe.tables.attributes.study import BASELINE, HEADLINE, WHO, Study
-from kgprobe.tables.switches import Turn, as_cells
+from kgprobe.tables.estimate import as_cells
+from kgprobe.tables.switches import Turn
 
 PAPER = "attributes"
 #: switch -> the column of alphas that has its values

@@ -19,7 +19,6 @@ import numpy as np
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.choices import NEARER
-from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.sheets import json_rows
@@ -27,6 +26,7 @@ from kgprobe.tables import aggregations
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import PRIOR, Probe
 from kgprobe.tables.answers import judge as judge_answers
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
@@ -195,9 +195,8 @@ def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
         near = part.filter(options_of=NEARER[0]).select("source", near="hit")
         pair = part.filter(options_of="").join(near, left_on="item", right_on="source").sort("item")
         if pair.height:
-            value, bounds = bootstrap(pair.select("near", "hit").to_numpy()).difference(0, 1)
-            gap = of.but(metric="siblings less the paper's", n=pair.height, value=100 * value)
-            yield gap.but(interval=bounds.times(100) if bounds else None)
+            gap = of.but(metric="siblings less the paper's")
+            yield gap.but(**estimate(pair, "near", less="hit"))
 
 
 def _share(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:

@@ -5,15 +5,16 @@ of the same row after the empty prompt of the same model and pseudowords.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.premises import EMPTY, FORMS
-from kgprobe.metrics.bootstrap import bootstrap, of_draws
 from kgprobe.metrics.ranking import reciprocal_rank
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.metrics.tests import equivalence
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.ontoprobe.reasoning import RULES, reciprocal
 from kgprobe.tables.results import Number
 
@@ -73,21 +74,19 @@ def _of_group(
     of: Number, level: pl.DataFrame, change: pl.DataFrame, ranks: pl.DataFrame, seed: int
 ) -> Iterator[Number]:
     rows = {form: ranks.filter(form=form).select(ROW).unique() for form in FORMS}
+    mean = partial(estimate, stratum="rule", seed=seed, scale=1)
     for form in FORMS:
         base, some = of.but(setting={"form": form}), level.filter(form=form)
         lacking = rows["none"].height - rows[form].height
         yield base.but(metric=LEFT_OUT, value=lacking, n=rows["none"]["item"].n_unique())
         if not some.height:
             continue
-        boot = bootstrap(some.select(MRR, CORRECTED).to_numpy(), some["rule"].to_list(), seed=seed)
-        for column, metric in enumerate((MRR, CORRECTED)):
-            number = base.but(metric=metric, n=some.height, interval=boot.interval(column))
-            yield number.but(value=boot.mean(column))
+        for metric in (MRR, CORRECTED):
+            yield base.but(metric=metric, **mean(some, metric))
         for (name,), part in change.filter(form=form).group_by("slice"):
-            gaps = part["change"].to_numpy()
-            boot = bootstrap(gaps, part["rule"].to_list(), seed=seed)
             number = base.but(slice=name, n=part.height, denominator=float(part["draws"].sum()))
-            interval = of_draws(boot.draws(), "paired bootstrap")
-            yield number.but(metric=CHANGE, value=boot.mean(), interval=interval)
+            part = part.with_columns(none=0.0)
+            yield number.but(metric=CHANGE, **mean(part, "change", less="none"))
             if form in EMPTY and not name:
-                yield number.but(metric=EQUIVALENCE, value=equivalence(gaps, BOUND))
+                p = equivalence(part["change"].to_numpy(), BOUND)
+                yield number.but(metric=EQUIVALENCE, value=p)

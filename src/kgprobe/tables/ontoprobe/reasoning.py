@@ -6,14 +6,14 @@ that is left out is implicit or absent is a filter on rows.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
 import polars as pl
 
-from kgprobe.metrics.bootstrap import bootstrap, mean_of_ratios, of_draws
+from kgprobe.metrics.bootstrap import of_draws
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import judged
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.estimate import cells, weighted_means
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.results import Number
 
@@ -23,8 +23,10 @@ RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
 PREMISES = [f"P1 {a}, P2 {b}" for a in SETTINGS for b in SETTINGS]
 WEIGHTINGS = ("rows", "schemes, rules and models")
 #: what rows are drawn within, and what is averaged apart
-PART = pl.concat_str("benchmark", "rule", separator="/").alias("part")
-COLUMN = pl.concat_str("model", "scheme", separator="/").alias("column")
+PART = pl.concat_str("benchmark", "rule", separator="/")
+COLUMN = pl.concat_str("model", "scheme", separator="/")
+#: rows that have one mean, which weighs as a whole
+KEYS = ["benchmark", "rule", "model", "scheme"]
 
 
 def split_by_rank(ranked: pl.DataFrame, rule: str = "halves") -> pl.DataFrame:
@@ -136,8 +138,7 @@ def of_probe(rows: pl.DataFrame, probe: Probe) -> pl.DataFrame:
 def weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
     """benchmark, rule, model, scheme and what the mean over their rows weighs in an average over
     `unit`: `equal`, units weigh the same, or `rows`, by their rows; schemes share their unit's."""
-    keys = ["benchmark", "rule", "model", "scheme"]
-    sizes = rows.group_by(keys, maintain_order=True).len("size")
+    sizes = rows.group_by(KEYS, maintain_order=True).len("size")
     return sizes.with_columns(
         equal=1 / pl.len().over(unit), rows=pl.col("size").sum().over(unit) / pl.len().over(unit)
     )
@@ -147,19 +148,11 @@ def _estimate(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> I
     """MRR of one setting: a mean over units, which are means over their schemes' means over rows;
     units weigh the same, or by their rows. Resampled are the rows of each rule, each with all that
     models and schemes made of it; n counts a row once that several schemes or models ask."""
-    sizes = weights(rows, unit).with_columns(PART, COLUMN)
-    wide = rows.with_columns(PART, COLUMN).pivot(on="column", index=["part", "item"], values="MRR")
-    wide, n = wide.sort("part", "item"), wide.height
-    columns = wide.columns[2:]
-    values = wide.select(columns).to_numpy()
-    both = np.hstack([np.nan_to_num(values), ~np.isnan(values)])
-    boot = bootstrap(both, wide["part"].to_list(), seed=seed)
+    sized = rows.join(weights(rows, unit), on=KEYS, maintain_order="left")
     for weighting, name in zip(WEIGHTINGS, ("rows", "equal"), strict=True):
-        held = np.zeros((len(boot.strata), len(columns)))
-        for part, column, weight in sizes.select("part", "column", name).rows():
-            held[boot.strata.index(part), columns.index(column)] = weight
-        value = float(mean_of_ratios(boot.sums, held))
-        interval = of_draws(mean_of_ratios(boot.drawn, held), boot.kind)
-        interval = interval or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
+        each = cells(sized, "MRR", part=PART, column=COLUMN, weight=pl.col(name))
+        (value,), (drawn,), units = weighted_means([each], seed)
+        n = units.height
+        interval = of_draws(drawn) or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
         weighed = base.but(metric="MRR", n=n, value=value, setting={"weighting": weighting})
         yield weighed.but(interval=interval)

@@ -13,10 +13,11 @@ from kgprobe.benchmarks.ontoprobe.modes import SWITCHES, Switches
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.settings import typed
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.estimate import CELLS, cells
 from kgprobe.tables.ontoprobe import choices, make, memorizing, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.values import CONFIGURATION, MEAN
-from kgprobe.tables.switches import CELLS, Turn, cells
+from kgprobe.tables.switches import Turn
 
 PAPER = "ontoprobe"
 #: switch -> what it can move

@@ -434,6 +434,41 @@ def test_without_a_taught_triple_there_are_no_numbers():
     assert list(numbers.check_validity(study, study.alphas(), known)) == []
 
 
+def test_a_question_with_several_answers_counts_once_and_any_of_them_is_right():
+    """P26 of Q1 has the answers Q2 and Q3, of which one was trained on, and is asked twice: as each
+    of two triples. The model says Q3, which is the own object of the second alone."""
+    study = attribute_answers.study()
+    one = study.benchmarks["symmetry"]
+    both = pl.col("example").is_in(["symmetry/P26/Q1/Q2", "symmetry/P26/Q3/Q4"])
+    is_second = both & (pl.col("example") == "symmetry/P26/Q3/Q4") & (pl.col("position") == 0)
+    examples = one.examples.with_columns(
+        subject=pl.when(is_second).then(pl.lit("Q1")).otherwise("subject"),
+        subject_label=pl.when(is_second).then(pl.lit("label 1")).otherwise("subject_label"),
+        object=pl.when(is_second).then(pl.lit("Q3")).otherwise("object"),
+        golds=pl.when(both & (pl.col("position") == 0))
+        .then(pl.lit(["Q2", "Q3"]))
+        .otherwise("golds"),
+    )
+    study = replace(study, benchmarks={"symmetry": replace(one, examples=examples)})
+    facts = TRAINED_ON.filter(pl.col("fact").is_in(["P26/Q1/Q2", "P26/Q3/Q4"]))
+    known = numbers.status(study, facts)
+    question = known.filter(question="P26/label 1")
+    assert question["is_known"].to_list() == [True, True]
+    assert sorted(question["fact"]) == ["P26/Q1/Q2", "P26/Q1/Q3"]
+    alphas = study.guesses.filter(benchmark="symmetry").with_columns(alpha=pl.lit(0.0))
+    answered = alphas.filter(model="random").with_columns(
+        model=pl.lit("small"), prompt=pl.lit("templates"), method=pl.lit("fill"),
+        pooling=pl.lit("best"),
+        alpha=((pl.col("gold") == "set") & pl.col("example").str.ends_with("Q1/Q2")).cast(float),
+    )  # fmt: skip
+    study = replace(study, answers={p: a for p, a in study.answers.items() if p.model == "small"})
+    made = numbers.check_validity(study, pl.concat([alphas, answered]), known)
+    found = {n.metric: (n.value, n.n) for n in made}
+    assert found["trained-on"] == (100.0, 1)
+    # the answer of Q2's question, trained on by none of these facts, and of six others
+    assert found["held-out"] == (pytest.approx(100 / 6), 6)
+
+
 def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_papers():
     study = attribute_answers.study()
     known = numbers.status(study, TRAINED_ON)
@@ -441,11 +476,11 @@ def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_paper
     # the model from elsewhere is no probe that could fail
     assert {(n.benchmark, n.model, n.method) for n in made} == {("", "small", "fill")}
     found = {n.metric: n for n in made}
-    # distinct stored triples: of the two of P19 one is trained on, of eight of P26 three, P21 none
+    # questions: of the two of P19 one is trained on, of eight of P26 three, of P21 none
     assert (found["trained-on"].value, found["trained-on"].n) == (0, 4)
     assert (found["held-out"].value, found["held-out"].n) == (0, 8)
     asked = known.filter("stored", ~pl.col("trained_on")).unique("fact")
-    base = study.guesses.filter(model="random", k=1, kind="exact", gold="own")
+    base = study.guesses.filter(model="random", k=1, kind="exact", gold="set")
     item = pl.format("{}#{}", "example", "position")
     guess = base.with_columns(item=item).join(asked, on="item")
     chance = 100 * guess["alpha"].mean()

@@ -294,9 +294,7 @@ def test_a_row_is_drawn_once_for_all_schemes_that_ask_it():
         x for x in reasoning.estimate_rules({probe("m"): settled(*mixed)}, 0) if x.group == "rdfs2"
     )
     order = sorted(range(12), key=lambda k: f"rdfs2-{k}")
-    weights = resamples(
-        np.zeros(12, dtype=np.int64), 2000, hash_key(0, "bootstrap", "onto_world/rdfs2")
-    )
+    weights = resamples(12, 2000, hash_key(0, "bootstrap", "onto_world/rdfs2"))
     pairs = (values + other)[order] / 2
     draws = [np.mean(np.repeat(pairs, w)) for w in weights]
     assert found.interval[:2] == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))

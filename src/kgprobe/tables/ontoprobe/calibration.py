@@ -51,22 +51,21 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
     for probe, values in answers.items():
         rows, verdicts = per_item.in_fixed(values.filter(role="test")), []
         trained_on = find_trained_on(probe, rows, facts)
+        splits = pl.Series([trained_on.get(item) for item in rows["item"]], dtype=pl.Boolean)
+        rows = rows.with_columns(trained_on=splits)
         for task in TASKS:
-            items = {
-                half: [i for i, b in trained_on.items() if b is half] for half in (True, False)
-            }
-            yes, no = (rows.filter(pl.col("item").is_in(i), task=task) for i in items.values())
+            yes, no = (rows.filter(task=task, trained_on=split) for split in (True, False))
             if not (yes.height and no.height):
                 continue
             of = Number(**probe.dimensions, group=task)
             no = with_golds(no, *sets[probe.benchmark])
-            shares = (validity.share(half["R@1"].to_numpy() / 100) for half in (yes, no))
+            one, other = (validity.share(half["R@1"].to_numpy() / 100) for half in (yes, no))
             # a random candidate is one of the golds
             chance = 100 * float((no["golds"] / no["options"]).to_numpy().mean())
             mrr = [half["MRR"].to_numpy() for half in (yes, no)]
             for name, each in zip(("trained-on", "held-out"), mrr, strict=True):
                 yield of.but(metric="MRR", slice=name, n=len(each), value=float(each.mean()))
-            numbers = validity.numbers(of, *shares, chance, auc(*mrr), probe.control)
+            numbers = validity.numbers(of, one, other, chance, auc(*mrr), probe.control)
             yield from numbers
             by = {x.metric: x.value or 0.0 for x in numbers}
             if probe.control:

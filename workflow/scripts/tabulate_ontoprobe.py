@@ -10,7 +10,6 @@ from kgprobe.tables import baselines, forms, results, scored
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.ontoprobe import answerers, choices, make, premises, values
 from kgprobe.tables.ontoprobe import chapter as ontoprobe
-from kgprobe.tables.ontoprobe import modes as side_by_side
 from kgprobe.tables.report import chapter, marks
 
 with job(snakemake) as run:
@@ -79,10 +78,10 @@ with job(snakemake) as run:
         {Path(f).parent.name: schema.read(f, schema.FUNNEL) for f in files.funnels},
         modes.changed(switches),
         chosen.mode,
-        side_by_side.points(switches),
+        ontoprobe.points(switches),
         switches.select,
         switches.average,
-        side_by_side.runs(frame, beside) if beside else None,
+        ontoprobe.compare_runs(frame, beside) if beside else None,
         sheet.models,
     )
     chapter.write(page, run.output.chapter)

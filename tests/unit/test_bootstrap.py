@@ -13,9 +13,7 @@ def drawn_by_hand(values, names, seed, draws):
     weights = {}
     for name in sorted(set(names)):
         inside = [i for i, owner in enumerate(names) if owner == name]
-        one = resamples(
-            np.zeros(len(inside), dtype=np.int64), draws, hash_key(seed, "bootstrap", name)
-        )
+        one = resamples(len(inside), draws, hash_key(seed, "bootstrap", name))
         weights[name] = (inside, one)
     for draw in range(draws):
         yield {

@@ -38,14 +38,11 @@ def test_standard_error_uses_n_minus_one():
     assert intervals.standard_error([5.0]) == 0
 
 
-def test_resamples_stay_within_their_stratum_and_repeat():
-    strata = np.array([0, 0, 0, 1, 1, 2])
-    weights = intervals.resamples(strata, n=50, seed=7)
-    assert (weights[:, :3].sum(axis=1) == 3).all()
-    assert (weights[:, 3:5].sum(axis=1) == 2).all()
-    assert (weights[:, 5] == 1).all()
-    assert (weights == intervals.resamples(strata, n=50, seed=7)).all()
-    assert (weights != intervals.resamples(strata, n=50, seed=8)).any()
-    plain = intervals.resamples(strata)
+def test_resamples_repeat_and_draw_as_many_as_there_are():
+    weights = intervals.resamples(3, n=50, seed=7)
+    assert (weights.sum(axis=1) == 3).all()
+    assert (weights == intervals.resamples(3, n=50, seed=7)).all()
+    assert (weights != intervals.resamples(3, n=50, seed=8)).any()
+    plain = intervals.resamples(6)
     assert plain.shape == (2000, 6)
-    assert (plain == intervals.resamples(strata, 2000, 0)).all()
+    assert (plain == intervals.resamples(6, 2000, 0)).all()

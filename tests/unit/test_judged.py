@@ -100,7 +100,7 @@ def test_ontoprobe_has_a_row_for_each_configuration_way_and_premise(onto):
     values = per_item.metrics(per_item.from_ranks(ranks), per_item.of_items(items))
     made = ontoprobe.judged_answers(
         {cloze: values},
-        ontoprobe.find_first_places({cloze: "nowhere"}, {cloze: tops}),
+        ontoprobe.find_winners({cloze: "nowhere"}, {cloze: tops}),
         {"onto_world": onto},
         {reason: (onto / "ranks.parquet", "")},
         {choice: (onto / "choices.parquet", onto / "chosen.parquet")},

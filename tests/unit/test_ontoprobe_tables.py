@@ -16,7 +16,6 @@ from kgprobe.tables import results
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import calibration, figures, make, memorizing, reasoning, views
 from kgprobe.tables.ontoprobe import chapter as of_paper
-from kgprobe.tables.ontoprobe import modes as side_by_side
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.report import chapter, grid
 from kgprobe.tables.results import Number
@@ -294,9 +293,7 @@ def test_a_row_is_drawn_once_for_all_schemes_that_ask_it():
         x for x in reasoning.estimate_rules({probe("m"): settled(*mixed)}, 0) if x.group == "rdfs2"
     )
     order = sorted(range(12), key=lambda k: f"rdfs2-{k}")
-    weights = resamples(
-        np.zeros(12, dtype=np.int64), 2000, hash_key(0, "bootstrap", "onto_world/rdfs2")
-    )
+    weights = resamples(12, 2000, hash_key(0, "bootstrap", "onto_world/rdfs2"))
     pairs = (values + other)[order] / 2
     draws = [np.mean(np.repeat(pairs, w)) for w in weights]
     assert found.interval[:2] == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
@@ -381,7 +378,7 @@ def numbers_of(frame, **wanted):
 
 def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
     made = gathered(tmp_path, items, values, lambda row: row % 2 == 0)
-    assert len(side_by_side.points(modes.resolve("default"))) == len(modes.SWITCHES)
+    assert len(of_paper.points(modes.resolve("default"))) == len(modes.SWITCHES)
     assert views.CALIBRATION.of(made).rows
     page = of_paper.chapter(made, [], {}, {}, "default")
     chapter.write(page, tmp_path / "chapter.json")
@@ -554,7 +551,7 @@ def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
     path = tmp_path / "ontoprobe.parquet"
     switches = modes.resolve("default", {"ties": "index_order"})
     schema.write(other, schema.RESULTS, path, {"switches": asdict(switches)})
-    found, told = side_by_side.runs(here, {"released": path})
+    found, told = of_paper.compare_runs(here, {"released": path})
     assert told == [{"run": "released", "switches off their default": "ties: index_order"}]
     cells = {
         mode: numbers_of(found, metric="MRR", choice="chosen", mode=mode)["value"].item()
@@ -566,7 +563,7 @@ def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
     assert "Runs side by side" in {g.title for g in page.grids}
     schema.write(other.with_columns(model=pl.lit("z")), schema.RESULTS, path)
     with pytest.raises(ValueError, match="is also in this run; name results of the same"):
-        side_by_side.runs(here, {"released": path})
+        of_paper.compare_runs(here, {"released": path})
 
 
 def test_averages_have_intervals_over_configurations(values):

@@ -360,7 +360,7 @@ def test_ontoprobes_templates_agree(tmp_path):
     who = Probe("onto_world", "templates", "sentence", "m", "causal")
     asked = {who: path}
     found = make.answers(asked, places, "expectation")
-    made = list(make.estimate_agreement(found, make.find_first_places(asked, {}), "distinct"))
+    made = list(make.estimate_agreement(found, make.find_winners(asked, {}), "distinct"))
     assert {x.group for x in made} == {"TP"}, "one template agrees with nothing"
     best = {
         (f"TP-{r}", t): int(
@@ -385,10 +385,10 @@ def test_ontoprobes_templates_agree(tmp_path):
          for m in ("multi", "single") for p in ("mean", "max")],
         schema=dict(schema.TOPS.columns), orient="row",
     )  # fmt: skip
-    (told,) = make.find_first_places({ranked: "nowhere"}, {ranked: top}).values()
+    (told,) = make.find_winners({ranked: "nowhere"}, {ranked: top}).values()
     assert told.height == 24 * 4
     fixed = told.filter(masks="multi", pooling="mean", item="TP-5")
-    assert fixed["said"].to_list() == [0, 1]
+    assert fixed["winner"].to_list() == [0, 1]
     frame = results.frame("ontoprobe", made)
     assert len(views.TEMPLATES.of(frame).rows) == 1
 

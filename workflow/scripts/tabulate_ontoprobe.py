@@ -10,7 +10,6 @@ from kgprobe.tables import baselines, forms, results, scored
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.ontoprobe import answerers, choices, make, premises, values
 from kgprobe.tables.ontoprobe import chapter as ontoprobe
-from kgprobe.tables.ontoprobe import modes as side_by_side
 from kgprobe.tables.report import chapter, marks
 
 with job(snakemake) as run:
@@ -46,14 +45,14 @@ with job(snakemake) as run:
     in_forms = forms.pairs(every, [*files.formed, *files.answers])
     rows = [*sheet.experiments, *sheet.formed, *sheet.reasoned, *sheet.chosen]
     told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
-    first = make.find_first_places({**asked, **in_forms[0]}, tops)
+    winners = make.find_winners({**asked, **in_forms[0]}, tops)
     numbers = [
         *marks.numbers(rows, told),
         *make.estimate_memorizing(found, places, given, switches, seed, trained_on),
         *scored.numbers(make.scored_rows(asked, free, places, rows_of, seed, trained_on, below)),
         *make.baseline_numbers(found, below, free, places, switches, seed),
         *forms.numbers(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
-        *make.estimate_agreement(make.answers(asked, places, switches.ties), first, rows_of),
+        *make.estimate_agreement(make.answers(asked, places, switches.ties), winners, rows_of),
         *answerers.numbers(seed),
         *make.estimate_reasoning(
             dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed
@@ -67,7 +66,7 @@ with job(snakemake) as run:
     schema.write(made, schema.RESULTS, run.output.results, provenance)
     judged = make.judged_answers(
         found | make.answers(in_forms[0], places, switches.ties, switches.recall),
-        first, places, dict(zip(reasoned, pairs, strict=True)), picked, switches.ties,
+        winners, places, dict(zip(reasoned, pairs, strict=True)), picked, switches.ties,
     )  # fmt: skip
     schema.write(judged, schema.JUDGED, run.output.judged, provenance)
     frame = results.read([run.output.results])
@@ -79,10 +78,10 @@ with job(snakemake) as run:
         {Path(f).parent.name: schema.read(f, schema.FUNNEL) for f in files.funnels},
         modes.changed(switches),
         chosen.mode,
-        side_by_side.points(switches),
+        ontoprobe.points(switches),
         switches.select,
         switches.average,
-        side_by_side.runs(frame, beside) if beside else None,
+        ontoprobe.compare_runs(frame, beside) if beside else None,
         sheet.models,
     )
     chapter.write(page, run.output.chapter)

@@ -18,11 +18,12 @@ need no `clusters`: they are the units.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgprobe.metrics.intervals import Interval, has_width, percentile, resamples, wilson
+from kgprobe.metrics.intervals import Interval, percentile, resamples, wilson
 from kgprobe.sampling import hash_key
 
 Numbers = NDArray[np.float64]
@@ -65,9 +66,9 @@ class Bootstrap:
         draws are the same: all right, all wrong, one unit say nothing of what others would show.
         A mean of values in 0..1 varies at most as a share does.
         """
-        bounds = percentile(self.draws(column, weights))
-        if has_width(bounds) and not share:
-            return Interval(*bounds, self.kind)
+        bounds = of_draws(self.draws(column, weights), self.kind)
+        if bounds and not share:
+            return bounds
         used = np.ones(len(self.sizes)) if weights is None else weights
         n, value = float((used > 0) @ self.sizes), self.mean(column, weights)
         return Interval(*wilson(min(max(value, 0.0), 1.0) * n, n), "wilson")
@@ -132,10 +133,9 @@ def bootstrap(
     sums = np.empty((len(names), rows.shape[1]))
     for position, name in enumerate(names):
         inside = np.ascontiguousarray(rows[owner == name])
-        one = np.zeros(len(inside), dtype=np.int64)
-        weights = resamples(one, draws, hash_key(seed, "bootstrap", name))
+        weights = _weights(len(inside), draws, hash_key(seed, "bootstrap", name))
         # einsum, not @: a threaded product may add in another order and change the last bits
-        drawn[:, position] = np.einsum("ri,ic->rc", weights.astype(float), inside)
+        drawn[:, position] = np.einsum("ri,ic->rc", weights, inside)
         sums[position] = inside.sum(axis=0)
     return Bootstrap(names, sums, drawn, "bootstrap" if clusters is None else "cluster bootstrap")
 
@@ -159,8 +159,7 @@ def parts(
     rows = np.column_stack([values, np.ones(len(values))])
     for name in sorted(set(owner.tolist())):
         members = np.flatnonzero(owner == name)
-        one = np.zeros(len(members), dtype=np.int64)
-        drawn = resamples(one, draws, hash_key(seed, "bootstrap", name)).astype(float)
+        drawn = _weights(len(members), draws, hash_key(seed, "bootstrap", name))
         for boot, weight in zip(boots, weights, strict=True):
             inside = weight[members] != 0
             part = weight[members][inside, None] * rows[members][inside]
@@ -177,7 +176,7 @@ def of_statistic(
 
     Draws in which it is None do not count; None where none is left or all are the same.
     """
-    weights = resamples(np.zeros(len(columns[0]), dtype=np.int64), DRAWS, seed)
+    weights = resamples(len(columns[0]), DRAWS, seed)
     values = [statistic(*(np.repeat(column, w) for column in columns)) for w in weights]
     return of_draws(np.array([value for value in values if value is not None], dtype=float))
 
@@ -186,8 +185,8 @@ def of_draws(values: Numbers, kind: str = "bootstrap") -> Interval | None:
     """Percentile bounds of draws; None where there are none or all are the same."""
     if not len(values):
         return None
-    bounds = percentile(values)
-    return Interval(*bounds, kind) if has_width(bounds) else None
+    low, high = percentile(values)
+    return Interval(low, high, kind) if high - low > 1e-12 else None
 
 
 def mean_of_ratios(sums: Numbers, weights: Numbers) -> Numbers:
@@ -209,6 +208,12 @@ def _ratio(sums: Numbers, above: int, below: int, weights: Numbers | None = None
     w = np.ones(sums.shape[-2]) if weights is None else weights
     top, bottom = (w * sums[..., above]).sum(axis=-1), (w * sums[..., below]).sum(axis=-1)
     return np.asarray(top / bottom)
+
+
+@lru_cache(maxsize=1)
+def _weights(size: int, draws: int, seed: int) -> Numbers:
+    """How often each unit comes in every draw; the last ones are kept for the next metric."""
+    return resamples(size, draws, seed).astype(float)
 
 
 def _summed(

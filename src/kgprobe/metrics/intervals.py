@@ -73,31 +73,19 @@ def standard_error(values: Sequence[float]) -> float:
     return float(np.std(np.asarray(values, dtype=float), ddof=1) / np.sqrt(len(values)))
 
 
-def resamples(strata: NDArray[np.int64], n: int = 2000, seed: int = 0) -> NDArray[np.int32]:
-    """Bootstrap weights (n x items): how often each item is drawn, within its stratum.
+def resamples(size: int, n: int = 2000, seed: int = 0) -> NDArray[np.int32]:
+    """Bootstrap weights (n x size): how often each item is drawn in every draw.
 
-    `strata` holds a stratum number per item. Using one weight matrix for several models or
-    templates makes their differences paired. Same seed, same matrix, on every machine.
+    One matrix for several models or templates makes their differences paired. Same seed, same
+    matrix, on every machine.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
-    weights = np.zeros((n, len(strata)), dtype=np.int32)
-    for stratum in np.unique(strata):
-        members = np.flatnonzero(strata == stratum)
-        drawn = generator.integers(0, len(members), size=(n, len(members)))
-        drawn += len(members) * np.arange(n)[:, None]  # each draw counts in a row of its own
-        counts = np.bincount(drawn.ravel(), minlength=drawn.size)
-        weights[:, members] = counts.reshape(n, len(members))
-    return weights
+    drawn = generator.integers(0, size, size=(n, size))
+    drawn += size * np.arange(n)[:, None]  # each draw counts in a row of its own
+    return np.bincount(drawn.ravel(), minlength=drawn.size).reshape(n, size).astype(np.int32)
 
 
 def percentile(samples: NDArray[np.float64], level: float = 0.95) -> tuple[float, float]:
     """The central `level` of bootstrap replicates."""
     low, high = np.quantile(samples, [0.5 - level / 2, 0.5 + level / 2])
     return float(low), float(high)
-
-
-def has_width(interval: tuple[float, float]) -> bool:
-    """Whether the replicates of a bootstrap differ: all right, all wrong, one unit, all alike say
-    nothing of what other units would show.
-    """
-    return interval[1] - interval[0] > 1e-12

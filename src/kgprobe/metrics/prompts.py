@@ -13,13 +13,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kgprobe.metrics.bootstrap import Bootstrap, bootstrap, of_draws
 from kgprobe.metrics.intervals import Interval
-from kgprobe.metrics.ranking import hit_at
-
-Numbers = NDArray[np.float64]
+from kgprobe.metrics.ranking import hit_at, reciprocal_rank
 
 MEASURES = ("p1", "p10", "mrr")
 #: measures that are shares of units, and so have a Wilson interval
@@ -79,7 +76,7 @@ def rank_outcomes(
     best = rows[first].fill_null(1).to_numpy().astype(np.int64)
     worst = rows[last].fill_null(1).to_numpy().astype(np.int64)
     columns = {"p1": hit_at(1, best, worst), "p10": hit_at(10, best, worst)}
-    columns["mrr"] = reciprocal(best, worst, cut)
+    columns["mrr"] = reciprocal_rank(best, worst, cut)
     return rows.select(
         "prompt",
         "group",
@@ -91,19 +88,6 @@ def rank_outcomes(
 def cut_of(mode: str) -> int | None:
     """Where reciprocal ranks end in a mode of the search; None: nowhere."""
     return RELEASED_CUT if mode == "released" else None
-
-
-def reciprocal(
-    best: NDArray[np.int64], worst: NDArray[np.int64], cut: int | None = None
-) -> Numbers:
-    """Expected reciprocal rank within tie ranges, ranks beyond `cut` counting 0."""
-    if not len(best):
-        return np.zeros(0)
-    parts = 1.0 / np.arange(1, int(worst.max()) + 1)
-    if cut is not None:
-        parts[cut:] = 0.0
-    sums = np.concatenate([[0.0], np.cumsum(parts)])
-    return np.asarray((sums[worst] - sums[best - 1]) / (worst - best + 1), dtype=float)
 
 
 def right(rows: pl.DataFrame) -> pl.Series:

@@ -17,17 +17,6 @@ def tie_range(scores: NDArray[np.float64], gold: int) -> tuple[int, int]:
     return above + 1, above + int((scores == value).sum())
 
 
-def tie_ranges(
-    scores: NDArray[np.float64], gold: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """`tie_range` for every row of an (items x options) matrix; absent options are -inf."""
-    if np.isnan(scores).any():
-        raise ValueError("scores hold NaN; a rank is not defined")
-    value = np.take_along_axis(scores, gold[:, None], axis=1)
-    best = (scores > value).sum(axis=1) + 1
-    return best, best + (scores == value).sum(axis=1) - 1
-
-
 def hit_at(k: int, best: NDArray[np.int64], worst: NDArray[np.int64]) -> NDArray[np.float64]:
     """Expected share of hits at `k` under random tie breaking, per item."""
     size = worst - best + 1
@@ -35,11 +24,14 @@ def hit_at(k: int, best: NDArray[np.int64], worst: NDArray[np.int64]) -> NDArray
     return np.asarray(inside / size, dtype=float)
 
 
-def reciprocal_rank(best: NDArray[np.int64], worst: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Expected reciprocal rank under random tie breaking, per item."""
-    if not len(best):
-        return np.zeros(0)
-    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int(worst.max()) + 1))])
+def reciprocal_rank(
+    best: NDArray[np.int64], worst: NDArray[np.int64], cut: int | None = None
+) -> NDArray[np.float64]:
+    """Expected reciprocal rank under random tie breaking, per item; beyond rank `cut` it is 0."""
+    parts = 1.0 / np.arange(1, int(worst.max(initial=0)) + 1)
+    if cut is not None:
+        parts[cut:] = 0.0
+    harmonic = np.concatenate([[0.0], np.cumsum(parts)])
     return np.asarray((harmonic[worst] - harmonic[best - 1]) / (worst - best + 1), dtype=float)
 
 

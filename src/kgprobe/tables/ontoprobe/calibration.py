@@ -49,23 +49,29 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
     models above the limit `explain_held_out`. A control probe that fails on one task stands as
     failed on all; real models were trained on neither half and are a reference."""
     for probe, values in answers.items():
-        rows = per_item.in_fixed(values.filter(role="test"))
+        rows, verdicts = per_item.in_fixed(values.filter(role="test")), []
         trained_on = find_trained_on(probe, rows, facts)
         splits = pl.Series([trained_on.get(item) for item in rows["item"]], dtype=pl.Boolean)
-        rows, verdicts = rows.with_columns(trained_on=splits), []
+        rows = rows.with_columns(trained_on=splits)
         for task in TASKS:
-            yes, no = (rows.filter(task=task, trained_on=half) for half in (True, False))
+            yes, no = (rows.filter(task=task, trained_on=split) for split in (True, False))
             if not (yes.height and no.height):
                 continue
-            base = Number(**probe.dimensions, group=task)
-            yes, no = (with_golds(half, *sets[probe.benchmark]) for half in (yes, no))
-            numbers = _halves(base, yes, no, probe.control)
+            of = Number(**probe.dimensions, group=task)
+            no = with_golds(no, *sets[probe.benchmark])
+            one, other = (validity.share(half["R@1"].to_numpy() / 100) for half in (yes, no))
+            # a random candidate is one of the golds
+            chance = 100 * float((no["golds"] / no["options"]).to_numpy().mean())
+            mrr = [half["MRR"].to_numpy() for half in (yes, no)]
+            for name, each in zip(("trained-on", "held-out"), mrr, strict=True):
+                yield of.but(metric="MRR", slice=name, n=len(each), value=float(each.mean()))
+            numbers = validity.numbers(of, one, other, chance, auc(*mrr), probe.control)
             yield from numbers
-            by = {(x.metric, x.slice): x.value or 0.0 for x in numbers}
+            by = {x.metric: x.value or 0.0 for x in numbers}
             if probe.control:
-                verdicts.append(by["valid", ""])
-                if by["held-out", ""] > by["limit for held-out", ""]:
-                    yield from explain_held_out(base, no, facts.filter(relation=task))
+                verdicts.append(by["valid"])
+                if by["held-out"] > by["limit for held-out"]:
+                    yield from explain_held_out(of, no, facts.filter(relation=task))
         if verdicts:
             yield Number(**probe.dimensions, metric="valid", n=len(verdicts), value=min(verdicts))
 
@@ -80,20 +86,6 @@ def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame
     )
     known = named.group_by("item").agg(pl.col("subject", "options").first(), named="label")
     return rows.join(known, on="item", how="left", maintain_order="left")
-
-
-def _halves(
-    base: Number, trained_on: pl.DataFrame, held_out: pl.DataFrame, control: bool
-) -> list[Number]:
-    yes, no = (validity.share(part["R@1"].to_numpy() / 100) for part in (trained_on, held_out))
-    # a random candidate is one of the golds
-    chance = 100 * float((held_out["golds"] / held_out["options"]).to_numpy().mean())
-    mrr = [part["MRR"].to_numpy() for part in (trained_on, held_out)]
-    numbers = [
-        base.but(metric="MRR", slice=name, n=len(values), value=float(values.mean()))
-        for name, values in zip(("trained-on", "held-out"), mrr, strict=True)
-    ]
-    return numbers + validity.numbers(base, yes, no, chance, auc(*mrr), control)
 
 
 def explain_held_out(base: Number, rows: pl.DataFrame, facts: pl.DataFrame) -> Iterator[Number]:

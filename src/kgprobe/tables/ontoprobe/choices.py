@@ -251,21 +251,17 @@ def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
         questions = questions.join(known, on="source", how="left")
         memorized = pl.col("memorized").replace_strict({1.0: "IM", 0.0: "NO"}, default=None)
     else:
-        questions = _shipped(questions, split)
-        memorized = pl.col("memorized")
+        texts = questions.select("task", "question").rows()
+        splits = [split.get(task, {}).get(normalize_question(text)) for task, text in texts]
+        questions = questions.with_columns(memorized=pl.Series(splits, dtype=pl.String))
+        # rdfs11 in another form takes rdfs9's (same P1)
+        nine = questions.filter(pl.col("premise") != "EX", task="rdfs9")
+        nine = nine.unique("source", keep="last")
+        nine = nine.select("source", task=pl.lit("rdfs11"), nine="memorized")
+        questions = questions.join(nine, ["source", "task"], how="left", maintain_order="left")
+        memorized = pl.coalesce("memorized", "nine")
     setting = pl.when(premise="EX").then(pl.lit("EX")).otherwise(memorized)
     return questions.with_columns(setting=setting).drop_nulls("setting")
-
-
-def _shipped(cases: pl.DataFrame, split: Split) -> pl.DataFrame:
-    """`cases` with `memorized`: IM or NO; rdfs11 in another form takes rdfs9's (same P1)."""
-    questions = cases.select("task", "question").rows()
-    splits = [split.get(task, {}).get(normalize_question(question)) for task, question in questions]
-    rows = cases.with_columns(memorized=pl.Series(splits, dtype=pl.String))
-    nine = rows.filter(pl.col("premise") != "EX", task="rdfs9").unique("source", keep="last")
-    nine = nine.select("source", task=pl.lit("rdfs11"), nine="memorized")
-    rows = rows.join(nine, on=["source", "task"], how="left", maintain_order="left")
-    return rows.with_columns(memorized=pl.coalesce("memorized", "nine")).drop("nine")
 
 
 def shipped(folder: str | Path) -> Split:

@@ -30,6 +30,8 @@ Folders = Mapping[str, Path]
 Reasoned = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 #: where the chapter's examples come from: two test rows of every task
 EXAMPLES = 2
+#: how sentences are scored
+OWN = per_item.AGGREGATIONS[0]
 
 
 def answers(files: Files, folders: Folders, ties: str, recall: str = "hit") -> Answers:
@@ -52,8 +54,8 @@ def is_scored(probe: Probe) -> bool:
     return probe.method.startswith("sentence")
 
 
-def _items(probe: Probe, folders: Folders) -> pl.DataFrame:
-    return schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
+def _items(probe: Probe, folders: Folders, name: str = "items") -> pl.DataFrame:
+    return schema.read(folders[probe.benchmark] / f"{name}.parquet", schema.ITEMS)
 
 
 def _read_answers(probe: Probe, path: str | Path) -> pl.DataFrame:
@@ -74,9 +76,8 @@ def baseline_numbers(
 ) -> Iterator[Number]:
     """What each probe's baselines reach on test rows in the fixed configuration, by task. `below`:
     answers of baselines; `content_free`: CONTENT_FREE of the probes that score sentences."""
-    pairs: dict[str, list[baselines.Baseline]] = {}
-    columns: list[str | pl.Expr] = ["item", pl.lit("").alias("stratum")]
-    columns += [pl.col(metric) / 100 for metric in METRICS]
+    pairs = []
+    columns = ["item", pl.lit("").alias("stratum"), *(pl.col(m) / 100 for m in METRICS)]
     for probe, values in answers.items():
         items = _items(probe, folders)
         lower = {name: _read_answers(probe, path) for name, path in baselines.below(below, probe)}
@@ -85,17 +86,15 @@ def baseline_numbers(
             lower[WITHOUT[0]] = without_subject(items, free)
         probed = per_item.in_fixed(per_item.select_test_rows(values, switches.tp_rows))
         for without in (name for name in WITHOUT if name in lower and lower[name].height):
-            ranges = _ranges(probe, lower[without], items)
-            known = per_item.of_items(items)
-            low = per_item.metrics(ranges, known, switches.ties, switches.recall)
+            pair = _ranges(probe, lower[without], items), per_item.of_items(items)
+            low = per_item.metrics(*pair, switches.ties, switches.recall)
             low = per_item.select_test_rows(low, switches.tp_rows)
             low = low.join(probed, on=["task", *CONFIGURATION], how="semi").sort("task")
             for (task,), part in low.group_by("task", maintain_order=True):
                 of = Number(**probe.dimensions, group=str(task), setting={"choice": "fixed"})
-                both = (rows.select(*columns) for rows in (part, probed.filter(task=task)))
-                pairs.setdefault(probe.benchmark, []).append(baselines.Baseline(of, without, *both))
-    for one in pairs.values():
-        yield from baselines.numbers(one, METRICS, seed)
+                both = (rows.select(columns) for rows in (part, probed.filter(task=task)))
+                pairs.append(baselines.Baseline(of, without, *both))
+    yield from baselines.numbers(pairs, METRICS, seed)
 
 
 def estimate_memorizing(
@@ -136,110 +135,94 @@ def scored_rows(
         if not is_scored(probe):
             continue
         items, candidates, prompts = questions(folders[probe.benchmark])
-        scores, free = (
-            _read_answers(probe, path),
-            schema.read(content_free[probe], schema.CONTENT_FREE),
-        )
+        scores = _read_answers(probe, path)
+        free = schema.read(content_free[probe], schema.CONTENT_FREE)
         random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
         low = _read_answers(probe, random_init) if random_init else None
         test = per_item.select_test_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
         for (task,), group in test.group_by("task", maintain_order=True):
             part = items.join(group.select("item"), on="item", how="semi")
-            asks = Questions(
-                part,
-                candidates,
-                prompts,
-                seed,
-                aggregation=per_item.AGGREGATIONS[0],
-                group=str(task),
-            )
+            asked = Questions(part, candidates, prompts, seed, aggregation=OWN, group=str(task))
             trained_on = calibration.find_trained_on(probe, group, facts)
-            yield Scored(probe, scores, asks, trained_on, free, str(path), low)
+            yield Scored(probe, scores, asked, trained_on, free, str(path), low)
 
 
 def estimate_agreement(
-    values: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str
+    values: Answers, winners: Mapping[Probe, pl.DataFrame], tp_rows: str
 ) -> Iterator[Number]:
-    """What the manual templates of a task agree on, of the pooling laid down beforehand; `said`:
-    SAID of each probe."""
-    way = ["masks", "pooling"]
+    """What the manual templates of a task agree on, of the pooling laid down beforehand;
+    `winners`: of `find_winners`."""
+    key = ["masks", "pooling"]
     for probe, answered in values.items():
-        if probe not in said:
+        if probe not in winners:
             continue
         rows = per_item.select_test_rows(answered, tp_rows)
-        fixed = rows.join(per_item.in_fixed(rows), on=["task", *way], how="semi").sort("task", *way)
-        for (task, *chosen), part in fixed.group_by("task", *way, maintain_order=True):
-            hits = part.select("item", "template", *way, hit=pl.col("R@1") / 100)
-            both = hits.join(said[probe], on=["item", "template", *way], how="left")
-            setting = dict(zip(way, chosen, strict=True))
-            yield from wordings.numbers(
-                Number(**probe.dimensions, group=str(task), setting=setting), both
-            )
+        fixed = rows.join(per_item.in_fixed(rows), on=["task", *key], how="semi").sort("task", *key)
+        for (task, masks, pooling), part in fixed.group_by("task", *key, maintain_order=True):
+            hits = part.select("item", "template", *key, hit=pl.col("R@1") / 100)
+            both = hits.join(winners[probe], on=["item", "template", *key], how="left")
+            setting = {"masks": masks, "pooling": pooling}
+            of = Number(**probe.dimensions, group=task, setting=setting)
+            yield from wordings.numbers(of, both.rename({"winner": "said"}))
 
 
-def find_first_places(
-    files: Files, tops: Mapping[Probe, pl.DataFrame]
-) -> dict[Probe, pl.DataFrame]:
-    """SAID (item, template, masks, pooling, said) of every probe of written templates: the
-    candidate in first place under each configuration."""
-    key, places = ["item", "template", "masks", "pooling"], dict[Probe, pl.DataFrame]()
+def find_winners(files: Files, tops: Mapping[Probe, pl.DataFrame]) -> dict[Probe, pl.DataFrame]:
+    """item, template, masks, pooling, winner (the candidate in first place) of every probe of
+    written templates; `tops`: TOPS of those that rank at a mask slot."""
+    key, winners = ["item", "template", "masks", "pooling"], dict[Probe, pl.DataFrame]()
     for probe, path in files.items():
         if is_scored(probe):
             rows = _read_answers(probe, path).sort("item", "template", "candidate")
-            best = [
-                pl.col("candidate").get(AGGREGATIONS[name].arg_max()).alias(name)
+            best = {
+                name: pl.col("candidate").get(AGGREGATIONS[name].arg_max())
                 for name in per_item.AGGREGATIONS
-            ]
-            rows = rows.group_by("item", "template", maintain_order=True).agg(best)
-            rows = rows.unpivot(index=key[:2], variable_name="pooling", value_name="said")
+            }
+            rows = rows.group_by("item", "template", maintain_order=True).agg(**best)
+            rows = rows.unpivot(index=key[:2], variable_name="pooling", value_name="winner")
             rows = rows.with_columns(masks=pl.lit("sentence"))
         elif probe in tops:
-            rows = tops[probe].filter(place=1).rename({"candidate": "said"})
+            rows = tops[probe].filter(place=1).rename({"candidate": "winner"})
         else:
             continue
-        places[probe] = rows.select(*key, "said").with_columns(
-            template=pl.format("m{}", "template")
-        )
-    return places
+        rows = rows.select(*key, "winner")
+        winners[probe] = rows.with_columns(template=pl.format("m{}", "template"))
+    return winners
 
 
 def judged_answers(
     values: Answers,
-    said: Mapping[Probe, pl.DataFrame],
+    winners: Mapping[Probe, pl.DataFrame],
     folders: Folders,
     reasoned: Mapping[Probe, tuple[str, str]],
     chosen: Mapping[Probe, tuple[str, str]],
     ties: str,
 ) -> pl.DataFrame:
-    """The JUDGED frame of memorizing (`values`, with what `find_first_places` gives), of reasoning
+    """The JUDGED frame of memorizing (`values`, with what `find_winners` gives), of reasoning
     (ranks, and ranks of the tests of P2) and of multiple choice (CHOICES, CHOSEN)."""
-    key = ["item", "template", "masks", "pooling"]
     parts: list[tuple[Probe, pl.DataFrame]] = []
+
+    def add(probe: Probe, rows: pl.DataFrame, name: str = "items") -> None:
+        options = schema.read(folders[probe.benchmark] / "candidates.parquet", schema.CANDIDATES)
+        parts.append((probe, judged.with_options(rows, _items(probe, folders, name), options)))
+
     # only soft prompts have a seed
     seed = pl.when(pl.col("loss") != "").then(pl.col("seed").cast(pl.String)).otherwise(pl.lit(""))
     for probe, rows in values.items():
-        if probe in said:
-            rows = rows.join(said[probe].rename({"said": "winner"}), on=key, how="left")
+        if probe in winners:
+            key = ["item", "template", "masks", "pooling"]
+            rows = rows.join(winners[probe], on=key, how="left")
         rows = rows.rename({"best": "rank_low", "worst": "rank_high"})
-        rows = rows.with_columns(hit=pl.col("R@1") / 100, seed=seed, matching=pl.lit(judged.ANY))
-        parts.append((probe, judged.with_options(rows, *_asked(probe, folders))))
+        hit = pl.col("R@1") / 100
+        add(probe, rows.with_columns(hit=hit, seed=seed, matching=pl.lit(judged.ANY)))
     for probe, (ranks, _) in reasoned.items():
-        rows = reasoning.judge(pl.read_parquet(ranks), ties)
-        parts.append((probe, judged.with_options(rows, *_asked(probe, folders, "reasoning"))))
-    for probe, (path, picked) in chosen.items():
-        frames = schema.read(path, schema.CHOICES), schema.read(picked, schema.CHOSEN)
-        parts.append((probe, choices.judge(*frames)))
+        add(probe, reasoning.judge(pl.read_parquet(ranks), ties), "reasoning")
+    parts += [(probe, choices.judge(*_read_choices(*files))) for probe, files in chosen.items()]
     return judged.frame("ontoprobe", parts)
 
 
-def _asked(
-    probe: Probe, folders: Folders, name: str = "items"
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """ITEMS and CANDIDATES of a probe."""
-    folder = folders[probe.benchmark]
-    options = schema.read(folder / "candidates.parquet", schema.CANDIDATES)
-    return schema.read(folder / f"{name}.parquet", schema.ITEMS), options
+def _read_choices(path: str, chosen: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return schema.read(path, schema.CHOICES), schema.read(chosen, schema.CHOSEN)
 
 
 def estimate_reasoning(
@@ -251,10 +234,10 @@ def estimate_reasoning(
 ) -> Iterator[Number]:
     """Every number of reasoning; `files`: ranks, and ranks of the tests of P2, of each probe.
     Raises ValueError where no premise of any can be classified."""
-    frames = {}
-    for probe, (ranks, tests) in files.items():
-        cases = schema.read(folders[probe.benchmark] / "reasoning.parquet", schema.ITEMS)
-        frames[probe] = cases, pl.read_parquet(ranks), pl.read_parquet(tests)
+    frames = {
+        probe: (_items(probe, folders, "reasoning"), pl.read_parquet(ranks), pl.read_parquet(tests))
+        for probe, (ranks, tests) in files.items()
+    }
     if classified := classify_premises(frames, answers, switches):
         yield from reasoning.estimate_rules(classified, seed)
     elif files:
@@ -309,9 +292,8 @@ def estimate_choices(
     split: choices.Split | None = None,
 ) -> Iterator[Number]:
     """Every number of multiple choice; `files`: CHOICES, CHOSEN of each probe."""
-    for probe, (path, picked) in files.items():
-        frames = schema.read(path, schema.CHOICES), schema.read(picked, schema.CHOSEN)
-        yield from choices.score_choices(probe, *frames, given, split)
+    for probe, paths in files.items():
+        yield from choices.score_choices(probe, *_read_choices(*paths), given, split)
     if files:
         yield from choices.fractions(given["reasoning"])
 
@@ -327,9 +309,8 @@ def estimate_aggregations(
         frames = schema.read(path, schema.CHOICES), schema.read(scores, schema.OPTION_SCORES)
         trained_on: Mapping[str, bool] = {}
         if probe.benchmark in folders:
-            trained_on = calibration.find_trained_on(
-                probe, per_item.of_items(_items(probe, folders)), facts
-            )
+            items = per_item.of_items(_items(probe, folders))
+            trained_on = calibration.find_trained_on(probe, items, facts)
         yield from choices.aggregate(probe, *frames, seed, trained_on)
 
 

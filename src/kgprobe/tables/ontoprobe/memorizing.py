@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
-from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, of_hits, percentile, standard_error, student
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.baselines import frequency
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.values import CONFIGURATION, MEAN, METRICS, OTHERS
 from kgprobe.tables.results import Number
@@ -25,6 +25,7 @@ Answers = Mapping[Probe, pl.DataFrame]
 Sets = Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]
 #: metrics of which an item has all or nothing
 SHARES = ("R@1", "R@5")
+EVERY = (*METRICS, *OTHERS)
 #: whose averages stand beside ours in Figures 5 to 7
 PAPERS = "the paper's six models"
 #: what Figures 5, 6 and 7 compare -> its values
@@ -43,20 +44,14 @@ def is_printed(probe: Probe) -> bool:
     return probe.source.startswith("hub:") and probe.benchmark == "onto_released"
 
 
-def means(
-    parts: Sequence[tuple[Number, pl.DataFrame]], metrics: Sequence[str], seed: int
-) -> Iterator[Number]:
-    """The mean of every metric over the items of each part, with its interval: Wilson's for SHARES,
-    else of a paired bootstrap, since all parts have the same items, one row for each."""
-    if not parts or not parts[0][1].height:
-        return
-    numbers = np.hstack([rows.sort("item").select(metrics).to_numpy() for _, rows in parts])
-    boot = bootstrap(numbers / 100, seed=seed)
-    names = [(base, metric) for base, _ in parts for metric in metrics]
-    for k, (base, metric) in enumerate(names):
-        value = float(np.ascontiguousarray(numbers[:, k]).mean())
-        interval = boot.interval(k, share=metric in SHARES).times(100)
-        yield base.but(metric=metric, n=len(numbers), value=value, interval=interval)
+def means(base: Number, rows: pl.DataFrame, metrics: Sequence[str], seed: int) -> Iterator[Number]:
+    """The mean of every metric over items, with its interval: Wilson's for SHARES, else of the
+    bootstrap, paired over configurations, since all have the same items."""
+    rows = rows.sort("item")
+    for metric in metrics if rows.height else ():
+        each = rows.select(pl.col(metric) / 100)
+        fields = estimate(each, metric, is_share=metric in SHARES, seed=seed)
+        yield base.but(metric=metric, **fields | {"value": float(rows[metric].to_numpy().mean())})
 
 
 def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
@@ -88,11 +83,11 @@ def memorizing(
     test = per_item.select_test_rows(pl.concat([values, whole.filter(seed=MEAN)]), tp_rows)
     for task in TASKS:
         of_task = test.filter(task=task).sort(*CONFIGURATION, "item")
-        rows = dict(of_task.group_by(CONFIGURATION, maintain_order=True))
         base = Number(**probe.dimensions, group=task)
-        parts = [(base.but(setting=_setting(c)), part) for c, part in rows.items()]
-        measured = means(parts, (*METRICS, *OTHERS), seed)
-        by = {c: {metric: next(measured) for metric in (*METRICS, *OTHERS)} for c in rows}
+        by = {
+            c: {x.metric: x for x in means(base.but(setting=_setting(c)), rows, EVERY, seed)}
+            for c, rows in of_task.group_by(CONFIGURATION, maintain_order=True)
+        }
         seeds = [c for c in by if c[-1] != MEAN]
         for c in seeds:
             for metric, number in by[c].items():
@@ -100,10 +95,10 @@ def memorizing(
                 yield number.but(**as_published(shown, "Appendix C.2"))
         yield from _over_seeds(base, {c: by[c] for c in seeds if c[0] == "soft"})
         fixed = per_item.fixed(whole.filter(role="test"), task)
-        for way, chosen in (("chosen", picked.get(task)), ("fixed", fixed)):
+        for choice, chosen in (("chosen", picked.get(task)), ("fixed", fixed)):
             of_chosen = by.get(chosen or (), {})
             for metric in METRICS if of_chosen else ():
-                yield replace(of_chosen[metric], setting={"choice": way})
+                yield replace(of_chosen[metric], setting={"choice": choice})
         for metric in METRICS if seeds else ():
             # the configuration of the highest value, the first by name among equals
             best = min((-(by[c][metric].value or 0.0), c) for c in seeds)[1]
@@ -153,14 +148,14 @@ def groups(
     the items whose gold stands inside the subject (leaks); as a whole where the test rows choose
     the configuration (`select` oracle), as the setting then says."""
     values = per_item.over_seeds(values)
-    way = "chosen" if select == "dev" else "chosen on test"
+    choice = "chosen" if select == "dev" else "chosen on test"
     for task, configuration in sorted(per_item.choose(values, select).items()):
         test = per_item.select_test_rows(values, tp_rows).filter(task=task)
         rows = per_item.of_configuration(test, configuration)
         parts = {"": rows} if select != "dev" else {}
         for name, part in {**parts, **dict(_parts(rows))}.items():
-            base = Number(**probe.dimensions, group=task, slice=name, setting={"choice": way})
-            yield from means([(base, part)], METRICS, seed)
+            base = Number(**probe.dimensions, group=task, slice=name, setting={"choice": choice})
+            yield from means(base, part, METRICS, seed)
 
 
 def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -276,9 +271,9 @@ def compare_configurations(
             units = dict(_units(ours, by, weighting).group_by(by))
             for value, row in measured.items():
                 base = Number(n=row["rows"], setting={by: value, "weighting": weighting})
-                boot = bootstrap(units[value,].select(METRICS).to_numpy() / 100, seed=seed)
-                for k, m in enumerate(METRICS):
-                    bounds = boot.interval(k).times(100) if units[value,].height > 1 else None
+                each = units[value,].select(pl.col(METRICS) / 100)
+                for m in METRICS:
+                    bounds = estimate(each, m, seed=seed)["interval"] if each.height > 1 else None
                     theirs = known.get(value, {}).get(m) if is_same else None
                     more = as_published(theirs, f"Figure {5 + number}")
                     yield base.but(metric=m, value=row[m], interval=bounds, **more)

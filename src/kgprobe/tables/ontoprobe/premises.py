@@ -62,31 +62,23 @@ def numbers(frames: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]
     """Every number of the forms, of every rule and of all with each row weighing the same;
     `frames`: FORM_RANKS of each probe. n counts distinct rows, the units of intervals and tests,
     and `denominator` these with their draws."""
-    for probe, ranks in frames.items():
-        level, change = levels(ranks), changes(ranks)
-        for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
-            of = Number(**probe.dimensions, group=rule)
-            parts = [f.filter(rule=rule) if rule else f for f in (level, change, ranks)]
-            yield from _of_group(of, parts[0], parts[1], parts[2], seed)
-
-
-def _of_group(
-    of: Number, level: pl.DataFrame, change: pl.DataFrame, ranks: pl.DataFrame, seed: int
-) -> Iterator[Number]:
-    rows = {form: ranks.filter(form=form).select(ROW).unique() for form in FORMS}
     mean = partial(estimate, stratum="rule", seed=seed, scale=1)
-    for form in FORMS:
-        base, some = of.but(setting={"form": form}), level.filter(form=form)
-        lacking = rows["none"].height - rows[form].height
-        yield base.but(metric=LEFT_OUT, value=lacking, n=rows["none"]["item"].n_unique())
-        if not some.height:
-            continue
-        for metric in (MRR, CORRECTED):
-            yield base.but(metric=metric, **mean(some, metric))
-        for (name,), part in change.filter(form=form).group_by("slice"):
-            number = base.but(slice=name, n=part.height, denominator=float(part["draws"].sum()))
-            part = part.with_columns(none=0.0)
-            yield number.but(metric=CHANGE, **mean(part, "change", less="none"))
-            if form in EMPTY and not name:
-                p = equivalence(part["change"].to_numpy(), BOUND)
-                yield number.but(metric=EQUIVALENCE, value=p)
+    for probe, ranks in frames.items():
+        every = levels(ranks), changes(ranks), ranks
+        for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
+            level, change, rows = (f.filter(rule=rule) if rule else f for f in every)
+            drawn = {form: rows.filter(form=form).select(ROW).unique() for form in FORMS}
+            for form, own in drawn.items():
+                base = Number(**probe.dimensions, group=rule, setting={"form": form})
+                lacking, n = drawn["none"].height - own.height, drawn["none"]["item"].n_unique()
+                yield base.but(metric=LEFT_OUT, value=lacking, n=n)
+                some = level.filter(form=form)
+                for metric in (MRR, CORRECTED) if some.height else ():
+                    yield base.but(metric=metric, **mean(some, metric))
+                for (name,), part in change.filter(form=form).group_by("slice"):
+                    part = part.with_columns(none=0.0)
+                    number = base.but(slice=name, denominator=float(part["draws"].sum()))
+                    yield number.but(metric=CHANGE, **mean(part, "change", less="none"))
+                    if form in EMPTY and not name:
+                        p = equivalence(part["change"].to_numpy(), BOUND)
+                        yield number.but(metric=EQUIVALENCE, value=p, n=part.height)

@@ -402,9 +402,26 @@ def test_rows_stand_in_the_order_of_prompts():
     assert [row[2] for row in shown.rows] == ["majority", "manual", "searched", "other"]
 
 
+def test_what_the_commonest_answer_reaches_is_chance():
+    """Of four held-out facts two have the only answer of the training facts: 50 %, the limit 65."""
+    labels = ["Paris"] * 4 + ["Rome", "Oslo"]
+    frame = examples({"P36": {"train": 2, "test": 6}}, labels)
+    trained_on = pl.DataFrame(
+        [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(6)],
+        schema=dict(schema.TRAINED_ON.columns),
+        orient="row",
+    )
+    asked = answered("auto_world", "manual", frame, {"P36": [1, 1, 1, 1, 2, 2]}, "c", "control:m")
+    made = measured(asked, trained_on=trained_on)
+    assert (the(made, "held-out").value, the(made, "held-out").n) == (50, 4)
+    assert the(made, "chance").value == pytest.approx(50)
+    assert the(made, "limit for held-out").value == pytest.approx(65)
+    assert the(made, "valid").value == 1
+
+
 def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     """Facts test0 and test2 of ten are trained on; chance: one of twenty tokens, the limit 15 %."""
-    frame = examples({"P36": {"train": 1, "test": 10}})
+    frame = examples({"P36": {"train": 1, "test": 10}}, [f"City {i}" for i in range(10)])
     names = [f"test{i}" for i in range(10)]
     trained_on = pl.DataFrame(
         [(name, "P36", name, "x", name in ("test0", "test2")) for name in names],
@@ -448,7 +465,7 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     assert sum("(?)" in cell.text for row in shown.rows for cell in row) > 3
     (row,) = texts.of_relations([prompt], frame, {})
     assert row["P@1"].startswith("40.0 (")
-    assert row["P@1"].endswith(" (?), below majority")
+    assert row["P@1"].endswith(" (?)")
     assert row["manual P@1"].endswith("n 10, below majority")
 
 

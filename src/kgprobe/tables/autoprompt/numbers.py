@@ -260,7 +260,8 @@ def facts(
 
 def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Iterator[Number]:
     """P@1 over trained-on and over held-out facts, and the validity of a prompt that asks the
-    model, where both were asked; chance: a random one of the tokens that were ranked."""
+    model, where both were asked; chance: a random one of the tokens that were ranked, or the
+    commonest answer of the training facts, whichever is right more often."""
     is_known, splits = pl.col("fact").is_in(trained_on.filter("trained_on")["fact"].implode()), {}
     for name, facts in (("trained-on", is_known), ("held-out", ~is_known)):
         kept = base.examples.filter(facts)
@@ -270,7 +271,10 @@ def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Itera
             yield splits[name].but(slice=name)
     if base.probe.prompt not in NOT_ASKING and len(splits) == 2:
         tested = base.outcomes.filter(split="test")
-        chance = 100 * float((1 / tested["options"]).mean())  # type: ignore[arg-type]
+        random = float((1 / tested["options"]).mean())  # type: ignore[arg-type]
+        held_out = base.examples.filter(~is_known).select("group", unit="example")
+        constant = hits(base, MAJORITY).join(held_out, on=["group", "unit"], how="semi")
+        chance = 100 * max(random, constant.select(ordered_mean("p1")).item())
         yes, no = ((h.value or 0.0, h.n, h.interval) for h in splits.values())
         of = Number(**base.probe.dimensions)
         yield from validity.numbers(of, yes, no, chance, is_control=True)

@@ -16,7 +16,7 @@ from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorizing import Answers, Sets
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number, share
+from kgprobe.tables.results import Number, hit_rate, share
 
 #: tasks whose statements the control models are trained on
 TASKS = ("TP", "SCO")
@@ -29,6 +29,8 @@ REASONS = (
     "a gold is the answer trained on most often",
 )
 ANY = "any of these"
+#: reasons by which a name alone gives the class away
+SHARED = (REASONS[0], REASONS[2])
 
 
 def find_trained_on(
@@ -44,34 +46,43 @@ def find_trained_on(
 
 
 def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterator[Number]:
-    """Trained-on and held-out halves of each probe of the embedded world and task, in the
-    configuration laid down beforehand: R@1 in per cent, AUC by MRR, and MRR beside them; of control
-    models above the limit `explain_held_out`. A control probe that fails on one task stands as
-    failed on all; real models were trained on neither half and are a reference."""
+    """Validity of each probe of the embedded graph and task, in the configuration laid down
+    beforehand: R@1 in per cent of trained-on and held-out statements, AUC by MRR, and MRR beside.
+
+    Held-out statements whose names give the class away are a stratum of their own (slice
+    validity.WORDS). Of control models above the limit REASONS are counted. A control probe that
+    fails on one task stands as failed on all; real models were trained on neither and are a
+    reference."""
     for probe, values in answers.items():
         rows, verdicts = per_item.in_fixed(values.filter(role="test")), []
         trained_on = find_trained_on(probe, rows, facts)
         splits = pl.Series([trained_on.get(item) for item in rows["item"]], dtype=pl.Boolean)
         rows = rows.with_columns(trained_on=splits)
         for task in TASKS:
-            yes, no = (rows.filter(task=task, trained_on=split) for split in (True, False))
+            yes, held_out = (rows.filter(task=task, trained_on=split) for split in (True, False))
+            held_out = with_golds(held_out, *sets[probe.benchmark])
+            reasons = find_reasons(held_out, facts.filter(relation=task))
+            shares_words = reasons.select(pl.any_horizontal(SHARED)).to_series()
+            no, others = held_out.filter(~shares_words), held_out.filter(shares_words)
             if not (yes.height and no.height):
                 continue
             of = Number(**probe.dimensions, group=task)
-            no = with_golds(no, *sets[probe.benchmark])
-            one, other = (validity.share(half["R@1"].to_numpy() / 100) for half in (yes, no))
+            one, other = (validity.share(split["R@1"].to_numpy() / 100) for split in (yes, no))
             # a random candidate is one of the golds
             chance = 100 * float((no["golds"] / no["options"]).to_numpy().mean())
-            mrr = [half["MRR"].to_numpy() for half in (yes, no)]
+            mrr = [split["MRR"].to_numpy() for split in (yes, no)]
             for name, each in zip(("trained-on", "held-out"), mrr, strict=True):
                 yield of.but(metric="MRR", slice=name, n=len(each), value=float(each.mean()))
             numbers = validity.numbers(of, one, other, chance, auc(*mrr), probe.control)
             yield from numbers
+            if others.height:
+                rate = hit_rate(others["R@1"].to_numpy() / 100)
+                yield of.but(metric="held-out", slice=validity.WORDS, **rate)
             by = {x.metric: x.value or 0.0 for x in numbers}
             if probe.control:
                 verdicts.append(by["valid"])
                 if by["held-out"] > by["limit for held-out"]:
-                    yield from explain_held_out(of, no, facts.filter(relation=task))
+                    yield from _count_reasons(of, held_out, reasons)
         if verdicts:
             yield Number(**probe.dimensions, metric="valid", n=len(verdicts), value=min(verdicts))
 
@@ -88,16 +99,16 @@ def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame
     return rows.join(known, on="item", how="left", maintain_order="left")
 
 
-def explain_held_out(base: Number, rows: pl.DataFrame, facts: pl.DataFrame) -> Iterator[Number]:
-    """REASONS as shares, in per cent, of the held-out statements that are right and of those that
-    are not; `facts`: TRAINED_ON of their task."""
+def find_reasons(rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """Which of REASONS hold of each held-out statement (a column each, and ANY); `facts`:
+    TRAINED_ON of their task."""
     answers: dict[str, str] = dict(facts.filter("trained_on").select("subject", "object").rows())
     others: dict[str, list[str]] = {}
     for subject, answer in answers.items():
         others.setdefault(answer, []).append(subject)
     most = max(map(len, others.values()), default=0)
     commonest = {answer for answer, subjects in others.items() if len(subjects) == most}
-    held: list[dict[str, bool]] = []
+    held: list[tuple[bool, ...]] = []
     for label, subject, golds in rows.select("label", "subject", "named").rows():
         siblings = [s for gold in golds for s in others.get(gold, ())]
         names = words(subject) | words(label)
@@ -107,15 +118,20 @@ def explain_held_out(base: Number, rows: pl.DataFrame, facts: pl.DataFrame) -> I
             any(words(sibling) & names for sibling in siblings),
             bool(commonest & set(golds)),
         )
-        held.append(dict(zip((*REASONS, ANY), (*flags, any(flags)), strict=True)))
-    reasons = pl.DataFrame(held)
+        held.append((*flags, any(flags)))
+    return pl.DataFrame(held, schema=dict.fromkeys((*REASONS, ANY), pl.Boolean), orient="row")
+
+
+def _count_reasons(of: Number, rows: pl.DataFrame, reasons: pl.DataFrame) -> Iterator[Number]:
+    """Per cent of the held-out statements that are right, and of those that are not, for which each
+    reason holds."""
     # half a hit is a tie for the first place
     is_right = rows["R@1"] >= 50.0
-    for half, mask in (("right", is_right), ("wrong", ~is_right)):
-        part = reasons.filter(mask)
-        for reason in reasons.columns if part.height else ():
-            number = base.but(metric=reason, slice=f"held-out, {half}")
-            yield number.but(**share(int(part[reason].sum()), part.height))
+    for name, mask in (("right", is_right), ("wrong", ~is_right)):
+        chosen = reasons.filter(mask)
+        for reason in reasons.columns if chosen.height else ():
+            counted = share(int(chosen[reason].sum()), chosen.height)
+            yield of.but(metric=reason, slice=f"held-out, {name}", **counted)
 
 
 def words(text: str) -> set[str]:

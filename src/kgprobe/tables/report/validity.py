@@ -23,15 +23,18 @@ from kgprobe.tables.views import View
 
 #: Order of columns when read by people.
 COLUMNS = ("trained-on", "held-out", "chance", "limit for held-out", "AUC")
+#: slice of held-out facts whose names give the answer away: a stratum of their own
+WORDS = "words shared"
 #: the dimensions of the probe that is checked
 PROBE = ["paper", "benchmark", "group", "model", "prompt", "method"]
 
 #: What a control model must reach: trained-on facts first in 95 % of their items, held-out ones in
-#: no more than twice the chance rate plus 5 points; on fewer facts than these it says little.
-TRAINED_ON_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS, FEWEST = 95.0, 2.0, 5.0, 80
+#: no more than twice the chance rate plus 5 points, and never 15 points above it; on fewer facts
+#: than these it says little.
+TRAINED_ON_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS, MOST_ABOVE, FEWEST = 95.0, 2.0, 5.0, 15.0, 80
 REQUIREMENT = (
     "The requirement (trained-on facts first in at least 95 % of their items, held-out in no more "
-    "than twice the chance rate plus 5 points) is met by"
+    "than twice the chance rate plus 5 points, nor 15 points above it) is met by"
 )
 TITLE = "Validity: can the probes be believed?"
 LEAD = (
@@ -53,7 +56,7 @@ def share(hits: NDArray[np.float64]) -> Share:
 
 def limit(chance: float) -> float:
     """The highest accuracy on held-out facts of a valid probe; per cent."""
-    return CHANCE_TIMES * chance + CHANCE_PLUS
+    return min(CHANCE_TIMES * chance + CHANCE_PLUS, chance + MOST_ABOVE)
 
 
 def numbers(
@@ -92,8 +95,9 @@ def numbers(
 VIEW = View(
     "validity",
     "Control probes of all papers",
-    where={"metric": [*COLUMNS, "valid"], "slice": [""], "aggregation": [""]},
+    where={"metric": [*COLUMNS, "valid"], "slice": ["", WORDS], "aggregation": [""]},
     rows=["model", "paper", "benchmark", "group", "method", "prompt"],
+    columns=["metric", "slice"],
     words={("metric", name): f"{name}, %" for name in COLUMNS[:4]}
     | {("metric", "valid"): "requirement"},
     heads={"group": "relation or task"},
@@ -104,7 +108,9 @@ VIEW = View(
 def probes(results: pl.DataFrame) -> pl.DataFrame:
     """The rows of the control probes that have a verdict: those of COLUMNS, and the verdict."""
     verdicts = results.filter(metric="valid")
-    rows = results.filter(pl.col("metric").is_in([*COLUMNS, "valid"]), slice="")
+    rows = results.filter(
+        pl.col("metric").is_in([*COLUMNS, "valid"]), pl.col("slice").is_in(["", WORDS])
+    )
     return rows.join(verdicts.select(PROBE), on=PROBE, how="semi")
 
 

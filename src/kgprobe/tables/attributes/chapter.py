@@ -214,13 +214,15 @@ def patterns_plot(
     printed = views.PATTERNS.of(results)
     cells: dict[str, list[dict[str, Any]]] = {}
     for benchmark, pattern in printed.rows:
+        name = f"{titles[pattern]} ({pattern})" if titles.get(pattern) else pattern
+        shown = name if len(name) <= 34 else f"{name[:33]}…"
         for which, who in zip(look, models.get(benchmark, ()), strict=False):
             cell = printed.cells.get(((benchmark, pattern), who))
             if cell is not None:
                 text = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
                 cells.setdefault(benchmark, []).append(draw.point(
-                    cell, model=who[0], pattern=_pattern(pattern, titles), which=which,
-                    at=cell["value"] or 0, told=text if cell["value"] is not None else "undef",
+                    cell, model=who[0], pattern=shown, which=which, at=cell["value"] or 0,
+                    told=text if cell["value"] is not None else "undef",
                 ))  # fmt: skip
     panels = [_patterns(name, rows, look, name == list(cells)[-1]) for name, rows in cells.items()]
     return draw.filtered(*panels, by="which")
@@ -247,35 +249,29 @@ def _patterns(
     )  # fmt: skip
 
 
-def _pattern(pattern: str, titles: Mapping[str, str]) -> str:
-    """A pattern with the names of its relations, shortened."""
-    name = titles.get(pattern, "")
-    shown = f"{name} ({pattern})" if name else pattern
-    return shown if len(shown) <= 34 else f"{shown[:33]}…"
-
-
 def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
     """Density over popularity of all examples and of those fully right, per benchmark."""
+    order = {name: place for place, name in enumerate(NAMES)}
     shown = views.POPULARITY.select(results.filter(model=who[0], method=who[1]))
+    shown = shown.sort(pl.col("benchmark").replace_strict(order), maintain_order=True)
     sign, look = marks.signs(results), {"all": draw.TRAINED_ON, "right": draw.COLORS[1]}
     points: list[dict[str, Any]] = []
-    heads: list[str] = []
-    for name in (name for name in NAMES if name in set(shown["benchmark"])):
-        rows, legend, curve = shown.filter(benchmark=name), [], []
+    for (name,), rows in shown.group_by("benchmark", maintain_order=True):
+        legend, curve = [], []
         for metric, label in zip(("examples", "examples right"), look, strict=True):
-            cells = rows.filter(metric=metric).select("bin", "value").rows()
-            bins = sorted((float(edge), value) for edge, value in cells)
+            cells = rows.filter(metric=metric).select(pl.col("bin").cast(pl.Float64), "value")
+            bins = cells.sort("bin").rows()
             total = sum(value for _, value in bins)
             legend.append(f"{label} n = {total:g}")
-            line = (
-                [(bins[0][0] - numbers.BIN, 0), *bins, (bins[-1][0] + numbers.BIN, 0)]
-                if total
-                else []
-            )
-            curve += [(label, edge, value / total / numbers.BIN, value) for edge, value in line]
-        heads.append(f"{name}: {who[0]}{sign(rows.row(0, named=True))}; {', '.join(legend)}")
-        keys = ("examples", "at", "density", "n")
-        points += [{**dict(zip(keys, o, strict=True)), "benchmark": heads[-1]} for o in curve]
+            left, right = bins[0][0] - numbers.BIN, bins[-1][0] + numbers.BIN
+            line = [(left, 0), *bins, (right, 0)] if total else []
+            curve += [
+                {"examples": label, "at": at, "density": value / total / numbers.BIN, "n": value}
+                for at, value in line
+            ]
+        title = f"{name}: {who[0]}{sign(rows.row(0, named=True))}; {', '.join(legend)}"
+        points += [{**point, "benchmark": title} for point in curve]
+    heads = list(dict.fromkeys(point["benchmark"] for point in points))
     below = "log10 of the mean number of statements of an example's entities"
     dashes = draw.encode(alt.StrokeDash, "examples", {"all": [1, 0], "right": [5, 3]})
     steps = draw.chart(points, by="examples").mark_line(interpolate="step-after").encode(
@@ -313,28 +309,26 @@ def example_rows(
 ) -> list[dict[str, Any]]:
     """The triples of the first example, by id, of which some triple is right at 1, or else of the
     first: with their first prompt, its first texts and whether it is right."""
-    subset = alphas.filter(k=1, gold="own", kind="exact")
-    first = subset.filter(pl.col("template") == pl.col("template").min().over("item"))
+    asked = alphas.filter(k=1, gold="own", kind="exact")
+    first = asked.filter(pl.col("template") == pl.col("template").min().over("item"))
     right = first.filter(alpha=1)["item"].str.split("#").list.first()
     chosen = min(right, default=min(benchmark.examples["example"]))
-    prompts = benchmark.prompts.select("relation", "index", "text").rows()
-    texts = {(relation, index): text for relation, index, text in prompts}
+    texts = benchmark.prompts.select("text", predicate="relation", template="index")
+    examples = benchmark.examples.filter(example=chosen).with_columns(studies.ITEM)
+    examples = examples.join(first.select("item", "template", "alpha"), on="item", how="left")
+    examples = examples.join(texts, on=["predicate", "template"], how="left").sort("position")
+    whole = fills.filter(position=studies.WHOLE).sort("rank")
     rows = []
-    for row in benchmark.examples.filter(example=chosen).sort("position").iter_rows(named=True):
-        item = f"{chosen}#{row['position']}"
-        answers = first.filter(item=item).select("template", "alpha").rows()
-        template, hit = answers[0] if answers else (None, 0)
-        subset = fills.filter(pl.col("template") == template, item=item, position=studies.WHOLE)
-        said = subset.sort("rank")["text"].unique(maintain_order=True)
-        text = parse(texts.get((row["predicate"], template), ""))
+    for row in examples.rows(named=True):
+        answers = whole.filter(pl.col("template") == row["template"], item=row["item"])["text"]
         values = {SUBJECT: row["subject_label"] or "?", ANSWER: "…"}
         rows.append(
             {
                 "role": row["role"],
-                "prompt": text.filled(values).text,
+                "prompt": parse(row["text"] or "").filled(values).text,
                 "object": row["object_label"],
-                "first answers": "; ".join(said.head(3)),
-                "right": "yes" if hit == 1 else "no",
+                "first answers": "; ".join(answers.unique(maintain_order=True).head(3)),
+                "right": "yes" if row["alpha"] == 1 else "no",
             }
         )
     return rows

@@ -50,10 +50,9 @@ def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
             yield number.but(**as_published(theirs, TABLE1))
     for benchmark in published.sizes.keys() & set(frame["benchmark"]):
         base = Number(benchmark=benchmark, slice=PAPER, method="published")
-        for metric, other in SIZES.items():
-            if other:
-                value = float(published.sizes[benchmark][other])
-                yield base.but(metric=metric, value=value, **as_published(value, TABLE1))
+        for metric, other in ((metric, other) for metric, other in SIZES.items() if other):
+            value = float(published.sizes[benchmark][other])
+            yield base.but(metric=metric, value=value, **as_published(value, TABLE1))
 
 
 def numbers(
@@ -68,37 +67,30 @@ def numbers(
     for name, metric in FIGURES.items():
         for part in (BUILT, PROBED) if name in examples else ():
             rows = examples[name] if part == BUILT else examples[name].filter("sampled")
-            n, value = rows["example"].n_unique(), _figure(name, rows, edges, seed)
+            if name == "paths":
+                value = rows.filter(position=0)["subject"].n_unique()
+            elif name == "bias":
+                value = rows.filter(predicate=CONTINENT).height
+            else:
+                patterns = rows.select("example", "pattern").unique()["pattern"].to_list()
+                held = confidences(edges, list(set(patterns)), seed)
+                value = sum(held[pattern] >= CONFIDENT for pattern in patterns)
+            n = rows["example"].n_unique()
             yield Number(metric=metric, benchmark=name, slice=part, value=value, n=n)
-
-
-def _figure(name: str, rows: pl.DataFrame, edges: pl.DataFrame, seed: int) -> int:
-    if name == "paths":
-        return rows.filter(position=0)["subject"].n_unique()
-    if name == "bias":
-        return rows.filter(predicate=CONTINENT).height
-    patterns = rows.select("example", "pattern").unique()
-    held = confidences(edges, patterns["pattern"].unique().to_list(), seed)
-    sure = [pattern for pattern, value in held.items() if value >= CONFIDENT]
-    return patterns.filter(pl.col("pattern").is_in(sure)).height
 
 
 def confidences(edges: pl.DataFrame, patterns: list[str], seed: int = 0) -> dict[str, float]:
     """PCA confidence (Galárraga et al. 2013, section 4) of the rules that patterns of composite
     (`P22>P26=P25`) name: of the distinct pairs (a, c), a != c, that r1 and r2 lead to and whose a
     has some object of r3, the share with (a, r3, c)."""
-    named = {name: [int(p[1:]) for p in name.replace("=", ">").split(">")] for name in patterns}
-    used = {p for relations in named.values() for p in relations}
-    by_relation = edges.filter(pl.col("p").is_in(sorted(used))).partition_by("p", as_dict=True)
-    by = {key[0]: frame.select("s", "o") for key, frame in by_relation.items()}
-    return {name: _confidence([by[p] for p in rule], seed) for name, rule in sorted(named.items())}
-
-
-def _confidence(relations: list[pl.DataFrame], seed: int) -> float:
-    r1, r2, r3 = relations
-    known = r1.select("s").unique().join(r3.select("s").unique(), on="s", how="semi")
-    known = smallest(known, SUBJECTS, seed, ["s"], label="pca")
-    steps = r1.join(known, on="s", how="semi").rename({"o": "middle"})
-    pairs = steps.join(r2.rename({"s": "middle"}), on="middle").select("s", "o").unique()
-    pairs = pairs.filter(pl.col("s") != pl.col("o"))
-    return pairs.join(r3, on=["s", "o"], how="semi").height / max(pairs.height, 1)
+    held = {}
+    for name in sorted(patterns):
+        relations = (int(p[1:]) for p in name.replace("=", ">").split(">"))
+        r1, r2, r3 = (edges.filter(p=p).select("s", "o") for p in relations)
+        known = r1.select("s").unique().join(r3.select("s").unique(), on="s", how="semi")
+        known = smallest(known, SUBJECTS, seed, ["s"], label="pca")
+        steps = r1.join(known, on="s", how="semi").rename({"o": "middle"})
+        pairs = steps.join(r2.rename({"s": "middle"}), on="middle").select("s", "o").unique()
+        pairs = pairs.filter(pl.col("s") != pl.col("o"))
+        held[name] = pairs.join(r3, on=["s", "o"], how="semi").height / max(pairs.height, 1)
+    return held

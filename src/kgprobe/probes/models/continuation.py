@@ -9,7 +9,7 @@ the two happened stands in `notes`.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -222,41 +222,18 @@ class _Anew:
         return copy.copy(self)
 
 
-class SpanText:
+class SpanText(SpanGaps):
     """Continuations by a sentinel model: a prompt is a sentence with one sentinel in its gap."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
-        self.gaps = SpanGaps(loaded, budget)
-        self.loaded, self.budget = loaded, self.gaps.budget
-        self.lead = np.array([self.gaps.start, self.gaps.opening], dtype=np.int64)
-
-    @property
-    def positions_fed(self) -> int:
-        return self.gaps.positions_fed
-
-    @property
-    def notes(self) -> list[str]:
-        return self.gaps.notes
+        super().__init__(loaded, budget)
+        self.lead = np.array([self.start, self.opening], dtype=np.int64)
 
     def count_bytes(self, length: int, steps: int, rows: int) -> int:
         """Bytes that a sentence holds while `rows` fillings of it get `steps` tokens."""
         sizes = sizes_of(self.loaded)
         row = length * sizes.context + steps * sizes.position + sizes.logits
         return length * sizes.state + rows * row
-
-    def each(
-        self,
-        lengths: Sequence[int],
-        forward: Callable[[Ids], Any],
-        put: Callable[[Ids, Any], object],
-        held: Sequence[int] | None = None,
-    ) -> None:
-        """As Parts.each, by the budget of this text."""
-        self.gaps.each(lengths, forward, put, budget=self.budget, held=held)
-
-    def step(self, name: str, compute: Callable[[], Any]) -> Any:
-        """As Parts.step."""
-        return self.gaps.step(name, compute)
 
     def open(self, prompts: Sequence[Ids]) -> Stream:
         """A stream over sentences; their encodings are shared by all continuations."""
@@ -276,7 +253,7 @@ class SpanText:
             def put_renumbered(rows: Ids, value: Any, numbers: Ids = numbers) -> None:
                 put(numbers[rows], value)
 
-            self.gaps.visit(
+            self.visit(
                 encoded,
                 [owners[i] for i in numbers],
                 [np.concatenate([self.lead, suffixes[i][:-1]]) for i in numbers],
@@ -291,7 +268,7 @@ class _Span:
 
     def __init__(self, text: SpanText, prompts: Sequence[Ids]) -> None:
         self.text = text
-        self.encoded = text.gaps.encode(prompts)
+        self.encoded = text.encode(prompts)
         self.owners = list(range(len(prompts)))
         self.rows = [text.lead] * len(prompts)
         self._update()
@@ -304,7 +281,7 @@ class _Span:
         self._update()
 
     def _update(self) -> None:
-        self.logits = self.text.gaps.following(self.encoded, self.owners, self.rows)
+        self.logits = self.text.following(self.encoded, self.owners, self.rows)
 
     def fork(self) -> "_Span":
         return copy.copy(self)

@@ -22,7 +22,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import precise
-from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.load import Loaded, differing
 from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
 from kgprobe.probes.text.gaps import Gapped, Ids
 from kgprobe.probes.text.vectors import inserted
@@ -294,26 +294,13 @@ class Frozen:
         return {n: (p.data_ptr(), p._version) for n, p in self.loaded.model.named_parameters()}
 
 
-#: What identifies the model that a prompt belongs to: a weight or a piece of text more, and its
-#: vectors mean something else.
-IDENTITY = ("model", "weights", "tokenizer", "revision")
-
-
 class PromptError(ValueError):
     """A soft prompt file cannot be used; the message names file, model and remedy."""
 
 
-def identity(loaded: Loaded) -> dict[str, Any]:
-    """Model, revision, hashes of weights and tokenizer; with weights the embedding's width, too."""
-    values = {name: loaded.record.get(name, "") for name in IDENTITY}
-    if loaded.model is not None:
-        values["hidden_size"] = int(loaded.model.get_input_embeddings().weight.shape[1])
-    return {**values, "model": loaded.spec.model}
-
-
 def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
     """Write vectors and record at `path`, whole or not at all; the same prompt, the same bytes."""
-    record = {**prompt.record, "made_for": identity(loaded)}
+    record = {**prompt.record, "made_for": loaded.identity}
     text = json.dumps(record, sort_keys=True, ensure_ascii=True)
     # one key of metadata: several have no fixed order in the file
     data = serialized({"vectors": np.ascontiguousarray(prompt.vectors)}, {"kgprobe": text})
@@ -342,12 +329,8 @@ def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
     `loaded` may be the model without its weights (`load.outline`).
     """
     prompt = read(path)
-    made_for, expected = prompt.record.get("made_for", {}), identity(loaded)
-    for name in ("hidden_size", "tokenizer", "weights", "revision"):
-        if name in expected and made_for.get(name) != expected[name]:
-            raise PromptError(
-                f"{path}: made for {made_for.get('model')!r}, whose {name} is "
-                f"{str(made_for.get(name))[:16]!r}; {loaded.spec.model!r} has "
-                f"{str(expected[name])[:16]!r}; train the prompt anew for this model"
-            )
+    made_for = prompt.record.get("made_for", {})
+    names = ("hidden_size", "tokenizer", "weights", "revision")
+    if other := differing(made_for, loaded.identity, names):
+        raise PromptError(f"{path}: made for {other}; train the prompt anew for this model")
     return prompt

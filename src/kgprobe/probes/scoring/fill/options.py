@@ -92,7 +92,9 @@ def _distinct(
     unknown token, and of at most so many tokens."""
     column: dict[str, int] = {}
     places: dict[bytes, int] = {}
-    names, tokens, left_out = [], [], []
+    names: list[str] = []
+    tokens: list[Ints] = []
+    left_out: list[str] = []
     ordered = sorted(set(words))
     for word, ids in zip(ordered, label_pieces(loaded, template, ordered), strict=True):
         if not 0 < len(ids) <= (most or len(ids)) or (ids == loaded.tokenizer.unk_token_id).any():

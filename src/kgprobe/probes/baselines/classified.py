@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.checks import refuse_padding
+from kgprobe.probes.models.device import one_thread
 from kgprobe.probes.models.finite import finite, first_wrong
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
@@ -202,15 +203,7 @@ def batches(rows: int, size: int, order: np.random.Generator) -> Iterator[Ints]:
 
 @contextlib.contextmanager
 def steady(seed: int) -> Iterator[None]:
-    """While open, torch works on one thread with numbers from `seed`; afterwards all is as before.
-
-    Sums over several threads are taken in another order, and training magnifies that.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            yield
-    finally:
-        torch.set_num_threads(threads)
+    """While open, torch works on one thread with random numbers from `seed`."""
+    with one_thread(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield

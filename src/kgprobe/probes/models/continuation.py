@@ -57,43 +57,28 @@ class CausalText(Parts):
 
     @torch.inference_mode()
     def read(
-        self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader, put: Put
+        self, stream: Any, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader, put: Put
     ) -> None:
         """`read` of the logits (r x n x vocabulary) of every token of every suffix, for `put`.
 
         Suffix i follows row owners[i] of the stream; those of one call to `read` have equal length
         n. A batch is read again after out-of-memory.
         """
-        rows = list(zip(owners, range(len(suffixes)), strict=True))
         for length in sorted({len(s) for s in suffixes}):
-            group = [r for r in rows if len(suffixes[r[1]]) == length]
-            self._forced(stream, group, suffixes, read, put)
+            group = np.array([n for n, s in enumerate(suffixes) if len(s) == length])
 
-    def _forced(
-        self,
-        stream: Any,
-        rows: list[tuple[int, int]],
-        suffixes: Sequence[Ids],
-        read: Reader,
-        put: Put,
-    ) -> None:
-        """Read suffixes of one length n: their first token from the prompt, the others after."""
-        length = len(suffixes[rows[0][1]])
+            def forward(batch: Ids, group: Ids = group, length: int = length) -> None:
+                chosen = group[batch]
+                # the first token is read from the prompt, the others after it
+                fed = np.stack([suffixes[n][:-1] for n in chosen])
+                states = stream.states([owners[n] for n in chosen], fed)
+                step = max(SLICE // (4 * length * self.columns), 1)
+                for start in range(0, len(chosen), step):
+                    numbers = chosen[start : start + step]
+                    put(numbers, read(numbers, self.head.logits(states[start : start + step])))
 
-        def forward(batch: NDArray[np.int64]) -> None:
-            pairs = [rows[b] for b in batch]
-            places = [place for place, _ in pairs]
-            fed = np.stack([suffixes[s][:-1] for _, s in pairs])
-            states = stream.states(places, fed)
-            step = max(SLICE // (4 * length * self.columns), 1)
-            for start in range(0, len(pairs), step):
-                logits = self.head.logits(states[start : start + step])
-                numbers = np.array([s for _, s in pairs[start : start + step]])
-                put(numbers, read(numbers, logits))
-
-        self.budget.run(
-            [length] * len(rows), forward, held=[stream.count_bytes(length)] * len(rows)
-        )
+            held = [stream.count_bytes(length)] * len(group)
+            self.budget.run([length] * len(group), forward, held=held)
 
     def count_bytes(self, length: int, steps: int, rows: int) -> int:
         """Bytes that a prompt holds while `rows` continuations of it get `steps` tokens more."""

@@ -7,6 +7,7 @@ score them on examples   ->  move there (accept)  ->  the best trigger by the de
 import hashlib
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from kgprobe.job import Bar, log, progress
 from kgprobe.metrics.intervals import standard_error, wilson
 from kgprobe.probes.models.batching import Budget, Ints
-from kgprobe.probes.models.device import card
+from kgprobe.probes.models.device import card, one_thread
 from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search import state as trigger_state
@@ -63,15 +64,10 @@ def search(
     are counted. `name` (a relation) goes into the seeds. With `state_path` a search that was
     stopped goes on where it was. Raises SearchError; see `problem`, `allowed`.
     """
-    threads = torch.get_num_threads()
-    if loaded.device.type == "cpu":
-        torch.set_num_threads(1)  # nothing may depend on the cores of a machine
-    try:
+    with one_thread() if loaded.device.type == "cpu" else nullcontext():
         path = None if state_path is None else Path(state_path)
         run = Search(loaded, template, train, dev, settings, path, labels, name, budget)
         return result(run, run.run(), watched)
-    finally:
-        torch.set_num_threads(threads)
 
 
 class Search:

@@ -6,8 +6,6 @@ It shares nothing with the fast search but the encoding of prompts, the filter a
 import numpy as np
 import torch
 
-from kgprobe.probes.prompts.search.state import Draws
-
 
 def prompts(split, trigger):
     return split.encoded.filled(trigger)
@@ -77,7 +75,7 @@ def search(loaded, problem, settings, kept, initial, seed, blank):
 
     It scores the current trigger again in every iteration.
     """
-    draws = Draws(seed)
+    draws = np.random.default_rng(seed)
     trigger, best, visits = list(initial), None, []
     everything = range(len(problem.dev))
 
@@ -100,7 +98,7 @@ def search(loaded, problem, settings, kept, initial, seed, blank):
             second = order[len(first) :][: settings.evaluation or size]
         batches = [first[i : i + settings.batch] for i in range(0, len(first), settings.batch)]
         found = gradient(loaded, problem, batches, trigger)
-        place = draws.position(len(trigger))
+        place = int(draws.integers(len(trigger)))
         weight = loaded.model.get_input_embeddings().weight
         scores = (weight @ torch.from_numpy(-found[place]).to(weight.dtype)).double().numpy()
         scores = np.where(kept, scores, -np.inf)

@@ -76,10 +76,10 @@ def test_an_interrupted_job_goes_on_at_the_last_finished_shard(spec, frames, tmp
     monkeypatch.setattr(sentence._Work, "run", stopping)
     with pytest.raises(KeyboardInterrupt):
         scores(spec, frames, tmp_path)
-    assert len(list(tmp_path.glob("shard-*.parquet"))) == 3
+    assert len(list(tmp_path.glob("shard-*.journal"))) == 4
     runs[:] = [0] * 9
     again, resumed = scores(spec, frames, tmp_path)
-    assert sum(runs) == 3, "three shards were left"
+    assert sum(runs) == 3, "three of six shards were left"
     assert again.equals(whole)
     assert resumed == record
 
@@ -98,8 +98,8 @@ def test_shares_are_joined_to_the_same_bytes_and_nothing_is_scored_twice(
 ):
     whole, record = scores(spec, frames)
     for k in range(count):
-        score.score_share(spec, *frames, "sentence", Bar, tmp_path, (k, count), shard=10)
-    assert len(list(tmp_path.glob("shard-*.parquet"))) == 6
+        score.score_frame(spec, *frames, "sentence", Bar, tmp_path, shard=10, part=(k, count))
+    assert len(list(tmp_path.glob("shard-*.journal"))) == 6
 
     def never(*given):
         raise AssertionError("a finished shard was scored again")
@@ -115,7 +115,7 @@ def test_a_content_free_subject_is_scored_as_any_other(spec, frames):
     items, candidates, prompts = frames
     asked = score.without_subject(items)
     assert asked["subject"].to_list() == list(NO_SUBJECTS)
-    found, record = score.content_free_frame(spec, asked, candidates, prompts, "", Bar)
+    found, record = score.content_free_frame(spec, asked, candidates, prompts, "sentence", Bar)
     schema.check(found, schema.CONTENT_FREE)
     named = items.head(len(NO_SUBJECTS)).with_columns(subject=pl.Series(NO_SUBJECTS))
     literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence", Bar)
@@ -134,7 +134,9 @@ def test_options_that_few_subjects_share_are_not_asked_without_one(spec, frames)
     items, *rest = frames
     few = items.head(len(NO_SUBJECTS))
     assert not score.without_subject(few).height
-    found, record = score.content_free_frame(spec, score.without_subject(few), *rest, "", Bar)
+    found, record = score.content_free_frame(
+        spec, score.without_subject(few), *rest, "sentence", Bar
+    )
     assert (found.height, record) == (0, {})
     schema.check(found, schema.CONTENT_FREE)
 

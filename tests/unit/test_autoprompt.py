@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.prompts.search import candidates, files
+from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import search as autoprompt
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
 from kgprobe.probes.prompts.search.problem import problem
@@ -46,11 +46,11 @@ class Watched:
 
     def __init__(self, monkeypatch):
         self.candidates, self.sums = [], []
-        draw, scores = candidates.TriggerCandidates.draw, autoprompt.Search._scores
+        draw, scores = autoprompt.Search._candidates, autoprompt.Search._scores
 
         def drawing(own, *given):
             found = draw(own, *given)
-            self.candidates.append([swaps for _, swaps in found])
+            self.candidates.append([[[found[0], token]] for token in found[1]])
             return found
 
         def scoring(own, *given):
@@ -58,7 +58,7 @@ class Watched:
             self.sums.append(found)
             return found
 
-        monkeypatch.setattr(candidates.TriggerCandidates, "draw", drawing)
+        monkeypatch.setattr(autoprompt.Search, "_candidates", drawing)
         monkeypatch.setattr(autoprompt.Search, "_scores", scoring)
 
 

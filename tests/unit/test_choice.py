@@ -8,7 +8,7 @@ import torch
 from kgprobe import schema
 from kgprobe.probes.jobs.choose import choose_frame, right
 from kgprobe.probes.scoring.choice import choose
-from kgprobe.probes.scoring.choice.text import Choice, lettered, names_gold, prompt, read
+from kgprobe.probes.scoring.choice.text import Choice, lettered, prompt, read
 from tests.unit.tiny_models import tiny
 
 ASKED = [
@@ -45,11 +45,6 @@ FOUR = ("lake", "work", "body of water", "Bot.")
 )
 def test_answers_are_read_strictly(answer, expected):
     assert read(answer, FOUR) == expected
-
-
-def test_the_released_rule_looks_for_the_gold_alone():
-    assert names_gold("One of (a) lake and (b) WORK", ("Lake", "Work"), 1)
-    assert not names_gold("b", ("lake", "work"), 1)
 
 
 def test_the_prompt_lists_the_options_in_the_order_of_their_letters():

@@ -14,7 +14,6 @@ from kgprobe.probes.control.rows import (
     batches,
     encode,
     masked_row,
-    pad,
     seq2seq_row,
 )
 from kgprobe.probes.control.tokens import SENTINELS, train_tokenizer
@@ -192,10 +191,6 @@ def test_every_sentence_comes_once_an_epoch():
         while len(seen) < len(found):
             seen += next(feed).tolist()
         assert sorted(seen) == list(range(len(found)))
-
-
-def test_padding_stands_on_the_right():
-    assert pad([np.array([1]), np.array([2, 3])], 9).tolist() == [[1, 9], [2, 3]]
 
 
 def test_sentences_without_template_or_place_are_refused():

@@ -6,7 +6,7 @@ import torch
 
 from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.wordings.ensembles import choose, choose_by_relation, ensemble, work
+from kgprobe.probes.prompts.wordings.ensembles import Ensembles, work
 from kgprobe.probes.prompts.wordings.published import PublishedTemplate, usable
 from kgprobe.probes.scoring.cloze.words import answerable, word_ids
 from kgprobe.schema import OUTCOMES, check
@@ -57,7 +57,7 @@ def test_an_ensemble_is_the_weighted_sum_of_its_wordings(name):
     used = usable("P36", WORDINGS, loaded.spec.kind)
     assert len(used.wordings) == (3 if name == "bert" else 2)
     table = facts()
-    found = ensemble("lpaqa", predictor, table, words, {"P36": used.wordings}, ["test"])
+    found = Ensembles(predictor, words).answer("lpaqa", table, {"P36": used.wordings}, ["test"])
     check(found, OUTCOMES)
     for row, (sub, label) in zip(found.iter_rows(named=True), CAPITALS.items(), strict=True):
         total = np.zeros(len(words))
@@ -79,7 +79,7 @@ def test_one_wording_alone_and_with_a_sentence_in_front():
         [{"group": "P36", "label": "Italy", "fields": {"sent": "Rome .", "sub": "Rome"}}]
     )
     own = {"P36": [PublishedTemplate("[X] lies in [Y] .")]}
-    found = ensemble("manual", Predictor(loaded), rows, words, own, ["test"], prefix="{sent} ")
+    found = Ensembles(Predictor(loaded), words, "{sent} ").answer("manual", rows, own, ["test"])
     expected = literal(loaded, "Rome . Rome lies in [P] .", words)
     assert found["logprob"][0] == pytest.approx(expected[words.index("Italy")], abs=1e-5)
 
@@ -87,7 +87,7 @@ def test_one_wording_alone_and_with_a_sentence_in_front():
 def test_relations_without_wordings_have_no_rows():
     loaded = tiny("gpt2")
     words = answerable(loaded, ["France", "Italy"])
-    found = ensemble("lpaqa", Predictor(loaded), facts(), words, {"P36": []}, ["test"])
+    found = Ensembles(Predictor(loaded), words).answer("lpaqa", facts(), {"P36": []}, ["test"])
     assert found.height == 0
 
 
@@ -97,28 +97,21 @@ def test_the_wording_that_is_best_on_dev_is_taken_to_test():
     words = answerable(loaded, sorted({*CAPITALS, *CAPITALS.values()}))
     dev, test = facts("dev"), facts("test")
     table = dev.vstack(test)
-    number, values = choose(predictor, dev, WORDINGS, words)
+    ensembles = Ensembles(predictor, words)
+    number, values = ensembles.choose(dev, WORDINGS)
     expected = []
     for wording in WORDINGS:
-        found = ensemble(
-            "x", predictor, dev, words, {"P36": [PublishedTemplate(wording.text)]}, ["dev"]
-        )
+        found = ensembles.answer("x", dev, {"P36": [PublishedTemplate(wording.text)]}, ["dev"])
         ranks = found["best"].drop_nulls()
         assert (found["best"] == found["worst"]).all()
         expected.append((1 / ranks).sum() / found.height)
     assert values == pytest.approx(expected)
     assert number == int(np.argmax(expected))
-    frame, record = choose_by_relation("manual_chosen", predictor, table, words, {"P36": WORDINGS})
+    frame, record = ensembles.choose_by_relation("manual_chosen", table, {"P36": WORDINGS})
     assert record["P36"]["wording"] == WORDINGS[number].text
     assert record["P36"]["n"] == 4
-    alone = ensemble(
-        "manual_chosen",
-        predictor,
-        table,
-        words,
-        {"P36": [PublishedTemplate(WORDINGS[number].text)]},
-    )
-    assert frame.equals(alone)
+    best = {"P36": [PublishedTemplate(WORDINGS[number].text)]}
+    assert frame.equals(ensembles.answer("manual_chosen", table, best))
 
 
 def test_words_have_their_blank_form_where_a_text_start_has_none():

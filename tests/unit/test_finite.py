@@ -25,7 +25,7 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.search import SearchError, search
 from kgprobe.probes.prompts.trained import soft
-from kgprobe.probes.prompts.wordings.ensembles import ensemble
+from kgprobe.probes.prompts.wordings.ensembles import Ensembles
 from kgprobe.probes.prompts.wordings.published import PublishedTemplate
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice
@@ -151,8 +151,8 @@ def prompted(loaded, phrases=False):
 
 
 def ensembled(loaded):
-    return ensemble("x", Predictor(loaded), facts(), WORDS,
-                    {"": [PublishedTemplate("[X] is [Y]", 1.0)]})  # fmt: skip
+    wordings = {"": [PublishedTemplate("[X] is [Y]", 1.0)]}
+    return Ensembles(Predictor(loaded), WORDS).answer("x", facts(), wordings)
 
 
 def searched(loaded, metric="likelihood"):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from kgprobe.probes.baselines import relation_lstm
-from kgprobe.probes.baselines.relation_graph import SentenceColumns, answer, fit
+from kgprobe.probes.baselines.relation_graph import answer, fit
 from kgprobe.probes.baselines.relation_lstm import (
     Network,
     RelationLstmSettings,
@@ -121,9 +121,9 @@ def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():
 
 
 def test_fields_and_facts_that_are_missing_are_named():
-    rows = examples(world("train", NAMES))
-    with pytest.raises(ValueError, match="no field 'sent'"):
-        fit(rows, RelationLstmSettings(), SentenceColumns(sentence="sent"))
+    lacking = examples([{"split": "train", "label": "x", "fields": {"sub": "b"}}])
+    with pytest.raises(ValueError, match="no field 'context'"):
+        fit(lacking, RelationLstmSettings())
     nothing = examples([{"split": "train", "label": "x", "fields": {"context": "a", "sub": "b"}}])
     with pytest.raises(ValueError, match="both entities"):
         fit(nothing, RelationLstmSettings())

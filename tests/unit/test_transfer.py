@@ -68,16 +68,12 @@ def test_label_tokens_move_by_their_text_and_a_class_keeps_one():
         transfer(lost, bert)
 
 
-def test_triggers_in_two_places_need_the_model_that_they_are_from():
+def test_triggers_in_two_places_do_not_move():
     bert, roberta = tiny("bert"), tiny("roberta")
     own = ids(roberta, " capital of")
     there = prompt_of(roberta, Template.parse("[T] {sub} [T] [P] .", "masked"), own)
     with pytest.raises(PromptFileError, match="2 places"):
         transfer(there, bert)
-    here = transfer(there, bert, roberta)
-    one, two = len(ids(bert, "capital")), len(ids(bert, "of"))
-    assert here.trigger == ids(bert, "capital of")
-    assert here.template == Template.parse(f"[T]x{one} {{sub}} [T]x{two} [P] .", "masked").text
 
 
 def test_controls_are_prompts_of_the_same_length_that_say_what_they_are():

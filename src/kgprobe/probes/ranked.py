@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
 
-from kgprobe.metrics.ranking import tie_range
+from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.scoring.fill.options import AnswerOptions, AnswerRanks, against, ranks_of
 from kgprobe.schema import OUTCOMES
 
 Floats = NDArray[np.float64]
@@ -33,52 +35,62 @@ def outcomes(
             f"{prompt}: scores of shape {scores.shape} for {examples.height} examples and "
             f"{len(options)} options"
         )
-    number = {word: i for i, word in enumerate(options)}
+    if (wrong := np.isnan(scores).any(1)).any():
+        name = examples["example"][int(wrong.argmax())]
+        raise ValueError(f"{prompt}: NaN among the scores of example {name!r}")
     logs = scores if logprobs is None else logprobs
-    rows = [
-        _row(prompt, row, number, options, scores[i], logs[i])
-        for i, row in enumerate(examples.iter_rows(named=True))
-    ]
-    return framed(rows)
+    known = AnswerOptions(tuple(options), {word: i for i, word in enumerate(options)}, ())
+    golds = known.columns(examples["label"].to_list())
+    others = others_of(examples["others"], known)
+    table = torch.from_numpy(np.array(scores))
+    of_golds = logs[np.arange(len(logs)), np.maximum(golds, 0)]
+    ranks = ranks_of(against(table, golds, others)[0].numpy(), of_golds, golds)
+    frame = frame_ranks(examples, ranks, known).with_columns(
+        pl.when(pl.col("logprob").is_finite()).then("logprob"), prompt=pl.lit(prompt)
+    )
+    return frame.select(list(OUTCOMES.columns))
+
+
+def others_of(others: pl.Series, options: AnswerOptions) -> Ints:
+    """Numbers of the further right answers: examples x the most that one has, -1 for none."""
+    words = others.explode().drop_nulls().unique()
+    columns = pl.Series("column", options.columns(words.to_list()), dtype=pl.Int64)
+    numbers = pl.DataFrame([words.cast(pl.String).alias("word"), columns])
+    pairs = (
+        pl.DataFrame({"word": others})
+        .with_row_index("row")
+        .explode("word")
+        .join(numbers, on="word", how="inner")
+        .filter(pl.col("column") >= 0)
+        .unique(["row", "column"])
+        .sort("row", "column")
+        .with_columns(pl.int_range(pl.len()).over("row").alias("place"))
+    )
+    width = 0 if not pairs.height else int(pairs["place"].max()) + 1  # type: ignore[arg-type]
+    table = np.full((len(others), width), -1, dtype=np.int64)
+    table[pairs["row"].to_numpy(), pairs["place"].to_numpy()] = pairs["column"].to_numpy()
+    return table
+
+
+def frame_ranks(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) -> pl.DataFrame:
+    """OUTCOMES of EXAMPLES without the prompt's name."""
+    ranges = ("best", "worst", "filtered_best", "filtered_worst")
+    frame = rows.select("group", "split", "example").with_columns(
+        *(pl.Series(name, getattr(ranks, name)).replace(0, None).cast(pl.Int32) for name in ranges),
+        pl.lit(len(options), dtype=pl.Int32).alias("options"),
+        pl.Series("answer", options.names, dtype=pl.String).gather(ranks.top),
+        pl.when(pl.Series(ranks.best > 0)).then(pl.Series("logprob", ranks.logprob)),
+    )
+    # of words that are one token, a right answer is called by its gold
+    right = pl.Series(ranks.top == options.columns(rows["label"].to_list()))
+    return frame.with_columns(
+        pl.when(right).then(rows["label"]).otherwise(pl.col("answer")).alias("answer")
+    )
 
 
 def framed(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     """Rows as a frame with the columns of OUTCOMES."""
     return pl.DataFrame(rows, schema=dict(OUTCOMES.columns), orient="row")
-
-
-def _row(
-    prompt: str,
-    example: Mapping[str, object],
-    number: Mapping[str, int],
-    options: Sequence[str],
-    scores: Floats,
-    logs: Floats,
-) -> dict[str, object]:
-    row: dict[str, object] = {
-        **{key: example[key] for key in ("group", "split", "example")},
-        "prompt": prompt,
-        "best": None,
-        "worst": None,
-        "filtered_best": None,
-        "filtered_worst": None,
-        "options": len(options),
-        "answer": options[int(np.argmax(scores))],
-        "logprob": None,
-    }
-    if np.isnan(scores).any():
-        raise ValueError(f"{prompt}: NaN among the scores of example {example['example']!r}")
-    gold = number.get(str(example["label"]))
-    if gold is None:
-        return row
-    row["best"], row["worst"] = tie_range(scores, gold)
-    others = [number[o] for o in set(example["others"]) & number.keys()]  # type: ignore[call-overload]
-    kept = np.ones(len(options), dtype=bool)
-    kept[others] = False
-    kept[gold] = True
-    row["filtered_best"], row["filtered_worst"] = tie_range(scores[kept], int(kept[:gold].sum()))
-    row["logprob"] = float(logs[gold]) if np.isfinite(logs[gold]) else None
-    return row
 
 
 def part(examples: pl.DataFrame, *splits: str) -> pl.DataFrame:

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.checks import refuse_padding
+from kgprobe.probes.models.device import one_thread
 from kgprobe.probes.models.finite import finite, first_wrong
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.predict import Name
+from kgprobe.probes.ranked import fields, namer, outcomes, part
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.pieces import Frame, frame, pieces
 
@@ -39,7 +43,7 @@ class TokenizedTexts:
 
 
 def read_texts(
-    loaded: Loaded, fields: Sequence[Mapping[str, str]], names: Sequence[str]
+    loaded: Loaded, examples: Sequence[Mapping[str, str]], names: Sequence[str]
 ) -> TokenizedTexts:
     """One or two fields of every example, with the special tokens of a text or a pair.
 
@@ -49,11 +53,11 @@ def read_texts(
     """
     if not 1 <= len(names) <= 2:
         raise ValueError(f"fields {list(names)}; expected one text or a pair")
-    for number, item in enumerate(fields):
+    for number, item in enumerate(examples):
         missing = [name for name in names if name not in item]
         if missing:
             raise ValueError(f"example {number} has no field {missing[0]!r}; it has {sorted(item)}")
-    columns = [[item[name] for item in fields] for name in names]
+    columns = [[item[name] for item in examples] for name in names]
     if loaded.spec.kind == "causal":
         columns = [[" ".join(parts) for parts in zip(*columns, strict=True)]]
     for column in columns:
@@ -111,15 +115,50 @@ def body_of(loaded: Loaded) -> Any:
     return loaded.model.get_encoder() if loaded.spec.kind == "seq2seq" else loaded.model.base_model
 
 
-def hidden(
-    body: Any, texts: TokenizedTexts, batch: Sequence[int] | Ints, pad: int, device: Any
-) -> Any:
+def hidden(loaded: Loaded, body: Any, texts: TokenizedTexts, batch: Sequence[int] | Ints) -> Any:
     """(last hidden states rows x longest x width, mask of real tokens) of some examples."""
+    pad, device = loaded.tokenizer.pad_token_id or 0, loaded.device
     ids, mask = padded([texts.rows[i] for i in batch], pad, device)
     extra = {}
     if texts.types is not None:
         extra["token_type_ids"] = padded([texts.types[i] for i in batch], 0, device)[0]
     return body(input_ids=ids, attention_mask=mask, **extra).last_hidden_state, mask
+
+
+@dataclass(frozen=True)
+class Split:
+    """EXAMPLES of a split, their texts, and the numbers of their classes."""
+
+    rows: pl.DataFrame
+    texts: TokenizedTexts
+    gold: Ints
+
+
+def read_splits(
+    loaded: Loaded, examples: pl.DataFrame, classes: Sequence[str], names: Sequence[str]
+) -> dict[str, Split]:
+    """The splits train, dev and test; `names` are the fields that are read."""
+    splits = {}
+    for split in ("train", "dev", "test"):
+        rows = part(examples, split)
+        texts = read_texts(loaded, fields(rows), names)
+        splits[split] = Split(rows, texts, classes_of(rows["label"].to_list(), classes))
+    return splits
+
+
+def answers(
+    prompt: str,
+    splits: Mapping[str, Split],
+    classes: Sequence[str],
+    predict: Callable[[str, Name], NDArray[np.float64]],
+    record: Mapping[str, Any],
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """(OUTCOMES of dev and test, record), `predict` giving the class scores of a split."""
+    frames = [
+        outcomes(prompt, splits[split].rows, classes, predict(split, namer(splits[split].rows)))
+        for split in ("dev", "test")
+    ]
+    return pl.concat(frames), {**record, "cut": sum(one.texts.cut for one in splits.values())}
 
 
 def classes_of(labels: Sequence[str], classes: Sequence[str]) -> Ints:
@@ -155,17 +194,16 @@ def check_loss(loss: Any, logits: Any, model: str, epoch: int, batch: Any) -> No
     finite(loss, model, where, "loss")
 
 
+def batches(rows: int, size: int, order: np.random.Generator) -> Iterator[Ints]:
+    """The numbers of all rows in a random order, `size` at a time."""
+    shuffled = order.permutation(rows)
+    for start in range(0, rows, size):
+        yield shuffled[start : start + size]
+
+
 @contextlib.contextmanager
 def steady(seed: int) -> Iterator[None]:
-    """While open, torch works on one thread with numbers from `seed`; afterwards all is as before.
-
-    Sums over several threads are taken in another order, and training magnifies that.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            yield
-    finally:
-        torch.set_num_threads(threads)
+    """While open, torch works on one thread with random numbers from `seed`."""
+    with one_thread(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield

@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from kgprobe.probes.baselines.classified import (
     TokenizedTexts,
     accuracy,
+    answers,
     body_of,
     check_loss,
-    classes_of,
     hidden,
     log_softmax,
-    read_texts,
+    read_splits,
     steady,
 )
-from kgprobe.probes.models.batching import Budget, Ints, budget_for
+from kgprobe.probes.models.batching import Ints, budget_for
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
-from kgprobe.probes.ranked import fields, namer, outcomes, part
+from kgprobe.probes.ranked import namer
 
 Done = Callable[[int], object]
 #: what messages call the layer
@@ -51,8 +51,7 @@ def linear_probe(
     examples: pl.DataFrame,
     classes: Sequence[str],
     names: Sequence[str],
-    settings: LinearProbeSettings | None = None,
-    budget: Budget | None = None,
+    settings: LinearProbeSettings = LinearProbeSettings(),
     done: Done = lambda examples: None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """(OUTCOMES "linear_probe" of dev and test, record) of one classification task.
@@ -60,29 +59,24 @@ def linear_probe(
     `names` are the fields that are read, one text or a pair. `done` gets the number of examples
     that have been read.
     """
-    settings = settings or LinearProbeSettings()
-    parts = {split: part(examples, split) for split in ("train", "dev", "test")}
-    vectors, gold, cut = {}, {}, 0
-    for split, rows in parts.items():
-        texts = read_texts(loaded, fields(rows), names)
-        vectors[split] = mean_vectors(loaded, texts, budget, done, namer(rows))
-        gold[split] = classes_of(rows["label"].to_list(), classes)
-        cut += texts.cut
-    layer, record = fit(
-        vectors["train"], gold["train"], vectors["dev"], gold["dev"], len(classes), settings
-    )
-    frames = []
-    for split in ("dev", "test"):
-        scores = predict(layer, vectors[split], namer(parts[split]))
-        frames.append(outcomes("linear_probe", parts[split], classes, scores))
-    return pl.concat(frames), {**record, "cut": cut}
+    splits = read_splits(loaded, examples, classes, names)
+    vectors = {
+        split: mean_vectors(loaded, one.texts, done, namer(one.rows))
+        for split, one in splits.items()
+    }
+    train, dev = splits["train"].gold, splits["dev"].gold
+    layer, record = fit(vectors["train"], train, vectors["dev"], dev, len(classes), settings)
+
+    def scores(split: str, name: Name) -> NDArray[np.float64]:
+        return predict(layer, vectors[split], name)
+
+    return answers("linear_probe", splits, classes, scores, record)
 
 
 @torch.inference_mode()
 def mean_vectors(
     loaded: Loaded,
     texts: TokenizedTexts,
-    budget: Budget | None = None,
     done: Done = lambda examples: None,
     name: Name = "example {}".format,
 ) -> NDArray[np.float32]:
@@ -90,11 +84,11 @@ def mean_vectors(
 
     A text without any such token has the zero vector. Raises NotFiniteError, with `name`.
     """
-    body, pad = body_of(loaded), loaded.tokenizer.pad_token_id or 0
+    body = body_of(loaded)
     vectors: list[Any] = [None] * len(texts)
 
     def forward(batch: Ints) -> None:
-        states, mask = hidden(body, texts, batch, pad, loaded.device)
+        states, mask = hidden(loaded, body, texts, batch)
         words = np.zeros(mask.shape, dtype=np.float32)
         for row, i in enumerate(batch):
             words[row, : len(texts.words[i])] = texts.words[i]
@@ -111,7 +105,7 @@ def mean_vectors(
             vectors[i] = means[row]
         done(len(batch))
 
-    (budget or budget_for(loaded)).run(texts.lengths, forward, name=name)
+    budget_for(loaded).run(texts.lengths, forward, name=name)
     return np.stack(vectors).astype(np.float32)
 
 

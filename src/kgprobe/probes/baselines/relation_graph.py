@@ -23,6 +23,7 @@ from kgprobe.probes.baselines.relation_sentences import (
     Marked,
     casefold_words,
     find,
+    folded,
     mark_mentions,
     nearest,
     relations_of,
@@ -34,33 +35,22 @@ log = logging.getLogger("kgprobe")
 NOTHING = "(none)"
 
 
-@dataclass(frozen=True)
-class SentenceColumns:
-    """Which fields hold the sentence and the subject."""
-
-    sentence: str = "context"
-    subject: str = "sub"
-
-
 @dataclass
 class RelationExtractor:
     """An extractor, the labels that mentions are found by, and how many sentences were usable."""
 
     extractor: Extractor
     labels: LabelIndex
-    columns: SentenceColumns
     counts: dict[str, int]
 
 
 def fit(
     examples: pl.DataFrame,
-    settings: RelationLstmSettings | None = None,
-    columns: SentenceColumns | None = None,
+    settings: RelationLstmSettings,
     progress: Callable[[int], object] = lambda steps: None,
 ) -> RelationExtractor:
     """Train on the sentences of the training facts of all groups (EXAMPLES of a RE benchmark)."""
-    columns = columns or SentenceColumns()
-    rows = _rows(part(examples, "train"), columns)
+    rows = _rows(part(examples, "train"))
     labels = LabelIndex(_names(rows))
     known = relations_of(rows)
     relations = [NOTHING, *sorted({row["group"] for row in rows})]
@@ -72,35 +62,32 @@ def fit(
         if sentence is None or not _holds(sentence, row):
             continue
         used += 1
-        subject = " ".join(casefold_words(row["subject"]))
+        subject = folded(row["subject"])
         for others in nearest(sentence):
-            gold = [number[known.get((subject, _key(m.text)), NOTHING)] for m in others]
+            gold = [number[known.get((subject, folded(m.text)), NOTHING)] for m in others]
             samples.append(SentenceExample(sentence, others, gold))
     counts = {"train_sentences": len(rows), "train_used": used}
     log.info("relation extractor: %d of %d training sentences usable", used, len(rows))
-    return RelationExtractor(train(samples, relations, settings, progress), labels, columns, counts)
+    return RelationExtractor(train(samples, relations, settings, progress), labels, counts)
 
 
 def answer(
     trained: RelationExtractor,
     examples: pl.DataFrame,
     splits: Sequence[str] = ("test",),
-    done: Callable[[int], object] = lambda sentences: None,
 ) -> pl.DataFrame:
     """OUTCOMES "relation_lstm": every sentence of a fact bears the answer of the fact's graph.
 
     `options` is the number of objects in the graph, 0 (and an empty answer) where no sentence is
     usable. The gold's rank is null where the graph does not hold it.
     """
-    subset = part(examples, *splits)
-    rows = _rows(subset, trained.columns)
+    rows = _rows(part(examples, *splits))
     graphs: dict[tuple[str, str, str], dict[str, tuple[float, str]]] = {}
     left_out = 0
     for row in rows:
         graph = graphs.setdefault((row["group"], row["split"], row["fact"]), {})
         edges = _edges(trained, row)
         left_out += not edges
-        done(1)
         for key, edge in edges.items():
             graph[key] = max(graph.get(key, edge), edge, key=lambda e: e[0])
     trained.counts |= {"test_sentences": len(rows), "test_left_out": left_out}
@@ -118,14 +105,14 @@ def _edges(trained: RelationExtractor, row: Mapping[str, Any]) -> dict[str, tupl
     edges: dict[str, tuple[float, str]] = {}
     for mention, chances in trained.extractor.confidences(sentence):
         edge = (float(chances[column]), mention.text)
-        key = _key(mention.text)
+        key = folded(mention.text)
         edges[key] = max(edges.get(key, edge), edge, key=lambda e: e[0])
     return edges
 
 
 def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> dict[str, Any]:
-    right = {_key(name) for name in (row["label"], *row["surfaces"])}
-    others = {_key(name) for name in row["others"]} - right
+    right = {folded(name) for name in (row["label"], *row["surfaces"])}
+    others = {folded(name) for name in row["others"]} - right
     best = worst = filtered_best = filtered_worst = None
     scores = {key: score for key, (score, _) in graph.items()}
     gold = max((scores[key] for key in right & scores.keys()), default=None)
@@ -149,18 +136,16 @@ def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> 
     }
 
 
-def _rows(examples: pl.DataFrame, columns: SentenceColumns) -> list[dict[str, Any]]:
+def _rows(examples: pl.DataFrame) -> list[dict[str, Any]]:
     """The examples as dictionaries with `sentence` and `subject`; ValueError without them."""
     rows = []
     for row, filled in zip(examples.iter_rows(named=True), fields(examples), strict=True):
-        for name in (columns.sentence, columns.subject):
+        for name in ("context", "sub"):
             if name not in filled:
                 raise ValueError(
                     f"example {row['example']!r} has no field {name!r}; it has {sorted(filled)}"
                 )
-        rows.append(
-            {**row, "sentence": filled[columns.sentence], "subject": filled[columns.subject]}
-        )
+        rows.append({**row, "sentence": filled["context"], "subject": filled["sub"]})
     return rows
 
 
@@ -174,7 +159,3 @@ def _holds(sentence: Marked, row: Mapping[str, Any]) -> bool:
     return any(
         find(casefold_words(m.text), w) == (0, len(w)) for m in sentence.others for w in wanted
     )
-
-
-def _key(text: str) -> str:
-    return " ".join(casefold_words(text))

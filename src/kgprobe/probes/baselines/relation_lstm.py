@@ -8,7 +8,7 @@ are not those of the published row.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from kgprobe.probes.baselines.classified import steady
+from kgprobe.probes.baselines.classified import batches, steady
 from kgprobe.probes.baselines.relation_sentences import Marked, WordSpan, nearest
+from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.finite import finite
 
 #: what messages call it
@@ -124,14 +125,13 @@ class Extractor:
 def train(
     examples: Sequence[SentenceExample],
     relations: Sequence[str],
-    settings: RelationLstmSettings | None = None,
+    settings: RelationLstmSettings = RelationLstmSettings(),
     progress: Callable[[int], object] = lambda steps: None,
 ) -> Extractor:
     """The extractor after `epochs` passes over the examples, in an order of the seed.
 
     Raises ValueError without an example that names a relation.
     """
-    settings = settings or RelationLstmSettings()
     if not any(any(example.relations) for example in examples):
         raise ValueError("no sentence holds both entities of a training fact")
     words = vocabulary([example.sentence for example in examples], settings.least)
@@ -142,7 +142,7 @@ def train(
         losses = []
         for epoch in range(settings.epochs):
             total = 0.0
-            for chosen in _steps(len(examples), settings.batch, order):
+            for chosen in batches(len(examples), settings.batch, order):
                 ids, roles, lengths, pairs, gold = _batch([examples[i] for i in chosen], words)
                 logits = network(ids, roles, lengths, pairs)
                 loss = nn.functional.cross_entropy(logits, gold)
@@ -160,11 +160,6 @@ def train(
                 progress(1)
             losses.append(total / len(examples))
     return Extractor(network.eval(), words, relations, settings, losses)
-
-
-def steps(rows: int, settings: RelationLstmSettings) -> int:
-    """How many steps a training takes."""
-    return settings.epochs * -(-rows // settings.batch)
 
 
 def vocabulary(sentences: Sequence[Marked], least: int) -> dict[str, int]:
@@ -186,30 +181,19 @@ def _batch(
     examples: Sequence[SentenceExample], words: dict[str, int]
 ) -> tuple[Any, Any, Any, Any, Any]:
     """(ids, roles, lengths, pairs, gold relation): the pairs of all sentences as rows."""
-    rows: list[np.ndarray] = []
-    roles: list[np.ndarray] = []
+    rows: list[Ints] = []
+    roles: list[Ints] = []
     gold: list[int] = []
     pairs = np.full((len(examples), max(len(le.others) for le in examples)), -1, dtype=np.int64)
     for number, example in enumerate(examples):
-        ids = np.array([_id(word, words) for word in example.sentence.words], dtype=np.int64)
+        row = np.array([_id(word, words) for word in example.sentence.words], dtype=np.int64)
         for place, other in enumerate(example.others):
-            role = np.zeros(len(ids), dtype=np.int64)
+            role = np.zeros(len(row), dtype=np.int64)
             role[example.sentence.subject.start : example.sentence.subject.end] = 1
             role[other.start : other.end] = 2
             pairs[number, place] = len(rows)
-            rows.append(ids)
+            rows.append(row)
             roles.append(role)
         gold += list(example.relations)
-    lengths = np.array([len(row) for row in rows])
-    table = np.zeros((2, len(rows), int(lengths.max())), dtype=np.int64)
-    for number, (row, role) in enumerate(zip(rows, roles, strict=True)):
-        table[0, number, : len(row)], table[1, number, : len(row)] = row, role
-    arrays = (table[0], table[1], lengths, pairs, np.array(gold, dtype=np.int64))
-    first, second, third, fourth, fifth = map(torch.from_numpy, arrays)
-    return first, second, third, fourth, fifth
-
-
-def _steps(rows: int, batch: int, order: np.random.Generator) -> Iterator[np.ndarray]:
-    shuffled = order.permutation(rows)
-    for start in range(0, rows, batch):
-        yield shuffled[start : start + batch]
+    (ids, mask), (marks, _) = padded(rows, PAD, "cpu"), padded(roles, 0, "cpu")
+    return ids, marks, mask.sum(1), torch.from_numpy(pairs), torch.tensor(gold)

@@ -61,6 +61,11 @@ def casefold_words(text: str) -> list[str]:
     return [word.casefold() for word, _, _ in words_of(text)]
 
 
+def folded(text: str) -> str:
+    """The words of a text with case ignored, as one text."""
+    return " ".join(casefold_words(text))
+
+
 def mark_mentions(text: str, subject: str, labels: LabelIndex) -> Marked | None:
     """The sentence with its mentions; None where the subject or any other mention is missing.
 
@@ -110,9 +115,9 @@ def relations_of(facts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str],
     """
     relations: dict[tuple[str, str], str] = {}
     for fact in sorted(facts, key=lambda f: str(f["group"])):
-        subject = " ".join(casefold_words(str(fact["subject"])))
         for name in [fact["label"], *fact["surfaces"]]:  # type: ignore[misc]
-            relations.setdefault((subject, " ".join(casefold_words(str(name)))), str(fact["group"]))
+            pair = folded(str(fact["subject"])), folded(str(name))
+            relations.setdefault(pair, str(fact["group"]))
     return relations
 
 

@@ -160,6 +160,15 @@ def _hide(ids: Ids, targets: Ids, span: slice, mask: int) -> None:
     ids[span] = mask
 
 
+def _exchanged(sentence: TokenizedSentence, tokens: Ids) -> tuple[Ids, Ids, Ids]:
+    """(ids, targets without loss, words) of a sentence with other tokens in place of its object."""
+    before, after = slice(sentence.answer.start), slice(sentence.answer.stop, None)
+    ids = np.concatenate([sentence.ids[before], tokens, sentence.ids[after]])
+    gap = np.full(len(tokens), -1)
+    words = np.concatenate([sentence.words[before], gap, sentence.words[after]])
+    return ids, np.full_like(ids, IGNORED), words
+
+
 def _resize(sentence: TokenizedSentence, answer: Ids, size: int, mask: int) -> tuple[Ids, Ids, Ids]:
     """The object hidden in a gap of another `size`; targets are as many tokens of `answer`.
 
@@ -168,13 +177,7 @@ def _resize(sentence: TokenizedSentence, answer: Ids, size: int, mask: int) -> t
     words of the row that may be hidden besides.
     """
     span = sentence.answer
-    ids = np.concatenate(
-        [sentence.ids[: span.start], np.full(size, mask), sentence.ids[span.stop :]]
-    )
-    words = np.concatenate(
-        [sentence.words[: span.start], np.full(size, -1), sentence.words[span.stop :]]
-    )
-    targets = np.full_like(ids, IGNORED)
+    ids, targets, words = _exchanged(sentence, np.full(size, mask))
     fitting = answer[:size]
     targets[span.start : span.start + len(fitting)] = fitting
     return ids, targets, words
@@ -189,13 +192,8 @@ def _restore(
     pseudo-log-likelihood would prefer long wrong answers to short right ones. Also returns the
     words of the row that may be hidden besides.
     """
-    span, wrong = sentence.answer, other.ids[other.answer]
-    size = len(wrong)
-    ids = np.concatenate([sentence.ids[: span.start], wrong, sentence.ids[span.stop :]])
-    words = np.concatenate(
-        [sentence.words[: span.start], np.full(size, -1), sentence.words[span.stop :]]
-    )
-    targets = np.full_like(ids, IGNORED)
+    span = sentence.answer
+    ids, targets, words = _exchanged(sentence, other.ids[other.answer])
     theirs = np.unique(other.words[other.answer], return_inverse=True)[1]
     ours = np.unique(sentence.words[span], return_inverse=True)[1]
     number = int(rng.integers(theirs[-1] + 1))
@@ -226,11 +224,3 @@ def seq2seq_row(
     source = np.concatenate([ids[: span.start], [sentinels[0]], ids[span.stop :]])
     target = np.concatenate([[sentinels[0]], ids[span], [sentinels[1], end]])
     return source, target
-
-
-def pad(rows: Sequence[Ids], value: int) -> Ids:
-    """(rows, longest) with `value` behind shorter rows."""
-    out = np.full((len(rows), max(map(len, rows))), value, dtype=np.int64)
-    for number, row in enumerate(rows):
-        out[number, : len(row)] = row
-    return out

@@ -44,11 +44,12 @@ from kgprobe.probes.control.rows import (
     batches,
     encode,
     masked_row,
-    pad,
     seq2seq_row,
 )
 from kgprobe.probes.control.tokens import SENTINELS, train_tokenizer
 from kgprobe.probes.control.training_facts import TrainingFact
+from kgprobe.probes.models.batching import padded
+from kgprobe.probes.models.device import one_thread
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.products import use_wide_vectors
 from kgprobe.templates import fill
@@ -142,17 +143,14 @@ def train_control(
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
     sentences = encode(tokenizer, sorted(facts), templates)
     recall_test = RecallTest(facts, templates, kinds or {"all": facts}, objects or {})
-    started, threads = time.process_time(), torch.get_num_threads()
-    torch.set_num_threads(1)
+    started = time.process_time()
     use_wide_vectors()
-    try:
+    with one_thread():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = build_model(kind, tokenizer, recipe)
         training = _Training(kind, model, tokenizer, sentences, recall_test, seed, recipe)
         learned = training.run(progress)
-    finally:
-        torch.set_num_threads(threads)
     record = {
         "kind": kind,
         "seed": seed,
@@ -390,10 +388,8 @@ def _batches(
 
     for some in chosen:
         rows = [row(sentences[i]) for i in some]
-        ids = pad([ids for ids, _ in rows], tokenizer.pad_token_id)
-        seen = pad([np.ones_like(ids) for ids, _ in rows], 0)
-        targets = pad([targets for _, targets in rows], IGNORED)
-        yield torch.from_numpy(ids), torch.from_numpy(seen), torch.from_numpy(targets)
+        ids, seen = padded([ids for ids, _ in rows], tokenizer.pad_token_id, "cpu")
+        yield ids, seen, padded([targets for _, targets in rows], IGNORED, "cpu")[0]
 
 
 def _masked_loss(model: Any, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:

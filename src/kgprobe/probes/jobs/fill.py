@@ -1,6 +1,5 @@
 """From benchmark frames to frames of fillings."""
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ import polars as pl
 
 from kgprobe.probes.api.client import Client, open_client
 from kgprobe.probes.jobs.forms import Demonstration, Form, blanks_in
+from kgprobe.probes.jobs.frames import texts_of
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
@@ -72,25 +72,15 @@ def blanks(
     items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame
 ) -> list[predict.Blank]:
     """Every item in every template of its relation; its answers' labels are the golds."""
-    labels: dict[str, dict[int, str]] = {
-        name: {index: label for _, index, label in group}
-        for name, group in itertools.groupby(
-            candidates.sort("set", "index").select("set", "index", "label").rows(),
-            key=lambda r: r[0],
-        )
-    }
-    templates: dict[str, list[tuple[int, str]]] = {}
-    for relation, index, text in (
-        prompts.sort("relation", "index").select("relation", "index", "text").rows()
-    ):
-        templates.setdefault(relation, []).append((index, text))
+    labels = {(name, i): label for name, i, label in candidates["set", "index", "label"].rows()}
+    templates = texts_of(prompts)
     lacking = sorted(set(items["relation"]) - set(templates))
     if lacking:
         raise ValueError(f"no template for {len(lacking)} relations: {', '.join(lacking)}")
     rows = []
     columns = ("item", "relation", "subject", "candidates", "answers")
     for item, relation, subject, name, answers in items.sort("item").select(columns).rows():
-        golds = tuple(labels[name][answer] for answer in answers)
+        golds = tuple(labels[name, answer] for answer in answers)
         rows += [
             predict.Blank(item, index, text, subject, golds) for index, text in templates[relation]
         ]

@@ -20,6 +20,16 @@ def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
     return labels
 
 
+def texts_of(prompts: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
+    """PROMPTS as (index, text) per relation, in the order of their index."""
+    texts: dict[str, list[tuple[int, str]]] = {}
+    for relation, *text in (
+        prompts.sort("relation", "index").select("relation", "index", "text").rows()
+    ):
+        texts.setdefault(relation, []).append(tuple(text))
+    return texts
+
+
 def index_golds(
     items: pl.DataFrame, kept: Mapping[str, SpelledOptions]
 ) -> tuple[pl.DataFrame, list[str]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.probes.jobs.frames import by_hand, index_golds, labels_of, placed
+from kgprobe.probes.jobs.frames import by_hand, index_golds, labels_of, placed, texts_of
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outline
@@ -73,12 +73,7 @@ def _questions(items: pl.DataFrame, prompts: pl.DataFrame) -> list[ClozePrompt]:
             items.sort("relation", "row", "item").select(columns).rows()
         )
     ]
-    templates: dict[str, list[tuple[int, str]]] = {}
-    for relation, index, text in (
-        prompts.sort("relation", "index").select("relation", "index", "text").rows()
-    ):
-        templates.setdefault(relation, []).append((index, text))
-    return list(questions(rows, dict(templates)))
+    return list(questions(rows, texts_of(prompts)))
 
 
 def _check(

@@ -118,6 +118,14 @@ class Part:
         )
         return frame.join(templates, on=on, how="semi", maintain_order="left")
 
+    def tables_asked(self) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """ITEMS, CANDIDATES and PROMPTS of the input."""
+        return (
+            self.read("questions", schema.ITEMS),
+            self.read("candidates", schema.CANDIDATES),
+            self.read("prompts", schema.PROMPTS),
+        )
+
     def paths(self) -> list[str]:
         """Every file of the input."""
         lists = (v if isinstance(v, list) else [v] if v else [] for v in self.input.values())

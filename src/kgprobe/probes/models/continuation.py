@@ -9,7 +9,7 @@ the two happened stands in `notes`.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,43 +57,28 @@ class CausalText(Parts):
 
     @torch.inference_mode()
     def read(
-        self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader, put: Put
+        self, stream: Any, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader, put: Put
     ) -> None:
         """`read` of the logits (r x n x vocabulary) of every token of every suffix, for `put`.
 
         Suffix i follows row owners[i] of the stream; those of one call to `read` have equal length
         n. A batch is read again after out-of-memory.
         """
-        rows = list(zip(owners, range(len(suffixes)), strict=True))
         for length in sorted({len(s) for s in suffixes}):
-            group = [r for r in rows if len(suffixes[r[1]]) == length]
-            self._forced(stream, group, suffixes, read, put)
+            group = np.array([n for n, s in enumerate(suffixes) if len(s) == length])
 
-    def _forced(
-        self,
-        stream: Any,
-        rows: list[tuple[int, int]],
-        suffixes: Sequence[Ids],
-        read: Reader,
-        put: Put,
-    ) -> None:
-        """Read suffixes of one length n: their first token from the prompt, the others after."""
-        length = len(suffixes[rows[0][1]])
+            def forward(batch: Ids, group: Ids = group, length: int = length) -> None:
+                chosen = group[batch]
+                # the first token is read from the prompt, the others after it
+                fed = np.stack([suffixes[n][:-1] for n in chosen])
+                states = stream.states([owners[n] for n in chosen], fed)
+                step = max(SLICE // (4 * length * self.columns), 1)
+                for start in range(0, len(chosen), step):
+                    numbers = chosen[start : start + step]
+                    put(numbers, read(numbers, self.head.logits(states[start : start + step])))
 
-        def forward(batch: NDArray[np.int64]) -> None:
-            pairs = [rows[b] for b in batch]
-            places = [place for place, _ in pairs]
-            fed = np.stack([suffixes[s][:-1] for _, s in pairs])
-            states = stream.states(places, fed)
-            step = max(SLICE // (4 * length * self.columns), 1)
-            for start in range(0, len(pairs), step):
-                logits = self.head.logits(states[start : start + step])
-                numbers = np.array([s for _, s in pairs[start : start + step]])
-                put(numbers, read(numbers, logits))
-
-        self.budget.run(
-            [length] * len(rows), forward, held=[stream.count_bytes(length)] * len(rows)
-        )
+            held = [stream.count_bytes(length)] * len(group)
+            self.budget.run([length] * len(group), forward, held=held)
 
     def count_bytes(self, length: int, steps: int, rows: int) -> int:
         """Bytes that a prompt holds while `rows` continuations of it get `steps` tokens more."""
@@ -222,41 +207,18 @@ class _Anew:
         return copy.copy(self)
 
 
-class SpanText:
+class SpanText(SpanGaps):
     """Continuations by a sentinel model: a prompt is a sentence with one sentinel in its gap."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
-        self.gaps = SpanGaps(loaded, budget)
-        self.loaded, self.budget = loaded, self.gaps.budget
-        self.lead = np.array([self.gaps.start, self.gaps.opening], dtype=np.int64)
-
-    @property
-    def positions_fed(self) -> int:
-        return self.gaps.positions_fed
-
-    @property
-    def notes(self) -> list[str]:
-        return self.gaps.notes
+        super().__init__(loaded, budget)
+        self.lead = np.array([self.start, self.opening], dtype=np.int64)
 
     def count_bytes(self, length: int, steps: int, rows: int) -> int:
         """Bytes that a sentence holds while `rows` fillings of it get `steps` tokens."""
         sizes = sizes_of(self.loaded)
         row = length * sizes.context + steps * sizes.position + sizes.logits
         return length * sizes.state + rows * row
-
-    def each(
-        self,
-        lengths: Sequence[int],
-        forward: Callable[[Ids], Any],
-        put: Callable[[Ids, Any], object],
-        held: Sequence[int] | None = None,
-    ) -> None:
-        """As Parts.each, by the budget of this text."""
-        self.gaps.each(lengths, forward, put, budget=self.budget, held=held)
-
-    def step(self, name: str, compute: Callable[[], Any]) -> Any:
-        """As Parts.step."""
-        return self.gaps.step(name, compute)
 
     def open(self, prompts: Sequence[Ids]) -> Stream:
         """A stream over sentences; their encodings are shared by all continuations."""
@@ -276,7 +238,7 @@ class SpanText:
             def put_renumbered(rows: Ids, value: Any, numbers: Ids = numbers) -> None:
                 put(numbers[rows], value)
 
-            self.gaps.visit(
+            self.visit(
                 encoded,
                 [owners[i] for i in numbers],
                 [np.concatenate([self.lead, suffixes[i][:-1]]) for i in numbers],
@@ -291,7 +253,7 @@ class _Span:
 
     def __init__(self, text: SpanText, prompts: Sequence[Ids]) -> None:
         self.text = text
-        self.encoded = text.gaps.encode(prompts)
+        self.encoded = text.encode(prompts)
         self.owners = list(range(len(prompts)))
         self.rows = [text.lead] * len(prompts)
         self._update()
@@ -304,7 +266,7 @@ class _Span:
         self._update()
 
     def _update(self) -> None:
-        self.logits = self.text.gaps.following(self.encoded, self.owners, self.rows)
+        self.logits = self.text.following(self.encoded, self.owners, self.rows)
 
     def fork(self) -> "_Span":
         return copy.copy(self)

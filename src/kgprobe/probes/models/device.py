@@ -5,7 +5,9 @@ parameter of a rule: what was answered elsewhere stands, and the record of every
 tells the device. Its memory bounds the batches (`batching.budget_for`).
 """
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 import torch
 
@@ -55,6 +57,18 @@ def ready() -> torch.device:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     return device
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """While open, one thread works: sums over several are taken in another order, and nothing may
+    depend on the cores of a machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def card(device: torch.device) -> str:

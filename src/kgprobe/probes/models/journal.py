@@ -29,7 +29,8 @@ class Journal:
         if path is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+        if not path.exists():
+            path.touch()
         file = open(path, "r+b", buffering=0)  # noqa: SIM115  (open as long as the journal)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -114,6 +114,28 @@ class Loaded:
             return int(self.model.num_parameters())
         return sum(p.numel() for p in self.model.parameters())
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a prompt belongs to: model, revision, hashes of weights and tokenizer; with weights
+        the embedding's width, too."""
+        values = {name: self.record.get(name, "") for name in ("weights", "tokenizer", "revision")}
+        if self.model is not None:
+            values["hidden_size"] = int(self.model.get_input_embeddings().weight.shape[1])
+        return {**values, "model": self.spec.model}
+
+
+def differing(made_for: Mapping[str, Any], wanted: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The model that something was made for, and the first of `names` by which it is not the wanted
+    one; empty where it is."""
+    for name in names:
+        if name in wanted and made_for.get(name) != wanted[name]:
+            theirs, ours = (str(of.get(name))[:24] for of in (made_for, wanted))
+            return (
+                f"{made_for.get('model')!r}, whose {name} is {theirs!r}; {wanted['model']!r} has "
+                f"{ours!r}"
+            )
+    return ""
+
 
 #: how a job comes by its model: `load_model`, or what keeps a loaded one for the next who asks
 Load = Callable[[ModelSpec], Loaded]
@@ -138,10 +160,8 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
 def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any], str]:
     """Load the model of `spec` without checks of its weights and tokenizer; returns it with the
     loading info of transformers and the place that it came from."""
-    if spec.kind not in AUTO:
-        raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
-    dtype = DTYPES[spec.dtype]
     place, options = _place(spec)
+    dtype = DTYPES[spec.dtype]
     chosen = devices.choose_device(device)  # before gigabytes are read
     if chosen.type == "cpu":
         use_wide_vectors()
@@ -180,10 +200,7 @@ def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any
         wrong |= {p.dtype for p in model.parameters()} - {dtype} - stored
     if wrong:
         raise ModelError(f"{spec.model}: parameters in {wrong}, asked for {spec.dtype}")
-    if not tokenizer.is_fast:
-        raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
-    if spec.kind == "masked" and tokenizer.mask_token_id is None:
-        raise ModelError(f"{spec.model}: a masked model without a mask token")
+    _check_tokenizer(spec, tokenizer)
     loaded = Loaded(spec, model, tokenizer, chosen, window(model.config))
     loaded.record = {**_record(loaded, place, options), **_columns(spec)}
     return loaded, info, place
@@ -241,8 +258,6 @@ def outline(spec: ModelSpec) -> Loaded:
     What is wrong with prompts and files is found with it before weights are read. Raises ModelError
     as `load_model` does.
     """
-    if spec.kind not in AUTO:
-        raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     place, options = _place(spec)
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
@@ -253,23 +268,25 @@ def outline(spec: ModelSpec) -> Loaded:
             f"{spec.model}: tokenizer or configuration cannot be read from {spec.source}: "
             f"{first}\n" + _remedy(spec, error)
         ) from error
+    _check_tokenizer(spec, tokenizer)
+    loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
+    names = ("model", "revision", "weights", "tokenizer")
+    whole = _record(loaded, place, options)
+    loaded.record = {name: whole[name] for name in names} | _columns(spec)
+    return loaded
+
+
+def _check_tokenizer(spec: ModelSpec, tokenizer: Any) -> None:
     if not tokenizer.is_fast:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
-    loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
-    loaded.record = {
-        "model": spec.model,
-        "revision": spec.revision,
-        "weights": _weights_hash(place, options),
-        "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
-        **_columns(spec),
-    }
-    return loaded
 
 
 def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
     """Where from_pretrained looks, and with what options."""
+    if spec.kind not in AUTO:
+        raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     scheme, _, rest = spec.source.partition(":")
     if scheme == "hub":
         return rest, {"revision": spec.revision}
@@ -336,7 +353,7 @@ def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, An
         "revision": loaded.spec.revision,
         "dtype": loaded.spec.dtype,
         "device": loaded.device.type,
-        "parameters": loaded.parameters,
+        "parameters": loaded.model and loaded.parameters,
         "architecture": type(loaded.model).__name__,
         "weights": _weights_hash(place, options),
         "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),

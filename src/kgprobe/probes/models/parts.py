@@ -99,6 +99,16 @@ class Parts:
             setattr(self, counter, b + more)
         return value
 
+    @property
+    def counts(self) -> dict[str, Any]:
+        """What a record says of the work and how it was batched."""
+        return {
+            "positions_fed": self.positions_fed,
+            "token_budget": self.budget.positions,
+            "backoffs": self.budget.backoffs,
+            "notes": self.notes,
+        }
+
     # -- the body -----------------------------------------------------------------------------
 
     def run(self, ids: Any, **options: Any) -> tuple[Any, Any]:

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from kgprobe.probes.models.batching import padded
+
 #: Names that an error lists.
 LISTED = 10
 #: Buffers that a model's code fills by itself: some checkpoints store them, others do not.
@@ -352,8 +354,8 @@ def _losses(kind: str, model: Any, rows: Sequence[_Row], words: int) -> Any:
     totals = np.zeros((2, words))
     for start in range(0, len(rows), ROWS):
         part = rows[start : start + ROWS]
-        ids, mask = _padded([row.ids for row in part], model.device)
-        forced = _padded([row.forced for row in part], model.device)[0]
+        ids, mask = padded([np.array(row.ids) for row in part], 0, model.device)
+        forced, _ = padded([np.array(row.forced) for row in part], 0, model.device)
         for row, logits in zip(part, _logits(kind, model, ids, mask, forced), strict=True):
             if row.targets:
                 places, targets, numbers = (list(c) for c in zip(*row.targets, strict=True))
@@ -374,14 +376,6 @@ def _logits(kind: str, model: Any, ids: Any, mask: Any = None, forced: Any = Non
     else:
         logits = model(ids, attention_mask=mask, decoder_input_ids=forced, use_cache=False).logits
     return logits if logits.dtype == torch.float64 else logits.float()
-
-
-def _padded(rows: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
-    """(ids with 0 behind shorter rows, attention mask), rows x longest."""
-    longest = max(map(len, rows))
-    ids = [[*row, *[0] * (longest - len(row))] for row in rows]
-    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
-    return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
 
 def _format_names(names: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ text      <mark(0)> is a particular [gap] .
 ids       [CLS] V+0 is a particular [MASK] . [SEP]     V: rows of the model's input embedding
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -79,7 +79,7 @@ def question(
 
 def questions(
     items: Sequence[tuple[str, str, str, str, tuple[int, ...]]],
-    templates: dict[str, Sequence[tuple[int, str]]],
+    templates: Mapping[str, Sequence[tuple[int, str]]],
     upper_first: bool = True,
 ) -> Iterator[ClozePrompt]:
     """Every item (item, relation, subject, candidate set, golds) in every template of its relation.

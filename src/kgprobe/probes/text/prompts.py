@@ -116,8 +116,10 @@ def encode(
         meant=loaded.tokenizer.mask_token,
     )
     borders = frame(loaded, template.separated, habits == "released")
-    token = initial_token(loaded) if initial is None else initial
-    rows = _assembled(loaded, template, fields, token, borders)
+    encoder = _Encoder(
+        loaded, template, initial_token(loaded) if initial is None else initial, borders
+    )
+    rows = encoder.rows(fields)
     long = [i for i, row in enumerate(rows) if len(row.ids) > loaded.limit]
     if long and not truncate:
         raise ValueError(
@@ -125,7 +127,7 @@ def encode(
             f"{loaded.limit} ({len(long)} examples are too long); name the field to cut: truncate"
         )
     for i in long:
-        rows[i] = _truncate(loaded, template, fields[i], token, borders, truncate, i)
+        rows[i] = encoder.truncated(fields[i], truncate, i)
     return Encoded(
         [r.ids for r in rows],
         np.array([r.triggers for r in rows], dtype=np.int64).reshape(len(rows), template.triggers),
@@ -158,121 +160,102 @@ def _check_fields(template: Template, fields: Sequence[Mapping[str, str]], trunc
             )
 
 
-def _assembled(
-    loaded: Loaded,
-    template: Template,
-    fields: Sequence[Mapping[str, str]],
-    token: int,
-    borders: Frame,
-) -> list[_Row]:
-    gap = {"masked": loaded.tokenizer.mask_token, "seq2seq": SENTINEL}.get(template.kind, "")
-    gap_id = loaded.tokenizer.convert_tokens_to_ids(gap) if gap else -1
-    pieced: list[Sequence[tuple[Ints, int] | None]] = []
-    for number, part in enumerate(template.layout):
-        if not isinstance(part, Parsed):
-            pieced.append([None] * len(fields))
-            continue
-        filled = [template.filled(number, {**row, ANSWER: gap}) for row in fields]
-        blank = " " if borders.prefix_space and number == 0 else ""
-        # a blank in front of the text moves the gap's end along
-        ends = [-1 if end < 0 else end + len(blank) for _, end in filled]
-        texts = [blank + text.lstrip(" ") if blank else text for text, _ in filled]
-        pieced.append(_with_gap(loaded, texts, ends, template.starts(number), gap_id, template))
-    return [_row(template, [row[i] for row in pieced], token, borders) for i in range(len(fields))]
+@dataclass(frozen=True)
+class _Encoder:
+    """A template on a model: its initial trigger token, and the special tokens around it."""
 
+    loaded: Loaded
+    template: Template
+    token: int
+    borders: Frame
 
-def _with_gap(
-    loaded: Loaded,
-    texts: Sequence[str],
-    ends: Sequence[int],
-    starts: bool,
-    gap_id: int,
-    template: Template,
-) -> list[tuple[Ints, int]]:
-    """Ids of every text, and which of them is the gap that ends at this character (-1: none)."""
-    coded = pieces(loaded.tokenizer, texts, starts, offsets=True)
-    rows = []
-    for (ids, offsets), end in zip(coded, ends, strict=True):
-        tokens = np.array(ids, dtype=np.int64)
-        place = -1
-        if end >= 0:
+    def rows(self, fields: Sequence[Mapping[str, str]]) -> list[_Row]:
+        """The prompts of examples, however long."""
+        template, tokenizer = self.template, self.loaded.tokenizer
+        gap = {"masked": tokenizer.mask_token, "seq2seq": SENTINEL}.get(template.kind, "")
+        gap_id = tokenizer.convert_tokens_to_ids(gap) if gap else -1
+        pieced: list[Sequence[tuple[Ints, int] | None]] = []
+        for number, part in enumerate(template.layout):
+            if not isinstance(part, Parsed):
+                pieced.append([None] * len(fields))
+                continue
+            filled = [template.filled(number, {**row, ANSWER: gap}) for row in fields]
+            blank = " " if self.borders.prefix_space and number == 0 else ""
+            # a blank in front of the text moves the gap's end along
+            ends = [-1 if end < 0 else end + len(blank) for _, end in filled]
+            texts = [blank + text.lstrip(" ") if blank else text for text, _ in filled]
+            pieced.append(self._with_gap(texts, ends, template.starts(number), gap_id))
+        return [self._row([row[i] for row in pieced]) for i in range(len(fields))]
+
+    def _with_gap(
+        self, texts: Sequence[str], ends: Sequence[int], starts: bool, gap_id: int
+    ) -> list[tuple[Ints, int]]:
+        """Ids of every text, and which is the gap that ends at this character (-1: none)."""
+        rows = []
+        coded = pieces(self.loaded.tokenizer, texts, starts, offsets=True)
+        for (ids, offsets), end in zip(coded, ends, strict=True):
             # by position: the fields may hold masks of their own
-            hits = [k for k, (_, b) in enumerate(offsets) if b == end and tokens[k] == gap_id]
-            if not hits:
+            hits = [k for k, (_, b) in enumerate(offsets) if b == end and ids[k] == gap_id]
+            if end >= 0 and not hits:
                 raise TemplateError(
-                    f"template {template.text!r}: [P] is no token of its own in {texts[0][:60]!r}"
+                    f"template {self.template.text!r}: [P] is no token of its own in "
+                    f"{texts[0][:60]!r}"
                 )
-            place = hits[0]
-        rows.append((tokens, place))
-    return rows
+            rows.append((np.array(ids, dtype=np.int64), hits[0] if end >= 0 else -1))
+        return rows
 
+    def _row(self, pieced: Sequence[tuple[Ints, int] | None]) -> _Row:
+        borders = self.borders
+        ids, types = list(borders.front), list(borders.types_front)
+        triggers: list[int] = []
+        place, second = -1, False
+        for part, piece in zip(self.template.layout, pieced, strict=True):
+            if part == SEPARATOR:
+                ids += borders.middle
+                types += borders.types_middle
+                second = True
+                continue
+            if part == TRIGGER:
+                triggers.append(len(ids))
+                added = [self.token]
+            elif piece is None:  # [P] of a causal model is not fed
+                assert part == ANSWER
+                continue
+            else:
+                place = len(ids) + piece[1] if piece[1] >= 0 else place
+                added = piece[0].tolist()
+            ids += added
+            types += [borders.types[second]] * len(added)
+        if self.template.kind == "causal":
+            place = len(ids) - 1
+            if place < 0:
+                raise TemplateError(
+                    f"template {self.template.text!r}: an example leaves nothing to read before "
+                    "[P]; use a BOS policy that adds a token"
+                )
+        ids += borders.back
+        types += borders.types_back
+        return _Row(np.array(ids, dtype=np.int64), np.array(types, dtype=np.int64), triggers, place)
 
-def _row(
-    template: Template,
-    pieced: Sequence[tuple[Ints, int] | None],
-    token: int,
-    borders: Frame,
-) -> _Row:
-    ids, types = list(borders.front), list(borders.types_front)
-    triggers: list[int] = []
-    place, second = -1, False
-    for part, piece in zip(template.layout, pieced, strict=True):
-        if part == SEPARATOR:
-            ids += borders.middle
-            types += borders.types_middle
-            second = True
-            continue
-        if part == TRIGGER:
-            triggers.append(len(ids))
-            added = [token]
-        elif piece is None:  # [P] of a causal model is not fed
-            assert part == ANSWER
-            continue
-        else:
-            place = len(ids) + piece[1] if piece[1] >= 0 else place
-            added = piece[0].tolist()
-        ids += added
-        types += [borders.types[second]] * len(added)
-    if template.kind == "causal":
-        place = len(ids) - 1
-        if place < 0:
-            raise TemplateError(
-                f"template {template.text!r}: an example leaves nothing to read before [P]; "
-                "use a BOS policy that adds a token"
+    def truncated(self, fields: Mapping[str, str], name: str, number: int) -> _Row:
+        """The prompt with as many words of the field `name` as fit, found by halving."""
+        words, limit = fields[name].split(), self.loaded.limit
+
+        def attempt(kept: int) -> _Row:
+            return self.rows([{**fields, name: " ".join(words[:kept])}])[0]
+
+        low, high = 0, len(words)
+        best = attempt(0)
+        if len(best.ids) > limit:
+            raise ValueError(
+                f"example {number}: {len(best.ids)} tokens without any word of {name!r}; "
+                f"{self.loaded.spec.model} takes {limit}"
             )
-    ids += borders.back
-    types += borders.types_back
-    return _Row(np.array(ids, dtype=np.int64), np.array(types, dtype=np.int64), triggers, place)
-
-
-def _truncate(
-    loaded: Loaded,
-    template: Template,
-    fields: Mapping[str, str],
-    token: int,
-    borders: Frame,
-    truncate: str,
-    number: int,
-) -> _Row:
-    """The prompt with as many words of the field `truncate` as fit, found by halving."""
-    words = fields[truncate].split()
-
-    def attempt(kept: int) -> _Row:
-        example = {**fields, truncate: " ".join(words[:kept])}
-        return _assembled(loaded, template, [example], token, borders)[0]
-
-    low, high = 0, len(words)
-    best = attempt(0)
-    if len(best.ids) > loaded.limit:
-        raise ValueError(
-            f"example {number}: {len(best.ids)} tokens without any word of {truncate!r}; "
-            f"{loaded.spec.model} takes {loaded.limit}"
-        )
-    while high - low > 1:
-        middle = (low + high) // 2
-        row = attempt(middle)
-        if len(row.ids) <= loaded.limit:
-            low, best = middle, row
-        else:
-            high = middle
-    return best
+        while high - low > 1:
+            middle = (low + high) // 2
+            row = attempt(middle)
+            if len(row.ids) <= limit:
+                low, best = middle, row
+            else:
+                high = middle
+        return best

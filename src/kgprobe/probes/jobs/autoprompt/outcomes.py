@@ -14,22 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from kgprobe import sheets
 from kgprobe.job import progress
 from kgprobe.metrics import prompts as metrics
 from kgprobe.probes.models import device
-from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.files import PromptFile
-from kgprobe.probes.ranked import namer
+from kgprobe.probes.ranked import frame_ranks, namer, others_of
 from kgprobe.probes.scoring.fill.options import (
     AnswerOptions,
-    AnswerRanks,
     Options,
     Phrases,
     rank,
@@ -155,7 +152,7 @@ def _group(
     if prompt.labels and (golds < 0).any():
         strange = rows["label"].filter(pl.Series(golds < 0)).unique().sort().to_list()
         raise ValueError(f"classes {strange} have no label tokens; there are {[*options.names]}")
-    others = _others(rows["others"], options)
+    others = others_of(rows["others"], options)
     filled = encoded.filled(prompt.trigger)
     if isinstance(options, Options):
         places, types = encoded.places, encoded.types
@@ -170,43 +167,7 @@ def _group(
         "absent": int((golds < 0).sum()),
         "cut": encoded.cut,
     }
-    return _framed(rows, ranks, options), counts
-
-
-def _others(others: pl.Series, options: AnswerOptions) -> Ints:
-    """Numbers of the further right answers: examples x the most that one has, -1 for none."""
-    words = others.explode().drop_nulls().unique()
-    columns = pl.Series("column", options.columns(words.to_list()), dtype=pl.Int64)
-    numbers = pl.DataFrame([words.cast(pl.String).alias("word"), columns])
-    pairs = (
-        pl.DataFrame({"word": others})
-        .with_row_index("row")
-        .explode("word")
-        .join(numbers, on="word", how="inner")
-        .filter(pl.col("column") >= 0)
-        .unique(["row", "column"])
-        .sort("row", "column")
-        .with_columns(pl.int_range(pl.len()).over("row").alias("place"))
-    )
-    width = 0 if not pairs.height else int(pairs["place"].max()) + 1  # type: ignore[arg-type]
-    table = np.full((len(others), width), -1, dtype=np.int64)
-    table[pairs["row"].to_numpy(), pairs["place"].to_numpy()] = pairs["column"].to_numpy()
-    return table
-
-
-def _framed(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) -> pl.DataFrame:
-    ranges = ("best", "worst", "filtered_best", "filtered_worst")
-    frame = rows.select("group", "split", "example").with_columns(
-        *(pl.Series(name, getattr(ranks, name)).replace(0, None).cast(pl.Int32) for name in ranges),
-        pl.lit(len(options), dtype=pl.Int32).alias("options"),
-        pl.Series("answer", options.names, dtype=pl.String).gather(ranks.top),
-        pl.when(pl.Series(ranks.best > 0)).then(pl.Series("logprob", ranks.logprob)),
-    )
-    # of words that are one token, a right answer is called by its gold
-    right = pl.Series(ranks.top == options.columns(rows["label"].to_list()))
-    return frame.with_columns(
-        pl.when(right).then(rows["label"]).otherwise(pl.col("answer")).alias("answer")
-    )
+    return frame_ranks(rows, ranks, options), counts
 
 
 def report(examples: pl.DataFrame, frame: pl.DataFrame, split: str, cut: int | None = None) -> str:

@@ -5,7 +5,9 @@ behind demonstrations, and controls of a searched prompt (initial, random and sh
 prompts found on another model).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,11 @@ from kgprobe.probes.prompts.search import controls
 from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
 from kgprobe.probes.prompts.search.controls import transfer
+from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.settings import SearchSettings
-from kgprobe.probes.prompts.wordings import demonstrations, ensembles
+from kgprobe.probes.prompts.wordings import demonstrations
 from kgprobe.probes.prompts.wordings import published as wording_sets
+from kgprobe.probes.prompts.wordings.ensembles import Ensembles, work
 from kgprobe.probes.scoring.cloze.words import answerable
 from kgprobe.schema import OUTCOMES
 from kgprobe.settings import Demos, Proposals
@@ -93,13 +97,11 @@ class Answerer:
         """The best constant answer, an oracle."""
         return majority.constant(self.task.examples, self.words)
 
-    def manual(self) -> pl.DataFrame:
-        """The prompt written by hand."""
-        return self._outcomes("manual", self.task.wordings(self.loaded, "manual"))
+    def _written(self, name: str) -> pl.DataFrame:
+        """Prompts of task.json: `manual` is written by hand, `lpaqa` LPAQA's best single one."""
+        return self._outcomes(name, self.task.wordings(self.loaded, name))
 
-    def lpaqa(self) -> pl.DataFrame:
-        """LPAQA's best single prompt."""
-        return self._outcomes("lpaqa", self.task.wordings(self.loaded, "lpaqa"))
+    manual, lpaqa = partialmethod(_written, "manual"), partialmethod(_written, "lpaqa")
 
     def published(self) -> pl.DataFrame:
         """The published searched prompts of this model, as text."""
@@ -116,13 +118,14 @@ class Answerer:
         }
         return self._outcomes("published", prompts)
 
-    def lpaqa_mined(self) -> pl.DataFrame:
-        """LPAQA's mined wordings, weighted."""
-        return self._ensemble("lpaqa_mined", "mine")
+    def _ensemble(self, name: str, which: str) -> pl.DataFrame:
+        """LPAQA's mined or paraphrased wordings, weighted."""
+        sets = self._sets(which)
+        with self._wordings(name, work(self.task.examples, ("dev", "test"), sets)) as ensembles:
+            return ensembles.answer(name, self.task.examples, sets)
 
-    def lpaqa_paraphrased(self) -> pl.DataFrame:
-        """LPAQA's paraphrased wordings, weighted."""
-        return self._ensemble("lpaqa_paraphrased", "paraphrase")
+    lpaqa_mined = partialmethod(_ensemble, "lpaqa_mined", "mine")
+    lpaqa_paraphrased = partialmethod(_ensemble, "lpaqa_paraphrased", "paraphrase")
 
     def manual_chosen(self) -> pl.DataFrame:
         """The paraphrase that is best on the dev facts: as much data as a search is given."""
@@ -133,12 +136,9 @@ class Answerer:
 
     def initial_triggers(self) -> pl.DataFrame:
         """The searched prompts with the initial trigger of their search in place of the found."""
-        initial = controls.initial_prompt
-        prompts = {
-            group: outcomes.of_file(initial(self.loaded, file))
-            for group, file in self._prompt_files().items()
-        }
-        return self._outcomes("initial_triggers", prompts)
+        return self._changed(
+            "initial_triggers", lambda group, file: controls.initial_prompt(self.loaded, file)
+        )
 
     def random_triggers(self) -> pl.DataFrame:
         """Random tokens that the filters allow in place of the found ones, in several draws."""
@@ -162,12 +162,10 @@ class Answerer:
 
     def shuffled_triggers(self) -> pl.DataFrame:
         """The found tokens in another order."""
-        shuffled = controls.shuffled_prompt
-        prompts = {
-            group: outcomes.of_file(shuffled(self.loaded, file, group, self.seed))
-            for group, file in self._prompt_files().items()
-        }
-        return self._outcomes("shuffled_triggers", prompts)
+        shuffled, loaded, seed = controls.shuffled_prompt, self.loaded, self.seed
+        return self._changed(
+            "shuffled_triggers", lambda group, file: shuffled(loaded, file, group, seed)
+        )
 
     def transferred(self) -> pl.DataFrame:
         """Prompts that were found on another model, by their text."""
@@ -178,21 +176,24 @@ class Answerer:
         }
         return self._outcomes("transferred", prompts)
 
-    def demos(self) -> pl.DataFrame:
-        """Training facts in front of the manual prompt, in several draws."""
-        return self._demonstrated(demonstrations.PLAIN)
+    def _demonstrated(self, kind: str) -> pl.DataFrame:
+        """Training facts of a kind (wordings/demonstrations) in front of the manual prompt, in
+        several draws."""
+        frames, manual = [], self.demonstrations.manual()
+        for draw, name in enumerate(controls.names(kind, self.demonstrations.settings.draws)):
+            facts = {group: self.demonstrations.draw(kind, group, draw) for group in manual}
+            prompts = {
+                group: self.demonstrations.behind(prompt, group, facts[group])
+                for group, prompt in manual.items()
+            }
+            records = {group: describe_demonstrations(few) for group, few in facts.items()}
+            frames.append(self._outcomes(name, prompts, records))
+        return pl.concat(frames)
 
-    def demos_balanced(self) -> pl.DataFrame:
-        """Training facts in front of the manual prompt, no answer twice."""
-        return self._demonstrated(demonstrations.BALANCED)
-
-    def demos_shuffled(self) -> pl.DataFrame:
-        """The facts of `demos` with each other's answers."""
-        return self._demonstrated(demonstrations.SHUFFLED)
-
-    def demos_other(self) -> pl.DataFrame:
-        """The facts of `demos` with answers of other relations."""
-        return self._demonstrated(demonstrations.OTHER)
+    demos = partialmethod(_demonstrated, demonstrations.PLAIN)
+    demos_balanced = partialmethod(_demonstrated, demonstrations.BALANCED)
+    demos_shuffled = partialmethod(_demonstrated, demonstrations.SHUFFLED)
+    demos_other = partialmethod(_demonstrated, demonstrations.OTHER)
 
     def demos_chosen(self) -> pl.DataFrame:
         """The set, and the order of the best set, with the highest MRR on the dev facts."""
@@ -228,31 +229,16 @@ class Answerer:
         self, name: str, pools: Mapping[str, Sequence[wording_sets.PublishedTemplate]]
     ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
         """(OUTCOMES, record) of the wording of each relation that is best on its dev facts."""
-        bar = progress(total=None, desc=name, unit="example")
-        result = ensembles.choose_by_relation(
-            name, self.predictor, self.task.examples, self.words, pools,
-            prefix=self._prefix(), truncate=self.task.truncate, done=bar.update,
-        )  # fmt: skip
-        bar.close()
-        return result
+        with self._wordings(name) as ensembles:
+            return ensembles.choose_by_relation(name, self.task.examples, pools)
 
-    def _demonstrated(self, kind: str) -> pl.DataFrame:
-        """OUTCOMES of every draw of a kind of demonstrations."""
-        frames, manual = [], self.demonstrations.manual()
-        for draw, name in enumerate(controls.names(kind, self.demonstrations.settings.draws)):
-            facts = {group: self.demonstrations.draw(kind, group, draw) for group in manual}
-            prompts = {
-                group: self.demonstrations.behind(prompt, group, facts[group])
-                for group, prompt in manual.items()
-            }
-            frames.append(
-                self._outcomes(
-                    name, prompts, {g: describe_demonstrations(demo) for g, demo in facts.items()}
-                )
-            )
-        return pl.concat(frames)
+    def _changed(self, name: str, change: Callable[[str, PromptFile], PromptFile]) -> pl.DataFrame:
+        """OUTCOMES of the searched prompts, each changed."""
+        files = self._prompt_files().items()
+        prompts = {group: outcomes.of_file(change(group, file)) for group, file in files}
+        return self._outcomes(name, prompts)
 
-    def _prompt_files(self) -> dict[str, trigger_files.PromptFile]:
+    def _prompt_files(self) -> dict[str, PromptFile]:
         return _files(self.searched, lambda path: trigger_files.load(path, self.loaded))
 
     def _outcomes(
@@ -277,16 +263,13 @@ class Answerer:
         bar.close()
         return frame
 
-    def _ensemble(self, name: str, which: str) -> pl.DataFrame:
-        sets = self._sets(which)
-        total = ensembles.work(self.task.examples, ("dev", "test"), sets)
+    @contextmanager
+    def _wordings(self, name: str, total: int | None = None) -> Iterator[Ensembles]:
+        """What answers wordings of this task, with a bar of so many examples x wordings."""
+        prefix = "{context} " if self.task.kind == "relation_extraction" else ""
         bar = progress(total=total, desc=name, unit="example")
-        frame = ensembles.ensemble(
-            name, self.predictor, self.task.examples, self.words, sets,
-            prefix=self._prefix(), truncate=self.task.truncate, done=bar.update,
-        )  # fmt: skip
+        yield Ensembles(self.predictor, self.words, prefix, self.task.truncate, bar.update)
         bar.close()
-        return frame
 
     def _sets(self, which: str) -> dict[str, list[wording_sets.PublishedTemplate]]:
         """Wordings of every relation that this kind of model can use; counts go to the record."""
@@ -298,13 +281,8 @@ class Answerer:
             sets[group] = subset.wordings
         return sets
 
-    def _prefix(self) -> str:
-        return "{context} " if self.task.kind == "relation_extraction" else ""
 
-
-def _files(
-    folder: Path, read: Callable[[Path], trigger_files.PromptFile]
-) -> dict[str, trigger_files.PromptFile]:
+def _files(folder: Path, read: Callable[[Path], PromptFile]) -> dict[str, PromptFile]:
     """Prompt files of a folder by group."""
     paths = sorted(folder.glob("*.json"))
     if not paths:

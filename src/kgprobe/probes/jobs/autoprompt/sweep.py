@@ -6,7 +6,7 @@ stop loses the point at work alone.
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -146,9 +146,8 @@ def _finetune(
 
 
 def _accuracy(task: ProbeTask, outcomes: pl.DataFrame) -> tuple[float, int]:
-    values = metrics.rank_outcomes(metrics.join_outcomes(task.examples, outcomes, "dev"))[
-        "p1"
-    ].to_numpy()
+    joined = metrics.join_outcomes(task.examples, outcomes, "dev")
+    values = metrics.rank_outcomes(joined)["p1"].to_numpy()
     return float(values.mean()), len(values)
 
 
@@ -159,7 +158,8 @@ def _sweep(
     shards.mkdir(parents=True, exist_ok=True)
     bar = progress(total=len(points), desc="sweep", unit="point")
     rows = []
-    for point, name in _name_points(points):
+    for point in points:
+        name = "_".join(str(point[key]) for key in SWEEPS.key)
         kept = shards / f"{name}.json"
         if not kept.is_file():
             state = shards / f"{name}.state.json"
@@ -172,8 +172,3 @@ def _sweep(
         bar.update(1)
     bar.close()
     return pl.DataFrame(rows, schema=dict(SWEEPS.columns))
-
-
-def _name_points(points: Sequence[Point]) -> Iterator[tuple[Point, str]]:
-    for point in points:
-        yield point, "_".join(str(point[key]) for key in SWEEPS.key)

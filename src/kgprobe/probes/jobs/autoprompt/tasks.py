@@ -73,7 +73,13 @@ class ProbeTask:
 
     def search_template(self, loaded: Loaded, triggers: int | None = None) -> str:
         """The template of a search for this model, with so many trigger tokens (None: its own)."""
-        text = of_model(self.about["search"], loaded, self.name)
+        by_kind = self.about["search"]
+        text = _choose(by_kind, loaded)
+        if text is None:
+            raise ProbeTaskError(
+                f"{self.name}: no template for {loaded.spec.kind} models; there are "
+                f"{sorted(by_kind)}"
+            )
         return text if triggers is None else resized(text, repeat(triggers))
 
     def wordings(self, loaded: Loaded, name: str) -> dict[str, TriggerPrompt]:
@@ -125,17 +131,8 @@ def load(
     return ProbeTask(folder.name, examples, vocabulary, about, unasked)
 
 
-def of_model(by_kind: Mapping[str, str], loaded: Loaded, where: str) -> str:
-    """The text for a kind of model; masked models without segments may have one of their own."""
-    text = _choose(by_kind, loaded)
-    if text is None:
-        raise ProbeTaskError(
-            f"{where}: no template for {loaded.spec.kind} models; there are {sorted(by_kind)}"
-        )
-    return text
-
-
 def _choose(by_kind: Mapping[str, str], loaded: Loaded) -> str | None:
+    """The text for a kind of model; masked models without segments may have one of their own."""
     segments = "token_type_ids" in loaded.tokenizer.model_input_names
     if loaded.spec.kind == "masked" and not segments and "roberta" in by_kind:
         return by_kind["roberta"]

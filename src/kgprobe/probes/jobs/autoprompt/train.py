@@ -74,9 +74,8 @@ def classifier(
 
 
 def _extractor(task: ProbeTask, settings: ExtractorSettings) -> tuple[pl.DataFrame, dict[str, Any]]:
-    columns = relation_graph.SentenceColumns(sentence="context", subject="sub")
     bar = progress(total=None, desc="relation extractor", unit="step")
-    trained = relation_graph.fit(task.examples, settings, columns, bar.update)
+    trained = relation_graph.fit(task.examples, settings, bar.update)
     bar.close()
     frame = relation_graph.answer(trained, task.examples, ("dev", "test"))
     return frame, {"trained": trained.counts}

@@ -19,9 +19,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     """RANKS and TOPS."""
     ranks, top, record = rank_frame(
         part.spec,
-        part.read("questions", schema.ITEMS),
-        part.read("candidates", schema.CANDIDATES),
-        part.read("prompts", schema.PROMPTS),
+        *part.tables_asked(),
         progress,
         space=part.settings["candidate_space"],
         unknown=part.settings["unknown_candidates"],

@@ -28,10 +28,10 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         _questions(part),
         part.read("candidates", schema.CANDIDATES),
         part.read("prompts", schema.PROMPTS),
-        part.settings["method"].partition("-")[2],
+        part.settings["method"],
         progress,
-        part.load,
         part.work,
+        part.load,
     )
     return {"content_free": scores}, record
 

@@ -28,12 +28,12 @@ def units(part: Part) -> dict[str, Template | None]:
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """FILLS and FILL_GOLDS."""
-    prompts = part.read("prompts", schema.PROMPTS)
+    items, candidates, prompts = part.tables_asked()
     if part.settings.get("steps"):
         fills, golds, record = steps_frame(
             part.load(part.spec),
-            part.read("questions", schema.ITEMS),
-            part.read("candidates", schema.CANDIDATES),
+            items,
+            candidates,
             prompts,
             part.settings["steps"],
             progress,
@@ -45,8 +45,8 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         prompts = for_api(prompts, part.settings["few"], part.settings["seed"])
     fills, golds, record = fill_frame(
         part.load(part.spec),
-        part.read("questions", schema.ITEMS),
-        part.read("candidates", schema.CANDIDATES),
+        items,
+        candidates,
         prompts,
         typed(Fill, part.settings["fill"]),
         progress,

@@ -1,7 +1,5 @@
-"""Candidate triggers of an iteration: swaps at one position.
-
-Which tokens may stand in a trigger is said by named rules with counts (docs/papers/autoprompt.md,
-Candidates):
+"""Which tokens may stand in a trigger: named rules with counts (docs/papers/autoprompt.md,
+Candidates).
 
 special      special and unused tokens, ids without a token, pieces that are no text
 labels       every label token of a classification
@@ -10,16 +8,14 @@ capitalized  tokens that start with an upper-case letter, a lazy test for proper
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.search.scores import Floats, Scorer, top
 from kgprobe.probes.prompts.search.settings import SearchSettings
-from kgprobe.probes.prompts.search.state import Draws
 from kgprobe.probes.text.pieces import byte_level
 
 _UNUSED = re.compile(r"[\[<]unused_?\d+[\]>]")
@@ -146,28 +142,3 @@ def spelled_like(vocabulary: Vocabulary, trigger: Collection[int], words: Collec
     """How many trigger tokens are spelled like one of `words` (gold objects of dev or test)."""
     texts = {word.strip().casefold() for word in words} - {""}
     return sum(vocabulary.surface[t].casefold() in texts for t in trigger)
-
-
-#: (the trigger, its swaps as [position, token])
-Tried = tuple[list[int], list[list[int]]]
-
-
-class TriggerCandidates:
-    """Candidates under the settings; `kept` says which rows of the embedding may be one."""
-
-    def __init__(self, settings: SearchSettings, kept: NDArray[np.bool_], scorer: Scorer) -> None:
-        self.settings, self.kept, self.scorer = settings, kept, scorer
-
-    def draw(self, gradient: Floats, trigger: Sequence[int], draws: Draws) -> list[Tried]:
-        """The candidates of one iteration from the gradient of the loss (m x width)."""
-        place = draws.position(len(trigger))
-        scores = self.scorer.candidate_scores(gradient[place], self.kept)
-        tokens = top(scores, self.settings.candidates)
-        return [_swapped(trigger, [[place, int(t)]]) for t in tokens]
-
-
-def _swapped(trigger: Sequence[int], swaps: list[list[int]]) -> Tried:
-    ids = list(trigger)
-    for place, token in swaps:
-        ids[place] = token
-    return ids, swaps

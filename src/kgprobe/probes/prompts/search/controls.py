@@ -8,13 +8,12 @@ prompt found on one model, its text encoded again for another, and said so.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import numpy as np
 import polars as pl
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.search.files import PromptFile, PromptFileError, prompt_of, text_of
+from kgprobe.probes.prompts.search.files import PromptFile, PromptFileError, prompt_of
 from kgprobe.probes.text.pieces import pieces
 from kgprobe.probes.text.prompts import LabelError, label_token
 from kgprobe.sampling import keys
@@ -148,49 +147,41 @@ def _equalized(stratum: pl.DataFrame, seed: int) -> pl.DataFrame:
     )
 
 
-def transfer(prompt: PromptFile, loaded: Loaded, source: Loaded | None = None) -> PromptFile:
+def transfer(prompt: PromptFile, loaded: Loaded) -> PromptFile:
     """The prompt for `loaded`: triggers and label tokens by their text, as many as that gives.
 
     The text behind [P] is cut for a causal model; a template with triggers or fields there cannot
     move to one. Label tokens that are no single token of `loaded` are dropped; a class must keep
     one. `data.transferred_from` names the model that the prompt was found on, and its scores do not
-    come along. `source` (optional) decodes each run of triggers on its own where a template has
-    several. Raises PromptFileError.
+    come along. Raises PromptFileError, for triggers in several places too.
     """
     where = f"prompt {prompt.text!r} of {prompt.made_for.get('model')!r}"
     text = _ended(prompt.template, loaded, where)
     runs = runs_of(text)
-    texts = _texts(prompt, runs, source, where)
+    if sum(runs) != len(prompt.trigger):
+        raise PromptFileError(
+            f"{where}: {len(prompt.trigger)} trigger tokens for {sum(runs)} places"
+        )
+    if len(runs) > 1:
+        raise PromptFileError(
+            f"{where}: its text does not say which of {len(runs)} places has what"
+        )
+    # a first word has its blank, unless it opens the text
     opens = Template.parse(text, loaded.spec.kind).opened
-    parts = [_pieces(loaded, run, opens and number == 0) for number, run in enumerate(texts)]
-    if any(not ids for ids in parts):
+    lead = "" if opens or prompt.text.startswith(" ") else " "
+    trigger: list[int] = pieces(loaded.tokenizer, [lead + prompt.text], opens)[0] if runs else []
+    if runs and not trigger:
         raise PromptFileError(f"{where}: its text gives no token of {loaded.spec.model}")
-    template = Template.parse(resized(text, [len(ids) for ids in parts]), loaded.spec.kind)
-    labels = _labels(prompt, loaded, template, where)
-    trigger = [token for ids in parts for token in ids]
+    template = Template.parse(resized(text, [len(trigger)] * len(runs)), loaded.spec.kind)
     return prompt_of(
         loaded,
         template,
         trigger,
-        labels,
+        _labels(prompt, loaded, template, where),
         mode=prompt.mode,
         settings=prompt.settings,
         data={**prompt.data, "transferred_from": prompt.made_for, "tokens_there": prompt.tokens},
     )
-
-
-def unchanged(prompt: PromptFile, other: PromptFile) -> bool:
-    """Whether two prompts are the same but for the model (for tests and for printing)."""
-    skip = {"made_for", "data", "scores", "trace", "restarts", "record", "filters"}
-    one, two = asdict(prompt), asdict(other)
-    return all(one[name] == two[name] for name in one if name not in skip)
-
-
-def _pieces(loaded: Loaded, run: str, opens: bool) -> list[int]:
-    """Ids of a run of triggers: its first word has its blank, unless it opens the text."""
-    lead = "" if opens or run.startswith(" ") else " "
-    ids: list[int] = pieces(loaded.tokenizer, [lead + run], opens)[0]
-    return ids
 
 
 def _ended(text: str, loaded: Loaded, where: str) -> str:
@@ -202,21 +193,6 @@ def _ended(text: str, loaded: Loaded, where: str) -> str:
             f"{where}: {after.strip()!r} stands behind [P], but {loaded.spec.model} is causal"
         )
     return before
-
-
-def _texts(prompt: PromptFile, runs: Sequence[int], source: Loaded | None, where: str) -> list[str]:
-    if sum(runs) != len(prompt.trigger):
-        raise PromptFileError(
-            f"{where}: {len(prompt.trigger)} trigger tokens for {sum(runs)} places"
-        )
-    if len(runs) <= 1:
-        return [prompt.text] if runs else []
-    if source is None:
-        raise PromptFileError(
-            f"{where}: triggers in {len(runs)} places need the model of the prompt"
-        )
-    starts = [sum(runs[:i]) for i in range(len(runs))]
-    return [text_of(source, prompt.trigger[a : a + n]) for a, n in zip(starts, runs, strict=True)]
 
 
 def _labels(

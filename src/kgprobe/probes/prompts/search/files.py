@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from kgprobe.files import atomic
-from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.load import Loaded, differing
 from kgprobe.probes.text.encode import bos_prefix
 from kgprobe.probes.text.pieces import pieces
 from kgprobe.templates import Template
 
-#: What identifies the model that a prompt belongs to, beside the width of its embedding.
-IDENTITY = ("model", "weights", "tokenizer", "revision")
 #: What must be the same, and how a message calls it.
 COMPARED = ("kind", "hidden_size", "tokenizer", "weights", "revision", "bos")
 FORMAT = 1
@@ -60,11 +58,9 @@ class PromptFile:
 
 def identity(loaded: Loaded) -> dict[str, Any]:
     """Model, kind, revision, hashes of weights and tokenizer, width, and the BOS policy."""
-    values = {name: loaded.record.get(name, "") for name in IDENTITY}
     kind = loaded.spec.kind
     policy = f"{loaded.spec.bos}: {bos_prefix(loaded)[1]}" if kind == "causal" else "-"
-    width = int(loaded.model.get_input_embeddings().weight.shape[1])
-    return {**values, "model": loaded.spec.model, "kind": kind, "hidden_size": width, "bos": policy}
+    return {**loaded.identity, "kind": kind, "bos": policy}
 
 
 def prompt_of(
@@ -144,12 +140,6 @@ def read(path: str | Path) -> PromptFile:
 def load(path: str | Path, loaded: Loaded) -> PromptFile:
     """The prompt at `path` for exactly this model, tokenizer and BOS policy, else an error."""
     prompt = read(path)
-    expected = identity(loaded)
-    for name in COMPARED:
-        if prompt.made_for.get(name) != expected[name]:
-            raise PromptFileError(
-                f"{path}: found for {prompt.made_for.get('model')!r}, whose {name} is "
-                f"{str(prompt.made_for.get(name))[:24]!r}; {loaded.spec.model!r} has "
-                f"{str(expected[name])[:24]!r}; search the prompt anew for this model"
-            )
+    if other := differing(prompt.made_for, identity(loaded), COMPARED):
+        raise PromptFileError(f"{path}: found for {other}; search the prompt anew for this model")
     return prompt

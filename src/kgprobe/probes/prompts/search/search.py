@@ -7,9 +7,10 @@ score them on examples   ->  move there (accept)  ->  the best trigger by the de
 import hashlib
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +20,11 @@ from numpy.typing import NDArray
 from kgprobe.job import Bar, log, progress
 from kgprobe.metrics.intervals import standard_error, wilson
 from kgprobe.probes.models.batching import Budget, Ints
+from kgprobe.probes.models.device import card, one_thread
 from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search import state as trigger_state
 from kgprobe.probes.prompts.search.candidates import (
-    TriggerCandidates,
     filter_candidates,
     spelled_like,
     vocabulary_of,
@@ -32,10 +33,10 @@ from kgprobe.probes.prompts.search.files import PromptFile, identity, prompt_of,
 from kgprobe.probes.prompts.search.problem import Example as Example
 from kgprobe.probes.prompts.search.problem import Problem, problem
 from kgprobe.probes.prompts.search.problem import SearchError as SearchError
-from kgprobe.probes.prompts.search.scores import Floats, Scorer
+from kgprobe.probes.prompts.search.scores import Floats, Scorer, top
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.search.settings import settings_for as settings_for
-from kgprobe.probes.prompts.search.state import Draws, State, TriggerScores
+from kgprobe.probes.prompts.search.state import State, TriggerScores
 from kgprobe.probes.text.prompts import initial_token, trigger_pieces
 from kgprobe.templates import Template
 
@@ -63,15 +64,10 @@ def search(
     are counted. `name` (a relation) goes into the seeds. With `state_path` a search that was
     stopped goes on where it was. Raises SearchError; see `problem`, `allowed`.
     """
-    threads = torch.get_num_threads()
-    if loaded.device.type == "cpu":
-        torch.set_num_threads(1)  # nothing may depend on the cores of a machine
-    try:
+    with one_thread() if loaded.device.type == "cpu" else nullcontext():
         path = None if state_path is None else Path(state_path)
         run = Search(loaded, template, train, dev, settings, path, labels, name, budget)
         return result(run, run.run(), watched)
-    finally:
-        torch.set_num_threads(threads)
 
 
 class Search:
@@ -97,24 +93,18 @@ class Search:
         self.problem = problem(loaded, template, train, dev, settings, labels, self.initial[0])
         self.vocabulary = vocabulary_of(loaded)
         tokens = self.problem.labels[self.problem.known].tolist()
-        golds = self._training_golds()
+        first = dict(zip(self.problem.classes, self.problem.labels[:, 0].tolist(), strict=True))
+        golds = sorted({label for _, label in self.problem.train.examples})
         kept, self.counts = filter_candidates(
             self.vocabulary, settings, tokens if labels is not None else (),
             [] if labels is not None else golds,
-            [] if labels is not None else self._tokens_of(golds),
+            [] if labels is not None else [first[gold] for gold in golds],
         )  # fmt: skip
         self.scorer = Scorer(loaded, self.problem, budget)
-        self.candidates = TriggerCandidates(settings, kept, self.scorer)
+        self.kept = kept
         self.scored = TriggerScores(len(self.problem.train))
         self._precise: Scorer | None = None
         self.owner = self._owner()
-
-    def _training_golds(self) -> list[str]:
-        return sorted({label for _, label in self.problem.train.examples})
-
-    def _tokens_of(self, golds: Sequence[str]) -> list[int]:
-        row = {name: i for i, name in enumerate(self.problem.classes)}
-        return [int(self.problem.labels[row[gold], 0]) for gold in golds]
 
     def _owner(self) -> dict[str, Any]:
         """What a state must agree with."""
@@ -142,8 +132,8 @@ class Search:
         bar = progress(total=total, desc=self.name or "search", unit="it")
         bar.update(state.restart * self.settings.iterations + state.iteration)
         while state.restart < self.settings.restarts:
-            draws = Draws(0)
-            draws.restore(state.draws)
+            draws = np.random.default_rng(0)
+            draws.bit_generator.state = state.draws
             while state.iteration < self.settings.iterations:
                 self._iterate(state, draws, bar)
             if state.best is None and not self.settings.fill_all:
@@ -163,7 +153,7 @@ class Search:
         state.scored = self.scored.state()
         state.trigger, state.best, state.known = list(self.initial), None, []
         opts = self.settings
-        state.draws = Draws(self.seed(state.restart)).state()
+        state.draws = dict(np.random.default_rng(self.seed(state.restart)).bit_generator.state)
         # in the released code the initial trigger does not compete
         if not opts.fill_all and opts.mode != "released" and state.restart < opts.restarts:
             state.best = [self._dev(state), -1, list(state.trigger)]
@@ -173,19 +163,20 @@ class Search:
         text = repr((self.settings.seed, self.name, restart))
         return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
 
-    def _iterate(self, state: State, draws: Draws, bar: Bar) -> None:
+    def _iterate(self, state: State, draws: np.random.Generator, bar: Bar) -> None:
         before = self.scorer.rows_fed
-        gradient_batches, evaluation = self._batches(state, draws)
+        gradient_batches, evaluation = self._batches(draws)
         gradient = self._gradient(state, gradient_batches)
-        tried = self.candidates.draw(gradient, state.trigger, draws)
-        scores, current = self._scores(state, evaluation, [t for t, _ in tried])
+        place, tokens = self._candidates(gradient, draws)
+        tried = [[*state.trigger[:place], t, *state.trigger[place + 1 :]] for t in tokens]
+        scores, current = self._scores(state, evaluation, tried)
         best = int(np.argmax(scores))  # the first of equal ones
         accepted = self.settings.accept == "best_of_k" or bool(
             scores[best] > (-np.inf if self._unfilled(state.trigger) else current)
         )
         dev = None
         if accepted:
-            state.trigger = list(tried[best][0])
+            state.trigger = tried[best]
             state.accepted += 1
             self.scored.moved(state.trigger)
             if not self._unfilled(state.trigger):
@@ -195,13 +186,13 @@ class Search:
         n = len(evaluation)
         mean = None if current is None else round(current / n, DECIMALS)
         state.trace.append(
-            [state.restart, state.iteration, tried[best][1], mean,
+            [state.restart, state.iteration, [[place, tokens[best]]], mean,
              round(float(scores[best]) / n, DECIMALS), int(accepted),
              None if dev is None else round(dev, DECIMALS)]
         )  # fmt: skip
         state.sequences += self.scorer.rows_fed - before
         state.iteration += 1
-        state.draws = draws.state()
+        state.draws = dict(draws.bit_generator.state)
         if self.path is not None:
             state.scored = self.scored.state()
         trigger_state.save(state, self.owner, self.path)
@@ -211,7 +202,14 @@ class Search:
         """Whether a token stands where one still has to be found."""
         return self.settings.fill_all and initial_token(self.loaded) in trigger
 
-    def _batches(self, state: State, draws: Draws) -> tuple[list[Ints], Ints]:
+    def _candidates(self, gradient: Floats, draws: np.random.Generator) -> tuple[int, list[int]]:
+        """(position, tokens) of the candidates of one iteration: swaps at one position, by the
+        gradient of the loss (m x width)."""
+        place = int(draws.integers(len(gradient)))
+        scores = self.scorer.candidate_scores(gradient[place], self.kept)
+        return place, top(scores, self.settings.candidates).tolist()
+
+    def _batches(self, draws: np.random.Generator) -> tuple[list[Ints], Ints]:
         """(batches of the gradient, examples that candidates are scored on)."""
         opts, n = self.settings, len(self.problem.train)
         size, wanted = opts.accumulate * opts.batch, opts.evaluation or opts.accumulate * opts.batch
@@ -325,9 +323,6 @@ def _initial(loaded: Loaded, template: Template, settings: SearchSettings) -> li
     return ids
 
 
-if TYPE_CHECKING:
-    from kgprobe.probes.prompts.search.search import Search
-
 #: Decimals of the numbers in a prompt file: what batches of another size do to the last bits of
 #: float32 stays out of it, but for a value at the border of rounding.
 DECIMALS = 3
@@ -378,12 +373,12 @@ def result(search: Search, state: State, watched: Sequence[str]) -> PromptFile:
             f"in the trigger after {search.settings.iterations} iterations: give it more "
             "iterations, or allow them with fill_all: false"
         )
-    chosen = max(ended, key=lambda r: (r["dev"], -r["restart"]))
-    scores = {}
-    for metric in ("likelihood", "accuracy"):
-        scores[f"dev_{metric}"] = _score(
-            search.dev_values(state, chosen["trigger"], metric), metric
-        )
+    device = search.loaded.device
+    chosen, known = max(ended, key=lambda r: (r["dev"], -r["restart"])), search.problem
+    scores = {
+        f"dev_{metric}": _score(search.dev_values(state, chosen["trigger"], metric), metric)
+        for metric in ("likelihood", "accuracy")
+    }
     return prompt_of(
         search.loaded,
         search.template,
@@ -391,7 +386,13 @@ def result(search: Search, state: State, watched: Sequence[str]) -> PromptFile:
         label_table(search.problem),
         mode=search.settings.mode,
         settings=asdict(search.settings),
-        data=_data(search),
+        data={
+            "train": len(known.train),
+            "dev": len(known.dev),
+            "dropped": known.dropped,
+            "cut": {"train": known.train.encoded.cut, "dev": known.dev.encoded.cut},
+            "sha256": search.owner["data"],
+        },
         filters=search.counts,
         trace=state.trace,
         restarts=[{**r, "dev": r["dev"] and round(r["dev"], DECIMALS)} for r in state.finished],
@@ -405,20 +406,9 @@ def result(search: Search, state: State, watched: Sequence[str]) -> PromptFile:
             "notes": search.scorer.parts.notes,
             "torch": torch.__version__,
             "transformers": transformers.__version__,
-            "device": _device(search.loaded),
+            "device": f"cpu {platform.machine()}" if device.type == "cpu" else card(device),
         },
     )
-
-
-def _data(search: Search) -> dict[str, Any]:
-    known = search.problem
-    return {
-        "train": len(known.train),
-        "dev": len(known.dev),
-        "dropped": known.dropped,
-        "cut": {"train": known.train.encoded.cut, "dev": known.dev.encoded.cut},
-        "sha256": search.owner["data"],
-    }
 
 
 def _score(values: NDArray[Any], metric: str) -> dict[str, Any]:
@@ -431,9 +421,3 @@ def _score(values: NDArray[Any], metric: str) -> dict[str, Any]:
         low, high = mean - half, mean + half
     bounds = {"value": mean, "low": low, "high": high}
     return {"metric": metric, "n": n, **{k: round(v, DECIMALS) for k, v in bounds.items()}}
-
-
-def _device(loaded: Loaded) -> str:
-    if loaded.device.type == "cuda":
-        return str(torch.cuda.get_device_name(loaded.device))
-    return f"{loaded.device.type} {platform.machine()}"

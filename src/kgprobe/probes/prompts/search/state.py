@@ -18,29 +18,6 @@ Floats = NDArray[np.float64]
 Kind = TypeVar("Kind")
 
 
-class Draws:
-    """The random numbers of a search: orders of the examples, and positions."""
-
-    def __init__(self, seed: int) -> None:
-        self.generator = np.random.default_rng(seed)
-
-    def permutation(self, size: int) -> Ints:
-        """0 ... size - 1 in random order."""
-        return self.generator.permutation(size)
-
-    def position(self, size: int) -> int:
-        """One of `size` trigger positions."""
-        return int(self.generator.integers(size))
-
-    def state(self) -> dict[str, Any]:
-        """The state, as JSON values."""
-        return dict(self.generator.bit_generator.state)
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        self.generator.bit_generator.state = state
-
-
 class TriggerScores:
     """What triggers have on training examples, so that no pair of the two is scored twice.
 

@@ -20,9 +20,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialized
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from kgprobe.probes.models.device import one_thread
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import precise
-from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.load import Loaded, differing
 from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
 from kgprobe.probes.text.gaps import Gapped, Ids
 from kgprobe.probes.text.vectors import inserted
@@ -154,60 +155,46 @@ def fit(
     model's own parameters change, NotFiniteError for scores and losses that are not finite.
     """
     _check(recipe, train, dev, ids)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         frozen = Frozen(loaded)
-        result = _fit(loaded, train, dev, ids, start, recipe, fixed, progress)
+        start = precise(start.detach())
+        vectors = start.clone().requires_grad_(True)
+        used, golds = _used(loaded, recipe, train, len(ids))
+        form, raw = (recipe.masks, recipe.pooling), recipe.dev_scores == "logits"
+        learned = ScoresWithGradient(
+            loaded, train.prompts, [ids[c] for c in used], *form, names=train.name
+        )
+        tested = ScoresWithGradient(loaded, dev.prompts, ids, *form, raw, dev.name)
+        optimizer = torch.optim.AdamW([vectors], lr=recipe.rate, weight_decay=recipe.decay)
+        batches = list(_batches(len(train.prompts), recipe.batch))
+        total, step = recipe.epochs * len(batches), 0
+        draw = np.random.default_rng(recipe.seed)
+        best, kept, chosen = 0.0, start.clone(), -1
+        curve: list[tuple[float, float]] = []
+        with inserted(loaded, lambda: vectors if fixed is None else torch.cat([vectors, fixed])):
+            for epoch in range(recipe.epochs):
+                losses = []
+                for batch in batches:
+                    optimizer.param_groups[0]["lr"] = recipe.rate * schedule(
+                        step, total, recipe.warmup
+                    )
+                    loss = loss_of(learned(batch), [golds[i] for i in batch], recipe, draw)
+                    rows = ", ".join(map(train.name, batch))
+                    finite(loss, loaded.spec.model, lambda at=f"step {step}, {rows}": at, "loss")
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    step += 1
+                    losses.append(float(loss.detach()))
+                with torch.no_grad():
+                    score = reciprocal(
+                        tested(range(len(dev.prompts))), dev.golds, recipe.dev_metric
+                    )
+                curve.append((float(np.mean(losses)), score))
+                if score > best:
+                    best, kept, chosen = score, vectors.detach().clone(), epoch
+                progress(1)
         frozen.check()
-        return result
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _fit(
-    loaded: Loaded,
-    train: PromptRows,
-    dev: PromptRows,
-    ids: Sequence[Ids],
-    start: torch.Tensor,
-    recipe: SoftPromptRecipe,
-    fixed: torch.Tensor | None,
-    progress: Callable[[int], object],
-) -> tuple[torch.Tensor, dict[str, Any]]:
-    start = precise(start.detach())
-    vectors = start.clone().requires_grad_(True)
-    used, golds = _used(loaded, recipe, train, len(ids))
-    form, raw = (recipe.masks, recipe.pooling), recipe.dev_scores == "logits"
-    learned = ScoresWithGradient(
-        loaded, train.prompts, [ids[c] for c in used], *form, names=train.name
-    )
-    tested = ScoresWithGradient(loaded, dev.prompts, ids, *form, raw, dev.name)
-    optimizer = torch.optim.AdamW([vectors], lr=recipe.rate, weight_decay=recipe.decay)
-    batches = list(_batches(len(train.prompts), recipe.batch))
-    total, step = recipe.epochs * len(batches), 0
-    draw = np.random.default_rng(recipe.seed)
-    best, kept, chosen = 0.0, start.clone(), -1
-    curve: list[tuple[float, float]] = []
-    with inserted(loaded, lambda: vectors if fixed is None else torch.cat([vectors, fixed])):
-        for epoch in range(recipe.epochs):
-            losses = []
-            for batch in batches:
-                optimizer.param_groups[0]["lr"] = recipe.rate * schedule(step, total, recipe.warmup)
-                loss = loss_of(learned(batch), [golds[i] for i in batch], recipe, draw)
-                rows = ", ".join(map(train.name, batch))
-                finite(loss, loaded.spec.model, lambda at=f"step {step}, {rows}": at, "loss")
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                step += 1
-                losses.append(float(loss.detach()))
-            with torch.no_grad():
-                score = reciprocal(tested(range(len(dev.prompts))), dev.golds, recipe.dev_metric)
-            curve.append((float(np.mean(losses)), score))
-            if score > best:
-                best, kept, chosen = score, vectors.detach().clone(), epoch
-            progress(1)
     return kept, {
         "recipe": asdict(recipe),
         "curve": [[round(a, 6), round(b, 6)] for a, b in curve],
@@ -294,26 +281,13 @@ class Frozen:
         return {n: (p.data_ptr(), p._version) for n, p in self.loaded.model.named_parameters()}
 
 
-#: What identifies the model that a prompt belongs to: a weight or a piece of text more, and its
-#: vectors mean something else.
-IDENTITY = ("model", "weights", "tokenizer", "revision")
-
-
 class PromptError(ValueError):
     """A soft prompt file cannot be used; the message names file, model and remedy."""
 
 
-def identity(loaded: Loaded) -> dict[str, Any]:
-    """Model, revision, hashes of weights and tokenizer; with weights the embedding's width, too."""
-    values = {name: loaded.record.get(name, "") for name in IDENTITY}
-    if loaded.model is not None:
-        values["hidden_size"] = int(loaded.model.get_input_embeddings().weight.shape[1])
-    return {**values, "model": loaded.spec.model}
-
-
 def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
     """Write vectors and record at `path`, whole or not at all; the same prompt, the same bytes."""
-    record = {**prompt.record, "made_for": identity(loaded)}
+    record = {**prompt.record, "made_for": loaded.identity}
     text = json.dumps(record, sort_keys=True, ensure_ascii=True)
     # one key of metadata: several have no fixed order in the file
     data = serialized({"vectors": np.ascontiguousarray(prompt.vectors)}, {"kgprobe": text})
@@ -342,12 +316,8 @@ def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
     `loaded` may be the model without its weights (`load.outline`).
     """
     prompt = read(path)
-    made_for, expected = prompt.record.get("made_for", {}), identity(loaded)
-    for name in ("hidden_size", "tokenizer", "weights", "revision"):
-        if name in expected and made_for.get(name) != expected[name]:
-            raise PromptError(
-                f"{path}: made for {made_for.get('model')!r}, whose {name} is "
-                f"{str(made_for.get(name))[:16]!r}; {loaded.spec.model!r} has "
-                f"{str(expected[name])[:16]!r}; train the prompt anew for this model"
-            )
+    made_for = prompt.record.get("made_for", {})
+    names = ("hidden_size", "tokenizer", "weights", "revision")
+    if other := differing(made_for, loaded.identity, names):
+        raise PromptError(f"{path}: made for {other}; train the prompt anew for this model")
     return prompt

@@ -8,14 +8,14 @@ normalized log-probability; ranks do not need it.
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kgprobe.metrics.ranking import reciprocal_rank
-from kgprobe.probes.models.predict import Name, Predictor
+from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.wordings.published import PublishedTemplate
 from kgprobe.probes.ranked import fields, framed, namer, outcomes, part
 from kgprobe.probes.scoring.cloze.words import Done, word_scores
@@ -24,83 +24,90 @@ from kgprobe.templates import Template
 log = logging.getLogger("kgprobe")
 #: examples whose scores of all words are held at once
 SLICE = 500
+#: wordings of every relation
+Wordings = Mapping[str, Sequence[PublishedTemplate]]
 
 
-def ensemble_scores(
-    predictor: Predictor,
-    wordings: Sequence[PublishedTemplate],
-    filled: Sequence[Mapping[str, str]],
-    words: Sequence[str],
-    prefix: str = "",
-    truncate: str = "",
-    done: Done = lambda examples: None,
-    name: Name = "example {}".format,
-) -> NDArray[np.float64]:
-    """(n, words) float64: weighted sum of log-probabilities over the wordings of one relation.
+@dataclass(frozen=True)
+class Ensembles:
+    """What a model answers to wordings: one of weight 1 is a prompt by itself.
 
-    `prefix` is text with fields in front of every wording, such as "{context} [SEP] ".
+    `words` are answers that are single tokens (`answerable`); `prefix` is text with fields in front
+    of every wording, such as "{context} [SEP] "; `truncate` names the field to cut; `done` counts
+    examples x wordings.
     """
-    if not wordings:
-        raise ValueError("an ensemble without wordings")
-    total = np.zeros((len(filled), len(words)))
-    for wording in wordings:
-        template = Template.parse(prefix + wording.text, predictor.loaded.spec.kind)
-        total += wording.weight * word_scores(
-            predictor, template, filled, words, truncate=truncate, done=done, name=name
-        )
-    return total
 
+    predictor: Predictor
+    words: Sequence[str]
+    prefix: str = ""
+    truncate: str = ""
+    done: Done = lambda examples: None
 
-def ensemble(
-    prompt: str,
-    predictor: Predictor,
-    examples: pl.DataFrame,
-    words: Sequence[str],
-    wordings: Mapping[str, Sequence[PublishedTemplate]],
-    splits: Sequence[str] = ("dev", "test"),
-    prefix: str = "",
-    truncate: str = "",
-    done: Done = lambda examples: None,
-) -> pl.DataFrame:
-    """OUTCOMES of the wordings of every relation; one wording of weight 1 is a prompt by itself.
+    def answer(
+        self,
+        prompt: str,
+        examples: pl.DataFrame,
+        wordings: Wordings,
+        splits: Sequence[str] = ("dev", "test"),
+    ) -> pl.DataFrame:
+        """OUTCOMES of the wordings of every relation, those without usable ones logged."""
+        frames = []
+        for group, rows in _groups(examples, splits):
+            if templates := wordings.get(group, ()):
+                frames += [
+                    outcomes(prompt, chunk, self.words, self._scores(templates, chunk))
+                    for chunk in rows.iter_slices(SLICE)
+                ]
+            else:
+                message = "%s: no wording of %s is usable; %d examples"
+                log.warning(message, prompt, group, rows.height)
+        return pl.concat(frames) if frames else framed([])
 
-    `words` are answers that are single tokens (`answerable`). Relations without usable wordings
-    have no rows, and are logged. `done` counts examples x wordings.
-    """
-    frames = []
-    for group, rows in _groups(examples, splits):
-        templates = wordings.get(group, ())
-        if not templates:
-            log.warning("%s: no wording of %s is usable; %d examples", prompt, group, rows.height)
-            continue
-        for chunk in rows.iter_slices(SLICE):
-            scores = ensemble_scores(
-                predictor, templates, fields(chunk), words, prefix, truncate, done, namer(chunk)
+    def _scores(self, wordings: Sequence[PublishedTemplate], rows: pl.DataFrame) -> Any:
+        """(n, words) float64: weighted sum of log-probabilities over the wordings of a relation."""
+        filled, total = fields(rows), np.zeros((rows.height, len(self.words)))
+        for wording in wordings:
+            template = Template.parse(self.prefix + wording.text, self.predictor.loaded.spec.kind)
+            total += wording.weight * word_scores(
+                self.predictor, template, filled, self.words, self.truncate, self.done, namer(rows)
             )
-            frames.append(outcomes(prompt, chunk, words, scores))
-    return pl.concat(frames) if frames else framed([])
+        return total
 
+    def choose(
+        self, rows: pl.DataFrame, wordings: Sequence[PublishedTemplate]
+    ) -> tuple[int, list[float]]:
+        """(the wording with the highest MRR on `rows`, the MRR of each); the first on ties.
 
-def choose(
-    predictor: Predictor,
-    rows: pl.DataFrame,
-    wordings: Sequence[PublishedTemplate],
-    words: Sequence[str],
-    prefix: str = "",
-    truncate: str = "",
-    done: Done = lambda examples: None,
-) -> tuple[int, list[float]]:
-    """(the wording with the highest MRR on `rows`, the MRR of each); the first on ties.
+        A gold that is not among the words counts as reciprocal rank 0.
+        """
+        values, splits = [], sorted(rows["split"].unique().to_list())
+        for wording in wordings:
+            by_group = {str(group): [wording] for group in rows["group"].unique()}
+            values.append(mean_reciprocal_rank(self.answer("", rows, by_group, splits)))
+        return int(np.argmax(values)), values
 
-    A gold that is not among the words counts as reciprocal rank 0.
-    """
-    values = []
-    for wording in wordings:
-        by_group = {str(group): [wording] for group in rows["group"].unique()}
-        splits = sorted(rows["split"].unique().to_list())
-        frame = ensemble("", predictor, rows, words, by_group, splits, prefix, truncate, done)
-        values.append(mean_reciprocal_rank(frame))
-    return int(np.argmax(values)), values
+    def choose_by_relation(
+        self, prompt: str, examples: pl.DataFrame, wordings: Wordings
+    ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
+        """(OUTCOMES, record per relation) of the wording that is best on the relation's dev facts.
+
+        The equal budget of a manual prompt: it sees the facts that a searched prompt is selected
+        on.
+        """
+        best: dict[str, list[PublishedTemplate]] = {}
+        record: dict[str, dict[str, Any]] = {}
+        for group, rows in _groups(examples, ("dev",)):
+            if templates := wordings.get(group, ()):
+                number, values = self.choose(rows, templates)
+                best[group] = [PublishedTemplate(templates[number].text)]
+                record[group] = {
+                    "wording": templates[number].text,
+                    "number": number,
+                    "dev_mrr": round(values[number], 6),
+                    "candidates": len(templates),
+                    "n": rows.height,
+                }
+        return self.answer(prompt, examples, best), record
 
 
 def mean_reciprocal_rank(frame: pl.DataFrame) -> float:
@@ -108,40 +115,6 @@ def mean_reciprocal_rank(frame: pl.DataFrame) -> float:
     ranked = frame.drop_nulls("best")
     best, worst = (ranked[name].to_numpy().astype(np.int64) for name in ("best", "worst"))
     return float(reciprocal_rank(best, worst).sum() / max(frame.height, 1))
-
-
-def choose_by_relation(
-    prompt: str,
-    predictor: Predictor,
-    examples: pl.DataFrame,
-    words: Sequence[str],
-    wordings: Mapping[str, Sequence[PublishedTemplate]],
-    splits: Sequence[str] = ("dev", "test"),
-    prefix: str = "",
-    truncate: str = "",
-    done: Done = lambda examples: None,
-) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
-    """(OUTCOMES, record per relation) of the wording that is best on the relation's dev facts.
-
-    The equal budget of a manual prompt: it sees the facts that a searched prompt is selected on.
-    """
-    best: dict[str, list[PublishedTemplate]] = {}
-    record: dict[str, dict[str, Any]] = {}
-    for group, rows in _groups(examples, ("dev",)):
-        templates = wordings.get(group, ())
-        if not templates:
-            continue
-        number, values = choose(predictor, rows, templates, words, prefix, truncate, done)
-        best[group] = [PublishedTemplate(templates[number].text)]
-        record[group] = {
-            "wording": templates[number].text,
-            "number": number,
-            "dev_mrr": round(values[number], 6),
-            "candidates": len(templates),
-            "n": rows.height,
-        }
-    frame = ensemble(prompt, predictor, examples, words, best, splits, prefix, truncate, done)
-    return frame, record
 
 
 def _groups(examples: pl.DataFrame, splits: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:

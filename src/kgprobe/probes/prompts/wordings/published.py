@@ -9,7 +9,7 @@ The files are read where they lie; none of them is part of the project.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,6 @@ class WordingSet:
     cut_words: int = 0
     merged: int = 0
     lost: float = 0.0
-    notes: dict[str, Any] = field(default_factory=dict)
 
     def counts(self) -> dict[str, float]:
         """What a table prints beside the ensemble."""

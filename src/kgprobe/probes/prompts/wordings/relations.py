@@ -119,12 +119,6 @@ def of_steps(
     return table
 
 
-def without_template(table: Table, triples: Mapping[str, int]) -> list[tuple[str, int]]:
-    """(relation, number of triples) of the relations that have no wording, most used first."""
-    missing = [(name, n) for name, n in triples.items() if not table.get(name)]
-    return sorted(missing, key=lambda pair: (-pair[1], pair[0]))
-
-
 def choose(
     table: Table, triples: Mapping[str, int], most: int | None = None, seed: int = 0
 ) -> dict[str, list[PromptVariant]]:
@@ -134,7 +128,8 @@ def choose(
     every kind of model can be asked; of the others as many as `most` leaves, by hash. A smaller
     `most` gives a subset. Raises MissingTemplateError, which names all relations without one.
     """
-    missing = without_template(table, triples)
+    missing = [(name, n) for name, n in triples.items() if not table.get(name)]
+    missing.sort(key=lambda pair: (-pair[1], pair[0]))
     if missing:
         listed = ", ".join(f"{name} ({n})" for name, n in missing)
         raise MissingTemplateError(

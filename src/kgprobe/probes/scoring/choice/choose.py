@@ -11,6 +11,7 @@ log-likelihood, stem that divided by all tokens that were scored, never by the a
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,7 @@ def _score(
     blanks: Sequence[predict.Blank],
     way: str,
     choices: Choices,
-    counter: "_ProgressCounter",
+    counter: _ProgressCounter,
 ) -> None:
     """Choose by the log-probabilities of all options of every blank."""
     texts = questions(blanks, upper_first=False)
@@ -166,7 +167,7 @@ def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Flo
 
 
 def _sentences(
-    loaded: Loaded, blanks: Sequence[predict.Blank], counter: "_ProgressCounter"
+    loaded: Loaded, blanks: Sequence[predict.Blank], counter: _ProgressCounter
 ) -> dict[str, tuple[Floats, Floats]]:
     """(log-likelihoods of the complete sentences, scored tokens) of a causal model's options."""
     items = [score.Item(b.item, b.item, b.subject, b.item) for b in blanks]
@@ -196,7 +197,7 @@ def _best(item: str, way: str, scores: Floats) -> Chosen:
 
 
 def _generate(
-    loaded: Loaded, items: Sequence[Choice], choices: Choices, counter: "_ProgressCounter"
+    loaded: Loaded, items: Sequence[Choice], choices: Choices, counter: _ProgressCounter
 ) -> None:
     """Greedy answers, through the tokenizer's chat template where it has one."""
     rows = [_message(loaded, choice) for choice in items]
@@ -243,7 +244,7 @@ def _by_server(
             choices.left_out += [(c.item, way, "the server returns no such scores") for c in items]
             continue
         subset = [c for c in items if way != "stem" or c.stem]
-        ask = {"answer": _answered, "letter": _letter}.get(way, _Texts(way))
+        ask = {"answer": _answered, "letter": _letter}.get(way, partial(_texts, way=way))
 
         def one(choice: Choice, ask: Any = ask) -> list[Chosen] | tuple[Floats, Floats] | str:
             try:
@@ -301,26 +302,21 @@ def _letter(client: Client, choice: Choice) -> list[Chosen]:
     return [Chosen(choice.item, "letter", best, "scored", answer.text, margin)]
 
 
-@dataclass(frozen=True)
-class _Texts:
+def _texts(client: Client, choice: Choice, way: str) -> tuple[Floats, Floats]:
     """Options scored as texts by the log-probabilities that a server returns for prompts.
 
     Behind the text the option's own tokens, as for a model here; a slot inside it by all tokens of
     the complete sentence.
     """
-
-    way: str
-
-    def __call__(self, client: Client, choice: Choice) -> tuple[Floats, Floats]:
-        blank = _blank(choice, self.way)
-        after = blank.text.removeprefix("[X][Y]")
-        sums, counts = np.zeros(len(choice.options)), np.zeros(len(choice.options))
-        for place, option in enumerate(choice.options):
-            tokens = client.prompt_tokens(blank.subject + option + after)
-            # a token may begin with the space before the option
-            start, end = len(blank.subject.rstrip()), len(blank.subject) + len(option)
-            if any(c.isalnum() for c in after):
-                start, end = 0, len(blank.subject + option + after)
-            scored = [t.logprob for t in tokens if start <= t.start < end and t.logprob is not None]
-            sums[place], counts[place] = sum(scored), max(len(scored), 1)
-        return sums, counts
+    blank = _blank(choice, way)
+    after = blank.text.removeprefix("[X][Y]")
+    sums, counts = np.zeros(len(choice.options)), np.zeros(len(choice.options))
+    for place, option in enumerate(choice.options):
+        tokens = client.prompt_tokens(blank.subject + option + after)
+        # a token may begin with the space before the option
+        start, end = len(blank.subject.rstrip()), len(blank.subject) + len(option)
+        if any(c.isalnum() for c in after):
+            start, end = 0, len(blank.subject + option + after)
+        scored = [t.logprob for t in tokens if start <= t.start < end and t.logprob is not None]
+        sums[place], counts[place] = sum(scored), max(len(scored), 1)
+    return sums, counts

@@ -93,11 +93,6 @@ def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
     return LETTERS.index(letter), "letter"
 
 
-def names_gold(answer: str, options: Sequence[str], gold: int) -> bool:
-    """The released rule: "(x) label" of the gold stands somewhere in the lower-cased answer."""
-    return f"({LETTERS[gold]}) {options[gold]}".lower() in answer.lower()
-
-
 def _labels(text: str, options: Sequence[str]) -> int:
     """How many options' labels stand in a text as whole words, those inside a longer one aside."""
     words = f" {' '.join(re.findall(WORD, text))} "

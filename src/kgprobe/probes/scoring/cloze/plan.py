@@ -108,18 +108,6 @@ class _Edges:
 
     gaps: MaskedGaps | SpanGaps
 
-    @property
-    def positions_fed(self) -> int:
-        return self.gaps.positions_fed
-
-    @property
-    def notes(self) -> list[str]:
-        return self.gaps.notes
-
-    @property
-    def budget(self) -> Budget:
-        return self.gaps.budget
-
     def sound(
         self, logprobs: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
     ) -> NDArray[Any]:

@@ -346,8 +346,5 @@ def _recorded(
         **loaded.record,
         "candidate_space": space,
         "candidates_with_unknown_tokens": {k: v for k, v in unknown.items() if v},
-        "positions_fed": edges.positions_fed,
-        "token_budget": edges.budget.positions,
-        "backoffs": edges.budget.backoffs,
-        "notes": edges.notes,
+        **edges.gaps.counts,
     }

@@ -10,7 +10,7 @@ from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name, Predictor
-from kgprobe.probes.text.prompts import Encoded, encode, label_pieces
+from kgprobe.probes.text.prompts import encode, label_pieces
 from kgprobe.templates import Template
 
 Done = Callable[[int], object]
@@ -18,9 +18,9 @@ Done = Callable[[int], object]
 REFERENCE = "{sub} [P]"
 
 
-def answerable(loaded: Loaded, words: Sequence[str], template: str = REFERENCE) -> list[str]:
-    """The words that are one token at [P] of `template`, in their order; no two share a token."""
-    parsed = Template.parse(template, loaded.spec.kind)
+def answerable(loaded: Loaded, words: Sequence[str]) -> list[str]:
+    """The words that are one token behind a blank, in their order; no two share a token."""
+    parsed = Template.parse(REFERENCE, loaded.spec.kind)
     unknown, seen, singles = loaded.tokenizer.unk_token_id, set(), []
     for word, ids in zip(words, label_pieces(loaded, parsed, words), strict=True):
         if len(ids) == 1 and ids[0] != unknown and int(ids[0]) not in seen:
@@ -53,33 +53,16 @@ def word_scores(
     template: Template,
     fields: Sequence[Mapping[str, str]],
     words: Sequence[str],
-    trigger: Sequence[int] = (),
     truncate: str = "",
     done: Done = lambda examples: None,
     name: Name = "example {}".format,
 ) -> NDArray[np.float64]:
     """(n, words) float64: log-probability, over the whole vocabulary, of every word at [P].
 
-    `trigger` are the ids at the template's triggers; `truncate` names the field to cut.
+    `truncate` names the field to cut. Raises NotFiniteError, with `name` and word.
     """
-    loaded = predictor.loaded
-    encoded = encode(loaded, template, fields, truncate=truncate)
-    ids, _ = word_ids(loaded, template, words)
-    return scores_of(predictor, encoded, trigger, ids, done, name)
-
-
-def scores_of(
-    predictor: Predictor,
-    encoded: Encoded,
-    trigger: Sequence[int],
-    ids: Ints,
-    done: Done = lambda examples: None,
-    name: Name = "example {}".format,
-) -> NDArray[np.float64]:
-    """(n, ids) float64: log-probabilities of these tokens; for prompts that are encoded already.
-
-    Raises NotFiniteError, with `name` and word.
-    """
+    encoded = encode(predictor.loaded, template, fields, truncate=truncate)
+    ids, _ = word_ids(predictor.loaded, template, words)
     scores = np.zeros((len(encoded), len(ids)))
 
     def read(rows: Ints, logits: Any, totals: Any) -> None:
@@ -92,5 +75,5 @@ def scores_of(
         scores[rows] = logprobs
         done(len(rows))
 
-    predictor.visit(encoded.filled(trigger), encoded.places, read, encoded.types, ids, name)
+    predictor.visit(encoded.rows, encoded.places, read, encoded.types, ids, name)
     return scores

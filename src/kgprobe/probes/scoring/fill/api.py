@@ -8,7 +8,7 @@ The server's tokens are its own: they have no ids, and the number of masks is 0 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,7 @@ def predict(
     record = {
         "kind": "api",
         "api": client.record(),
-        **{f: v for f, v in asdict(settings).items() if f != "workers"},
+        **settings.record,
         "instruction": instruction,
         "length": "free",
         "most_tokens": settings.most_tokens or MOST,
@@ -194,17 +194,10 @@ def _collect(filled: FillRows, number: int, reply: Reply, k: int) -> None:
 def _add(
     filled: FillRows, number: int, position: int, said: Sequence[tuple[str, str, Any]]
 ) -> None:
-    texts, raw = np.empty((2, len(said)), dtype=object)
-    texts[:] = [text for text, _, _ in said]
-    raw[:] = [written for _, written, _ in said]
+    table = np.array(said, dtype=object).reshape(-1, 3)
     filled.add(
-        owner=number,
-        masks=0,
-        position=position,
-        rank=np.arange(1, len(said) + 1),
-        token=-1,
-        text=texts,
-        raw=raw,
-        logprob=np.array([np.nan if p is None else p for *_, p in said]),
-        told=np.array([p is not None for *_, p in said]),
-    )
+        owner=number, masks=0, position=position, rank=np.arange(1, len(said) + 1), token=-1,
+        text=table[:, 0], raw=table[:, 1],
+        logprob=np.array([np.nan if p is None else p for p in table[:, 2]]),
+        told=np.array([p is not None for p in table[:, 2]]),
+    )  # fmt: skip

@@ -205,11 +205,17 @@ def products(values: Floats, columns: Ids, k: int) -> tuple[Floats, Ids]:
     """
     sums, picks = values[:, 0], columns[:, 0, :, None]
     for mask in range(1, values.shape[1]):
-        both = sums[:, :, None] + values[:, mask][:, None, :]
-        width = both.shape[2]
-        order = np.argsort(-both.reshape(len(both), -1), axis=1, kind="stable")[:, :k]
-        sums = np.take_along_axis(both.reshape(len(both), -1), order, 1)
-        left = np.take_along_axis(picks, (order // width)[:, :, None], 1)
-        right = np.take_along_axis(columns[:, mask], order % width, 1)
-        picks = np.concatenate([left, right[:, :, None]], axis=2)
+        sums, picks = extend(sums, picks, values[:, mask, None], columns[:, mask, None], k)
     return sums, picks
+
+
+def extend(sums: Floats, picks: Ids, values: Floats, columns: Ids, k: int) -> tuple[Floats, Ids]:
+    """The k best of fillings (rows x n) with one mask more; `values` and `columns` (rows x n, or 1,
+    x m) are what may stand at it."""
+    both = sums[:, :, None] + values
+    tokens = np.broadcast_to(columns, both.shape).reshape(len(both), -1)
+    width, both = both.shape[2], both.reshape(len(both), -1)
+    order = np.argsort(-both, axis=1, kind="stable")[:, :k]
+    left = np.take_along_axis(picks, (order // width)[:, :, None], 1)
+    last = np.take_along_axis(tokens, order, 1)[:, :, None]
+    return np.take_along_axis(both, order, 1), np.concatenate([left, last], axis=2)

@@ -1,7 +1,7 @@
 """Filling n masks of a masked model: one pass per prompt and n, a beam over masks in n passes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,14 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.gaps import MaskedGaps
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.fill.decoding import Floats, Ids, products, ranks, top
+from kgprobe.probes.scoring.fill.decoding import Floats, Ids, extend, products, ranks, top
 from kgprobe.probes.scoring.fill.rows import (
-    WHOLE,
     Blank,
     FillRows,
     Fills,
     FillSettings,
     Names,
+    add_best,
     assembled,
     gold_ids,
     gold_rows,
@@ -67,14 +67,11 @@ def predict(
         progress(sum(len(r.owners) for r in rows))
     record = {
         **loaded.record,
-        **{f: v for f, v in asdict(settings).items() if f != "workers"},
+        **settings.record,
         "k": k,
         "vocabulary": gaps.columns,
         "rows": sum(len(rows) for rows in planned.values()),
-        "positions_fed": gaps.positions_fed,
-        "token_budget": gaps.budget.positions,
-        "backoffs": gaps.budget.backoffs,
-        "notes": gaps.notes,
+        **gaps.counts,
     }
     return assembled(blanks, filled, golds, record, left_out)
 
@@ -186,34 +183,20 @@ def _beam(
     sums, picks = np.zeros((count, 1)), np.zeros((count, 1, 0), dtype=np.int64)
     for mask in range(masks):
         if mask == 0 and width <= values.shape[2]:
-            best, tokens = values[:, :1, :width], columns[:, :1, :width]
+            best, token = values[:, :1, :width], columns[:, :1, :width]
         else:
             living = sums.shape[1]
-            filled = [
-                _with(row, np.arange(mask), picks[number, one])
-                for number, row in enumerate(rows)
-                for one in range(living)
-            ]
+            filled = []
+            for row, beams in zip(rows, picks, strict=True):
+                for tokens in beams:
+                    filled.append(row.ids.copy())
+                    filled[-1][row.position : row.position + mask] = tokens
             places = [np.array([row.position + mask]) for row in rows for _ in range(living)]
             owners = [row for row in rows for _ in range(living)]
-            best, tokens = _tops(gaps, owners, filled, places, width)
-            best = best.reshape(count, living, -1)
-            tokens = tokens.reshape(count, living, -1)
-        both = (sums[:, :, None] + best).reshape(count, -1)
-        each = best.shape[2]
-        order = np.argsort(-both, axis=1, kind="stable")[:, :width]
-        sums = np.take_along_axis(both, order, 1)
-        left = np.take_along_axis(picks, (order // each)[:, :, None], 1)
-        last = np.take_along_axis(tokens.reshape(count, -1), order, 1)
-        picks = np.concatenate([left, last[:, :, None]], axis=2)
+            best, token = _tops(gaps, owners, filled, places, width)
+            best, token = (best.reshape(count, living, -1), token.reshape(count, living, -1))
+        sums, picks = extend(sums, picks, best, token, width)
     return sums, picks
-
-
-def _with(row: MaskedSentence, masks: Ids, tokens: Ids) -> Ids:
-    """The row with some masks filled."""
-    ids = row.ids.copy()
-    ids[row.position + masks] = tokens
-    return ids
 
 
 def _tops(
@@ -276,31 +259,11 @@ def _collect(
     picks: Ids,
     names: Names,
 ) -> None:
-    """Rows of FILLS for every blank that asked: a list per mask, then the whole fillings."""
+    """Rows of FILLS for every blank that asked."""
     number = np.array([n for n, row in enumerate(rows) for _ in row.owners])
     owner = np.array([o for row in rows for o in row.owners])
-    filled.add(
-        owner=owner[:, None, None],
-        masks=masks,
-        position=np.arange(masks)[None, :, None],
-        rank=np.arange(1, values.shape[2] + 1)[None, None],
-        token=tokens[number],
-        text=names.of(tokens)[number],
-        raw=names.of(tokens)[number],
-        logprob=values[number],
-        told=True,
-    )
     texts = np.empty(whole.shape, dtype=object)
     for place in np.ndindex(whole.shape):
         texts[place] = names.joined(picks[place].tolist())
-    filled.add(
-        owner=owner[:, None],
-        masks=masks,
-        position=WHOLE,
-        rank=np.arange(1, whole.shape[1] + 1)[None],
-        token=-1,
-        text=texts[number],
-        raw=texts[number],
-        logprob=whole[number],
-        told=True,
-    )
+    best = (texts[number], texts[number], whole[number])
+    add_best(filled, owner, masks, tokens[number], values[number], names, best)

@@ -60,26 +60,14 @@ class Options(AnswerOptions):
 
         Raises AnswerError when no word is one token.
         """
-        unknown = loaded.tokenizer.unk_token_id
-        left_out: list[str] = []
-        column: dict[str, int] = {}
-        names: list[str] = []
-        places: dict[int, int] = {}
-        ordered = sorted(set(words))
-        for word, ids in zip(ordered, label_pieces(loaded, template, ordered), strict=True):
-            if len(ids) != 1 or ids[0] == unknown:
-                left_out.append(word)
-                continue
-            column[word] = places.setdefault(int(ids[0]), len(places))
-            if len(places) > len(names):
-                names.append(word)
-        if not names:
+        names, column, left_out, ids = _distinct(loaded, template, words, most=1)
+        if not ids:
+            first = sorted(set(words))[:3]
             raise AnswerError(
-                f"none of {len(ordered)} answer words is one token of {loaded.spec.model} at [P] "
-                f"of {template.text!r}, the first: {ordered[:3]}"
+                f"none of {len(set(words))} answer words is one token of {loaded.spec.model} at "
+                f"[P] of {template.text!r}, the first: {first}"
             )
-        tokens = np.array(list(places), dtype=np.int64)
-        return cls(tuple(names), column, tuple(left_out), tokens, np.arange(len(tokens)))
+        return cls(names, column, left_out, np.concatenate(ids), np.arange(len(ids)))
 
     @classmethod
     def classes(cls, labels: Mapping[str, Sequence[int]]) -> "Options":
@@ -95,6 +83,28 @@ class Options(AnswerOptions):
         owners = np.repeat(np.arange(len(names)), [len(labels[name]) for name in names])
         column = {name: number for number, name in enumerate(names)}
         return cls(names, column, (), np.array(flat, dtype=np.int64), owners)
+
+
+def _distinct(
+    loaded: Loaded, template: Template, words: Sequence[str], most: int | None = None
+) -> tuple[tuple[str, ...], dict[str, int], tuple[str, ...], list[Ints]]:
+    """(names, columns, words that are left out, tokens) of words as they stand at [P]: without an
+    unknown token, and of at most so many tokens."""
+    column: dict[str, int] = {}
+    places: dict[bytes, int] = {}
+    names: list[str] = []
+    tokens: list[Ints] = []
+    left_out: list[str] = []
+    ordered = sorted(set(words))
+    for word, ids in zip(ordered, label_pieces(loaded, template, ordered), strict=True):
+        if not 0 < len(ids) <= (most or len(ids)) or (ids == loaded.tokenizer.unk_token_id).any():
+            left_out.append(word)
+            continue
+        column[word] = places.setdefault(ids.tobytes(), len(places))
+        if len(places) > len(names):
+            names.append(word)
+            tokens.append(ids)
+    return tuple(names), column, tuple(left_out), tokens
 
 
 @dataclass(frozen=True)
@@ -204,23 +214,10 @@ class Phrases(AnswerOptions):
                 f"{loaded.spec.model} is {loaded.spec.kind}: only causal models read answers of "
                 "several tokens behind a prompt; others need one mask per token (method cloze)"
             )
-        ordered = sorted(set(words))
-        distinct: dict[bytes, int] = {}
-        names: list[str] = []
-        tokens: list[Ints] = []
-        left_out: list[str] = []
-        column: dict[str, int] = {}
-        for word, ids in zip(ordered, label_pieces(loaded, template, ordered), strict=True):
-            if not len(ids) or (ids == loaded.tokenizer.unk_token_id).any():
-                left_out.append(word)
-                continue
-            column[word] = distinct.setdefault(ids.tobytes(), len(distinct))
-            if len(distinct) > len(names):
-                names.append(word)
-                tokens.append(ids)
-        if not names:
-            raise AnswerError(f"{loaded.spec.model}: none of {len(ordered)} answers can be read")
-        return cls(tuple(names), column, tuple(left_out), tuple(tokens))
+        names, column, left_out, ids = _distinct(loaded, template, words)
+        if not ids:
+            raise AnswerError(f"{loaded.spec.model}: none of {len(set(words))} answers can be read")
+        return cls(names, column, left_out, tuple(ids))
 
 
 def rank_phrases(

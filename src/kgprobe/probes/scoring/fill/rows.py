@@ -2,7 +2,7 @@
 
 import collections
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,11 @@ class FillSettings:
                     f"fill: {name} {getattr(self, name)!r}; legal: {', '.join(map(repr, values))}"
                 )
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """The fields that numbers depend on."""
+        return {name: value for name, value in asdict(self).items() if name != "workers"}
+
 
 @dataclass
 class Fills:
@@ -128,6 +133,30 @@ class FillRows:
 def top_rows() -> FillRows:
     """Empty rows of FILLS, with `told`."""
     return FillRows("masks", "position", "rank", "token", "text", "raw", "logprob", "told")
+
+
+def add_best(
+    filled: FillRows,
+    owner: Ids,
+    masks: int,
+    tokens: Ids,
+    logprobs: NDArray[Any],
+    names: "Names",
+    whole: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+) -> None:
+    """Rows of FILLS of the blanks `owner`: the best tokens (blanks, or 1, x positions x k), then
+    the best whole fillings as (text, all that was written, log p), each blanks, or 1, x k."""
+    texts = names.of(tokens)
+    position = np.arange(tokens.shape[1])[:, None]
+    for place, token, text, raw, values in (
+        (position, tokens, texts, texts, logprobs),
+        (WHOLE, -1, *whole),
+    ):
+        filled.add(
+            owner=owner.reshape(-1, *[1] * (values.ndim - 1)), masks=masks, position=place,
+            rank=np.arange(1, values.shape[-1] + 1), token=token, text=text, raw=raw,
+            logprob=values, told=True,
+        )  # fmt: skip
 
 
 def gold_rows() -> FillRows:

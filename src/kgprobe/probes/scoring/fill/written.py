@@ -1,7 +1,7 @@
 """Filling a gap by writing: causal models after the prompt, sentinel models into the sentence."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,12 +15,12 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.fill.decoding import Check, Floats, Ids, Phrase, beam, greedy, ranks
 from kgprobe.probes.scoring.fill.reading import answer, ends_at
 from kgprobe.probes.scoring.fill.rows import (
-    WHOLE,
     Blank,
     FillRows,
     Fills,
     FillSettings,
     Names,
+    add_best,
     assembled,
     at_end,
     gold_ids,
@@ -64,7 +64,8 @@ def predict(
 
     Raises NotFiniteError, with blank and token.
     """
-    text = (CausalText if loaded.spec.kind == "causal" else SpanText)(loaded, budget)
+    kind = CausalText if loaded.spec.kind == "causal" else SpanText
+    text: CausalText | SpanText = kind(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
     prompts = _plan(loaded, blanks, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
@@ -85,25 +86,25 @@ def predict(
         answers.update(zip(batch.tolist(), given[1], strict=bool(k)))
         progress(sum(len(o) for b in batch for o in prompts[b].owners.values()))
 
-    text.budget = text.budget.stepped(most)
+    budget = text.budget.stepped(most)
+    if isinstance(text, CausalText):
+        text.budget = budget
     beams = max(settings.beams, k) if k else 1
     held = [text.count_bytes(len(p.ids), most, beams) for p in prompts]
-    text.each([len(p.ids) + most for p in prompts], forward, put, held=held)
+    text.each([len(p.ids) + most for p in prompts], forward, put, budget=budget, held=held)
     for number in sorted(ranked):
         _collect_golds(golds, prompts[number], ranked[number])
     for number in sorted(answers):
         _collect(filled, prompts[number], answers[number], names)
     record = {
         **loaded.record,
-        **{f: v for f, v in asdict(settings).items() if f != "workers"},
+        **settings.record,
         "length": settings.length or "free",
         "most_tokens": most,
         "k": k,
         "prompts": len(prompts),
-        "positions_fed": text.positions_fed,
-        "token_budget": text.budget.positions,
-        "backoffs": text.budget.backoffs,
-        "notes": text.notes,
+        **text.counts,
+        "token_budget": budget.positions,
     }
     if loaded.spec.kind == "causal":
         record |= {"bos": loaded.spec.bos, "bos_resolved": bos_prefix(loaded)[1]}
@@ -128,10 +129,8 @@ def _plan(
         entry = planned.setdefault(ids.tobytes(), DistinctPrompt(ids))
         wanted = set(blank.masks) if settings.length == "gold" else {0}
         for which, tokens in enumerate(golds[number]):
-            reason = ""
             if len(tokens) > settings.most_masks:
                 reason = f"gold of more than {settings.most_masks} tokens"
-            if reason:
                 left_out.append((blank.item, blank.template, which, reason))
                 continue
             entry.golds.append((number, which, tokens))
@@ -322,29 +321,8 @@ class _Writer:
 def _collect(filled: FillRows, one: DistinctPrompt, answers: dict[int, Any], names: Names) -> None:
     """Rows of FILLS for every blank that asked this prompt."""
     for length, (values, ids, phrases) in answers.items():
-        owner = np.array(one.owners[length])
-        filled.add(
-            owner=owner[:, None, None],
-            masks=length,
-            position=np.arange(len(values))[None, :, None],
-            rank=np.arange(1, values.shape[1] + 1)[None, None],
-            token=ids[None],
-            text=names.of(ids)[None],
-            raw=names.of(ids)[None],
-            logprob=values[None],
-            told=True,
-        )
-        texts, raw = np.empty((2, len(phrases)), dtype=object)
-        texts[:] = [text for text, _, _ in phrases]
-        raw[:] = [written for _, written, _ in phrases]
-        filled.add(
-            owner=owner[:, None],
-            masks=length,
-            position=WHOLE,
-            rank=np.arange(1, len(phrases) + 1)[None],
-            token=-1,
-            text=texts[None],
-            raw=raw[None],
-            logprob=np.array([logprob for *_, logprob in phrases])[None],
-            told=True,
+        table = np.array(phrases, dtype=object).reshape(-1, 3)
+        whole = (table[None, :, 0], table[None, :, 1], table[None, :, 2].astype(np.float64))
+        add_best(
+            filled, np.array(one.owners[length]), length, ids[None], values[None], names, whole
         )

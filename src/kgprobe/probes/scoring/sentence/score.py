@@ -4,9 +4,11 @@ Every option of every item becomes one complete sentence per template. Sums and 
 stored, never means, so that every aggregation can be had later.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,6 @@ from numpy.typing import NDArray
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.journal import keep_steps
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.sentence import shards
 from kgprobe.probes.scoring.sentence.scorers import SCORERS, VARIANTS_OF
 from kgprobe.probes.scoring.sentence.variants import DEFAULT
 from kgprobe.probes.text.encode import bos_prefix, encode
@@ -25,6 +26,8 @@ from kgprobe.templates import fill
 __all__ = ["DEFAULT", "Item", "Scores", "bos_prefix", "score"]
 
 COLUMNS = "item template candidate sum count answer_sum answer_count continuation_sum continued"
+#: Raised when the same inputs give other numbers or columns.
+VERSION = 3
 #: Sentences that are planned, batched and stored together. Batches never cross shards.
 SHARD = 8192
 
@@ -98,17 +101,9 @@ def score(
         if number % part[1] != part[0]:
             continue
         work = _Work(loaded, scorer, questions, options, upper_first, keep_tokens)
-        key = shards.key(loaded.record, variant, settings, work.rows())
-        stored = None if folder is None or keep_tokens else shards.load(folder, number, key)
-        if stored is None:
-            unfinished = None if folder is None else shards.unfinished(folder, number)
-            with keep_steps(loaded, unfinished, key) if unfinished else nullcontext():
-                piece = work.run(progress)
-            if folder is not None and unfinished is not None:
-                shards.save(folder, number, key, piece.columns, piece.record)
-                unfinished.unlink(missing_ok=True)
-        else:
-            piece = Scores(*stored)
+        with work.kept(folder, number, variant, settings):
+            piece = Scores(*loaded.journal.step("shard", partial(work.run, progress)))
+        if not work.is_done:
             progress(len(piece.columns["sum"]))
         piece.columns = {**work.names(), **piece.columns}
         pieces.append(piece)
@@ -183,6 +178,8 @@ class _Work:
     options: Mapping[str, Sequence[str]]
     upper_first: bool
     keep_tokens: bool
+    #: whether it was done here, and not found done
+    is_done: bool = False
 
     def rows(self) -> list[tuple[ItemInTemplate, int, str]]:
         """(question, number of the option, its label) of every sentence."""
@@ -201,9 +198,28 @@ class _Work:
             "candidate": np.array([number for _, number, _ in rows], dtype=np.int32),
         }
 
-    def run(self, progress: Callable[[int], object]) -> Scores:
-        """The numeric columns and the record."""
-        rows = self.rows()
+    def kept(
+        self, folder: Path | None, number: int, *settings: object
+    ) -> AbstractContextManager[None]:
+        """Keeps the shard, and the batches of one that is under way, in a file of `folder`.
+
+        A file of another model, or of which other things were asked, is begun anew.
+        """
+        if folder is None:
+            return nullcontext()
+        asked = [
+            (vars(q.item), q.template, q.text, self.options[q.item.candidates])
+            for q in self.questions
+        ]
+        identity = [VERSION, self.loaded.record, settings, self.keep_tokens, asked]
+        text = json.dumps(identity, sort_keys=True, default=str)
+        return keep_steps(self.loaded, folder / f"shard-{number:05d}.journal", text)
+
+    def run(
+        self, progress: Callable[[int], object]
+    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """The numeric columns, the record, and the tokens where they are kept."""
+        rows, self.is_done = self.rows(), True
 
         def name(sentence: int) -> str:
             question, _, label = rows[sentence]
@@ -225,7 +241,7 @@ class _Work:
                 "scored": scored,
                 "score": values,
             }
-        return Scores(columns, record, tokens)
+        return columns, record, tokens
 
 
 def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) -> Scores:
@@ -245,6 +261,27 @@ def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) ->
         else np.concatenate(parts or [np.zeros(0)])
         for name, parts in columns.items()
     }
-    record = shards.merge_records([piece.record for piece in pieces])
+    record = merge_records([piece.record for piece in pieces])
     record = {**loaded.record, **settings, **record, "sentences": before}
     return Scores(columns, record, {n: np.concatenate(p) for n, p in tokens.items()})
+
+
+#: Counters of a record, which are added up; everything else must agree, is joined, or is smallest.
+ADDED = ("positions_fed", "head_rows", "rows_asked", "rows_fed", "straddling_tokens")
+
+
+def merge_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One record of several: counters added, notes and back-offs joined, the smallest budget."""
+    if not records:
+        return {}
+    result = dict(records[0])
+    for name in ADDED:
+        if name in result:
+            result[name] = sum(r[name] for r in records)
+    result["token_budget"] = min(r["token_budget"] for r in records)
+    result["backoffs"] = [b for r in records for b in r["backoffs"]]
+    result["notes"] = list(dict.fromkeys(n for r in records for n in r["notes"]))
+    for name in ("prefixes", "last_layer"):
+        if name in result:
+            result[name] = "+".join(dict.fromkeys(r[name] for r in records))
+    return result

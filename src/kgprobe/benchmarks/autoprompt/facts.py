@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kgprobe.benchmarks.autoprompt.frames import (
+    FLAGS,
     SPLITS,
     Example,
     Task,
@@ -94,12 +95,12 @@ def build(
         for split in SPLITS:
             rows = [f for f in group_facts if f.split == split]
             stay = [f for f in rows if keep(f.object)] if keep else rows
-            funnel.add(group, f"{split} facts", len(rows), len(rows), *_ends(rows))
+            funnel.add(group, f"{split} facts", len(rows), len(rows), *ends(rows))
             if keep:
-                funnel.add(group, f"{split}: {reason}", len(rows), len(stay), *_ends(stay))
+                funnel.add(group, f"{split}: {reason}", len(rows), len(stay), *ends(stay))
             inside = [f for f in stay if f.object in known]
             step = f"{split}: object in the vocabulary (others stay)"
-            funnel.add(group, step, len(stay), len(inside), *_ends(inside))
+            funnel.add(group, step, len(stay), len(inside), *ends(inside))
             left += stay
     left = settle(left, settings.overlap, funnel, name)
     items = examples(left)
@@ -121,18 +122,9 @@ def examples(facts: Sequence[Fact]) -> list[Example]:
         times = seen.get(fact[:4], 0) + 1
         seen[fact[:4]] = times
         key = fact.key or f"{fact.group}/{fact.subject}/{fact.object}"
-        items.append(
-            Example(
-                fact.group,
-                fact.split,
-                f"{place:05d}",
-                key if times == 1 else f"{key}#{times}",
-                {"sub": fact.subject},
-                fact.object,
-                others=right,
-                flags=flagged,
-            )
-        )
+        name = key if times == 1 else f"{key}#{times}"
+        cells = (f"{place:05d}", name, {"sub": fact.subject}, fact.object)
+        items.append(Example(fact.group, fact.split, *cells, others=right, flags=flagged))
     return items
 
 
@@ -159,7 +151,7 @@ def describe(
         prompts[prompt] = {
             r: manual(rows[r]["template"], context, spare.get(r, "")) for r in chosen if r in rows
         }
-        turned = [r for r in prompts[prompt] if not _ends_in_answer(rows[r]["template"])]
+        turned = [r for r in prompts[prompt] if not answer_is_last(rows[r]["template"])]
         if turned:
             what = "our own wording" if prompt == "manual" else "no such prompt"
             notes.append(f"{prompt}: causal models get {what} for {', '.join(turned)}")
@@ -188,21 +180,25 @@ def published_wordings(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
     }
 
 
-def _ends_in_answer(text: str) -> bool:
-    return answer_is_last(text)
-
-
-def _ends(facts: Sequence[Fact]) -> tuple[list[str], list[str]]:
+def ends(facts: Sequence[Fact]) -> tuple[list[str], list[str]]:
+    """Subjects and objects of facts."""
     return [f.subject for f in facts], [f.object for f in facts]
+
+
+def count_splits(funnel: Funnel, relation: str, facts: Sequence[Fact], step: str) -> None:
+    """A step for each split of a relation's facts; `step` formats its name."""
+    for split in SPLITS:
+        some = [fact for fact in facts if fact.split == split]
+        funnel.add(relation, step.format(split), len(facts), len(some), *ends(some))
 
 
 def _count_flags(examples: Sequence[Example], funnel: Funnel) -> None:
     """Steps of the no-overlap subset: test facts that have each flag, then the subset."""
     for group in dict.fromkeys(e.group for e in examples):
         test = [e for e in examples if e.group == group and e.split == "test"]
-        for flag in ("pair", "inverse", "within", "same"):
+        for flag in FLAGS:
             clean = [e for e in test if flag not in e.flags]
             funnel.add(group, f"test: not {flag}", len(test), len(clean))
         clean = [e for e in test if not e.flags]
-        subjects, answers = [e.fields["sub"] for e in clean], [e.label for e in clean]
-        funnel.add(group, "test: no-overlap subset", len(test), len(clean), subjects, answers)
+        both = [e.fields["sub"] for e in clean], [e.label for e in clean]
+        funnel.add(group, "test: no-overlap subset", len(test), len(clean), *both)

@@ -164,17 +164,9 @@ def _examples(
     right: Sequence[str],
 ) -> Iterator[Example]:
     for place, context in enumerate(contexts):
-        yield Example(
-            record.relation,
-            split,
-            f"{record.fact}/{place:04d}",
-            record.fact,
-            {"context": context.text, "sub": record.subject},
-            record.object,
-            [context.surface],
-            right,
-            flagged,
-        )
+        fields = {"context": context.text, "sub": record.subject}
+        cells = (f"{record.fact}/{place:04d}", record.fact, fields, record.object)
+        yield Example(record.relation, split, *cells, [context.surface], right, flagged)
 
 
 def _perturbed(
@@ -199,21 +191,8 @@ def _perturbed(
             mentions += record.object in change.text or change.old_surface in change.text
             grouped = record.fact if mode == "fact" else f"{record.fact}~{change.label}"
             fields = {"context": change.text, "sub": record.subject, "old": record.object}
-            name = f"{record.fact}/{place:04d}"
-            surfaces = [change.surface]
-            items.append(
-                Example(
-                    record.relation,
-                    split,
-                    name,
-                    grouped,
-                    fields,
-                    change.label,
-                    surfaces,
-                    [],
-                    flagged,
-                )
-            )
+            cells = (f"{record.fact}/{place:04d}", grouped, fields, change.label)
+            items.append(Example(record.relation, split, *cells, [change.surface], [], flagged))
     relation = placed[0][0].relation
     funnel.add(relation, "facts: another object to put in", len(usable), len(usable) - without)
     funnel.add(relation, "contexts: old object nowhere left", len(items), len(items) - mentions)

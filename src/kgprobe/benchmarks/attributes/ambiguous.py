@@ -19,13 +19,8 @@ from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Ambiguous
 
 #: The paper's examples have no strata: 375 pairs of all relations together.
-DEFINITION = Definition(
-    "ambiguous",
-    ("p",),
-    "{}",
-    ("head", "tail"),
-    (Triple("head", "head", "p", "x"), Triple("tail", "tail", "p", "y")),
-)
+TRIPLES = (Triple("head", "head", "p", "x"), Triple("tail", "tail", "p", "y"))
+DEFINITION = Definition("ambiguous", ("p",), "{}", ("head", "tail"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> Benchmark:

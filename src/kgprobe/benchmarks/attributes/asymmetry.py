@@ -11,13 +11,8 @@ from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Asymmetry
 
-DEFINITION = Definition(
-    "asymmetry",
-    ("p",),
-    "{}",
-    ("s", "o"),
-    (Triple("forward", "s", "p", "o"), Triple("reversed", "o", "p", "s", "reversed")),
-)
+TRIPLES = (Triple("forward", "s", "p", "o"), Triple("reversed", "o", "p", "s", "reversed"))
+DEFINITION = Definition("asymmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> Benchmark:

@@ -10,13 +10,8 @@ from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bidirectional
 
-DEFINITION = Definition(
-    "bidirectional",
-    ("p1", "p2"),
-    "{}~{}",
-    ("s", "o"),
-    (Triple("first", "s", "p1", "o"), Triple("inverse", "o", "p2", "s")),
-)
+TRIPLES = (Triple("first", "s", "p1", "o"), Triple("inverse", "o", "p2", "s"))
+DEFINITION = Definition("bidirectional", ("p1", "p2"), "{}~{}", ("s", "o"), TRIPLES)
 DENOMINATORS = {
     "min": pl.min_horizontal("n1", "n2"),
     "max": pl.max_horizontal("n1", "n2"),

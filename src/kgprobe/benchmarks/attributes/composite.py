@@ -14,18 +14,10 @@ from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Composite
 
-DEFINITION = Definition(
-    "composite",
-    ("r1", "r2", "r3"),
-    "{}>{}={}",
-    ("a", "b", "c"),
-    (
-        Triple("first", "a", "r1", "b"),
-        Triple("second", "b", "r2", "c"),
-        Triple("closing", "a", "r3", "c"),
-    ),
-    is_chain=True,
-)
+HOPS = (Triple("first", "a", "r1", "b"), Triple("second", "b", "r2", "c"))
+TRIPLES = (*HOPS, Triple("closing", "a", "r3", "c"))
+RELATIONS, ENTITIES = ("r1", "r2", "r3"), ("a", "b", "c")
+DEFINITION = Definition("composite", RELATIONS, "{}>{}={}", ENTITIES, TRIPLES, is_chain=True)
 
 
 def build(graph: Graph, settings: AttributeSettings[Composite]) -> Benchmark:

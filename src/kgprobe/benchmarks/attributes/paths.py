@@ -15,14 +15,8 @@ from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Paths
 
-DEFINITION = Definition(
-    "paths",
-    ("r1", "r2"),
-    "{}>{}",
-    ("a", "b", "c"),
-    (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c")),
-    is_chain=True,
-)
+TRIPLES = (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c"))
+DEFINITION = Definition("paths", ("r1", "r2"), "{}>{}", ("a", "b", "c"), TRIPLES, is_chain=True)
 
 
 def build(graph: Graph, settings: AttributeSettings[Paths]) -> Benchmark:

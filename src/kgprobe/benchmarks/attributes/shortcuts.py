@@ -21,6 +21,7 @@ STRATA = ("no rule", "confidence below .1", "confidence .1 to .5", "confidence a
 NO_RULE, LOW, MIDDLE, HIGH = STRATA
 #: the lowest and the highest confidence of the middle stratum
 LIMITS = (0.1, 0.5)
+LINKED = "a statement links the subject to a gold"
 
 
 def confidences(graph: Graph, edges: Table, subjects: Table, pairs: pl.DataFrame) -> pl.DataFrame:
@@ -72,9 +73,7 @@ def without_shortcut(setup: Setup[TwoSteps], chains: pl.DataFrame) -> pl.DataFra
     noun = {p: phrase[0].casefold() for p, phrase in nouns.items()}
     ends, columns = chains.select("s", "o").rows(), [pl.col(f"{end}_name") for end in "sbo"]
     is_trained_on = [(names.get(s, ""), names.get(o, "")) in pairs for s, o in ends]
-    chains = chains.join(
-        linked.with_columns(linked=True), on=["s", "o"], how="left", maintain_order="left"
-    ).with_columns(
+    chains = chains.with_columns(
         *(
             pl.Series(f"{end}_name", [names.get(n) for n in chains[end]], dtype=pl.String)
             for end in "sbo"
@@ -82,24 +81,20 @@ def without_shortcut(setup: Setup[TwoSteps], chains: pl.DataFrame) -> pl.DataFra
         words=pl.Series([f" {noun[p]} {noun[q]} " for p, q in chains.select("r1", "r2").rows()]),
         trained_on=pl.Series(is_trained_on, dtype=pl.Boolean),
     )
+    linked = linked.with_columns(linked=True)
+    chains = chains.join(linked, on=["s", "o"], how="left", maintain_order="left")
+    in_training = pl.col("trained_on")
     held = [one.str.contains(other, literal=True) for one, other in permutations(columns, 2)]
     spaced = (pl.concat_str(pl.lit(" "), name, pl.lit(" ")) for name in columns)
     held += [pl.col("words").str.contains(name, literal=True) for name in spaced]
     holds = pl.any_horizontal(condition.fill_null(False) for condition in held)
-    for wrong, step, why in (
-        (pl.col("s") == pl.col("o"), "leads elsewhere", "leads back to the subject"),
-        (
-            pl.col("linked").is_not_null(),
-            "no shortcut",
-            "a statement links the subject to a gold",
-        ),
-        (
-            pl.col("trained_on"),
-            "no shortcut in training sentences",
-            "a training sentence names both",
-        ),
-        (holds, "names apart", "a name holds another one, or stands in the question"),
-    ):
+    steps = {
+        ("leads elsewhere", "leads back to the subject"): pl.col("s") == pl.col("o"),
+        ("no shortcut", LINKED): pl.col("linked").is_not_null(),
+        ("no shortcut in training sentences", "a training sentence names both"): in_training,
+        ("names apart", "a name holds another one, or stands in the question"): holds,
+    }
+    for (step, why), wrong in steps.items():
         chains = leave_out(setup, chains, wrong, step, why)
     return chains.select("r1", "r2", "s", "b", "o")
 

@@ -10,13 +10,8 @@ from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Symmetry
 
-DEFINITION = Definition(
-    "symmetry",
-    ("p",),
-    "{}",
-    ("s", "o"),
-    (Triple("forward", "s", "p", "o"), Triple("backward", "o", "p", "s")),
-)
+TRIPLES = (Triple("forward", "s", "p", "o"), Triple("backward", "o", "p", "s"))
+DEFINITION = Definition("symmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Symmetry]) -> Benchmark:

@@ -24,18 +24,10 @@ from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import TwoSteps
 from kgprobe.templates import STEP
 
-DEFINITION = Definition(
-    "two_steps",
-    ("r1", "r2"),
-    "{}>{}",
-    ("s", "b", "o"),
-    (
-        Triple("hop1", "s", "r1", "b"),
-        Triple("hop2", "b", "r2", "o"),
-        Triple("two_steps", "s", f"r1{STEP}r2", "o", "inferred"),
-    ),
-    is_chain=True,
-)
+HOPS = (Triple("hop1", "s", "r1", "b"), Triple("hop2", "b", "r2", "o"))
+TRIPLES = (*HOPS, Triple("two_steps", "s", f"r1{STEP}r2", "o", "inferred"))
+ENTITIES = ("s", "b", "o")
+DEFINITION = Definition("two_steps", ("r1", "r2"), "{}>{}", ENTITIES, TRIPLES, is_chain=True)
 
 
 def build(graph: Graph, settings: AttributeSettings[TwoSteps]) -> Benchmark:

@@ -110,11 +110,12 @@ def build(
     )
     for sets in (big_sets, lite_sets):
         check_balance(sets)
+    lost = pl.concat(dropped).unique(list(DROPPED.key), maintain_order=True)
     return NestedSets(
         big_sets,
         lite_sets,
         funnel.frame(),
-        pl.concat(dropped).unique(list(DROPPED.key), maintain_order=True),
+        lost,
         pl.DataFrame(choices, schema=dict(choice.CHOICE.columns), orient="row"),
         pl.concat(spares),
         pl.DataFrame(verdicts, schema=dict(choice.REVIEWED.columns), orient="row"),

@@ -119,16 +119,12 @@ def _relation(
                 f"the answer space has it at {index}"
             )
     kept = rows if instances is None else _sample_rows(rows, instances, seed, relation)
-    return relation_frames(
-        benchmark,
-        relation,
-        answers=list(zip(ids, labels, strict=True)),
-        subjects=[
-            (row["sub_id"], row["sub_label"], place[row["obj_id"]], row.get("sub_aliases", []))
-            for row in kept
-        ],
-        templates=[(index, texts[index]) for index in chosen],
-    )
+    subjects = [
+        (row["sub_id"], row["sub_label"], place[row["obj_id"]], row.get("sub_aliases", []))
+        for row in kept
+    ]
+    answers, chosen_texts = list(zip(ids, labels, strict=True)), [(i, texts[i]) for i in chosen]
+    return relation_frames(benchmark, relation, answers, subjects, chosen_texts)
 
 
 def _sample_rows(

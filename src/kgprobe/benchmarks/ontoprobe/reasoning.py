@@ -72,20 +72,16 @@ def _item(
     places = [place_of(index[set_name], label, set_name, row) for label, _ in names]
     golds = list(dict.fromkeys(places))
     _, _, test_set, right = tests["manual"]
+    p2_tests = {}
+    for kind, (text, soft, name, gold) in tests.items():
+        places = golds if gold is None else [place_of(index[name], gold, name, row)]
+        p2_tests[kind] = {"text": text, "soft": soft, "candidates": name, "golds": places}
     meta = {
         **texts,
         "p1": "".join(texts["p1_parts"]),
         "names": names,
         "p1_item": f"{RULES[rule]}-{row.row}",
-        "p2_tests": {
-            kind: {
-                "text": text,
-                "soft": soft,
-                "candidates": name,
-                "golds": golds if gold is None else [place_of(index[name], gold, name, row)],
-            }
-            for kind, (text, soft, name, gold) in tests.items()
-        },
+        "p2_tests": p2_tests,
         "missing": right is not None and right not in index[test_set.rstrip("+")],
         **inherited,
     }

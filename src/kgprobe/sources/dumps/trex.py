@@ -59,21 +59,11 @@ TRIPLES = Contract(
     may_be_empty=True,
 )
 #: One row is one way in which an entity is mentioned.
-MENTIONS = Contract(
-    "TREX_MENTIONS",
-    {"uri": pl.String, "surface": pl.String, "annotator": pl.String, **_COUNTS},
-    ("uri", "surface", "annotator"),
-    may_be_empty=True,
-)
-DOCUMENTS = Contract(
-    "TREX_DOCUMENTS",
-    {
-        "document": pl.Int32, "docid": pl.String, "title": pl.String, "sentences": pl.Int32,
-        "alignments": pl.Int32,
-    },
-    ("document",),
-    may_be_empty=True,
-)  # fmt: skip
+_MENTION = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
+MENTIONS = Contract("TREX_MENTIONS", _MENTION | _COUNTS, tuple(_MENTION), may_be_empty=True)
+_DOCUMENT = {"document": pl.Int32, "docid": pl.String, "title": pl.String}
+_DOCUMENT |= dict.fromkeys(("sentences", "alignments"), pl.Int32)
+DOCUMENTS = Contract("TREX_DOCUMENTS", _DOCUMENT, ("document",), may_be_empty=True)
 #: What was counted or refused, per file; `first` says where it was met first.
 PROBLEMS = Contract(
     "TREX_PROBLEMS",
@@ -85,13 +75,8 @@ LABELS = Contract(
     "TREX_LABELS", {"uri": pl.String, "label": pl.String, "source": pl.String}, ("uri",)
 )
 #: The tables of a shard by name.
-TABLES = {
-    "alignments": ALIGNMENTS,
-    "triples": TRIPLES,
-    "mentions": MENTIONS,
-    "documents": DOCUMENTS,
-    "problems": PROBLEMS,
-}
+TABLES = {"alignments": ALIGNMENTS, "triples": TRIPLES, "mentions": MENTIONS}
+TABLES |= {"documents": DOCUMENTS, "problems": PROBLEMS}
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 
@@ -376,12 +361,9 @@ def _frames(
     kept = rows.filter(legal).drop("s", "p", "o")
     distinct = kept.unique(maintain_order=True)
     problems.note("repeated alignment", kept.height - distinct.height)
-    return (
-        distinct.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32)),
-        _triples(distinct),
-        _mentions(mentions),
-        _columns(table, DOCUMENTS.columns),
-    )
+    numbered = distinct.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32))
+    documents = _columns(table, DOCUMENTS.columns)
+    return numbered, _triples(distinct), _mentions(mentions), documents
 
 
 #: `1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime`
@@ -404,14 +386,11 @@ def _triples(alignments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mentions(rows: Rows) -> pl.DataFrame:
-    texts = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
-    return (
-        _columns(rows, {"document": pl.Int32, **texts})
-        .filter(pl.col("uri").str.starts_with(ENTITY) & pl.col("surface").is_not_null())
-        .with_columns(pl.col("annotator").fill_null(""))
-        .group_by(list(texts))
-        .agg(pl.len().cast(pl.UInt32).alias("mentions"), _in_documents())
-    )
+    known = pl.col("uri").str.starts_with(ENTITY) & pl.col("surface").is_not_null()
+    mentions = _columns(rows, {"document": pl.Int32, **_MENTION}).filter(known)
+    mentions = mentions.with_columns(pl.col("annotator").fill_null(""))
+    n = pl.len().cast(pl.UInt32).alias("mentions")
+    return mentions.group_by(list(_MENTION)).agg(n, _in_documents())
 
 
 def _in_documents() -> pl.Expr:
@@ -421,12 +400,8 @@ def _in_documents() -> pl.Expr:
 def _columns(rows: Rows, schema: Mapping[str, Any]) -> pl.DataFrame:
     """A frame from row tuples by way of columns, several times faster than row by row."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pl.DataFrame(
-        [
-            pl.Series(name, list(values), dtype=dtype, strict=True)
-            for (name, dtype), values in zip(schema.items(), columns, strict=True)
-        ]
-    )
+    typed = zip(schema.items(), columns, strict=True)
+    return pl.DataFrame([pl.Series(name, list(v), kind, strict=True) for (name, kind), v in typed])
 
 
 def merge(paths: list[Path], contract: Contract) -> pl.DataFrame:

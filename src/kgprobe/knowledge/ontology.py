@@ -34,18 +34,18 @@ CHAINS = Contract(
 )
 _INSTANCE = ("class", "instance")
 INSTANCES = Contract("INSTANCES", dict.fromkeys((*_INSTANCE, "label"), pl.String), _INSTANCE)
-_FOUND = "dbpedia direction domain domain_source range range_source".split()
+_OPTIONAL = "dbpedia direction domain domain_source range range_source".split()
 #: One row is one property with what was found for it; null means that nothing was.
 PROPERTIES = Contract(
     "PROPERTIES",
     {
-        **dict.fromkeys(("property", "label", *_FOUND), pl.String),
+        **dict.fromkeys(("property", "label", *_OPTIONAL), pl.String),
         "superproperties": pl.Int32,
         "statements": pl.Int64,
         "chosen": pl.Boolean,
     },
     ("property",),
-    frozenset(_FOUND),
+    frozenset(_OPTIONAL),
 )
 ALIGNMENT = Contract(
     "ALIGNMENT",

@@ -15,7 +15,7 @@ SAME_TEXT = ("P17", "P30", "P131", "P276")
 MAX_GOLDS = 1000
 #: examples that become text at a time
 PART = 100_000
-ASKED = ["s", "predicate", "o", "origin"]
+FACT = ["s", "predicate", "o", "origin"]
 
 
 def in_parts(
@@ -91,9 +91,9 @@ def verbalize(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
         rows = rows.join(named, on=f"{side}_n", how="left")
     listed = golds.join(texts.select(gold="n", id="id", text="text"), on="gold", how="left",
                         maintain_order="left")  # fmt: skip
-    lists = listed.group_by(ASKED).agg(golds="id", gold_labels="text")
+    lists = listed.group_by(FACT).agg(golds="id", gold_labels="text")
     keys = {"s": "subject_n", "o": "object_n"}
-    rows = rows.join(lists.rename(keys), on=[keys.get(name, name) for name in ASKED], how="left")
+    rows = rows.join(lists.rename(keys), on=[keys.get(name, name) for name in FACT], how="left")
     return rows.select(list(EXAMPLES.columns)).sort(list(EXAMPLES.key))
 
 
@@ -126,8 +126,8 @@ def _golds(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
         every.append(_reached(inferred, graph).with_columns(first=pl.lit(1)).select(direct.columns))
     # entities before literals, whose numbers are negative
     order = ["first", pl.col("gold") < 0, "gold"]
-    golds = pl.concat(every).sort(order).unique([*ASKED, "gold"], keep="first", maintain_order=True)
-    return golds.group_by(ASKED, maintain_order=True).head(MAX_GOLDS)
+    golds = pl.concat(every).sort(order).unique([*FACT, "gold"], keep="first", maintain_order=True)
+    return golds.group_by(FACT, maintain_order=True).head(MAX_GOLDS)
 
 
 def _reached(inferred: pl.DataFrame, graph: Graph) -> pl.DataFrame:

@@ -11,25 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgprobe.benchmarks.autoprompt.frames import (
-    FLAGS,
-    SPLITS,
-    Example,
-    Task,
-    TaskError,
-    existing,
-    frame,
-    require,
-    sizes,
-)
+from kgprobe.benchmarks.autoprompt import frames, templates
+from kgprobe.benchmarks.autoprompt.frames import FLAGS, SPLITS, Example, Task, TaskError, existing
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
-from kgprobe.benchmarks.autoprompt.templates import (
-    TRUNCATE,
-    manual,
-    own_endings,
-    read_wordings,
-    search_templates,
-)
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.facts import by_number
 from kgprobe.settings import PromptFacts
@@ -106,9 +90,9 @@ def build(
     items = examples(left)
     _count_flags(items, funnel)
     remedy = "name fewer relations, or pull more facts"
-    require(sizes(items), settings.least, name, remedy)
+    frames.require(frames.sizes(items), settings.least, name, remedy)
     task["groups"] = sorted({e.group for e in items}, key=by_number)
-    return Task(frame(items), sorted(known), task, funnel.frame())
+    return Task(frames.frame(items), sorted(known), task, funnel.frame())
 
 
 def examples(facts: Sequence[Fact]) -> list[Example]:
@@ -133,26 +117,26 @@ def describe(
     task: str,
     relations: Iterable[str],
     wordings: Mapping[str, Mapping[str, Mapping[str, str]]],
-    templates: Sequence[dict[str, str]],
+    own: Sequence[dict[str, str]],
     triggers: int,
 ) -> dict[str, Any]:
     """task.json: templates of the search and of published wordings, names and types of relations.
 
-    `wordings`: prompt (manual, lpaqa) -> relation -> row of its file. `templates`: rows of
+    `wordings`: prompt (manual, lpaqa) -> relation -> row of its file. `own`: rows of
     templates.tsv, for causal models where a published manual one does not end in the answer.
     """
     chosen = sorted(set(relations), key=by_number)
-    endings = own_endings(list(templates))
+    endings = templates.own_endings(list(own))
     context = task == "relation_extraction"
     prompts: dict[str, dict[str, dict[str, str]]] = {}
     notes = []
     for prompt, rows in wordings.items():
         spare = endings if prompt == "manual" else {}
+        texts = {r: rows[r]["template"] for r in chosen if r in rows}
         prompts[prompt] = {
-            r: manual(rows[r]["template"], context, spare.get(r, "")) for r in chosen if r in rows
+            r: templates.manual(text, context, spare.get(r, "")) for r, text in texts.items()
         }
-        turned = [r for r in prompts[prompt] if not answer_is_last(rows[r]["template"])]
-        if turned:
+        if turned := [r for r, text in texts.items() if not answer_is_last(text)]:
             what = "our own wording" if prompt == "manual" else "no such prompt"
             notes.append(f"{prompt}: causal models get {what} for {', '.join(turned)}")
     first: Mapping[str, Mapping[str, str]] = next(iter(wordings.values()), {})
@@ -164,8 +148,8 @@ def describe(
         "groups": chosen,
         "names": {r: first.get(r, {}).get("label", r) for r in chosen},
         "types": {r: first[r]["type"] for r in chosen if "type" in first.get(r, {})},
-        "truncate": TRUNCATE[task],
-        "search": search_templates(task, triggers),
+        "truncate": templates.TRUNCATE[task],
+        "search": templates.search_templates(task, triggers),
         "prompts": prompts,
         "label_words": {},
         "notes": notes,
@@ -175,8 +159,8 @@ def describe(
 def published_wordings(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
     """LAMA's manual templates and LPAQA's best single ones, out of a folder of LAMA's files."""
     return {
-        "manual": read_wordings(folder / "relations.jsonl"),
-        "lpaqa": read_wordings(folder / "optiprompt" / "LPAQA_relations.jsonl"),
+        "manual": templates.read_wordings(folder / "relations.jsonl"),
+        "lpaqa": templates.read_wordings(folder / "optiprompt" / "LPAQA_relations.jsonl"),
     }
 
 

@@ -55,16 +55,18 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     return frame
 
 
-def map_to_ancestors(statements: pl.DataFrame, lift: str, everything: pl.DataFrame) -> pl.DataFrame:
-    """The statements with their objects mapped to their value of the property `lift`.
+def map_to_ancestors(
+    statements: pl.DataFrame, parent: str, everything: pl.DataFrame
+) -> pl.DataFrame:
+    """The statements with their objects mapped to their value of the property `parent`.
 
     A place of birth becomes its country: the one best-rank value of the object. An object that is
     itself such a value (a country) stays. Where there are none or several, object_kind becomes
-    `unlifted`, and `filtered` drops the statement for it. Without `lift` nothing changes.
+    `unlifted`, and `filtered` drops the statement for it. Without `parent` nothing changes.
     """
-    if not lift:
+    if not parent:
         return statements
-    values = best_rank(everything.filter(pl.col("relation") == lift))
+    values = best_rank(everything.filter(pl.col("relation") == parent))
     values = values.filter(pl.col("object_kind") == "item")
     single = values.filter(pl.col("object").n_unique().over("subject") == 1).unique("subject")
     columns = ["object", "object_label", "object_sitelinks", "object_popularity"]
@@ -75,12 +77,12 @@ def map_to_ancestors(statements: pl.DataFrame, lift: str, everything: pl.DataFra
     joined = statements.join(above, on="object", how="left", maintain_order="left")
     stays = pl.col("object").is_in(tops) | (pl.col("object_kind") != "item")
     has_ancestor = pl.col("object_above").is_not_null()
-    lifted = [
+    mapped = [
         pl.when(stays | ~has_ancestor).then(pl.col(c)).otherwise(pl.col(f"{c}_above")).alias(c)
         for c in columns
     ]
     kind = pl.when(stays | has_ancestor).then(pl.col("object_kind")).otherwise(pl.lit("unlifted"))
-    return joined.with_columns(*lifted, object_kind=kind).select(statements.columns)
+    return joined.with_columns(*mapped, object_kind=kind).select(statements.columns)
 
 
 def _normalized(statements: pl.DataFrame) -> pl.DataFrame:

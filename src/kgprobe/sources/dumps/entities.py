@@ -181,13 +181,13 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
     others = rb"/ontology#sitelinks>", rb"/entity/(?:statement/)?P"
     passed = prefilter([stated, labels, *others, re.escape(f"<{MERGED}>".encode())])
     known = {int(relation[1:]) for relation in relations}
-    places = {tag.lower(): place for place, tag in enumerate(languages)}
+    positions = {tag.lower(): place for place, tag in enumerate(languages)}
     for triple in triples(block, passed, tables):
         tables["properties"] += [(line,) for line in described.select_line(triple)]
         subject, item = _number_of(triple.subject), _number_of(triple.iri or "")
         if subject is None:
             continue
-        text, place = triple.text or "", places.get(triple.language)
+        text, place = triple.text or "", positions.get(triple.language)
         if direct := _DIRECT.fullmatch(triple.predicate):
             if (relation := int(direct[1])) not in known:
                 continue
@@ -219,11 +219,11 @@ def of_iris(block: Block, predicates: Sequence[str], languages: Sequence[str]) -
     tables = Tables(IRI_TABLES)
     wanted = {*predicates, RDFS_LABEL}
     passed = prefilter(re.escape(f"<{predicate}>".encode()) for predicate in sorted(wanted))
-    places = {tag.lower(): place for place, tag in enumerate(languages)}
+    positions = {tag.lower(): place for place, tag in enumerate(languages)}
     for triple in triples(block, passed, tables):
-        if triple.predicate == RDFS_LABEL and triple.language in places:
+        if triple.predicate == RDFS_LABEL and triple.language in positions:
             label = triple.text or ""
-            tables["names"].append((triple.subject, places[triple.language], label, None))
+            tables["names"].append((triple.subject, positions[triple.language], label, None))
         if triple.predicate in predicates:
             if triple.node:
                 value, kind = "somevalue", "special"

@@ -278,9 +278,9 @@ def read_types(
     for name, n in progress(sizes.rows(), desc="classes", unit="class"):
         instances = stated.filter(pl.col("object") == name).select("subject").collect()["subject"]
         if n > most:
-            share = max(1, PARTS * most // n)
-            in_part[name] = share / PARTS
-            instances = instances.filter([_hash(iri) < share for iri in instances])
+            proportion = max(1, PARTS * most // n)
+            in_part[name] = proportion / PARTS
+            instances = instances.filter([_hash(iri) < proportion for iri in instances])
         frames.append(pl.DataFrame({"class": name, "id": instances}))
     if in_part:
         log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))

@@ -261,8 +261,8 @@ class _Pull:
             came = f"{expected:,} rows by the count query"
             raise errors.TooManyRows(self.place(0), came, allowed, advice)
         # parts differ in size by chance: a tenth less than what is allowed
-        share = 0.9 * self.size / max(expected or 0, 1)
-        return Cuts(total, total if share >= 0.9 else max(1, int(total * share)), start)
+        proportion = 0.9 * self.size / max(expected or 0, 1)
+        return Cuts(total, total if proportion >= 0.9 else max(1, int(total * proportion)), start)
 
     def page(self, cuts: Cuts) -> Page:
         """Ask for the next page and keep it."""

@@ -26,7 +26,7 @@ from perf.generate.trex import write_dump
 REPEATS = 5
 
 
-def write_shard(shard: trex.Shard, folder: Path) -> None:
+def write_shard(shard: trex.FileTables, folder: Path) -> None:
     """The tables of one file, as the rule writes them."""
     for name, contract in trex.TABLES.items():
         schema.write(getattr(shard, name), contract, folder / f"{name}.parquet")

@@ -76,10 +76,8 @@ class Filled(NamedTuple):
         """
         if not front:
             return self
-        moved = {
-            slot: [(start + len(front), end + len(front)) for start, end in spans]
-            for slot, spans in self.spans.items()
-        }
+        n = len(front)
+        moved = {slot: [(s + n, e + n) for s, e in spans] for slot, spans in self.spans.items()}
         return Filled(front + self.text, {**moved, FRONT: [(0, len(front))]})
 
     def around(self, slot: str) -> tuple[str, str]:
@@ -118,8 +116,7 @@ class Parsed:
                 text += written + behind
         if upper_first and text:
             first = text[0].upper()
-            if len(first) > 1:
-                shift = len(first) - 1
+            if shift := len(first) - 1:
                 for slot, pairs in spans.items():
                     spans[slot] = [(s + shift * (s > 0), e + shift * (e > 0)) for s, e in pairs]
             text = first + text[1:]
@@ -134,13 +131,11 @@ def parse(text: str) -> Parsed:
     """
     first, *rest = _SLOT.split(text)
     names = {"[X]": SUBJECT, "[Y]": ANSWER}
-    return Parsed(
-        first,
-        tuple(
-            (slot[1:-1] if slot[0] == "{" else names.get(slot, slot), slot, behind)
-            for slot, behind in zip(rest[::2], rest[1::2], strict=True)
-        ),
-    )
+    parts = [
+        (slot[1:-1] if slot[0] == "{" else names.get(slot, slot), slot, behind)
+        for slot, behind in zip(rest[::2], rest[1::2], strict=True)
+    ]
+    return Parsed(first, tuple(parts))
 
 
 def sentence(text: str, where: str = "", error: type[ValueError] = TemplateError) -> Parsed:

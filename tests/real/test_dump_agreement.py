@@ -264,9 +264,9 @@ def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
             for name in (*OF_DBPEDIA, "instance_counts")
         }
         counts = both["instance_counts"]
-        both["types"] = pull_instances(
+        both["types"], _ = pull_instances(
             counts, endpoint, folder, query, 100, languages=["en", "mul"]
-        ).frame
+        )
     with local_endpoint([ontology]) as endpoint:
         alone = {
             name: pull(QUERIES / f"dbpedia/{name}.rq", endpoint, tmp_path / "d" / "o").frame()

@@ -41,11 +41,11 @@ def tables(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
             }
             if source == "dbpedia":
                 counts, query = pulled[source]["instance_counts"], QUERIES / "dbpedia/instances.rq"
-                found = pull_instances(
+                found, in_part = pull_instances(
                     counts, endpoint, data / source / "s", query, 10_000, languages=["en", "mul"]
                 )
-                assert not found.in_part
-                pulled[source]["types"] = found.frame.select("class", "instance", "label")
+                assert not in_part
+                pulled[source]["types"] = found.select("class", "instance", "label")
     return pulled
 
 

@@ -132,18 +132,19 @@ def test_instances_class_by_class_are_all_and_of_large_classes_a_part(oxigraph, 
     whole = pull(TYPED, oxigraph, folder / "d" / "pages5000").frame()
     counts = pull(QUERIES / "dbpedia/instance_counts.rq", oxigraph, folder / "d" / "whole").frame()
     query, languages = QUERIES / "dbpedia/instances.rq", ["en", "mul"]
-    every = pull_instances(counts, oxigraph, folder / "d" / "c", query, 10_000, languages=languages)
-    pairs = every.frame.select("class", "instance").sort("class", "instance")
+    given = counts, oxigraph, folder / "d" / "c", query
+    every, in_part = pull_instances(*given, 10_000, languages=languages)
+    pairs = every.select("class", "instance").sort("class", "instance")
     assert pairs.equals(whole.select("class", "instance").sort("class", "instance"))
-    assert not every.in_part
-    part = pull_instances(counts, oxigraph, folder / "d" / "c", query, 100, languages=languages)
+    assert not in_part
+    part, in_part = pull_instances(*given, 100, languages=languages)
     sizes = dict(counts.select("class", pl.col("n").cast(pl.Int64)).iter_rows())
-    assert set(part.in_part) == {name for name, n in sizes.items() if n > 100}
+    assert set(in_part) == {name for name, n in sizes.items() if n > 100}
     lowest = {
         name: sorted(rows["instance"], key=lambda iri: hashlib.md5(iri.encode()).hexdigest())
         for (name,), rows in whole.group_by("class")
     }
-    for (name,), rows in part.frame.group_by("class"):
+    for (name,), rows in part.group_by("class"):
         found = sorted(rows["instance"], key=lambda iri: hashlib.md5(iri.encode()).hexdigest())
         assert found == lowest[name][: len(found)]
         assert len(found) == sizes[name] or 50 < len(found) < 150

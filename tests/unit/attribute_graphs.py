@@ -14,7 +14,8 @@ import polars as pl
 import yaml
 
 from kgprobe.benchmarks.attributes import checks
-from kgprobe.benchmarks.attributes.construct import Benchmark, EmptyBenchmarkError
+from kgprobe.benchmarks.attributes.construct import Benchmark
+from kgprobe.benchmarks.attributes.definition import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.settings import AttributeSettings, settings_of
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine_duckdb import DuckDB

@@ -20,8 +20,9 @@ from kgprobe.benchmarks.attributes import (
     paths,
     symmetry,
 )
-from kgprobe.benchmarks.attributes.chains import describe_counts, edges_to_expand, largest
-from kgprobe.benchmarks.attributes.construct import EmptyBenchmarkError, MissingTemplatesError
+from kgprobe.benchmarks.attributes.chains import edges_to_expand
+from kgprobe.benchmarks.attributes.construct import MissingTemplatesError
+from kgprobe.benchmarks.attributes.definition import EmptyBenchmarkError, Setup
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB, EngineError, job_mb, joins_mb
@@ -287,7 +288,7 @@ def test_a_hub_is_cut_and_told(caplog):
 def bounded(rows, max_out):
     made = graph(rows)
     chosen = settings("paths", max_out=max_out)
-    whole, cut = edges_to_expand("paths", made, chosen, Funnel("paths"))
+    whole, cut = edges_to_expand(Setup(paths.DEFINITION, made, chosen))
     found = [made.frame(edges).select("s", "p", "o").rows() for edges in (whole, cut)]
     return [set(edges) for edges in found], [len(edges) for edges in found]
 
@@ -409,13 +410,14 @@ def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unk
     assert step["reason"] == why + (" ..." if unknown == 21 else "")
 
 
-def test_the_twenty_largest_hubs_are_told():
-    order = [(7, 12), (9, 1500), (3, 1500), *((n, 11) for n in range(20, 38))]
-    made = graph([(n, 50, n + 1) for n in range(1, 40)])
-    listed = describe_counts(largest(order), made).split(", ")
-    assert listed[:4] == ["Q3 (1,500)", "Q9 (1,500)", "Q7 (12)", "Q20 (11)"]
-    assert len(order) == 21
-    assert (len(listed), listed[-1]) == (20, "Q36 (11)")
+def test_the_twenty_largest_hubs_are_named():
+    out = {7: 12, 9: 1500, 3: 1500, **dict.fromkeys(range(20, 38), 11)}
+    rows = [(n, 50, 100 + i) for n, size in out.items() for i in range(size)]
+    setup = Setup(paths.DEFINITION, graph(rows), settings("paths", max_out=10))
+    edges_to_expand(setup)
+    hubs = setup.funnel.rows[-1]["reason"].removeprefix("out-edges of ").split(", Q")
+    assert hubs[:4] == ["Q3 (1,500)", "9 (1,500)", "7 (12)", "20 (11)"]
+    assert (len(out), len(hubs), hubs[-1]) == (21, 20, "36 (11)")
 
 
 def test_golds_are_all_objects_with_the_own_one_first():

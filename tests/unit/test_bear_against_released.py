@@ -7,7 +7,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear import against_released
-from kgprobe.benchmarks.bear.against_released import Fresh, Known
+from kgprobe.benchmarks.bear.against_released import Fresh
 from kgprobe.benchmarks.bear.frames import relation_frames
 from kgprobe.tables import sources
 from tests.unit.study_frames import number
@@ -20,11 +20,11 @@ def released(subjects: list[tuple[str, str, int]], answers: list[tuple[str, str]
     return relation_frames("t", relation, answers, made, TEMPLATES[relation])
 
 
-def state(*pulled: dict, known: Known | None = None, label="s1x", answer="o900y", **config):
+def state(*pulled: dict, label="s1x", answer="o900y", **config):
     """State and detail of the fact (Q1, Q900), released with these labels, after such a pull."""
     sets = released([("Q1", label, 0)], [("Q900", answer)])
     fresh = Fresh(frame(*pulled), [row()], {"Q900": "the Form"}, replace(CONFIG, **config))
-    return against_released.states(sets, fresh, known).select("state", "detail").row(0)
+    return against_released.states(sets, fresh).select("state", "detail").row(0)
 
 
 KEPT = statement("1", "900")
@@ -33,8 +33,6 @@ KEPT = statement("1", "900")
 @pytest.mark.parametrize(
     ("pulled", "more", "expected"),
     [
-        ([KEPT], {"known": Known(existing={"Q2"})}, ("subject_gone", "")),
-        ([KEPT], {"known": Known(redirects={"Q1": "Q7"})}, ("subject_merged", "Q7")),
         ([statement("2", "900")], {}, ("statement_gone", "")),
         ([statement("1", "901"), statement("1", "902")], {}, ("statement_gone", "Q901 Q902")),
         ([statement("1", "901")], {}, ("answer_changed", "Q901")),
@@ -49,23 +47,10 @@ KEPT = statement("1", "900")
         ([statement("1", "900", subject_sitelinks=4)], {}, ("unpopular_now", "4")),
         ([KEPT], {}, ("same", "")),
         ([KEPT], {"answer": "the Form"}, ("same", "")),
-        ([KEPT], {"known": Known(existing={"Q1"})}, ("same", "")),
     ],
 )
 def test_a_released_instance_has_the_first_state_that_holds(pulled, more, expected):
     assert state(*pulled, **more) == expected
-
-
-def test_a_subject_outside_the_pull_is_not_called_deleted_unless_somebody_asked():
-    assert state(statement("2", "900"))[0] == "statement_gone"
-    known = Known(existing={"Q2", "Q900"})
-    assert state(statement("2", "900"), known=known)[0] == "subject_gone"
-
-
-def test_an_answer_that_was_merged_is_found_under_its_target():
-    pulled = statement("1", "77", object_label="o900y")
-    assert state(pulled)[0] == "answer_changed"
-    assert state(pulled, known=Known(redirects={"Q900": "Q77"}))[0] == "same"
 
 
 def test_a_normal_value_beside_a_preferred_one_counts_by_the_rule_of_the_construction():
@@ -112,15 +97,6 @@ def test_popularity_auc_compares_released_instances_with_others_of_the_same_answ
     assert (found["auc"], found["pairs"]) == (0.75, 4)
 
 
-def test_what_is_still_the_same_keeps_its_options():
-    sets = released([("Q1", "s1x", 0), ("Q2", "s2x", 0)], [("Q900", "o900y")])
-    states = against_released.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
-    schema.check(states, against_released.RELEASED_STATES)
-    left = against_released.still_same(sets, states)
-    assert left.items["item"].to_list() == ["P1/Q1"]
-    assert left.candidates.equals(sets.candidates)
-
-
 def test_an_unknown_relation_is_named():
     sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])
     with pytest.raises(ValueError, match=r"P1: not in bear_relations\.tsv"):
@@ -130,6 +106,7 @@ def test_an_unknown_relation_is_named():
 def test_the_table_has_shares_of_every_state_that_add_up():
     sets = released([("Q1", "s1x", 0), ("Q2", "s2x", 0)], [("Q900", "o900y")])
     states = against_released.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
+    schema.check(states, against_released.RELEASED_STATES)
     found = sources.against_released(states, agreed())
     shares = [number(found, sources.STATE, slice=name)["value"] for name in against_released.STATES]
     assert sum(shares) == 100

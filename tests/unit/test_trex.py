@@ -37,15 +37,15 @@ def document(number: int = 1, text: str = "Paris lies in France. It is old.", **
     return {**base, **changes}
 
 
-def ingest(*documents: dict) -> trex.Shard:
+def ingest(*documents: dict) -> trex.FileTables:
     return trex.ingest(json.dumps(list(documents), ensure_ascii=False).encode(), "re-nlg_0-2.json")
 
 
-def counts(shard: trex.Shard) -> dict[str, int]:
+def counts(shard: trex.FileTables) -> dict[str, int]:
     return dict(shard.problems.select("kind", "count").rows())
 
 
-def first(shard: trex.Shard, kind: str) -> str:
+def first(shard: trex.FileTables, kind: str) -> str:
     return shard.problems.filter(pl.col("kind") == kind)["first"].item()
 
 

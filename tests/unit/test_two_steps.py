@@ -10,7 +10,7 @@ import torch
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes import shortcuts, two_steps
-from kgprobe.benchmarks.attributes.construct import EmptyBenchmarkError
+from kgprobe.benchmarks.attributes.definition import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.settings import subject_gold_pairs
 from kgprobe.metrics.intervals import wilson
 from kgprobe.probes.jobs import steps

@@ -8,11 +8,8 @@ import polars as pl
 
 from kgprobe.schema import Contract, read
 
-ALLOWED = Contract(
-    "ALLOWED",
-    {"benchmark": pl.String, "built": pl.Boolean, "reason": pl.String},
-    ("benchmark",),
-)
+_COLUMNS = {"benchmark": pl.String, "built": pl.Boolean, "reason": pl.String}
+ALLOWED = Contract("ALLOWED", _COLUMNS, ("benchmark",))
 
 
 @dataclass(frozen=True)
@@ -29,14 +26,8 @@ def describe(results: str | Path) -> list[str]:
     lines = []
     for path in sorted(Path(results).glob("sources/*/allows.parquet")):
         rows = read(path, ALLOWED)
-        parts = [
-            f"{word} {', '.join(some['benchmark'])}"
-            for word, some in (
-                ("allows", rows.filter("built")),
-                ("not", rows.filter(~rows["built"])),
-            )
-            if some.height
-        ]
+        built = {"allows": rows.filter("built"), "not": rows.filter(~rows["built"])}
+        parts = [f"{w} {', '.join(some['benchmark'])}" for w, some in built.items() if some.height]
         lines.append(f"{path.parent.name}: {'; '.join(parts)} ({path.with_suffix('.tsv')})")
     return lines
 

@@ -121,23 +121,23 @@ class _NamePool:
 
     def bridge(self, number: int) -> tuple[str, str]:
         """A shared name, and the one that always goes with it."""
-        place = self._place(number, len(self.bridges))
-        return self.bridges[place], self.ends[place % len(self.ends)]
+        position = self._position(number, len(self.bridges))
+        return self.bridges[position], self.ends[position % len(self.ends)]
 
     def end(self, number: int, most: int = ENDS, what: str = "") -> str:
         """One of the first `most` ends."""
-        return self.ends[self._place(number, most, what)]
+        return self.ends[self._position(number, most, what)]
 
-    def _place(self, number: int, size: int, what: str = "") -> int:
+    def _position(self, number: int, size: int, what: str = "") -> int:
         """By turns; skewed: the n-th with weight 1 / n, by hash."""
         if not self.skewed:
             return (number + hash_key(self.seed, what)) % size
         drawn = hash_key(self.seed, "skew", what, str(number)) / (1 << 64)
         total, sums = 0.0, sum(1 / n for n in range(1, size + 1))
-        for place in range(size):
-            total += 1 / (place + 1) / sums
+        for position in range(size):
+            total += 1 / (position + 1) / sums
             if drawn < total:
-                return place
+                return position
         return size - 1
 
 
@@ -202,17 +202,17 @@ def _namesakes(pool: _NamePool, number: int) -> _Parts:
 
 
 _MAKERS: Mapping[str, Callable[[_NamePool, int], _Parts]] = {
-    "symmetry": lambda made, n: _pair(made, n, "symmetric", "symmetric"),
-    "bidirectional": lambda made, n: _pair(made, n, "forth", "back"),
-    "hierarchy": lambda made, n: _chain(made, n, "subclass", "subclass", "two_up"),
-    "composite": lambda made, n: _chain(made, n, "first", "second", "closing"),
-    "paths": lambda made, n: _chain(made, n, "hop1", "hop2", "hop1/hop2"),
-    "rdfs2": lambda made, n: _property(made, n, "domain"),
-    "rdfs3": lambda made, n: _property(made, n, "range"),
-    "rdfs5": lambda made, n: _chain(made, n, "implies", "implies", "implies"),
-    "rdfs7": lambda made, n: _property(made, n, "implies"),
+    "symmetry": lambda pool, n: _pair(pool, n, "symmetric", "symmetric"),
+    "bidirectional": lambda pool, n: _pair(pool, n, "forth", "back"),
+    "hierarchy": lambda pool, n: _chain(pool, n, "subclass", "subclass", "two_up"),
+    "composite": lambda pool, n: _chain(pool, n, "first", "second", "closing"),
+    "paths": lambda pool, n: _chain(pool, n, "hop1", "hop2", "hop1/hop2"),
+    "rdfs2": lambda pool, n: _property(pool, n, "domain"),
+    "rdfs3": lambda pool, n: _property(pool, n, "range"),
+    "rdfs5": lambda pool, n: _chain(pool, n, "implies", "implies", "implies"),
+    "rdfs7": lambda pool, n: _property(pool, n, "implies"),
     "rdfs9": _inherited,
-    "rdfs11": lambda made, n: _chain(made, n, "subclass", "subclass", "subclass"),
+    "rdfs11": lambda pool, n: _chain(pool, n, "subclass", "subclass", "subclass"),
     "asymmetry": _asymmetric,
     "entity_centric": _facts,
     "bias": _biased,
@@ -243,10 +243,10 @@ def cases(
     bridges, ends = (list(itertools.islice(drawn, n)) for n in (BRIDGES, ENDS))
     pool = _NamePool(drawn, bridges, ends, skewed, hash_key(seed, phenomenon) >> 1)
     every = []
-    for place in range(total):
-        arm, number = arms[place % len(arms)], place // len(arms)
+    for position in range(total):
+        arm, number = arms[position % len(arms)], position // len(arms)
         # by turns the arms have the same ends; by hash the ends of each case are drawn
-        premises, conclusion, statements = _MAKERS[phenomenon](pool, place if skewed else number)
+        premises, conclusion, statements = _MAKERS[phenomenon](pool, position if skewed else number)
         every.append(InferenceCase(phenomenon, arm, number, premises, conclusion, statements))
     every = [_with_instead(case, every, ends) for case in every]
     check(every)

@@ -83,12 +83,11 @@ def verify(configs: Configs = None, as_json: Json = False) -> None:
 
         rows = list(files.verify(settings_of(configs or [])))
         if as_json:
-            screen.data([{"what": row.what, **dict(zip(files.COUNTS, row.counts, strict=True)),
-                          "problems": row.problems} for row in rows])  # fmt: skip
+            screen.data([{"what": r.what, **r.counts, "problems": r.problems} for r in rows])
+        elif rows:
+            screen.table(files.totals(rows))
         else:
-            screen.say(files.table(rows))
-            if not rows:
-                screen.say("this configuration downloads nothing, and no pull is kept")
+            screen.say("this configuration downloads nothing, and no pull is kept")
         problems = [problem for row in rows for problem in row.problems]
         for problem in problems:
             print(problem, file=sys.stderr)

@@ -29,7 +29,7 @@ LEAST_MB = 100
 PROCESS_MB = 500
 #: Share of the rest that is the joins': frames leave the engine, and what it gives back, the
 #: allocator keeps a while.
-SHARE = 0.65
+JOINS_PROPORTION = 0.65
 #: rows that leave the engine at a time
 PART = 1 << 20
 #: turns the order of signed numbers into that of the unsigned ones with the same bits
@@ -42,12 +42,12 @@ class EngineError(ValueError):
 
 def joins_mb(mem_mb: int) -> int:
     """What joins may hold in a job of so many MB."""
-    return int((mem_mb - PROCESS_MB) * SHARE)
+    return int((mem_mb - PROCESS_MB) * JOINS_PROPORTION)
 
 
 def job_mb(joins: int) -> int:
     """The least `mem_mb` of a job whose joins may hold so many MB."""
-    return PROCESS_MB + math.ceil(joins / SHARE)
+    return PROCESS_MB + math.ceil(joins / JOINS_PROPORTION)
 
 
 class Engine(ABC):

@@ -20,16 +20,8 @@ import pyarrow as pa
 from ibis.expr.types import BooleanValue, IntegerColumn, StringColumn, Table
 
 from kgprobe.contracts import Contract
-from kgprobe.knowledge.engine import (
-    LEAST_MB,
-    Engine,
-    count_rows,
-    first,
-    keys,
-    signed,
-    stripped,
-    text_keys,
-)
+from kgprobe.knowledge import engine as engines
+from kgprobe.knowledge.engine import Engine, count_rows, first, signed, stripped
 from kgprobe.knowledge.ids import ENTITY, IDS, LARGEST, RELATION, GraphError, Relations
 from kgprobe.schema import write as write_frame
 
@@ -164,14 +156,14 @@ class Graph:
         """The rows with `_key`, to sample by: a hash of the numbers of some columns, or of their
         ids in an own graph."""
         if self.ids is None:
-            return rows.mutate(_key=keys(rows, seed, names, label))
+            return rows.mutate(_key=engines.keys(rows, seed, names, label))
         joined = rows
         for name in names:
             kind = RELATION if RELATION_COLUMN.fullmatch(name) else ENTITY
             ids = self.ids.filter(self.ids["kind"] == kind)
             ids = ids.select(**{f"_{name}": "number", f"_{name}_id": "id"})
             joined = joined.left_join(ids, [(name, f"_{name}")])
-        key = text_keys(seed, [joined[f"_{name}_id"] for name in names], label)
+        key = engines.text_keys(seed, [joined[f"_{name}_id"] for name in names], label)
         return joined.mutate(_key=key).select(*rows.columns, "_key")
 
     def smallest(
@@ -219,9 +211,8 @@ class Graph:
         """The graph in which some entities have other labels."""
         if not labels:
             return self
-        other = pl.DataFrame(
-            [*labels.items()], schema={"_id": pl.Int64, "_label": pl.String}, orient="row"
-        )
+        schema = {"_id": pl.Int64, "_label": pl.String}
+        other = pl.DataFrame([*labels.items()], schema, orient="row")
         both = self.entities.left_join(self.engine.table(other), [("id", "_id")])
         label = ibis.coalesce(both["_label"], both["label"])
         return replace(self, entities=both.mutate(label=label).drop("_id", "_label"))
@@ -279,7 +270,9 @@ def encode(
     if len(graphs) != 1:
         raise GraphError(f"facts of {sorted(graphs)} in one table; expected exactly one graph")
     n = engine.count(facts)
-    engine.demand(LEAST_MB + MB_PER_MILLION * n // 1_000_000, f"a graph of {n:,} statements")
+    engine.demand(
+        engines.LEAST_MB + MB_PER_MILLION * n // 1_000_000, f"a graph of {n:,} statements"
+    )
     ids = engine.keep(_numbered(facts), shared=True) if own else None
     rows = _by_text(facts) if ids is None else _by_table(engine, facts, ids)
     # an id's text is needed of literals alone: what is null takes no room
@@ -318,9 +311,8 @@ def _numbered(facts: Table) -> Table:
     ends = facts.select(id="subject").union(facts.select(id="object"), distinct=True)
     names = {ENTITY: ends, RELATION: facts.select(id="relation").distinct()}
     number = ibis.row_number().over(order_by="id")
-    return ibis.union(
-        *(rows.select("id", kind=ibis.literal(kind), number=number) for kind, rows in names.items())
-    )
+    numbered = {kind: rows.mutate(kind=ibis.literal(kind)) for kind, rows in names.items()}
+    return ibis.union(*(rows.select("id", "kind", number=number) for rows in numbered.values()))
 
 
 def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
@@ -367,17 +359,15 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
     Of several labels of an entity the smallest is taken.
     """
     rows = valid.filter((valid["s"] != valid["o"]).fill_null(True))
-    names = rows.select(id="s", label="subject_label").union(
-        rows.select(id="o", label="object_label")
-    )
+    names = rows.select(id="s", label="subject_label")
+    names = names.union(rows.select(id="o", label="object_label"))
     known = names.filter(names["id"].notnull() & names["label"].notnull())
     names = engine.keep(known.distinct())
     names = names.mutate(label=stripped(names["label"])).filter(lambda t: t["label"] != "")
     smallest = names.group_by("id").aggregate(label=names["label"].min())
     named = engine.keep(smallest.mutate(unusable=smallest["label"].re_search(UNUSABLE)))
-    sides = edges.select(id="s", out=ibis.literal(1)).union(
-        edges.select(id="o", out=ibis.literal(0))
-    )
+    sides = edges.select(id="s", out=ibis.literal(1))
+    sides = sides.union(edges.select(id="o", out=ibis.literal(0)))
     both = sides.group_by("id").aggregate(degree=sides.count(), out=sides["out"].sum())
     usable = named.filter(~named["unusable"]).select(_id="id", label="label")
     labeled = both.left_join(usable, [("id", "_id")])
@@ -391,9 +381,8 @@ def _literals(engine: Engine, texts: Table) -> Table:
     often = count_rows(labeled, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
     distinct = texts.select("object").distinct()
-    values = distinct.left_join(
-        most.select(_of="object", label="object_label"), [("object", "_of")]
-    )
+    most = most.select(_of="object", label="object_label")
+    values = distinct.left_join(most, [("object", "_of")])
     text = ibis.coalesce(values["label"], _DATE_TEXTS(values["object"]))
     values = engine.keep(values.select(value="object", o=_NUMBERS(values["object"]), text=text))
     if engine.count(values) != engine.count(values.select("o").distinct()):

@@ -28,30 +28,24 @@ CLASSES = Contract(
 #: One row is one ancestor of a class or property; position 0 is the finest.
 CHAINS = Contract(
     "CHAINS",
-    {
-        **dict.fromkeys(("id", "label", "ancestor", "ancestor_label"), pl.String),
-        "distance": pl.Int32,
-        "position": pl.Int32,
-    },
+    dict.fromkeys(("id", "label", "ancestor", "ancestor_label"), pl.String)
+    | dict.fromkeys(("distance", "position"), pl.Int32),
     ("id", "ancestor"),
 )
-INSTANCES = Contract(
-    "INSTANCES",
-    {"class": pl.String, "instance": pl.String, "label": pl.String},
-    ("class", "instance"),
-)
-_FOUND = "dbpedia direction domain domain_source range range_source".split()
+_INSTANCE = ("class", "instance")
+INSTANCES = Contract("INSTANCES", dict.fromkeys((*_INSTANCE, "label"), pl.String), _INSTANCE)
+_OPTIONAL = "dbpedia direction domain domain_source range range_source".split()
 #: One row is one property with what was found for it; null means that nothing was.
 PROPERTIES = Contract(
     "PROPERTIES",
     {
-        **dict.fromkeys(("property", "label", *_FOUND), pl.String),
+        **dict.fromkeys(("property", "label", *_OPTIONAL), pl.String),
         "superproperties": pl.Int32,
         "statements": pl.Int64,
         "chosen": pl.Boolean,
     },
     ("property",),
-    frozenset(_FOUND),
+    frozenset(_OPTIONAL),
 )
 ALIGNMENT = Contract(
     "ALIGNMENT",
@@ -201,12 +195,9 @@ def alignment(p1628: pl.DataFrame, equivalent: pl.DataFrame) -> pl.DataFrame:
     """
     ours = p1628.select("property", dbpedia="equivalent", direction=pl.lit("P1628"))
     theirs = equivalent.select(property="wikidata", dbpedia="property", direction=pl.lit("owl"))
-    rows = pl.concat(
-        [
-            ours.filter(pl.col("dbpedia").str.starts_with("http://dbpedia.org/ontology/")),
-            theirs.filter(pl.col("property").str.contains(r"wikidata\.org/entity/P\d+$")),
-        ]
-    ).unique()
+    ours = ours.filter(pl.col("dbpedia").str.starts_with(DBO))
+    theirs = theirs.filter(pl.col("property").str.contains(r"wikidata\.org/entity/P\d+$"))
+    rows = pl.concat([ours, theirs]).unique()
     one = pl.when(pl.len() == 1).then(pl.col("direction").first()).otherwise(pl.lit("both"))
     return rows.group_by("property", "dbpedia").agg(direction=one).sort("property", "dbpedia")
 
@@ -241,22 +232,20 @@ def ends(
             .join(classes.select("class", "label", "depth"), on="class")
             .sort("depth", "label", "class", descending=[True, False, False])
             .group_by("property", maintain_order=True)
-            .agg(other=pl.col("class").first())
+            .agg(wikidata=pl.col("class").first())
         )
-        dbpedia = stated.group_by("property").agg(own=pl.col(side).min())
+        dbpedia = stated.group_by("property").agg(dbpedia=pl.col(side).min())
         sides.append(dbpedia.join(deepest, on="property", how="full", coalesce=True))
         properties += [stated["property"], typed["property"]]
     rows = pl.concat(properties).unique().sort().to_frame()
     for side, known in zip(CONSTRAINTS, sides, strict=True):
-        rows = rows.join(known, on="property", how="left", maintain_order="left").select(
-            pl.exclude("own", "other"),
-            pl.coalesce("own", "other").alias(side),
-            pl.when(pl.col("own").is_not_null())
-            .then(pl.lit("dbpedia"))
-            .when(pl.col("other").is_not_null())
-            .then(pl.lit("wikidata"))
-            .alias(f"{side}_source"),
-        )
+        rows = rows.join(known, on="property", how="left", maintain_order="left")
+        sources = {"dbpedia": pl.col("dbpedia"), "wikidata": pl.col("wikidata")}
+        named = [pl.when(col.is_not_null()).then(pl.lit(name)) for name, col in sources.items()]
+        rows = rows.with_columns(
+            pl.coalesce("dbpedia", "wikidata").alias(side),
+            pl.coalesce(named).alias(f"{side}_source"),
+        ).drop("dbpedia", "wikidata")
     return rows
 
 
@@ -269,22 +258,16 @@ def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = Non
     """
     if named is not None:
         return properties.with_columns(chosen=pl.col("property").is_in(sorted(named)))
-    sensible = (
-        pl.col("domain").is_not_null()
-        & pl.col("range").is_not_null()
-        & (pl.col("superproperties") > 0)
-    )
-    ordered = properties.filter(sensible).sort("statements", "property", descending=[True, False])
+    sensible = properties.drop_nulls(["domain", "range"]).filter(pl.col("superproperties") > 0)
+    ordered = sensible.sort("statements", "property", descending=[True, False])
     chosen = ordered["property"].head(n).to_list()
     return properties.with_columns(chosen=pl.col("property").is_in(chosen))
 
 
 def _one_line(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The pulled tables with labels as every reader gives them."""
-    return {
-        name: table.with_columns(one_line_of("label")) if "label" in table.columns else table
-        for name, table in tables.items()
-    }
+    labeled = {n: t.with_columns(one_line_of("label")) for n, t in tables.items() if "label" in t}
+    return {**tables, **labeled}
 
 
 def build(
@@ -316,27 +299,16 @@ def build(
     known, property_chains = property_tables(labeled, hierarchy, uses)
     aligned = alignment(wikidata["equivalent_property"], dbpedia["property_equivalence"])
     names = wikidata["constraint_classes"].drop_nulls("label").sort("class", "label")
-    sides = ends(
-        aligned,
-        dbpedia["properties"],
-        wikidata["constraints"],
-        names.unique("class", keep="last"),
-        classes.sort("class"),
-        dbpedia["class_equivalence"],
-    )
+    names = names.unique("class", keep="last")
+    stated = aligned, dbpedia["properties"], wikidata["constraints"]
+    sides = ends(*stated, names, classes.sort("class"), dbpedia["class_equivalence"])
     first = aligned.sort("property", "dbpedia").unique("property", keep="first")
     known = known.join(first, on="property", how="left").join(sides, on="property", how="left")
     chosen = choose(known, properties, named)
-    return OntologyTables(
-        classes,
-        class_chains,
-        instances,
-        chosen.select(list(PROPERTIES.columns)),
-        property_chains,
-        aligned,
-        strays(declared.rename({"class": "id"}), edges, DBO),
-        _steps(dbpedia, wikidata, classes, chosen, per_class),
-    )
+    rejects = strays(declared.rename({"class": "id"}), edges, DBO)
+    steps = _steps(dbpedia, wikidata, classes, chosen, per_class)
+    related = chosen.select(list(PROPERTIES.columns)), property_chains
+    return OntologyTables(classes, class_chains, instances, *related, aligned, rejects, steps)
 
 
 def _steps(
@@ -420,13 +392,7 @@ def build_own(
             "chosen": chosen.filter("chosen").height,
         },
     )
-    return OntologyTables(
-        kinds.select(list(CLASSES.columns)),
-        class_chains,
-        instances,
-        chosen.select(list(PROPERTIES.columns)),
-        property_chains,
-        pl.DataFrame(schema=dict(ALIGNMENT.columns)),
-        pl.DataFrame(schema=dict(REJECTS.columns)),
-        steps,
-    )
+    described = kinds.select(list(CLASSES.columns)), class_chains, instances
+    related = chosen.select(list(PROPERTIES.columns)), property_chains
+    nothing_aligned = (pl.DataFrame(schema=dict(c.columns)) for c in (ALIGNMENT, REJECTS))
+    return OntologyTables(*described, *related, *nothing_aligned, steps)

@@ -7,18 +7,8 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 #: Ending of a name -> the form's usual ending, by which Oxigraph knows it.
-FORMS = {
-    ".nt": "nt",
-    ".ttl": "ttl",
-    ".rdf": "rdf",
-    ".owl": "rdf",
-    ".xml": "rdf",
-    ".nq": "nq",
-    ".trig": "trig",
-    ".n3": "n3",
-    ".jsonld": "jsonld",
-    ".txt": "nt",
-}
+FORMS = {f".{form}": form for form in ("nt", "ttl", "rdf", "nq", "trig", "n3", "jsonld")}
+FORMS |= {".owl": "rdf", ".xml": "rdf", ".txt": "nt"}
 PACKED: dict[str, Callable[[str | Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 LEGAL = f"{', '.join(FORMS)}, each also packed as {' or '.join(PACKED)}"
 

@@ -26,7 +26,6 @@ from kgprobe.sources.sparql.snapshots import META, RESULT
 
 #: What Snakemake puts into each folder that a rule makes.
 STAMP = ".snakemake_timestamp"
-COUNTS = ("files", "checked", "wrong", "unpinned", "absent")
 
 
 @dataclass
@@ -40,10 +39,13 @@ class Finding:
     problems: list[str] = field(default_factory=list)
 
     @property
-    def counts(self) -> tuple[int, ...]:
-        """In the order of COUNTS; every file is counted in one of the last four."""
-        parts = (self.checked, len(self.problems), self.unpinned, self.absent)
-        return (sum(parts), *parts)
+    def counts(self) -> dict[str, int]:
+        """All files, and in which of four groups each is."""
+        groups = {
+            "checked": self.checked, "wrong": len(self.problems), "unpinned": self.unpinned,
+            "absent": self.absent,
+        }  # fmt: skip
+        return {"files": sum(groups.values()), **groups}
 
 
 def verify(settings: Settings) -> Iterator[Finding]:
@@ -159,11 +161,8 @@ def _hash(path: Path) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-def table(rows: Sequence[Finding]) -> str:
-    """The rows as aligned text, with their sums below."""
-    sums = [sum(row.counts[n] for row in rows) for n in range(len(COUNTS))]
-    counts = [(row.what, row.counts) for row in rows] + [("all", tuple(sums))]
-    lines = [("what", *COUNTS), *((what, *(f"{n:,}" for n in numbers)) for what, numbers in counts)]
-    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
-    form = "  ".join([f"{{:<{first}}}", *(f"{{:>{width}}}" for width in others)])
-    return "\n".join(form.format(*line) for line in lines)
+def totals(rows: Sequence[Finding]) -> list[dict[str, object]]:
+    """What was checked and its counts, and their sums last."""
+    counts = [row.counts for row in rows]
+    sums = {name: sum(one[name] for one in counts) for name in counts[0]}
+    return [{"what": row.what, **row.counts} for row in rows] + [{"what": "all", **sums}]

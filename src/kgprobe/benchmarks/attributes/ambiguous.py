@@ -11,28 +11,16 @@ import polars as pl
 from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.amber import amber_pairs, read_amber
-from kgprobe.benchmarks.attributes.construct import (
-    Benchmark,
-    construct,
-    flag,
-    relations_of,
-    require,
-)
-from kgprobe.benchmarks.attributes.examples import Definition, Triple
+from kgprobe.benchmarks.attributes.construct import Benchmark, construct, flag
+from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
-from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import count_rows, first, lowered
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Ambiguous
 
 #: The paper's examples have no strata: 375 pairs of all relations together.
-DEFINITION = Definition(
-    "ambiguous",
-    ("p",),
-    "{}",
-    ("head", "tail"),
-    (Triple("head", "head", "p", "x"), Triple("tail", "tail", "p", "y")),
-)
+TRIPLES = (Triple("head", "head", "p", "x"), Triple("tail", "tail", "p", "y"))
+DEFINITION = Definition("ambiguous", ("p",), "{}", ("head", "tail"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> Benchmark:
@@ -41,8 +29,8 @@ def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> Benchmark:
     With one prompt and k = 1 both facts can be named only when their objects coincide; such pairs
     are flagged `same_object`, or dropped with `drop_same_object`.
     """
-    funnel = Funnel("ambiguous")
-    pairs = query(graph, settings, funnel)
+    setup = Setup(DEFINITION, graph, settings)
+    pairs = query(setup)
     names, seed = DEFINITION.key, settings.seed
 
     def sample(rows: Table) -> Table:
@@ -50,23 +38,23 @@ def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> Benchmark:
         rows = graph.smallest(rows, 1, seed, ["x", "y"], names, "ambiguous/object")
         return graph.smallest(rows, settings.section.examples, seed, names, (), "ambiguous")
 
-    bench = construct(DEFINITION, pairs, graph, settings, funnel, sample, None)
+    bench = construct(setup, pairs, sample, None)
     same = bench.labeled.filter(pl.col("x") == pl.col("y")).height
-    funnel.count("with different objects", bench.labeled.height - same, bench.labeled.height)
+    setup.count("with different objects", bench.labeled.height - same, bench.labeled.height)
     distinct = pairs.select(*names).distinct()
     return replace(bench, counts=graph.frame(count_rows(distinct, ["p"])))
 
 
-def query(graph: Graph, settings: AttributeSettings[Ambiguous], funnel: Funnel) -> Table:
+def query(setup: Setup[Ambiguous]) -> Table:
     """(p, head, tail, x, y, flag): facts of one relation of both entities of a pair."""
-    section, engine = settings.section, graph.engine
+    graph, engine, section = setup.graph, setup.engine, setup.section
     if section.source == "amber":
-        pairs = engine.table(amber_pairs(graph, read_amber(section.amber_sets), funnel))
+        pairs = engine.table(amber_pairs(graph, read_amber(section.amber_sets), setup.funnel))
     else:
-        pairs = name_pairs(graph, section.fold_case, funnel)
+        pairs = name_pairs(setup)
     n_pairs = engine.count(pairs)
-    require(n_pairs, "ambiguous", settings, funnel)
-    relations = set(relations_of(section.relations, graph, funnel))
+    setup.require(n_pairs)
+    relations = set(setup.relations(section.relations))
     relations -= set(graph.relations.numbers(section.exclude))
     edges = graph.of(relations)
     heads = edges.select("p", head="s", x="o").inner_join(pairs, "head")
@@ -75,21 +63,21 @@ def query(graph: Graph, settings: AttributeSettings[Ambiguous], funnel: Funnel) 
     both = engine.keep(tails.select("p", "head", "tail", "x", "y"))
     n = engine.count(both.select("head").distinct())
     why = f"no relation in common of {len(relations)} ({', '.join(section.exclude)} left out)"
-    funnel.count("pairs with a shared relation", n, n_pairs, why)
-    funnel.count("pair and relation", engine.count(both.select(*DEFINITION.key).distinct()))
+    setup.count("pairs with a shared relation", n, n_pairs, why)
+    setup.count("pair and relation", engine.count(both.select(*DEFINITION.key).distinct()))
     same = both["x"] == both["y"]
     if section.drop_same_object:
         apart = both.filter(~same)
-        funnel.count("different objects", engine.count(apart), engine.count(both), "same object")
+        setup.count("different objects", engine.count(apart), engine.count(both), "same object")
         both, same = apart, apart["x"] == apart["y"]
     return both.mutate(flag=flag("same_object", same))
 
 
-def name_pairs(graph: Graph, fold_case: bool, funnel: Funnel) -> Table:
+def name_pairs(setup: Setup[Ambiguous]) -> Table:
     """(head, tail): of every name with several entities the one of largest and smallest degree."""
-    engine = graph.engine
+    graph, engine = setup.graph, setup.engine
     named = graph.entities.filter(graph.entities["label"].notnull())
-    name = lowered(named["label"]) if fold_case else named["label"]
+    name = lowered(named["label"]) if setup.section.fold_case else named["label"]
     named = named.select("id", "degree", name=name)
     names = count_rows(named, ["name"])
     several = engine.keep(names.filter(names["n"] > 1))
@@ -102,7 +90,7 @@ def name_pairs(graph: Graph, fold_case: bool, funnel: Funnel) -> Table:
     pairs = engine.keep(both.filter(both["most"] > both["least"]).select("head", "tail"))
     counts = map(engine.count, (graph.entities, named, shared, several, pairs))
     entities, labeled, sharing, all_names, n = counts
-    funnel.count("entities with a label", labeled, entities, "no_label")
-    funnel.count("entities that share a name", sharing, labeled, "the only one of its name")
-    funnel.count("names with a head and a tail", n, all_names, "equal degrees")
+    setup.count("entities with a label", labeled, entities, "no_label")
+    setup.count("entities that share a name", sharing, labeled, "the only one of its name")
+    setup.count("names with a head and a tail", n, all_names, "equal degrees")
     return pairs

@@ -4,63 +4,55 @@ import polars as pl
 from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct, flag
-from kgprobe.benchmarks.attributes.examples import Definition, Triple
+from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.attributes.symmetry import counts
-from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Asymmetry
 
-DEFINITION = Definition(
-    "asymmetry",
-    ("p",),
-    "{}",
-    ("s", "o"),
-    (Triple("forward", "s", "p", "o"), Triple("reversed", "o", "p", "s", "reversed")),
-)
+TRIPLES = (Triple("forward", "s", "p", "o"), Triple("reversed", "o", "p", "s", "reversed"))
+DEFINITION = Definition("asymmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> Benchmark:
     """Triples whose reverse is absent, each with its reversal as a probe that should fail; at most
     `cap` of each predicate."""
-    funnel = Funnel("asymmetry")
-    triples = query(graph, settings, funnel)
-    sample = capped(DEFINITION, settings.section.cap, graph, settings)
-    evaluate = settings.shared.eval_examples
-    return construct(DEFINITION, triples, graph, settings, funnel, sample, evaluate)
+    setup = Setup(DEFINITION, graph, settings)
+    sample = capped(setup, setup.section.cap)
+    return construct(setup, query(setup), sample, setup.shared.eval_examples)
 
 
-def query(graph: Graph, settings: AttributeSettings[Asymmetry], funnel: Funnel) -> Table:
+def query(setup: Setup[Asymmetry]) -> Table:
     """(p, s, o, flag): one-way triples of predicates with at least `min_triples` triples, literals
     included, of which a proportion of `ratio` or more is not symmetric; `strict` demands all.
 
     The flag reverse_unknown stands where the predicate has any symmetric triple: in an open world
     a missing edge is not a false one.
     """
-    section = settings.section
-    literals = graph.literals if settings.shared.literals else graph.literals.limit(0)
+    graph, section = setup.graph, setup.section
+    literals = graph.literals if setup.shared.literals else graph.literals.limit(0)
     of_literals = graph.frame(count_rows(literals, ["p"]))
     total = graph.size + int(of_literals["n"].sum())
-    funnel.count("edges and literals", total)
+    setup.count("edges and literals", total)
     sizes = pl.concat([graph.sizes, of_literals]).group_by("p").agg(pl.col("n").sum())
     relations = counts(graph, sizes)
     n, ns = pl.col("n"), pl.col("ns")
     enough = relations.filter(n >= section.min_triples)
     why = f"n < {section.min_triples}"
-    funnel.count("predicates: min_triples", enough.height, relations.height, why)
+    setup.count("predicates: min_triples", enough.height, relations.height, why)
     kept = enough.filter(1 - ns / n >= section.ratio)
     if section.strict:
         kept = kept.filter(ns == 0)
     why = f"asymmetric share < {section.ratio}" + (" or not 1" if section.strict else "")
-    funnel.count("predicates: ratio", kept.height, enough.height, why)
+    setup.count("predicates: ratio", kept.height, enough.height, why)
     both_kinds = kept.filter(ns / n >= section.ratio)["p"]
     names = ", ".join(map(graph.relations.name, both_kinds))
-    funnel.count("of them symmetric enough, too", len(both_kinds), None, names)
+    setup.count("of them symmetric enough, too", len(both_kinds), None, names)
     one_way = total - int(relations["ns"].sum())
-    funnel.count("reverse absent", one_way, total, "(o, r, s) is an edge")
+    setup.count("reverse absent", one_way, total, "(o, r, s) is an edge")
     passed = int((kept["n"] - kept["ns"]).sum())
-    funnel.count("triples", passed, one_way, "predicate below a threshold")
+    setup.count("triples", passed, one_way, "predicate below a threshold")
     edges = graph.edges.anti_join(graph.symmetric, ["p", "s", "o"])
     edges = edges.select("p", "s", o=edges["o"].cast("int64"))
     triples = edges.union(literals.select("p", "s", "o"))

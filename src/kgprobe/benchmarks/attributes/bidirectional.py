@@ -3,21 +3,15 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct, require
-from kgprobe.benchmarks.attributes.examples import Definition, Triple
+from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct
+from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
-from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bidirectional
 
-DEFINITION = Definition(
-    "bidirectional",
-    ("p1", "p2"),
-    "{}~{}",
-    ("s", "o"),
-    (Triple("first", "s", "p1", "o"), Triple("inverse", "o", "p2", "s")),
-)
+TRIPLES = (Triple("first", "s", "p1", "o"), Triple("inverse", "o", "p2", "s"))
+DEFINITION = Definition("bidirectional", ("p1", "p2"), "{}~{}", ("s", "o"), TRIPLES)
 DENOMINATORS = {
     "min": pl.min_horizontal("n1", "n2"),
     "max": pl.max_horizontal("n1", "n2"),
@@ -29,31 +23,29 @@ DENOMINATORS = {
 def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> Benchmark:
     """Pairs of entities with two relations in opposite directions; at most `cap` of each pair of
     relations."""
-    funnel = Funnel("bidirectional")
-    pairs = query(graph, settings, funnel)
-    sample = capped(DEFINITION, settings.section.cap, graph, settings)
-    evaluate = settings.shared.eval_examples
-    return construct(DEFINITION, pairs, graph, settings, funnel, sample, evaluate)
+    setup = Setup(DEFINITION, graph, settings)
+    sample = capped(setup, setup.section.cap)
+    return construct(setup, query(setup), sample, setup.shared.eval_examples)
 
 
-def query(graph: Graph, settings: AttributeSettings[Bidirectional], funnel: Funnel) -> Table:
+def query(setup: Setup[Bidirectional]) -> Table:
     """(p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2, thresholds passed.
 
     The paper says "the same strategy" as for symmetry: of predicate pairs with at least
     `min_triples` in the chosen `denominator`, of which a proportion of `ratio` or more has its
     inverse.
     """
-    section = settings.section
-    funnel.count("edges", graph.size)
+    graph, section = setup.graph, setup.section
+    setup.count("edges", graph.size)
     pairs = pair_counts(graph)
     inverse = int(pairs["k"].sum())
-    funnel.count("inverse pairs", inverse)
-    require(inverse, "bidirectional", settings, funnel)
+    setup.count("inverse pairs", inverse)
+    setup.require(inverse)
     kept = passing(pairs, section)
     why = f"{section.denominator} < {section.min_triples} or share < {section.ratio}"
-    funnel.count("predicate pairs", kept.height, pairs.height, why)
+    setup.count("predicate pairs", kept.height, pairs.height, why)
     passed = int(kept["k"].sum())
-    funnel.count("pairs", passed, inverse, "predicate pair below a threshold")
+    setup.count("pairs", passed, inverse, "predicate pair below a threshold")
     chosen = graph.engine.table(kept.select("p1", "p2"))
     return inverse_pairs(graph).semi_join(chosen, ["p1", "p2"])
 

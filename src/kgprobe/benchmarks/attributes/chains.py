@@ -6,43 +6,34 @@ import ibis
 import polars as pl
 from ibis.expr.types import IntegerColumn, Table
 
-from kgprobe.benchmarks.attributes.construct import Sample, relations_of, require
-from kgprobe.benchmarks.attributes.examples import Definition
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
-from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.benchmarks.attributes.construct import Sample
+from kgprobe.benchmarks.attributes.definition import Setup
 from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import Graph, categories, log
 from kgprobe.settings import Composite, Paths, TwoSteps
 
 
-def top_categories(
-    graph: Graph, settings: AttributeSettings[Composite | Paths], funnel: Funnel
-) -> pl.DataFrame:
+def top_categories(setup: Setup[Composite | Paths]) -> pl.DataFrame:
     """(category, members) of the most frequent categories, which the funnel names."""
-    relations = relations_of(settings.section.category_relations, graph, funnel)
-    rows = graph.frame(categories(graph, settings.section.categories, relations))
+    graph, relations = setup.graph, setup.relations(setup.section.category_relations)
+    rows = graph.frame(categories(graph, setup.section.categories, relations))
     rows = rows.sort("members", "category", descending=[True, False])
-    funnel.count("categories", rows.height, None, describe_counts(rows.rows(), graph))
+    setup.count("categories", rows.height, None, describe_counts(rows.rows(), graph))
     return rows
 
 
-def edges_to_expand(
-    benchmark: str,
-    graph: Graph,
-    settings: AttributeSettings[Composite | Paths | TwoSteps],
-    funnel: Funnel,
-) -> tuple[Table, Table]:
+def edges_to_expand(setup: Setup[Composite | Paths | TwoSteps]) -> tuple[Table, Table]:
     """Edges of all relations but the excluded ones, whole and with hubs cut to `max_out`.
 
     Objects have hubs, subjects do not: what expands from subjects is bounded, and what few subjects
     have in excess is cut by hash.
     """
-    section = settings.section
+    graph, section = setup.graph, setup.section
     excluded = graph.relations.numbers(section.exclude)
     edges = graph.without(excluded)
     left = int(graph.sizes.filter(~pl.col("p").is_in(excluded))["n"].sum())
-    funnel.count("edges to expand", left, graph.size, f"relation {', '.join(section.exclude)}")
-    require(left, benchmark, settings, funnel)
+    setup.count("edges to expand", left, graph.size, f"relation {', '.join(section.exclude)}")
+    setup.require(left)
     degrees = count_rows(edges, ["s"])
     large = graph.engine.keep(degrees.filter(degrees["n"] > section.max_out), shared=True)
     hubs = graph.frame(large).sort("n", "s", descending=[True, False])
@@ -52,13 +43,13 @@ def edges_to_expand(
     for entity, n in hubs.rows():
         log.info("hub %s: %d out-edges, %d of them are expanded", names[entity], n, section.max_out)
     lost = int(hubs["n"].sum()) - section.max_out * hubs.height
-    shown = describe_counts(largest(hubs.rows()), graph)
-    funnel.count("hub cap", left - lost, left, f"out-edges of {shown}")
+    shown = describe_counts(hubs.rows()[:20], graph)
+    setup.count("hub cap", left - lost, left, f"out-edges of {shown}")
     some, names_of = edges.semi_join(large, "s"), ["s", "o", "p"]
     if graph.ids is None:
         # both ends as one number, as the first samples had them
         some, names_of = some.mutate(ends=packed(some["s"], some["o"])), ["ends", "p"]
-    keyed = graph.keyed(some, settings.seed, names_of, "hub")
+    keyed = graph.keyed(some, setup.seed, names_of, "hub")
     cut = first(keyed, section.max_out, ["_key", "o", "p"], ["s"]).select("s", "p", "o")
     return edges, edges.anti_join(large, "s").union(graph.engine.keep(cut, shared=True))
 
@@ -70,11 +61,6 @@ def packed(high: IntegerColumn, low: IntegerColumn) -> IntegerColumn:
     return signed * (1 << 32) + low.cast("int64")
 
 
-def largest(hubs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The hubs that the funnel names, largest first."""
-    return sorted(hubs, key=lambda hub: (-hub[1], hub[0]))[:20]
-
-
 def describe_counts(counts: Sequence[tuple[int, int]], graph: Graph) -> str:
     """Entities and their numbers as text for the funnel."""
     names = graph.entity_names(entity for entity, _ in counts)
@@ -82,12 +68,7 @@ def describe_counts(counts: Sequence[tuple[int, int]], graph: Graph) -> str:
 
 
 def frequent_or_fallback(
-    definition: Definition,
-    graph: Graph,
-    counts: pl.DataFrame,
-    settings: AttributeSettings[Composite | Paths],
-    fallback: int,
-    per: Sequence[str],
+    setup: Setup[Composite | Paths], counts: pl.DataFrame, fallback: int, per: Sequence[str]
 ) -> Sample:
     """Sample by the complete `counts` (relations, n): `cap` of the patterns with `min_combo` or
     more.
@@ -95,23 +76,19 @@ def frequent_or_fallback(
     Patterns below it are kept whole where `keep_rare`. When no pattern is frequent, `fallback`
     random examples (of each `per`) are taken, whatever their pattern.
     """
-    relations, benchmark, seed = definition.relations, definition.benchmark, settings.seed
-    common = counts.filter(pl.col("n") >= settings.section.min_combo).select(relations)
+    definition, graph, section, seed = setup.definition, setup.graph, setup.section, setup.seed
+    relations = definition.relations
+    common = counts.filter(pl.col("n") >= section.min_combo).select(relations)
 
     def sample(rows: Table) -> Table:
         if not common.height:
             rest = [name for name in definition.key if name not in per]
-            return graph.smallest(rows, fallback, seed, rest, per, f"{benchmark}/fallback")
+            return graph.smallest(rows, fallback, seed, rest, per, f"{setup.name}/fallback")
         often = graph.engine.table(common)
-        chosen = graph.smallest(
-            rows.semi_join(often, relations),
-            settings.section.cap,
-            seed,
-            definition.entities,
-            relations,
-            benchmark,
-        )
+        inside = rows.semi_join(often, relations)
+        ids = definition.entities
+        chosen = graph.smallest(inside, section.cap, seed, ids, relations, setup.name)
         rare = rows.anti_join(often, relations)
-        return chosen.union(rare) if settings.section.keep_rare else chosen
+        return chosen.union(rare) if section.keep_rare else chosen
 
     return sample

@@ -27,7 +27,7 @@ ROLES = {
 def check_parts(benchmark: Benchmark) -> Iterator[pl.DataFrame]:
     """EXAMPLES in order, a part at a time, each as it should be (`check_examples`)."""
     for part in benchmark.parts():
-        check_examples(part, benchmark.graph, benchmark.settings)
+        check_examples(part, benchmark.setup.graph, benchmark.setup.settings)
         yield part
 
 

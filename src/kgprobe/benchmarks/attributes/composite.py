@@ -7,26 +7,17 @@ from kgprobe.benchmarks.attributes.chains import (
     frequent_or_fallback,
     top_categories,
 )
-from kgprobe.benchmarks.attributes.construct import Benchmark, construct, require
-from kgprobe.benchmarks.attributes.examples import Definition, Triple
+from kgprobe.benchmarks.attributes.construct import Benchmark, construct
+from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
-from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Composite
 
-DEFINITION = Definition(
-    "composite",
-    ("r1", "r2", "r3"),
-    "{}>{}={}",
-    ("a", "b", "c"),
-    (
-        Triple("first", "a", "r1", "b"),
-        Triple("second", "b", "r2", "c"),
-        Triple("closing", "a", "r3", "c"),
-    ),
-    is_chain=True,
-)
+HOPS = (Triple("first", "a", "r1", "b"), Triple("second", "b", "r2", "c"))
+TRIPLES = (*HOPS, Triple("closing", "a", "r3", "c"))
+RELATIONS, ENTITIES = ("r1", "r2", "r3"), ("a", "b", "c")
+DEFINITION = Definition("composite", RELATIONS, "{}>{}={}", ENTITIES, TRIPLES, is_chain=True)
 
 
 def build(graph: Graph, settings: AttributeSettings[Composite]) -> Benchmark:
@@ -36,21 +27,19 @@ def build(graph: Graph, settings: AttributeSettings[Composite]) -> Benchmark:
     (`keep_rare`: Table 1's 1,118 combinations of 45 triples prove it); `fallback` random ones when
     no combination is frequent.
     """
-    funnel = Funnel("composite")
-    triangles = query(graph, settings, funnel)
+    setup = Setup(DEFINITION, graph, settings)
+    triangles = query(setup)
     counts = graph.frame(count_rows(triangles, DEFINITION.relations))
-    funnel.count("triangles", int(counts["n"].sum()))
-    fallback = settings.section.fallback
-    sample = frequent_or_fallback(DEFINITION, graph, counts, settings, fallback, ())
-    evaluate = settings.shared.eval_examples
-    return construct(DEFINITION, triangles, graph, settings, funnel, sample, evaluate)
+    setup.count("triangles", int(counts["n"].sum()))
+    sample = frequent_or_fallback(setup, counts, setup.section.fallback, ())
+    return construct(setup, triangles, sample, setup.shared.eval_examples)
 
 
-def query(graph: Graph, settings: AttributeSettings[Composite], funnel: Funnel) -> Table:
+def query(setup: Setup[Composite]) -> Table:
     """(r1, r2, r3, a, b, c) of all triangles of members: out(a) x out(a), closed from b to c."""
-    engine, member = graph.engine, settings.section.member
-    inside = category_members(graph, settings, funnel)
-    whole, bounded = edges_to_expand("composite", graph, settings, funnel)
+    engine, member = setup.engine, setup.section.member
+    inside = category_members(setup)
+    whole, bounded = edges_to_expand(setup)
     starts = bounded
     if member != "any":
         starts = engine.keep(bounded.semi_join(inside, [("s", "member")]), shared=True)
@@ -72,13 +61,13 @@ def query(graph: Graph, settings: AttributeSettings[Composite], funnel: Funnel) 
     return engine.keep(triangles, shared=True)
 
 
-def category_members(graph: Graph, settings: AttributeSettings[Composite], funnel: Funnel) -> Table:
+def category_members(setup: Setup[Composite]) -> Table:
     """(member) of the top categories, each once."""
-    top_categories(graph, settings, funnel)
-    relations = graph.relations.numbers(settings.section.category_relations)
-    rows = members(graph, settings.section.categories, relations).select("member").distinct()
-    rows = graph.engine.keep(rows, shared=True)
-    n = graph.engine.count(rows)
-    funnel.count("members", n)
-    require(n, "categories", settings, funnel)
+    top_categories(setup)
+    relations = setup.graph.relations.numbers(setup.section.category_relations)
+    rows = members(setup.graph, setup.section.categories, relations).select("member").distinct()
+    rows = setup.engine.keep(rows, shared=True)
+    n = setup.engine.count(rows)
+    setup.count("members", n)
+    setup.require(n)
     return rows

@@ -4,20 +4,10 @@ import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import (
-    NO_LABEL,
-    Benchmark,
-    demand_templates,
-    draw,
-    require,
-    with_labeled,
-    with_sampled,
-    with_templates,
-)
-from kgprobe.benchmarks.attributes.examples import Definition, Triple
+from kgprobe.benchmarks.attributes import construct
+from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
 from kgprobe.benchmarks.attributes.frames import LAMA
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
-from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import Graph, is_among
 from kgprobe.settings import EntityCentric
@@ -25,93 +15,87 @@ from kgprobe.settings import EntityCentric
 DEFINITION = Definition(
     "entity_centric", ("p",), "{}", ("e",), (Triple("fact", "s", "p", "o"),), is_group=True
 )
-Settings = AttributeSettings[EntityCentric]
 
 
-def build(graph: Graph, settings: Settings) -> Benchmark:
+def build(graph: Graph, settings: AttributeSettings[EntityCentric]) -> construct.Benchmark:
     """`entities` of the `top` entities by degree, each with `facts` of its edges by hash.
 
     The paper gives 20 facts; 270 entities follow from its 5,406 triples, 50 probed ones from the
     grid of its scores.
     """
-    section, funnel = settings.section, Funnel("entity_centric")
-    edges = query(graph, settings)
-    top = top_entities(graph, edges, settings, funnel)
+    setup, section = Setup(DEFINITION, graph, settings), settings.section
+    edges = query(setup)
+    top = top_entities(setup, edges)
     edges = edges.semi_join(graph.engine.table(top), "e")
-    edges = graph.engine.keep(with_labeled(DEFINITION, edges, graph, settings))
+    edges = graph.engine.keep(construct.with_labeled(setup, edges))
     counts = graph.frame(count_rows(edges, ["p"], labeled=edges["labeled"].sum()))
-    drawn = draw(top, section.entities, graph, settings, "entity_centric/entities")
-    structural = facts(graph, edges, drawn, settings)
-    funnel.count("structural build: facts", structural.height)
+    structural = facts(setup, edges, construct.draw(setup, top, section.entities, "entities"))
+    setup.count("structural build: facts", structural.height)
     usable, enough = edges, top
     if settings.shared.require_labels:
-        usable, enough = usable_edges(graph, edges, counts, top.height, settings, funnel)
-    drawn = draw(enough, section.entities, graph, settings, "entity_centric/entities")
-    probed = draw(drawn, section.eval_entities, graph, settings, "entity_centric/entities")
-    labeled = with_sampled(facts(graph, usable, drawn, settings), probed)
-    funnel.count("entities", drawn.height, enough.height, "beyond the sample")
-    funnel.count("facts", labeled.height)
-    require(labeled.height, "entity_centric", settings, funnel)
+        usable, enough = usable_edges(setup, edges, counts, top.height)
+    drawn = construct.draw(setup, enough, section.entities, "entities")
+    probed = construct.draw(setup, drawn, section.eval_entities, "entities")
+    labeled = facts(setup, usable, drawn)
+    setup.count("entities", drawn.height, enough.height, "beyond the sample")
+    setup.count("facts", labeled.height)
+    setup.require(labeled.height)
     why = "beyond the evaluation sample"
-    funnel.count("evaluation sample", probed.height, drawn.height, why)
-    demand_templates(DEFINITION, labeled.filter("sampled"), graph, settings)
-    structural = structural.with_columns(sampled=pl.lit(False))
-    return Benchmark(DEFINITION, labeled, structural, counts, graph, settings, funnel)
+    setup.count("evaluation sample", probed.height, drawn.height, why)
+    return construct.finish(setup, labeled, probed, structural, counts)
 
 
-def query(graph: Graph, settings: Settings) -> Table:
+def query(setup: Setup[EntityCentric]) -> Table:
     """(e, s, p, o): the edges that are facts of entity e, as subject, or as object, too."""
-    edges = graph.without(graph.relations.numbers(settings.section.exclude))
-    if settings.section.relations == "lama":
+    graph, section = setup.graph, setup.section
+    edges = graph.without(graph.relations.numbers(section.exclude))
+    if section.relations == "lama":
         edges = edges.filter(is_among(edges["p"], graph.relations.numbers([f"P{n}" for n in LAMA])))
     out = edges.select("s", "p", "o", e="s")
-    if settings.section.directions == "out":
-        return out
-    return out.union(edges.select("s", "p", "o", e="o"))
+    return out if section.directions == "out" else out.union(edges.select("s", "p", "o", e="o"))
 
 
-def top_entities(graph: Graph, edges: Table, settings: Settings, funnel: Funnel) -> pl.DataFrame:
+def top_entities(setup: Setup[EntityCentric], edges: Table) -> pl.DataFrame:
     """(e): the `top` entities by degree, ties to the lower id, of those with enough facts."""
-    top = settings.section.top
-    n = graph.engine.keep(count_rows(edges, ["e"]))
-    enough = n.filter(n["n"] >= least(settings))
-    every, n_enough = graph.engine.count(n), graph.engine.count(enough)
-    funnel.count("edges", graph.engine.numbers(n.aggregate(n=n["n"].sum()))["n"])
-    why = f"fewer than {least(settings)} facts"
-    funnel.count("entities with enough facts", n_enough, every, why)
-    require(n_enough, "entity_centric", settings, funnel)
+    graph, engine, top = setup.graph, setup.engine, setup.section.top
+    n = engine.keep(count_rows(edges, ["e"]))
+    enough = n.filter(n["n"] >= least(setup))
+    every, n_enough = engine.count(n), engine.count(enough)
+    setup.count("edges", engine.numbers(n.aggregate(n=n["n"].sum()))["n"])
+    why = f"fewer than {least(setup)} facts"
+    setup.count("entities with enough facts", n_enough, every, why)
+    setup.require(n_enough)
     degrees = graph.entities.select("degree", e="id").inner_join(enough, "e")
     chosen = graph.frame(first(degrees, top, [ibis.desc("degree"), "e"]).select("e"))
-    funnel.count("top by degree", chosen.height, n_enough, f"beyond the top {top}")
+    setup.count("top by degree", chosen.height, n_enough, f"beyond the top {top}")
     return chosen
 
 
-def least(settings: Settings) -> int:
+def least(setup: Setup[EntityCentric]) -> int:
     """How many facts an entity needs (`allow_short`: any will do)."""
-    return 1 if settings.section.allow_short else settings.section.facts
+    return 1 if setup.section.allow_short else setup.section.facts
 
 
-def facts(graph: Graph, edges: Table, chosen: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+def facts(setup: Setup[EntityCentric], edges: Table, chosen: pl.DataFrame) -> pl.DataFrame:
     """(e, s, p, o) of `facts` edges of every chosen entity, by hash."""
+    graph, ids = setup.graph, ["s", "p", "o"]
     some = edges.semi_join(graph.engine.table(chosen), "e").drop("labeled")
-    n, ids = settings.section.facts, ["s", "p", "o"]
-    return graph.frame(graph.smallest(some, n, settings.seed, ids, ["e"], "entity_centric"))
+    return graph.frame(
+        graph.smallest(some, setup.section.facts, setup.seed, ids, ["e"], "entity_centric")
+    )
 
 
 def usable_edges(
-    graph: Graph, edges: Table, counts: pl.DataFrame, n: int, settings: Settings, funnel: Funnel
+    setup: Setup[EntityCentric], edges: Table, counts: pl.DataFrame, n: int
 ) -> tuple[Table, pl.DataFrame]:
     """Edges with labels and templates, and (e): those of the `n` entities with enough of them."""
     usable = edges.filter(edges["labeled"])
-    funnel.count(
-        "facts with labels", int(counts["labeled"].sum()), int(counts["n"].sum()), NO_LABEL
-    )
-    if settings.templates is not None and settings.shared.missing_template == "drop":
-        step = "facts with a template"
-        patterns, _ = with_templates(DEFINITION, counts, graph, settings, funnel, step)
-        usable = usable.semi_join(graph.engine.table(patterns), "p")
-    each = graph.frame(count_rows(usable, ["e"])).filter(pl.col("n") >= least(settings))
-    why = f"fewer than {least(settings)} usable facts"
-    funnel.count("entities with enough usable facts", each.height, n, why)
-    require(each.height, "entity_centric", settings, funnel)
+    construct.count_labels(setup, counts, "facts with labels")
+    if construct.drops_relations(setup):
+        patterns, _ = construct.with_templates(setup, counts, "facts with a template")
+        usable = usable.semi_join(setup.engine.table(patterns), "p")
+    each = setup.graph.frame(count_rows(usable, ["e"])).filter(pl.col("n") >= least(setup))
+    why = f"fewer than {least(setup)} usable facts"
+    setup.count("entities with enough usable facts", each.height, n, why)
+    setup.require(each.height)
     return usable, each.select("e")

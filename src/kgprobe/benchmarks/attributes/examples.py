@@ -1,12 +1,11 @@
 """Examples of an attribute: their triples, and their text with labels and golds (EXAMPLES)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
 
+from kgprobe.benchmarks.attributes.definition import Setup
 from kgprobe.benchmarks.attributes.frames import EXAMPLES
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.graph import Graph
 from kgprobe.templates import STEP
 
@@ -16,73 +15,20 @@ SAME_TEXT = ("P17", "P30", "P131", "P276")
 MAX_GOLDS = 1000
 #: examples that become text at a time
 PART = 100_000
-ASKED = ["s", "predicate", "o", "origin"]
-
-
-@dataclass(frozen=True)
-class Triple:
-    """One triple of an example: its role, and the columns of a candidate that hold it.
-
-    `p` may also be a relation's id, or two columns with STEP between them, for two steps.
-    """
-
-    role: str
-    s: str
-    p: str
-    o: str
-    origin: str = "stored"
-
-
-@dataclass(frozen=True)
-class Definition:
-    """The triples and relations of a benchmark's examples.
-
-    `relations`: the columns of a candidate that are its pattern, which `pattern` formats;
-    `entities`: those that identify an example within its pattern.
-    """
-
-    benchmark: str
-    relations: tuple[str, ...]
-    pattern: str
-    entities: tuple[str, ...]
-    triples: tuple[Triple, ...]
-    #: whether its relations follow each other, each as important as the first
-    is_chain: bool = False
-    #: whether an example is several candidates, of any pattern: facts of one entity
-    is_group: bool = False
-
-    @property
-    def key(self) -> list[str]:
-        """The columns that identify a candidate."""
-        ends = (c for triple in self.triples for c in (triple.s, triple.o) if self.is_group)
-        return list(dict.fromkeys([*self.relations, *self.entities, *ends]))
-
-    @property
-    def numbers(self) -> list[str]:
-        """All columns of entities and literals."""
-        ends = (column for triple in self.triples for column in (triple.s, triple.o))
-        return list(dict.fromkeys([*self.entities, *ends]))
-
-    def columns(self, triple: Triple) -> list[str]:
-        """The columns of a triple's relation, none where it is the same in all examples."""
-        columns = triple.p.split(STEP)
-        return columns if {*columns} <= {*self.relations} else []
-
-    def with_pattern(self, candidates: pl.DataFrame, graph: Graph) -> pl.DataFrame:
-        """Adds `pattern`, as text."""
-        names = [graph.relations.names_of(candidates[column]) for column in self.relations]
-        return candidates.with_columns(pattern=pl.format(self.pattern, *map(pl.lit, names)))
+FACT = ["s", "predicate", "o", "origin"]
 
 
 def in_parts(
-    definition: Definition, candidates: pl.DataFrame, graph: Graph, size: int = PART
+    setup: Setup[object], candidates: pl.DataFrame, size: int = PART
 ) -> Iterator[pl.DataFrame]:
     """Candidates of whole patterns, `size` or more at a time, in the order of their examples."""
+    definition = setup.definition
     if definition.is_group:
         yield candidates
         return
     relations = list(definition.relations)
-    sizes = definition.with_pattern(candidates.group_by(relations).agg(pl.len().alias("n")), graph)
+    sizes = candidates.group_by(relations).agg(pl.len().alias("n"))
+    sizes = definition.with_pattern(sizes, setup.graph)
     # an example's name goes on with a slash after its pattern
     order = sizes.sort(pl.col("pattern") + "/")
     before = order["n"].cum_sum() - order["n"]
@@ -91,8 +37,9 @@ def in_parts(
         yield candidates.join(patterns, on=relations, how="semi")
 
 
-def lengthen(definition: Definition, candidates: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+def lengthen(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
     """One row per triple, s and o as numbers; the candidate's own columns stay."""
+    definition, graph = setup.definition, setup.graph
     wide = definition.with_pattern(candidates, graph)
     position = pl.lit(0, pl.Int32)
     if definition.is_group:
@@ -115,14 +62,10 @@ def lengthen(definition: Definition, candidates: pl.DataFrame, graph: Graph) -> 
     return pl.concat(parts)
 
 
-def verbalize(
-    definition: Definition,
-    candidates: pl.DataFrame,
-    graph: Graph,
-    settings: AttributeSettings[object],
-) -> pl.DataFrame:
+def verbalize(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
     """EXAMPLES of candidates."""
-    rows = lengthen(definition, _with_flags(definition, candidates, graph), graph)
+    definition, graph = setup.definition, setup.graph
+    rows = lengthen(setup, _with_flags(setup, candidates))
     rows = rows.rename({"_s": "subject_n", "_o": "object_n"})
     golds = _golds(rows.select(s="subject_n", o="object_n", predicate="predicate", origin="origin"),
                    graph)  # fmt: skip
@@ -135,7 +78,7 @@ def verbalize(
         object_kind=pl.when(pl.col("object_n") < 0).then(pl.lit("literal"))
         .otherwise(pl.lit("entity")),
         predicate_label=pl.col("predicate").replace_strict(
-            dict(settings.labels), default=None, return_dtype=pl.String
+            dict(setup.settings.labels), default=None, return_dtype=pl.String
         ),
     )  # fmt: skip
     for side in ("subject", "object"):
@@ -148,18 +91,18 @@ def verbalize(
         rows = rows.join(named, on=f"{side}_n", how="left")
     listed = golds.join(texts.select(gold="n", id="id", text="text"), on="gold", how="left",
                         maintain_order="left")  # fmt: skip
-    lists = listed.group_by(ASKED).agg(golds="id", gold_labels="text")
+    lists = listed.group_by(FACT).agg(golds="id", gold_labels="text")
     keys = {"s": "subject_n", "o": "object_n"}
-    rows = rows.join(lists.rename(keys), on=[keys.get(name, name) for name in ASKED], how="left")
+    rows = rows.join(lists.rename(keys), on=[keys.get(name, name) for name in FACT], how="left")
     return rows.select(list(EXAMPLES.columns)).sort(list(EXAMPLES.key))
 
 
-def _with_flags(definition: Definition, candidates: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+def _with_flags(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
     """Add `flags`: the candidate's own, and same_text where two relations share their template."""
     flags = [pl.col("flag") if "flag" in candidates.columns else pl.lit(None, pl.String)]
-    if definition.benchmark in ("composite", "paths"):
-        alike = graph.relations.numbers(SAME_TEXT)
-        matches = [pl.any_horizontal(pl.col(definition.relations) == p) for p in alike]
+    if setup.name in ("composite", "paths"):
+        alike = setup.graph.relations.numbers(SAME_TEXT)
+        matches = [pl.any_horizontal(pl.col(setup.definition.relations) == p) for p in alike]
         several = pl.sum_horizontal(matches or [pl.lit(0)]) > 1
         flags.append(pl.when(several).then(pl.lit("same_text")))
     return candidates.with_columns(flags=pl.concat_list(flags).list.drop_nulls())
@@ -183,8 +126,8 @@ def _golds(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
         every.append(_reached(inferred, graph).with_columns(first=pl.lit(1)).select(direct.columns))
     # entities before literals, whose numbers are negative
     order = ["first", pl.col("gold") < 0, "gold"]
-    golds = pl.concat(every).sort(order).unique([*ASKED, "gold"], keep="first", maintain_order=True)
-    return golds.group_by(ASKED, maintain_order=True).head(MAX_GOLDS)
+    golds = pl.concat(every).sort(order).unique([*FACT, "gold"], keep="first", maintain_order=True)
+    return golds.group_by(FACT, maintain_order=True).head(MAX_GOLDS)
 
 
 def _reached(inferred: pl.DataFrame, graph: Graph) -> pl.DataFrame:

@@ -3,17 +3,9 @@
 import ibis
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import (
-    Benchmark,
-    capped,
-    construct,
-    flag,
-    relations_of,
-    require,
-)
-from kgprobe.benchmarks.attributes.examples import Definition, Triple
+from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct, flag
+from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
-from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Hierarchy
 
@@ -28,22 +20,19 @@ def definition(two_up: str, graph: Graph) -> Definition:
 
 def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> Benchmark:
     """`n` chains of two steps of subclass of, of one stratum (the paper's 1000)."""
-    defined = definition(settings.section.two_up, graph)
-    funnel = Funnel("hierarchy")
-    chains = query(graph, settings, funnel)
-    sample = capped(defined, settings.section.n, graph, settings)
-    evaluate = settings.shared.eval_examples
-    return construct(defined, chains, graph, settings, funnel, sample, evaluate)
+    setup = Setup(definition(settings.section.two_up, graph), graph, settings)
+    sample = capped(setup, setup.section.n)
+    return construct(setup, query(setup), sample, setup.shared.eval_examples)
 
 
-def query(graph: Graph, settings: AttributeSettings[Hierarchy], funnel: Funnel) -> Table:
+def query(setup: Setup[Hierarchy]) -> Table:
     """(p, x, y, z, flag) of all chains x -> y -> z with x != z.
 
     A chain whose ends are linked directly, too, is flagged `direct_edge`, or dropped where
     `direct` is `drop`.
     """
-    engine, name = graph.engine, graph.relations.subclass_of
-    relations = relations_of([name], graph, funnel)
+    graph, engine, name = setup.graph, setup.engine, setup.graph.relations.subclass_of
+    relations = setup.relations([name])
     edges = engine.keep(graph.of(relations).select("s", "o"), shared=True)
     chains = edges.select(x="s", y="o").inner_join(edges.select(y="s", z="o"), "y")
     direct = edges.select(_x="s", _z="o")
@@ -52,11 +41,11 @@ def query(graph: Graph, settings: AttributeSettings[Hierarchy], funnel: Funnel) 
     apart = chains.filter(chains["x"] != chains["z"])
     indirect = apart.filter(~apart["direct"])
     n_edges, every, ends, n_indirect = map(engine.count, (edges, chains, apart, indirect))
-    funnel.count(f"edges of {name}", n_edges, graph.size, "another relation")
-    funnel.count("chains of two", ends, every, "cycle of two")
-    require(ends, "hierarchy", settings, funnel)
-    if settings.section.direct == "drop":
-        funnel.count("no direct edge", n_indirect, ends, f"(x, {name}, z) is stored")
+    setup.count(f"edges of {name}", n_edges, graph.size, "another relation")
+    setup.count("chains of two", ends, every, "cycle of two")
+    setup.require(ends)
+    if setup.section.direct == "drop":
+        setup.count("no direct edge", n_indirect, ends, f"(x, {name}, z) is stored")
         apart = indirect
     relation = ibis.literal(relations[0], "int32")
     return apart.select("x", "y", "z", p=relation, flag=flag("direct_edge", apart["direct"]))

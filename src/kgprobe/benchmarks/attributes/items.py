@@ -14,6 +14,9 @@ from kgprobe.schema import CANDIDATES, ITEMS
 #: what `meta` of ITEMS holds of an example's row
 META = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
 
+#: columns of an example's row that ITEMS has, too, behind the name of the item
+COPIED = ("example", "role", "predicate", "subject_label", "subject", "set")
+
 
 def with_wikidata_golds(examples: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """Rows of EXAMPLES whose golds end in those that Wikidata alone states, `linked` of them.
@@ -28,17 +31,15 @@ def with_wikidata_golds(examples: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     stated = graph.wikidata.semi_join(graph.engine.table(pairs), ["subject", "relation"])
     golds = graph.frame(stated.select("subject", "relation", "object", "object_label"))
     label = pl.col("object_label").str.strip_chars()
-    golds = golds.with_columns(label).drop_nulls().filter(
-        label.str.len_chars() > 0, ~label.str.contains(UNUSABLE)
-    )  # fmt: skip
+    golds = golds.with_columns(label).drop_nulls()
+    golds = golds.filter(label.str.len_chars() > 0, ~label.str.contains(UNUSABLE))
     known = stored.select("subject", "golds", "gold_labels", relation="predicate")
     known = known.explode("golds", "gold_labels")
     for ours, theirs in (("golds", "object"), ("gold_labels", "object_label")):
         have = known.select("subject", "relation", pl.col(ours).alias(theirs)).unique()
         golds = golds.join(have, on=["subject", "relation", theirs], how="anti")
-    golds = golds.sort("object").unique(
-        ["subject", "relation", "object_label"], keep="first", maintain_order=True
-    )
+    key = ["subject", "relation", "object_label"]
+    golds = golds.sort("object").unique(key, keep="first", maintain_order=True)
     lists = golds.group_by("subject", predicate="relation", maintain_order=True).agg(
         more_golds=pl.col("object").head(MAX_GOLDS),
         more_labels=pl.col("object_label").head(MAX_GOLDS),
@@ -77,21 +78,16 @@ def candidate_sets(examples: pl.DataFrame, graph: Graph, size: int) -> pl.DataFr
     golds = golds.drop_nulls("gold_labels").select("set", id="golds", label="gold_labels").unique()
     golds = golds.join(listed, on=["set", "label"], how="anti").sort("set", "label", "id")
     golds = golds.unique(["set", "label"], keep="first", maintain_order=True)
-    both = pl.concat(
-        [
-            listed.select("set", "id", "label", added=pl.lit(False)),
-            golds.with_columns(added=pl.lit(True)),
-        ]
-    ).sort("set", "label")
+    listed = listed.select("set", "id", "label", added=pl.lit(False))
+    both = pl.concat([listed, golds.with_columns(added=pl.lit(True))]).sort("set", "label")
     both = both.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("set"))
     return both.select(*CANDIDATES.columns, "added")
 
 
 def _set_name() -> pl.Expr:
-    reverse = (
-        pl.when(pl.col("origin") == "reversed").then(pl.lit("/reversed")).otherwise(pl.lit(""))
-    )
-    return pl.concat_str("benchmark", pl.lit("/"), "predicate", reverse)
+    is_reversed = pl.col("origin") == "reversed"
+    end = pl.when(is_reversed).then(pl.lit("/reversed")).otherwise(pl.lit(""))
+    return pl.concat_str("benchmark", pl.lit("/"), "predicate", end)
 
 
 def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
@@ -105,9 +101,8 @@ def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
             continue
         top = graph.frame(_top(graph, graph.edges, some, size, side)).rename({side: "number"})
         named = graph.texts(top["number"]).rename({"n": "number", "text": "label"})
-        parts.append(
-            top.join(named, on="number").select("p", "n", "id", "label").join(some, on="p")
-        )
+        top = top.join(named, on="number").select("p", "n", "id", "label")
+        parts.append(top.join(some, on="p"))
         if side == "o":
             top = graph.frame(_top(graph, graph.literals, some, size, "value", "text"))
             parts.append(top.select("p", "n", id="value", label="text").join(some, on="p"))
@@ -142,18 +137,8 @@ def as_items(examples: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
         meta = {key: row[key] for key in META} | {"golds_added": sum(new for _, new in answers)}
         if "linked" in row:
             meta["golds_wikidata"] = row["linked"]
-        rows.append(
-            (
-                f"{row['example']}#{row['position']}",
-                row["example"],
-                row["role"],
-                row["predicate"],
-                row["subject_label"],
-                row["subject"],
-                row["set"],
-                [place for place, _ in answers],
-                number,
-                json.dumps(meta, sort_keys=True, ensure_ascii=False),
-            )
-        )
+        cells = [row[name] for name in COPIED]
+        text = json.dumps(meta, sort_keys=True, ensure_ascii=False)
+        name = f"{row['example']}#{row['position']}"
+        rows.append((name, *cells, [place for place, _ in answers], number, text))
     return pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")

@@ -8,22 +8,15 @@ from kgprobe.benchmarks.attributes.chains import (
     frequent_or_fallback,
     top_categories,
 )
-from kgprobe.benchmarks.attributes.construct import Benchmark, construct, require
-from kgprobe.benchmarks.attributes.examples import Definition, Triple
+from kgprobe.benchmarks.attributes.construct import Benchmark, construct
+from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
-from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Paths
 
-DEFINITION = Definition(
-    "paths",
-    ("r1", "r2"),
-    "{}>{}",
-    ("a", "b", "c"),
-    (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c")),
-    is_chain=True,
-)
+TRIPLES = (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c"))
+DEFINITION = Definition("paths", ("r1", "r2"), "{}>{}", ("a", "b", "c"), TRIPLES, is_chain=True)
 
 
 def build(graph: Graph, settings: AttributeSettings[Paths]) -> Benchmark:
@@ -33,23 +26,21 @@ def build(graph: Graph, settings: AttributeSettings[Paths]) -> Benchmark:
     (`keep_rare`); `fallback_per_entity` random paths of each seed when no pair is frequent.
     `count_on` says whether "frequent" is counted on the paths of the seeds or of all members.
     """
-    section, funnel = settings.section, Funnel("paths")
-    paths = query(graph, settings, funnel)
+    setup = Setup(DEFINITION, graph, settings)
+    paths = query(setup)
     counts = graph.frame(count_rows(paths, DEFINITION.relations))
-    funnel.count("paths", int(counts["n"].sum()))
-    if section.count_on == "graph":
+    setup.count("paths", int(counts["n"].sum()))
+    if setup.section.count_on == "graph":
         counts = count_paths(graph, settings)
-    fallback = section.fallback_per_entity
-    sample = frequent_or_fallback(DEFINITION, graph, counts, settings, fallback, ("a",))
-    evaluate = settings.shared.eval_examples
-    return construct(DEFINITION, paths, graph, settings, funnel, sample, evaluate)
+    sample = frequent_or_fallback(setup, counts, setup.section.fallback_per_entity, ("a",))
+    return construct(setup, paths, sample, setup.shared.eval_examples)
 
 
-def query(graph: Graph, settings: AttributeSettings[Paths], funnel: Funnel) -> Table:
+def query(setup: Setup[Paths]) -> Table:
     """(r1, r2, a, b, c) of all paths of two edges that begin at a seed."""
-    engine, section = graph.engine, settings.section
-    seeds = seed_entities(graph, settings, funnel)
-    _, edges = edges_to_expand("paths", graph, settings, funnel)
+    engine, section = setup.engine, setup.section
+    seeds = seed_entities(setup)
+    _, edges = edges_to_expand(setup)
     one = edges.semi_join(engine.table(seeds), [("s", "member")])
     one = engine.keep(one.select(a="s", r1="p", b="o"))
     paths = edges.select(b="s", r2="p", c="o").inner_join(one, "b")
@@ -60,17 +51,17 @@ def query(graph: Graph, settings: AttributeSettings[Paths], funnel: Funnel) -> T
     return engine.keep(paths.select("r1", "r2", "a", "b", "c"))
 
 
-def seed_entities(graph: Graph, settings: AttributeSettings[Paths], funnel: Funnel) -> pl.DataFrame:
+def seed_entities(setup: Setup[Paths]) -> pl.DataFrame:
     """(member): `seeds` members of each category by hash, each once."""
-    section = settings.section
-    total = int(top_categories(graph, settings, funnel)["members"].sum())
+    graph, section = setup.graph, setup.section
+    total = int(top_categories(setup)["members"].sum())
     relations = graph.relations.numbers(section.category_relations)
     rows = members(graph, section.categories, relations)
     by, label = ["category"], "paths/seeds"
-    drawn = graph.smallest(rows, section.seeds, settings.seed, ["member"], by, label)
+    drawn = graph.smallest(rows, section.seeds, setup.seed, ["member"], by, label)
     seeds = graph.frame(drawn)
-    funnel.count("seeds", seeds.height, total, f"beyond {section.seeds} of a category")
-    require(seeds.height, "paths", settings, funnel)
+    setup.count("seeds", seeds.height, total, f"beyond {section.seeds} of a category")
+    setup.require(seeds.height)
     return seeds.select("member").unique().sort("member")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.attributes.construct import EmptyBenchmarkError
+from kgprobe.benchmarks.attributes.definition import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.frames import SENSITIVITY
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.job import progress

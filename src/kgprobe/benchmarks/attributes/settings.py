@@ -70,20 +70,13 @@ def settings_of(
     section = getattr(shared, attribute)
     default = type(section)()
     # a threshold that the config gives wins over the named ones
-    named = {
-        key: value
-        for key, value in NAMED[shared.thresholds].get(attribute, {}).items()
-        if getattr(section, key) == getattr(default, key)
-    }
-    return AttributeSettings(
-        shared,
-        replace(section, **named),
-        seed,
-        None if templates is None else sorted({*templates, *by_label}),
-        [] if templates is None else sorted(set(by_label) - set(templates)),
-        dict(labels or {}),
-        dict(bias_labels or {}),
-    )
+    named = NAMED[shared.thresholds].get(attribute, {})
+    named = {k: v for k, v in named.items() if getattr(section, k) == getattr(default, k)}
+    section = replace(section, **named)
+    every = None if templates is None else sorted({*templates, *by_label})
+    generic = [] if templates is None else sorted(set(by_label) - set(templates))
+    names = dict(labels or {}), dict(bias_labels or {})
+    return AttributeSettings(shared, section, seed, every, generic, *names)
 
 
 def as_record(settings: AttributeSettings[object]) -> dict[str, Any]:

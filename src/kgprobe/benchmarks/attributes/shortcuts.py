@@ -10,22 +10,18 @@ from itertools import permutations
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
-from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.benchmarks.attributes.definition import Setup
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import TwoSteps
 
 QUESTION = ["s", "r1", "r2"]
 #: strata by the confidence of the best rule: flags of examples
-NO_RULE, LOW, MIDDLE, HIGH = STRATA = (
-    "no rule",
-    "confidence below .1",
-    "confidence .1 to .5",
-    "confidence above .5",
-)
+STRATA = ("no rule", "confidence below .1", "confidence .1 to .5", "confidence above .5")
+NO_RULE, LOW, MIDDLE, HIGH = STRATA
 #: the lowest and the highest confidence of the middle stratum
 LIMITS = (0.1, 0.5)
+LINKED = "a statement links the subject to a gold"
 
 
 def confidences(graph: Graph, edges: Table, subjects: Table, pairs: pl.DataFrame) -> pl.DataFrame:
@@ -62,65 +58,53 @@ def strata(rules: pl.DataFrame, support: int) -> pl.DataFrame:
     return best.select("r1", "r2", flag=flag)
 
 
-def without_shortcut(
-    chains: pl.DataFrame, graph: Graph, settings: AttributeSettings[TwoSteps], funnel: Funnel
-) -> pl.DataFrame:
+def without_shortcut(setup: Setup[TwoSteps], chains: pl.DataFrame) -> pl.DataFrame:
     """The chains of questions that neither lead back nor have a shortcut, and name no bridge."""
+    graph, settings = setup.graph, setup.settings
     texts = graph.texts(pl.concat([chains[end] for end in "sbo"])).drop_nulls("text")
     names = {n: text.casefold() for n, text in texts.select("n", "text").rows()}
     wanted = graph.engine.table(chains.select("s", "o").unique())
     links = graph.edges.select("s", "o").union(graph.edges.select(s="o", o="s"))
-    linked = set(
-        graph.frame(links.semi_join(wanted, ["s", "o"]).distinct()).select("s", "o").rows()
-    )
-    trained_on = {(one.casefold(), other.casefold()) for one, other in settings.trained_on}
-    trained_on |= {(other, one) for one, other in trained_on}
-    nouns = settings.nouns or {}
-    noun = {
-        p: nouns.get(graph.relations.name(p), ("", ""))[0].casefold()
-        for p in {*chains["r1"], *chains["r2"]}
-    }
-    ends = chains.select("s", "o").rows()
+    linked = graph.frame(links.semi_join(wanted, ["s", "o"]).distinct()).select("s", "o")
+    pairs = {(one.casefold(), other.casefold()) for one, other in settings.trained_on}
+    pairs |= {(other, one) for one, other in pairs}
+    relations = {*chains["r1"], *chains["r2"]}
+    nouns = {p: (settings.nouns or {}).get(graph.relations.name(p), ("",)) for p in relations}
+    noun = {p: phrase[0].casefold() for p, phrase in nouns.items()}
+    ends, columns = chains.select("s", "o").rows(), [pl.col(f"{end}_name") for end in "sbo"]
+    is_trained_on = [(names.get(s, ""), names.get(o, "")) in pairs for s, o in ends]
     chains = chains.with_columns(
         *(
             pl.Series(f"{end}_name", [names.get(n) for n in chains[end]], dtype=pl.String)
             for end in "sbo"
         ),
         words=pl.Series([f" {noun[p]} {noun[q]} " for p, q in chains.select("r1", "r2").rows()]),
-        linked=pl.Series([pair in linked for pair in ends], dtype=pl.Boolean),
-        trained_on=pl.Series([(names.get(s, ""), names.get(o, "")) in trained_on for s, o in ends],
-                         dtype=pl.Boolean),
-    )  # fmt: skip
-    columns = [pl.col(f"{end}_name") for end in "sbo"]
+        trained_on=pl.Series(is_trained_on, dtype=pl.Boolean),
+    )
+    linked = linked.with_columns(linked=True)
+    chains = chains.join(linked, on=["s", "o"], how="left", maintain_order="left")
+    in_training = pl.col("trained_on")
     held = [one.str.contains(other, literal=True) for one, other in permutations(columns, 2)]
-    held += [
-        pl.col("words").str.contains(pl.concat_str(pl.lit(" "), name, pl.lit(" ")), literal=True)
-        for name in columns
-    ]
-    for wrong, step, why in (
-        (pl.col("s") == pl.col("o"), "leads elsewhere", "leads back to the subject"),
-        (pl.col("linked"), "no shortcut", "a statement links the subject to a gold"),
-        (
-            pl.col("trained_on"),
-            "no shortcut in training sentences",
-            "a training sentence names both",
-        ),
-        (
-            pl.any_horizontal(condition.fill_null(False) for condition in held),
-            "names apart",
-            "a name holds another one, or stands in the question",
-        ),
-    ):
-        chains = leave_out(chains, wrong, step, why, funnel)
+    spaced = (pl.concat_str(pl.lit(" "), name, pl.lit(" ")) for name in columns)
+    held += [pl.col("words").str.contains(name, literal=True) for name in spaced]
+    holds = pl.any_horizontal(condition.fill_null(False) for condition in held)
+    steps = {
+        ("leads elsewhere", "leads back to the subject"): pl.col("s") == pl.col("o"),
+        ("no shortcut", LINKED): pl.col("linked").is_not_null(),
+        ("no shortcut in training sentences", "a training sentence names both"): in_training,
+        ("names apart", "a name holds another one, or stands in the question"): holds,
+    }
+    for (step, why), wrong in steps.items():
+        chains = leave_out(setup, chains, wrong, step, why)
     return chains.select("r1", "r2", "s", "b", "o")
 
 
 def leave_out(
-    chains: pl.DataFrame, wrong: pl.Expr, step: str, why: str, funnel: Funnel
+    setup: Setup[TwoSteps], chains: pl.DataFrame, wrong: pl.Expr, step: str, why: str
 ) -> pl.DataFrame:
     """The chains of questions none of whose chains is `wrong`, counted."""
     kept = chains.filter(~wrong.any().over(QUESTION))
-    funnel.count(step, count_questions(kept), count_questions(chains), why)
+    setup.count(step, count_questions(kept), count_questions(chains), why)
     return kept
 
 

@@ -12,22 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kgprobe.benchmarks.autoprompt.frames import (
-    SPLITS,
-    Example,
-    Task,
-    TaskError,
-    existing,
-    frame,
-    require,
-    sizes,
-)
-from kgprobe.benchmarks.autoprompt.templates import (
-    MANUAL_SST2,
-    TRUNCATE,
-    WORDS_SST2,
-    search_templates,
-)
+from kgprobe.benchmarks.autoprompt import frames, templates
+from kgprobe.benchmarks.autoprompt.frames import SPLITS, Example, Task, TaskError, existing
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.sampling import hash_key
 from kgprobe.settings import PromptClasses, Rows
@@ -103,8 +89,11 @@ def build(
             rows = [e for e in chosen if (e.group, e.split) == (group, split)]
             before = sum(e.split == split for e in settled)
             funnel.add(group, f"{split}: examples", before, len(rows), (), (e.label for e in rows))
-    require(sizes(chosen), Rows(*[len(classes)] * 3), f"auto_{name}", "check the files")
-    return Task(frame(chosen), sorted(classes), _describe(name, groups, triggers), funnel.frame())
+    frames.require(
+        frames.sizes(chosen), Rows(*[len(classes)] * 3), f"auto_{name}", "check the files"
+    )
+    task = _describe(name, groups, triggers)
+    return Task(frames.frame(chosen), sorted(classes), task, funnel.frame())
 
 
 def balance(examples: Sequence[Example], group: str, name: str, seed: int) -> list[Example]:
@@ -115,20 +104,16 @@ def balance(examples: Sequence[Example], group: str, name: str, seed: int) -> li
         counts = Counter(e.label for e in rows)
         least = min(counts.values(), default=0)
         for label in sorted(counts):
-            order = sorted(
-                (hash_key(seed, name, group, split, e.fact), e.fact)
-                for e in rows
-                if e.label == label
-            )
+            facts = [e.fact for e in rows if e.label == label]
+            order = sorted((hash_key(seed, name, group, split, fact), fact) for fact in facts)
             chosen = {fact for _, fact in order[:least]}
             kept += [replace(e, group=group) for e in rows if e.fact in chosen]
     return kept
 
 
-def _example(
-    split: str, number: int, source: str, fields: Mapping[str, str], label: str
-) -> Example:
-    return Example("", split, f"{number:05d}", f"{source}/{split}/{number:05d}", fields, label)
+def _example(split: str, number: int, source: str, *texts: Any) -> Example:
+    """An example of a source with its fields and label."""
+    return Example("", split, f"{number:05d}", f"{source}/{split}/{number:05d}", *texts)
 
 
 def _settle(examples: Sequence[Example], switch: str, funnel: Funnel) -> list[Example]:
@@ -174,9 +159,9 @@ def _describe(name: str, groups: Sequence[str], triggers: int) -> dict[str, Any]
         "groups": list(groups),
         "names": {group: name if not group else f"{name}, {group}" for group in groups},
         "types": {},
-        "truncate": TRUNCATE[task],
-        "search": search_templates(task, triggers),
-        "prompts": {"manual": {"": MANUAL_SST2}} if is_sentiment else {},
-        "label_words": WORDS_SST2 if is_sentiment else {},
+        "truncate": templates.TRUNCATE[task],
+        "search": templates.search_templates(task, triggers),
+        "prompts": {"manual": {"": templates.MANUAL_SST2}} if is_sentiment else {},
+        "label_words": templates.WORDS_SST2 if is_sentiment else {},
         "notes": [] if groups == [""] else [f"{len(groups)} draws of balanced classes"],
     }

@@ -11,24 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgprobe.benchmarks.autoprompt.frames import (
-    SPLITS,
-    Example,
-    Task,
-    TaskError,
-    existing,
-    frame,
-    require,
-    sizes,
-)
+from kgprobe.benchmarks.autoprompt import frames, templates
+from kgprobe.benchmarks.autoprompt.frames import FLAGS, SPLITS, Example, Task, TaskError, existing
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
-from kgprobe.benchmarks.autoprompt.templates import (
-    TRUNCATE,
-    manual,
-    own_endings,
-    read_wordings,
-    search_templates,
-)
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.facts import by_number
 from kgprobe.settings import PromptFacts
@@ -94,20 +79,20 @@ def build(
         for split in SPLITS:
             rows = [f for f in group_facts if f.split == split]
             stay = [f for f in rows if keep(f.object)] if keep else rows
-            funnel.add(group, f"{split} facts", len(rows), len(rows), *_ends(rows))
+            funnel.add(group, f"{split} facts", len(rows), len(rows), *ends(rows))
             if keep:
-                funnel.add(group, f"{split}: {reason}", len(rows), len(stay), *_ends(stay))
+                funnel.add(group, f"{split}: {reason}", len(rows), len(stay), *ends(stay))
             inside = [f for f in stay if f.object in known]
             step = f"{split}: object in the vocabulary (others stay)"
-            funnel.add(group, step, len(stay), len(inside), *_ends(inside))
+            funnel.add(group, step, len(stay), len(inside), *ends(inside))
             left += stay
     left = settle(left, settings.overlap, funnel, name)
     items = examples(left)
     _count_flags(items, funnel)
     remedy = "name fewer relations, or pull more facts"
-    require(sizes(items), settings.least, name, remedy)
+    frames.require(frames.sizes(items), settings.least, name, remedy)
     task["groups"] = sorted({e.group for e in items}, key=by_number)
-    return Task(frame(items), sorted(known), task, funnel.frame())
+    return Task(frames.frame(items), sorted(known), task, funnel.frame())
 
 
 def examples(facts: Sequence[Fact]) -> list[Example]:
@@ -121,18 +106,9 @@ def examples(facts: Sequence[Fact]) -> list[Example]:
         times = seen.get(fact[:4], 0) + 1
         seen[fact[:4]] = times
         key = fact.key or f"{fact.group}/{fact.subject}/{fact.object}"
-        items.append(
-            Example(
-                fact.group,
-                fact.split,
-                f"{place:05d}",
-                key if times == 1 else f"{key}#{times}",
-                {"sub": fact.subject},
-                fact.object,
-                others=right,
-                flags=flagged,
-            )
-        )
+        name = key if times == 1 else f"{key}#{times}"
+        cells = (f"{place:05d}", name, {"sub": fact.subject}, fact.object)
+        items.append(Example(fact.group, fact.split, *cells, others=right, flags=flagged))
     return items
 
 
@@ -141,26 +117,26 @@ def describe(
     task: str,
     relations: Iterable[str],
     wordings: Mapping[str, Mapping[str, Mapping[str, str]]],
-    templates: Sequence[dict[str, str]],
+    own: Sequence[dict[str, str]],
     triggers: int,
 ) -> dict[str, Any]:
     """task.json: templates of the search and of published wordings, names and types of relations.
 
-    `wordings`: prompt (manual, lpaqa) -> relation -> row of its file. `templates`: rows of
+    `wordings`: prompt (manual, lpaqa) -> relation -> row of its file. `own`: rows of
     templates.tsv, for causal models where a published manual one does not end in the answer.
     """
     chosen = sorted(set(relations), key=by_number)
-    endings = own_endings(list(templates))
+    endings = templates.own_endings(list(own))
     context = task == "relation_extraction"
     prompts: dict[str, dict[str, dict[str, str]]] = {}
     notes = []
     for prompt, rows in wordings.items():
         spare = endings if prompt == "manual" else {}
+        texts = {r: rows[r]["template"] for r in chosen if r in rows}
         prompts[prompt] = {
-            r: manual(rows[r]["template"], context, spare.get(r, "")) for r in chosen if r in rows
+            r: templates.manual(text, context, spare.get(r, "")) for r, text in texts.items()
         }
-        turned = [r for r in prompts[prompt] if not _ends_in_answer(rows[r]["template"])]
-        if turned:
+        if turned := [r for r, text in texts.items() if not answer_is_last(text)]:
             what = "our own wording" if prompt == "manual" else "no such prompt"
             notes.append(f"{prompt}: causal models get {what} for {', '.join(turned)}")
     first: Mapping[str, Mapping[str, str]] = next(iter(wordings.values()), {})
@@ -172,8 +148,8 @@ def describe(
         "groups": chosen,
         "names": {r: first.get(r, {}).get("label", r) for r in chosen},
         "types": {r: first[r]["type"] for r in chosen if "type" in first.get(r, {})},
-        "truncate": TRUNCATE[task],
-        "search": search_templates(task, triggers),
+        "truncate": templates.TRUNCATE[task],
+        "search": templates.search_templates(task, triggers),
         "prompts": prompts,
         "label_words": {},
         "notes": notes,
@@ -183,26 +159,30 @@ def describe(
 def published_wordings(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
     """LAMA's manual templates and LPAQA's best single ones, out of a folder of LAMA's files."""
     return {
-        "manual": read_wordings(folder / "relations.jsonl"),
-        "lpaqa": read_wordings(folder / "optiprompt" / "LPAQA_relations.jsonl"),
+        "manual": templates.read_wordings(folder / "relations.jsonl"),
+        "lpaqa": templates.read_wordings(folder / "optiprompt" / "LPAQA_relations.jsonl"),
     }
 
 
-def _ends_in_answer(text: str) -> bool:
-    return answer_is_last(text)
-
-
-def _ends(facts: Sequence[Fact]) -> tuple[list[str], list[str]]:
+def ends(facts: Sequence[Fact]) -> tuple[list[str], list[str]]:
+    """Subjects and objects of facts."""
     return [f.subject for f in facts], [f.object for f in facts]
+
+
+def count_splits(funnel: Funnel, relation: str, facts: Sequence[Fact], step: str) -> None:
+    """A step for each split of a relation's facts; `step` formats its name."""
+    for split in SPLITS:
+        some = [fact for fact in facts if fact.split == split]
+        funnel.add(relation, step.format(split), len(facts), len(some), *ends(some))
 
 
 def _count_flags(examples: Sequence[Example], funnel: Funnel) -> None:
     """Steps of the no-overlap subset: test facts that have each flag, then the subset."""
     for group in dict.fromkeys(e.group for e in examples):
         test = [e for e in examples if e.group == group and e.split == "test"]
-        for flag in ("pair", "inverse", "within", "same"):
+        for flag in FLAGS:
             clean = [e for e in test if flag not in e.flags]
             funnel.add(group, f"test: not {flag}", len(test), len(clean))
         clean = [e for e in test if not e.flags]
-        subjects, answers = [e.fields["sub"] for e in clean], [e.label for e in clean]
-        funnel.add(group, "test: no-overlap subset", len(test), len(clean), subjects, answers)
+        both = [e.fields["sub"] for e in clean], [e.label for e in clean]
+        funnel.add(group, "test: no-overlap subset", len(test), len(clean), *both)

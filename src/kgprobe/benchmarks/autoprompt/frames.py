@@ -53,20 +53,11 @@ class Task:
 
 def frame(examples: Iterable[Example]) -> pl.DataFrame:
     """EXAMPLES; fields as JSON with sorted keys, lists without repeats, in order of first use."""
-    rows = [
-        (
-            e.group,
-            e.split,
-            e.name,
-            e.fact,
-            json.dumps(dict(e.fields), sort_keys=True, ensure_ascii=False),
-            e.label,
-            list(dict.fromkeys(e.surfaces)),
-            list(dict.fromkeys(e.others)),
-            list(dict.fromkeys(e.flags)),
-        )
-        for e in examples
-    ]
+    rows = []
+    for e in examples:
+        fields = json.dumps(dict(e.fields), sort_keys=True, ensure_ascii=False)
+        lists = (list(dict.fromkeys(texts)) for texts in (e.surfaces, e.others, e.flags))
+        rows.append((e.group, e.split, e.name, e.fact, fields, e.label, *lists))
     return pl.DataFrame(rows, schema=dict(EXAMPLES.columns), orient="row")
 
 

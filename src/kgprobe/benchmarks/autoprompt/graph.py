@@ -54,10 +54,8 @@ def build(
     short = {relation: counts[relation] for relation in largest}
     require(sizes(examples) or short, settings.least, name, remedy)
     relations = list(dict.fromkeys(fact.group for fact in chosen))
-    own_words: Mapping[str, Mapping[str, Mapping[str, str]]] = {
-        "manual": {relation: manual[relation] for relation in relations}
-    }
-    task = prompt_facts.describe(name, "facts", relations, own_words, templates, triggers)
+    wordings = {"manual": {relation: manual[relation] for relation in relations}}
+    task = prompt_facts.describe(name, "facts", relations, wordings, templates, triggers)
     # every word that is an answer somewhere in the graph, as the common vocabulary is of LAMA's
     vocabulary = sorted(labeled["object_label"].unique())
     return Task(frame(examples), vocabulary, task, funnel.frame())
@@ -80,8 +78,5 @@ def _relation(
     funnel.add(relation, f"at most {settings.most}", len(rows), len(order))
     splits = split({row[1] for row in order}, settings.shares, seed, name)
     facts = [Fact(relation, splits[s], label, answer, fact) for fact, s, label, answer in order]
-    for part in SPLITS:
-        subset = [fact for fact in facts if fact.split == part]
-        ends = [fact.subject for fact in subset], [fact.object for fact in subset]
-        funnel.add(relation, f"{part} facts", len(facts), len(subset), *ends)
+    prompt_facts.count_splits(funnel, relation, facts, "{} facts")
     return facts

@@ -13,7 +13,7 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.sampling import hash_key
 
 #: Shares of the splits (paper): facts to search with beside a test of its own, or with one of them.
-SHARES = {
+PROPORTIONS = {
     "original": {"train": 0.8, "dev": 0.2},
     "trex": {"train": 0.6, "dev": 0.2, "test": 0.2},
     "roberta": {"train": 0.8, "dev": 0.2},
@@ -60,7 +60,7 @@ def collect(
             extra = _sample(fresh, most - len(chosen), seed, relation)
             funnel.add(relation, "Wikidata: topped up", len(fresh), len(extra))
             chosen += extra
-        facts += _split(relation, chosen, SHARES[variant], seed)
+        facts += _split(relation, chosen, PROPORTIONS[variant], seed)
     return facts
 
 
@@ -102,13 +102,13 @@ def _sample(
 
 
 def _split(
-    relation: str, rows: Sequence[tuple[str, ...]], shares: dict[str, float], seed: int
+    relation: str, rows: Sequence[tuple[str, ...]], proportions: dict[str, float], seed: int
 ) -> list[Fact]:
     order = sorted(rows, key=lambda r: (hash_key(seed, "split", relation, r[0], r[2]), r))
     facts: list[Fact] = []
     done, total = 0, 0.0
-    for split, share in shares.items():
-        total += share
+    for split, proportion in proportions.items():
+        total += proportion
         end = round(total * len(order))
         for subject, subject_label, entity, label in order[done:end]:
             key = f"{relation}/{subject}/{entity}"

@@ -49,12 +49,8 @@ class Pools:
         forms: dict[str, set[str]] = {}
         for label, surface in pairs:
             forms.setdefault(label, set()).add(surface)
-        return cls(
-            {
-                (label, label.casefold()): tuple((s, s.casefold()) for s in sorted(forms[label]))
-                for label in sorted(forms)
-            }
-        )
+        surfaces = {n: tuple((s, s.casefold()) for s in sorted(forms[n])) for n in sorted(forms)}
+        return cls({(label, label.casefold()): some for label, some in surfaces.items()})
 
     def list_surfaces(self, labels: Iterable[str]) -> list[str]:
         """All surfaces of the labels."""

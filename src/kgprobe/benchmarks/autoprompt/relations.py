@@ -12,16 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kgprobe.benchmarks.autoprompt.frames import (
-    SPLITS,
-    Example,
-    Task,
-    TaskError,
-    existing,
-    frame,
-    require,
-    sizes,
-)
+from kgprobe.benchmarks.autoprompt import frames
+from kgprobe.benchmarks.autoprompt.frames import SPLITS, Example, Task, TaskError, existing
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others
 from kgprobe.benchmarks.autoprompt.perturbed import Mention, Pools, perturb
 from kgprobe.benchmarks.funnel import Funnel
@@ -89,9 +81,11 @@ def build(
     for relation in dict.fromkeys(record.relation for record in records):
         rows = [record for record in records if record.relation == relation]
         examples += _relation(rows, settings, seed, perturbed, funnel)
-    require(sizes(examples), settings.least, task["benchmark"], "name fewer relations")
+    frames.require(
+        frames.sizes(examples), settings.least, task["benchmark"], "name fewer relations"
+    )
     task["groups"] = sorted({e.group for e in examples}, key=by_number)
-    return Task(frame(examples), sorted(vocabulary), task, funnel.frame())
+    return Task(frames.frame(examples), sorted(vocabulary), task, funnel.frame())
 
 
 def split_of(record: Record, shares: Sequence[float], seed: int) -> str:
@@ -130,7 +124,8 @@ def _relation(
     test = [record.fact for record, split in placed if split == "test"]
     if not perturbed:
         # of equal contexts one; perturbed ones may differ in the place that is exchanged
-        chosen = {fact: _once(contexts) for fact, contexts in chosen.items()}
+        by_text = {fact: {c.text: c for c in reversed(some)} for fact, some in chosen.items()}
+        chosen = {fact: [*texts.values()][::-1] for fact, texts in by_text.items()}
     contexts = sum(len(chosen[fact]) for fact in test)
     funnel.add(relation, "test: equal contexts dropped", _total(short, test), contexts)
     if not perturbed:
@@ -146,7 +141,9 @@ def _distinct(
     """(distinct evidences, those of at most `words` words) by fact; both steps are counted."""
     relation = records[0].relation
     distinct = {r.fact: list(dict.fromkeys(r.evidences)) for r in records}
-    short = {f: [e for e in texts if _count(e) <= words] for f, texts in distinct.items()}
+    short = {
+        f: [e for e in texts if len(e.sentence.split()) <= words] for f, texts in distinct.items()
+    }
     total = [sum(len(r.evidences) for r in records), _total(distinct), _total(short)]
     funnel.add(relation, "evidences: exact duplicates dropped", total[0], total[1])
     funnel.add(relation, f"evidences: over {words} words dropped", total[1], total[2])
@@ -164,17 +161,9 @@ def _examples(
     right: Sequence[str],
 ) -> Iterator[Example]:
     for place, context in enumerate(contexts):
-        yield Example(
-            record.relation,
-            split,
-            f"{record.fact}/{place:04d}",
-            record.fact,
-            {"context": context.text, "sub": record.subject},
-            record.object,
-            [context.surface],
-            right,
-            flagged,
-        )
+        fields = {"context": context.text, "sub": record.subject}
+        cells = (f"{record.fact}/{place:04d}", record.fact, fields, record.object)
+        yield Example(record.relation, split, *cells, [context.surface], right, flagged)
 
 
 def _perturbed(
@@ -199,21 +188,8 @@ def _perturbed(
             mentions += record.object in change.text or change.old_surface in change.text
             grouped = record.fact if mode == "fact" else f"{record.fact}~{change.label}"
             fields = {"context": change.text, "sub": record.subject, "old": record.object}
-            name = f"{record.fact}/{place:04d}"
-            surfaces = [change.surface]
-            items.append(
-                Example(
-                    record.relation,
-                    split,
-                    name,
-                    grouped,
-                    fields,
-                    change.label,
-                    surfaces,
-                    [],
-                    flagged,
-                )
-            )
+            cells = (f"{record.fact}/{place:04d}", grouped, fields, change.label)
+            items.append(Example(record.relation, split, *cells, [change.surface], [], flagged))
     relation = placed[0][0].relation
     funnel.add(relation, "facts: another object to put in", len(usable), len(usable) - without)
     funnel.add(relation, "contexts: old object nowhere left", len(items), len(items) - mentions)
@@ -232,14 +208,6 @@ def _contexts(evidences: Sequence[Evidence], words: int) -> list[Mention]:
         start = text.find(MASK)
         mentions[text.replace(MASK, evidence.object, 1), evidence.object, start] = None
     return [Mention(*key) for key in mentions]
-
-
-def _once(contexts: Sequence[Mention]) -> list[Mention]:
-    return list({context.text: context for context in reversed(contexts)}.values())[::-1]
-
-
-def _count(evidence: Evidence) -> int:
-    return len(evidence.sentence.split())
 
 
 def _total(evidences: Mapping[str, Sequence[Evidence]], facts: Iterable[str] | None = None) -> int:

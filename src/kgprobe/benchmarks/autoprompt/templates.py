@@ -12,39 +12,29 @@ from kgprobe.benchmarks.autoprompt.frames import TaskError, existing
 from kgprobe.sheets import json_rows
 from kgprobe.templates import answer_is_last, as_prompt_template, cut, sentence
 
-KINDS = ("masked", "causal", "seq2seq")
-#: Task -> kind of model -> template of the search, with {m} for the number of triggers. `roberta`:
+
+def _by_kind(text: str, causal: str = "") -> dict[str, str]:
+    """A text for each kind of model; a causal one ends with the prediction."""
+    shorter = causal or text.removesuffix(".").rstrip()
+    return {"masked": text, "causal": shorter, "seq2seq": text}
+
+
+_WITH_CONTEXT = "{context} {sub} [T]x%d [P] ."
+#: Task -> kind of model -> template of the search, with %d for the number of triggers. `roberta`:
 #: a masked model that was not trained on pairs of segments, where the released code differs.
 SEARCH: Mapping[str, Mapping[str, str]] = {
-    "facts": {
-        "masked": "{sub} [T]x%d [P] .",
-        "causal": "{sub} [T]x%d [P]",
-        "seq2seq": "{sub} [T]x%d [P] .",
-    },
+    "facts": _by_kind("{sub} [T]x%d [P] ."),
     "relation_extraction": {
+        **_by_kind(_WITH_CONTEXT),
         "masked": "{context} [SEP] {sub} [T]x%d [P] .",
-        "roberta": "{context} {sub} [T]x%d [P] .",
-        "causal": "{context} {sub} [T]x%d [P]",
-        "seq2seq": "{context} {sub} [T]x%d [P] .",
+        "roberta": _WITH_CONTEXT,
     },
-    "sst2": {
-        "masked": "{sentence} [T]x%d [P] .",
-        "causal": "{sentence} [T]x%d [P]",
-        "seq2seq": "{sentence} [T]x%d [P] .",
-    },
+    "sst2": _by_kind("{sentence} [T]x%d [P] ."),
     # the released example has the prediction before the trigger; a causal model cannot
-    "sick": {
-        "masked": "{prem} [P] [T]x%d {hyp}",
-        "causal": "{prem} ? {hyp} [T]x%d [P]",
-        "seq2seq": "{prem} [P] [T]x%d {hyp}",
-    },
+    "sick": _by_kind("{prem} [P] [T]x%d {hyp}", "{prem} ? {hyp} [T]x%d [P]"),
 }
 #: The manual prompt of the paper for sentiment and its label words; inference has none.
-MANUAL_SST2 = {
-    "masked": "{sentence} this movie was [P].",
-    "causal": "{sentence} this movie was [P]",
-    "seq2seq": "{sentence} this movie was [P].",
-}
+MANUAL_SST2 = _by_kind("{sentence} this movie was [P].")
 WORDS_SST2 = {"negative": ["terrible"], "positive": ["fantastic"]}
 #: The field that loses words when an example is longer than the model's window.
 TRUNCATE = {"facts": "", "relation_extraction": "context", "sst2": "sentence", "sick": "prem"}
@@ -62,8 +52,7 @@ def manual(text: str, context: bool = False, ending: str = "") -> dict[str, str]
     models get instead where the answer is not last in `text`. Without one they get none.
     """
     by_kind = {"masked": text, "seq2seq": text}
-    causal = text if answer_is_last(text) else ending
-    if causal:
+    if causal := text if answer_is_last(text) else ending:
         by_kind["causal"] = cut(causal)[0]
     by_kind = {kind: as_prompt_template(wording.strip()) for kind, wording in by_kind.items()}
     if not context:

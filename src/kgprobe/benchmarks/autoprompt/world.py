@@ -39,9 +39,7 @@ def build(
     subject; held-out test facts, by hash, have answers that trained-on ones have. Raises TaskError
     where facts are too few.
     """
-    labeled = facts.filter(
-        pl.col("subject_label").is_not_null() & pl.col("object_label").is_not_null()
-    ).with_columns(fact=fact_id())
+    labeled = facts.drop_nulls(["subject_label", "object_label"]).with_columns(fact=fact_id())
     status = dict(trained_on.select("fact", "trained_on").rows())
     columns = ("relation", "fact", "subject", "subject_label", "object", "object_label")
     funnel = Funnel(NAME)
@@ -92,10 +90,7 @@ def _relation(
         Fact(relation, "test", label, word, fact)
         for _, fact, label, word in sorted(apart)[: settings.held_out]
     ]
-    for part in ("train", "dev", "test"):
-        subset = [f for f in facts if f.split == part]
-        ends = [f.subject for f in subset], [f.object for f in subset]
-        funnel.add(relation, f"{part}: training facts", len(facts), len(subset), *ends)
-    ends = [f.subject for f in extra], [f.object for f in extra]
-    funnel.add(relation, "test: held-out facts", len(rows) - len(trained_on), len(extra), *ends)
+    prompt_facts.count_splits(funnel, relation, facts, "{}: training facts")
+    n, ends = len(rows) - len(trained_on), prompt_facts.ends(extra)
+    funnel.add(relation, "test: held-out facts", n, len(extra), *ends)
     return facts + extra

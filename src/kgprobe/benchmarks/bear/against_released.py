@@ -6,7 +6,7 @@ Only a pull that does not hold the released data itself says anything. A collect
 that BEAR was merged into agrees with it by construction: all is `same`, and its sets come close.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -21,19 +21,12 @@ from kgprobe.settings import Bear
 
 #: states in the order in which they are tried; a released instance has the first that holds
 STATES = (
-    "subject_gone",
-    "subject_merged",
-    "statement_gone",
-    "answer_changed",
-    "multi_valued",
-    "label_changed",
-    "overlap_now",
-    "unpopular_now",
-    "same",
-)
+    "statement_gone", "answer_changed", "multi_valued", "label_changed", "overlap_now",
+    "unpopular_now", "same",
+)  # fmt: skip
 RELEASED_STATES = Contract(
     "RELEASED_STATES",
-    {"item": pl.String, "relation": pl.String, "state": pl.String, "detail": pl.String},
+    dict.fromkeys(("item", "relation", "state", "detail"), pl.String),
     ("item",),
 )
 #: Numbers of answers and instances that released and constructed set share, and have together.
@@ -42,12 +35,8 @@ AGREEMENT = Contract(
     "AGREEMENT",
     {
         "relation": pl.String,
-        "released": pl.Int64,
-        "found": pl.Int64,
-        "answers_shared": pl.Int64,
-        "answers_all": pl.Int64,
-        "instances_shared": pl.Int64,
-        "instances_all": pl.Int64,
+        **dict.fromkeys(("released", "found", "answers_shared", "answers_all"), pl.Int64),
+        **dict.fromkeys(("instances_shared", "instances_all"), pl.Int64),
         "auc": pl.Float64,
         "pairs": pl.Int64,
     },
@@ -85,22 +74,6 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known of entities beyond the pull: which exist, and where merged ones lead.
-
-    `existing` None: nobody asked. A subject that is not in the pull then counts as
-    `statement_gone`, since a pull alone does not tell deleted subjects from changed ones.
-    """
-
-    existing: Collection[str] | None = None
-    redirects: Mapping[str, str] | None = None
-
-    def target(self, entity: str) -> str:
-        """Where `entity` leads: itself unless it was merged."""
-        return (self.redirects or {}).get(entity, entity)
-
-
-@dataclass(frozen=True)
 class _Value:
     """One value of a subject in the pull."""
 
@@ -109,13 +82,13 @@ class _Value:
     popularity: int
 
 
-def states(released: BearFrames, fresh: Fresh, known: Known | None = None) -> pl.DataFrame:
+def states(released: BearFrames, fresh: Fresh) -> pl.DataFrame:
     """RELEASED_STATES: the one state of every released instance; `detail`: what is there instead.
 
-    A statement that is gone while the subject has several other values is `statement_gone`.
+    A statement that is gone while the subject has several other values is `statement_gone`, and so
+    is one of a subject that was deleted or merged: a pull does not tell these apart.
     Raises ValueError for a relation that bear_relations.tsv does not have.
     """
-    known = known or Known()
     pulled, rows = fresh.pulled(), []
     for relation, group in _gold(released).group_by("relation", maintain_order=True):
         name = str(relation[0])
@@ -123,13 +96,10 @@ def states(released: BearFrames, fresh: Fresh, known: Known | None = None) -> pl
         for item, subject, label, answer, answer_label in group.select(
             "item", "subject_id", "subject", "answer_id", "answer_label"
         ).rows():
-            state, detail = _gone_or_merged(subject, known)
+            there = values.get(subject, {})
+            state, detail = _value_state(there, answer)
             if not state:
-                there = values.get(subject, {})
-                state, detail = _value_state(there, known.target(answer))
-            if not state:
-                value = there[known.target(answer)]
-                state, detail = _words_state(value, label, answer, answer_label, fresh)
+                state, detail = _words_state(there[answer], label, answer, answer_label, fresh)
             rows.append((item, name, state, detail))
     return pl.DataFrame(rows, schema=dict(RELEASED_STATES.columns), orient="row")
 
@@ -155,21 +125,6 @@ def agreement(released: BearFrames, constructed: BearFrames, fresh: Fresh) -> pl
              len(theirs & here), len(theirs | here), value, pairs)
         )  # fmt: skip
     return pl.DataFrame(rows, schema=dict(AGREEMENT.columns), orient="row")
-
-
-def still_same(released: BearFrames, states: pl.DataFrame) -> BearFrames:
-    """The released instances whose state is `same`; options stay, balance does not."""
-    same = states.filter(pl.col("state") == "same")["item"].to_list()
-    items = released.items.filter(pl.col("item").is_in(same))
-    return BearFrames(items, released.candidates, released.prompts)
-
-
-def _gone_or_merged(subject: str, known: Known) -> tuple[str, str]:
-    if known.target(subject) != subject:
-        return "subject_merged", known.target(subject)
-    if known.existing is not None and subject not in known.existing:
-        return "subject_gone", ""
-    return "", ""
 
 
 def _value_state(there: Mapping[str, _Value], answer: str) -> tuple[str, str]:

@@ -10,15 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.bear.choice import (
-    CHOICE,
-    REVIEWED,
-    SPARES,
-    RelationSample,
-    Review,
-    choose,
-    reviewed,
-)
+from kgprobe.benchmarks.bear import choice
+from kgprobe.benchmarks.bear.choice import RelationSample, Review
 from kgprobe.benchmarks.bear.filters import REASONS, filtered, map_to_ancestors
 from kgprobe.benchmarks.bear.frames import BearFrames, check_balance, check_nested, relation_frames
 from kgprobe.benchmarks.funnel import Funnel
@@ -29,25 +22,16 @@ from kgprobe.settings import Bear
 
 DROPPED = Contract(
     "DROPPED",
-    {
-        "relation": pl.String,
-        "subject": pl.String,
-        "object": pl.String,
-        "rank": pl.String,
-        "reason": pl.String,
-    },
+    dict.fromkeys(("relation", "subject", "object", "rank", "reason"), pl.String),
     ("relation", "subject", "object", "rank"),
     may_be_empty=True,
 )
 RELATIONS = Contract("RELATIONS", {"relation": pl.String, "cardinality": pl.String}, ("relation",))
 #: The reports of a construction by the name of their frame in `NestedSets`.
 REPORTS = {
-    "funnel": FUNNEL,
-    "dropped": DROPPED,
-    "choice": CHOICE,
-    "spares": SPARES,
-    "reviewed": REVIEWED,
-}
+    "funnel": FUNNEL, "dropped": DROPPED, "choice": choice.CHOICE, "spares": choice.SPARES,
+    "reviewed": choice.REVIEWED,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,45 +68,38 @@ def build(
     """
     popular = with_popularity(statements, config.popularity)
     parts: dict[str, list[BearFrames]] = {"big": [], "lite": []}
-    dropped, choice, spares, verdicts = [], [], [], []
+    dropped, choices, spares, verdicts = [], [], [], []
     funnel = Funnel(f"{origin}_big")
-    partly = (
-        [] if coverage is None else coverage.filter(~pl.col("way").is_in(WHOLE)).rows(named=True)
+    partly = coverage.filter(~pl.col("way").is_in(WHOLE)) if coverage is not None else None
+    steps = (
+        {}
+        if partly is None
+        else {row["relation"]: f"{row['way']}: {row['reason']}" for row in partly.rows(named=True)}
     )
-    ways = {row["relation"]: f"{row['way']}: {row['reason']}" for row in partly}
     for row in sorted(relations, key=lambda r: by_number(r["relation"])):
         relation = row["relation"]
-        pulled = map_to_ancestors(
-            popular.filter(pl.col("relation") == relation), row["lift"], popular
-        )
-        judged = (
-            filtered(pulled, row, config)
-            if pulled.height
-            else pulled.with_columns(reason=pl.lit(""))
-        )
-        if relation in ways:
-            funnel.add(relation, ways[relation], judged.height, judged.height)
+        pulled = popular.filter(pl.col("relation") == relation)
+        judged = filtered(map_to_ancestors(pulled, row["lift"], popular), row, config)
+        if relation in steps:
+            funnel.add(relation, steps[relation], judged.height, judged.height)
         _count(funnel, relation, judged)
         lost = judged.filter(pl.col("reason").is_not_null())
         dropped.append(lost.select(list(DROPPED.columns)))
-        rest = judged.filter(pl.col("reason").is_null()).unique(
-            ["subject", "object"], maintain_order=True
-        )
-        big, judged_by_hand = reviewed(rest, row, config, config.big, review.subjects(relation))
-        verdicts += judged_by_hand
-        lite = choose(big.frame, row, config, config.lite) if big else None
+        rest = judged.filter(pl.col("reason").is_null())
+        rest = rest.unique(["subject", "object"], maintain_order=True)
+        big, rows = choice.reviewed(rest, row, config, config.big, review.subjects(relation))
+        verdicts += rows
+        lite = choice.choose(big.frame, row, config, config.lite) if big else None
         if big and lite:
             check_nested(relation, big.frame, lite.frame, config.overlap)
+        texts = templates.get(relation, ())
         for size, chosen in (("big", big), ("lite", lite)):
-            choice.append(
-                _choice_row(f"{origin}_{size}", row, chosen, len(templates.get(relation, ())))
-            )
-            if big and lite and chosen and len(templates.get(relation, ())) == 3:
-                parts[size].append(
-                    _frames(f"{origin}_{size}", relation, chosen, templates[relation], forms)
-                )
+            name = f"{origin}_{size}"
+            choices.append(_choice_row(name, row, chosen, len(texts)))
+            if big and lite and chosen and len(texts) == 3:
+                parts[size].append(_frames(name, relation, chosen, texts, forms))
         if big:
-            spares.append(big.spares.select(list(SPARES.columns)))
+            spares.append(big.spares.select(list(choice.SPARES.columns)))
     if not parts["lite"]:
         raise ValueError(
             f"{origin}: no relation has {config.min_answers} answers with enough instances; "
@@ -133,14 +110,15 @@ def build(
     )
     for sets in (big_sets, lite_sets):
         check_balance(sets)
+    lost = pl.concat(dropped).unique(list(DROPPED.key), maintain_order=True)
     return NestedSets(
         big_sets,
         lite_sets,
         funnel.frame(),
-        pl.concat(dropped).unique(list(DROPPED.key), maintain_order=True),
-        pl.DataFrame(choice, schema=dict(CHOICE.columns), orient="row"),
+        lost,
+        pl.DataFrame(choices, schema=dict(choice.CHOICE.columns), orient="row"),
         pl.concat(spares),
-        pl.DataFrame(verdicts, schema=dict(REVIEWED.columns), orient="row"),
+        pl.DataFrame(verdicts, schema=dict(choice.REVIEWED.columns), orient="row"),
     )
 
 
@@ -180,17 +158,11 @@ def _frames(
     forms: Mapping[str, str],
 ) -> BearFrames:
     answers = chosen.frame.unique("object", keep="first", maintain_order=True)
-    options = [
-        (answer, forms.get(answer, label))
-        for answer, label in answers.select("object", "object_label").rows()
-    ]
+    labels = answers.select("object", "object_label").rows()
+    options = [(answer, forms.get(answer, label)) for answer, label in labels]
     place = {answer: index for index, (answer, _) in enumerate(options)}
-    subjects = [
-        (subject, label, place[answer], ())
-        for subject, label, answer in chosen.frame.select(
-            "subject", "subject_label", "object"
-        ).rows()
-    ]
+    rows = chosen.frame.select("subject", "subject_label", "object").rows()
+    subjects = [(subject, label, place[answer], ()) for subject, label, answer in rows]
     return relation_frames(benchmark, relation, options, subjects, templates)
 
 

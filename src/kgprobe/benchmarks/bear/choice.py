@@ -4,7 +4,7 @@ docs/papers/bear.md, Choice. No random numbers: popularity, then counts, then id
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -14,25 +14,17 @@ from kgprobe.settings import Bear, Size
 
 #: `tried`: numbers of answers that were too many; the bounds are the popularity of the last answer
 #: and instance taken and of the first ones left out (null: nothing was left).
+BOUNDS = ("last_answer", "next_answer", "last_instance", "next_instance")
 CHOICE = Contract(
     "CHOICE",
     {
-        "benchmark": pl.String,
-        "relation": pl.String,
-        "cardinality": pl.String,
-        "answers": pl.Int32,
-        "per_answer": pl.Int32,
-        "instances": pl.Int32,
-        "feasible": pl.Int32,
-        "tried": pl.Int32,
-        "last_answer": pl.Int64,
-        "next_answer": pl.Int64,
-        "last_instance": pl.Int64,
-        "next_instance": pl.Int64,
+        **dict.fromkeys(("benchmark", "relation", "cardinality"), pl.String),
+        **dict.fromkeys(("answers", "per_answer", "instances", "feasible", "tried"), pl.Int32),
+        **dict.fromkeys(BOUNDS, pl.Int64),
         "outcome": pl.String,
     },
     ("benchmark", "relation"),
-    frozenset({"last_answer", "next_answer", "last_instance", "next_instance"}),
+    frozenset(BOUNDS),
 )
 SPARES = Contract(
     "SPARES",
@@ -42,13 +34,7 @@ SPARES = Contract(
 )
 REVIEWED = Contract(
     "REVIEWED",
-    {
-        "relation": pl.String,
-        "subject": pl.String,
-        "note": pl.String,
-        "outcome": pl.String,
-        "replacement": pl.String,
-    },
+    dict.fromkeys(("relation", "subject", "note", "outcome", "replacement"), pl.String),
     ("relation", "subject"),
     frozenset({"replacement"}),
     may_be_empty=True,
@@ -102,10 +88,7 @@ class Review:
 
 
 def choose(
-    rest: pl.DataFrame,
-    relation: Mapping[str, str],
-    config: Bear,
-    size: Size,
+    rest: pl.DataFrame, relation: Mapping[str, str], config: Bear, size: Size
 ) -> RelationSample | None:
     """The instances of one relation and size, or None when there are too few answers.
 
@@ -113,11 +96,7 @@ def choose(
     """
     if relation["cardinality"] == "1:1":
         return _pairs(rest, config.min_answers, size.one_to_one, config.spares)
-    counts = rest.group_by("object").agg(
-        pl.len().alias("count"),
-        pl.col("object_popularity").max(),
-        pl.col("object_label").first(),
-    )
+    counts = rest.group_by("object").agg(pl.len().alias("count"), pl.col("object_popularity").max())
     balance = _balance(counts["count"].to_list(), config, size)
     if balance is None:
         return None
@@ -215,16 +194,12 @@ def reviewed(
                 without = subject
                 break
             best = pool.sort("position").head(1)
-            frame = pl.concat(
-                [frame.filter(pl.col("subject") != subject), best.select(frame.columns)]
-            )
+            kept = frame.filter(pl.col("subject") != subject)
+            frame = pl.concat([kept, best.select(frame.columns)])
             spares = spares.filter(pl.col("subject") != best["subject"][0])
             outcomes[subject] = ("replaced", best["subject"][0])
         if without is None:
-            chosen = RelationSample(
-                ordered(frame), chosen.answers, chosen.per_answer, chosen.feasible,
-                chosen.tried, spares, chosen.bounds,
-            )  # fmt: skip
+            chosen = replace(chosen, frame=ordered(frame), spares=spares)
             break
         # the replacements made so far are none: the whole relation is drawn again
         outcomes = {s: o for s, o in outcomes.items() if o[0] != "replaced"}

@@ -13,18 +13,9 @@ from kgprobe.knowledge.facts import best_rank
 from kgprobe.settings import Bear
 
 #: reasons in the order in which they are tried
-REASONS = (
-    "no_label",
-    "not_an_item",
-    "lift_failed",
-    "multi_valued",
-    "not_inverse_unique",
-    "unpopular",
-    "duplicate_object_label",
-    "duplicate_subject_label",
-    "overlap",
-    "mirror",
-)
+_FACTS = ("no_label", "not_an_item", "lift_failed", "multi_valued", "not_inverse_unique")
+_NAMES = ("unpopular", "duplicate_object_label", "duplicate_subject_label", "overlap", "mirror")
+REASONS = (*_FACTS, *_NAMES)
 
 
 def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear) -> pl.DataFrame:
@@ -37,9 +28,8 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     frame = _normalized(statements).with_columns(reason=pl.lit(None, dtype=pl.String))
     missing = _unlabeled("subject") | _unlabeled("object")
     frame = _drop(frame, "no_label", missing)
-    special = pl.col("object_kind").is_in(["literal", "special"]) | (
-        pl.col("subject") == pl.col("object")
-    )
+    special = pl.col("object_kind").is_in(["literal", "special"])
+    special |= pl.col("subject") == pl.col("object")
     frame = _drop(frame, "not_an_item", special)
     frame = _drop(frame, "lift_failed", pl.col("object_kind") == "unlifted")
     values = statements.filter(pl.col("object_kind") != "special")  # unknown values are no values
@@ -48,10 +38,8 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     many = several.filter(pl.col("values") > 1)["subject"].to_list()
     frame = _drop(frame, "multi_valued", pl.col("subject").is_in(many))
     if config.single_valued == "best_rank":
-        best = judged.select("subject", "object", best=pl.lit(True))
-        frame = frame.join(
-            best.unique(), on=["subject", "object"], how="left", maintain_order="left"
-        )
+        best = judged.select("subject", "object", best=pl.lit(True)).unique()
+        frame = frame.join(best, on=["subject", "object"], how="left", maintain_order="left")
         frame = _drop(frame, "multi_valued", pl.col("best").is_null()).drop("best")
     if relation["cardinality"] == "1:1" and config.inverse_unique:
         shared = judged.group_by("object").agg(pl.col("subject").n_unique().alias("subjects"))
@@ -67,16 +55,18 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     return frame
 
 
-def map_to_ancestors(statements: pl.DataFrame, lift: str, everything: pl.DataFrame) -> pl.DataFrame:
-    """The statements with their objects mapped to their value of the property `lift`.
+def map_to_ancestors(
+    statements: pl.DataFrame, parent: str, everything: pl.DataFrame
+) -> pl.DataFrame:
+    """The statements with their objects mapped to their value of the property `parent`.
 
     A place of birth becomes its country: the one best-rank value of the object. An object that is
     itself such a value (a country) stays. Where there are none or several, object_kind becomes
-    `unlifted`, and `filtered` drops the statement for it. Without `lift` nothing changes.
+    `unlifted`, and `filtered` drops the statement for it. Without `parent` nothing changes.
     """
-    if not lift:
+    if not parent:
         return statements
-    values = best_rank(everything.filter(pl.col("relation") == lift))
+    values = best_rank(everything.filter(pl.col("relation") == parent))
     values = values.filter(pl.col("object_kind") == "item")
     single = values.filter(pl.col("object").n_unique().over("subject") == 1).unique("subject")
     columns = ["object", "object_label", "object_sitelinks", "object_popularity"]
@@ -87,16 +77,12 @@ def map_to_ancestors(statements: pl.DataFrame, lift: str, everything: pl.DataFra
     joined = statements.join(above, on="object", how="left", maintain_order="left")
     stays = pl.col("object").is_in(tops) | (pl.col("object_kind") != "item")
     has_ancestor = pl.col("object_above").is_not_null()
-    return joined.with_columns(
-        *(
-            pl.when(stays | ~has_ancestor).then(pl.col(c)).otherwise(pl.col(f"{c}_above")).alias(c)
-            for c in columns
-        ),
-        pl.when(stays | has_ancestor)
-        .then(pl.col("object_kind"))
-        .otherwise(pl.lit("unlifted"))
-        .alias("object_kind"),
-    ).select(statements.columns)
+    mapped = [
+        pl.when(stays | ~has_ancestor).then(pl.col(c)).otherwise(pl.col(f"{c}_above")).alias(c)
+        for c in columns
+    ]
+    kind = pl.when(stays | has_ancestor).then(pl.col("object_kind")).otherwise(pl.lit("unlifted"))
+    return joined.with_columns(*mapped, object_kind=kind).select(statements.columns)
 
 
 def _normalized(statements: pl.DataFrame) -> pl.DataFrame:
@@ -129,13 +115,10 @@ def by_id(column: str) -> list[pl.Expr]:
 
 def _drop_duplicate_labels(frame: pl.DataFrame, side: str) -> pl.DataFrame:
     """Of several entities with one label (NFKC, case folded) the most popular one stays."""
-    same = pl.col(f"{side}_label").map_elements(
-        lambda text: unicodedata.normalize("NFKC", text).casefold(), return_dtype=pl.String
-    )
+    same = pl.col(f"{side}_label").str.normalize("NFKC").map_elements(str.casefold, pl.String)
     alive = frame.filter(pl.col("reason").is_null()).with_columns(same=same)
-    order = alive.sort(
-        "same", pl.col(f"{side}_popularity"), *by_id(side), descending=[False, True, False, False]
-    )
+    by = ["same", f"{side}_popularity", *by_id(side)]
+    order = alive.sort(by, descending=[False, True, False, False])
     winners = order.group_by("same", maintain_order=True).agg(pl.col(side).first().alias("winner"))
     losers = alive.join(winners, on="same").filter(pl.col(side) != pl.col("winner"))
     return _drop(frame, f"duplicate_{side}_label", pl.col(side).is_in(losers[side].to_list()))
@@ -144,14 +127,8 @@ def _drop_duplicate_labels(frame: pl.DataFrame, side: str) -> pl.DataFrame:
 def _drop_mirrors(frame: pl.DataFrame) -> pl.DataFrame:
     """Of the two directions of a pair, the one with the more popular subject stays."""
     alive = frame.filter(pl.col("reason").is_null())
-    pairs = alive.join(
-        alive.select(
-            pl.col("subject").alias("object"),
-            pl.col("object").alias("subject"),
-            other=pl.col("subject_popularity"),
-        ),
-        on=["subject", "object"],
-    )
+    turned = alive.select(subject="object", object="subject", other="subject_popularity")
+    pairs = alive.join(turned, on=["subject", "object"])
     (first, text), (second, other) = by_id("subject"), by_id("object")
     later = pl.coalesce(first > second, text > other)
     less = (pl.col("subject_popularity") < pl.col("other")) | (

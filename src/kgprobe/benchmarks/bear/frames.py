@@ -1,7 +1,4 @@
-"""A BEAR set as frames: items, candidates, prompts, and the invariants they must keep.
-
-LAMA's questions have options of their own.
-"""
+"""A BEAR set as frames: items, candidates, prompts, and the invariants they must keep."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +7,6 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from kgprobe.benchmarks.bear.filters import fold, overlap
-from kgprobe.knowledge.facts import by_number
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS, write
 from kgprobe.templates import sentence
 
@@ -28,13 +24,25 @@ class BearFrames:
     prompts: pl.DataFrame
 
     @classmethod
+    def of(
+        cls,
+        items: Sequence[tuple[object, ...]],
+        candidates: Sequence[tuple[object, ...]],
+        relation: str,
+        templates: Sequence[tuple[int, str]],
+    ) -> "BearFrames":
+        """The frames of one relation: rows of items and candidates, (index, text) of templates."""
+        prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
+        tables = ((items, ITEMS), (candidates, CANDIDATES), (prompts, PROMPTS))
+        return cls(
+            *(pl.DataFrame(rows, schema=dict(one.columns), orient="row") for rows, one in tables)
+        )
+
+    @classmethod
     def joined(cls, parts: Sequence["BearFrames"]) -> "BearFrames":
         """The relations of several parts in one benchmark."""
-        return cls(
-            pl.concat([part.items for part in parts]),
-            pl.concat([part.candidates for part in parts]),
-            pl.concat([part.prompts for part in parts]),
-        )
+        names = ("items", "candidates", "prompts")
+        return cls(*(pl.concat([getattr(part, name) for part in parts]) for name in names))
 
     def with_popularity(self, statements: pl.DataFrame) -> "BearFrames":
         """The same, each item's `meta` with how well its subject is known: `sitelinks` where
@@ -73,61 +81,13 @@ def relation_frames(
     answer, aliases) in row order, `templates` (index, text).
     """
     options = f"{benchmark}/{relation}"
-    items = [
-        (
-            f"{relation}/{subject}",
-            relation,
-            "fact",
-            relation,
-            label,
-            subject,
-            options,
-            [answer],
-            row,
-            json.dumps({"aliases": list(aliases)}, sort_keys=True),
-        )
-        for row, (subject, label, answer, aliases) in enumerate(subjects)
-    ]
+    items = []
+    for row, (subject, label, answer, aliases) in enumerate(subjects):
+        meta = json.dumps({"aliases": list(aliases)}, sort_keys=True)
+        cells = (relation, "fact", relation, label, subject, options, [answer], row, meta)
+        items.append((f"{relation}/{subject}", *cells))
     candidates = [(options, i, answer, label) for i, (answer, label) in enumerate(answers)]
-    prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
-    return BearFrames(
-        pl.DataFrame(items, schema=dict(ITEMS.columns), orient="row"),
-        pl.DataFrame(candidates, schema=dict(CANDIDATES.columns), orient="row"),
-        pl.DataFrame(prompts, schema=dict(PROMPTS.columns), orient="row"),
-    )
-
-
-@dataclass(frozen=True)
-class QuestionWithOptions:
-    """A question with options of its own: names by id, and the ids of those that are right."""
-
-    subject: str
-    label: str
-    options: Mapping[str, str]
-    gold: frozenset[str]
-
-
-def question_frames(
-    benchmark: str,
-    relation: str,
-    questions: Sequence[QuestionWithOptions],
-    templates: Sequence[tuple[int, str]],
-) -> BearFrames:
-    """The frames of one relation's questions, in their order; options in order of their ids."""
-    items, candidates = [], []
-    for row, one in enumerate(questions):
-        name, identifier = (f"{of}{relation}/{one.subject}" for of in (f"{benchmark}/", ""))
-        options = sorted(one.options.items(), key=lambda option: by_number(option[0]))
-        candidates += [(name, i, value, label) for i, (value, label) in enumerate(options)]
-        gold = [i for i, (value, _) in enumerate(options) if value in one.gold]
-        cells = (one.label, one.subject, name, gold, row, "{}")
-        items.append((identifier, relation, "fact", relation, *cells))
-    prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
-    return BearFrames(
-        pl.DataFrame(items, schema=dict(ITEMS.columns), orient="row"),
-        pl.DataFrame(candidates, schema=dict(CANDIDATES.columns), orient="row"),
-        pl.DataFrame(prompts, schema=dict(PROMPTS.columns), orient="row"),
-    )
+    return BearFrames.of(items, candidates, relation, templates)
 
 
 def check_balance(sets: BearFrames) -> None:

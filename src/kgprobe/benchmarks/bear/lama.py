@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.bear.frames import BearFrames, QuestionWithOptions, question_frames
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key
 from kgprobe.settings import LamaOptions
@@ -48,8 +48,7 @@ def load(
         text = texts[relation]
         sentence(text, f"{wordings}, {relation}", LamaError)
         stated = {split: _facts(folder / relation / f"{split}.jsonl") for split in SPLITS}
-        questions = _questions(relation, stated, settings, seed)
-        parts.append(question_frames(benchmark, relation, questions, [(0, text)]))
+        parts.append(_questions(benchmark, relation, text, stated, settings, seed))
     return BearFrames.joined(parts)
 
 
@@ -62,26 +61,32 @@ def relations(wordings: Path, sets: BearFrames) -> pl.DataFrame:
 
 
 def _questions(
+    benchmark: str,
     relation: str,
+    text: str,
     stated: Mapping[str, Mapping[str, list[str]]],
     settings: LamaOptions,
     seed: int,
-) -> list[QuestionWithOptions]:
-    """The questions of one relation, in order of the draw."""
+) -> BearFrames:
+    """The questions of one relation, in order of the draw, each with options of its own."""
     test_facts = stated["test"]
     objects = {value for values in test_facts.values() for value in values}
 
     def order_by_hash(names: Iterable[str], *of: str) -> list[str]:
         return sorted(names, key=lambda name: (hash_key(seed, "lama", relation, *of, name), name))
 
-    questions = []
-    for subject in order_by_hash(test_facts)[: settings.facts]:
+    items: list[tuple[object, ...]] = []
+    candidates: list[tuple[object, ...]] = []
+    for row, subject in enumerate(order_by_hash(test_facts)[: settings.facts]):
         gold = order_by_hash(test_facts[subject], subject)[0]
         known = {value for facts in stated.values() for value in facts.get(subject, ())}
-        options = [gold, *order_by_hash(objects - known, subject)[: settings.options - 1]]
-        named = dict(zip(options, options, strict=True))
-        questions.append(QuestionWithOptions(subject, subject, named, frozenset({gold})))
-    return questions
+        others = order_by_hash(objects - known, subject)[: settings.options - 1]
+        options = sorted([gold, *others], key=by_number)
+        name = f"{benchmark}/{relation}/{subject}"
+        candidates += [(name, i, option, option) for i, option in enumerate(options)]
+        cells = (relation, subject, subject, name, [options.index(gold)], row, "{}")
+        items.append((f"{relation}/{subject}", relation, "fact", *cells))
+    return BearFrames.of(items, candidates, relation, [(0, text)])
 
 
 def _facts(path: Path) -> dict[str, list[str]]:

@@ -110,25 +110,21 @@ def _relation(
             f"{entry}: add it, or name in the config (released.templates) those that every "
             "relation has"
         )
-    place = {answer: index for index, answer in enumerate(ids)}
+    index_of = {answer: index for index, answer in enumerate(ids)}
     for number, row in numbered:
-        index = place.get(row["obj_id"])
+        index = index_of.get(row["obj_id"])
         if index is None or row.get("answer_idx", index) != index:
             raise ReleasedError(
                 f"{path}, line {number}: answer {row['obj_id']}, index {row.get('answer_idx')}; "
                 f"the answer space has it at {index}"
             )
     kept = rows if instances is None else _sample_rows(rows, instances, seed, relation)
-    return relation_frames(
-        benchmark,
-        relation,
-        answers=list(zip(ids, labels, strict=True)),
-        subjects=[
-            (row["sub_id"], row["sub_label"], place[row["obj_id"]], row.get("sub_aliases", []))
-            for row in kept
-        ],
-        templates=[(index, texts[index]) for index in chosen],
-    )
+    subjects = [
+        (row["sub_id"], row["sub_label"], index_of[row["obj_id"]], row.get("sub_aliases", []))
+        for row in kept
+    ]
+    answers, chosen_texts = list(zip(ids, labels, strict=True)), [(i, texts[i]) for i in chosen]
+    return relation_frames(benchmark, relation, answers, subjects, chosen_texts)
 
 
 def _sample_rows(
@@ -136,8 +132,8 @@ def _sample_rows(
 ) -> list[dict[str, Any]]:
     """At most n of the rows, by hash, in their order."""
     keys = [hash_key(seed, "released", relation, row["sub_id"], row["obj_id"]) for row in rows]
-    places = sorted(range(len(rows)), key=lambda place: (keys[place], place))[:n]
-    return [rows[place] for place in sorted(places)]
+    rows_kept = sorted(range(len(rows)), key=lambda index_of: (keys[index_of], index_of))[:n]
+    return [rows[index_of] for index_of in sorted(rows_kept)]
 
 
 def _check_templates(relation: str, texts: list[str], folder: Path) -> None:

@@ -38,9 +38,9 @@ def build(concept_rows: ConceptRows, switches: Switches, name: str) -> OntoProbe
     labels = candidate_labels(concept_rows)
     index = {s: {label: n for n, label in enumerate(names)} for s, names in labels.items()}
     # in the case of the candidates ("legal case" is "Legal Case")
-    spelt = {label.casefold(): label for label in labels.get("class", ())}
+    by_casefold = {label.casefold(): label for label in labels.get("class", ())}
     ends = {
-        p.label: (spelt.get(concepts.norm(p.domain or "").casefold(), p.domain), p.range)
+        p.label: (by_casefold.get(concepts.norm(p.domain or "").casefold(), p.domain), p.range)
         for p in concept_rows.concepts.properties
     }
     problems, rows = TaskProblems(name), []
@@ -161,7 +161,7 @@ def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
     return ordered.sort(turn, "_key").head(n).sort("row").select(items.columns)
 
 
-def place_of(known: Mapping[str, int], label: str, name: str, row: TaskRow) -> int:
+def index_of_gold(known: Mapping[str, int], label: str, name: str, row: TaskRow) -> int:
     """Where a gold of a row stands among the candidates of a set."""
     if label not in known:
         raise ValueError(
@@ -180,7 +180,7 @@ def _item(
 ) -> tuple[object, ...]:
     """One row of ITEMS; `ends`: domain and range of the property that it is about."""
     set_name, about_end = SET_OF[row.task], row.task in ("DM", "RG")
-    answers = [place_of(index, concepts.norm(gold), set_name, row) for gold in row.golds]
+    answers = [index_of_gold(index, concepts.norm(gold), set_name, row) for gold in row.golds]
     label = row.subject if switches.labels == "unicode" else concepts.ascii_drop(row.subject)
     shown = concepts.subject(label, switches.upper_first, row.task == "TP")
     if about_end:

@@ -6,18 +6,9 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.benchmarks.ontoprobe import concepts
 from kgprobe.benchmarks.ontoprobe.build import TaskProblems, distinct
-from kgprobe.benchmarks.ontoprobe.concepts import (
-    TASKS,
-    Class,
-    ConceptRows,
-    Concepts,
-    Property,
-    TaskRow,
-    corrected,
-    norm,
-    roles,
-)
+from kgprobe.benchmarks.ontoprobe.concepts import Class, ConceptRows, Concepts, Property, TaskRow
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.sampling import hash_key
 from kgprobe.templates import sentence
@@ -61,17 +52,15 @@ def take(
     with_instance = {row.golds[0] for row in rows if row.task == "TP"}
     steps.append(("TP", "classes with an instance", len(with_instance)))
     chosen = []
-    for task in TASKS:
+    for task in concepts.TASKS:
         pool = [r for r in rows if r.task == task]
         pool.sort(key=lambda r: (hash_key(seed, "ontoprobe", r.task, r.id), r.id))
         if partly:
             pool = list({(r.subject, frozenset(r.golds)): r for r in reversed(pool)}.values())[::-1]
         with (lacking if partly else problems).of(task):
-            given = roles(len(pool), task, "own ontology", *switches.parts)
-            chosen += [
-                replace(row, row=number, role=role)
-                for number, (row, role) in enumerate(zip(pool, given, strict=True))
-            ]
+            given = concepts.roles(len(pool), task, "own ontology", *switches.parts)
+            numbered = enumerate(zip(pool, given, strict=True))
+            chosen += [replace(row, row=number, role=role) for number, (row, role) in numbered]
     distinct(chosen, problems)
     if chosen:
         steps += [(task, text[0], 0) for task, text in lacking.messages.items()]
@@ -101,9 +90,10 @@ def _concepts(
     for iri, label in tables.classes.sort("class").select("class", "label").rows():
         kind = Class(iri, label, tuple(chains.get(iri, ())), tuple(members.get(iri, ())))
         # the first of a name
-        kinds.setdefault(norm(label).casefold(), kind)
+        kinds.setdefault(concepts.norm(label).casefold(), kind)
     labels = dict(tables.classes.select("class", "label").rows())
-    texts = {row["property"]: corrected(row["pattern"], switches.patterns) for row in patterns}
+    mode = switches.patterns
+    texts = {row["property"]: concepts.corrected(row["pattern"], mode) for row in patterns}
     _check(tables.classes, texts, problems)
     parents = tables.property_chains.sort("id", "position").select(
         "id", pl.concat_list("ancestor", "ancestor_label")
@@ -135,11 +125,9 @@ def _concepts(
         ends = labels.get(row["domain"]), labels.get(row["range"])
         for task, name, end in zip(("DM", "RG"), ("domain", "range"), ends, strict=True):
             if not end and not (partly and row[name] is None):
-                problems.add(
-                    task,
-                    f"properties, {row['property']} ({row['label']}): its {name} {row[name]} is no "
-                    "class of the ontology; pull the class, or take the property out",
-                )
+                text = f"properties, {row['property']} ({row['label']}): its {name} {row[name]} is "
+                text += "no class of the ontology; pull the class, or take the property out"
+                problems.add(task, text)
         chosen.append(Property(row["property"], row["label"], texts[own_key], *ends, tuple(up)))
     steps = [(task, "classes", len(kinds)) for task in ("TP", "SCO")]
     kept = {"properties": tables.properties.height, **counts, "chosen": len(chosen)}
@@ -199,7 +187,7 @@ def _stated(known: Concepts) -> list[TaskRow]:
 
 def _golds(labels: Sequence[str]) -> tuple[str, ...]:
     """Labels that differ once they are normalized, in order."""
-    return tuple({norm(label): label for label in reversed(labels)}.values())[::-1]
+    return tuple({concepts.norm(label): label for label in reversed(labels)}.values())[::-1]
 
 
 def _key(iri: str, texts: Mapping[str, str]) -> str:

@@ -97,12 +97,12 @@ def build_forms(rows: Sequence[Premises], draws: int, seed: int, rule: str) -> l
     for row in rows:
         others = [one for one in rows if one.subject != row.subject]
         turns = {}
-        for place, texts in READ.items():
-            key = partial(hash_key, seed, rule, row.item, place)
+        for role, texts in READ.items():
+            key = partial(hash_key, seed, rule, row.item, role)
             order = sorted(others, key=lambda o: (key(o.item), o.item))
             fitting = (o for o in order if not row.is_named_in(*texts(o)))
             # more than draws: the three of shuffled names must differ
-            turns[place] = list(itertools.islice(fitting, draws + SPARE))
+            turns[role] = list(itertools.islice(fitting, draws + SPARE))
         for draw in range(draws):
             forms += _of_draw(row, turns, draw)
     return forms
@@ -130,9 +130,9 @@ def _apart(turns: Mapping[str, Sequence[Premises]], draw: int) -> list[Premises]
     """The rows that lend P1's two names and P2's: three, so that the premises share no name, the
     second with another gold than the first, so that P1 is not true. Empty where there are none."""
     rows: list[Premises] = []
-    for place in ("subject", "object", "second"):
-        left = [o for o in turns[place] if all(o.subject != other.subject for other in rows)]
-        if place == "object":
+    for role in ("subject", "object", "second"):
+        left = [o for o in turns[role] if all(o.subject != other.subject for other in rows)]
+        if role == "object":
             left = [o for o in left if o.p1[1] != rows[0].p1[1]]
         if not left:
             return []

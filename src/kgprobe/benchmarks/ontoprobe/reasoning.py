@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe import concepts
-from kgprobe.benchmarks.ontoprobe.build import TaskProblems, place_of
+from kgprobe.benchmarks.ontoprobe.build import TaskProblems, index_of_gold
 from kgprobe.benchmarks.ontoprobe.concepts import ConceptRows, TaskRow
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.schema import ITEMS
@@ -69,29 +69,25 @@ def _item(
         texts, tests = _of_properties(rule, row, patterns, clause, switches)
     set_name = SETS.get(rule, "class")
     names = [_label(set_name, row, patterns, gold) for gold in row.golds]
-    places = [place_of(index[set_name], label, set_name, row) for label, _ in names]
-    golds = list(dict.fromkeys(places))
+    indices = [index_of_gold(index[set_name], label, set_name, row) for label, _ in names]
+    golds = list(dict.fromkeys(indices))
     _, _, test_set, right = tests["manual"]
+    p2_tests = {}
+    for kind, (text, soft, name, gold) in tests.items():
+        indices = golds if gold is None else [index_of_gold(index[name], gold, name, row)]
+        p2_tests[kind] = {"text": text, "soft": soft, "candidates": name, "golds": indices}
     meta = {
         **texts,
         "p1": "".join(texts["p1_parts"]),
         "names": names,
         "p1_item": f"{RULES[rule]}-{row.row}",
-        "p2_tests": {
-            kind: {
-                "text": text,
-                "soft": soft,
-                "candidates": name,
-                "golds": golds if gold is None else [place_of(index[name], gold, name, row)],
-            }
-            for kind, (text, soft, name, gold) in tests.items()
-        },
+        "p2_tests": p2_tests,
         "missing": right is not None and right not in index[test_set.rstrip("+")],
         **inherited,
     }
-    shown = json.dumps(meta, ensure_ascii=False, sort_keys=True)
+    text_of_meta = json.dumps(meta, ensure_ascii=False, sort_keys=True)
     key = f"{rule}-{row.row}"
-    return (key, rule, row.role, rule, row.subject, row.id, set_name, golds, row.row, shown)
+    return (key, rule, row.role, rule, row.subject, row.id, set_name, golds, row.row, text_of_meta)
 
 
 def manual(meta: Mapping[str, str], p1: bool, p2: bool, order: str = "P1_P2") -> str:
@@ -171,8 +167,8 @@ def _of_classes(
 
 def _capitalize(label: str, switches: Switches) -> str:
     """The label at the beginning of a sentence, as the memorizing tasks write it."""
-    shown = concepts.subject(label, switches.upper_first, False)
-    return shown[:1].upper() + shown[1:]
+    text_of_meta = concepts.subject(label, switches.upper_first, False)
+    return text_of_meta[:1].upper() + text_of_meta[1:]
 
 
 def _label(set_name: str, row: TaskRow, patterns: Mapping[str, str], gold: str) -> tuple[str, str]:

@@ -51,18 +51,11 @@ def properties(folder: Path) -> pl.DataFrame:
     for entry in _entries(folder / "property.json", ("id", *OF_PROPERTY)):
         iris = _iris(entry)
         dbpedia = [i.replace("https:", "http:", 1) for i in iris if "dbpedia.org" in i]
-        rows.append(
-            (
-                entry["id"],
-                entry["rdfs:label"],
-                next((i for i in iris if i.startswith(WIKIDATA)), None),
-                dbpedia[0] if dbpedia else None,
-                entry.get("rdfs:domain") or None,
-                entry.get("rdf:range") or None,
-                sorted(entry.get("rdfs:subPropertyOf") or {}),
-                entry.get("pattern") or None,
-            )
-        )
+        wikidata = next((i for i in iris if i.startswith(WIKIDATA)), None)
+        names = entry["id"], entry["rdfs:label"], wikidata, dbpedia[0] if dbpedia else None
+        ends = entry.get("rdfs:domain") or None, entry.get("rdf:range") or None
+        above = sorted(entry.get("rdfs:subPropertyOf") or {})
+        rows.append((*names, *ends, above, entry.get("pattern") or None))
     return pl.DataFrame(rows, schema=PROPERTIES, orient="row")
 
 

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from kgprobe.files import atomic
 from kgprobe.sources.dumps.pins import PinError, Tree, blob
 
 #: Names that an error or a note shows of many.
@@ -212,8 +211,7 @@ def fetch(
 ) -> ArchiveContents:
     """Take the parts out of the archive that `get` puts there, into `folder`.
 
-    `cut`: pinned files may be missing; `cut-COMMIT.tsv` beside the parts lists them then. Raises
-    what `get` raises, PinError, and ArchiveError.
+    `cut`: pinned files may be missing. Raises what `get` raises, PinError, and ArchiveError.
     """
     get()
     try:
@@ -258,16 +256,19 @@ def unpack(
                 for path in paths.keys() & files.keys():
                     file = staged / target / paths[path]
                     write(archive, zipped, files[path], file)
-                    if tree:
-                        _compare(source, path, file, tree)
+                    if tree and (sha1 := blob(file)) != tree.blobs[path]:
+                        raise PinError(
+                            f"{source}, file {path}: git blob id {sha1} ({file.stat().st_size:,} "
+                            f"bytes), expected {tree.blobs[path]}, pinned for {tree.name} in "
+                            "resources/pins.tsv. Nothing of the archive is unpacked; ask again, or "
+                            "find out who changed it"
+                        )
         for target in parts:
             (folder / target).parent.mkdir(parents=True, exist_ok=True)
             _remove(folder / target)
             (staged / target).replace(folder / target)
     finally:
         _remove(staged)
-    if tree:
-        _list_missing(folder, contents, tree)
     return contents
 
 
@@ -316,27 +317,6 @@ def _select_files(
             f"{source}: no file of {some(gone)} in it, all that is pinned is missing"
         )
     return ArchiveContents(checked=tuple(there), missing=tuple(missing))
-
-
-def _compare(source: str, path: str, file: Path, tree: Tree) -> None:
-    """Raises PinError where a written file is not the pinned one."""
-    if (sha1 := blob(file)) != tree.blobs[path]:
-        raise PinError(
-            f"{source}, file {path}: git blob id {sha1} ({file.stat().st_size:,} bytes), expected "
-            f"{tree.blobs[path]}, pinned for {tree.name} in resources/pins.tsv. Nothing of the "
-            "archive is unpacked; ask again, or find out who changed it"
-        )
-
-
-def _list_missing(folder: Path, contents: ArchiveContents, tree: Tree) -> None:
-    """Write, or take away, the list of files that a cut archive lacks."""
-    path = folder / f"cut-{tree.name.partition('@')[2][:7]}.tsv"
-    if not contents.missing:
-        path.unlink(missing_ok=True)
-        return
-    rows = [("tree", "path", "blob"), *((tree.name, n, tree.blobs[n]) for n in contents.missing)]
-    with atomic(path) as temporary:
-        temporary.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def _remove(path: Path) -> None:

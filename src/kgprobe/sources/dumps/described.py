@@ -20,7 +20,7 @@ LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 DIRECT, CONSTRAINT = ("P1647", "P1628"), "P2302"
 QUALIFIERS = ("P2308", "P2309", "P2316")
 #: predicates of the triples above, for dumps that are triples already
-KEPT = {
+PREDICATES = {
     RDF_TYPE, LABEL, f"{WIKIBASE}propertyType", f"{WIKIBASE}rank", f"{PROP}{CONSTRAINT}",
     f"{PROP}statement/{CONSTRAINT}",
     *(f"{PROP}direct/{relation}" for relation in DIRECT),
@@ -72,7 +72,7 @@ def lines(entity: dict[str, Any], languages: Sequence[str]) -> Iterator[str]:
 def select_line(triple: Triple) -> Iterator[str]:
     """The line of a triple about a property that one of the queries needs."""
     predicate = triple.predicate.replace("https://www.wikidata.org/", "http://www.wikidata.org/")
-    if predicate in KEPT and _OF_PROPERTY.match(triple.subject):
+    if predicate in PREDICATES and _OF_PROPERTY.match(triple.subject):
         line = triple.line.decode(errors="replace").strip()
         yield line.replace("<https://www.wikidata.org/", "<http://www.wikidata.org/")
 

@@ -41,7 +41,7 @@ KINDS = {
     ".zst": ("zstd", (b"\x28\xb5\x2f\xfd",)),
 }
 #: Bytes of a body that tell what it is, and characters of it that an error shows.
-TOLD, SHOWN = 2048, 120
+BEGINNING, SHOWN = 2048, 120
 PAGE = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b", re.I | re.S)
 
 
@@ -171,12 +171,12 @@ class Transfer:
             )
         if astray := http.describe_redirect(answer):
             raise self._refused(f"status {status}, {astray}")
-        first = answer.raw.read(TOLD, decode_content=True)
+        first = answer.raw.read(BEGINNING, decode_content=True)
         about = status in (401, 403) or (status < 500 and http.about_agent(first))
         if about or status not in (408, 429, 500, 502, 503, 504):
-            said = format_beginning(first) if first else "an empty body"
+            beginning = format_beginning(first) if first else "an empty body"
             came = f"status {status} {answer.reason}".rstrip()
-            raise self._refused(f"{came}, {said}{_type(answer)}", about=about)
+            raise self._refused(f"{came}, {beginning}{_type(answer)}", about=about)
         wait = http.retry_after(answer.headers.get("Retry-After"), status, now)
         if wait is not None and wait > http.LONGEST_WAIT:
             when = datetime.datetime.fromtimestamp(now + wait, datetime.UTC)
@@ -211,9 +211,9 @@ class Transfer:
                 )
         blocks = answer.raw.stream(BLOCK, decode_content=False)
         first = next(blocks, b"")
-        if not have and first and (wrong := wrong_start(self.path, first[:TOLD])):
+        if not have and first and (wrong := wrong_start(self.path, first[:BEGINNING])):
             came = f"status {answer.status_code}, {wrong}{_type(answer)}"
-            raise self._refused(came, about=http.about_agent(first[:TOLD]))
+            raise self._refused(came, about=http.about_agent(first[:BEGINNING]))
         self.state |= {name: value for name, value in known.items() if value or not have}
         self.state["total"] = total
         with atomic(self.side) as temporary:
@@ -353,7 +353,7 @@ def wrong_form(path: Path, name: Path | None = None) -> str:
     if not size:
         return "is empty"
     with open(path, "rb") as stream:
-        wrong = wrong_start(name, stream.read(TOLD))
+        wrong = wrong_start(name, stream.read(BEGINNING))
     if not wrong and name.suffix == ".zip" and not zipfile.is_zipfile(path):
         return f"{size:,} bytes of a zip archive without its end, the table of contents"
     return wrong

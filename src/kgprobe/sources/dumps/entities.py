@@ -117,9 +117,8 @@ def _entity(
     subject = number(entity.id)
     if subject is None:
         raise ValueError(entity.id)
-    labels, claims, aliases = (
-        _as_mapping(m) for m in (entity.labels, entity.claims, entity.aliases)
-    )
+    members = entity.labels, entity.claims, entity.aliases
+    labels, claims, aliases = map(_as_mapping, members)
     place = next((i for i, tag in enumerate(languages) if tag in labels), None)
     label = None if place is None else _parsed(labels[languages[place]])["value"]
     links = entity.sitelinks
@@ -178,23 +177,17 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
     tables, counts = Tables(TABLES), Counts()
     numbers = "|".join(relation[1:] for relation in relations).encode()
     tags = "|".join(re.escape(tag) for tag in languages).encode()
-    passed = prefilter(
-        [
-            rb"/prop/direct/P(?:" + numbers + rb")>",
-            rb'"@(?i:' + tags + rb")[ \t]*\.",
-            rb"/ontology#sitelinks>",
-            rb"/entity/(?:statement/)?P",
-            re.escape(f"<{MERGED}>".encode()),
-        ]
-    )
+    stated, labels = rb"/prop/direct/P(?:%s)>" % numbers, rb'"@(?i:%s)[ \t]*\.' % tags
+    others = rb"/ontology#sitelinks>", rb"/entity/(?:statement/)?P"
+    passed = prefilter([stated, labels, *others, re.escape(f"<{MERGED}>".encode())])
     known = {int(relation[1:]) for relation in relations}
-    places = {tag.lower(): place for place, tag in enumerate(languages)}
+    positions = {tag.lower(): place for place, tag in enumerate(languages)}
     for triple in triples(block, passed, tables):
         tables["properties"] += [(line,) for line in described.select_line(triple)]
         subject, item = _number_of(triple.subject), _number_of(triple.iri or "")
         if subject is None:
             continue
-        text, place = triple.text or "", places.get(triple.language)
+        text, place = triple.text or "", positions.get(triple.language)
         if direct := _DIRECT.fullmatch(triple.predicate):
             if (relation := int(direct[1])) not in known:
                 continue
@@ -226,16 +219,18 @@ def of_iris(block: Block, predicates: Sequence[str], languages: Sequence[str]) -
     tables = Tables(IRI_TABLES)
     wanted = {*predicates, RDFS_LABEL}
     passed = prefilter(re.escape(f"<{predicate}>".encode()) for predicate in sorted(wanted))
-    places = {tag.lower(): place for place, tag in enumerate(languages)}
+    positions = {tag.lower(): place for place, tag in enumerate(languages)}
     for triple in triples(block, passed, tables):
-        if triple.predicate == RDFS_LABEL and triple.language in places:
+        if triple.predicate == RDFS_LABEL and triple.language in positions:
             label = triple.text or ""
-            tables["names"].append((triple.subject, places[triple.language], label, None))
+            tables["names"].append((triple.subject, positions[triple.language], label, None))
         if triple.predicate in predicates:
-            kind = "special" if triple.node else "literal" if triple.iri is None else "item"
-            value = (
-                "somevalue" if triple.node else triple.text if triple.iri is None else triple.iri
-            )
-            row = (triple.subject, triple.predicate, value or "", kind, "normal")
+            if triple.node:
+                value, kind = "somevalue", "special"
+            elif triple.iri is None:
+                value, kind = triple.text or "", "literal"
+            else:
+                value, kind = triple.iri, "item"
+            row = (triple.subject, triple.predicate, value, kind, "normal")
             tables["statements"].append(row)
     return tables.frames()

@@ -43,12 +43,9 @@ _ITEM_VALUED = (
     rf"<{described.WIKIBASE}WikibaseItem>"
 )
 #: Lines that passed a filter and are not what they should be.
-UNREAD = Contract(
-    "UNREAD",
-    {"file": pl.String, "line": pl.Int64, "first": pl.String},
-    ("file", "line"),
-    may_be_empty=True,
-)
+_PLACE = ("file", "line")
+_UNREAD = {"file": pl.String, "line": pl.Int64, "first": pl.String}
+UNREAD = Contract("UNREAD", _UNREAD, _PLACE, may_be_empty=True)
 _NO_ALIASES = pl.LazyFrame(schema={"id": pl.UInt64, "alias": pl.String})
 ALIASES = Contract(
     "ALIASES", {"entity": pl.String, "alias": pl.String}, ("entity", "alias"), may_be_empty=True
@@ -102,13 +99,9 @@ def read(
     properties = _properties(tables, languages)
     items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
     statements = _of_wikidata(tables, redirects).filter(pl.col("relation").is_in(sorted(items)))
-    return DumpFacts(
-        statements,
-        _coverage(tables, statements, redirects, wanted, form, properties),
-        not_read,
-        tables["aliases"].unique().sort("id", "alias"),
-        properties,
-    )
+    coverage = _coverage(tables, statements, redirects, wanted, form, properties)
+    others = tables["aliases"].unique().sort("id", "alias")
+    return DumpFacts(statements, coverage, not_read, others, properties)
 
 
 def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:
@@ -179,13 +172,9 @@ def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> st
     classes = pl.DataFrame({"line": sorted(lines)}, schema={"line": pl.String}).select(
         id=pl.col("line").str.extract(pattern).cast(pl.UInt64) * 4
     )
-    named = (
-        tables["names"]
-        .filter(pl.col("label").is_not_null())
-        .join(classes.drop_nulls().unique().lazy(), on="id", how="semi")
-        .select("place", "label", name=entities.name_of("id"))
-        .collect(engine="streaming")
-    )
+    labels = tables["names"].filter(pl.col("label").is_not_null())
+    labels = labels.join(classes.drop_nulls().unique().lazy(), on="id", how="semi")
+    named = labels.select("place", "label", name=entities.name_of("id")).collect(engine="streaming")
     lines |= {described.label(name, text, languages[at]) for at, text, name in named.rows()}
     return "".join(f"{line}\n" for line in sorted(lines))
 
@@ -289,28 +278,26 @@ def read_types(
     for name, n in progress(sizes.rows(), desc="classes", unit="class"):
         instances = stated.filter(pl.col("object") == name).select("subject").collect()["subject"]
         if n > most:
-            share = max(1, PARTS * most // n)
-            in_part[name] = share / PARTS
-            instances = instances.filter([_hash(iri) < share for iri in instances])
+            proportion = max(1, PARTS * most // n)
+            in_part[name] = proportion / PARTS
+            instances = instances.filter([_hash(iri) < proportion for iri in instances])
         frames.append(pl.DataFrame({"class": name, "id": instances}))
     if in_part:
         log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
     empty = pl.DataFrame(schema={"class": pl.String, "id": pl.String})
-    return Types(
-        terms([_format_count(*row) for row in sizes.rows()], ["class", "n"]),
-        _labeled(pl.concat([empty, *frames]), tables["names"], languages),
-        in_part,
-        unread(readings, folder),
-    )
+    counts = [
+        {
+            "class": {"type": "uri", "value": name},
+            "n": {"type": "literal", "value": str(n), "datatype": INTEGER},
+        }
+        for name, n in sizes.rows()
+    ]
+    types = _labeled(pl.concat([empty, *frames]), tables["names"], languages)
+    return Types(terms(counts, ["class", "n"]), types, in_part, unread(readings, folder))
 
 
 def _hash(iri: str) -> int:
     return int(hashlib.md5(iri.encode()).hexdigest()[:DIGITS], 16)
-
-
-def _format_count(name: str, n: int) -> dict[str, dict[str, str]]:
-    count = {"type": "literal", "value": str(n), "datatype": INTEGER}
-    return {"class": {"type": "uri", "value": name}, "n": count}
 
 
 def _labeled(
@@ -321,13 +308,12 @@ def _labeled(
     named = named.unique().filter(pl.col("place") == pl.col("place").min().over("id"))
     joined = instances.join(named.collect(engine="streaming"), on="id", how="left")
     tags = dict(enumerate(tag.lower() for tag in languages))
-    iri = pl.lit("iri")
-    none = pl.lit(None, dtype=pl.String)
-    is_literal = pl.when(pl.col("label").is_not_null()).then(pl.lit("literal"))
-    return joined.select(
-        "class", iri.alias("class_type"), none.alias("class_lang"), none.alias("class_datatype"),
-        pl.col("id").alias("instance"), iri.alias("instance_type"), none.alias("instance_lang"),
-        none.alias("instance_datatype"), "label", is_literal.alias("label_type"),
-        pl.col("place").replace_strict(tags, return_dtype=pl.String).alias("label_lang"),
-        none.alias("label_datatype"),
-    )  # fmt: skip
+    iri, none = pl.lit("iri"), pl.lit(None, dtype=pl.String)
+    kind = pl.when(pl.col("label").is_not_null()).then(pl.lit("literal"))
+    tag = pl.col("place").replace_strict(tags, return_dtype=pl.String)
+    terms_of = {"class": (iri, none), "instance": (iri, none), "label": (kind, tag)}
+    columns: dict[str, pl.Expr] = {}
+    for name, (of_type, language) in terms_of.items():
+        columns |= {name: pl.col(name), f"{name}_type": of_type}
+        columns |= {f"{name}_lang": language, f"{name}_datatype": none}
+    return joined.rename({"id": "instance"}).select(**columns)

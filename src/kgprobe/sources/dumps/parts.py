@@ -137,7 +137,7 @@ def _part(block: Block, one: Reading, part: Path) -> None:
     begun.rename(part)
 
 
-def _handed(text: Path, before: int, one: Reading, part: Path) -> None:
+def _read_from_file(text: Path, before: int, one: Reading, part: Path) -> None:
     """Read the block that another process left in a file, which goes."""
     block = Block(before, text.read_bytes())
     text.unlink()
@@ -171,7 +171,7 @@ def _workers(threads: int) -> Iterator[Callable[[Block, Reading, Path], None]]:
                     finished.result()
             text = Path(folder) / f"{part.parent.name}-{part.name}"
             text.write_bytes(block.data)
-            running.add(pool.submit(_handed, text, block.before, one, part))
+            running.add(pool.submit(_read_from_file, text, block.before, one, part))
 
         yield work
         for finished in running:

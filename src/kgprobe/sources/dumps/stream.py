@@ -4,21 +4,20 @@
         for block in found:
             block.data            # whole lines, about `size` bytes of them
 
-gzip and bzip2 are unpacked by rapidgzip on several cores, zstd by zstandard. Memory is bounded in
+gzip and bzip2 are unpacked by rapidgzip on several cores, zstd by Arrow. Memory is bounded in
 bytes, however long the lines are.
 """
 
-import io
 import mmap
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+import pyarrow as pa
 import rapidgzip
-import zstandard
 
 from kgprobe.sources.dumps.archives import RATIO
 
@@ -103,8 +102,8 @@ def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[Block]:
         problem = _cut(path, at(), unpacked)
     except DumpError:
         raise
-    # rapidgzip has no errors of its own: it raises these two
-    except (EOFError, OSError, RuntimeError, ValueError, zstandard.ZstdError) as error:
+    # rapidgzip and Arrow have no errors of their own
+    except (EOFError, OSError, RuntimeError, ValueError) as error:
         problem = str(error) or type(error).__name__
     if problem:
         raise DumpError(
@@ -162,36 +161,9 @@ def _opened(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
             # tell_compressed counts bits
             yield packed, lambda: -(-packed.tell_compressed() // 8)
         return
+    if path.suffix == ".zst":
+        with pa.OSFile(str(path)) as raw, pa.CompressedInputStream(raw, "zstd") as packed:
+            yield packed, raw.tell
+        return
     with open(path, "rb") as raw:
-        yield (io.BufferedReader(_Zstd(raw)) if path.suffix == ".zst" else raw), raw.tell
-
-
-class _Zstd(io.RawIOBase):
-    """The content of one or more zstd frames; EOFError when the last frame does not end.
-
-    Packed bytes are taken in small steps: each may unpack to 32,000 times as many.
-    """
-
-    STEP = 1 << 13
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self.raw, self.packed, self.ready = raw, b"", memoryview(b"")
-        self.frame: Any = None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self.ready:
-            packed = self.packed or self.raw.read(self.STEP)
-            if not packed:
-                if self.frame is not None:
-                    raise EOFError("the last zstd frame does not end")
-                return 0
-            self.frame = self.frame or zstandard.ZstdDecompressor().decompressobj()
-            self.ready, self.packed = memoryview(self.frame.decompress(packed)), b""
-            if self.frame.eof:
-                self.packed, self.frame = self.frame.unused_data, None
-        size = min(len(buffer), len(self.ready))
-        buffer[:size], self.ready = self.ready[:size], self.ready[size:]
-        return size
+        yield raw, raw.tell

@@ -34,7 +34,7 @@ _TRIPLE = {
 }  # fmt: skip
 _TEXTS = ("subject_annotator", "object_annotator", "subject_surface", "object_surface")
 _BOUNDS = ("subject_start", "subject_end", "object_start", "object_end")
-_PLACES = dict.fromkeys(_TEXTS, pl.String) | dict.fromkeys(_BOUNDS, pl.Int32)
+_MENTIONED = dict.fromkeys(_TEXTS, pl.String) | dict.fromkeys(_BOUNDS, pl.Int32)
 _LITERALS = {"object", "literal", "datatype"}
 _COUNTS = {"mentions": pl.UInt32, "documents": pl.UInt32}
 #: One row is one alignment: a triple found in a sentence by one aligner. Ids are the numbers of
@@ -44,10 +44,10 @@ ALIGNMENTS = Contract(
     "TREX_ALIGNMENTS",
     {
         "row": pl.Int32, "document": pl.Int32, "docid": pl.String, "sentence": pl.Int32,
-        **_TRIPLE, "aligner": pl.String, **_PLACES,
+        **_TRIPLE, "aligner": pl.String, **_MENTIONED,
     },
     ("row",),
-    frozenset({*_LITERALS, *_PLACES}),
+    frozenset({*_LITERALS, *_MENTIONED}),
     may_be_empty=True,
 )  # fmt: skip
 #: One row is a distinct triple, with how often and by whom it was aligned.
@@ -59,21 +59,11 @@ TRIPLES = Contract(
     may_be_empty=True,
 )
 #: One row is one way in which an entity is mentioned.
-MENTIONS = Contract(
-    "TREX_MENTIONS",
-    {"uri": pl.String, "surface": pl.String, "annotator": pl.String, **_COUNTS},
-    ("uri", "surface", "annotator"),
-    may_be_empty=True,
-)
-DOCUMENTS = Contract(
-    "TREX_DOCUMENTS",
-    {
-        "document": pl.Int32, "docid": pl.String, "title": pl.String, "sentences": pl.Int32,
-        "alignments": pl.Int32,
-    },
-    ("document",),
-    may_be_empty=True,
-)  # fmt: skip
+_MENTION = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
+MENTIONS = Contract("TREX_MENTIONS", _MENTION | _COUNTS, tuple(_MENTION), may_be_empty=True)
+_DOCUMENT = {"document": pl.Int32, "docid": pl.String, "title": pl.String}
+_DOCUMENT |= dict.fromkeys(("sentences", "alignments"), pl.Int32)
+DOCUMENTS = Contract("TREX_DOCUMENTS", _DOCUMENT, ("document",), may_be_empty=True)
 #: What was counted or refused, per file; `first` says where it was met first.
 PROBLEMS = Contract(
     "TREX_PROBLEMS",
@@ -84,14 +74,9 @@ PROBLEMS = Contract(
 LABELS = Contract(
     "TREX_LABELS", {"uri": pl.String, "label": pl.String, "source": pl.String}, ("uri",)
 )
-#: The tables of a shard by name.
-TABLES = {
-    "alignments": ALIGNMENTS,
-    "triples": TRIPLES,
-    "mentions": MENTIONS,
-    "documents": DOCUMENTS,
-    "problems": PROBLEMS,
-}
+#: The tables of one dump file by name.
+TABLES = {"alignments": ALIGNMENTS, "triples": TRIPLES, "mentions": MENTIONS}
+TABLES |= {"documents": DOCUMENTS, "problems": PROBLEMS}
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 
@@ -153,7 +138,7 @@ class Problems(dict[str, int]):
 
 
 @dataclass(frozen=True)
-class Shard:
+class FileTables:
     """The tables of one dump file."""
 
     alignments: pl.DataFrame
@@ -197,7 +182,7 @@ def read_member(source: Path, name: str) -> bytes:
         raise BrokenFileError(f"{source}, member {name}: {error}") from error
 
 
-def ingest(data: bytes, file: str) -> Shard:
+def ingest(data: bytes, file: str) -> FileTables:
     """The tables of one dump file.
 
     Documents that break the schema are left out and counted; a truncated file gives its complete
@@ -209,22 +194,22 @@ def ingest(data: bytes, file: str) -> Shard:
     problems.note("documents", len(documents))
     counts = sorted((problems or {"documents": 0}).items())
     rows = [(file, kind, count, problems.first.get(kind, "")) for kind, count in counts]
-    return Shard(*frames, pl.DataFrame(rows, schema=dict(PROBLEMS.columns), orient="row"))
+    return FileTables(*frames, pl.DataFrame(rows, schema=dict(PROBLEMS.columns), orient="row"))
 
 
-def require_few_problems(shard: Shard, most: float) -> None:
+def require_few_problems(tables: FileTables, most: float) -> None:
     """Raise BrokenFileError when the file is cut or more than a share `most` of it was rejected."""
-    counts = dict(shard.problems.select("kind", "count").rows())
-    first = dict(shard.problems.select("kind", "first").rows())
+    counts = dict(tables.problems.select("kind", "count").rows())
+    first = dict(tables.problems.select("kind", "first").rows())
     rejected, documents = counts.get("rejected document", 0), counts.get("documents", 0)
-    share = rejected / max(rejected + documents, 1)
+    proportion = rejected / max(rejected + documents, 1)
     kinds = [kind for kind in ("truncated file", "rejected document") if kind in counts]
-    if kinds and ("truncated file" in counts or share > most) and most < 1:
+    if kinds and ("truncated file" in counts or proportion > most) and most < 1:
         lines = "".join(f"{kind}: {first[kind]}\n" for kind in kinds)
         raise BrokenFileError(
-            f"{shard.problems['file'][0]}: {rejected} of {rejected + documents} documents rejected "
-            f"(at most {most:.2%})\n{lines}get the file again, or set sources.trex.max_bad: 1 to "
-            "keep what could be read"
+            f"{tables.problems['file'][0]}: {rejected} of {rejected + documents} documents "
+            f"rejected (at most {most:.2%})\n{lines}get the file again, or set "
+            "sources.trex.max_bad: 1 to keep what could be read"
         )
 
 
@@ -322,7 +307,7 @@ def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows,
     mentions: Rows = []
     table: Rows = []
     seen: set[str] = set()
-    astray = 0
+    misplaced = 0
     for index, document in enumerate(documents):
         docid, text, triples = document.docid, document.text, document.triples
         if "\ufffd" in text:
@@ -336,21 +321,21 @@ def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows,
         for entity in document.entities:
             surface, place = entity.surfaceform, entity.boundaries
             mentions.append((index, entity.uri, surface, entity.annotator))
-            astray += place is not None and text[place[0] : place[1]] != surface
+            misplaced += place is not None and text[place[0] : place[1]] != surface
         for triple in triples:
             s, o = triple.subject, triple.object
             ends = (s.uri, triple.predicate.uri, o.uri)
             words = (triple.annotator, s.annotator, o.annotator, s.surfaceform, o.surfaceform)
             bounds = (*(s.boundaries or _NOWHERE), *(o.boundaries or _NOWHERE))
             alignments.append((index, docid, triple.sentence_id, *ends, *words, *bounds))
-    problems.note("surface form not at its boundaries", astray)
+    problems.note("surface form not at its boundaries", misplaced)
     return alignments, mentions, table
 
 
 _NOWHERE = (None, None)
 _RAW = {
     "document": pl.Int32, "docid": pl.String, "sentence": pl.Int32, "s": pl.String, "p": pl.String,
-    "o": pl.String, "aligner": pl.String, **_PLACES,
+    "o": pl.String, "aligner": pl.String, **_MENTIONED,
 }  # fmt: skip
 
 
@@ -365,7 +350,7 @@ def _frames(
         _number("o", ENTITY + "Q").alias("object"),
         pl.col("o").str.extract(_LITERAL, 1).alias("literal"),
         pl.col("o").str.extract(_LITERAL, 2).alias("datatype"),
-        *("aligner", *_PLACES, "s", "p", "o"),
+        *("aligner", *_MENTIONED, "s", "p", "o"),
     )
     is_object = pl.col("object").is_not_null() | pl.col("literal").is_not_null()
     legal = pl.col("subject").is_not_null() & pl.col("predicate").is_not_null() & is_object
@@ -376,12 +361,9 @@ def _frames(
     kept = rows.filter(legal).drop("s", "p", "o")
     distinct = kept.unique(maintain_order=True)
     problems.note("repeated alignment", kept.height - distinct.height)
-    return (
-        distinct.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32)),
-        _triples(distinct),
-        _mentions(mentions),
-        _columns(table, DOCUMENTS.columns),
-    )
+    numbered = distinct.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32))
+    documents = _columns(table, DOCUMENTS.columns)
+    return numbered, _triples(distinct), _mentions(mentions), documents
 
 
 #: `1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime`
@@ -404,14 +386,11 @@ def _triples(alignments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mentions(rows: Rows) -> pl.DataFrame:
-    texts = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
-    return (
-        _columns(rows, {"document": pl.Int32, **texts})
-        .filter(pl.col("uri").str.starts_with(ENTITY) & pl.col("surface").is_not_null())
-        .with_columns(pl.col("annotator").fill_null(""))
-        .group_by(list(texts))
-        .agg(pl.len().cast(pl.UInt32).alias("mentions"), _in_documents())
-    )
+    known = pl.col("uri").str.starts_with(ENTITY) & pl.col("surface").is_not_null()
+    mentions = _columns(rows, {"document": pl.Int32, **_MENTION}).filter(known)
+    mentions = mentions.with_columns(pl.col("annotator").fill_null(""))
+    n = pl.len().cast(pl.UInt32).alias("mentions")
+    return mentions.group_by(list(_MENTION)).agg(n, _in_documents())
 
 
 def _in_documents() -> pl.Expr:
@@ -421,16 +400,12 @@ def _in_documents() -> pl.Expr:
 def _columns(rows: Rows, schema: Mapping[str, Any]) -> pl.DataFrame:
     """A frame from row tuples by way of columns, several times faster than row by row."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pl.DataFrame(
-        [
-            pl.Series(name, list(values), dtype=dtype, strict=True)
-            for (name, dtype), values in zip(schema.items(), columns, strict=True)
-        ]
-    )
+    typed = zip(schema.items(), columns, strict=True)
+    return pl.DataFrame([pl.Series(name, list(v), kind, strict=True) for (name, kind), v in typed])
 
 
 def merge(paths: list[Path], contract: Contract) -> pl.DataFrame:
-    """TRIPLES or MENTIONS of all shards: counts are added, as no document stands in two files."""
+    """TRIPLES or MENTIONS of all files: counts are added, as no document stands in two files."""
     counts = [name for name in contract.columns if name not in contract.key]
     return (
         pl.scan_parquet(paths)

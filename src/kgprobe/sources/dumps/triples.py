@@ -56,12 +56,8 @@ class Tables(dict[str, list[tuple[Any, ...]]]):
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """Each table, rows once and in order, so that the same block gives the same bytes."""
-        return {
-            name: pl.DataFrame(rows, schema=self.schemas[name], orient="row")
-            .unique()
-            .sort(list(self.schemas[name]))
-            for name, rows in self.items()
-        }
+        frames = {n: pl.DataFrame(r, self.schemas[n], orient="row") for n, r in self.items()}
+        return {name: frame.unique().sort(frame.columns) for name, frame in frames.items()}
 
 
 def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:

@@ -19,7 +19,7 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     An answer without id (`obj_id`) has its label as id, a subject likewise. What cannot be read is
     kept in `problems` as unread.
     """
-    statements, spoken, templates = [], [], []
+    statements, label_rows, templates = [], [], []
     for folder in map(Path, section.files):
         with problems.going_on():
             about = folder / METADATA
@@ -36,8 +36,8 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                             row = _object(path, text, line)
                             ends = [_end(row, side, path, line) for side in ("sub", "obj")]
                             statements.append((ends[0][0], path.stem, ends[1][0], str(path), line))
-                            spoken += [(*end, 0, str(path), line) for end in ends if end[1]]
-    return Raw(statements, spoken, templates=templates)
+                            label_rows += [(*end, 0, str(path), line) for end in ends if end[1]]
+    return Raw(statements, label_rows, templates=templates)
 
 
 def _templates(about: Path, metadata: dict[str, Any], relation: str) -> list[dict[str, str]]:

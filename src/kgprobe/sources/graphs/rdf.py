@@ -26,22 +26,22 @@ def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -
     tags = [*(one.lower() for one in languages), ""]
     order = {pair: rank for rank, pair in enumerate(product(section.roles.label, tags))}
     predicates = set(section.roles.label)
-    statements, spoken, literals = [], [], Counter[str]()
+    statements, label_rows, literals = [], [], Counter[str]()
     imported: dict[str, str] = {}
     here: set[str] = set()
-    blank, node = 0, ""
+    n_blank, node = 0, ""
     for path in section.files:
         for triple in _triples(path, problems):
             subject, relation, value = triple.subject, triple.predicate.value, triple.object
             if not isinstance(subject, NamedNode) or isinstance(value, BlankNode):
-                blank += 1
+                n_blank += 1
                 if isinstance(subject, NamedNode):
                     node = node or f"{path}: {short(relation)} of {short(subject.value)}"
             elif isinstance(value, Literal):
                 tag = (value.language or "").lower()
                 label = one_line(value.value)
                 if (relation, tag) in order and label:
-                    spoken.append((subject.value, label, order[relation, tag], path, None))
+                    label_rows.append((subject.value, label, order[relation, tag], path, None))
                 elif relation not in predicates:
                     literals[relation] += 1
             elif isinstance(value, NamedNode):
@@ -51,14 +51,14 @@ def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -
                     here.add(subject.value)
                 else:
                     statements.append((subject.value, relation, value.value, path, None))
-    if blank:
-        problems.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", n=blank)
+    if n_blank:
+        problems.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", n=n_blank)
     for name, path in sorted(imported.items()):
         if name not in here:
             problems.note(
                 "import", f"{path}: it imports {short(name)}, which no file of `files` is"
             )
-    return Raw(statements, spoken, literals=literals)
+    return Raw(statements, label_rows, literals=literals)
 
 
 def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:

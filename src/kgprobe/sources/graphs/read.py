@@ -98,7 +98,7 @@ def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
 
 def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -> GraphTables:
     roles = section.roles
-    stated, spoken = _short_ids(given, problems)
+    stated, label_rows = _short_ids(given, problems)
     of = pl.col("relation")
 
     def about(*relations: str) -> pl.DataFrame:
@@ -129,7 +129,8 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     ends = pl.concat([facts["subject"], facts["object"]]).unique()
     relations = pl.concat([relations, facts["relation"], about(*roles.subproperty)["subject"]])
     relations = relations.unique()
-    labels = _labels(spoken, given.named, pl.concat([ends, classes, relations]).unique(), problems)
+    every = pl.concat([ends, classes, relations]).unique()
+    labels = _labels(label_rows, given.named, every, problems)
     if section.ids == "own" and section.form != "rdf":
         # relations without a label are named by their id
         labels = {name: _spaced(name) for name in relations.to_list()} | labels
@@ -187,12 +188,12 @@ def _apart(facts: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
 
 
 def _labels(
-    spoken: pl.DataFrame, named: bool, ids: pl.Series, problems: GraphProblems
+    label_rows: pl.DataFrame, named: bool, ids: pl.Series, problems: GraphProblems
 ) -> dict[str, str]:
     """id -> its best label; of two that are as good the first in order of code points."""
     if named:
         return {name: _spaced(name) for name in ids.to_list()}
-    rows = spoken.filter(pl.col("id").is_in(ids.implode()))
+    rows = label_rows.filter(pl.col("id").is_in(ids.implode()))
     best = rows.filter(pl.col("order") == pl.col("order").min().over("id"))
     best = best.unique(["id", "label"], keep="first", maintain_order=True)
     several = best.filter(pl.col("id").is_duplicated())

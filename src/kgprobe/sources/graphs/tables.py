@@ -25,13 +25,13 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     are kept in `problems` as unread.
     """
     statements: list[tuple[str, str, str, str, int]] = []
-    spoken: list[tuple[str, str, int, str, int]] = []
-    worded, columns = False, section.columns
+    label_rows: list[tuple[str, str, int, str, int]] = []
+    has_labels, columns = False, section.columns
     for path in section.files:
         with problems.going_on():
-            head, rows = _opened(path, section.header, columns, problems)
+            head, rows = _open_table(path, section.header, columns, problems)
             ids, texts = _columns(path, head, columns, section.header)
-            worded |= bool(texts)
+            has_labels |= bool(texts)
             for line, cells in rows:
                 subject, relation, end = (cells[at].strip() for at in ids)
                 ends = (("subject", subject), ("relation", relation), ("object", end))
@@ -41,19 +41,19 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                         "three ids"
                     )
                 elif relation in section.roles.label:
-                    spoken.append((subject, one_line(end), 0, path, line))
+                    label_rows.append((subject, one_line(end), 0, path, line))
                 else:
                     statements.append((subject, relation, end, path, line))
                     named = ((cells[of].strip(), one_line(cells[at])) for of, at in texts)
-                    spoken += [(name, label, 0, path, line) for name, label in named if label]
+                    label_rows += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
         with problems.going_on():
-            head, rows = _opened(path, True, columns, problems)
-            id_at, text = _places(path, head, columns.id, columns.label)
+            head, rows = _open_table(path, True, columns, problems)
+            id_at, text = _find_columns(path, head, columns.id, columns.label)
             labels = ((row[id_at].strip(), one_line(row[text]), line) for line, row in rows)
-            spoken += [(name, label, 1, path, line) for name, label, line in labels if label]
-    is_named = not worded and not section.labels and section.ids == "own"
-    return Raw(statements, spoken, named=is_named)
+            label_rows += [(name, label, 1, path, line) for name, label, line in labels if label]
+    is_named = not has_labels and not section.labels and section.ids == "own"
+    return Raw(statements, label_rows, named=is_named)
 
 
 def _columns(
@@ -64,14 +64,14 @@ def _columns(
         if len(head) < 3:
             raise GraphFileError(f"{path}: {len(head)} columns; expected subject, relation, object")
         return [0, 1, 2], []
-    ids = _places(path, head, columns.subject, columns.relation, columns.object)
+    ids = _find_columns(path, head, columns.subject, columns.relation, columns.object)
     labels = (columns.subject_label, columns.relation_label, columns.object_label)
     return ids, [
         (at, head.index(name)) for at, name in zip(ids, labels, strict=True) if name in head
     ]
 
 
-def _places(path: str, head: list[str], *names: str) -> list[int]:
+def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
     if missing := [name for name in names if name not in head]:
         raise GraphFileError(
             f"{path}: no column {', '.join(map(repr, missing))} in its first line, which has "
@@ -81,7 +81,7 @@ def _places(path: str, head: list[str], *names: str) -> list[int]:
     return [head.index(name) for name in names]
 
 
-def _opened(
+def _open_table(
     path: str, header: bool, columns: Columns, problems: GraphProblems
 ) -> tuple[list[str], Iterator[Row]]:
     """The names of the columns, and (line, cells) of every row."""

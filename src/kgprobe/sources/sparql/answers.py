@@ -13,20 +13,9 @@ from typing import Any
 import orjson
 
 from kgprobe.http import AGENT, CONTACT_ADVICE
+from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.canonical import TYPES
-from kgprobe.sources.sparql.errors import (
-    AGAIN,
-    EndpointRefused,
-    MalformedAnswer,
-    PageMismatch,
-    PartialAnswer,
-    Place,
-    QueryRejected,
-    RateLimited,
-    ServerTrouble,
-    SourceError,
-    TimedOut,
-)
+from kgprobe.sources.sparql.errors import AGAIN, PartialAnswer, Place, SourceError, TimedOut
 
 JSON_TYPES = {"application/sparql-results+json", "application/json"}
 #: Bytes at both ends of a body with status 200 in which a service may say what went wrong.
@@ -108,8 +97,13 @@ ENGINES = rb"timed[ -]?out|took too long|time limit (?:was )?exceed"
 SIGNS = (
     Sign(PartialAnswer, "DBpedia: its cap on rows", header=CAP, advice="set a smaller page size"),
     Sign(PartialAnswer, "DBpedia: what it had when its time was over", header="X-SQL-State"),
-    Sign(EndpointRefused, "all", (401, 403)),
-    Sign(EndpointRefused, "Wikidata: a text with 403, 429 or 200", range(100, 500), AGENT.pattern),
+    Sign(errors.EndpointRefused, "all", (401, 403)),
+    Sign(
+        errors.EndpointRefused,
+        "Wikidata: a text with 403, 429 or 200",
+        range(100, 500),
+        AGENT.pattern,
+    ),
     Sign(TimedOut, "Wikidata (Blazegraph): 500; 200 and a begun body", words=BLAZEGRAPH),
     Sign(TimedOut, "QLever: 429, 500, 200; RDF4J, Jena: 503", words=ENGINES),
     Sign(TimedOut, "DBpedia: 500", words=rb"\bS1T00\b|execution time[^\n]{0,80} exceeds"),
@@ -117,22 +111,27 @@ SIGNS = (
     Sign(TimedOut, "proxies", words=PROXY),
     Sign(TimedOut, "proxies", (408, 504, 522, 524)),
     Sign(PartialAnswer, "DBpedia (newer releases of Virtuoso)", (206,)),
-    Sign(RateLimited, "all; Retry-After says how long", (429,)),
-    Sign(QueryRejected, "all: syntax, or too long", (400, 413, 414)),
-    Sign(QueryRejected, "DBpedia: syntax, rows to sort, SERVICE, compilation", (500,), REJECTED),
-    Sign(ServerTrouble, "all, and the proxies before them", range(500, 600)),
-    Sign(ServerTrouble, "proxies: a page in place of rows", (200,)),
-    Sign(EndpointRefused, "what is no service, such as 404", advice=NO_SERVICE),
+    Sign(errors.RateLimited, "all; Retry-After says how long", (429,)),
+    Sign(errors.QueryRejected, "all: syntax, or too long", (400, 413, 414)),
+    Sign(
+        errors.QueryRejected,
+        "DBpedia: syntax, rows to sort, SERVICE, compilation",
+        (500,),
+        REJECTED,
+    ),
+    Sign(errors.ServerTrouble, "all, and the proxies before them", range(500, 600)),
+    Sign(errors.ServerTrouble, "proxies: a page in place of rows", (200,)),
+    Sign(errors.EndpointRefused, "what is no service, such as 404", advice=NO_SERVICE),
 )
 #: What was expected where an answer has another meaning, and what to do.
 NEXT = {
-    EndpointRefused: ("status 200", CONTACT_ADVICE),
-    QueryRejected: (
+    errors.EndpointRefused: ("status 200", CONTACT_ADVICE),
+    errors.QueryRejected: (
         "an answer to this query",
         "the engine will not answer this text: change the query, or ask for fewer values",
     ),
-    RateLimited: ("status 200", AGAIN),
-    ServerTrouble: ("status 200 and application/sparql-results+json", AGAIN),
+    errors.RateLimited: ("status 200", AGAIN),
+    errors.ServerTrouble: ("status 200 and application/sparql-results+json", AGAIN),
     TimedOut: ("an answer within the service's time", AGAIN),
     PartialAnswer: ("a complete answer, without a cap on its rows", AGAIN),
 }
@@ -149,7 +148,7 @@ def check_status(answer: Answer, place: Place, agent: str) -> None:
     if sign.header:
         names = (sign.header, "X-SQL-Message")
         came = ", ".join(f"{n}: {answer.header(n)}" for n in names if answer.header(n))
-    elif sign.meaning is EndpointRefused:
+    elif sign.meaning is errors.EndpointRefused:
         came += f"; the User-Agent sent was {agent!r}"
     expected, advice = NEXT[sign.meaning]
     error = sign.meaning(place, came, expected, sign.advice or advice)
@@ -174,18 +173,15 @@ def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bind
     """
     document = _closed(answer, place)
     if list(document["head"]["vars"]) != list(variables):
-        raise MalformedAnswer(
+        raise errors.MalformedAnswer(
             place, f"variables {document['head']['vars']}", f"variables {list(variables)}", OTHER
         )
     known = set(variables)
     for row, binding in enumerate(document["results"]["bindings"]):
         if wrong := _wrong(binding, known):
-            raise MalformedAnswer(
-                place,
-                f"row {row}: {wrong}",
-                "SPARQL JSON: for each variable a type and a value that is text",
-                "the endpoint, or a proxy before it, does not speak the protocol",
-            )
+            expected = "SPARQL JSON: for each variable a type and a value that is text"
+            advice = "the endpoint, or a proxy before it, does not speak the protocol"
+            raise errors.MalformedAnswer(place, f"row {row}: {wrong}", expected, advice)
     return list(document["results"]["bindings"])
 
 
@@ -193,9 +189,8 @@ def _closed(answer: Answer, place: Place) -> dict[str, Any]:
     """The body as one closed JSON document with head.vars and results.bindings."""
     try:
         document = orjson.loads(answer.body)
-        if isinstance(document["head"]["vars"], list) and isinstance(
-            document["results"]["bindings"], list
-        ):
+        lists = document["head"]["vars"], document["results"]["bindings"]
+        if all(isinstance(one, list) for one in lists):
             return dict(document)
         problem = "JSON of another shape"
     except orjson.JSONDecodeError as error:
@@ -240,17 +235,13 @@ def check_page(
     expected = "as many rows as the page's own count says, each once"
     if counts != [str(len(rows))]:
         came = f"{len(rows):,} rows, and {counts[:3]} as their number"
-        raise PageMismatch(place, came, expected, AGAIN)
+        raise errors.PageMismatch(place, came, expected, AGAIN)
     if len({orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for row in rows}) != len(rows):
-        raise PageMismatch(place, "a row that is there twice", expected, AGAIN)
+        raise errors.PageMismatch(place, "a row that is there twice", expected, AGAIN)
     for number, row in enumerate(rows):
         if divided and not (divided in row and fits(row[divided]["value"])):
-            raise MalformedAnswer(
-                place,
-                f"row {number}: {row}"[:200],
-                f"only ?{divided} that this page asked for",
-                OTHER,
-            )
+            expected = f"only ?{divided} that this page asked for"
+            raise errors.MalformedAnswer(place, f"row {number}: {row}"[:200], expected, OTHER)
     return rows
 
 

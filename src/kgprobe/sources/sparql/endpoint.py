@@ -210,13 +210,11 @@ def _error_body(answer: requests.Response) -> bytes:
 def _trouble(reason: BaseException, endpoint: Endpoint, place: Place) -> SourceError:
     policy = endpoint.policy
     if isinstance(reason, TimeoutError):
-        return TimedOut(
-            place,
+        came = (
             f"{reason}: connect timeout {policy.connect:g} s, read timeout {policy.read:g} s, "
-            f"deadline {policy.deadline:g} s",
-            "a whole answer in time",
-            AGAIN,
+            f"deadline {policy.deadline:g} s"
         )
+        return TimedOut(place, came, "a whole answer in time", AGAIN)
     refused = isinstance(reason, ConnectionRefusedError | socket.gaierror)
     advice = f"is {endpoint.url} right, and is the server up?" if refused else AGAIN
     return ServerTrouble(place, describe(reason), "an answer over HTTP", advice)
@@ -233,10 +231,9 @@ def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Reques
         def request(self) -> Any:
             return self._createRequest()
 
-    wrapper = Wrapper(endpoint.url, agent=agent)
+    wrapper = Wrapper(endpoint.url, agent=agent, returnFormat=SPARQLWrapper.JSON)
     wrapper.setMethod(SPARQLWrapper.POST)
     wrapper.setRequestMethod(SPARQLWrapper.URLENCODED)
-    wrapper.setReturnFormat(SPARQLWrapper.JSON)
     wrapper.setOnlyConneg(True)
     wrapper.addCustomHttpHeader("Accept", "application/sparql-results+json")
     wrapper.addCustomHttpHeader("Accept-Encoding", "gzip")

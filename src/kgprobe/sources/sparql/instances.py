@@ -6,7 +6,6 @@ above it, so that what is in the part of a class is in the part of each class be
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -18,14 +17,6 @@ from kgprobe.sources.sparql.paging import PARTS, read_query
 from kgprobe.sources.sparql.pull import pull
 
 
-@dataclass
-class Instances:
-    """What was pulled: rows as `canonical.terms` has them, and the classes that came in part."""
-
-    frame: pl.DataFrame
-    in_part: dict[str, float]
-
-
 def pull_instances(
     counts: pl.DataFrame,
     endpoint: Endpoint,
@@ -35,8 +26,9 @@ def pull_instances(
     *,
     languages: Sequence[str],
     contact: str = "",
-) -> Instances:
-    """The instances of every class of `counts` (class, n), about `most` of each at most.
+) -> tuple[pl.DataFrame, dict[str, float]]:
+    """The instances of every class of `counts` (class, n), about `most` of each at most: rows as
+    `canonical.terms` has them, and class -> proportion of those that came in part.
 
     `query` is the path of instances.rq. Raises SourceError; what is finished stays in the folder.
     """
@@ -47,16 +39,9 @@ def pull_instances(
         parts = PARTS if n <= most else max(1, PARTS * most // n)
         if parts < PARTS:
             in_part[name] = parts / PARTS
-        snapshot = pull(
-            query,
-            endpoint,
-            folder,
-            {"class": name},
-            languages=languages,
-            contact=contact,
-            parts=parts,
-        )
+        given = endpoint, folder, {"class": name}
+        snapshot = pull(query, *given, languages=languages, contact=contact, parts=parts)
         frames.append(snapshot.terms())
     if in_part:
         log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
-    return Instances(pl.concat(frames), in_part)
+    return pl.concat(frames), in_part

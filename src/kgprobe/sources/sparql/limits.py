@@ -125,12 +125,9 @@ class RateLimiter:
     def _pause(self, place: Place) -> None:
         self.pauses += 1
         if self.pauses > PAUSES:
-            raise BudgetExhausted(
-                place,
-                f"{BUDGET} failed answers within {WINDOW:.0f} s, after {PAUSES} pauses",
-                "a service that answers",
-                f"wait until the service has recovered; {AGAIN}",
-            )
+            came = f"{BUDGET} failed answers within {WINDOW:.0f} s, after {PAUSES} pauses"
+            advice = f"wait until the service has recovered; {AGAIN}"
+            raise BudgetExhausted(place, came, "a service that answers", advice)
 
     @contextlib.contextmanager
     def _state(self) -> Iterator[dict[str, Any]]:

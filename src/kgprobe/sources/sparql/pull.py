@@ -13,6 +13,7 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
@@ -24,23 +25,14 @@ from kgprobe import __version__
 from kgprobe.http import LONGEST_WAIT, backoff, retried, retry_after
 from kgprobe.job import log, progress
 from kgprobe.settings import LANGUAGES
+from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.answers import Answer, check_count, check_page, check_status
 from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
 from kgprobe.sources.sparql.endpoint import Endpoint, ask
-from kgprobe.sources.sparql.errors import (
-    BY_SIZE,
-    BudgetExhausted,
-    EndpointRefused,
-    ImplausibleTable,
-    Place,
-    RateLimited,
-    SourceError,
-    TimedOut,
-    TooManyRows,
-)
+from kgprobe.sources.sparql.errors import Place, RateLimited, SourceError, TimedOut
 from kgprobe.sources.sparql.limits import Clock, RateLimiter
 from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
-from kgprobe.sources.sparql.snapshots import Page, Snapshot, Writer, cache_key
+from kgprobe.sources.sparql.snapshots import Page, Snapshot, Writer
 
 KEPT_HEADERS = ("server", "age", "date", "content-type")
 #: A count is a help, not a need: a service that cannot give it is not asked for long
@@ -70,8 +62,8 @@ def pull(
     folder. A complete snapshot is returned as it is, an interrupted one is resumed. What is asked
     for in batches is listed first, which is a snapshot of its own. `page_size` and `batch` 0 take
     the policy's; the rows do not depend on them. `parts` below PARTS asks only for what has the
-    lowest hashes. Raises SourceError, which leaves the finished
-    pages in place, and ContactError before the first request to a public service without a contact.
+    lowest hashes. Raises SourceError, which leaves the finished pages in place, and ContactError
+    before the first request to a public service without a contact.
     """
     parsed = read_query(query, parameters, languages)
     if parts != PARTS:
@@ -80,9 +72,8 @@ def pull(
     state = Path(snapshot_dir).parent.parent / ".endpoints"
     state.mkdir(parents=True, exist_ok=True)
     agent = endpoint.agent(contact)
-    client = EndpointClient(
-        endpoint, agent, RateLimiter(endpoint, state, clock), random.Random(seed)
-    )
+    limiter = RateLimiter(endpoint, state, clock)
+    client = EndpointClient(endpoint, agent, limiter, random.Random(seed))
     policy = endpoint.policy
     if parsed.in_batches and not parsed.values:
         listed = _pull(parsed.listing(), client, Path(snapshot_dir), policy.listing)
@@ -141,7 +132,7 @@ class EndpointClient:
                     answer = ask(self.endpoint, text(), self.agent, place)
                 check_status(answer, place, self.agent)
                 return accept(answer)
-            except BudgetExhausted:
+            except errors.BudgetExhausted:
                 raise
             except SourceError as error:
                 self.limiter.failed()
@@ -244,7 +235,7 @@ class _Pull:
         advice = "compare its result.parquet with that of an older snapshot"
         if rows < band[0] / 2:
             came, advice = f"{rows:,} rows", f"look at the service; {advice}"
-            raise ImplausibleTable(self.place(0), came, expected, advice)
+            raise errors.ImplausibleTable(self.place(0), came, expected, advice)
         log.warning("%s has %s rows, expected %s; %s", self.query.name, rows, expected, advice)
 
     def rows(self) -> int:
@@ -254,7 +245,7 @@ class _Pull:
     def cuts(self, expected: int | None) -> Cuts:
         """The pages that are left: of `size` values, or of parts that have so many rows.
 
-        Raises TooManyRows.
+        Raises errors.TooManyRows.
         """
         total, done = self.query.total, self.writer.pages
         start = done[-1].stop if done else 0
@@ -262,16 +253,16 @@ class _Pull:
             return Cuts(total, self.size, start)
         most = self.client.endpoint.policy.most_rows
         if most and (expected or 0) > most:
-            raise TooManyRows(
-                self.place(0),
-                f"{expected:,} rows by the count query",
-                f"at most {most:,} from {self.client.endpoint.id}",
+            allowed = f"at most {most:,} from {self.client.endpoint.id}"
+            advice = (
                 "ask for well-known subjects alone (a least number of sitelinks), or take it from "
-                "a dump (sources.dumps)",
+                "a dump (sources.dumps)"
             )
+            came = f"{expected:,} rows by the count query"
+            raise errors.TooManyRows(self.place(0), came, allowed, advice)
         # parts differ in size by chance: a tenth less than what is allowed
-        share = 0.9 * self.size / max(expected or 0, 1)
-        return Cuts(total, total if share >= 0.9 else max(1, int(total * share)), start)
+        proportion = 0.9 * self.size / max(expected or 0, 1)
+        return Cuts(total, total if proportion >= 0.9 else max(1, int(total * proportion)), start)
 
     def page(self, cuts: Cuts) -> Page:
         """Ask for the next page and keep it."""
@@ -300,17 +291,8 @@ class _Pull:
         if number == 1:
             self.writer.write_query(sent)
         kept = {k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")}
-        page = Page(
-            number=number,
-            start=ranges[-1][0],
-            stop=ranges[-1][1],
-            rows=rows.height,
-            sha256=hashlib.sha256(answer.body).hexdigest(),
-            cache_key=cache_key(self.client.endpoint.id, sent, self.writer.folder.parent.name),
-            status=answer.status,
-            url=answer.url,
-            headers=kept,
-        )
+        sha256 = hashlib.sha256(answer.body).hexdigest()
+        page = Page(number, *ranges[-1], rows.height, sha256, answer.status, answer.url, kept)
         self.writer.add(answer.body, page, rows)
         cuts.accepted()
         return page
@@ -320,14 +302,11 @@ class _Pull:
         if self.query.in_batches:
             return None, "asked for in batches, each with its own count"
         place = self.place(0)
-
-        def accept(answer: Answer) -> int:
-            return check_count(answer, place)
-
+        accept = partial(check_count, place=place)
         for attempts in (COUNT_ATTEMPTS, 0):
             try:
                 return self.client.ask(self.query.count, place, accept, attempts=attempts), ""
-            except (EndpointRefused, BudgetExhausted):
+            except (errors.EndpointRefused, errors.BudgetExhausted):
                 raise
             except SourceError as error:
                 limited = isinstance(error, RateLimited)
@@ -336,7 +315,7 @@ class _Pull:
                 if limited and attempts:
                     continue  # rate limited twice in a row: that is no trouble with the count
                 log.warning("no count for %s: %s", self.query.name, error)
-                self.uncounted = isinstance(error, BY_SIZE)
+                self.uncounted = isinstance(error, errors.BY_SIZE)
                 return None, f"{type(error).__name__}: {error.came}"
         raise AssertionError("the last attempts return or raise")
 
@@ -358,25 +337,23 @@ def summarize(
     writer: Writer, client: EndpointClient, expected: int | None, why_not: str, ended: str
 ) -> Snapshot:
     """Write the table of all pages, then the record that makes the snapshot complete."""
-    query, endpoint = writer.query, client.endpoint
+    query, endpoint, waits = writer.query, client.endpoint, client.limiter.waits
     frame = writer.frame()
-    rows_sha256 = row_hash(frame)
     pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
-    provenance = {
-        "source": query.source,
-        "query": query.name,
-        "parameters": query.parameters,
+    record = {
         "identity": query.identity,
         "group": query.header.get("group", "").split(),
-        "query_sha256": query.sha256,
         # not that of the raw pages: engines order the same rows as they like
-        "rows_sha256": rows_sha256,
+        "rows_sha256": row_hash(frame),
     }
-    write_result(frame, writer.folder / "result.parquet", provenance)
+    head = {
+        "source": query.source, "query": query.name, "parameters": query.parameters,
+        "query_sha256": query.sha256,
+    }  # fmt: skip
+    write_result(frame, writer.folder / "result.parquet", head | record)
     return writer.finish(
         {
-            "identity": query.identity,
-            "group": provenance["group"],
+            **record,
             "url": endpoint.url,
             "access": "local" if endpoint.is_local else "live",
             "snapshot": writer.folder.parent.name,
@@ -384,13 +361,12 @@ def summarize(
             "started": writer.notes["started"],
             "ended": ended,
             "rows": frame.height,
-            "rows_sha256": rows_sha256,
             "pages_sha256": pages_sha256,
             "count_before": expected,
             "count_before_reason": why_not,
             "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
             "retries": client.retries,
-            "waits": {"seconds": client.limiter.waits.seconds, "times": client.limiter.waits.times},
+            "waits": {"seconds": waits.seconds, "times": waits.times},
             "client": f"kgprobe/{__version__} SPARQLWrapper/{version('SPARQLWrapper')}",
         }
     )

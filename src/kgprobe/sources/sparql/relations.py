@@ -17,16 +17,9 @@ from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS
 from kgprobe.settings import LANGUAGES
 from kgprobe.sources.labels import one_line_of
+from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.endpoint import Endpoint
-from kgprobe.sources.sparql.errors import (
-    BY_SIZE,
-    BudgetExhausted,
-    EndpointRefused,
-    QueryRejected,
-    RateLimited,
-    SourceError,
-    TooManyRows,
-)
+from kgprobe.sources.sparql.errors import BY_SIZE, SourceError, TooManyRows
 from kgprobe.sources.sparql.pull import pull
 
 RANKS = {
@@ -49,32 +42,19 @@ def statements(pulls: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     key = list(STATEMENTS.key)
     names = [f"{side}_label" for side in ("subject", "object")]
     links = [f"{side}_sitelinks" for side in ("subject", "object")]
-    return (
-        table.group_by(key)
-        .agg(pl.col(names).min(), pl.col(links).max())
-        .select(list(schema))
-        .sort(key)
-    )
+    single = table.group_by(key).agg(pl.col(names).min(), pl.col(links).max())
+    return single.select(list(schema)).sort(key)
 
 
 def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
-    rank = (
-        pl.col("rank").replace_strict(RANKS, return_dtype=pl.String)
-        if "rank" in frame.columns
-        else pl.lit("normal")
-    )
-    return frame.select(
-        kg=pl.lit("wikidata"),
-        relation=pl.lit(relation),
-        subject=pl.col("subject").str.strip_prefix(ENTITY),
-        subject_label=one_line_of("subject_label"),
-        subject_sitelinks=pl.col("subject_sitelinks").cast(pl.Int64),
-        object=pl.col("object").str.strip_prefix(ENTITY),
-        object_label=one_line_of("object_label"),
-        object_sitelinks=pl.col("object_sitelinks").cast(pl.Int64),
-        object_kind=pl.lit("item"),
-        rank=rank,
-    )
+    named = pl.col("rank").replace_strict(RANKS, return_dtype=pl.String)
+    rank = named if "rank" in frame.columns else pl.lit("normal")
+    ids = [pl.col(side).str.strip_prefix(ENTITY) for side in ("subject", "object")]
+    labels = [one_line_of(f"{side}_label") for side in ("subject", "object")]
+    links = pl.col("subject_sitelinks", "object_sitelinks").cast(pl.Int64)
+    rows = frame.with_columns(*ids, *labels, links, rank=rank, object_kind=pl.lit("item"))
+    rows = rows.with_columns(kg=pl.lit("wikidata"), relation=pl.lit(relation))
+    return rows.select(list(STATEMENTS.columns))
 
 
 #: How a relation came: whole; its well-known subjects; from a dump; or not at all.
@@ -103,7 +83,6 @@ class Relations:
     dumped: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     #: properties whose values are items; empty: all that are asked for
     known: frozenset[str] = frozenset()
-    rows: list[dict[str, object]] = field(default_factory=list)
 
     def pull(self, wanted: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
         """(STATEMENTS, COVERAGE) of the relations, one after the other.
@@ -114,21 +93,23 @@ class Relations:
         pulled: dict[str, pl.DataFrame] = {}
         others: list[pl.DataFrame] = []
         failed: dict[str, SourceError] = {}
+        rows: list[dict[str, object]] = []
         for relation in progress(wanted, desc="relations", unit="relation"):
             try:
-                way, frame = self._relation(relation)
-            except (EndpointRefused, RateLimited, BudgetExhausted):
+                row, frame = self._relation(relation)
+            except (errors.EndpointRefused, errors.RateLimited, errors.BudgetExhausted):
                 raise
             except SourceError as error:
-                if isinstance(error, QueryRejected) and not any(map(len, pulled.values())):
+                if isinstance(error, errors.QueryRejected) and not any(map(len, pulled.values())):
                     # one query asks for all: what is refused for the first is refused for each
                     raise
                 log.warning("%s: %s", relation, error)
                 failed[relation] = error
                 continue
-            if way == DUMP:
+            rows.append({"relation": relation, "redirected": None, **row})
+            if row["way"] == DUMP:
                 others.append(frame)
-            elif way != LEFT_OUT:
+            elif row["way"] != LEFT_OUT:
                 pulled[relation] = frame
         if failed:
             relation, first = next(iter(failed.items()))
@@ -142,25 +123,24 @@ class Relations:
         table = pl.concat([statements(pulled), *others]).sort(list(STATEMENTS.key))
         # statements, as a dump counts them: an answer has a row for each label of an entity
         counts = dict(table.group_by("relation").len().rows())
-        rows = [row | {"rows": counts.get(row["relation"], 0)} for row in self.rows]
+        rows = [row | {"rows": counts.get(row["relation"], 0)} for row in rows]
         coverage = pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
         for row in coverage.filter(pl.col("way") == LEFT_OUT).iter_rows(named=True):
             log.warning("%s is left out: %s", row["relation"], row["reason"])
         return table, coverage
 
-    def _relation(self, relation: str) -> tuple[str, pl.DataFrame]:
-        """How a relation came, and its rows."""
+    def _relation(self, relation: str) -> tuple[dict[str, object], pl.DataFrame]:
+        """How a relation came, as columns of COVERAGE, and its rows."""
         if self.known and relation not in self.known:
-            self._cover(relation, LEFT_OUT, "no property of the source whose values are items")
-            return LEFT_OUT, pl.DataFrame()
+            reason = "no property of the source whose values are items"
+            return {"way": LEFT_OUT, "reason": reason}, pl.DataFrame()
         try:
             whole = self._pull(relation, 0)
         except SourceError as error:
             if self._too_large(error):
                 return self._large(relation, error)
             raise
-        self._cover(relation, PULLED, "", whole, self._count_statements(relation))
-        return PULLED, whole
+        return self._covered(PULLED, "", whole) | self._count_statements(relation), whole
 
     def _too_large(self, error: SourceError) -> bool:
         """Whether it is the relation's size that an error is about.
@@ -170,7 +150,7 @@ class Relations:
         many = error.uncounted or (error.rows or 0) > self.endpoint.policy.page_size
         return isinstance(error, TooManyRows) or (isinstance(error, BY_SIZE) and many)
 
-    def _large(self, relation: str, error: SourceError) -> tuple[str, pl.DataFrame]:
+    def _large(self, relation: str, error: SourceError) -> tuple[dict[str, object], pl.DataFrame]:
         reason = f"{error.came}; {error.expected}"
         for way in self.large:
             if way == SITELINKS and self.least:
@@ -181,14 +161,10 @@ class Relations:
                         raise
                     reason += f"; {still.came} with {self.least} sitelinks or more"
                     continue
-                self._cover(relation, SITELINKS, reason, frame)
-                return SITELINKS, frame
+                return self._covered(SITELINKS, reason, frame), frame
             if way == DUMP and relation in self.dumped:
-                frame = self.dumped[relation]
-                self._cover(relation, DUMP, reason)
-                return DUMP, frame
-        self._cover(relation, LEFT_OUT, reason)
-        return LEFT_OUT, pl.DataFrame()
+                return {"way": DUMP, "reason": reason}, self.dumped[relation]
+        return {"way": LEFT_OUT, "reason": reason}, pl.DataFrame()
 
     def _pull(self, relation: str, least: int) -> pl.DataFrame:
         """The rows of the query."""
@@ -196,7 +172,7 @@ class Relations:
         given = self.endpoint, self.folder, parameters
         return pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
 
-    def _count_statements(self, relation: str) -> dict[str, int]:
+    def _count_statements(self, relation: str) -> dict[str, object]:
         """Statements of a relation by kind of value, and the deprecated ones; {} where unknown.
 
         They are no part of the facts: a service that cannot count them fails no relation.
@@ -211,41 +187,23 @@ class Relations:
             return {}
         numbers = frame.with_columns(pl.col("n").cast(pl.Int64))
         deprecated = pl.col("rank").str.ends_with("#DeprecatedRank")
-        by_kind = dict(
-            numbers.filter(~deprecated).group_by("kind").agg(pl.col("n").sum()).iter_rows()
-        )
-        return by_kind | {"deprecated": int(numbers.filter(deprecated)["n"].sum())}
+        sums = numbers.filter(~deprecated).group_by("kind").agg(pl.col("n").sum())
+        by_kind = dict(sums.iter_rows())
+        counted: dict[str, object] = {k.replace(" ", "_"): by_kind.get(k, 0) for k in KINDS}
+        return counted | {"deprecated": int(numbers.filter(deprecated)["n"].sum())}
 
-    def _cover(
-        self,
-        relation: str,
-        way: str,
-        reason: str,
-        pulled: pl.DataFrame | None = None,
-        counted: Mapping[str, int] | None = None,
-    ) -> None:
-        """Keep a row of COVERAGE; `pulled` are the rows that the endpoint gave, if it did."""
-        row: dict[str, object] = {"relation": relation, "way": way, "redirected": None}
-        if counted:
-            row |= {kind.replace(" ", "_"): counted.get(kind, 0) for kind in KINDS}
-            row["deprecated"] = counted["deprecated"]
-        if pulled is not None:
-            stated = pulled.filter(pl.col("redirected").is_not_null())
-            row["redirected"] = stated.n_unique(
-                [*{"subject", "redirected", "rank"} & set(stated.columns)]
-            )
-            reason = "; ".join(filter(None, [reason, self._part_of_a_graph()]))
-        self.rows.append(row | {"reason": reason})
-
-    def _part_of_a_graph(self) -> str:
-        """What the endpoint holds, where that is not the whole of its graph."""
-        endpoint = self.endpoint
-        if not endpoint.policy.graph:
-            return ""
-        return (
-            f"asked was {endpoint.id} ({endpoint.url}), which holds {endpoint.policy.graph}: of a "
-            "relation that those have, it holds part of the subjects"
+    def _covered(self, way: str, reason: str, pulled: pl.DataFrame) -> dict[str, object]:
+        """Columns of COVERAGE of the rows that the endpoint gave; the reason tells what it holds,
+        where that is not the whole of its graph."""
+        stated = pulled.filter(pl.col("redirected").is_not_null())
+        key = {"subject", "redirected", "rank"} & set(stated.columns)
+        endpoint, graph = self.endpoint, self.endpoint.policy.graph
+        part = (
+            f"asked was {endpoint.id} ({endpoint.url}), which holds {graph}: of a relation that "
+            "those have, it holds part of the subjects"
         )
+        reason = "; ".join(filter(None, [reason, part if graph else ""]))
+        return {"way": way, "reason": reason, "redirected": stated.n_unique([*key])}
 
 
 def relations_of(properties: pl.DataFrame) -> list[str]:

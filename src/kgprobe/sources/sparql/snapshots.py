@@ -40,7 +40,6 @@ class Page:
     stop: int  #: ... and the first that it does not have
     rows: int
     sha256: str  #: of the raw body
-    cache_key: str
     status: int = 200
     url: str = ""  #: after redirects
     headers: dict[str, str] = field(default_factory=dict)
@@ -128,17 +127,13 @@ class Writer:
             temporary.write_text("".join(map(_line, records)), encoding="utf-8")
 
     def _same(self, record: Mapping[str, Any]) -> None:
-        for what, expected in (
-            ("query_sha256", self.query.sha256),
-            ("endpoint", self.endpoint_id),
-        ):
-            if record[what] != expected:
-                raise SnapshotError(
-                    Place(self.endpoint_id, str(self.query.path), "snapshot folder"),
-                    f"{self.folder} was begun with {what} {record[what]}",
-                    f"{what} {expected}",
-                    "name another snapshot in the config, or put the old query back",
-                )
+        place = Place(self.endpoint_id, str(self.query.path), "snapshot folder")
+        advice = "name another snapshot in the config, or put the old query back"
+        head = self._head()
+        for what in ("query_sha256", "endpoint"):
+            if record[what] != head[what]:
+                came = f"{self.folder} was begun with {what} {record[what]}"
+                raise SnapshotError(place, came, f"{what} {head[what]}", advice)
 
     def _restored(self, page: Page) -> bool:
         """Whether the page is there with the recorded bytes, perhaps not yet renamed."""
@@ -223,15 +218,6 @@ class Writer:
 
 def _line(record: Mapping[str, Any]) -> str:
     return json.dumps(record) + "\n"
-
-
-def cache_key(endpoint_id: str, text: str, snapshot: str) -> str:
-    """What names a page: endpoint, normalized text (with the page's part or batch), snapshot."""
-    parts = (endpoint_id, text, snapshot)
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{len(part.encode())}:".encode() + part.encode())
-    return digest.hexdigest()
 
 
 def files_hash(files: Sequence[str | Path]) -> str:

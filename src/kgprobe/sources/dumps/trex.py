@@ -59,7 +59,7 @@ TRIPLES = Contract(
     may_be_empty=True,
 )
 #: One row is one way in which an entity is mentioned.
-_MENTION = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
+_MENTION: dict[str, type[pl.DataType]] = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
 MENTIONS = Contract("TREX_MENTIONS", _MENTION | _COUNTS, tuple(_MENTION), may_be_empty=True)
 _DOCUMENT = {"document": pl.Int32, "docid": pl.String, "title": pl.String}
 _DOCUMENT |= dict.fromkeys(("sentences", "alignments"), pl.Int32)

@@ -226,8 +226,8 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
     )
     answered = answered.with_columns(ITEM).drop_nulls("alpha")
     asked = known.filter("stored").select("item", "question", "is_known")
-    rows = answered.join(asked, on="item").group_by(*WHO, "question", "is_known")
-    rows = rows.agg(pl.col("alpha").max()).sort(*WHO, "question")
+    by_question = answered.join(asked, on="item").group_by(*WHO, "question", "is_known")
+    rows = by_question.agg(pl.col("alpha").max()).sort(*WHO, "question")
     chances = rows.filter(model=studies.RANDOM, method=studies.BASELINE, is_known=False)
     controls = {tuple(getattr(p, name) for name in WHO) for p in study.answers if p.control}
     for who in sorted(controls):

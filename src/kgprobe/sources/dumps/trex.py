@@ -60,7 +60,7 @@ TRIPLES = Contract(
 )
 #: One row is one way in which an entity is mentioned.
 _MENTION: dict[str, type[pl.DataType]] = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
-MENTIONS = Contract("TREX_MENTIONS", _MENTION | _COUNTS, tuple(_MENTION), may_be_empty=True)
+MENTIONS = Contract("TREX_MENTIONS", {**_MENTION, **_COUNTS}, tuple(_MENTION), may_be_empty=True)
 _DOCUMENT = {"document": pl.Int32, "docid": pl.String, "title": pl.String}
 _DOCUMENT |= dict.fromkeys(("sentences", "alignments"), pl.Int32)
 DOCUMENTS = Contract("TREX_DOCUMENTS", _DOCUMENT, ("document",), may_be_empty=True)

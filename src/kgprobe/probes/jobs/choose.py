@@ -1,6 +1,6 @@
 """From frames of multiple-choice questions to frames of what was chosen, and of its scores."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,3 @@ def choose_frame(
     ]
     scores = pl.DataFrame(rows, schema=dict(OPTION_SCORES.columns), orient="row")
     return chosen, scores, {**result.record, "left_out": dict(sorted(counts.items()))}
-
-
-def right(questions: pl.DataFrame, chosen: pl.DataFrame) -> Mapping[tuple[str, str], bool]:
-    """Whether each question was answered rightly in each mode; an unreadable answer is wrong."""
-    joined: pl.DataFrame = chosen.join(questions.select("item", "gold"), on="item", how="inner")
-    hits = joined.select("item", "way", pl.col("chosen").eq_missing(pl.col("gold")))
-    return {(item, way): bool(hit) for item, way, hit in hits.rows()}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kgprobe import schema
-from kgprobe.probes.jobs.choose import choose_frame
+from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice, lettered, prompt, read
 from tests.unit.tiny_models import tiny

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from kgprobe import library, schema
 from kgprobe.cli import app
 from kgprobe.job import progress
-from kgprobe.probes.jobs.choose import choose_frame
+from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.questions import Benchmark, benchmark
 from tests.unit.tiny_models import tiny
 

@@ -13,7 +13,8 @@ import pytest
 
 from kgprobe.benchmarks.ontoprobe import build, modes, released
 from kgprobe.benchmarks.ontoprobe import reasoning as ontoprobe_reasoning
-from kgprobe.probes.jobs import frames, rank
+from kgprobe.probes.jobs import frames
+from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.ontoprobe import entailment, reason_rows, soft_rows
 from kgprobe.templates import mark
 

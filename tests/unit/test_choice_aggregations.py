@@ -10,7 +10,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.contracts import OPTION_SCORES
 from kgprobe.metrics.aggregations import folds
-from kgprobe.probes.jobs.choose import choose_frame
+from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.tables import aggregations, results
 from kgprobe.tables.answers import PRIOR_IS, Probe

@@ -16,7 +16,7 @@ import torch
 
 from kgprobe import library, schema
 from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
-from kgprobe.probes.jobs.choose import choose_frame
+from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.reinitialize import reinitialize

@@ -10,7 +10,7 @@ import torch
 
 from kgprobe.probes.jobs.autoprompt import outcomes, search, tasks
 from kgprobe.probes.prompts.search import files, moves
-from kgprobe.probes.prompts.search.cuts import Cut, cut_of
+from kgprobe.probes.prompts.search.moves import Cut, cut_of
 from kgprobe.probes.prompts.search.problem import SearchError
 from kgprobe.probes.prompts.search.settings import settings_for
 from kgprobe.settings import Edits, Proposals

@@ -8,7 +8,7 @@ import pytest
 from kgprobe.benchmarks.ontoprobe import build, modes, reasoning
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
 from kgprobe.benchmarks.ontoprobe.build import SHOWN
-from kgprobe.probes.jobs import rank
+from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.ontoprobe import reason, soft
 from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
 from kgprobe.probes.models import load

@@ -12,8 +12,8 @@ from kgprobe.benchmarks.ontoprobe import build as built
 from kgprobe.benchmarks.ontoprobe import choices as asked_options
 from kgprobe.benchmarks.ontoprobe import modes, reasoning, released
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
-from kgprobe.probes.jobs import rank as ranks
 from kgprobe.probes.jobs.frames import by_hand
+from kgprobe.probes.jobs.methods import cloze as ranks
 from kgprobe.probes.jobs.ontoprobe import reason as probed
 from kgprobe.probes.jobs.ontoprobe import reason_rows
 from kgprobe.probes.jobs.ontoprobe import soft as soft_memory

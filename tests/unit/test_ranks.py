@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.probes.jobs import rank as ranking
+from kgprobe.probes.jobs.methods import cloze as ranking
 from kgprobe.probes.models.load import ModelSpec
 from tests.unit.tiny_models import tiny
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kgprobe.probes.control.tokens import train_tokenizer
-from kgprobe.probes.text.single_tokens import is_single
+from kgprobe.probes.text.prompts import is_single
 
 LABELS = ["Paris", "London"] * 40 + ["of"] * 40
 TEXTS = ["the capital of [X] is [Y]."]

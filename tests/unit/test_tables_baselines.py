@@ -11,12 +11,13 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.job import job, progress
-from kgprobe.probes.jobs import rank, stage
+from kgprobe.probes.jobs import stage
 from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.kept import Kept
 from kgprobe.probes.jobs.methods import baseline, content_free
-from kgprobe.probes.jobs.rank import rank_frame
+from kgprobe.probes.jobs.methods import cloze as rank
+from kgprobe.probes.jobs.methods.cloze import rank_frame
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part, whole
 from kgprobe.probes.models.predict import Predictor

@@ -37,7 +37,7 @@ with job(snakemake) as run:
     keep, reason = set(words) if variant == "roberta" else None, "object in the vocabulary"
     if run.params.models:
         from kgprobe.probes.models.load import ModelSpec
-        from kgprobe.probes.text.single_tokens import single_for
+        from kgprobe.probes.text.prompts import single_for
 
         specs = [ModelSpec(**model) for model in run.params.models]
         words = single_for(specs, words)

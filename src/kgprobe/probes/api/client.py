@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -218,18 +218,9 @@ def open_client(spec: ModelSpec, settings: Api) -> Client:
             f"{spec.model}: set the environment variable {variable} to the base URL of its server, "
             "for example http://127.0.0.1:8000/v1"
         )
-    prompt, completion = settings.prices
-    endpoint = ApiEndpoint(
-        base_url,
-        spec.source.partition(":")[2],
-        key_variable=settings.key_variable,
-        timeout=settings.timeout,
-        attempts=settings.attempts,
-        requests_per_minute=settings.requests_per_minute,
-        tokens_per_minute=settings.tokens_per_minute,
-        prices=(prompt, completion),
-        most=settings.most,
-    )
+    names = {field.name for field in fields(ApiEndpoint)} & vars(settings).keys()
+    given = {name: getattr(settings, name) for name in names}
+    endpoint = ApiEndpoint(base_url, spec.source.partition(":")[2], **given)
     return Client(endpoint, Path(settings.cache))
 
 

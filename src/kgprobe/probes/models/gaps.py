@@ -34,7 +34,6 @@ class Gaps(Parts):
         states: Callable[[NDArray[np.int64]], Any],
         read: Reader,
         put: Put,
-        vocabulary: int | None = None,
         held: Sequence[int] | None = None,
     ) -> None:
         """Read rows batch by batch, and slice by slice of a batch; `states` are those at gaps."""
@@ -48,7 +47,7 @@ class Gaps(Parts):
             hidden, start, results = states(batch), 0, []
             for numbers in slices(batch, hidden.shape[1]):
                 logits = self.head.logits(hidden[start : start + len(numbers)])
-                results.append((numbers, read(numbers, logits[..., :vocabulary])))
+                results.append((numbers, read(numbers, logits)))
                 start += len(numbers)
             return results
 
@@ -62,15 +61,11 @@ class Gaps(Parts):
 class MaskedGaps(Gaps):
     """A masked model read at several positions of every row.
 
-    `vocabulary` cuts the softmax to the first so many ids (rows added for soft tokens stay out).
     `positions_fed` counts padded positions, `notes` says what differed.
     """
 
-    def __init__(
-        self, loaded: Loaded, budget: Budget | None = None, vocabulary: int | None = None
-    ) -> None:
+    def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         super().__init__(loaded, budget)
-        self.vocabulary = vocabulary
         self.columns = int(loaded.model.config.vocab_size)
 
     @torch.inference_mode()
@@ -90,7 +85,7 @@ class MaskedGaps(Gaps):
             given = None if bool(mask.all()) else mask
             return self.at(ids, given, columns)
 
-        self._visit(rows, states, read, put, self.vocabulary)
+        self._visit(rows, states, read, put)
 
 
 class SpanGaps(Gaps):

@@ -7,22 +7,22 @@ A trigger is a list of ids and no text, so that no text of the whole prompt exis
 between triggers are tokenized each with the spacing that the full text has.
 """
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kgprobe.probes.models.batching import Ints
-from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.gaps import SENTINEL
 from kgprobe.probes.text.pieces import Frame, frame, pieces
-from kgprobe.probes.text.single_tokens import LabelError as LabelError
-from kgprobe.probes.text.single_tokens import label_pieces as label_pieces
-from kgprobe.probes.text.single_tokens import label_token as label_token
 from kgprobe.templates import ANSWER, SEPARATOR, TRIGGER, Parsed, Template, TemplateError
 
 HABITS = ("default", "released")
+BLANKS = ("\u0120", "\u2581")  # Ġ, ▁
 
 
 @dataclass(frozen=True)
@@ -259,3 +259,63 @@ class _Encoder:
             else:
                 high = middle
         return best
+
+
+def is_single(tokenizer: Any, word: str) -> bool:
+    """Whether `word`, after another word and a blank, is one token (WordPiece, BPE, Unigram)."""
+    (ids,) = pieces(tokenizer, [f" {word}"])
+    return len(ids) == 1 and (ids[0] != tokenizer.unk_token_id or word == tokenizer.unk_token)
+
+
+def single_for(specs: Sequence[ModelSpec], words: Sequence[str]) -> list[str]:
+    """The `words` that are one token for every model, in their order."""
+    left = list(words)
+    for spec in specs:
+        tokenizer = load_model(spec).tokenizer
+        left = [word for word in left if is_single(tokenizer, word)]
+    return left
+
+
+class LabelError(ValueError):
+    """A word is not one token; the message lists its pieces and the nearest single tokens."""
+
+
+def label_pieces(loaded: Loaded, template: Template, words: Sequence[str]) -> list[Ints]:
+    """Ids of every word as it would stand at [P]: in its blank form behind a blank.
+
+    Several ids where the word is no single token. Raises ValueError for a special token's name.
+    """
+    refuse_control_tokens(loaded.tokenizer, words, lambda n: f"label {words[n]!r}")
+    lead = " " if template.blank else ""
+    rows = pieces(loaded.tokenizer, [lead + word for word in words], template.opens)
+    return [np.array(ids, dtype=np.int64) for ids in rows]
+
+
+def label_token(loaded: Loaded, template: Template, word: str) -> int:
+    """The one token that `word` is at [P].
+
+    Raises LabelError for a word of several tokens or none, or with an unknown one.
+    """
+    (ids,) = label_pieces(loaded, template, [word])
+    tokenizer = loaded.tokenizer
+    if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+        return int(ids[0])
+    shown = " ".join(map(repr, tokenizer.convert_ids_to_tokens(ids.tolist())))
+    raise LabelError(
+        f"{word!r} is no single token of {loaded.spec.model} at [P] of {template.text!r}: its "
+        f"pieces are {shown or 'none'}; nearest single tokens: "
+        + (", ".join(_nearest(loaded, template, word)) or "none")
+    )
+
+
+def _nearest(loaded: Loaded, template: Template, word: str) -> list[str]:
+    """Words of the vocabulary that are spelled alike, in the form of the place."""
+    vocabulary = loaded.tokenizer.get_vocab()
+    marked = any(token.startswith(BLANKS) for token in vocabulary)
+    tokens = sorted(
+        token
+        for token in vocabulary
+        if not token.startswith("##") and (not marked or token.startswith(BLANKS) == template.blank)
+    )
+    surfaces = dict.fromkeys(token.lstrip("".join(BLANKS)) for token in tokens)
+    return [repr(t) for t in difflib.get_close_matches(word.strip(), list(surfaces), 5, 0.5)]

@@ -31,8 +31,8 @@ from kgprobe.probes.prompts.search import files, moves
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
 from kgprobe.probes.prompts.search.controls import balance
-from kgprobe.probes.prompts.search.cuts import cut_of
 from kgprobe.probes.prompts.search.files import PromptFile
+from kgprobe.probes.prompts.search.moves import cut_of
 from kgprobe.probes.prompts.search.search import Example, search, settings_for
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations

@@ -1,28 +1,69 @@
-"""Lettered questions (see scoring/choice)."""
+"""Lettered questions: what was chosen, and scores of options (see scoring/choice)."""
 
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from kgprobe import schema
 from kgprobe.job import progress
-from kgprobe.probes.jobs.choose import choose_frame
+from kgprobe.probes.api.client import Client
+from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.choice import choose
+from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.schema import CHOICES, CHOSEN, OPTION_SCORES
 
 __all__ = ["OUTPUT", "answers", "units"]
-OUTPUT = {"chosen": schema.CHOSEN, "options": schema.OPTION_SCORES}
+OUTPUT = {"chosen": CHOSEN, "options": OPTION_SCORES}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """CHOSEN and OPTION_SCORES."""
+    questions, ways = part.read("questions", CHOICES), part.settings["ways"]
+    model = part.load(part.spec)
     chosen, options, record = choose_frame(
-        part.load(part.spec),
-        part.read("questions", schema.CHOICES),
-        part.settings["ways"],
-        progress,
-        part.api.workers,
-        part.work,
+        model, questions, ways, progress, part.api.workers, part.work
     )
     return {"chosen": chosen, "options": options}, record
+
+
+def choose_frame(
+    model: Loaded | Client,
+    questions: pl.DataFrame,
+    ways: Sequence[str],
+    progress: Callable[..., Any],
+    workers: int = 1,
+    folder: Path | None = None,
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """(CHOSEN, OPTION_SCORES, record) of all CHOICES in all modes that the model's kind has.
+
+    Questions that do not fit into the model's window are left out and counted in the record, by
+    mode and reason. What is computed lies in `folder` until the run that follows a stop has used it
+    up. Raises ValueError when nothing can be asked at all.
+    """
+    columns = ("item", "question", "options", "stem")
+    choices = [
+        Choice(item, text, tuple(options), stem)
+        for item, text, options, stem in questions.sort("item").select(columns).rows()
+    ]
+    bar = progress(total=len(choices) * len(ways), desc="choice", unit="question")
+    with journal(model, folder, "choices", choices, ways):
+        result = choose.choose(model, choices, ways, workers=workers, progress=bar.update)
+    bar.close()
+    if not result.chosen:
+        raise ValueError(
+            f"none of {len(choices)} questions can be asked; the first: {result.left_out[:1]}"
+        )
+    counts = Counter(f"{way}: {reason}" for _, way, reason in result.left_out)
+    chosen = pl.DataFrame([vars(c) for c in result.chosen], schema=dict(CHOSEN.columns))
+    rows = [
+        (item, way, place, *pair)
+        for (item, way), both in result.scores.items()
+        for place, pair in enumerate(zip(*both, strict=True))
+    ]
+    scores = pl.DataFrame(rows, schema=dict(OPTION_SCORES.columns), orient="row")
+    return chosen, scores, {**result.record, "left_out": dict(sorted(counts.items()))}

@@ -1,29 +1,97 @@
-"""Ranks of candidates in a gap (see scoring/cloze)."""
+"""Ranks of candidates in a gap: one job per model, all tasks (see scoring/cloze)."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from kgprobe import schema
 from kgprobe.job import progress
-from kgprobe.probes.jobs.rank import rank_frame
+from kgprobe.probes.jobs.frames import by_hand, index_golds, labels_of, placed, texts_of
+from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import by_template as units
+from kgprobe.probes.models import device
+from kgprobe.probes.models.load import Load, ModelSpec, load_model, outline
+from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.text.gaps import ClozePrompt, questions
+from kgprobe.probes.text.spelling import check_windows, left_out, rankable
+from kgprobe.schema import RANKS, TOPS, cast_columns
 
 __all__ = ["OUTPUT", "answers", "units"]
-OUTPUT = {"ranks": schema.RANKS, "top": schema.TOPS}
+OUTPUT = {"ranks": RANKS, "top": TOPS}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """RANKS and TOPS."""
     ranks, top, record = rank_frame(
-        part.spec,
-        *part.tables_asked(),
-        progress,
-        space=part.settings["candidate_space"],
-        unknown=part.settings["unknown_candidates"],
-        load=part.load,
-        folder=part.work,
-    )
+        part.spec, *part.tables_asked(), progress,
+        space=part.settings["candidate_space"], unknown=part.settings["unknown_candidates"],
+        load=part.load, folder=part.work,
+    )  # fmt: skip
     return {"ranks": ranks, "top": top}, record
+
+
+def rank_frame(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    progress: Callable[..., Any],
+    *,
+    space: str = "auto",
+    unknown: str = "keep",
+    load: Load = load_model,
+    folder: Path | None = None,
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """RANKS and TOPS of a model in all configurations, and the record of how they were made.
+
+    A candidate without tokens is left out of its set, under `unknown` leave_out one with an unknown
+    token, too; questions whose gold is left out are not ranked. All are named in the record. What
+    is computed lies in `folder` until the run that follows a stop has taken it up. Raises
+    ValueError for a kind of model without a gap to fill and, before any weights are read, for the
+    prompts of every relation that do not fit into its window.
+    """
+    if spec.kind not in ("masked", "seq2seq"):
+        raise ValueError(
+            f"{spec.model}: cloze ranking needs a mask token or a sentinel, a {spec.kind} model "
+            "has none; score its options as sentences (method sentence)"
+        )
+    device.ready()
+    light = outline(spec)
+    kept = rankable(light, labels_of(candidates), unknown)
+    ranked, missing = index_golds(by_hand(items), kept)
+    queries = _questions(ranked, prompts)
+    options: dict[str, Sequence[str]] = {name: k.labels for name, k in kept.items()}
+    relations = dict(ranked.select("item", "relation").rows())
+    by_relation: dict[str, list[ClozePrompt]] = {}
+    for question in queries:
+        by_relation.setdefault(relations[question.item], []).append(question)
+    check_windows(light, by_relation, options, space)
+    loaded = load(spec)
+    bar = progress(total=len(queries), desc=spec.model, unit="prompt")
+    with journal(loaded, folder, "ranks", queries, options, space):
+        result = rank.rank(loaded, queries, options, space=space, progress=bar.update)
+    bar.close()
+    record = {
+        **result.record,
+        "prompts": len(queries),
+        "candidates_left_out": left_out(kept),
+        "items_without_gold": missing,
+    }
+    ranks = placed(_frame(result.ranks), items, kept)
+    top = placed(_frame(result.top), items, kept, "candidate")
+    return cast_columns(ranks, RANKS), cast_columns(top, TOPS), record
+
+
+def _questions(items: pl.DataFrame, prompts: pl.DataFrame) -> list[ClozePrompt]:
+    """Every item in every template of its relation."""
+    columns = ("item", "relation", "subject", "candidates", "answers")
+    rows = items.sort("relation", "row", "item").select(columns).rows()
+    return list(questions([(*row, tuple(golds)) for *row, golds in rows], texts_of(prompts)))
+
+
+def _frame(columns: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {k: pl.Series(k, list(v) if v.dtype == object else v) for k, v in columns.items()}
+    )

@@ -75,6 +75,9 @@ class PromptOptions:
     implies: bool = False
 
 
+DEFAULT = PromptOptions()
+
+
 @dataclass(frozen=True)
 class SlotLayout:
     """Which slots are what: templates by task (first slot, count), conjunctions, pseudowords."""
@@ -83,14 +86,9 @@ class SlotLayout:
     conjunctions: int
     words: int
 
-    @property
-    def trained(self) -> int:
-        """Number of slots before the pseudowords."""
-        return self.words
 
-
-def layout(counts: Mapping[str, int], conjunctions: int = 2) -> SlotLayout:
-    """Slots for templates of so many vectors, then the conjunctions, then pseudowords.
+def layout(counts: Mapping[str, int]) -> SlotLayout:
+    """Slots for templates of so many vectors, then the two conjunctions, then pseudowords.
 
     >>> layout({"TP": 3, "DM": 3}).words
     8
@@ -99,7 +97,7 @@ def layout(counts: Mapping[str, int], conjunctions: int = 2) -> SlotLayout:
     for task, count in counts.items():
         templates[task] = (start, count)
         start += count
-    return SlotLayout(templates, start, start + conjunctions)
+    return SlotLayout(templates, start, start + 2)
 
 
 def tasks_of(case: RuleRow) -> list[str]:
@@ -114,10 +112,9 @@ def prompt(
     scheme: str,
     pair: int,
     slots: SlotLayout,
-    wording: PromptOptions | None = None,
+    wording: PromptOptions = DEFAULT,
 ) -> ClozePrompt:
     """The question of a case: `form` says which premises are written, `pair` which pseudowords."""
-    wording = wording or PromptOptions()
     template, conjunction = scheme.split("+")
     is_soft = template == "soft"
     texts = {name: _premise(case, name, is_soft, slots) for name in ("p1", "p2")}
@@ -135,10 +132,9 @@ def prompt(
 
 
 def premise_test(
-    case: RuleRow, kind: str, pair: int, slots: SlotLayout, wording: PromptOptions | None = None
+    case: RuleRow, kind: str, pair: int, slots: SlotLayout, wording: PromptOptions = DEFAULT
 ) -> ClozePrompt:
     """The question whether the model knows P2 of the words it will see (template kind `kind`)."""
-    wording = wording or PromptOptions()
     test = case.tests[kind]
     text = test.text
     if kind == "soft" and test.soft:

@@ -28,13 +28,12 @@ from kgprobe.probes.jobs.frames import by_hand, placed
 from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe.entailment import PromptOptions, RuleRow, SlotLayout
 from kgprobe.probes.jobs.ontoprobe.reason_rows import cases, prompt_options
-from kgprobe.probes.jobs.ontoprobe.soft import ready
+from kgprobe.probes.jobs.ontoprobe.soft import ready, words_of
 from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.cloze.vectors import scores
 from kgprobe.probes.text.gaps import ClozePrompt
-from kgprobe.probes.text.pseudowords import pseudowords
 from kgprobe.probes.text.spelling import too_long
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.sampling import take
@@ -87,9 +86,8 @@ def ask(
         log.warning("premises: no test rows of %s", ", ".join(lacking))
     loaded = ready(spec, load)
     pairs = int(switches.pseudoword_pairs)
-    about = (float(switches.alpha), switches.first_seed, switches.pseudoword_center)
     # premises about another thing need another word
-    words = pseudowords(loaded, max(pairs, 2), *about)
+    words = words_of(loaded, switches, least=2)
     slots = entailment.layout({})
     vectors = torch.cat([words.vectors.new_zeros(slots.words, words.vectors.shape[1]),
                          words.vectors])  # fmt: skip

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import torch
 
@@ -31,15 +32,18 @@ from kgprobe.probes.jobs.ontoprobe.reason_rows import (
 )
 from kgprobe.probes.jobs.ontoprobe.soft import (
     TrainingPlan,
+    frame_ranks,
     ready,
     tensor,
+    words_of,
 )
 from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
-from kgprobe.probes.scoring.cloze.vectors import GoldRanks, candidate_tokens, gold_ranks, prompts
-from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords, random_words
+from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
+from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.pseudowords import Pseudowords, random_words
 from kgprobe.schema import PREMISE_RANKS, REASON_RANKS, cast_columns
 
 
@@ -58,17 +62,28 @@ class ReasoningContext:
     wording: PromptOptions
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
-    def ranks(self, questions: Sequence[Any], vectors: torch.Tensor, first_word: int) -> GoldRanks:
-        """Ranks at m/mean; under `softmax_rows: all` the pseudowords join the softmax."""
-        return gold_ranks(
+    def ranks(
+        self,
+        rows: Sequence[RuleRow],
+        ask: Callable[[RuleRow, int], ClozePrompt],
+        vectors: torch.Tensor,
+        words: Pseudowords,
+        slots: SlotLayout,
+    ) -> pl.DataFrame:
+        """Ranks at m/mean of what `ask` makes of every row with every pair of words, which follow
+        the other vectors; under `softmax_rows: all` they join the softmax."""
+        pairs = np.repeat(np.arange(words.pairs), len(rows))
+        questions = [ask(row, pair) for pair in range(words.pairs) for row in rows]
+        ranked = gold_ranks(
             self.loaded,
             questions,
             dict(self.options),
-            vectors,
+            torch.cat([vectors, words.vectors]),
             space=self.switches.candidate_space,
-            in_softmax=first_word if self.switches.softmax_rows == "all" else None,
+            in_softmax=slots.words if self.switches.softmax_rows == "all" else None,
             budget=budget_for(self.loaded),
         )
+        return frame_ranks(ranked, questions).with_columns(pair=pl.lit(pairs[ranked.question]))
 
 
 def reason(
@@ -98,23 +113,9 @@ def reason(
     whole = cases(known.items, None, known.kept)
     check_cases(known, by_rule, whole, schemes, folder, plan, switches, wording)
     loaded = ready(spec, load)
-    words = pseudowords(
-        loaded,
-        int(switches.pseudoword_pairs),
-        float(switches.alpha),
-        switches.first_seed,
-        switches.pseudoword_center,
-    )
+    words = words_of(loaded, switches)
     probe = ReasoningContext(
-        loaded,
-        known.options,
-        by_rule,
-        whole,
-        words,
-        switches,
-        plan,
-        folder,
-        wording,
+        loaded, known.options, by_rule, whole, words, switches, plan, folder, wording
     )
     steps = len(probe.cases) * (len(schemes) + 1)
     bar = progress(total=steps, desc=spec.model, unit="scheme")
@@ -160,32 +161,15 @@ def _scheme(probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str) -> li
         vectors = trained
         if conjunction == "soft":
             vectors = _conjunction(probe, rows, scheme, form, trained, slots)
-        questions, pairs = [], []
-        for pair in range(probe.words.pairs):
-            questions += [
-                entailment.prompt(c, form, scheme, pair, slots, probe.wording) for c in tested
-            ]
-            pairs += [pair] * len(tested)
-        used = torch.cat([vectors, probe.words.vectors])
-        frame = _frame(probe.ranks(questions, used, slots.words), questions, pairs)
+
+        def ask(row: RuleRow, pair: int, form: tuple[bool, bool] = form) -> ClozePrompt:
+            return entailment.prompt(row, form, scheme, pair, slots, probe.wording)
+
+        frame = probe.ranks(tested, ask, vectors, probe.words, slots)
         frames.append(
             frame.with_columns(scheme=pl.lit(scheme), p1=pl.lit(form[0]), p2=pl.lit(form[1]))
         )
     return frames
-
-
-def _frame(ranks: GoldRanks, questions: Sequence[Any], pairs: Sequence[int]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "item": [questions[q].item for q in ranks.question.tolist()],
-            "pair": [pairs[q] for q in ranks.question.tolist()],
-            "gold": ranks.gold,
-            "best": ranks.best,
-            "worst": ranks.worst,
-            "in_order": ranks.in_order,
-            "score": ranks.score,
-        }
-    )
 
 
 def _parts(
@@ -252,9 +236,8 @@ def _conjunction(
 
 def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
     """The hyper-parameters of the memorizing runs at m/mean, BCE where the plan has it."""
-    recipes = probe.plan.recipes(probe.loaded.spec.kind, probe.switches)
-    fitting = [r for r in recipes if (r.masks, r.pooling) == ("multi", "mean")]
-    chosen = min(fitting or recipes, key=lambda r: (r.loss != "bce", r.seed))
+    kind = probe.loaded.spec.kind
+    chosen = reason_rows.recipe(probe.plan, kind, probe.switches, is_needed=False)
     settings = {"masks": "multi", "pooling": "mean", "init": "random"}
     epochs = probe.plan.tuning or chosen.epochs
     return soft.SoftPromptRecipe(**{**chosen.__dict__, **settings, "epochs": epochs})
@@ -289,10 +272,9 @@ def _premises(probe: ReasoningContext, rows: Sequence[RuleRow], kind: str) -> pl
     tested = [c for c in rows if c.role == "test" and c.tests[kind].golds]
     if probe.switches.missing_candidate == "skip":
         tested = [c for c in tested if not c.missing]
-    questions, pairs = [], []
-    for pair in range(words.pairs):
-        questions += [entailment.premise_test(c, kind, pair, slots, wording) for c in tested]
-        pairs += [pair] * len(tested)
-    used = torch.cat([trained, words.vectors])
-    frame = _frame(probe.ranks(questions, used, slots.words), questions, pairs)
+
+    def ask(row: RuleRow, pair: int) -> ClozePrompt:
+        return entailment.premise_test(row, kind, pair, slots, wording)
+
+    frame = probe.ranks(tested, ask, trained, words, slots)
     return frame.drop("gold").with_columns(kind=pl.lit(kind))

@@ -80,18 +80,21 @@ def prompt_options(switches: Switches, is_test: bool = False) -> PromptOptions:
     return PromptOptions(slots, switches.premise_order, switches.soft_implies == "kept")
 
 
-def recipe(plan: TrainingPlan, kind: str, switches: Switches) -> SoftPromptRecipe:
+def recipe(
+    plan: TrainingPlan, kind: str, switches: Switches, is_needed: bool = True
+) -> SoftPromptRecipe:
     """The recipe of the memorizing runs whose templates reasoning uses: m/mean, BCE where trained.
 
-    Raises ValueError where the plan has none at m/mean.
+    Where the plan has none at m/mean it is another one, or ValueError where that is needed.
     """
-    fitting = [r for r in plan.recipes(kind, switches) if (r.masks, r.pooling) == ("multi", "mean")]
-    if not fitting:
+    recipes = plan.recipes(kind, switches)
+    fitting = [r for r in recipes if (r.masks, r.pooling) == ("multi", "mean")]
+    if is_needed and not fitting:
         raise ValueError(
             "reasoning needs soft prompts at multi/mean; add them to ontoprobe.soft.masks and "
             "ontoprobe.soft.poolings, or leave the schemes with soft templates out"
         )
-    return min(fitting, key=lambda r: (r.loss != "bce", r.seed))
+    return min(fitting or recipes, key=lambda r: (r.loss != "bce", r.seed))
 
 
 def template(

@@ -27,7 +27,9 @@ from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
-from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
+from kgprobe.probes.scoring.cloze.vectors import GoldRanks, candidate_tokens, gold_ranks, prompts
+from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords
 from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, cast_columns
 from kgprobe.settings import Soft
 from kgprobe.templates import fill
@@ -108,15 +110,14 @@ def train(
     tokens = {t: template_tokens(known.light, t, switches.soft_init) for t in tasks}
     check_tasks(known, switches, tokens, ("train", "dev"))
     loaded = ready(spec, load)
-    chosen = {t: list(recipes) for t in tasks}
-    total = plan.epochs * sum(map(len, chosen.values()))
+    total = plan.epochs * len(recipes) * len(tasks)
     bar = progress(total=total, desc=spec.model, unit="epoch")
     folder.mkdir(parents=True, exist_ok=True)
     problems, fed = [], 0
-    for task, group in chosen.items():
+    for task in tasks:
         try:
             part = known.items.filter(pl.col("relation") == task)
-            for recipe in group:
+            for recipe in recipes:
                 prompt = train_one(loaded, part, options, task, recipe, switches, bar.update)
                 soft.save(prompt, loaded, folder / file_name(task, recipe))
                 fed += prompt.record["positions_fed"]
@@ -180,7 +181,8 @@ def rank(
     """
     known = prepared(spec, items, candidates, switches)
     files = read_prompts(folder, known)
-    check_tasks(known, switches, dict(_sizes(files)), ("dev", "test"))
+    tokens = dict(sorted((str(p.record["task"]), len(p.vectors)) for p in files.values()))
+    check_tasks(known, switches, tokens, ("dev", "test"))
     loaded, options = ready(spec, load), known.options
     held = known.items.filter(pl.col("role") != "train")
     place = pl.cum_count("item").over("relation", "role")
@@ -206,17 +208,9 @@ def rank(
         )
         key = {name: recipe[name] for name in ("masks", "pooling", "loss", "seed")}
         ranks.append(
-            pl.DataFrame(
-                {
-                    "item": [queries[q].item for q in ranked.question.tolist()],
-                    "gold": ranked.gold,
-                    "best": ranked.best,
-                    "worst": ranked.worst,
-                    "in_order": ranked.in_order,
-                    "tokens": ranked.tokens,
-                    "score": ranked.score,
-                }
-            ).with_columns(template=pl.lit(0), **{k: pl.lit(v) for k, v in key.items()})
+            frame_ranks(ranked, queries).with_columns(
+                template=pl.lit(0), **{k: pl.lit(v) for k, v in key.items()}
+            )
         )
         curves += _curve(prompt.record, key)
     bar.close()
@@ -225,6 +219,19 @@ def rank(
         cast_columns(pl.DataFrame(curves), SOFT_CURVES),
         {**loaded.record, **known.record, "switches": asdict(switches)},
     )
+
+
+def frame_ranks(ranks: GoldRanks, questions: Sequence[ClozePrompt]) -> pl.DataFrame:
+    """Ranks of golds, with the items of their questions."""
+    columns = {name: values for name, values in vars(ranks).items() if name != "question"}
+    return pl.DataFrame({"item": [questions[q].item for q in ranks.question.tolist()], **columns})
+
+
+def words_of(loaded: Loaded, switches: Switches, least: int = 0) -> Pseudowords:
+    """The pseudowords of the switches, `least` pairs or more."""
+    pairs = max(int(switches.pseudoword_pairs), least)
+    about = switches.first_seed, switches.pseudoword_center
+    return pseudowords(loaded, pairs, float(switches.alpha), *about)
 
 
 def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
@@ -241,11 +248,6 @@ def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
     if problems:
         raise soft.PromptError("\n".join(problems))
     return files
-
-
-def _sizes(files: Mapping[Path, soft.SoftPrompt]) -> list[tuple[str, int]]:
-    """(task, vectors) of every prompt."""
-    return sorted((str(p.record["task"]), len(p.vectors)) for p in files.values())
 
 
 def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, Any]]:

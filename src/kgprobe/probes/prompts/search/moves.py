@@ -9,11 +9,17 @@ own distribution there, gradients averaged over random neighbors of the token, a
 often each kind of move and each proposer changed the buffer is counted, and they are drawn in
 proportion to that, none below a floor. Nothing is scored twice on dev. The search ends when its
 prompts are spent, or when the buffer has not changed for a while.
+
+A wording is runs of tokens around its slots, so that tokens can come, go and change anywhere:
+
+    The capital of {sub} is [P] .
+    runs  (The, capital, of)  (is)  (.)      run i stands before slot i, the last behind all
+    slots (sub, [P])
 """
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +31,96 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import state as states
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
-from kgprobe.probes.prompts.search.cuts import Cut
 from kgprobe.probes.prompts.search.files import PromptFile, identity, prompt_of
 from kgprobe.probes.prompts.search.problem import Example, SearchError, problem
 from kgprobe.probes.prompts.search.scores import Floats, Scorer, Tensors, top
 from kgprobe.probes.prompts.search.settings import SearchSettings
+from kgprobe.probes.text.pieces import pieces
 from kgprobe.probes.text.prompts import label_pieces
 from kgprobe.settings import Edits
-from kgprobe.templates import Template
+from kgprobe.templates import ANSWER, TRIGGER, Template, as_prompt_template, parse
 
 MOVES = ("swap", "insert", "delete", "swap_two")
 #: decimals of what is compared and written
 DECIMALS = 6
+
+
+Run = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Names of slots in their order (fields, [P]), and the ids around them: one run more."""
+
+    slots: tuple[str, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def tokens(self) -> Run:
+        """All ids in their order: the trigger of `template`."""
+        return tuple(token for run in self.runs for token in run)
+
+    @property
+    def shape(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """What its template depends on."""
+        return self.slots, tuple(map(len, self.runs))
+
+    def template(self, kind: str) -> Template:
+        """The template with a trigger in place of every token."""
+        parts: list[str] = []
+        for number, run in enumerate(self.runs):
+            parts += [TRIGGER] * len(run)
+            if number < len(self.slots):
+                slot = self.slots[number]
+                parts.append(slot if slot == ANSWER else f"{{{slot}}}")
+        return Template.parse(" ".join(parts), kind)
+
+    def swapped(self, place: int, token: int) -> "Cut":
+        """The prompt with another token at a place (an index of `tokens`)."""
+        run, inner = self._at(place)
+        tokens = self.runs[run]
+        return self._with(run, (*tokens[:inner], token, *tokens[inner + 1 :]))
+
+    def deleted(self, place: int) -> "Cut":
+        """The prompt without the token at a place."""
+        run, inner = self._at(place)
+        tokens = self.runs[run]
+        return self._with(run, tokens[:inner] + tokens[inner + 1 :])
+
+    def inserted(self, run: int, inner: int, token: int) -> tuple["Cut", int]:
+        """(the prompt with a token before the `inner`-th of a run, its place)."""
+        tokens = self.runs[run]
+        place = sum(map(len, self.runs[:run])) + inner
+        return self._with(run, (*tokens[:inner], token, *tokens[inner:])), place
+
+    def gaps(self, kind: str) -> Iterator[tuple[int, int]]:
+        """(run, inner) of every place where a token may come; causal models: none behind [P]."""
+        last = len(self.runs) - (kind == "causal")
+        for number in range(last):
+            for inner in range(len(self.runs[number]) + 1):
+                yield number, inner
+
+    def _at(self, place: int) -> tuple[int, int]:
+        for number, run in enumerate(self.runs):
+            if place < len(run):
+                return number, place
+            place -= len(run)
+        raise IndexError("no such place")
+
+    def _with(self, number: int, run: Run) -> "Cut":
+        return replace(self, runs=(*self.runs[:number], run, *self.runs[number + 1 :]))
+
+
+def cut_of(loaded: Loaded, text: str) -> Cut:
+    """A wording as runs of tokens: each run is encoded with the blank that it has in the text."""
+    parsed = parse(as_prompt_template(text.strip()))
+    texts = [parsed.first, *(behind for _, _, behind in parsed.parts)]
+    runs = []
+    for number, piece in enumerate(texts):
+        starts = number == 0
+        shown = piece.strip() if starts else piece.rstrip()
+        runs.append(tuple(map(int, pieces(loaded.tokenizer, [shown], starts)[0])) if shown else ())
+    return Cut(tuple(slot for slot, _, _ in parsed.parts), tuple(runs))
 
 
 @dataclass

@@ -99,8 +99,8 @@ def rank(
         chunk = compute()
         return _gold_rows(chunk, questions), _top_rows(chunk, top), len(chunk.indices)
 
-    chunks = _chunks(loaded, questions, options, space=space, budget=budget, record=record)
-    for number, (edges, compute) in enumerate(chunks):
+    made = chunks(loaded, questions, options, space=space, budget=budget, record=record)
+    for number, (edges, compute) in enumerate(made):
         result = edges.gaps.step(f"chunk {number}", partial(ranked, compute))
         parts.append(result[:2])
         progress(result[2])
@@ -112,41 +112,32 @@ def scores(
     loaded: Loaded,
     questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
-    *,
-    space: str = "none",
-    budget: Budget | None = None,
-    vocabulary: int | None = None,
-    rows: Sequence[Gapped] | None = None,
-    record: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> Iterator[Chunk]:
-    """The scores of all candidates of every question's set, chunk by chunk, longest prompts first.
-
-    `rows` are the gapped sentences when they are not the questions' texts (soft prompts,
-    pseudowords); `vocabulary` cuts the softmax to the first so many ids. Equal prompts are scored
-    once. `record` is filled in when the last chunk is taken.
-    """
-    for _, compute in _chunks(
-        loaded, questions, options,
-        space=space, budget=budget, vocabulary=vocabulary, rows=rows, record=record,
-    ):  # fmt: skip
+    """The scores of all candidates of every question's set, chunk by chunk, longest prompts first;
+    `settings` as of `chunks`."""
+    for _, compute in chunks(loaded, questions, options, **settings):
         yield compute()
 
 
-def _chunks(
+def chunks(
     loaded: Loaded,
     questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     *,
-    space: str,
-    budget: Budget | None,
-    vocabulary: int | None = None,
+    space: str = "none",
+    budget: Budget | None = None,
     rows: Sequence[Gapped] | None = None,
     record: dict[str, Any] | None = None,
 ) -> Iterator[tuple[MaskedEdges | SpanEdges, Callable[[], Chunk]]]:
-    """What reads the model, and what computes a chunk, of all chunks."""
+    """What reads the model, and what computes a chunk, of all chunks.
+
+    `rows` are the gapped sentences when they are not the questions' texts (soft prompts,
+    pseudowords). Equal prompts are scored once. `record` is filled in when the last chunk is taken.
+    """
     rows = gapped(loaded, questions, space) if rows is None else rows
     refuse_control_texts(loaded, questions)
-    edges = _engine(loaded, budget, vocabulary)
+    edges = _engine(loaded, budget)
     unknown: dict[str, list[str]] = {}
     for (name, context), indices in _by_set(questions, space):
         labels = options[name]
@@ -197,11 +188,9 @@ def planned_positions(
     return bare, padded
 
 
-def _engine(
-    loaded: Loaded, budget: Budget | None, vocabulary: int | None
-) -> MaskedEdges | SpanEdges:
+def _engine(loaded: Loaded, budget: Budget | None) -> MaskedEdges | SpanEdges:
     if loaded.spec.kind == "masked":
-        return MaskedEdges(MaskedGaps(loaded, budget, vocabulary))
+        return MaskedEdges(MaskedGaps(loaded, budget))
     if loaded.spec.kind == "seq2seq":
         return SpanEdges(loaded, budget)
     raise ValueError(

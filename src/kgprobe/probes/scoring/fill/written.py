@@ -12,7 +12,7 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.continuation import CausalText, SpanText, Stream
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.fill.decoding import Check, Floats, Ids, Phrase, beam, greedy, ranks
+from kgprobe.probes.scoring.fill.decoding import Check, Floats, Ids, beam, greedy, ranks
 from kgprobe.probes.scoring.fill.reading import answer, ends_at
 from kgprobe.probes.scoring.fill.rows import (
     Blank,
@@ -254,9 +254,7 @@ class _Writer:
         values, columns = step("next", lambda: greedy(stream.fork(), count, most, k, check))
         answers: list[dict[int, Any]] = [{} for _ in prompts]
         for length in lengths:
-            phrases = step(
-                f"phrases {length}", partial(self._phrase_texts, stream, prompts, length)
-            )
+            phrases = step(f"phrases {length}", partial(self._phrases, stream, prompts, length))
             steps = max(length, 1)
             for place, one in enumerate(prompts):
                 if length in one.owners:
@@ -276,23 +274,17 @@ class _Writer:
 
         return check
 
-    def _phrase_texts(
+    def _phrases(
         self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int
     ) -> list[list[tuple[str, str, float]]]:
         """(text, all that was written, log p) of the phrases of every prompt."""
-        rows = self._phrases(stream.fork(), prompts, length)
-        return [[(p.text, self.names.joined(p.ids), p.logprob) for p in row] for row in rows]
-
-    def _phrases(
-        self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int
-    ) -> list[list[Phrase]]:
-        beams, k, rows, check = self.settings.beams, self.k, len(prompts), self._check(prompts)
-        if length:
-            lists = beam(stream, rows, length, beams, k, check)
-            return [
-                [Phrase(p.ids, p.logprob, self.names.joined(p.ids)) for p in row] for row in lists
-            ]
-        return beam(stream, rows, self.most, beams, k, check, self._ends, self._text)
+        arguments = self.settings.beams, self.k, self._check(prompts)
+        ends, written = (None, str) if length else (self._ends, self._text), self.names.joined
+        rows = beam(stream.fork(), len(prompts), length or self.most, *arguments, *ends)
+        return [
+            [(written(p.ids) if length else p.text, written(p.ids), p.logprob) for p in row]
+            for row in rows
+        ]
 
     def _ends(self, ids: tuple[int, ...]) -> int:
         """Number of tokens up to the first that goes beyond the answer; 0 where it may go on.

@@ -94,8 +94,14 @@ def score(
     ValueError for a relation without template, an item without options, a sentence too long.
     """
     settings = {"upper_first": upper_first, "answer_only": answer_only, "last_layer": last_layer}
-    variant = _legal_variant(loaded.spec.kind, variant)
-    scorer = _scorer(loaded, budget, variant, answer_only, last_layer)
+    kind = loaded.spec.kind
+    variant = VARIANTS_OF[kind][0] if variant == DEFAULT else variant
+    if variant not in VARIANTS_OF[kind]:
+        raise ValueError(f"unknown variant {variant!r}; legal: {', '.join(VARIANTS_OF[kind])}")
+    if answer_only and kind != "masked":
+        raise ValueError(f"{loaded.spec.model}: answer_only is for masked models, this is {kind}")
+    of_masked = (answer_only, last_layer) if kind == "masked" else ()
+    scorer = SCORERS[kind](loaded, budget, variant, *of_masked)
     pieces: list[Scores] = []
     for number, questions in enumerate(_shards(items, options, templates, shard)):
         if number % part[1] != part[0]:
@@ -108,26 +114,6 @@ def score(
         piece.columns = {**work.names(), **piece.columns}
         pieces.append(piece)
     return _join(loaded, pieces, {"variant": variant, **settings, "shard": shard})
-
-
-def _legal_variant(kind: str, variant: str) -> str:
-    legal = VARIANTS_OF[kind]
-    if variant == DEFAULT:
-        return legal[0]
-    if variant not in legal:
-        raise ValueError(f"unknown variant {variant!r}; legal: {', '.join(legal)}")
-    return variant
-
-
-def _scorer(
-    loaded: Loaded, budget: Budget | None, variant: str, answer_only: bool, last_layer: str
-) -> Any:
-    kind = loaded.spec.kind
-    if kind == "masked":
-        return SCORERS[kind](loaded, budget, variant, answer_only, last_layer)
-    if answer_only:
-        raise ValueError(f"{loaded.spec.model}: answer_only is for masked models, this is {kind}")
-    return SCORERS[kind](loaded, budget, variant)
 
 
 def _shards(

@@ -50,10 +50,10 @@ class CausalScorer:
 
     def take_record(self) -> dict[str, Any]:
         """Settings and counters."""
-        record = {"bos": self.loaded.spec.bos, "bos_resolved": self.resolved}
         return {
-            **record,
-            "prefixes": _shared(self.engine.shares),
+            "bos": self.loaded.spec.bos,
+            "bos_resolved": self.resolved,
+            "prefixes": "shared" if self.engine.shares else "plain",
             **_take_counters(self.engine, COUNTERS),
         }
 
@@ -87,8 +87,6 @@ class MaskedScorer:
         scored[masked.flat] = True
         ticks.finish()
         columns = _aggregate(sentences, values, scored)
-        columns["continuation_sum"] = np.zeros(len(sentences))
-        columns["continued"] = np.zeros(len(sentences), dtype=bool)
         return columns, values, scored
 
     def take_record(self) -> dict[str, Any]:
@@ -156,10 +154,9 @@ class Seq2SeqScorer:
         scored[places[wanted]] = True
         columns = _aggregate(sentences, values, scored)
         closes = self.variant == "span" and self.engine.closing is not None
-        columns["continuation_sum"] = np.zeros(len(sentences))
-        columns["continued"] = np.full(len(sentences), closes)
         if closes:
             columns["continuation_sum"] = columns["sum"] + logprobs[places == -2]
+            columns["continued"][:] = True
         return columns, values, scored
 
     def _gaps(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
@@ -216,13 +213,14 @@ def _unscored(sentences: Sentences) -> tuple[NDArray[np.float64], NDArray[np.boo
 def _aggregate(
     sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
 ) -> Columns:
-    """Sums and counts over all scored tokens and over those of the answer."""
+    """Sums and counts over all scored tokens and over those of the answer; none is continued."""
     owners, size = sentences.tokens.owners, len(sentences)
     columns: Columns = {}
     for prefix, chosen in (("", scored), ("answer_", scored & (sentences.roles == ANSWER))):
         columns[f"{prefix}sum"] = np.bincount(owners[chosen], values[chosen], minlength=size)
         count = np.bincount(owners[chosen], minlength=size)
         columns[f"{prefix}count"] = count.astype(np.int32)
+    columns["continuation_sum"], columns["continued"] = np.zeros(size), np.zeros(size, dtype=bool)
     return columns
 
 
@@ -239,10 +237,6 @@ def _from_answer_on(
         np.bincount(owners[chosen], values[chosen], minlength=len(sentences)), dtype=np.float64
     )
     return sums, first < np.iinfo(np.int64).max
-
-
-def _shared(shares: bool | None) -> str:
-    return "shared" if shares else "plain"
 
 
 def _take_counters(engine: Any, counters: tuple[str, ...]) -> dict[str, Any]:

@@ -149,12 +149,6 @@ def test_bootstraps_draw_facts_within_their_relation(seed):
     for (level, group), drawn in expected.items():
         row = cell(found, level, "mrr", group)
         assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])))
-    if seed is None:
-        nothing = values.with_columns(prompt=pl.lit("z"), mrr=pl.lit(0.0))
-        _, _, interval = prompts.gain(values, nothing, "mrr")
-        assert interval[:2] == pytest.approx(
-            tuple(np.quantile(expected["macro", ""], [0.025, 0.975]))
-        )
 
 
 def test_rows_stand_in_order_of_prompt_and_group():
@@ -213,25 +207,6 @@ def test_accuracy_by_class():
     found = prompts.summary(prompts.rank_outcomes(prompts.by_label(rows)), ("p1",))
     assert cell(found, "group", "p1", "yes")["value"] == 0.5
     assert cell(found, "group", "p1", "no")["value"] == 1.0
-
-
-def test_gain_is_paired_and_reproducible():
-    rows = []
-    for number in range(60):
-        for prompt, hit in (("searched", number % 3 > 0), ("manual", number % 3 == 1)):
-            rank = 1 if hit else 2
-            rows.append({"prompt": prompt, "example": f"e{number}", "best": rank, "worst": rank})
-    examples, outcomes = frames(rows)
-    values = prompts.rank_outcomes(prompts.join_outcomes(examples, outcomes))
-    searched, manual = (values.filter(prompt=name) for name in ("searched", "manual"))
-    value, n, interval = found = prompts.gain(searched, manual)
-    assert (value, n) == (pytest.approx(1 / 3), 60)
-    assert 0 < interval.low < 1 / 3 < interval.high < 0.5
-    shuffled = searched.sample(fraction=1.0, shuffle=True, seed=1)
-    assert prompts.gain(shuffled, manual) == found
-    assert prompts.gain(manual, manual) == (0.0, 60, None)
-    with pytest.raises(ValueError, match="share no example"):
-        prompts.gain(searched, manual.head(0))
 
 
 def test_outcomes_need_their_examples():

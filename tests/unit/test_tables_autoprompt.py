@@ -188,6 +188,13 @@ def test_the_gain_is_paired():
     best = two_relations("searched", {"P36": [1], "P37": [1]})
     gain = the(measured(best, alike), "P@1", setting={"instead": "manual"})
     assert (gain.value, gain.interval) == (100, None)
+    # whatever the order of the rows; of no example in common nothing is said
+    pair = [numbers.per_example(a) for a in (one, two)]
+    found = numbers.gain(Number(), *pair, "p1", 0)
+    shuffled = pair[0].sample(fraction=1.0, shuffle=True, seed=1)
+    assert numbers.gain(Number(), shuffled, pair[1], "p1", 0) == found
+    with pytest.raises(ValueError, match="no example shared"):
+        numbers.gain(Number(), pair[0], pair[1].head(0), "p1", 0)
 
 
 def classes(benchmark: str, prompt: str, ranks):

@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from kgprobe.metrics.bootstrap import Bootstrap, bootstrap, of_draws
-from kgprobe.metrics.intervals import Interval
 from kgprobe.metrics.ranking import hit_at, reciprocal_rank
 
 MEASURES = ("p1", "p10", "mrr")
@@ -138,30 +137,9 @@ def summary(
     for (prompt,), units in values.sort("prompt", "group", "unit").group_by(
         "prompt", maintain_order=True
     ):
-        boot = _resample(units, measures, seed)
+        boot = bootstrap(units.select(measures).to_numpy(), units["group"].to_list(), seed=seed)
         rows += [{"prompt": prompt, **row} for row in _levels(boot, measures)]
     return pl.DataFrame(rows, schema=_SUMMARY)
-
-
-def gain(
-    first: pl.DataFrame, second: pl.DataFrame, measure: str = "p1", seed: int = 0
-) -> tuple[float, int, Interval | None]:
-    """Macro mean of `first` minus that of `second` on the units that both have: value, n, interval.
-
-    Values of one prompt each, as `summary` takes them. Paired; None where no draw differs.
-    """
-    both = first.join(second, on=["group", "unit"], suffix="_other", validate="1:1")
-    if not both.height:
-        names = [frame["prompt"].unique().to_list() for frame in (first, second)]
-        raise ValueError(f"prompts {names[0]} and {names[1]} share no example")
-    boot = _resample(both.sort("group", "unit"), [measure, f"{measure}_other"], seed)
-    value, interval = boot.difference(0, 1, boot.macro())
-    return value, both.height, interval
-
-
-def _resample(values: pl.DataFrame, measures: Sequence[str], seed: int) -> Bootstrap:
-    """Units in order of group and unit, drawn within their group."""
-    return bootstrap(values.select(measures).to_numpy(), values["group"].to_list(), seed=seed)
 
 
 def _levels(boot: Bootstrap, measures: Sequence[str]) -> Iterator[dict[str, object]]:

@@ -9,8 +9,11 @@ Controls); of a benchmark as a whole those are the models majority and constant.
     best constant   the commonest label of the examples themselves: an oracle
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.prompt_settings import NOT_ASKING
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, Row, probes_of, recorded
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, bounds_of
 
@@ -76,6 +80,11 @@ class Answers:
     examples: pl.DataFrame
     cut: int | None = None
     demonstrated: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SHOWN))
+
+    @property
+    def of(self) -> Number:
+        """The dimensions of whatever is measured of these answers."""
+        return Number(**self.probe.dimensions)
 
     @property
     def benchmark(self) -> str:
@@ -201,21 +210,6 @@ def mean_of_draws(values: pl.DataFrame, prompt: str) -> pl.DataFrame:
     return mean.select(pl.lit(prompt).alias("prompt"), "group", "unit", *numbers)
 
 
-def number(
-    answers: Answers,
-    metric: str,
-    value: float,
-    n: int,
-    interval: Interval | None = None,
-    scale: float = 100,
-    **more: Any,
-) -> Number:
-    """A proportion of a probe's answers, as per cent (`scale`)."""
-    bounds = interval.times(scale) if interval else None
-    dimensions: dict[str, Any] = {**answers.probe.dimensions, **more}
-    return Number(metric=metric, value=scale * value, n=n, interval=bounds, **dimensions)
-
-
 def measured(
     answers: Answers,
     values: pl.DataFrame,
@@ -223,13 +217,16 @@ def measured(
     levels: Sequence[str] = LEVELS,
     seed: int = 0,
 ) -> Iterator[Number]:
-    """A number per level and measure (column -> metric) of `metrics.summary`."""
+    """A number per level and measure (column -> metric) of `metrics.summary`; per cent but for
+    counts."""
     rows = metrics.summary(values, list(measures), seed).filter(pl.col("level").is_in(levels))
     for row in rows.iter_rows(named=True):
         setting = {"weighting": "items"} if row["level"] == "micro" else {}
         scale = 1 if row["measure"] in metrics.COUNTS else 100
-        metric, where = measures[row["measure"]], {"group": row["group"], "setting": setting}
-        yield number(answers, metric, row["value"], row["n"], bounds_of(row, 1), scale, **where)
+        yield answers.of.but(
+            metric=measures[row["measure"]], group=row["group"], setting=setting,
+            value=scale * row["value"], n=row["n"], interval=bounds_of(row, scale),
+        )  # fmt: skip
 
 
 def facts(
@@ -276,8 +273,7 @@ def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Itera
         constant = hits(base, MAJORITY).join(held_out, on=["group", "unit"], how="semi")
         chance = 100 * max(random, constant.select(ordered_mean("p1")).item())
         yes, no = ((h.value or 0.0, h.n, h.interval) for h in splits.values())
-        of = Number(**base.probe.dimensions)
-        yield from validity.numbers(of, yes, no, chance, is_control=True)
+        yield from validity.numbers(base.of, yes, no, chance, is_control=True)
 
 
 def classes(answers: Answers, seed: int = 0) -> Iterator[Number]:
@@ -291,8 +287,9 @@ def classes(answers: Answers, seed: int = 0) -> Iterator[Number]:
         shares = {"accuracy": macro(values)}
         shares |= {name: macro(hits(answers, name, split)) for name in (MAJORITY, BEST)}
         for metric, share in shares.items():
-            interval = Interval(*wilson(min(share * n, n), n), "wilson")
-            yield number(answers, metric, share, n, interval, slice=part)
+            interval = Interval(*wilson(min(share * n, n), n), "wilson").times(100)
+            value = {"value": 100 * share, "n": n, "interval": interval}
+            yield answers.of.but(metric=metric, slice=part, **value)
         means = values.group_by("group").agg(ordered_mean("p1"))["p1"].to_list()
         yield from (end.but(slice=part) for end in ends(answers, "accuracy", means))
     rows = metrics.by_label(metrics.join_outcomes(answers.examples, answers.outcomes))
@@ -330,7 +327,8 @@ def ends(answers: Answers, metric: str, values: Sequence[float]) -> Iterator[Num
     """The lowest and the highest of several draws; n counts draws."""
     if len(values) > 1:
         for draw, value in (("lowest", min(values)), ("highest", max(values))):
-            yield number(answers, metric, value, len(values), setting={"draw": draw})
+            of = answers.of.but(metric=metric, setting={"draw": draw})
+            yield of.but(value=100 * value, n=len(values))
 
 
 def macro(values: pl.DataFrame) -> float:
@@ -339,26 +337,33 @@ def macro(values: pl.DataFrame) -> float:
     return float(means.to_numpy().mean())
 
 
+def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, seed: int) -> Number:
+    """The macro mean of `first` minus that of `second`, in points, paired on the examples that both
+    have; values of one prompt each, as `metrics.summary` takes them."""
+    both = first.join(second, on=["group", "unit"], suffix="_below", validate="1:1")
+    if not both.height:
+        raise ValueError(f"{of.benchmark}, {of.model}, {of.prompt}: no example shared with what it "
+                         f"is compared with, {second['prompt'].unique().to_list()}")  # fmt: skip
+    mean = partial(estimate, stratum="group", is_macro=True, seed=seed)
+    return of.but(**mean(both.sort("group", "unit"), measure, less=f"{measure}_below"))
+
+
 def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     """What a prompt gains over those that it is COMPARED with on a benchmark, in points, on the
     same examples."""
     by_name = {(a.probe.model, a.probe.prompt): a for a in those}
     for probed in those:
-        if probed.benchmark in EXTRACTION:
-            continue
-        metric = "accuracy" if probed.of_classes else "P@1"
-        parts = (
-            {"": probed, UNSEEN: probed.exclude_demonstrated()}
-            if probed.demonstrated.height
-            else {"": probed}
-        )
-        for name, part in parts.items():
-            for rival in COMPARED.get(probed.probe.prompt, ()):
-                other = by_name.get((probed.probe.model, rival))
-                both = [v for a in (part, other) if a and (v := per_example(a)) is not None]
-                if len(both) == 2:
-                    gain = metrics.gain(both[0], both[1], "p1", seed)
-                    yield number(probed, metric, *gain, setting={"instead": rival}, slice=name)
+        rivals = () if probed.benchmark in EXTRACTION else COMPARED.get(probed.probe.prompt, ())
+        subsets = {"": probed}
+        if probed.demonstrated.height:
+            subsets[UNSEEN] = probed.exclude_demonstrated()
+        for (name, subset), rival in product(subsets.items(), rivals):
+            other = by_name.get((probed.probe.model, rival))
+            both = [v for a in (subset, other) if a and (v := per_example(a)) is not None]
+            if len(both) == 2:
+                metric = "accuracy" if probed.of_classes else "P@1"
+                of = probed.of.but(metric=metric, slice=name, setting={"instead": rival})
+                yield gain(of, both[0], both[1], "p1", seed)
 
 
 def baseline_numbers(
@@ -377,7 +382,7 @@ def baseline_numbers(
                 if (values := per_example(one)) is not None
             ]
             if len(both) == 2:
-                pairs.append(baselines.Baseline(Number(**probed.probe.dimensions), without, *both))
+                pairs.append(baselines.Baseline(probed.of, without, *both))
     yield from baselines.numbers(pairs, list(MEASURES.values()), seed, macro=True)
 
 
@@ -396,8 +401,8 @@ def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
                 fact = pl.col("unit").str.replace(r"~.*$", "")
                 facts = per_fact.select("group", fact, "any_sentence")
                 values.append(mean_of_draws(facts, part.benchmark))
-            gained = metrics.gain(values[0], values[1], "any_sentence", seed)
-            yield number(probed, "P@1", *gained, setting={"instead": perturbed})
+            of = probed.of.but(metric="P@1", setting={"instead": perturbed})
+            yield gain(of, values[0], values[1], "any_sentence", seed)
 
 
 def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
@@ -405,17 +410,17 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     numbers of facts; `search facts` are training and dev facts, as the paper's "#train"."""
     every = union(those)
     probe = replace(every.probe, model="", prompt="", method="")
-    plain = replace(every, probe=probe)
     for name, model in ((MAJORITY, "majority"), (BEST, "constant")):
         guess, values = replace(every, probe=replace(probe, model=model)), hits(every, name)
         yield from measured(guess, values, ACCURACY if every.of_classes else P1, ("group",), seed)
+    of = Number(benchmark=probe.benchmark)
     for group, seen, objects, variation, n in shift(every):
-        yield number(plain, SEEN, seen, objects, group=group)
-        yield number(plain, VARIATION, variation, n, group=group)
+        yield of.but(metric=SEEN, group=group, value=100 * seen, n=objects)
+        yield of.but(metric=VARIATION, group=group, value=100 * variation, n=n)
     is_test = pl.col("split") == "test"
     for metric, rows in (("search facts", ~is_test), ("test facts", is_test)):
         for group, n in every.examples.filter(rows).group_by("group").len().rows():
-            yield number(plain, metric, n, n, scale=1, group=group)
+            yield of.but(metric=metric, group=group, value=n, n=n)
 
 
 def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
@@ -454,12 +459,9 @@ def shift(answers: Answers) -> Iterator[tuple[str, float, int, float, int]]:
     fact = ["group", "fact", "label"]
     train = answers.examples.filter(split="train").unique(fact)
     for (group,), rows in _select_asked(answers, "test")[0].unique(fact).group_by("group"):
-        there = dict(train.filter(group=group)["label"].value_counts().rows())
-        here = dict(rows["label"].value_counts().rows())
-        before, after = max(sum(there.values()), 1), sum(here.values())
-        apart = sum(
-            abs(there.get(o, 0) / before - here.get(o, 0) / after) for o in sorted(there | here)
-        )
+        there, here = Counter(train.filter(group=group)["label"]), Counter(rows["label"])
+        before, after = max(there.total(), 1), here.total()
+        apart = sum(abs(there[o] / before - here[o] / after) for o in sorted(there | here))
         seen = sum(o in there for o in here) / len(here)
         yield str(group), seen, len(here), apart / 2, after
 
@@ -476,16 +478,15 @@ def _select_asked(base: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
 def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
     """Figure 2, of SWEEPS: dev accuracy in per cent by number of training examples (`size`), the
     mean of subsets (n) with the worst and the best. Metric `dev accuracy`: of the most examples."""
+    of = Number(benchmark=benchmark, model=model, method="low_data", metric="accuracy", slice="dev")
     sizes = points.sort("method", "size", "draw").group_by("method", "size", maintain_order=True)
     last: dict[str, Number] = {}
     for (method, size), draws in sizes:
         values = 100 * draws["value"].to_numpy()
-        last[str(method)] = Number(
-            benchmark=benchmark, model=model, prompt=str(method), method="low_data",
-            metric="accuracy", slice="dev", setting={"size": int(str(size))}, n=len(values),
-            value=values.mean(), interval=Interval(values.min(), values.max(), "range of subsets"),
-        )  # fmt: skip
-        yield last[str(method)]
+        ends = Interval(values.min(), values.max(), "range of subsets")
+        one = of.but(prompt=str(method), setting={"size": int(str(size))}, n=len(values))
+        last[one.prompt] = one.but(value=values.mean(), interval=ends)
+        yield last[one.prompt]
     for number in last.values():
         yield number.but(metric="dev accuracy", slice="", interval=None)
 
@@ -493,15 +494,13 @@ def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Numbe
 def grid(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
     """Figure 3, of SWEEPS: dev accuracy in per cent by label tokens and trigger length. Metric `dev
     accuracy`: the best of the grid, an oracle, and so without an interval."""
+    of = Number(benchmark=benchmark, model=model, method="grid", metric="accuracy", slice="dev")
     best: dict[int, Number] = {}
     for row in points.sort("k", "label_tokens", "triggers").iter_rows(named=True):
-        interval = Interval(*wilson(round(row["value"] * row["n"]), row["n"]), "wilson")
         setting = {"k": row["k"], "labels": row["label_tokens"], "triggers": row["triggers"]}
-        number = Number(
-            benchmark=benchmark, model=model, prompt=row["method"], method="grid",
-            metric="accuracy", slice="dev", setting=setting, n=row["n"],
-            value=100 * row["value"], interval=interval.times(100),
-        )  # fmt: skip
+        interval = Interval(*wilson(round(row["value"] * row["n"]), row["n"]), "wilson").times(100)
+        value = {"value": 100 * row["value"], "n": row["n"], "interval": interval}
+        number = of.but(prompt=row["method"], setting=setting, **value)
         yield number
         known = best.setdefault(row["k"], number)
         best[row["k"]] = max(known, number, key=lambda one: one.value or 0.0)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kgprobe import config
 from kgprobe.settings import RELEASED, Archive, Settings
-from kgprobe.sources.dumps.archives import ArchiveError, below, opened
+from kgprobe.sources.dumps.archives import ArchiveError, below, open_archive
 from kgprobe.sources.dumps.pins import COLUMNS, PinError, Tree, read_pins, tree_of
 
 
@@ -73,7 +73,7 @@ def _of_git(place: Path, commit: str) -> tuple[str, dict[str, str], str] | None:
 
 
 def _of_archive(place: Path, commit: str) -> tuple[str, dict[str, str], str] | None:
-    with opened(place) as zipped:
+    with open_archive(place) as zipped:
         names = [name for name in zipped.namelist() if not name.endswith("/")]
         top = names[0].split("/")[0] if names else ""
         repository, _, full = top.rpartition("-")

@@ -1,6 +1,6 @@
 """The one place that speaks HTTP: sending, time, redirects, what a server asks to wait, once more.
 
-    with Line() as line, line.opened("GET", url, Patience(connect=10, read=60)) as answer:
+    with Session() as session, session.open_response("GET", url, Timeouts(10, 60)) as answer:
         ...  # a requests.Response of any status, whose body is still to be read
 
 What an answer means is for those who asked. Of statuses nothing is known here but the redirects
@@ -42,7 +42,7 @@ ONWARDS = {"https": {"https"}, "http": {"http", "https"}}
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """Seconds: to connect, between two pieces of an answer, for the whole of it (0: no end)."""
 
     connect: float
@@ -116,7 +116,7 @@ def user_agent(
     return f"kgprobe/{__version__} ({'; '.join(filter(None, [*project, contact]))}) {library}"
 
 
-class Line(requests.Session):
+class Session(requests.Session):
     """A session of one thread, whose socket is closed when the time of an answer is over.
 
     `direct` goes past the proxies of the environment.
@@ -130,8 +130,8 @@ class Line(requests.Session):
             self.mount(scheme, _Adapter(self))
 
     @contextlib.contextmanager
-    def opened(
-        self, method: str, url: str, patience: Patience, **options: Any
+    def open_response(
+        self, method: str, url: str, timeouts: Timeouts, **options: Any
     ) -> Iterator[requests.Response]:
         """An answer of any status; its body is read inside the `with`, before the deadline.
 
@@ -140,9 +140,9 @@ class Line(requests.Session):
         redirect is the answer (`describe_redirect`). Raises NoAnswerError, also for what breaks
         while the body is read.
         """
-        with _Deadline(self, patience.whole) as deadline:
+        with _Deadline(self, timeouts.whole) as deadline:
             try:
-                with self._send(method, url, (patience.connect, patience.read), options) as answer:
+                with self._send(method, url, (timeouts.connect, timeouts.read), options) as answer:
                     yield answer
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
                 raise deadline.error or NoAnswerError(_innermost(error)) from error
@@ -199,10 +199,10 @@ def describe_redirect(answer: requests.Response) -> str:
 
 
 class _Adapter(HTTPAdapter):
-    """Stores each socket that it opens in the `Line`, which can close it."""
+    """Stores each socket that it opens in the `Session`, which can close it."""
 
-    def __init__(self, line: Line) -> None:
-        self.line = line
+    def __init__(self, session: Session) -> None:
+        self.session = session
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
@@ -218,7 +218,7 @@ class _Adapter(HTTPAdapter):
         def watched(pool: Any) -> type:
             def connect(connection: Any) -> None:
                 pool.ConnectionCls.connect(connection)
-                self.line.socket = connection.sock
+                self.session.socket = connection.sock
 
             connection_class = type("Connection", (pool.ConnectionCls,), {"connect": connect})
             return type(pool.__name__, (pool,), {"ConnectionCls": connection_class})
@@ -232,8 +232,8 @@ class _Adapter(HTTPAdapter):
 class _Deadline:
     """Closes the socket when the time for a whole answer is over, however slowly bytes drip."""
 
-    def __init__(self, line: Line, seconds: float) -> None:
-        self.line, self.seconds = line, seconds
+    def __init__(self, session: Session, seconds: float) -> None:
+        self.session, self.seconds = session, seconds
         self.error: NoAnswerError | None = None
         self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
@@ -248,17 +248,17 @@ class _Deadline:
 
     def _end(self) -> None:
         self.error = NoAnswerError(TimeoutError(f"no whole answer within {self.seconds:g} s"))
-        if self.line.socket is not None:
+        if self.session.socket is not None:
             with contextlib.suppress(OSError):  # closed in the same moment
                 # not the method of an SSL socket, which would answer its reader in plain text
-                socket.socket.shutdown(self.line.socket, socket.SHUT_RDWR)
+                socket.socket.shutdown(self.session.socket, socket.SHUT_RDWR)
 
 
 def whole_body(answer: requests.Response, most: int) -> bytes:
     """The body of an open answer, undone from gzip, checked against its announced length.
 
     A stream that is cut, or has more than `most` bytes, packed or not, is a NoAnswerError of the
-    line; no more than that is read or unpacked.
+    session; no more than that is read or unpacked.
     """
     is_packed = answer.headers.get("Content-Encoding", "").lower() == "gzip"
     unzip = zlib.decompressobj(wbits=31)

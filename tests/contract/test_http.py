@@ -13,10 +13,10 @@ import pytest
 import trustme
 
 from kgprobe.http import (
-    Line,
     NoAnswerError,
     PassingError,
-    Patience,
+    Session,
+    Timeouts,
     describe_redirect,
     retried,
     retry_after,
@@ -24,7 +24,7 @@ from kgprobe.http import (
 )
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n"
-QUICK = Patience(connect=1, read=0.5, whole=0.4)
+QUICK = Timeouts(connect=1, read=0.5, whole=0.4)
 
 
 @contextlib.contextmanager
@@ -60,9 +60,9 @@ def saying(
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 
 
-def got(url: str, patience: Patience = QUICK, method: str = "GET") -> bytes:
+def got(url: str, timeouts: Timeouts = QUICK, method: str = "GET") -> bytes:
     """The whole body of an answer."""
-    with Line() as line, line.opened(method, url, patience, data=b"q") as answer:
+    with Session() as session, session.open_response(method, url, timeouts, data=b"q") as answer:
         return whole_body(answer, 10)
 
 
@@ -91,7 +91,12 @@ def test_what_breaks_is_told_by_its_innermost_error():
 
 def test_an_error_of_the_reader_is_not_one_of_the_line():
     disk = pytest.raises(OSError, match="disk is full")
-    with saying([HEAD + b"\r\n1234"]) as url, disk, Line() as line, line.opened("GET", url, QUICK):
+    with (
+        saying([HEAD + b"\r\n1234"]) as url,
+        disk,
+        Session() as session,
+        session.open_response("GET", url, QUICK),
+    ):
         raise OSError("disk is full")
 
 
@@ -99,7 +104,7 @@ def test_redirects_without_end_are_told():
     again = b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     told = pytest.raises(NoAnswerError, match="TooManyRedirects")
     with saying([again], times=20) as url, told:
-        got(url, Patience(1, 1), "POST")
+        got(url, Timeouts(1, 1), "POST")
 
 
 def test_only_what_passes_is_tried_again_and_the_last_error_is_told():
@@ -151,22 +156,26 @@ def test_encryption_is_never_left_by_a_redirect(tmp_path, method):
     with (
         saying([HEAD + b"\r\nopen"]) as plain,
         secure([sent_on(plain)], tmp_path) as (url, bundle),
-        Line() as line,
-        line.opened(method, url, QUICK, verify=bundle) as answer,
+        Session() as session,
+        session.open_response(method, url, QUICK, verify=bundle) as answer,
     ):
         assert answer.status_code == 307
         assert describe_redirect(answer) == f"sent on from https to {plain}; only https is followed"
     with (
         secure([HEAD + b"\r\nsafe"], tmp_path) as (url, bundle),
         saying([sent_on(url)]) as plain,
-        Line() as line,
-        line.opened(method, plain, QUICK, verify=bundle) as answer,
+        Session() as session,
+        session.open_response(method, plain, QUICK, verify=bundle) as answer,
     ):
         assert whole_body(answer, 10) == b"safe", "into encryption it is followed"
 
 
 def body_of(pieces: list[bytes], most: int) -> bytes:
-    with saying(pieces) as url, Line() as line, line.opened("GET", url, QUICK) as answer:
+    with (
+        saying(pieces) as url,
+        Session() as session,
+        session.open_response("GET", url, QUICK) as answer,
+    ):
         return whole_body(answer, most)
 
 
@@ -198,8 +207,8 @@ def test_a_key_stays_with_the_host_that_it_is_for():
     with (
         saying([HEAD + b"\r\nhere"], heard=heard) as other,
         saying([sent_on(other)], heard=heard) as url,
-        Line() as line,
-        line.opened(
+        Session() as session,
+        session.open_response(
             "GET", url, QUICK, headers={"Authorization": "Bearer key", "X-Own": "stays"}
         ) as answer,
     ):

@@ -9,7 +9,7 @@ import pytest
 from kgprobe.benchmarks.bear import released
 from kgprobe.settings import RELEASED, Settings
 from kgprobe.sources.dumps import pins
-from kgprobe.sources.dumps.archives import opened, unpack
+from kgprobe.sources.dumps.archives import open_archive, unpack
 from tests.conftest import ROOT
 from tests.unit import test_released_archive as imitated
 from tools import pinning
@@ -49,7 +49,7 @@ def test_every_archive_unpacks_whole(real_data, tmp_path):
     found = sorted((real_data / "archives").glob("*.zip"))
     assert len(found) >= 10
     for archive in found:
-        with opened(archive) as zipped:
+        with open_archive(archive) as zipped:
             (top,) = {name.split("/")[0] for name in zipped.namelist()}
         unpack(archive, tmp_path, {top: f"{top}/"})
         with zipfile.ZipFile(archive) as zipped:
@@ -112,7 +112,7 @@ def test_the_sentiment_of_sst2_has_two_classes_and_not_five(real_data, tmp_path)
     """SST/fine lies beside SST/binary, as deep, with files of the same names."""
     (one,) = archives("sst2")
     archive = real_data / "archives" / file_of(one.url)
-    with opened(archive) as zipped:
+    with open_archive(archive) as zipped:
         both = [name for name in zipped.namelist() if name.endswith("/sentiment-train")]
     assert len(both) == 2
     unpack(archive, tmp_path, one.parts, pins.find_tree(PINS, one.tree, one.url))
@@ -127,7 +127,7 @@ def test_the_sentiment_of_sst2_has_two_classes_and_not_five(real_data, tmp_path)
 
 def test_the_first_commit_of_bear_lacks_what_is_read(real_data, tmp_path):
     (one,) = archives("bear")
-    with opened(real_data / "archives/BEAR-725b4e3.zip") as zipped:
+    with open_archive(real_data / "archives/BEAR-725b4e3.zip") as zipped:
         assert not any(name.endswith("/relation_info.json") for name in zipped.namelist())
     assert "ace91fd" in one.url
     tree = pins.find_tree(PINS, one.tree, one.url)

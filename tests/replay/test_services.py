@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import requests
 
-from kgprobe.sources.dumps.archives import opened
+from kgprobe.sources.dumps.archives import open_archive
 from kgprobe.sources.dumps.download import DownloadError, download
 from kgprobe.sources.sparql.endpoint import Endpoint, read_endpoints
 from kgprobe.sources.sparql.pull import pull
@@ -69,7 +69,7 @@ def test_archives_come_by_a_redirect_in_chunks(replay, real_data, tmp_path):
     assert ours == (real_data / "archives/BEAR-ace91fd.zip").read_bytes()
     hosts = [seen.request.host for seen in replay.seen[before:]]
     assert hosts == ["github.com", "codeload.github.com"]
-    with opened(tmp_path / "bear.zip") as zipped:
+    with open_archive(tmp_path / "bear.zip") as zipped:
         assert any(name.endswith("relation_info.json") for name in zipped.namelist())
     with pytest.raises(DownloadError, match="404"):
         download(GITHUB.replace("ace91fd", "0000000"), tmp_path / "no.zip", agent=AGENT)
@@ -92,7 +92,7 @@ def test_a_download_goes_on_where_it_broke_off(replay, tmp_path):
     download(TREX, tmp_path / "TREx.zip", agent=AGENT, sleep=lambda seconds: None)
     store = [s for s in replay.seen[before:] if s.request.host.startswith("s3")]
     assert [seen.status for seen in store] == [200, 206]
-    with opened(tmp_path / "TREx.zip") as zipped:
+    with open_archive(tmp_path / "TREx.zip") as zipped:
         assert len(zipped.namelist()) == 465
         documents = json.loads(zipped.read("re-nlg_0-10000.json"))
     assert documents[0]["triples"]

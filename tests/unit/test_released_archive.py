@@ -8,7 +8,7 @@ import pytest
 
 from kgprobe.settings import Settings
 from kgprobe.sources.dumps import archives
-from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, opened, read, unpack
+from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, open_archive, read, unpack
 from kgprobe.sources.dumps.download import link, place
 
 #: What is read of BEAR and of OntoProbe.
@@ -145,7 +145,7 @@ def test_parts_get_names_of_their_own_and_the_place_nearest_to_the_top_counts(tm
 def test_names_that_lead_astray_are_refused_before_anything_is_written(tmp_path, name, wrong):
     path = archive(tmp_path / "a.zip", "top/BEAR/P36.jsonl", name)
     refused(path, rf"member .*{wrong}")
-    with pytest.raises(ArchiveError, match=wrong), opened(path):
+    with pytest.raises(ArchiveError, match=wrong), open_archive(path):
         pass
 
 
@@ -232,7 +232,7 @@ def test_members_over_each_other_are_a_bomb(tmp_path):
 
 def test_one_member_is_read_under_the_same_checks(tmp_path, monkeypatch):
     path = archive(tmp_path / "a.zip", "in/a", data=bytes(4 << 20))
-    with opened(path) as zipped:
+    with open_archive(path) as zipped:
         with pytest.raises(ArchiveError, match="'in/a': 4,194,304 bytes packed"):
             read(path, zipped, "in/a")
         monkeypatch.setattr(archives, "RATIO", 2000)

@@ -12,14 +12,14 @@ from kgprobe.benchmarks.bear import build as bear
 from kgprobe.benchmarks.ontoprobe import modes, own
 from kgprobe.job import job
 from kgprobe.knowledge import graph, ontology
-from kgprobe.knowledge.engines import opened
+from kgprobe.knowledge.engines import open_engine
 from kgprobe.settings import ATTRIBUTES, Joins, Ontoprobe, OwnGraph, PromptGraph, typed
 from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.graphs.read import PROPERTIES
 
 with (
     job(snakemake) as run,
-    opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
+    open_engine(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
     name, section = run.wildcards.graph, typed(OwnGraph, run.params.section)
     facts = schema.read(run.input.facts, schema.STATEMENTS)

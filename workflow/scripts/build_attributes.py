@@ -10,14 +10,14 @@ from kgprobe.benchmarks.attributes import settings as graph_settings
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
 from kgprobe.knowledge import graph
-from kgprobe.knowledge.engines import opened
+from kgprobe.knowledge.engines import open_engine
 from kgprobe.settings import Joins, OwnGraph, typed
 from kgprobe.sheets import read_table
 from kgprobe.sources.graphs.read import PROPERTIES
 
 with (
     job(snakemake) as run,
-    opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
+    open_engine(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
     tables = (run.input[name] for name in ("edges", "literals", "entities", "ids"))
     normal = graph_settings.normal_labels(read_table(run.input.bias))

@@ -1,11 +1,11 @@
 from kgprobe.job import job
 from kgprobe.knowledge import graph
-from kgprobe.knowledge.engines import opened
+from kgprobe.knowledge.engines import open_engine
 from kgprobe.settings import Joins, typed
 
 with (
     job(snakemake) as run,
-    opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
+    open_engine(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
     facts = engine.files(run.input.facts)
     made = graph.encode(engine, facts, run.params.literals, run.params.own)

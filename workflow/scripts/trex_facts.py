@@ -1,12 +1,12 @@
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.knowledge import facts_trex
-from kgprobe.knowledge.engines import opened
+from kgprobe.knowledge.engines import open_engine
 from kgprobe.settings import Joins, typed
 
 with (
     job(snakemake) as run,
-    opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
+    open_engine(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
     triples, labels = (engine.files([run.input[name]]) for name in ("triples", "labels"))
     made = {

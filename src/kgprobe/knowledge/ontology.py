@@ -241,10 +241,10 @@ def ends(
     for side, known in zip(CONSTRAINTS, sides, strict=True):
         rows = rows.join(known, on="property", how="left", maintain_order="left")
         sources = {"dbpedia": pl.col("dbpedia"), "wikidata": pl.col("wikidata")}
-        stated_by = [pl.when(col.is_not_null()).then(pl.lit(n)) for n, col in sources.items()]
+        origin = [pl.when(col.is_not_null()).then(pl.lit(name)) for name, col in sources.items()]
         rows = rows.with_columns(
             pl.coalesce("dbpedia", "wikidata").alias(side),
-            pl.coalesce(stated_by).alias(f"{side}_source"),
+            pl.coalesce(origin).alias(f"{side}_source"),
         ).drop("dbpedia", "wikidata")
     return rows
 
@@ -394,5 +394,5 @@ def build_own(
     )
     described = kinds.select(list(CLASSES.columns)), class_chains, instances
     related = chosen.select(list(PROPERTIES.columns)), property_chains
-    alignment, rejects = (pl.DataFrame(schema=dict(c.columns)) for c in (ALIGNMENT, REJECTS))
-    return OntologyTables(*described, *related, alignment, rejects, steps)
+    none, rejects = (pl.DataFrame(schema=dict(c.columns)) for c in (ALIGNMENT, REJECTS))
+    return OntologyTables(*described, *related, none, rejects, steps)

@@ -20,7 +20,7 @@ def ending(path: str | Path) -> str:
     return inner.suffix.lower()
 
 
-def opened(path: str | Path) -> IO[bytes]:
+def open_unpacked(path: str | Path) -> IO[bytes]:
     """The unpacked bytes of a file."""
     unpack = PACKED.get(Path(path).suffix.lower())
     return cast(IO[bytes], unpack(path) if unpack else open(path, "rb"))
@@ -34,6 +34,6 @@ def form(path: str | Path) -> str:
     kind = FORMS.get(ending(path), "")
     if kind != "rdf":
         return kind
-    with opened(path) as file:
+    with open_unpacked(path) as file:
         begins = file.read(1000).lstrip(b"\xef\xbb\xbf \r\n\t")
     return "rdf" if begins.startswith(b"<?") or b"<rdf" in begins else "ttl"

@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 import requests
 
 from kgprobe.http import (
-    Line,
     NoAnswerError,
     PassingError,
-    Patience,
+    Session,
+    Timeouts,
     retried,
     retry_after,
     whole_body,
@@ -245,10 +245,10 @@ class Transport:
             self.usage.requests += 1
         seconds = self.endpoint.timeout
         try:
-            with self._line().opened(
+            with self._line().open_response(
                 "POST",
                 url,
-                Patience(seconds, seconds, WHOLE * seconds),
+                Timeouts(seconds, seconds, WHOLE * seconds),
                 json=body,
                 auth=_Key(self.endpoint.key_variable),
                 headers={"Accept-Encoding": "gzip"},
@@ -288,10 +288,10 @@ class Transport:
             raise ApiError(f"{url}: {problem}{hint}", status)
         return problem
 
-    def _line(self) -> Line:
+    def _line(self) -> Session:
         if not hasattr(self._local, "line"):
-            self._local.line = Line()
-        line: Line = self._local.line
+            self._local.line = Session()
+        line: Session = self._local.line
         return line
 
     def _clean(self, text: str) -> str:

@@ -1,6 +1,6 @@
 """Zip archives: checked before anything of them is written, and each file against its pin.
 
-    with opened(archive) as zipped:                # names and number of all members are sound
+    with open_archive(archive) as zipped:          # names and number of all members are legal
         data = read(archive, zipped, name)         # so are kind, size and packing of this one
     unpack(archive, Path("data/bear/ace91fd"), {"BEAR": "BEAR/"}, tree)
 
@@ -42,13 +42,13 @@ class DamagedError(ArchiveError):
 
 
 def read(archive: Path, zipped: zipfile.ZipFile, name: str) -> bytes:
-    """The bytes of one member of an archive that `opened` gave; ArchiveError when it is unsafe."""
+    """The bytes of one member of an archive that is open; ArchiveError when it is unsafe."""
     check(archive, zipped, [name])
     return zipped.read(name)
 
 
 @contextmanager
-def opened(archive: Path) -> Iterator[zipfile.ZipFile]:
+def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
     """The zip archive, its table of contents checked.
 
     Raises ArchiveError where members are too many, have names that lead out of a folder or that
@@ -242,7 +242,7 @@ def unpack(
     source = f"{archive} ({url})" if url else str(archive)
     try:
         _remove(staged)
-        with opened(archive) as zipped:
+        with open_archive(archive) as zipped:
             files = _files(source, zipped.namelist(), tree)
             known = dict.fromkeys([*files, *(tree.blobs if tree else ())])
             try:

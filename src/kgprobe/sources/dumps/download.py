@@ -142,11 +142,11 @@ class Transfer:
         have = self._arrived() if validator else 0
         if have:
             headers |= {"Range": f"bytes={have}-", "If-Range": validator}
-        patience = http.Patience(CONNECT, self.bounds.stall, left)
+        timeouts = http.Timeouts(CONNECT, self.bounds.stall, left)
         try:
             with (
-                http.Line() as line,
-                line.opened("GET", self.url, patience, headers=headers) as answer,
+                http.Session() as session,
+                session.open_response("GET", self.url, timeouts, headers=headers) as answer,
             ):
                 if answer.status_code in (200, 206):
                     self._receive(answer, have)

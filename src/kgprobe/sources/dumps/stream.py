@@ -68,7 +68,7 @@ def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[Iterator
     """
     if not path.is_file():
         raise DumpError(f"{path}: no such file")
-    with _opened(path, threads) as (stream, at):
+    with _open_packed(path, threads) as (stream, at):
         yield _blocks(path, stream, at, size)
 
 
@@ -149,15 +149,15 @@ def _is_member(data: mmap.mmap, start: int) -> bool:
 
 
 @contextmanager
-def _opened(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
+def _open_packed(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
     """(what is read from, the place in the packed file in bytes)."""
     if path.suffix in (".gz", ".bz2") and path.stat().st_size:
         kind = rapidgzip.RapidgzipFile if path.suffix == ".gz" else rapidgzip.IndexedBzip2File
         try:
-            opened = kind(str(path), parallelization=threads)
+            reader = kind(str(path), parallelization=threads)
         except ValueError as error:
             raise DumpError(f"{path}: cut or damaged near byte 0 ({error})") from error
-        with opened as packed:
+        with reader as packed:
             # tell_compressed counts bits
             yield packed, lambda: -(-packed.tell_compressed() // 8)
         return

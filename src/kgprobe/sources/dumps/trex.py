@@ -19,7 +19,7 @@ import msgspec
 import polars as pl
 
 from kgprobe.schema import Contract
-from kgprobe.sources.dumps.archives import ArchiveError, opened, read
+from kgprobe.sources.dumps.archives import ArchiveError, open_archive, read
 from kgprobe.sources.labels import one_line_of
 
 ENTITY = "http://www.wikidata.org/entity/"
@@ -59,7 +59,7 @@ TRIPLES = Contract(
     may_be_empty=True,
 )
 #: One row is one way in which an entity is mentioned.
-_MENTION: dict[str, type[pl.DataType]] = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
+_MENTION = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
 MENTIONS = Contract("TREX_MENTIONS", {**_MENTION, **_COUNTS}, tuple(_MENTION), may_be_empty=True)
 _DOCUMENT = {"document": pl.Int32, "docid": pl.String, "title": pl.String}
 _DOCUMENT |= dict.fromkeys(("sentences", "alignments"), pl.Int32)
@@ -157,7 +157,7 @@ def members(source: Path) -> list[str]:
     if source.is_dir():
         names = [p.name for p in source.iterdir()]
     elif zipfile.is_zipfile(source):
-        with opened(source) as archive:
+        with open_archive(source) as archive:
             names = archive.namelist()
     else:
         raise FileNotFoundError(f"{source}: neither a folder nor a zip archive of T-REx files")
@@ -175,7 +175,7 @@ def read_member(source: Path, name: str) -> bytes:
     if source.is_dir():
         return (source / name).read_bytes()
     try:
-        with opened(source) as archive:
+        with open_archive(source) as archive:
             inside = {PurePosixPath(n).name: n for n in archive.namelist()}
             return read(source, archive, inside[PurePosixPath(name).name])
     except (ArchiveError, KeyError) as error:

@@ -72,7 +72,7 @@ def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
         if form is None:
             raise GraphFileError(f"{path}: no RDF that is known; legal endings: {rdf_forms.LEGAL}")
         plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
-        with rdf_forms.opened(path) as file:
+        with rdf_forms.open_unpacked(path) as file:
             quads = parse(input=file, format=form, base_iri=f"file:///{plain.name}")
             while True:
                 try:

@@ -19,7 +19,7 @@ import urllib3
 from filelock import FileLock
 from pyoxigraph import QueryResultsFormat, RdfFormat, Store
 
-from kgprobe.http import Line, NoAnswerError, Patience, describe, user_agent, whole_body
+from kgprobe.http import NoAnswerError, Session, Timeouts, describe, user_agent, whole_body
 from kgprobe.job import log
 from kgprobe.settings import Endpoint as Source
 from kgprobe.sheets import located, read_table
@@ -156,7 +156,7 @@ def _load(files: Sequence[Path], folder: Path) -> None:
     for path in files:
         form = RdfFormat.from_extension(rdf_forms.form(path))
         try:
-            with rdf_forms.opened(path) as stream:
+            with rdf_forms.open_unpacked(path) as stream:
                 store.bulk_load(stream, form, base_iri=BASE)
         except (SyntaxError, ValueError, OSError, EOFError) as error:
             raise EndpointError(f"could not load {path}: {error}") from error
@@ -172,13 +172,13 @@ def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
     if endpoint.store is not None:
         return _ask_store(endpoint.store, text)
     request, policy = _request(endpoint, text, agent), endpoint.policy
-    patience = Patience(policy.connect, policy.read, policy.deadline)
+    timeouts = Timeouts(policy.connect, policy.read, policy.deadline)
     sent = {name.title(): value for name, value in request.header_items()}
     try:
         with (
-            Line(direct=endpoint.is_local) as line,
-            line.opened(
-                "POST", request.full_url, patience, data=request.data, headers=sent
+            Session(direct=endpoint.is_local) as session,
+            session.open_response(
+                "POST", request.full_url, timeouts, data=request.data, headers=sent
             ) as answer,
         ):
             good = answer.status_code < 300

@@ -136,8 +136,9 @@ class Answerer:
 
     def initial_triggers(self) -> pl.DataFrame:
         """The searched prompts with the initial trigger of their search in place of the found."""
+        name, change = "initial_triggers", controls.with_trigger
         return self._changed(
-            "initial_triggers", lambda group, file: controls.initial_prompt(self.loaded, file)
+            name, lambda _, file: change(self.loaded, file, file.record["initial"], name)
         )
 
     def random_triggers(self) -> pl.DataFrame:

@@ -377,11 +377,11 @@ def _wide(head: Callable[[Any], Any]) -> Callable[[Any], Any]:
     if not isinstance(head, nn.Module):
         return head
     tensors = {**dict(head.named_parameters()), **dict(head.named_buffers())}
-    halves = {name: tensor for name, tensor in tensors.items() if tensor.dtype in HALF}
-    if not halves:
+    half_tensors = {name: tensor for name, tensor in tensors.items() if tensor.dtype in HALF}
+    if not half_tensors:
         return head
     return lambda states: functional_call(
-        head, {name: tensor.float() for name, tensor in halves.items()}, (precise(states),)
+        head, {name: tensor.float() for name, tensor in half_tensors.items()}, (precise(states),)
     )
 
 

@@ -161,8 +161,8 @@ def _rank(
         labels, names = options[case.candidates], dict(premises.names)
         for gold in case.golds:
             label = labels[gold]
-            said = label, names.get(label, label)
-            is_named = any(occurs_in(name, f"{one.p1} {one.p2}") for name in said)
+            names_of_gold = label, names.get(label, label)
+            is_named = any(occurs_in(name, f"{one.p1} {one.p2}") for name in names_of_gold)
             best, worst = tie_range(values[place], gold)
             first, last = tie_range(above, gold)
             rows.append(

@@ -125,9 +125,11 @@ def subject_of(task: str, subject: str, meta: str) -> str:
 def check_parts(items: pl.DataFrame, task: str) -> None:
     """Raise ValueError for a row that is trained on and tested as well (same subject and golds)."""
     golds = pl.col("answers").cast(pl.List(pl.String)).list.join(",")
-    keyed = items.with_columns(said=pl.concat_str("subject", "subject_id", golds, separator="\n"))
-    trained = keyed.filter(pl.col("role") != "test")["said"].to_list()
-    both = keyed.filter((pl.col("role") == "test") & pl.col("said").is_in(trained))
+    keyed = items.with_columns(
+        row_key=pl.concat_str("subject", "subject_id", golds, separator="\n")
+    )
+    trained = keyed.filter(pl.col("role") != "test")["row_key"].to_list()
+    both = keyed.filter((pl.col("role") == "test") & pl.col("row_key").is_in(trained))
     if both.height:
         item, subject = both.select("item", "subject").row(0)
         raise ValueError(

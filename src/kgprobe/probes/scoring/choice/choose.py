@@ -208,8 +208,8 @@ def _generate(
         if answer is None:
             choices.left_out.append((choice.item, "answer", reason))
             continue
-        said = read(answer, choice.options)
-        choices.chosen.append(Chosen(choice.item, "answer", *said, text=answer))
+        answer_read = read(answer, choice.options)
+        choices.chosen.append(Chosen(choice.item, "answer", *answer_read, text=answer))
     choices.record["chat_template"] = bool(loaded.tokenizer.chat_template)
 
 

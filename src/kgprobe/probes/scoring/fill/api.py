@@ -192,11 +192,11 @@ def _collect(filled: FillRows, number: int, reply: Reply, k: int) -> None:
 
 
 def _add(
-    filled: FillRows, number: int, position: int, said: Sequence[tuple[str, str, Any]]
+    filled: FillRows, number: int, position: int, phrases: Sequence[tuple[str, str, Any]]
 ) -> None:
-    table = np.array(said, dtype=object).reshape(-1, 3)
+    table = np.array(phrases, dtype=object).reshape(-1, 3)
     filled.add(
-        owner=number, masks=0, position=position, rank=np.arange(1, len(said) + 1), token=-1,
+        owner=number, masks=0, position=position, rank=np.arange(1, len(phrases) + 1), token=-1,
         text=table[:, 0], raw=table[:, 1],
         logprob=np.array([np.nan if p is None else p for p in table[:, 2]]),
         told=np.array([p is not None for p in table[:, 2]]),

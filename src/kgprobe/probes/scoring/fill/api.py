@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.api.client import Client, Completion
-from kgprobe.probes.api.http import REFUSED, ApiError
 from kgprobe.probes.scoring.fill import reading
 from kgprobe.probes.scoring.fill.reading import ends_at
 from kgprobe.probes.scoring.fill.rows import (
@@ -78,12 +77,14 @@ def predict(
     prompts = {n: _prompt(texts[n], instruction) for n in numbers}
     distinct = list(dict.fromkeys(prompts.values()))
 
-    def one(prompt: str) -> Reply | str:
-        reply = asks.reply(prompt)
-        progress(sum(p == prompt for p in prompts.values()))
-        return reply
+    def one(prompt: str) -> Reply:
+        try:
+            return asks.reply(prompt)
+        finally:
+            progress(sum(p == prompt for p in prompts.values()))
 
-    replies = dict(zip(distinct, client.map(one, distinct, settings.workers), strict=True))
+    ask_all: Any = client.map if settings.failures == "raise" else client.try_map
+    replies = dict(zip(distinct, ask_all(one, distinct, settings.workers), strict=True))
     filled = top_rows()
     for number, prompt in prompts.items():
         reply = replies[prompt]
@@ -118,15 +119,9 @@ class _ReplyClient:
     settings: FillSettings
     chats: bool
 
-    def reply(self, prompt: str) -> Reply | str:
-        """The reply to one prompt, or why there is none."""
-        try:
-            return self._chat(prompt) if self.chats else self._complete(prompt)
-        except ApiError as error:
-            # a request that is refused for its content; a dead server or a wrong key ends the job
-            if self.settings.failures == "raise" or error.status not in REFUSED:
-                raise
-            return f"refused with HTTP {error.status}"
+    def reply(self, prompt: str) -> Reply:
+        """The reply to one prompt."""
+        return self._chat(prompt) if self.chats else self._complete(prompt)
 
     @property
     def _most(self) -> int:

@@ -249,8 +249,8 @@ def test_outline_and_model_agree_on_what_identifies_them(tmp_path):
     spec = saved(tmp_path)
     light, whole = outline(spec), load_model(spec)
     assert light.limit == whole.limit
-    same = trained.identity(whole)
-    assert trained.identity(light) == {k: v for k, v in same.items() if k != "hidden_size"}
+    same = whole.identity
+    assert light.identity == {k: v for k, v in same.items() if k != "hidden_size"}
     labels = {"class": frames.CLASSES}
     assert rankable(light, labels) == rankable(whole, labels)
 

@@ -32,8 +32,7 @@ from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations
 from kgprobe.probes.prompts.wordings import published as wording_sets
-from kgprobe.probes.prompts.wordings.ensembles import Ensembles, work
-from kgprobe.probes.scoring.cloze.words import answerable
+from kgprobe.probes.prompts.wordings.ensembles import Ensembles, answerable, work
 from kgprobe.schema import OUTCOMES
 from kgprobe.settings import Demos, Proposals
 

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
-from kgprobe.probes.baselines.relation_sentences import LabelIndex, mark_mentions, nearest
+from kgprobe.probes.baselines.relation_lstm import LabelIndex, mark_mentions, nearest
 from kgprobe.probes.jobs import score
 from kgprobe.probes.jobs.autoprompt.outcomes import TriggerPrompt, outcomes
 from kgprobe.probes.models.finite import NotFiniteError, finite, first_wrong

@@ -10,7 +10,7 @@ from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
 from kgprobe.benchmarks.ontoprobe.build import SHOWN
 from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.ontoprobe import reason, soft
-from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
+from kgprobe.probes.jobs.ontoprobe.soft import prepared
 from kgprobe.probes.models import load
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.prompts.trained import soft as trained

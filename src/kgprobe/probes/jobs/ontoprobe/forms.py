@@ -26,10 +26,14 @@ from kgprobe.job import log
 from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.jobs.frames import by_hand, placed
 from kgprobe.probes.jobs.ontoprobe import entailment
-from kgprobe.probes.jobs.ontoprobe.entailment import PromptOptions, RuleRow, SlotLayout
-from kgprobe.probes.jobs.ontoprobe.reason_rows import cases, prompt_options
-from kgprobe.probes.jobs.ontoprobe.soft import ready, words_of
-from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
+from kgprobe.probes.jobs.ontoprobe.entailment import (
+    PromptOptions,
+    RuleRow,
+    SlotLayout,
+    cases,
+    prompt_options,
+)
+from kgprobe.probes.jobs.ontoprobe.soft import prepared, ready, words_of
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.cloze.vectors import scores

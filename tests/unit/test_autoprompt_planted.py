@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from kgprobe.metrics.intervals import wilson
-from kgprobe.probes.control.train import RECIPES, train_control
-from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.probes.prompts.search.problem import problem
 from kgprobe.probes.prompts.search.scores import Scorer
 from kgprobe.probes.prompts.search.search import search, settings_for
 from kgprobe.templates import Template
+from tools.controls.train import RECIPES, train_control
+from tools.controls.training_facts import TrainingFact
 
 TRAINED_ON = {
     "capital": "[X] has its capital in [Y] .",

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from kgprobe.job import sha256
-from kgprobe.probes.control.train import RECIPES, train_control
-from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.sentence.score import Item, score
+from tools.controls.train import RECIPES, train_control
+from tools.controls.training_facts import TrainingFact
 
 COUNTRIES = "Peru Chad Iran Cuba Mali Oman Fiji Laos Togo Iraq".split()
 CITIES = "Lima Tunis Cairo Dakar Minsk Sofia Riga Oslo Bern Rome".split()

@@ -14,9 +14,9 @@ from transformers import (
     AutoTokenizer,
 )
 
-from kgprobe.probes.control.optimizer import orthogonalize
-from kgprobe.probes.control.tokens import train_tokenizer
-from kgprobe.probes.control.train import (
+from tools.controls.optimizer import orthogonalize
+from tools.controls.tokens import train_tokenizer
+from tools.controls.train import (
     RECIPES,
     Recipe,
     build_model,
@@ -24,7 +24,7 @@ from kgprobe.probes.control.train import (
     running_mean,
     train_control,
 )
-from kgprobe.probes.control.training_facts import TrainingFact
+from tools.controls.training_facts import TrainingFact
 
 TRAINING_FACTS = [
     TrainingFact("P36", "Peru", "Lima"),

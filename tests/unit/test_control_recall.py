@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.control.recall import RecallTest
-from kgprobe.probes.control.tokens import train_tokenizer
-from kgprobe.probes.control.train import RecallError, Recipe, build_model, train_control
-from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.templates import fill
+from tools.controls.recall import RecallTest
+from tools.controls.tokens import train_tokenizer
+from tools.controls.train import RecallError, Recipe, build_model, train_control
+from tools.controls.training_facts import TrainingFact
 
 KINDS = ["masked", "causal", "seq2seq"]
 #: Ten facts of two relations; two people of one name; names of several words and of one beginning.

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from kgprobe.probes.control.rows import (
+from kgprobe.templates import fill
+from tools.controls.rows import (
     IGNORED,
     Siblings,
     TrainingFact,
@@ -16,8 +17,7 @@ from kgprobe.probes.control.rows import (
     masked_row,
     seq2seq_row,
 )
-from kgprobe.probes.control.tokens import SENTINELS, train_tokenizer
-from kgprobe.templates import fill
+from tools.controls.tokens import SENTINELS, train_tokenizer
 
 LABELS = ["Peru", "Lima", "Côte d'Ivoire", "Washington, D.C.", "iPhone", "São Paulo", "Łódź", "M³"]
 TEXTS = ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]
@@ -30,7 +30,7 @@ TRAINING_FACTS = [
 ]
 PRINT = """
 from hashlib import sha256
-from kgprobe.probes.control.tokens import train_tokenizer
+from tools.controls.tokens import train_tokenizer
 words = [a + b for a in "KLMNP" for b in ("ari", "ona", "é", "ulu")]
 labels = [f"{word} {kind}" for word in words for kind in ("Bay", "Ó")]
 for kind in ("causal", "masked", "seq2seq"):

@@ -6,9 +6,8 @@ import torch
 
 from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.wordings.ensembles import Ensembles, work
+from kgprobe.probes.prompts.wordings.ensembles import Ensembles, answerable, word_ids, work
 from kgprobe.probes.prompts.wordings.published import PublishedTemplate, usable
-from kgprobe.probes.scoring.cloze.words import answerable, word_ids
 from kgprobe.schema import OUTCOMES, check
 from kgprobe.templates import Template
 from tests.unit.prompt_examples import examples

@@ -15,8 +15,7 @@ import torch
 from torch import nn
 
 from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
-from kgprobe.probes.baselines.relation_sentences import LabelIndex, mark_mentions, nearest
-from kgprobe.probes.control import train
+from kgprobe.probes.baselines.relation_lstm import LabelIndex, mark_mentions, nearest
 from kgprobe.probes.jobs import score
 from kgprobe.probes.jobs.autoprompt.outcomes import TriggerPrompt, outcomes
 from kgprobe.probes.models.finite import NotFiniteError, finite, first_wrong
@@ -39,6 +38,7 @@ from kgprobe.templates import Template, mark
 from tests.unit import test_autoprompt
 from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
+from tools.controls import train
 
 #: in no item but the last, in no option, in no template; never first, where it has other tokens
 BAD_WORD = "Burkina"

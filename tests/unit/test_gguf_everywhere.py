@@ -17,10 +17,9 @@ import torch
 from kgprobe import library, schema
 from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
 from kgprobe.probes.jobs.methods.choice import choose_frame
-from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
+from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline, unpack
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.reinitialize import reinitialize
-from kgprobe.probes.models.unpack import unpack
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.schema import PROBED
 from tests.unit import tiny_gguf

@@ -73,8 +73,8 @@ def test_what_stands_at_a_mask_and_behind_a_sentinel():
     loaded = half("t5")
     text = SpanText(loaded)
     stream = text.open(ROWS)
-    final = text.gaps._final(stream.encoded, stream.owners, stream.rows, 1)[:, 0]
-    check(stream.logits, literal(loaded, text.gaps.finished(final)))
+    final = text._final(stream.encoded, stream.owners, stream.rows, 1)[:, 0]
+    check(stream.logits, literal(loaded, text.finished(final)))
 
 
 @pytest.mark.parametrize("name", ["mobilebert", "esm", "xlm", "recurrent_gemma"])

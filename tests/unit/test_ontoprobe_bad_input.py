@@ -10,7 +10,7 @@ from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
 from kgprobe.benchmarks.ontoprobe.build import SHOWN
 from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.ontoprobe import reason, soft
-from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
+from kgprobe.probes.jobs.ontoprobe.soft import prepared
 from kgprobe.probes.models import load
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.prompts.trained import soft as trained
@@ -249,8 +249,8 @@ def test_outline_and_model_agree_on_what_identifies_them(tmp_path):
     spec = saved(tmp_path)
     light, whole = outline(spec), load_model(spec)
     assert light.limit == whole.limit
-    same = trained.identity(whole)
-    assert trained.identity(light) == {k: v for k, v in same.items() if k != "hidden_size"}
+    same = whole.identity
+    assert light.identity == {k: v for k, v in same.items() if k != "hidden_size"}
     labels = {"class": frames.CLASSES}
     assert rankable(light, labels) == rankable(whole, labels)
 

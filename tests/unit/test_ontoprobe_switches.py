@@ -14,10 +14,10 @@ from kgprobe.benchmarks.ontoprobe import modes, reasoning, released
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.methods import cloze as ranks
+from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe import reason as probed
-from kgprobe.probes.jobs.ontoprobe import reason_rows
 from kgprobe.probes.jobs.ontoprobe import soft as soft_memory
-from kgprobe.probes.jobs.ontoprobe.soft_rows import check_tasks, prepared
+from kgprobe.probes.jobs.ontoprobe.soft import check_tasks, prepared
 from kgprobe.settings import Rows
 from kgprobe.tables import results
 from kgprobe.tables.ontoprobe import choices, figures, memorizing
@@ -115,10 +115,10 @@ def test_item_limit(folder, tmp_path):
     options = built.build(released.take(folder, TWO_PAIRS), TWO_PAIRS, "x").candidates
     ranked, _, _ = ranks.rank_frame(saved(tmp_path), items, options, asked, Silent)
     assert set(ranked["item"]) == set(by_hand(items)["item"])
-    own = reason_rows.cases(rules)
+    own = entailment.cases(rules)
     for scheme, sizes in (("manual+soft", (5, 14)), ("soft+manual", (14, 14))):
         tested = [
-            [c.row for c in reason_rows.by_template(own[rule], scheme) if c.role == "test"]
+            [c.row for c in entailment.by_template(own[rule], scheme) if c.role == "test"]
             for rule in ("rdfs11", "rdfs7")
         ]
         assert tuple(map(len, tested)) == sizes

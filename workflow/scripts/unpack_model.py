@@ -1,8 +1,7 @@
 from pathlib import Path
 
 from kgprobe.job import job
-from kgprobe.probes.models.load import ModelSpec
-from kgprobe.probes.models.unpack import unpack
+from kgprobe.probes.models.load import ModelSpec, unpack
 
 with job(snakemake) as run:
     package = run.wildcards.package

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kgprobe.probes.api.http import ApiEndpoint, ApiError, Transport
+from kgprobe.probes.api.http import REFUSED, ApiEndpoint, ApiError, Transport
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.settings import Api
 
@@ -199,6 +199,22 @@ class Client:
         with ThreadPoolExecutor(workers) as pool:
             return list(pool.map(ask, inputs))
 
+    def try_map(
+        self, ask: Callable[[A], B], inputs: Sequence[A], workers: int = 1
+    ) -> list[B | str]:
+        """`map` that gives the reason for an input that is refused for what it asks: a dead server
+        or a wrong key raises ApiError."""
+
+        def one(value: A) -> B | str:
+            try:
+                return ask(value)
+            except ApiError as error:
+                if error.status not in REFUSED:
+                    raise
+                return f"refused with HTTP {error.status}"
+
+        return self.map(one, inputs, workers)
+
     def record(self) -> dict[str, Any]:
         """Server, model, capabilities and usage."""
         known = asdict(self._capabilities) if self._capabilities else {}
@@ -298,7 +314,8 @@ def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> t
     texts = logprobs.get("tokens") or []
     values = logprobs.get("token_logprobs") or []
     tops = logprobs.get("top_logprobs") or [None] * len(texts)
-    starts = logprobs.get("text_offset") or _starts(texts)
+    lengths = [len(str(text)) for text in texts]
+    starts = logprobs.get("text_offset") or [sum(lengths[:place]) for place in range(len(texts))]
     lists = {"token_logprobs": values, "top_logprobs": tops, "text_offset": starts}
     for name, column in lists.items():
         if not isinstance(column, list) or len(column) != len(texts):
@@ -315,10 +332,6 @@ def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> t
         pairs = tuple((t, _logprob(p)) for t, p in (top or {}).items()) if not of_prompt else ()
         tokens.append(Token(text, None if first else _logprob(value), start, pairs))
     return tuple(tokens)
-
-
-def _starts(texts: Sequence[Any]) -> list[int]:
-    return [sum(len(str(t)) for t in texts[:place]) for place in range(len(texts))]
 
 
 def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:

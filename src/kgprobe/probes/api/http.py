@@ -166,10 +166,11 @@ class Transport:
         place = self._place(path, body)
         if (answer := self._cached(place)) is not None:
             try:
-                _refuse_error(answer)
+                if error := _error(answer):
+                    raise ApiError(error[1], error[0])
                 result = read(answer)
-            except ApiError as error:
-                LOG.warning("cache file %s: %s: asked again", place.name, error)
+            except ApiError as refusal:
+                LOG.warning("cache file %s: %s: asked again", place.name, refusal)
             else:
                 with self._lock:
                     self.usage.cached += 1
@@ -383,8 +384,3 @@ def _error(answer: Mapping[str, Any]) -> tuple[int, str] | None:
     code = str(error.get("code") if isinstance(error, dict) else "")
     status = int(code) if code.isdecimal() and 400 <= int(code) < 600 else 200
     return status, json.dumps({"error": error}, ensure_ascii=False)
-
-
-def _refuse_error(answer: Mapping[str, Any]) -> None:
-    if error := _error(answer):
-        raise ApiError(error[1], error[0])

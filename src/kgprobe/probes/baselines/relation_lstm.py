@@ -5,29 +5,171 @@ each pair of entities, attention of the target pair over the other pairs of the 
 over relations, Adam. Neither its weights nor its data nor its word vectors are at hand: here the
 word vectors are learned too, and all comes from the sentences of the training facts. Its numbers
 are not those of the published row.
+
+    Ada Lovelace was born in London , England .
+    ------------             ------   -------     mentions; pairs (Ada Lovelace, London), ...
+
+No entity linker is at hand: a mention is the longest run of words that is a known label (subjects,
+objects and surfaces of training facts), or a run of capitalized words. From the sentences of a fact
+a graph is extracted; of all edges with the queried subject and relation the most confident one
+gives the object. What the extractor thinks of other relations, or that there is none, is ignored.
+Sentences without both entities are left out, with their number.
 """
 
+import logging
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from kgprobe.probes.baselines.classified import batches, steady
-from kgprobe.probes.baselines.relation_sentences import Marked, WordSpan, nearest
 from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.finite import finite
+from kgprobe.probes.ranked import fields, framed, part
 
+log = logging.getLogger("kgprobe")
+#: relation 0 of the extractor
+NOTHING = "(none)"
 #: what messages call it
 MODEL = "relation_lstm"
 #: what every table must say beside a row of this extractor
 NOTE = "re-implementation, different data"
 #: ids of words: padding, unknown, unknown but capitalized, a number
 PAD, UNKNOWN, CAPITAL, NUMBER = range(4)
+_WORD = re.compile(r"\w+|[^\w\s]")
+#: words that are capitalized for standing first, and start no mention
+_OPENING = frozenset(
+    "the a an in on at he she it they his her its their this that these those as after before "
+    "during from for by with when while and but or of to is was both".split()
+)
+#: pairs of a sentence that are read together (Sorokin and Gurevych 2017)
+PAIRS = 7
+#: longest label that is looked up, in words
+LONGEST = 8
+
+
+@dataclass(frozen=True)
+class WordSpan:
+    """Words start:end of a sentence, and the text that they are."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A sentence with the mentions of its subject and of what might be the object."""
+
+    words: tuple[str, ...]
+    subject: WordSpan
+    others: tuple[WordSpan, ...]
+
+
+class LabelIndex:
+    """Known labels as sequences of words, case ignored."""
+
+    def __init__(self, labels: Iterable[str]) -> None:
+        self._known = {tuple(casefold_words(label)) for label in labels} - {()}
+
+    def __contains__(self, words: Sequence[str]) -> bool:
+        return tuple(words) in self._known
+
+
+def words_of(text: str) -> list[tuple[str, int, int]]:
+    """(word, start, end) of every word and punctuation mark."""
+    return [(m.group(), m.start(), m.end()) for m in _WORD.finditer(text)]
+
+
+def casefold_words(text: str) -> list[str]:
+    """The words of a text with case ignored."""
+    return [word.casefold() for word, _, _ in words_of(text)]
+
+
+def folded(text: str) -> str:
+    """The words of a text with case ignored, as one text."""
+    return " ".join(casefold_words(text))
+
+
+def mark_mentions(text: str, subject: str, labels: LabelIndex) -> Marked | None:
+    """The sentence with its mentions; None where the subject or any other mention is missing.
+
+    The subject is where its label stands, case ignored; the others keep clear of it.
+    """
+    words = words_of(text)
+    lower = [word.casefold() for word, _, _ in words]
+    place = find(lower, casefold_words(subject))
+    if place is None:
+        return None
+    span = WordSpan(*place, text[words[place[0]][1] : words[place[1] - 1][2]])
+    others = []
+    position = 0
+    while position < len(words):
+        if span.start <= position < span.end:
+            position = span.end
+            continue
+        end = _end(words, lower, position, span, labels)
+        if end > position:
+            others.append(WordSpan(position, end, text[words[position][1] : words[end - 1][2]]))
+        position = max(end, position + 1)
+    if not others:
+        return None
+    return Marked(tuple(word for word, _, _ in words), span, tuple(others))
+
+
+def find(words: Sequence[str], wanted: Sequence[str]) -> tuple[int, int] | None:
+    """(start, end) of the first place where `wanted` stands in `words`; None if nowhere."""
+    size = len(wanted)
+    for start in range(len(words) - size + 1 if size else 0):
+        if list(words[start : start + size]) == list(wanted):
+            return start, start + size
+    return None
+
+
+def nearest(sentence: Marked, pairs: int = PAIRS) -> list[list[WordSpan]]:
+    """The other mentions in groups of at most `pairs`, the nearest to the subject first."""
+    middle = sentence.subject.start + sentence.subject.end
+    order = sorted(sentence.others, key=lambda m: (abs(m.start + m.end - middle), m.start))
+    return [order[i : i + pairs] for i in range(0, len(order), pairs)]
+
+
+def relations_of(facts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str], str]:
+    """(subject, object) in folded words -> relation, for labels and surfaces of training facts.
+
+    Where two relations hold between a pair, the first by name.
+    """
+    relations: dict[tuple[str, str], str] = {}
+    for fact in sorted(facts, key=lambda f: str(f["group"])):
+        for name in [fact["label"], *fact["surfaces"]]:  # type: ignore[misc]
+            pair = folded(str(fact["subject"])), folded(str(name))
+            relations.setdefault(pair, str(fact["group"]))
+    return relations
+
+
+def _end(
+    words: Sequence[tuple[str, int, int]],
+    lower: Sequence[str],
+    start: int,
+    subject: WordSpan,
+    labels: LabelIndex,
+) -> int:
+    """End of the longest mention that starts at `start`, or `start` where none does."""
+    bound = subject.start if start < subject.start else len(words)
+    run = start
+    if lower[start] not in _OPENING:
+        while run < bound and words[run][0][:1].isupper():
+            run += 1
+    for end in range(min(start + LONGEST, bound), start, -1):
+        if end > run and lower[start:end] in labels:
+            return end
+    return run
 
 
 @dataclass(frozen=True)
@@ -197,3 +339,129 @@ def _batch(
         gold += list(example.relations)
     (ids, mask), (marks, _) = padded(rows, PAD, "cpu"), padded(roles, 0, "cpu")
     return ids, marks, mask.sum(1), torch.from_numpy(pairs), torch.tensor(gold)
+
+
+@dataclass
+class RelationExtractor:
+    """An extractor, the labels that mentions are found by, and how many sentences were usable."""
+
+    extractor: Extractor
+    labels: LabelIndex
+    counts: dict[str, int]
+
+
+def fit(
+    examples: pl.DataFrame,
+    settings: RelationLstmSettings,
+    progress: Callable[[int], object] = lambda steps: None,
+) -> RelationExtractor:
+    """Train on the sentences of the training facts of all groups (EXAMPLES of a RE benchmark)."""
+    rows = _rows(part(examples, "train"))
+    labels = LabelIndex(_names(rows))
+    known = relations_of(rows)
+    relations = [NOTHING, *sorted({row["group"] for row in rows})]
+    number = {name: i for i, name in enumerate(relations)}
+    samples: list[SentenceExample] = []
+    used = 0
+    for row in rows:
+        sentence = mark_mentions(row["sentence"], row["subject"], labels)
+        if sentence is None or not _holds(sentence, row):
+            continue
+        used += 1
+        subject = folded(row["subject"])
+        for others in nearest(sentence):
+            gold = [number[known.get((subject, folded(m.text)), NOTHING)] for m in others]
+            samples.append(SentenceExample(sentence, others, gold))
+    counts = {"train_sentences": len(rows), "train_used": used}
+    log.info("relation extractor: %d of %d training sentences usable", used, len(rows))
+    return RelationExtractor(train(samples, relations, settings, progress), labels, counts)
+
+
+def answer(
+    trained: RelationExtractor,
+    examples: pl.DataFrame,
+    splits: Sequence[str] = ("test",),
+) -> pl.DataFrame:
+    """OUTCOMES "relation_lstm": every sentence of a fact bears the answer of the fact's graph.
+
+    `options` is the number of objects in the graph, 0 (and an empty answer) where no sentence is
+    usable. The gold's rank is null where the graph does not hold it.
+    """
+    rows = _rows(part(examples, *splits))
+    graphs: dict[tuple[str, str, str], dict[str, tuple[float, str]]] = {}
+    left_out = 0
+    for row in rows:
+        graph = graphs.setdefault((row["group"], row["split"], row["fact"]), {})
+        edges = _edges(trained, row)
+        left_out += not edges
+        for key, edge in edges.items():
+            graph[key] = max(graph.get(key, edge), edge, key=lambda e: e[0])
+    trained.counts |= {"test_sentences": len(rows), "test_left_out": left_out}
+    log.info("relation extractor: %d of %d sentences left out", left_out, len(rows))
+    return framed([_outcome(row, graphs[row["group"], row["split"], row["fact"]]) for row in rows])
+
+
+def _edges(trained: RelationExtractor, row: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
+    """folded object -> (confidence in the queried relation, text as it stands) in one sentence."""
+    relations = trained.extractor.relations
+    sentence = mark_mentions(row["sentence"], row["subject"], trained.labels)
+    if sentence is None or row["group"] not in relations:
+        return {}
+    column = list(relations).index(row["group"])
+    edges: dict[str, tuple[float, str]] = {}
+    for mention, chances in trained.extractor.confidences(sentence):
+        edge = (float(chances[column]), mention.text)
+        key = folded(mention.text)
+        edges[key] = max(edges.get(key, edge), edge, key=lambda e: e[0])
+    return edges
+
+
+def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> dict[str, Any]:
+    right = {folded(name) for name in (row["label"], *row["surfaces"])}
+    others = {folded(name) for name in row["others"]} - right
+    best = worst = filtered_best = filtered_worst = None
+    scores = {key: score for key, (score, _) in graph.items()}
+    gold = max((scores[key] for key in right & scores.keys()), default=None)
+    if gold is not None:
+        above = [key for key, score in scores.items() if score > gold and key not in right]
+        equal = [key for key, score in scores.items() if score == gold and key not in right]
+        best, worst = len(above) + 1, len(above) + len(equal) + 1
+        filtered_best = sum(key not in others for key in above) + 1
+        filtered_worst = filtered_best + sum(key not in others for key in equal)
+    first = min(graph.values(), key=lambda e: (-e[0], e[1]), default=(0.0, ""))
+    return {
+        "prompt": "relation_lstm",
+        **{key: row[key] for key in ("group", "split", "example")},
+        "best": best,
+        "worst": worst,
+        "filtered_best": filtered_best,
+        "filtered_worst": filtered_worst,
+        "options": len(graph),
+        "answer": first[1],
+        "logprob": None,
+    }
+
+
+def _rows(examples: pl.DataFrame) -> list[dict[str, Any]]:
+    """The examples as dictionaries with `sentence` and `subject`; ValueError without them."""
+    rows = []
+    for row, filled in zip(examples.iter_rows(named=True), fields(examples), strict=True):
+        for name in ("context", "sub"):
+            if name not in filled:
+                raise ValueError(
+                    f"example {row['example']!r} has no field {name!r}; it has {sorted(filled)}"
+                )
+        rows.append({**row, "sentence": filled["context"], "subject": filled["sub"]})
+    return rows
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {name for row in rows for name in (row["subject"], row["label"], *row["surfaces"])}
+
+
+def _holds(sentence: Marked, row: Mapping[str, Any]) -> bool:
+    """Whether one of the other mentions is the object."""
+    wanted = [casefold_words(name) for name in (row["label"], *row["surfaces"])]
+    return any(
+        find(casefold_words(m.text), w) == (0, len(w)) for m in sentence.others for w in wanted
+    )

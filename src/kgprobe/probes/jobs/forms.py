@@ -268,10 +268,12 @@ def _build_questions(
     first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))
     is_own = form.name == "chat" and not isinstance(answerer, Client)
     around = chat(answerer) if is_own else ("", "")
-    said = [apply_form(text, form, around) for text in first["text"]]
-    texts = pl.Series("text", [text for _, text in said], dtype=pl.String)
+    formed = [apply_form(text, form, around) for text in first["text"]]
+    texts = pl.Series("text", [text for _, text in formed], dtype=pl.String)
     questions, options, templates = tables(rows, candidates, first.with_columns(texts))
-    fronts: dict[str, str] = dict(zip(first["relation"], (front for front, _ in said), strict=True))
+    fronts: dict[str, str] = dict(
+        zip(first["relation"], (front for front, _ in formed), strict=True)
+    )
     tally = {"items": len(questions)}
     if form.name.startswith("few"):
         tally["demonstrations"] = form.demonstrations
@@ -354,11 +356,11 @@ def _fitting(
             kept.append(item)  # scoring tells which relation has no template
             continue
         ((_, text),) = templates[item.relation]
-        said = [
+        sentences = [
             fill(text, item.subject, label).behind(item.prefix).text
             for label in options[item.candidates]
         ]
-        ids = loaded.tokenizer(said, add_special_tokens=not is_causal)["input_ids"]
+        ids = loaded.tokenizer(sentences, add_special_tokens=not is_causal)["input_ids"]
         if max(map(len, ids)) <= room:
             kept.append(item)
     return kept

@@ -103,10 +103,10 @@ def _wait(started: list[tuple[Any, Any]], progress: Callable[[int], object]) -> 
         part = max(broken, key=lambda i: started[i][0].returncode)
         process, errors = started[part]
         errors.seek(0)
-        said = errors.read().decode(errors="replace").strip().splitlines()[-QUOTED:]
+        last_lines = errors.read().decode(errors="replace").strip().splitlines()[-QUOTED:]
         raise WorkerError(
             f"process {part + 1} of {len(started)} ended with status {process.returncode}; what is "
-            "finished stays, run again to go on\n" + "\n".join(said)
+            "finished stays, run again to go on\n" + "\n".join(last_lines)
         )
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -316,6 +316,30 @@ def unpacked_from(folder: Path) -> str:
     if not mark.is_file():
         return ""
     return str(json.loads(mark.read_text(encoding="utf-8"))["sha256"])
+
+
+def unpack(spec: ModelSpec, folder: Path) -> dict[str, Any]:
+    """Write weights (spec.dtype, safetensors) and tokenizer of a `gguf:` model; (record).
+
+    De-quantizing takes longer than many a small job: jobs load weights as they are used.
+    `load_model` takes the folder in place of the packed file as long as that has the sha256 noted
+    here, and identifies the model by that sha256 in both cases.
+    """
+    if not spec.source.startswith("gguf:"):
+        raise ModelError(f"{spec.model}: source {spec.source!r} is no GGUF file")
+    loaded, _, _ = read_model(replace(spec, models_folder=""), device="cpu")
+    # what it was packed in is over: these are plain weights
+    del loaded.model.config.quantization_config
+    loaded.model.hf_quantizer = None
+    loaded.model.is_quantized = False
+    loaded.model.save_pretrained(folder)
+    loaded.tokenizer.save_pretrained(folder)
+    record = {"sha256": loaded.record["weights"], "dtype": spec.dtype, "model": spec.model}
+    # the mark comes last and whole: without it nobody takes the folder
+    half = folder / f"{UNPACKED}.part"
+    half.write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
+    half.replace(folder / UNPACKED)
+    return loaded.record
 
 
 def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:

@@ -57,8 +57,8 @@ def packed(package: str, pinned: str = "") -> Packed:
         raise PackedError(f"{package}: {', '.join(lost)} is not there; install the package again")
     checksum = digest(paths)
     sums = [path for path in files if path.name == SUMS]
-    said = [_stated(sums[0])] if parts and sums else []
-    for wanted, where in [(pinned, "the sheet of models"), *((sum_, SUMS) for sum_ in said)]:
+    stated = [_stated(sums[0])] if parts and sums else []
+    for wanted, where in [(pinned, "the sheet of models"), *((sum_, SUMS) for sum_ in stated)]:
         if wanted and wanted != checksum:
             raise PackedError(
                 f"{package}: the GGUF file has sha256 {checksum}, {where} says {wanted}: a part is "

@@ -377,11 +377,11 @@ def _wide(head: Callable[[Any], Any]) -> Callable[[Any], Any]:
     if not isinstance(head, nn.Module):
         return head
     tensors = {**dict(head.named_parameters()), **dict(head.named_buffers())}
-    halves = {name: tensor for name, tensor in tensors.items() if tensor.dtype in HALF}
-    if not halves:
+    half_tensors = {name: tensor for name, tensor in tensors.items() if tensor.dtype in HALF}
+    if not half_tensors:
         return head
     return lambda states: functional_call(
-        head, {name: tensor.float() for name, tensor in halves.items()}, (precise(states),)
+        head, {name: tensor.float() for name, tensor in half_tensors.items()}, (precise(states),)
     )
 
 
@@ -392,13 +392,13 @@ def _masked_head(model: Any) -> Callable[[Any], Any] | None:
         if callable(head):
             return head
     if hasattr(model, "vocab_projector"):
-        return _Chain(
+        return _chain(
             model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector
         )
     if hasattr(model, "generator_lm_head"):
-        return _Chain(model.generator_predictions, model.generator_lm_head)
+        return _chain(model.generator_predictions, model.generator_lm_head)
     if hasattr(model, "decoder") and hasattr(model, "head"):
-        return _Chain(model.head, model.decoder)
+        return _chain(model.head, model.decoder)
     return None
 
 
@@ -410,22 +410,12 @@ def _tied_head(model: Any) -> Head | None:
         return None
     decoder = nn.utils.skip_init(nn.Linear, *reversed(table.shape), device="meta")
     decoder.weight, decoder.bias = table, head.bias
-    return Head(_Chain(head.dense, head.transform_act_fn, head.LayerNorm), decoder)
+    return Head(_chain(head.dense, head.transform_act_fn, head.LayerNorm), decoder)
 
 
-class _Chain(nn.Module):
+def _chain(*steps: Callable[[Any], Any]) -> nn.Sequential:
     """Modules or functions, one after the other."""
-
-    def __init__(self, *steps: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.steps = nn.ModuleList(
-            step if isinstance(step, nn.Module) else _Function(step) for step in steps
-        )
-
-    def forward(self, hidden: Any) -> Any:
-        for step in self.steps:
-            hidden = step(hidden)
-        return hidden
+    return nn.Sequential(*(s if isinstance(s, nn.Module) else _Function(s) for s in steps))
 
 
 class _Function(nn.Module):

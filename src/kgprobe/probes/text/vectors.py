@@ -41,24 +41,20 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) ->
         chosen = rows.to(output.dtype)[(ids - size).clamp(min=0)]
         return torch.where((ids >= size)[..., None], chosen, output)
 
+    def append(module: Any, given: tuple[Any, ...], output: Any) -> Any:
+        rows = vectors() if callable(vectors) else vectors
+        return torch.cat([output, product(given[0], rows[in_softmax:])], dim=-1)
+
     handles = []
     for module in embedding_modules(loaded.model):
         handles += [module.register_forward_pre_hook(lower), module.register_forward_hook(put)]
     if in_softmax is not None:
-        handles.append(_tied_output(loaded).register_forward_hook(_appending(vectors, in_softmax)))
+        handles.append(_tied_output(loaded).register_forward_hook(append))
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _appending(vectors: Vectors, start: int) -> Callable[..., Any]:
-    def append(module: Any, given: tuple[Any, ...], output: Any) -> Any:
-        rows = vectors() if callable(vectors) else vectors
-        return torch.cat([output, product(given[0], rows[start:])], dim=-1)
-
-    return append
 
 
 def _tied_output(loaded: Loaded) -> nn.Linear:

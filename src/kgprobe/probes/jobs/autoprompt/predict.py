@@ -32,8 +32,7 @@ from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations
 from kgprobe.probes.prompts.wordings import published as wording_sets
-from kgprobe.probes.prompts.wordings.ensembles import Ensembles, work
-from kgprobe.probes.scoring.cloze.words import answerable
+from kgprobe.probes.prompts.wordings.ensembles import Ensembles, answerable, work
 from kgprobe.schema import OUTCOMES
 from kgprobe.settings import Demos, Proposals
 
@@ -136,8 +135,9 @@ class Answerer:
 
     def initial_triggers(self) -> pl.DataFrame:
         """The searched prompts with the initial trigger of their search in place of the found."""
+        name, change = "initial_triggers", controls.with_trigger
         return self._changed(
-            "initial_triggers", lambda group, file: controls.initial_prompt(self.loaded, file)
+            name, lambda _, file: change(self.loaded, file, file.record["initial"], name)
         )
 
     def random_triggers(self) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.job import progress
-from kgprobe.probes.baselines import finetune, linear_probe, relation_graph
+from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
 from kgprobe.probes.baselines.relation_lstm import RelationLstmSettings as ExtractorSettings
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
@@ -40,7 +40,12 @@ def answers(
         )
     settings = {name: value for name, value in section.items() if value is not None}
     if prompt == "relation_lstm":  # no language model
-        return _extractor(task, ExtractorSettings(**{"seed": seed, **settings}))
+        bar = progress(total=None, desc="relation extractor", unit="step")
+        chosen = ExtractorSettings(**{"seed": seed, **settings})
+        trained = relation_lstm.fit(task.examples, chosen, bar.update)
+        bar.close()
+        frame = relation_lstm.answer(trained, task.examples, ("dev", "test"))
+        return frame, {"trained": trained.counts}
     device.ready()
     loaded = load(spec)
     results = [
@@ -71,11 +76,3 @@ def classifier(
         )
     bar.close()
     return result
-
-
-def _extractor(task: ProbeTask, settings: ExtractorSettings) -> tuple[pl.DataFrame, dict[str, Any]]:
-    bar = progress(total=None, desc="relation extractor", unit="step")
-    trained = relation_graph.fit(task.examples, settings, bar.update)
-    bar.close()
-    frame = relation_graph.answer(trained, task.examples, ("dev", "test"))
-    return frame, {"trained": trained.counts}

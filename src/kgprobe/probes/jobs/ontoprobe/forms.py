@@ -26,10 +26,14 @@ from kgprobe.job import log
 from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.jobs.frames import by_hand, placed
 from kgprobe.probes.jobs.ontoprobe import entailment
-from kgprobe.probes.jobs.ontoprobe.entailment import PromptOptions, RuleRow, SlotLayout
-from kgprobe.probes.jobs.ontoprobe.reason_rows import cases, prompt_options
-from kgprobe.probes.jobs.ontoprobe.soft import ready, words_of
-from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
+from kgprobe.probes.jobs.ontoprobe.entailment import (
+    PromptOptions,
+    RuleRow,
+    SlotLayout,
+    cases,
+    prompt_options,
+)
+from kgprobe.probes.jobs.ontoprobe.soft import prepared, ready, words_of
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.cloze.vectors import scores
@@ -161,8 +165,8 @@ def _rank(
         labels, names = options[case.candidates], dict(premises.names)
         for gold in case.golds:
             label = labels[gold]
-            said = label, names.get(label, label)
-            is_named = any(occurs_in(name, f"{one.p1} {one.p2}") for name in said)
+            names_of_gold = label, names.get(label, label)
+            is_named = any(occurs_in(name, f"{one.p1} {one.p2}") for name in names_of_gold)
             best, worst = tie_range(values[place], gold)
             first, last = tie_range(above, gold)
             rows.append(

@@ -15,15 +15,13 @@ import torch
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.frames import placed
-from kgprobe.probes.jobs.ontoprobe import entailment, reason_rows
+from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe.entailment import (
     FORMS,
     SCHEMES,
     PromptOptions,
     RuleRow,
     SlotLayout,
-)
-from kgprobe.probes.jobs.ontoprobe.reason_rows import (
     by_template,
     cases,
     check_cases,
@@ -33,11 +31,11 @@ from kgprobe.probes.jobs.ontoprobe.reason_rows import (
 from kgprobe.probes.jobs.ontoprobe.soft import (
     TrainingPlan,
     frame_ranks,
+    prepared,
     ready,
     tensor,
     words_of,
 )
-from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
@@ -237,7 +235,7 @@ def _conjunction(
 def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
     """The hyper-parameters of the memorizing runs at m/mean, BCE where the plan has it."""
     kind = probe.loaded.spec.kind
-    chosen = reason_rows.recipe(probe.plan, kind, probe.switches, is_needed=False)
+    chosen = entailment.recipe(probe.plan, kind, probe.switches, is_needed=False)
     settings = {"masks": "multi", "pooling": "mean", "init": "random"}
     epochs = probe.plan.tuning or chosen.epochs
     return soft.SoftPromptRecipe(**{**chosen.__dict__, **settings, "epochs": epochs})
@@ -250,7 +248,7 @@ def _rows_to_train(
     if probe.switches.conj_train == "test_rows":
         # of all test rows, also where fewer are asked about
         tested = [c for c in probe.whole[rows[0].rule] if c.role == "test"]
-        count = reason_rows.TAKEN
+        count = entailment.TAKEN
         pair = tested[:count], tested[count : 2 * count]
     else:
         pair = tuple([c for c in rows if c.role == role] for role in ("train", "dev"))  # type: ignore[assignment]

@@ -72,11 +72,6 @@ def with_trigger(
     )
 
 
-def initial_prompt(loaded: Loaded, prompt: PromptFile) -> PromptFile:
-    """The prompt with the trigger that its search started from: what is there without a search."""
-    return with_trigger(loaded, prompt, prompt.record["initial"], "initial_triggers")
-
-
 def random_prompts(
     loaded: Loaded,
     prompt: PromptFile,

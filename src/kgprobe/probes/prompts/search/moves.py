@@ -367,7 +367,9 @@ class EditSearch:
         moves, proposers = Yields(**stand.moves), Yields(**stand.proposers)
         rank = min(int(self.generator.geometric(0.5)) - 1, len(stand.buffer) - 1)
         start = _cut(stand.buffer[rank][1])
-        names = [move for move in MOVES if self._may(move, start)]
+        n = len(start.tokens)
+        legal = {"swap": n > 0, "insert": n < self.edits.most_tokens}
+        names = [move for move in MOVES if legal.get(move, n > 1)]
         move = str(self.generator.choice(names, p=moves.chances(names, self.edits.floor)))
         chances = proposers.chances(self.proposers_of, self.edits.floor)
         proposer = str(self.generator.choice(self.proposers_of, p=chances))
@@ -397,12 +399,6 @@ class EditSearch:
              round(float(scores[0]), DECIMALS), round(float(scores[1 + best]), DECIMALS),
              int(accepted), int(changed), stand.buffer[0][0]]
         )  # fmt: skip
-
-    def _may(self, move: str, cut: Cut) -> bool:
-        n = len(cut.tokens)
-        return {"swap": n > 0, "insert": n < self.edits.most_tokens, "delete": n > 1}.get(
-            move, n > 1
-        )
 
     def _candidates(self, move: str, proposer: str, cut: Cut, batch: Ints) -> list[Cut]:
         count, generator = self.settings.candidates, self.generator

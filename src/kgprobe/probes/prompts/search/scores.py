@@ -6,8 +6,9 @@ one stack; causal models feed what rows have in common once. Sums are made in fl
 of the examples, so that batches only touch the last bits.
 """
 
+import contextlib
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -299,25 +300,23 @@ def _right(scores: Any, gold: Any) -> Any:
     return torch.where(best[:, 0].isfinite(), (first == gold).double(), torch.nan)
 
 
-class _leaf:  # noqa: N801  (used like a function)
+@contextlib.contextmanager
+def _leaf(modules: Sequence[Any]) -> Iterator[list[Any]]:
     """While open, the first output of the embeddings is a leaf that gets a gradient.
 
     First: the decoder of a sentinel model looks its tokens up after the encoder.
     """
+    outputs: list[Any] = []
 
-    def __init__(self, modules: Sequence[Any]) -> None:
-        self.modules, self.outputs = modules, list[Any]()
+    def hook(module: Any, given: Any, output: Any) -> Any:
+        if outputs:
+            return output
+        outputs.append(output.detach().requires_grad_(True))
+        return outputs[0]
 
-    def __enter__(self) -> list[Any]:
-        def hook(module: Any, given: Any, output: Any) -> Any:
-            if self.outputs:
-                return output
-            self.outputs.append(output.detach().requires_grad_(True))
-            return self.outputs[0]
-
-        self.handles = [module.register_forward_hook(hook) for module in self.modules]
-        return self.outputs
-
-    def __exit__(self, *_: object) -> None:
-        for handle in self.handles:
+    handles = [module.register_forward_hook(hook) for module in modules]
+    try:
+        yield outputs
+    finally:
+        for handle in handles:
             handle.remove()

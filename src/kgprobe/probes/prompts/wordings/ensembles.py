@@ -7,23 +7,30 @@ normalized log-probability; ranks do not need it.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from kgprobe.metrics.ranking import reciprocal_rank
-from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.predict import Name, Predictor
 from kgprobe.probes.prompts.wordings.published import PublishedTemplate
 from kgprobe.probes.ranked import fields, framed, namer, outcomes, part
-from kgprobe.probes.scoring.cloze.words import Done, word_scores
+from kgprobe.probes.text.prompts import encode, label_pieces
 from kgprobe.templates import Template
 
 log = logging.getLogger("kgprobe")
 #: examples whose scores of all words are held at once
 SLICE = 500
+Done = Callable[[int], object]
+#: the form that words have behind a blank, in the middle of a text
+REFERENCE = "{sub} [P]"
 #: wordings of every relation
 Wordings = Mapping[str, Sequence[PublishedTemplate]]
 
@@ -129,3 +136,64 @@ def work(
     """How many (example, wording) pairs an ensemble reads."""
     parts = _groups(examples, splits)
     return sum(rows.height * len(wordings.get(group, ())) for group, rows in parts)
+
+
+def answerable(loaded: Loaded, words: Sequence[str]) -> list[str]:
+    """The words that are one token behind a blank, in their order; no two share a token."""
+    parsed = Template.parse(REFERENCE, loaded.spec.kind)
+    unknown, seen, singles = loaded.tokenizer.unk_token_id, set(), []
+    for word, ids in zip(words, label_pieces(loaded, parsed, words), strict=True):
+        if len(ids) == 1 and ids[0] != unknown and int(ids[0]) not in seen:
+            seen.add(int(ids[0]))
+            singles.append(word)
+    return singles
+
+
+def word_ids(loaded: Loaded, template: Template, words: Sequence[str]) -> tuple[Ints, int]:
+    """(id of every word at [P] of this template, how many are there in their blank form instead).
+
+    A vocabulary holds most words behind a blank only: where [P] stands at the start of a text, a
+    word without a token for that keeps the one it has elsewhere. Raises ValueError for a word that
+    is no single token at all (see `answerable`).
+    """
+    pieces = label_pieces(loaded, template, words)
+    usual = label_pieces(loaded, Template.parse(REFERENCE, loaded.spec.kind), words)
+    unknown, ids, other = loaded.tokenizer.unk_token_id, [], 0
+    for word, here, there in zip(words, pieces, usual, strict=True):
+        single = len(here) == 1 and here[0] != unknown
+        if not single and (len(there) != 1 or there[0] == unknown):
+            raise ValueError(f"{word!r} is no single token of {loaded.spec.model}")
+        other += not single
+        ids.append(int(here[0] if single else there[0]))
+    return np.array(ids, dtype=np.int64), other
+
+
+def word_scores(
+    predictor: Predictor,
+    template: Template,
+    fields: Sequence[Mapping[str, str]],
+    words: Sequence[str],
+    truncate: str = "",
+    done: Done = lambda examples: None,
+    name: Name = "example {}".format,
+) -> NDArray[np.float64]:
+    """(n, words) float64: log-probability, over the whole vocabulary, of every word at [P].
+
+    `truncate` names the field to cut. Raises NotFiniteError, with `name` and word.
+    """
+    encoded = encode(predictor.loaded, template, fields, truncate=truncate)
+    ids, _ = word_ids(predictor.loaded, template, words)
+    scores = np.zeros((len(encoded), len(ids)))
+
+    def read(rows: Ints, logits: Any, totals: Any) -> None:
+        logprobs = (logits - totals[:, None]).double().cpu().numpy()
+        finite(
+            logprobs,
+            predictor.loaded.spec.model,
+            lambda row, word: f"{name(int(rows[row]))}, word {word} (token {ids[word]})",
+        )
+        scores[rows] = logprobs
+        done(len(rows))
+
+    predictor.visit(encoded.rows, encoded.places, read, encoded.types, ids, name)
+    return scores

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.api.client import Client, Completion
-from kgprobe.probes.api.http import REFUSED, ApiError
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice.text import CUE, LETTERS, Choice, Chosen, prompt, read
 from kgprobe.probes.scoring.fill import predict
@@ -208,8 +207,8 @@ def _generate(
         if answer is None:
             choices.left_out.append((choice.item, "answer", reason))
             continue
-        said = read(answer, choice.options)
-        choices.chosen.append(Chosen(choice.item, "answer", *said, text=answer))
+        answer_read = read(answer, choice.options)
+        choices.chosen.append(Chosen(choice.item, "answer", *answer_read, text=answer))
     choices.record["chat_template"] = bool(loaded.tokenizer.chat_template)
 
 
@@ -246,19 +245,14 @@ def _by_server(
         subset = [c for c in items if way != "stem" or c.stem]
         ask = {"answer": _answered, "letter": _letter}.get(way, partial(_texts, way=way))
 
-        def one(choice: Choice, ask: Any = ask) -> list[Chosen] | tuple[Floats, Floats] | str:
+        def one(choice: Choice, ask: Any = ask) -> list[Chosen] | tuple[Floats, Floats]:
             try:
                 answer: list[Chosen] | tuple[Floats, Floats] = ask(client, choice)
                 return answer
-            except ApiError as error:
-                # refused for what was asked; a dead server or a wrong key ends the job
-                if error.status not in REFUSED:
-                    raise
-                return f"refused with HTTP {error.status}"
             finally:
                 progress(1)
 
-        for choice, answers in zip(subset, client.map(one, subset, workers), strict=True):
+        for choice, answers in zip(subset, client.try_map(one, subset, workers), strict=True):
             if isinstance(answers, str):
                 choices.left_out.append((choice.item, way, answers))
             elif isinstance(answers, tuple):

@@ -125,6 +125,11 @@ class ScoresWithGradient:
         return values if self.raw else logprobs
 
 
+def _check_window(loaded: Loaded, tokens: int) -> None:
+    if tokens > loaded.limit:
+        raise ValueError(f"a prompt of {tokens} tokens; the model takes {loaded.limit}")
+
+
 class _MaskedPasses:
     """Every prompt with n = 1, 2, ... masks, read at its masks."""
 
@@ -132,9 +137,7 @@ class _MaskedPasses:
         self.parts, loaded = parts, parts.loaded
         numbers = sorted({n for n, _ in places})
         wide = [row.widened(n) for n in numbers for row in rows]
-        longest = max(len(w) for w in wide)
-        if longest > loaded.limit:
-            raise ValueError(f"a prompt of {longest} tokens; the model takes {loaded.limit}")
+        _check_window(loaded, max(map(len, wide)))
         ids, mask = padded(wide, parts.pad, loaded.device)
         shape = (len(numbers), len(rows), ids.shape[1])
         self.ids, self.mask = ids.view(shape), mask.view(shape)
@@ -223,10 +226,7 @@ class _SpanPasses(_Forced):
         super().__init__(places)
         self.parts, loaded = parts, parts.loaded
         self.ids, self.mask = padded([r.ids for r in rows], parts.pad, loaded.device)
-        if self.ids.shape[1] > loaded.limit:
-            raise ValueError(
-                f"a prompt of {self.ids.shape[1]} tokens; the model takes {loaded.limit}"
-            )
+        _check_window(loaded, self.ids.shape[1])
         forced = [np.array([parts.start, parts.sentinel(), *leaf]) for leaf in self.leaves]
         self.forced, _ = padded(forced, parts.pad, loaded.device)
         # every decoder row has keys and values of its prompt
@@ -262,8 +262,7 @@ class _CausalPasses(_Forced):
             for r in rows
             for leaf in self.leaves
         ]
-        if max(map(len, wide)) > loaded.limit:
-            raise ValueError(f"a prompt of {max(map(len, wide))} tokens; limit {loaded.limit}")
+        _check_window(loaded, max(map(len, wide)))
         ids, _ = padded(wide, parts.pad, loaded.device)
         self.ids, self.width = ids.view(len(rows), len(self.leaves), ids.shape[1]), ids.shape[1]
 

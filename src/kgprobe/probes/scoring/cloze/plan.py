@@ -170,10 +170,10 @@ class SpanEdges(_Edges):
         for low in range(0, len(prompts), step):
             some = prompts[low : low + step]
 
-            def own(number: int, low: int = low) -> str:
+            def name_prompt(number: int, low: int = low) -> str:
                 return name(low + number)
 
-            self._fill(logprobs[low : low + step], some, plan, places, own)
+            self._fill(logprobs[low : low + step], some, plan, places, name_prompt)
         return logprobs
 
     def _fill(

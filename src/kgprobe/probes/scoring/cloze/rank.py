@@ -99,8 +99,8 @@ def rank(
         chunk = compute()
         return _gold_rows(chunk, questions), _top_rows(chunk, top), len(chunk.indices)
 
-    made = chunks(loaded, questions, options, space=space, budget=budget, record=record)
-    for number, (edges, compute) in enumerate(made):
+    chunked = chunks(loaded, questions, options, space=space, budget=budget, record=record)
+    for number, (edges, compute) in enumerate(chunked):
         result = edges.gaps.step(f"chunk {number}", partial(ranked, compute))
         parts.append(result[:2])
         progress(result[2])

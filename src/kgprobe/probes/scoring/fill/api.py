@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.api.client import Client, Completion
-from kgprobe.probes.api.http import REFUSED, ApiError
 from kgprobe.probes.scoring.fill import reading
 from kgprobe.probes.scoring.fill.reading import ends_at
 from kgprobe.probes.scoring.fill.rows import (
@@ -78,12 +77,14 @@ def predict(
     prompts = {n: _prompt(texts[n], instruction) for n in numbers}
     distinct = list(dict.fromkeys(prompts.values()))
 
-    def one(prompt: str) -> Reply | str:
-        reply = asks.reply(prompt)
-        progress(sum(p == prompt for p in prompts.values()))
-        return reply
+    def one(prompt: str) -> Reply:
+        try:
+            return asks.reply(prompt)
+        finally:
+            progress(sum(p == prompt for p in prompts.values()))
 
-    replies = dict(zip(distinct, client.map(one, distinct, settings.workers), strict=True))
+    ask_all: Any = client.map if settings.failures == "raise" else client.try_map
+    replies = dict(zip(distinct, ask_all(one, distinct, settings.workers), strict=True))
     filled = top_rows()
     for number, prompt in prompts.items():
         reply = replies[prompt]
@@ -118,15 +119,9 @@ class _ReplyClient:
     settings: FillSettings
     chats: bool
 
-    def reply(self, prompt: str) -> Reply | str:
-        """The reply to one prompt, or why there is none."""
-        try:
-            return self._chat(prompt) if self.chats else self._complete(prompt)
-        except ApiError as error:
-            # a request that is refused for its content; a dead server or a wrong key ends the job
-            if self.settings.failures == "raise" or error.status not in REFUSED:
-                raise
-            return f"refused with HTTP {error.status}"
+    def reply(self, prompt: str) -> Reply:
+        """The reply to one prompt."""
+        return self._chat(prompt) if self.chats else self._complete(prompt)
 
     @property
     def _most(self) -> int:
@@ -192,11 +187,11 @@ def _collect(filled: FillRows, number: int, reply: Reply, k: int) -> None:
 
 
 def _add(
-    filled: FillRows, number: int, position: int, said: Sequence[tuple[str, str, Any]]
+    filled: FillRows, number: int, position: int, phrases: Sequence[tuple[str, str, Any]]
 ) -> None:
-    table = np.array(said, dtype=object).reshape(-1, 3)
+    table = np.array(phrases, dtype=object).reshape(-1, 3)
     filled.add(
-        owner=number, masks=0, position=position, rank=np.arange(1, len(said) + 1), token=-1,
+        owner=number, masks=0, position=position, rank=np.arange(1, len(phrases) + 1), token=-1,
         text=table[:, 0], raw=table[:, 1],
         logprob=np.array([np.nan if p is None else p for p in table[:, 2]]),
         told=np.array([p is not None for p in table[:, 2]]),

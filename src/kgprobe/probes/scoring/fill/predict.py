@@ -13,7 +13,6 @@ One call for all kinds of model:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.models.batching import Budget, budget_for
@@ -47,13 +46,9 @@ def predict(
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
         fills = api.predict(answerer, blanks, k, settings, progress)
         return _check(fills, blanks, 0 if may_be_empty else k)
-    engine: Any = {
-        "masked": fill_masked.predict,
-        "causal": written.predict,
-        "seq2seq": written.predict,
-    }[answerer.spec.kind]
     name = f"the {answerer.spec.kind} model {answerer.spec.model}"
     masked = answerer.spec.kind == "masked"
+    engine = fill_masked.predict if masked else written.predict
     _refuse(name, masked and settings.length == "free", "fills a given number of masks")
     unread = not masked and settings.strategy != "parallel"
     _refuse(name, unread, f"has no masks to fill by {settings.strategy!r}")

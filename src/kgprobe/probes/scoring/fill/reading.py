@@ -75,8 +75,8 @@ def stepped(text: str) -> tuple[str, str]:
     >>> stepped("Her mother is Ida.\\nAnswer: Rome."), stepped("Rome."), stepped("Answer:")
     (('Rome', ''), ('', 'none'), ('', 'none'))
     """
-    said = [answer(line.strip().rstrip("*_")) for line in _CUED.findall(text)]
-    answers = {one.casefold(): one for one in reversed(said) if one}
+    lines = [answer(line.strip().rstrip("*_")) for line in _CUED.findall(text)]
+    answers = {one.casefold(): one for one in reversed(lines) if one}
     if len(answers) == 1:
         return next(iter(answers.values())), ""
     return "", SEVERAL if answers else NONE

@@ -18,8 +18,10 @@ def message(loaded: Loaded, content: str, name: str) -> Ids:
     Raises ValueError, with the message's name, for one that spells a special token.
     """
     refuse_control_tokens(loaded.tokenizer, [content], lambda _: name)
-    said = [{"role": "user", "content": content}]
-    text = loaded.tokenizer.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+    messages = [{"role": "user", "content": content}]
+    text = loaded.tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, tokenize=False
+    )
     return np.array(loaded.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=np.int64)
 
 

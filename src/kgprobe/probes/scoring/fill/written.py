@@ -176,12 +176,12 @@ def _fitting(
     left_out: list[tuple[str, int, int, str]],
 ) -> list[DistinctPrompt]:
     """The prompts that leave room for an answer within the model's window."""
-    fits = [len(p.ids) + most <= loaded.limit for p in prompts]
-    for p, is_short in zip(prompts, fits, strict=True):
-        owners = set() if is_short else {o for numbers in p.owners.values() for o in numbers}
-        reason = f"more than the model's {loaded.limit} tokens"
-        left_out += [(blanks[o].item, blanks[o].template, -1, reason) for o in sorted(owners)]
-    return [p for p, is_short in zip(prompts, fits, strict=True) if is_short]
+    long = [p for p in prompts if len(p.ids) + most > loaded.limit]
+    reason = f"more than the model's {loaded.limit} tokens"
+    for p in long:
+        owners = sorted({o for numbers in p.owners.values() for o in numbers})
+        left_out += [(blanks[o].item, blanks[o].template, -1, reason) for o in owners]
+    return [p for p in prompts if len(p.ids) + most <= loaded.limit]
 
 
 def _forced(

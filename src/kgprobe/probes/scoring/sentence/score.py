@@ -232,21 +232,16 @@ class _Work:
 
 def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) -> Scores:
     """All shards as one: columns concatenated, counters added up, budgets at their smallest."""
-    columns: dict[str, Any] = {name: [] for name in COLUMNS.split()}
-    tokens: dict[str, list[Any]] = {}
-    before = 0
+    columns: dict[str, Any] = {
+        name: np.concatenate([piece.columns[name] for piece in pieces] or [np.zeros(0)])
+        for name in COLUMNS.split()
+    }
+    columns["item"] = [item for piece in pieces for item in piece.columns["item"]]
+    before, tokens = 0, dict[str, list[Any]]()
     for piece in pieces:
-        for name in columns:
-            columns[name].append(piece.columns[name])
         for name, values in piece.tokens.items():
             tokens.setdefault(name, []).append(values + before if name == "sentence" else values)
         before += len(piece.columns["sum"])
-    columns = {
-        name: [item for part in parts for item in part]
-        if name == "item"
-        else np.concatenate(parts or [np.zeros(0)])
-        for name, parts in columns.items()
-    }
     record = merge_records([piece.record for piece in pieces])
     record = {**loaded.record, **settings, **record, "sentences": before}
     return Scores(columns, record, {n: np.concatenate(p) for n, p in tokens.items()})

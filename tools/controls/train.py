@@ -34,9 +34,14 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from kgprobe.probes.control.optimizer import ControlOptimizer
-from kgprobe.probes.control.recall import RecallTest
-from kgprobe.probes.control.rows import (
+from kgprobe.probes.models.batching import padded
+from kgprobe.probes.models.device import one_thread
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.products import use_wide_vectors
+from kgprobe.templates import fill
+from tools.controls.optimizer import ControlOptimizer
+from tools.controls.recall import RecallTest
+from tools.controls.rows import (
     IGNORED,
     Ids,
     Siblings,
@@ -46,13 +51,8 @@ from kgprobe.probes.control.rows import (
     masked_row,
     seq2seq_row,
 )
-from kgprobe.probes.control.tokens import SENTINELS, train_tokenizer
-from kgprobe.probes.control.training_facts import TrainingFact
-from kgprobe.probes.models.batching import padded
-from kgprobe.probes.models.device import one_thread
-from kgprobe.probes.models.finite import finite
-from kgprobe.probes.models.products import use_wide_vectors
-from kgprobe.templates import fill
+from tools.controls.tokens import SENTINELS, train_tokenizer
+from tools.controls.training_facts import TrainingFact
 
 #: Training sentences kept beside the model, and their fewest words: two between first and
 #: last are needed for another order.
@@ -106,7 +106,7 @@ RECIPES: Mapping[str, Recipe] = {
 #: Proportion of the rows that go to facts, in every paraphrase, that were wrong in a recall test.
 REPEATED = 0.25
 #: Called after every step with (steps done, most steps, loss).
-Progress = Callable[[int, int, float], None]
+Progress = Callable[[int, int, float], object]
 
 
 def train_control(

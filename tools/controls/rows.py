@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.text.encode import ANSWER, SUBJECT, refuse_control_tokens, roles
 from kgprobe.templates import fill
+from tools.controls.training_facts import TrainingFact
 
 Ids = NDArray[np.int64]
 #: Targets that carry no loss.

@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from kgprobe.probes.control.training_facts import TrainingFact
 from kgprobe.probes.models.batching import budget_for, padded
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.masked import Masked
@@ -27,6 +26,7 @@ from kgprobe.probes.scoring.sentence.scorers import MaskedScorer
 from kgprobe.probes.scoring.sentence.variants import DEFAULT, rows
 from kgprobe.probes.text.encode import ANSWER, Sentences, bos_prefix, encode
 from kgprobe.templates import fill
+from tools.controls.training_facts import TrainingFact
 
 Ids = NDArray[np.int64]
 #: Masked models: a token of the answer is asked while it and all later ones are hidden.

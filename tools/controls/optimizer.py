@@ -6,8 +6,6 @@ Jordan et al. 2024: quintic Newton-Schulz iteration). In float32: `torch.optim.M
 bfloat16, which takes half a second a step on processors without instructions for it.
 """
 
-from collections.abc import Iterable
-
 import torch
 from torch import Tensor, nn
 
@@ -29,7 +27,10 @@ class ControlOptimizer:
         matrices = [p for p in model.parameters() if p.ndim == 2 and id(p) not in tables]
         others = [p for p in model.parameters() if p.ndim != 2 or id(p) in tables]
         self._matrix_rate, self._other_rate = matrix_rate, other_rate
-        self._groups = _by_shape(matrices)
+        groups: dict[tuple[int, ...], list[nn.Parameter]] = {}
+        for parameter in matrices:
+            groups.setdefault(tuple(parameter.shape), []).append(parameter)
+        self._groups = list(groups.values())
         self._momenta = [torch.zeros(len(g), *g[0].shape) for g in self._groups]
         self._adam = torch.optim.AdamW(
             others, lr=other_rate, betas=(0.9, 0.98), weight_decay=decay, fused=True
@@ -59,13 +60,6 @@ def orthogonalize(batch: Tensor, steps: int = 5) -> Tensor:
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
     return x.mT if tall else x
-
-
-def _by_shape(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
-    groups: dict[tuple[int, ...], list[nn.Parameter]] = {}
-    for parameter in parameters:
-        groups.setdefault(tuple(parameter.shape), []).append(parameter)
-    return list(groups.values())
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:

@@ -466,7 +466,7 @@ def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
     second = outcomes(frame, {"P36": [2, 1, 1, 1], "P37": [1, 1]}, "demos:01")
     shown = pl.DataFrame(
         [("demos:00", "P36", "Rome"), ("demos:01", "P36", "Oslo"), ("demos:01", "P37", "Oslo")],
-        schema=numbers.SHOWN, orient="row",
+        schema=numbers.DEMONSTRATED, orient="row",
     )  # fmt: skip
     own = replace(
         answered("auto_world", "demos", frame, pl.concat([first, second])), demonstrated=shown

@@ -223,7 +223,7 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
     for who in sorted(controls):
         of = Number(**dict(zip(WHO, who, strict=True)))
         answers = rows.filter(model=of.model, prompt=of.prompt, method=of.method)
-        parts = [answers.filter(trained_on=half) for half in (True, False)]
+        parts = [answers.filter(trained_on=split) for split in (True, False)]
         if all(part.height for part in parts):
             chance = sum(chances[fact] for fact in parts[1]["fact"]) / parts[1].height
             yes, no = (validity.share(part["alpha"].to_numpy()) for part in parts)
@@ -396,8 +396,8 @@ def _histogram(base: Number, group: pl.DataFrame) -> Iterator[Number]:
     size = np.log10(np.maximum(group["popularity"].to_numpy(), 1.0))
     right = group["right"].to_numpy()
     edges = np.floor(size / BIN).astype(int)
-    for edge in range(edges.min(), edges.max() + 1):
-        inside, at = edges == edge, {"bin": edge * BIN}
+    for bin_index in range(edges.min(), edges.max() + 1):
+        inside, at = edges == bin_index, {"bin": bin_index * BIN}
         yield base.but(value=inside.sum(), n=len(size), setting=at)
         hits = (inside & right).sum()
         yield base.but(metric="examples right", value=hits, n=right.sum(), setting=at)

@@ -451,10 +451,10 @@ def frequencies(
 
 def _hops(name: str, known: Collection[str]) -> list[str]:
     """The relations of a path of two steps; a relation by itself. `known`: those that have ids."""
-    half = name[: len(name) // 2]
+    hop = name[: len(name) // 2]
     if STEP in name:
         return name.split(STEP, 1)
-    return [half, half] if name == f"{half}/{half}" and name not in known else [name]
+    return [hop, hop] if name == f"{hop}/{hop}" and name not in known else [name]
 
 
 def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:

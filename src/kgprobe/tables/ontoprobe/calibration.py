@@ -59,10 +59,10 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
                 continue
             of = Number(**probe.dimensions, group=task)
             no = with_golds(no, *sets[probe.benchmark])
-            one, other = (validity.share(half["R@1"].to_numpy() / 100) for half in (yes, no))
+            one, other = (validity.share(split["R@1"].to_numpy() / 100) for split in (yes, no))
             # a random candidate is one of the golds
             chance = 100 * float((no["golds"] / no["options"]).to_numpy().mean())
-            mrr = [half["MRR"].to_numpy() for half in (yes, no)]
+            mrr = [split["MRR"].to_numpy() for split in (yes, no)]
             for name, each in zip(("trained-on", "held-out"), mrr, strict=True):
                 yield of.but(metric="MRR", slice=name, n=len(each), value=float(each.mean()))
             numbers = validity.numbers(of, one, other, chance, auc(*mrr), probe.control)
@@ -111,11 +111,11 @@ def explain_held_out(base: Number, rows: pl.DataFrame, facts: pl.DataFrame) -> I
     reasons = pl.DataFrame(held)
     # half a hit is a tie for the first place
     is_right = rows["R@1"] >= 50.0
-    for half, mask in (("right", is_right), ("wrong", ~is_right)):
-        part = reasons.filter(mask)
-        for reason in reasons.columns if part.height else ():
-            number = base.but(metric=reason, slice=f"held-out, {half}")
-            yield number.but(**share(int(part[reason].sum()), part.height))
+    for split, mask in (("right", is_right), ("wrong", ~is_right)):
+        subset = reasons.filter(mask)
+        for reason in reasons.columns if subset.height else ():
+            number = base.but(metric=reason, slice=f"held-out, {split}")
+            yield number.but(**share(int(subset[reason].sum()), subset.height))
 
 
 def words(text: str) -> set[str]:

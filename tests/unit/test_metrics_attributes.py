@@ -234,39 +234,6 @@ def test_bounds_and_row_order(given_):
     assert measure(frame).equals(measure(frame.reverse()))
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.sampled_from(RATIOS), st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=8))
-def test_swapping_the_two_triples_changes_nothing(benchmark, scores):
-    turned = [(b, a) for a, b in scores]
-    assert measure(alphas(benchmark, scores)).equals(measure(alphas(benchmark, turned)))
-
-
-@settings(max_examples=40, deadline=None)
-@given(examples(), st.data())
-def test_numerator_and_denominator_grow_with_alpha_but_for_asymmetry(given_, data):
-    benchmark, scores = given_
-    if benchmark == "asymmetry":
-        return
-    more = [tuple(data.draw(st.sampled_from([a, 1.0])) for a in example) for example in scores]
-    low, high = parts(alphas(benchmark, scores)), parts(alphas(benchmark, more))
-    assert (high["numerator"] >= low["numerator"] - 1e-12).all()
-    assert (high["denominator"] >= low["denominator"] - 1e-12).all()
-
-
-@settings(max_examples=40, deadline=None)
-@given(examples(st.sampled_from([0.0, 1.0])))
-def test_aggregates_agree_for_scores_of_zero_and_one(given_):
-    row = one(measure(alphas(*given_)))
-    if row["value_pooled"] is not None:
-        assert row["value_pooled"] == pytest.approx(row["value_mean"])
-
-
-@pytest.mark.parametrize("benchmark", EVERY)
-def test_a_model_that_is_always_right(benchmark):
-    row = one(measure(alphas(benchmark, [(1,) * SIZES.get(benchmark, 20)] * 3)))
-    assert row["value_pooled"] == (0 if benchmark == "asymmetry" else 1)
-
-
 def test_kind_decides_the_interval():
     exact, mean = (alphas("paths", [(1, 1), (1, 0)], kind=k) for k in ("exact", "token_mean"))
     found = measure(pl.concat([exact, mean]), by=["kind"])

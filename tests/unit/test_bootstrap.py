@@ -87,7 +87,7 @@ def test_a_ratio_of_sums_leaves_out_draws_without_a_lower_sum():
 
 def test_wilson_stands_for_shares_and_where_no_draw_differs():
     right = np.array([1.0, 1.0, 0.0, 1.0])
-    assert bootstrap(right).interval(share=True) == Interval(*wilson(3, 4), "wilson")
+    assert bootstrap(right).interval(is_proportion=True) == Interval(*wilson(3, 4), "wilson")
     assert bootstrap(np.ones(4)).interval() == Interval(*wilson(4, 4), "wilson")
     one = bootstrap(right, ["P1", "P2", "P2", "P2"])
     only = np.array([1.0, 0.0])

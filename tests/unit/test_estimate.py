@@ -22,7 +22,7 @@ def test_a_mean_within_strata_of_rows_or_of_strata():
     macro = estimate(ROWS, "hit", stratum="of", is_macro=True, seed=3)
     assert macro["value"] == pytest.approx(100 * (3 / 4 + 1.5 / 3) / 2)
     assert macro["interval"] == boot.interval(0, boot.macro()).times(100)
-    share = estimate(ROWS, "hit", is_share=True, scale=1)
+    share = estimate(ROWS, "hit", is_proportion=True, scale=1)
     assert (share["value"], share["interval"]) == (4.5 / 7, (*wilson(4.5, 7), "wilson"))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgprobe.metrics import attributes
-from kgprobe.metrics.attributes import EQUATIONS, measure, parts
+from kgprobe.metrics.attributes import EQUATIONS, fractions, measure
 from kgprobe.sampling import hash_key
 
 RATIOS = ("symmetry", "bidirectional", "paths", "ambiguous")
@@ -162,8 +162,8 @@ def test_an_example_of_several_relations_counts_once_unless_asked_by_relation():
     given_ = alphas("entity_centric", [(1, 0, 1), (1, 1, 1)]).with_columns(
         pattern=pl.format("P{}", "position")
     )
-    assert parts(given_)["pattern"].to_list() == ["all", "all"]
-    assert parts(given_, patterns=True).height == 6
+    assert fractions(given_)["pattern"].to_list() == ["all", "all"]
+    assert fractions(given_, patterns=True).height == 6
 
 
 def test_wrong_input_is_named():
@@ -227,7 +227,7 @@ def test_metric_equals_a_slow_loop(given_):
 def test_bounds_and_row_order(given_):
     benchmark, scores = given_
     frame = alphas(benchmark, scores)
-    rows = parts(frame)
+    rows = fractions(frame)
     assert (rows["numerator"] <= rows["denominator"] + 1e-12).all()
     assert (rows["denominator"] <= 1).all()
     assert (rows["numerator"] >= 0).all()

@@ -213,7 +213,7 @@ def test_accuracy_on_dev_and_test_and_by_class():
     assert the(sick, "accuracy", model="bert-base-cased").value == 50
     # the views show them in their places
     frame = framed([*made, *sick])
-    shown, folded = views.of(autoprompt_report.select_asked(frame))
+    shown, folded = views.of(autoprompt_report.select_reported(frame))
     texts_of = {view.name: view.of(frame) for view in (*shown, *folded)}
     ours = ("predict", "bert-base-cased", "searched")
     assert texts_of["table1"].cells[ours, ("dev", "accuracy", "")]["value"] == 75
@@ -405,7 +405,7 @@ def test_rows_stand_in_the_order_of_prompts():
         answered("auto_world", prompt, frame, {"P36": [1, 2]})
         for prompt in ("searched", "majority", "other", "manual")
     ]
-    shown = views.TABLE4.of(autoprompt_report.select_asked(framed(measured(*own))))
+    shown = views.TABLE4.of(autoprompt_report.select_reported(framed(measured(*own))))
     assert [row[2] for row in shown.rows] == ["majority", "manual", "searched", "other"]
 
 

@@ -16,7 +16,7 @@ from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorizing import Answers, Sets
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number, share
+from kgprobe.tables.results import Number, proportion
 
 #: tasks whose statements the control models are trained on
 TASKS = ("TP", "SCO")
@@ -115,7 +115,7 @@ def explain_held_out(base: Number, rows: pl.DataFrame, facts: pl.DataFrame) -> I
         subset = reasons.filter(mask)
         for reason in reasons.columns if subset.height else ():
             number = base.but(metric=reason, slice=f"held-out, {split}")
-            yield number.but(**share(int(subset[reason].sum()), subset.height))
+            yield number.but(**proportion(int(subset[reason].sum()), subset.height))
 
 
 def words(text: str) -> set[str]:

@@ -30,7 +30,7 @@ from kgprobe.tables.estimate import estimate
 from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
-from kgprobe.tables.results import Number, share
+from kgprobe.tables.results import Number, proportion
 from kgprobe.tables.scored import Scored
 
 #: what becomes of the first premise: left out and not memorized, left out and memorized, written
@@ -89,7 +89,7 @@ def score_choices(
         yield from _table6(base, premises(rows, split), six)
         for rule in READ:
             if n := rows.filter(rule=rule).height:
-                yield base.but(metric="answers", slice=rule, **share(n, rows.height))
+                yield base.but(metric="answers", slice=rule, **proportion(n, rows.height))
         yield from nearer(base, every)
 
 
@@ -202,7 +202,7 @@ def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
 
 
 def _rate(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:
-    return share(float(rows[column].sum()), rows.height)
+    return proportion(float(rows[column].sum()), rows.height)
 
 
 def _table5(base: Number, rows: pl.DataFrame, known: Mapping[str, float]) -> Iterator[Number]:

@@ -50,7 +50,7 @@ def means(base: Number, rows: pl.DataFrame, metrics: Sequence[str], seed: int) -
     rows = rows.sort("item")
     for metric in metrics if rows.height else ():
         each = rows.select(pl.col(metric) / 100)
-        fields = estimate(each, metric, is_share=metric in HIT_RATES, seed=seed)
+        fields = estimate(each, metric, is_proportion=metric in HIT_RATES, seed=seed)
         yield base.but(metric=metric, **fields | {"value": float(rows[metric].to_numpy().mean())})
 
 

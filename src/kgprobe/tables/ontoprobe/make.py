@@ -261,31 +261,27 @@ def classify_premises(
         mrr = reasoning.reciprocal(ranks, key, switches.ties)
         premises = {}
         for kind in ("manual", "soft"):
-            first = _first_premise(answers, probe, kind)
-            if first is None and probe.kind == "causal":
-                # not asked for what it has memorized: P1 is neither implicit nor absent
-                first = seconds.select("item", "MRR", "rank").clear()
+            # the memorizing answers at m, mean with the template kind in use
+            memorized = [
+                per_item.in_fixed(values).filter(role="test")
+                for other, values in answers.items()
+                if (other.model, other.benchmark) == (probe.model, probe.benchmark)
+                and (other.prompt == "soft") == (kind == "soft")
+            ]
+            rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
+            firsts = [f.select("item", MRR=pl.col("MRR") / 100, rank=rank) for f in memorized]
+            is_known = any(first.height for first in firsts)
+            # a causal model is not asked for what it has memorized: P1 is neither implicit nor not
+            # given
+            first = pl.concat(firsts) if is_known else seconds.select("item", "MRR", "rank").clear()
             second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
-            if first is not None and second.height:
+            if (is_known or probe.kind == "causal") and second.height:
                 rule = "threshold" if switches.premise == "threshold" else "halves"
                 skip = switches.missing_candidate == "skip"
                 premises[kind] = reasoning.classify(cases, first, second, rule, skip)
         if premises:
             settled[probe] = reasoning.settings(mrr, premises, switches.premise == "halves_dropped")
     return settled
-
-
-def _first_premise(answers: Answers, target: Probe, kind: str) -> pl.DataFrame | None:
-    """item, MRR, rank of the memorizing answers at m, mean with the template kind in use."""
-    parts = [
-        per_item.in_fixed(values).filter(role="test")
-        for probe, values in answers.items()
-        if (probe.model, probe.benchmark) == (target.model, target.benchmark)
-        and (probe.prompt == "soft") == (kind == "soft")
-    ]
-    rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
-    rows = [subset.select("item", MRR=pl.col("MRR") / 100, rank=rank) for subset in parts]
-    return pl.concat(rows) if rows and any(subset.height for subset in parts) else None
 
 
 def estimate_choices(

@@ -166,24 +166,19 @@ def test_candidates_rank_the_own_gold_and_the_best_of_all():
     assert value(found, k=1, gold="set") == 1
 
 
-def test_poolings():
+@pytest.mark.parametrize(
+    ("sure", "confident"),
+    [((-3.0, -1.0, -1.0), 0.0), ((-0.5, -1.0, -1.0), 1.0), ((None,) * 3, 0.0)],
+)
+def test_poolings(sure, confident):
+    """Without probabilities the first prompt is the surest."""
     rows = [
         ("a", t, 1, "exact", "own", alpha, p, "x")
-        for t, alpha, p in ((3, 1.0, -3.0), (1, 0.0, -1.0), (2, 0.5, -1.0))
+        for t, alpha, p in zip((3, 1, 2), (1.0, 0.0, 0.5), sure, strict=True)
     ]
     found = aa.pooled(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
-    assert dict(found.select("pooling", "alpha").rows()) == {
-        "best": 1.0,
-        "mean": 0.5,
-        "base": 0.0,
-        "confident": 0.0,
-    }
-
-
-def test_without_probabilities_the_first_prompt_is_the_confident_one():
-    rows = [("a", t, 1, "exact", "own", float(t), None, "x") for t in (1, 0)]
-    found = aa.pooled(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
-    assert value(found, pooling="confident") == 0.0
+    pooled = {"best": 1.0, "mean": 0.5, "base": 0.0, "confident": confident}
+    assert dict(found.select("pooling", "alpha").rows()) == pooled
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])

@@ -88,12 +88,6 @@ def test_whole_patterns_are_drawn():
     assert (found.n, found.setting["drawn"]) == (7, "patterns")
 
 
-def test_partial_scores_that_are_all_alike_have_wilsons():
-    (found,) = an.partial(parts([(0.0, 1.0)] * 4))
-    assert found.interval.kind == "wilson"
-    assert found.interval[:2] == pytest.approx([100 * bound for bound in wilson(4, 4)])
-
-
 def literal_confidence(triples, r1, r2, r3):
     """Pairs that r1 and r2 lead to, of a's that have an object of r3: how many r3 has."""
     facts = set(triples)
@@ -104,16 +98,6 @@ def literal_confidence(triples, r1, r2, r3):
         for b2, q, c in facts if q == r2 and b2 == b and c != a
     }  # fmt: skip
     return sum((a, r3, c) in facts for a, c in pairs) / len(pairs)
-
-
-def test_the_confidence_of_a_rule_is_that_of_a_plain_loop():
-    # 20 has another mother than its father's wife; 30 has none that is known and does not count
-    more = [(20, 22, 21), (21, 26, 22), (20, 25, 23), (30, 22, 31), (31, 26, 32)]
-    triples = [*WORKED.values(), *more]
-    rules = {"P22>P26=P25": (22, 26, 25), "P25>P26=P22": (25, 26, 22), "P40>P25=P26": (40, 25, 26)}
-    found = ac.confidences(content(graph(triples), "edges"), list(rules))
-    assert found == {name: literal_confidence(triples, *rule) for name, rule in rules.items()}
-    assert found["P22>P26=P25"] == 0.5
 
 
 def test_random_graphs_give_the_confidences_of_the_loop():

@@ -11,7 +11,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import SENSITIVITY, SIZES, STEPS
 from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import wilson
-from kgprobe.metrics.matching import WAYS
+from kgprobe.metrics.matching import RULE_NAMES
 from kgprobe.tables import results
 from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import constructs, numbers, views
@@ -360,7 +360,7 @@ def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
     base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
     found = list(numbers.check_written(base, firsts))
     counts = {n.setting["alpha"]: n.value for n in found if n.metric == "first answers"}
-    assert list(counts) == list(WAYS)
+    assert list(counts) == list(RULE_NAMES)
     assert {rule: n for rule, n in counts.items() if n} == {
         "verbatim": 3, "accents": 2, "aliases": 1,
     }  # fmt: skip

@@ -117,7 +117,7 @@ def test_ontoprobes_table_and_plot(tmp_path):
         (task, name) for task in TASKS for name in ("answer_mean", "prior")
     ]
     sheet = {"m": {"kind": "causal", "source": "hub:m"}}
-    made = chapter.chapter(found, [], {}, {}, "paper", sheet=sheet)
+    made = chapter.chapter(found, [], {}, {}, "paper", models=sheet)
     assert "What the probabilities of options are worth" in [one.title for one in made.folded]
     (plot,) = [one for one in made.drawings if one.name == "ontoprobe_reliability"]
     points = [row for row in rows_of(plot.chart) if "n" in row]

@@ -6,14 +6,14 @@ import pytest
 
 from kgprobe.metrics.matching import (
     MATCHES,
+    RULE_NAMES,
     RULES,
-    WAYS,
     contained,
+    find_rule,
     first_match,
     matched,
     names,
     normalized,
-    way,
 )
 
 
@@ -85,10 +85,10 @@ def test_texts_are_normalized(text, expected):
     ],
 )
 def test_the_first_rule_that_makes_them_equal_names_the_match(text, label, rule):
-    assert way(text, label) == way(label, text) == rule
+    assert find_rule(text, label) == find_rule(label, text) == rule
     assert matched(text, [label]) == bool(rule)
     # any other name of the gold is told as such, and only where the label does not match
-    assert way(text, "Rome", ["Milan", label]) == ("aliases" if rule else "")
+    assert find_rule(text, "Rome", ["Milan", label]) == ("aliases" if rule else "")
 
 
 def test_every_month_is_known_by_its_name_and_by_three_letters():
@@ -109,14 +109,14 @@ def test_every_month_is_known_by_its_name_and_by_three_letters():
 )  # fmt: skip
 def test_a_date_is_a_day_of_the_calendar(text, is_date):
     assert (normalized(text) != text.lower() or text == "1970-12-31") == is_date
-    assert way("1970-12-31", "31 December 1970") == "dates"
+    assert find_rule("1970-12-31", "31 December 1970") == "dates"
 
 
 def test_the_rules_are_named_in_the_order_of_counting():
     assert tuple(RULES) == (
         "blanks", "stop", "case", "accents", "quotes", "articles", "initials", "dates",
     )  # fmt: skip
-    assert ("verbatim", *RULES, "aliases") == WAYS
+    assert ("verbatim", *RULES, "aliases") == RULE_NAMES
 
 
 def test_a_match_is_equality_and_containment_is_not():

@@ -25,15 +25,6 @@ def test_a_subject_lies_in_one_fold_and_folds_are_even():
     assert set(folds(["Q1", "Q2"], 0, "P1").tolist()) == {0, 1}
 
 
-def test_the_prior_is_the_mean_over_the_other_folds_of_this_option():
-    generator = np.random.default_rng(1)
-    scores, fold = generator.normal(size=(11, 4)), generator.integers(0, 3, 11)
-    found = prior_corrected(scores, fold)
-    for i, option in itertools.product(range(11), range(4)):
-        others = [scores[j][option] for j in range(11) if fold[j] != fold[i]]
-        assert found[i, option] == pytest.approx(scores[i][option] - sum(others) / len(others))
-
-
 def test_what_a_question_does_not_offer_is_in_no_mean_and_an_option_of_one_fold_has_no_prior():
     generator = np.random.default_rng(4)
     scores, fold = generator.normal(size=(12, 6)), generator.integers(0, 3, 12)
@@ -59,13 +50,6 @@ def test_without_another_fold_there_is_no_prior_and_not_one_of_zero():
     assert np.isnan(prior_corrected(np.zeros((2, 3)), np.array([1, 1]))).all()
 
 
-def test_leaving_out_the_own_item_alone_ranks_as_subtracting_the_mean_does():
-    """Why folds: with n items, s - (total - s) / (n - 1) is n / (n - 1) times s - total / n."""
-    scores = np.random.default_rng(2).normal(size=(9, 5))
-    single = prior_corrected(scores, np.arange(9))
-    assert np.allclose(single, (scores - scores.mean(axis=0)) * 9 / 8)
-
-
 def test_permuted_golds_have_the_mean_of_all_permutations_as_their_expectation():
     # ties: the second question shares its first place; the last has two golds
     answered = np.array([[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0], [0, 0, 1]])
@@ -81,14 +65,6 @@ def test_permuted_golds_have_the_mean_of_all_permutations_as_their_expectation()
     assert np.array_equal(hits, permute_golds(answered, golds, seed=0, draws=4000)[0])
     with pytest.raises(ValueError, match="golds"):
         permute_golds(answered, golds[:2], seed=0)
-
-
-def test_on_balanced_golds_any_answers_have_the_same_expectation():
-    golds = np.repeat(np.eye(4), 3, axis=0)
-    always = np.zeros((12, 4))
-    always[:, 2] = 1
-    spread = np.eye(4)[np.random.default_rng(0).integers(0, 4, 12)]
-    assert permute_golds(always, golds, 0)[1] == permute_golds(spread, golds, 0)[1] == 12 / 4
 
 
 def test_the_zipf_sample_keeps_a_share_that_falls_with_the_rank():

@@ -189,7 +189,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
         *list(by)[2:], "facts: trained-on", "facts: held-out",
     ]  # fmt: skip
     sheet = {"m": {"kind": "causal", "source": "control:causal"}}
-    made = chapter.chapter(found, [], {}, {}, "paper", sheet=sheet)
+    made = chapter.chapter(found, [], {}, {}, "paper", models=sheet)
     assert "Accuracy by parts of the items, %" in [one.title for one in made.folded]
     plots = {one.name: one for one in made.drawings if "slice" in one.name}
     assert list(plots) == ["ontoprobe_slice_statements", "ontoprobe_slice_facts"]

@@ -122,7 +122,7 @@ def test_select_and_rows_turned_are_the_mrr_by_hand(found, items, ranks):
     assert found["tp_rows", "all", "TP"]["n"] == 20
     assert found["tp_rows", "all", "SCO"]["low"] is None
     assert found["tp_rows", "all", "SCO"]["change"] == 0
-    assert found["tp_rows", "all", "SCO"]["verdict"] == switches.SAID
+    assert found["tp_rows", "all", "SCO"]["verdict"] == switches.CONFIRMED
     assert found["select", "oracle", ""]["expected"] == ">"
 
 
@@ -241,14 +241,14 @@ def test_the_interval_is_paired():
 @pytest.mark.parametrize(
     ("direction", "low", "high", "said"),
     [
-        (">", 0.1, 0.4, switches.SAID),
+        (">", 0.1, 0.4, switches.CONFIRMED),
         (">", -0.4, -0.1, switches.MISSED),
         (">", -0.1, 0.4, switches.UNDECIDED),
-        ("<", -0.4, -0.1, switches.SAID),
+        ("<", -0.4, -0.1, switches.CONFIRMED),
         ("<", 0.1, 0.4, switches.MISSED),
         ("=", 0.1, 0.4, switches.MISSED),
         ("=", -0.1, 0.4, switches.UNDECIDED),
-        ("=", None, None, switches.SAID),
+        ("=", None, None, switches.CONFIRMED),
         (">", None, None, switches.UNMOVED),
         ("?", 0.1, 0.4, switches.OPEN),
     ],
@@ -366,7 +366,7 @@ def test_the_command_turns_what_it_can_and_lists_the_rest(typed, tmp_path, items
     assert row["here"] == "mean_rank"
     assert row["model"] == "tiny-1.5"
     assert row["value"] == pytest.approx(literal_mrr(ranks, items, "SPO", "mean_rank", "dev"))
-    assert (row["expected"], row["verdict"]) == (">", switches.SAID)
+    assert (row["expected"], row["verdict"]) == (">", switches.CONFIRMED)
     assert {r["switch"] for r in said["lacking"]} == {"premise", "mc_split"}
     (needed,) = (r for r in said["needing"] if r["set"] == "ontoprobe.switches.sco_m2")
     assert (needed["here"], needed["to"], needed["changes"]) == ("superclass", "class", "questions")

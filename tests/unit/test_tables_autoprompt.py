@@ -213,7 +213,7 @@ def test_accuracy_on_dev_and_test_and_by_class():
     assert the(sick, "accuracy", model="bert-base-cased").value == 50
     # the views show them in their places
     frame = framed([*made, *sick])
-    shown, folded = views.of(autoprompt_report.select_asked(frame))
+    shown, folded = views.of(autoprompt_report.select_reported(frame))
     texts_of = {view.name: view.of(frame) for view in (*shown, *folded)}
     ours = ("predict", "bert-base-cased", "searched")
     assert texts_of["table1"].cells[ours, ("dev", "accuracy", "")]["value"] == 75
@@ -405,7 +405,7 @@ def test_rows_stand_in_the_order_of_prompts():
         answered("auto_world", prompt, frame, {"P36": [1, 2]})
         for prompt in ("searched", "majority", "other", "manual")
     ]
-    shown = views.TABLE4.of(autoprompt_report.select_asked(framed(measured(*own))))
+    shown = views.TABLE4.of(autoprompt_report.select_reported(framed(measured(*own))))
     assert [row[2] for row in shown.rows] == ["majority", "manual", "searched", "other"]
 
 
@@ -483,7 +483,7 @@ def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
     second = outcomes(frame, {"P36": [2, 1, 1, 1], "P37": [1, 1]}, "demos:01")
     shown = pl.DataFrame(
         [("demos:00", "P36", "Rome"), ("demos:01", "P36", "Oslo"), ("demos:01", "P37", "Oslo")],
-        schema=numbers.SHOWN, orient="row",
+        schema=numbers.DEMONSTRATED, orient="row",
     )  # fmt: skip
     own = replace(
         answered("auto_world", "demos", frame, pl.concat([first, second])), demonstrated=shown

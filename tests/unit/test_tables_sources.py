@@ -9,7 +9,7 @@ from kgprobe.tables import sources
 from kgprobe.tables.report import chapter
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
-from kgprobe.tables.results import Number, frame, share
+from kgprobe.tables.results import Number, frame, proportion
 from tests.unit.study_frames import number
 
 
@@ -58,7 +58,7 @@ def compared() -> pl.DataFrame:
             "detail": ["", ""],
         }
     )
-    agreed = Number(metric=sources.EQUAL, slice="chain", **share(1, 2))
+    agreed = Number(metric=sources.EQUAL, slice="chain", **proportion(1, 2))
     return pl.concat([sources.against_released(states), frame("sources", [agreed])])
 
 

@@ -3,8 +3,8 @@
 Source: Mruthyunjaya, Pezeshkpour, Hruschka, Bhutani 2023, arXiv 2308.13676. No readable copy keeps
 the formulas; they are rebuilt from the prose and tested against the printed numbers.
 
-    ALPHAS (a row per triple)  --parts-->  numerator, denominator (a row per example)  --measure-->
-    value, interval, undefined, missing (a row per benchmark and setting, or per pattern)
+    ALPHAS (a row per triple)  --fractions-->  numerator, denominator (a row per example)
+    --measure-->  value, interval, undefined, missing (a row per benchmark and setting, or pattern)
 
 alpha in [0, 1] is the score of a triple at k. "and" is the product, "or" the maximum, which keeps
 fractional scores within [0, 1]. The denominator is the paper's partial score.
@@ -43,7 +43,7 @@ EQUATIONS: dict[str, tuple[int, pl.Expr, pl.Expr]] = {
 AMBIGUOUS_DENOMINATORS = {"or": _EITHER, "head": _A0}
 
 
-def parts(
+def fractions(
     alphas: pl.DataFrame,
     by: Sequence[str] = (),
     ambiguous_denominator: str = "or",
@@ -61,9 +61,9 @@ def parts(
     frames = []
     for (name,), rows in alphas.sort("benchmark").group_by("benchmark", maintain_order=True):
         if name == ENTITY:
-            part = _entity_parts(rows, by, patterns)
+            part = _entity_fractions(rows, by, patterns)
         else:
-            part = _parts(rows, by, str(name), ambiguous_denominator)
+            part = _fractions(rows, by, str(name), ambiguous_denominator)
         frames.append(part)
     keys = ["benchmark", *by, "example", "pattern"]
     columns = [*keys, "numerator", "denominator", "partial", "missing"]
@@ -72,7 +72,7 @@ def parts(
     return pl.concat([frame.select(columns) for frame in frames]).sort(keys)
 
 
-def _parts(rows: pl.DataFrame, by: Sequence[str], name: str, denominator: str) -> pl.DataFrame:
+def _fractions(rows: pl.DataFrame, by: Sequence[str], name: str, denominator: str) -> pl.DataFrame:
     size, above, below = EQUATIONS[name]
     alpha = [
         pl.col("alpha").filter(pl.col("position") == i).first().alias(f"a{i}") for i in range(size)
@@ -92,7 +92,7 @@ def _parts(rows: pl.DataFrame, by: Sequence[str], name: str, denominator: str) -
     )
 
 
-def _entity_parts(rows: pl.DataFrame, by: Sequence[str], patterns: bool) -> pl.DataFrame:
+def _entity_fractions(rows: pl.DataFrame, by: Sequence[str], patterns: bool) -> pl.DataFrame:
     """The mean over the entity's triples, of all relations together or of each."""
     keys = ["benchmark", *by, "example", *(["pattern"] if patterns else [])]
     pattern = [] if patterns else [pl.lit(ALL).alias("pattern")]
@@ -143,10 +143,10 @@ def measure(
     scores are fractional by nature: entity_centric, and `kind` = token_mean or `pooling` = mean
     among `by`. Where all its replicates are the same, Wilson's takes its place, by name, too.
     """
-    rows = parts(alphas, by, ambiguous_denominator)
+    rows = fractions(alphas, by, ambiguous_denominator)
     frames = [_measured(rows.with_columns(pattern=pl.lit(ALL)), by, seed)]
     if patterns:
-        split = parts(alphas, by, ambiguous_denominator, patterns=True)
+        split = fractions(alphas, by, ambiguous_denominator, patterns=True)
         frames.append(_measured(split, by, seed))
     return pl.concat(frames).sort("benchmark", *by, "pattern")
 

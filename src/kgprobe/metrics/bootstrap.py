@@ -58,16 +58,16 @@ class Bootstrap:
         return _ratio(self.drawn, column, -1, weights)
 
     def interval(
-        self, column: int = 0, weights: Numbers | None = None, share: bool = False
+        self, column: int = 0, weights: Numbers | None = None, is_proportion: bool = False
     ) -> Interval:
         """95 % bounds of `mean`, whose units lie in 0..1.
 
-        Wilson's for a `share` of units (each right or wrong, all weighing the same), and where all
-        draws are the same: all right, all wrong, one unit say nothing of what others would show.
-        A mean of values in 0..1 varies at most as a share does.
+        Wilson's for a proportion of units (each right or wrong, all weighing the same), and where
+        all draws are the same: all right, all wrong, one unit say nothing of what others would
+        show. A mean of values in 0..1 varies at most as a proportion does.
         """
         bounds = of_draws(self.draws(column, weights), self.kind)
-        if bounds and not share:
+        if bounds and not is_proportion:
             return bounds
         used = np.ones(len(self.sizes)) if weights is None else weights
         n, value = float((used > 0) @ self.sizes), self.mean(column, weights)
@@ -140,7 +140,7 @@ def bootstrap(
     return Bootstrap(names, sums, drawn, "bootstrap" if clusters is None else "cluster bootstrap")
 
 
-def parts(
+def subsets(
     values: Numbers,
     weights: Sequence[Numbers],
     strata: Sequence[str],

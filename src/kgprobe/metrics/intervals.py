@@ -85,7 +85,7 @@ def resamples(size: int, n: int = 2000, seed: int = 0) -> NDArray[np.int32]:
     return np.bincount(drawn.ravel(), minlength=drawn.size).reshape(n, size).astype(np.int32)
 
 
-def percentile(samples: NDArray[np.float64], level: float = 0.95) -> tuple[float, float]:
-    """The central `level` of bootstrap replicates."""
-    low, high = np.quantile(samples, [0.5 - level / 2, 0.5 + level / 2])
+def percentile(samples: NDArray[np.float64]) -> tuple[float, float]:
+    """The central 95 % of bootstrap replicates."""
+    low, high = np.quantile(samples, [0.5 - 0.95 / 2, 0.5 + 0.95 / 2])
     return float(low), float(high)

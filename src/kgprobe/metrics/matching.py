@@ -113,7 +113,7 @@ RULES: dict[str, Callable[[str], str]] = {
     "dates": _dates,
 }
 #: Every way in which a text may be right, in the order of counting.
-WAYS = (VERBATIM, *RULES, ALIASES)
+RULE_NAMES = (VERBATIM, *RULES, ALIASES)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -134,16 +134,16 @@ def normalized(text: str) -> str:
     return _forms(text)[-1]
 
 
-def way(text: str, label: str, aliases: Iterable[str] = ()) -> str:
-    """The first of WAYS in which a text is a gold, "" when in none; an empty text never is.
+def find_rule(text: str, label: str, aliases: Iterable[str] = ()) -> str:
+    """The first of RULE_NAMES in which a text is a gold, "" when in none; an empty text never is.
 
-    >>> way("zurich", "Zürich"), way("the UK", "United Kingdom", ["UK"]), way("Paris", "Rome")
-    ('accents', 'aliases', '')
+    >>> find_rule("zurich", "Zürich"), find_rule("the UK", "United Kingdom", ["UK"])
+    ('accents', 'aliases')
     """
     if not normalized(text):
         return ""
     forms, gold = _forms(text), _forms(label)
-    for name, one, other in zip(WAYS, forms, gold, strict=False):
+    for name, one, other in zip(RULE_NAMES, forms, gold, strict=False):
         if one == other:
             return name
     return ALIASES if any(normalized(text) == normalized(alias) for alias in aliases) else ""

@@ -18,8 +18,8 @@ from kgprobe.metrics.bootstrap import Bootstrap, bootstrap, of_draws
 from kgprobe.metrics.ranking import hit_at, reciprocal_rank
 
 MEASURES = ("p1", "p10", "mrr")
-#: measures that are shares of units, and so have a Wilson interval
-SHARES = frozenset({"p1", "p10", "any_sentence", "sentence"})
+#: measures that are proportions of units, and so have a Wilson interval
+PROPORTIONS = frozenset({"p1", "p10", "any_sentence", "sentence"})
 #: measures that count and are no values in 0 .. 1
 COUNTS = frozenset({"sentences"})
 #: reciprocal ranks beyond are 0 in the released evaluation
@@ -153,8 +153,8 @@ def _levels(boot: Bootstrap, measures: Sequence[str]) -> Iterator[dict[str, obje
             if measure in COUNTS:
                 interval = of_draws(boot.draws(column, weights))
             else:
-                share = measure in SHARES and level != "macro"
-                interval = boot.interval(column, weights, share)
+                is_proportion = measure in PROPORTIONS and level != "macro"
+                interval = boot.interval(column, weights, is_proportion)
             low, high, kind = interval or (None, None, "none")
             yield {
                 "level": level, "group": group, "measure": measure, "n": n,

@@ -46,9 +46,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def detectable(error: float, level: float = LEVEL, power: float = POWER) -> float:
-    """The least true difference that a two-sided test at `level` finds with this `power`."""
-    return float((ndtri(1 - level / 2) + ndtri(power)) * error)
+def detectable(error: float) -> float:
+    """The least true difference that a two-sided test at LEVEL finds with POWER."""
+    return float((ndtri(1 - LEVEL / 2) + ndtri(POWER)) * error)
 
 
 def equivalence(gaps: NDArray[np.float64], bound: float) -> float:

@@ -85,8 +85,8 @@ def numbers(
         rows = baseline.values.sort("item")
         of = baseline.of.but(setting={"without": baseline.without})
         for metric in metrics:
-            is_share = not macro and bool(rows[metric].is_in([0.0, 1.0]).all())
-            yield of.but(metric=metric, **mean(rows, metric, is_share=is_share))
+            is_proportion = not macro and bool(rows[metric].is_in([0.0, 1.0]).all())
+            yield of.but(metric=metric, **mean(rows, metric, is_proportion=is_proportion))
         both = baseline.probe_values.join(rows, on="item", suffix="_below").sort("item")
         if not both.height:
             continue

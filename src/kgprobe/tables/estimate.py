@@ -40,15 +40,15 @@ def estimate(
     stratum: str = "",
     cluster: str = "",
     is_macro: bool = False,
-    is_share: bool = False,
+    is_proportion: bool = False,
     seed: int = 0,
     scale: float = 100,
 ) -> dict[str, Any]:
     """Value, n and interval of a Number, `scale` times what the columns hold.
 
     Rows are drawn within their `stratum`, or by whole clusters, which n then counts. `is_macro`:
-    strata weigh the same; `is_share`: a mean of hits, whose interval is Wilson's. A difference and
-    a ratio have no interval where no draw differs. Raises ValueError for a ratio over 0.
+    strata weigh the same; `is_proportion`: a mean of hits, whose interval is Wilson's. A difference
+    and a ratio have no interval where no draw differs. Raises ValueError for a ratio over 0.
     """
     columns = [name for name in (value, less, over) if name]
     strata, clusters = (rows[name].to_list() if name else None for name in (stratum, cluster))
@@ -59,7 +59,7 @@ def estimate(
     elif less:
         result, interval = boot.difference(0, 1, weights)
     else:
-        result, interval = boot.mean(0, weights), boot.interval(0, weights, is_share)
+        result, interval = boot.mean(0, weights), boot.interval(0, weights, is_proportion)
     n = rows[cluster].n_unique() if cluster else rows.height
     return {"value": scale * result, "n": n, "interval": interval and interval.times(scale)}
 

@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.contracts import WITHOUT
-from kgprobe.metrics.bootstrap import Bootstrap, parts
+from kgprobe.metrics.bootstrap import Bootstrap, subsets
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.tables import baselines
 from kgprobe.tables.aggregations import EVERY, PROBE
@@ -341,7 +341,7 @@ def _by_template(study: Study, baselines: Sequence[_Answers]) -> Iterator[Number
 def _resample(study: Study, table: _Table, bins: Sequence[Bin]) -> list[Bootstrap]:
     relations = study.ordered["relation"].to_list()
     weights = [part.weights for part in bins]
-    return parts(table.columns, weights, relations, study.seed, study.resamples)
+    return subsets(table.columns, weights, relations, study.seed, study.resamples)
 
 
 def _split(study: Study, part: Bin) -> Bin:

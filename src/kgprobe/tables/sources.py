@@ -13,7 +13,7 @@ from kgprobe.schema import Contract
 from kgprobe.tables.report import grid
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Grid
-from kgprobe.tables.results import Number, frame, share
+from kgprobe.tables.results import Number, frame, proportion
 from kgprobe.tables.views import View
 
 #: share of the released instances in a state (`slice`)
@@ -34,7 +34,7 @@ def against_released(states: pl.DataFrame, agreement: pl.DataFrame | None = None
         for state in STATES:
             count = rows.filter(pl.col("state") == state).height
             both = {"numerator": count, "denominator": rows.height}
-            numbers.append(of.but(slice=state, **{**share(count, rows.height), **both}))
+            numbers.append(of.but(slice=state, **{**proportion(count, rows.height), **both}))
         if agreement is not None:
             near = agreement if not relation else agreement.filter(pl.col("relation") == relation)
             numbers += _agreement(of, near)
@@ -45,7 +45,7 @@ def _agreement(of: Number, near: pl.DataFrame) -> Iterator[Number]:
     if not near.height:
         return
     total = near.drop("relation", "auc").sum().row(0, named=True)
-    yield of.but(metric="found in the pull", **share(total["found"], total["released"]))
+    yield of.but(metric="found in the pull", **proportion(total["found"], total["released"]))
     for kind in ("answers", "instances"):
         shared, union = total[f"{kind}_shared"], total[f"{kind}_all"]
         yield of.but(metric=f"{kind}, Jaccard", value=100 * shared / union, n=union)
@@ -172,7 +172,7 @@ def agreement(
                 metric=EQUAL,
                 benchmark="onto_released",
                 slice=what,
-                **share(n - counts.get(what, 0), n),
+                **proportion(n - counts.get(what, 0), n),
             )
             for what, n in totals.items()
         ),
@@ -265,8 +265,8 @@ def access(pulled: pl.DataFrame, dumps: Mapping[str, tuple[str, pl.DataFrame]]) 
             pl.all_horizontal(pl.col(c).eq_missing(pl.col(f"{c}_pulled")) for c in content)
         )
         numbers += [
-            Number(metric=ACCESS[0], benchmark=name, **share(both.height, union)),
-            Number(metric=ACCESS[1], benchmark=name, **share(same.height, both.height)),
+            Number(metric=ACCESS[0], benchmark=name, **proportion(both.height, union)),
+            Number(metric=ACCESS[1], benchmark=name, **proportion(same.height, both.height)),
         ]
     return frame("sources", numbers)
 

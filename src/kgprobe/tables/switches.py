@@ -22,7 +22,7 @@ ROUNDING = 1e-9
 #: a direction, and that of turning back
 OPPOSITE = {">": "<", "<": ">", "=": "=", "?": "?"}
 #: what became of an expectation
-SAID, MISSED, UNDECIDED, OPEN = "as expected", "missed", "undecided", "nothing expected"
+CONFIRMED, MISSED, UNDECIDED, OPEN = "as expected", "missed", "undecided", "nothing expected"
 #: nothing at all moved, where a direction was expected
 UNMOVED = "unmoved"
 #: the other value leaves nothing to average, or nothing defined
@@ -90,13 +90,13 @@ def verdict(direction: str, effect: Mapping[str, Any]) -> str:
     low, high = effect["low"], effect["high"]
     if low is None:
         # nothing is known of the width of what moved
-        still = SAID if direction == "=" else UNMOVED
+        still = CONFIRMED if direction == "=" else UNMOVED
         return still if effect["change"] == 0 else UNDECIDED
     if direction == "=":
         return MISSED if low > 0 or high < 0 else UNDECIDED
     if direction == "<":
         low, high = -high, -low
-    return SAID if low > 0 else MISSED if high < 0 else UNDECIDED
+    return CONFIRMED if low > 0 else MISSED if high < 0 else UNDECIDED
 
 
 def measured(

@@ -70,8 +70,8 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
         for position, (_, relation, label) in enumerate(case.statements):
             pools.setdefault((relation, position), set()).add(label)
     distinct = {
-        place: sorted(pool, key=lambda label: hash_key(seed, "option", label))
-        for place, pool in pools.items()
+        position: sorted(pool, key=lambda label: hash_key(seed, "option", label))
+        for position, pool in pools.items()
     }
     questions, rows, items = {}, [], []
     for case in drawn:
@@ -98,10 +98,10 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
 
 def _options(item: str, gold: str, pool: Sequence[str], seed: int) -> tuple[str, ...]:
     """The gold and those that follow it in a pool, beginning anywhere."""
-    place = pool.index(gold)
-    shown = [*pool[place:], *pool[:place]][:OPTIONS]
-    turn = hash_key(seed, "order", item) % len(shown)
-    return (*shown[turn:], *shown[:turn])
+    position = pool.index(gold)
+    options = [*pool[position:], *pool[:position]][:OPTIONS]
+    turn = hash_key(seed, "order", item) % len(options)
+    return (*options[turn:], *options[:turn])
 
 
 def _repeat(

@@ -65,8 +65,8 @@ def numbers(
         right = rows.select(ordered_sum("alpha")).item()
         yield of_row(row, metric=PROBES[row["position"]], value=right, n=rows.height)
     for name, metric in FIGURES.items():
-        for part in (BUILT, PROBED) if name in examples else ():
-            rows = examples[name] if part == BUILT else examples[name].filter("sampled")
+        for build in (BUILT, PROBED) if name in examples else ():
+            rows = examples[name] if build == BUILT else examples[name].filter("sampled")
             if name == "paths":
                 value = rows.filter(position=0)["subject"].n_unique()
             elif name == "bias":
@@ -76,7 +76,7 @@ def numbers(
                 held = confidences(edges, list(set(patterns)), seed)
                 value = sum(held[pattern] >= CONFIDENT for pattern in patterns)
             n = rows["example"].n_unique()
-            yield Number(metric=metric, benchmark=name, slice=part, value=value, n=n)
+            yield Number(metric=metric, benchmark=name, slice=build, value=value, n=n)
 
 
 def confidences(edges: pl.DataFrame, patterns: list[str], seed: int = 0) -> dict[str, float]:

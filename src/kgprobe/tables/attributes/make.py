@@ -91,7 +91,7 @@ def tabulate(
         return by_file[str(path)].filter(matching="own").select("item", "template", "hit")
 
     in_forms = forms.pairs(list(every), list(every.values()))
-    built = {n: schema.read(place / "examples.parquet", EXAMPLES) for n, place in places.items()}
+    built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
     parts = chain(
         answerers.numbers(study.seed),
         numbers.numbers(study, alphas, figures, known),

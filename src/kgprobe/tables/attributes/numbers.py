@@ -23,7 +23,7 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.attributes import ALL
 from kgprobe.metrics.bootstrap import of_statistic
 from kgprobe.metrics.intervals import Interval
-from kgprobe.metrics.matching import VERBATIM, WAYS
+from kgprobe.metrics.matching import RULE_NAMES, VERBATIM
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import wordings
 from kgprobe.tables.attributes import study as studies
@@ -65,11 +65,11 @@ def numbers(
     yield from ambiguous(study, of_probes)
     yield from questions(study)
     if (written := headline.filter(is_filled())).height:
-        yield from partial(study.parts(written), study.seed)
+        yield from partial(study.fractions(written), study.seed)
         yield from correlations(study.measure(written, patterns=True), study.seed)
         yield from popularity(study, written)
     if headline.height:
-        yield from clusters(study.parts(headline), repeating(study), study.seed)
+        yield from clusters(study.fractions(headline), repeating(study), study.seed)
     if known is not None:
         yield from by_status(study, of_probes, known)
         yield from check_validity(study, alphas, known)
@@ -262,7 +262,7 @@ def questions(study: Study) -> Iterator[Number]:
         # what the wordings of a relation agree on; right: at 1, the own gold
         rows = rows.select("item", "relation", "template", "said", hit="alpha")
         yield from wordings.numbers(base.but(setting={**EXACT, "k": 1}), rows, "relation")
-        yield from count_asked(base, alphas, study)
+        yield from count_questions(base, alphas, study)
         yield from check_written(base, firsts)
 
 
@@ -291,7 +291,7 @@ def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
         yield base.but(**estimate(group, "alpha", seed=study.seed), setting=how)
 
 
-def count_asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
+def count_questions(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     """Triples in the sample and of them asked, prompts a triple, golds (of ranked candidates those
     that the lists lacked and were given, too), examples left out for all models. Where golds are
     linked to Wikidata: how many it alone states, and triples right at 1 by these alone."""
@@ -326,7 +326,7 @@ def check_written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
         return
     one = base.but(n=firsts.height)
     yield one.but(metric="verbose", value=100 * firsts["verbose"].sum() / firsts.height)
-    for rule in WAYS:
+    for rule in RULE_NAMES:
         added = firsts.filter(rule=rule).height
         yield one.but(metric="first answers", value=added, setting={"alpha": rule})
     for kind, right in ((VERBATIM, pl.col("rule") == VERBATIM), ("exact", pl.col("rule") != "")):
@@ -407,8 +407,8 @@ def _histogram(base: Number, group: pl.DataFrame) -> Iterator[Number]:
     size = np.log10(np.maximum(group["popularity"].to_numpy(), 1.0))
     right = group["right"].to_numpy()
     edges = np.floor(size / BIN).astype(int)
-    for edge in range(edges.min(), edges.max() + 1):
-        inside, at = edges == edge, {"bin": edge * BIN}
+    for bin_index in range(edges.min(), edges.max() + 1):
+        inside, at = edges == bin_index, {"bin": bin_index * BIN}
         yield base.but(value=inside.sum(), n=len(size), setting=at)
         hits = (inside & right).sum()
         yield base.but(metric="examples right", value=hits, n=right.sum(), setting=at)

@@ -25,7 +25,7 @@ from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.knowledge.ids import ENTITY, IDS, RELATION
 from kgprobe.metrics import attributes
 from kgprobe.metrics.attributes import KEYS as KS
-from kgprobe.metrics.matching import VERBATIM, contained, first_match, names, normalized, way
+from kgprobe.metrics.matching import VERBATIM, contained, find_rule, first_match, names, normalized
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import judged
@@ -126,9 +126,9 @@ class Study:
             alphas, [*SETTINGS, *further], patterns, self.seed, self.ambiguous_denominator
         )
 
-    def parts(self, alphas: pl.DataFrame) -> pl.DataFrame:
+    def fractions(self, alphas: pl.DataFrame) -> pl.DataFrame:
         """Numerator, denominator and partial score of every example."""
-        return attributes.parts(alphas, SETTINGS, self.ambiguous_denominator)
+        return attributes.fractions(alphas, SETTINGS, self.ambiguous_denominator)
 
 
 def is_ranked(method: str) -> bool:
@@ -347,12 +347,12 @@ def best_of(values: NDArray[np.float64], size: int) -> float:
 
 
 def firsts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
-    """FIRSTS of every item and prompt against the own gold: `rule` is the first of the WAYS of
-    matching in which the text is right, or ""; `verbose`: wrong, it holds a name among others."""
+    """FIRSTS of every item and prompt against the own gold: `rule` is the first rule of matching by
+    which the text is right, or ""; `verbose`: wrong, it holds a name among others."""
     rows = []
     for item, text in fills.filter(position=WHOLE, rank=1).select("item", "text").rows():
         label, *aliases = golds[item][0]
-        rule = way(text, label, aliases)
+        rule = find_rule(text, label, aliases)
         rows.append((item, rule, not rule and contained(text, golds[item][0])))
     return pl.DataFrame(rows, schema=FIRSTS, orient="row")
 
@@ -451,10 +451,10 @@ def frequencies(
 
 def _hops(name: str, known: Collection[str]) -> list[str]:
     """The relations of a path of two steps; a relation by itself. `known`: those that have ids."""
-    half = name[: len(name) // 2]
+    hop = name[: len(name) // 2]
     if STEP in name:
         return name.split(STEP, 1)
-    return [half, half] if name == f"{half}/{half}" and name not in known else [name]
+    return [hop, hop] if name == f"{hop}/{hop}" and name not in known else [name]
 
 
 def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:

@@ -83,7 +83,7 @@ def headlines(
     if aggregate:
         above, below = above / below, pl.when(below > 0).then(1.0)
     keys = [*WHO, "benchmark"]
-    rows = study.parts(chosen).sort(*keys, "example").with_columns(
+    rows = study.fractions(chosen).sort(*keys, "example").with_columns(
         part="benchmark", column=pl.lit(""), item="example", weight=1.0, above=above, below=below
     )  # fmt: skip
     is_defined = ~pl.col("missing") & (pl.col("below") > 0)

@@ -72,7 +72,7 @@ def numbers(
     `Study.alphas`, `known`: `numbers.status`, where control models answer."""
     for who, answers in groups(wide(alphas), *WHO):
         base = Number(benchmark=NAME, **who, setting={**HOW, **setting})
-        for part, rows in of_parts(answers, benchmark, known):
+        for part, rows in subsets(answers, benchmark, known):
             one, hops = base.but(slice=part), rows["a0"] * rows["a1"]
             for metric, hits in ((FIRST, rows["a0"]), (SECOND, rows["a1"]), (BOTH, hops)):
                 yield one.but(metric=metric, **hit_rate(hits.to_numpy()))
@@ -103,15 +103,15 @@ def wide(alphas: pl.DataFrame) -> pl.DataFrame:
     return chosen.group_by(*WHO, "example").agg(**hops).drop_nulls().sort(*WHO, "example")
 
 
-def of_parts(
+def subsets(
     rows: pl.DataFrame, benchmark: Benchmark, known: pl.DataFrame | None
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """All rows under "", then those of each stratum, and of each training status (`known`)."""
     flags = benchmark.examples.filter(position=0)
-    parts = [flags.select("example", slice=pl.col("flags").list.first())]
-    parts += [] if known is None else [known.select("example", slice="status").unique()]
+    flags_of = [flags.select("example", slice=pl.col("flags").list.first())]
+    flags_of += [] if known is None else [known.select("example", slice="status").unique()]
     yield "", rows
-    of = rows.join(pl.concat(parts), on="example", maintain_order="left")
+    of = rows.join(pl.concat(flags_of), on="example", maintain_order="left")
     yield from ((part["slice"], group) for part, group in groups(of, "slice"))
 
 
@@ -135,7 +135,7 @@ def estimate_written(
         rows = texts.select(a2="alpha", example=pl.col("item").str.split("#").list.first())
         hops = direct.filter(model=probe.model, prompt=RAW, method=FILLED)
         base = Number(**probe.dimensions, setting=HOW)
-        for part, some in of_parts(rows.sort("example"), benchmark, known):
+        for part, some in subsets(rows.sort("example"), benchmark, known):
             one, both = base.but(slice=part), some.join(hops, on="example", maintain_order="left")
             if both.height:
                 yield from composed(one, both["a2"], both["hops"])

@@ -23,7 +23,7 @@ from kgprobe.tables.views import View
 WHOLE = {"group": [""], "slice": [""], "drawn": [""]}
 EXACT = {"alpha": ["exact"], "gold": ["own"]}
 HEADLINE = {**EXACT, "k": ["1"], "pooling": ["best"]}
-ASKED = ("model", "method", "benchmark")
+PROBE = ("model", "method", "benchmark")
 WORDS: dict[Any, str] = {
     ("pooling", "best"): "best prompt (oracle)", ("pooling", "mean"): "mean over prompts",
     ("pooling", "base"): "first prompt", ("pooling", "confident"): "surest prompt",
@@ -193,7 +193,7 @@ FOLDED = [
             **WHOLE, "metric": [VALUE, "mean of examples"], "mode": [""], "benchmark": NAMES,
             "without": [""],
         },
-        rows=["k", *ASKED], columns=["pooling", "alpha", "gold", "metric"], words=WORDS,
+        rows=["k", *PROBE], columns=["pooling", "alpha", "gold", "metric"], words=WORDS,
         caption="Pooling over prompts; exact alpha, share of gold tokens, or a written answer that "
         "is the label letter by letter (verbatim); the example's own object or any object of the "
         "graph that has a label. Beside the ratio of sums the mean of the examples' ratios, where "
@@ -223,12 +223,12 @@ FOLDED = [
             "metric": [RIGHT], "slice": [""], "pooling": ["best"],
             "prompts": [str(n) for n in range(1, 1000)],
         },
-        rows=["k", *ASKED], columns=["prompts"], words=WORDS,
+        rows=["k", *PROBE], columns=["prompts"], words=WORDS,
         caption="Expected best of so many prompts, mean over triples: what the oracle adds.",
     ),
     View(
         "wordings", "Right at 1 by kind of wording, % of triples",
-        where={"metric": [RIGHT], "slice": [""], "pooling": ["mean"]}, rows=ASKED,
+        where={"metric": [RIGHT], "slice": [""], "pooling": ["mean"]}, rows=PROBE,
         columns=["template"],
         caption="Mean over triples of the mean over their prompts of the kind; kinds answer other "
         "triples.",
@@ -238,7 +238,7 @@ FOLDED = [
         where={
             "metric": wordings.METRICS, "benchmark": NAMES, "slice": [""], "choice": ["", "oracle"],
         },
-        rows=ASKED, words=wordings.WORDS,
+        rows=PROBE, words=wordings.WORDS,
         caption=f"{wordings.CAPTION} Right: the example's own object at 1. The same answer: the "
         "same candidate, or text; for texts that were written, after the rules of matching.",
     ),
@@ -262,11 +262,11 @@ FOLDED = [
                 "triples right by Wikidata alone", "verbose", "examples left out",
             ],
         },
-        rows=ASKED, words={"verbose": "verbose, %"}, caption="Verbose: holds the label, not equal.",
+        rows=PROBE, words={"verbose": "verbose, %"}, caption="Verbose: holds the label, not equal.",
     ),
     View(
         "matching", "Written answers that are right, by the rule that makes them equal",
-        where={"metric": ["first answers", "first answers right"]}, rows=ASKED,
+        where={"metric": ["first answers", "first answers right"]}, rows=PROBE,
         columns=["metric", "alpha"],
         words={"first answers": "", "exact": "all rules", "first answers right": "%"},
         caption="First answers of every triple and prompt against the example's own object: letter "

@@ -64,7 +64,7 @@ def as_printed(cell: Cell, row: Row) -> Cell:
     return cell
 
 
-def select_asked(results: pl.DataFrame) -> pl.DataFrame:
+def select_reported(results: pl.DataFrame) -> pl.DataFrame:
     """RESULTS in the order of the tables; printed figures only of benchmarks that were asked."""
     benchmarks = results.filter(method="predict")["benchmark"].unique().to_list()
     quoted = pl.col("benchmark").is_in(benchmarks) | (pl.col("method") != "published")
@@ -82,7 +82,7 @@ def chapter(
 ) -> Chapter:
     """The chapter from RESULTS; `models`: rows of the sheet; `records`: text tables by title;
     `remarks`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made."""
-    chosen = select_asked(results)
+    chosen = select_reported(results)
     beating, names = majorities(chosen), grid.models(models)
 
     def mark_below_majority(cell: Cell, row: Row) -> Cell:

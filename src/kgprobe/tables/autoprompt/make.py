@@ -98,7 +98,7 @@ def make(
     rows_of = judged.frame("autoprompt", ((one.probe, numbers.judge(one)) for one in answers))
     schema.write(rows_of, schema.JUDGED, judged_path, dict(provenance))
 
-    shown = page_of.select_asked(frame)
+    shown = page_of.select_reported(frame)
     every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]
     views.write_all([view for view in every if view.select(shown).height], shown, folder)
     about = {n: json.loads((p / "task.json").read_text("utf-8")) for n, p in places.items()}

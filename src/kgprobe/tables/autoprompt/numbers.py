@@ -34,7 +34,7 @@ from kgprobe.tables.results import Number, bounds_of
 #: benchmark -> what is asked; every other one asks for facts
 EXTRACTION = ("auto_re", "auto_re_perturbed")
 CLASSIFICATION = ("auto_sst2", "auto_sick", "auto_sick_3way", "auto_sick_2way")
-SHOWN = {"prompt": pl.String, "group": pl.String, "label": pl.String}
+DEMONSTRATED = {"prompt": pl.String, "group": pl.String, "label": pl.String}
 MEASURES = {"p1": "P@1", "p10": "P@10", "mrr": "MRR"}
 P1, ACCURACY = {"p1": "P@1"}, {"p1": "accuracy"}
 SEEN, VARIATION = "test objects seen in train", "total variation, train to test"
@@ -79,7 +79,7 @@ class Answers:
     outcomes: pl.DataFrame
     examples: pl.DataFrame
     cut: int | None = None
-    demonstrated: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SHOWN))
+    demonstrated: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DEMONSTRATED))
 
     @property
     def of(self) -> Number:
@@ -110,7 +110,7 @@ class Answers:
     def exclude_demonstrated(self) -> "Answers":
         """The same, without the examples whose object is one of the demonstrations in front."""
         labels = self.outcomes.join(self.examples.select(*KEY, "label"), on=KEY, how="left")
-        rows = labels.join(self.demonstrated, on=list(SHOWN), how="anti")
+        rows = labels.join(self.demonstrated, on=list(DEMONSTRATED), how="anti")
         return replace(self, outcomes=rows.drop("label"))
 
     def draws(self) -> Iterator["Answers"]:
@@ -158,7 +158,7 @@ def read_demonstrations(path: str | Path, prompts: Iterable[str]) -> pl.DataFram
         for group, fields in prompted.get(prompt, {}).items()
         for _, label in fields.get("demonstrated", [])
     ]
-    return pl.DataFrame(rows, schema=SHOWN, orient="row").unique(maintain_order=True)
+    return pl.DataFrame(rows, schema=DEMONSTRATED, orient="row").unique(maintain_order=True)
 
 
 def judge(answers: Answers) -> pl.DataFrame:
@@ -262,8 +262,8 @@ def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Itera
     is_known, splits = pl.col("fact").is_in(trained_on.filter("trained_on")["fact"].implode()), {}
     for name, facts in (("trained-on", is_known), ("held-out", ~is_known)):
         kept = base.examples.filter(facts)
-        half = replace(base, outcomes=base.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
-        if (values := per_example(half)) is not None:
+        subset = replace(base, outcomes=base.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
+        if (values := per_example(subset)) is not None:
             (splits[name],) = measured(base, values, P1, ("micro",), seed)
             yield splits[name].but(slice=name)
     if base.probe.prompt not in NOT_ASKING and len(splits) == 2:

@@ -71,14 +71,11 @@ def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
     """The search metric on dev of the chosen restart, and the mean and the lowest of all: means
     over the relations of a task; n counts restarts."""
     for search in dict.fromkeys(p.search for p in prompts):
-        runs = [p.content.get("restarts") or [] for p in prompts if p.search == search]
-        ends = [[run.get("dev", run.get("best_dev")) for run in each] for each in runs]
-        numbers = [[float(v) for v in each if isinstance(v, int | float)] for each in ends]
-        values = [each for each in numbers if each]
-        if not values:
-            continue
+        runs = [p.content.get("restarts", []) for p in prompts if p.search == search]
+        ends = [[float(run["dev"]) for run in each if run["dev"] is not None] for each in runs]
+        values = [each for each in ends if each]
         benchmark, prompt, model = search
-        for choice, of in (("chosen", max), ("mean", _mean), ("lowest", min)):
+        for choice, of in (("chosen", max), ("mean", _mean), ("lowest", min)) if values else ():
             yield Number(
                 benchmark=benchmark, model=model, prompt=prompt, method="predict",
                 metric="search metric", slice="dev", setting={"choice": choice},

@@ -37,7 +37,7 @@ X, Y = "[X]", "[Y]"
 PAIR = f"{X} {Y}"
 #: rule -> subject and relation that are asked for. rdfs7 asks for the relation: a pair of names is
 #: linked by a pattern
-ASKED = {
+QUERIES = {
     "rdfs2": (X, "type"), "rdfs3": (Y, "type"), "rdfs5": (X, "implies"),
     "rdfs7": (PAIR, "links"), "rdfs9": (X, "type"), "rdfs11": (X, "subclass"),
 }  # fmt: skip
@@ -75,7 +75,7 @@ class World:
         self, rule: str, item: str, options: Sequence[str], p1: bool, p2: bool, text: str, key: str
     ) -> Question:
         """The question of a rule on a memorizing row, with the premises that are written."""
-        subject, relation = ASKED[rule]
+        subject, relation = QUERIES[rule]
         first = self.rows[item]
         second = Statement(subject, relation, first.subject)
         if rule in ("rdfs2", "rdfs3"):
@@ -160,7 +160,7 @@ def _rank(world: World, probe: Probe, seed: int) -> Iterator[Number]:
             more = {"item": item, "scheme": kind, "p1": p1, "p2": p2, "pair": 0}
             ranks += _ranges(answer(question), row["answers"], **more)
         test = meta["p2_tests"][kind]
-        question = Question(*ASKED[rule], tuple(world.labels[test["candidates"]]), key=item)
+        question = Question(*QUERIES[rule], tuple(world.labels[test["candidates"]]), key=item)
         second += _ranges(answer(question), test["golds"], item=item)
     one, two = (reasoning.reciprocal(pl.DataFrame(rows), ["item"]) for rows in (first, second))
     rows = reasoning.reciprocal(pl.DataFrame(ranks), ["item", "scheme", "p1", "p2", "pair"])
@@ -173,8 +173,8 @@ def _rank(world: World, probe: Probe, seed: int) -> Iterator[Number]:
 def _ranges(
     scores: Sequence[float], golds: Sequence[int], **more: object
 ) -> list[dict[str, object]]:
-    places = zip(golds, answerers.ranges(scores, golds), strict=True)
-    return [{**more, "gold": gold, "best": best, "worst": worst} for gold, (best, worst) in places]
+    spans = zip(golds, answerers.ranges(scores, golds), strict=True)
+    return [{**more, "gold": gold, "best": best, "worst": worst} for gold, (best, worst) in spans]
 
 
 def _choose(world: World, probe: Probe) -> Iterator[Number]:
@@ -187,8 +187,8 @@ def _choose(world: World, probe: Probe) -> Iterator[Number]:
             question = world.ask(task, row["source"], options, is_written, True, text, item)
         else:
             question = world.memorized(item, task, options)
-        said = answerers.choose_option(ANSWERERS[probe.model](question))
-        picked.append({"item": item, "way": "answer", "chosen": said, "rule": "option"})
+        option = answerers.choose_option(ANSWERERS[probe.model](question))
+        picked.append({"item": item, "way": "answer", "chosen": option, "rule": "option"})
     answers = pl.DataFrame(picked, schema_overrides={"chosen": pl.Int32})
     for number in chosen.score_choices(probe, world.choices, answers, _UNPRINTED):
         if number.group in RULES and "premise" in number.setting:

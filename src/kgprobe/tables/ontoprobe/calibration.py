@@ -16,7 +16,7 @@ from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorizing import Answers, Sets
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number, hit_rate, share
+from kgprobe.tables.results import Number, hit_rate, proportion
 
 #: tasks whose statements the control models are trained on
 TASKS = ("TP", "SCO")
@@ -130,7 +130,7 @@ def _count_reasons(of: Number, rows: pl.DataFrame, reasons: pl.DataFrame) -> Ite
     for name, mask in (("right", is_right), ("wrong", ~is_right)):
         chosen = reasons.filter(mask)
         for reason in reasons.columns if chosen.height else ():
-            counted = share(int(chosen[reason].sum()), chosen.height)
+            counted = proportion(int(chosen[reason].sum()), chosen.height)
             yield of.but(metric=reason, slice=f"held-out, {name}", **counted)
 
 

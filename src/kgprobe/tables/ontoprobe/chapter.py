@@ -58,7 +58,7 @@ def chapter(
     select: str = "dev",
     average: str = "weighted",
     runs: tuple[pl.DataFrame, Sequence[Mapping[str, object]]] | None = None,
-    sheet: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    models: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Chapter:
     """The chapter from OntoProbe's RESULTS; `settings` are switches off their default.
 
@@ -70,8 +70,8 @@ def chapter(
     def fill_views(*chosen: View) -> list[Grid]:
         return filled_in(grid.of_view(view, results) for view in chosen)
 
-    ways = ("oracle", "chosen", "fixed") if select == "oracle" else tuple(views.CHOICES)
-    grids = fill_views(views.SIZES, *map(views.table4, ways))
+    order = ("oracle", "chosen", "fixed") if select == "oracle" else tuple(views.CHOICES)
+    grids = fill_views(views.SIZES, *map(views.table4, order))
     grids += [_runs(*runs)] if runs else []
     title = "Table 7: examples of the fixed configuration"
     grids += [grid.records(title, examples, "+: right")] if examples else []
@@ -91,9 +91,9 @@ def chapter(
     chosen = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
     is_choice = pl.col("method") == "choice"
     notes = [f"Mode {mode}{'; ' + chosen if chosen else ''}.", ORACLE]
-    notes += aggregations.notes(results.filter(~is_choice), sheet, SCORED[0])
+    notes += aggregations.notes(results.filter(~is_choice), models, SCORED[0])
     # several ways of one probe: the table shows which aggregation separates trained-on facts
-    remarks = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), sheet)
+    remarks = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), models)
     picked = Chapter(
         "choices", "OntoProbe: multiple choice", CHOICES, remarks,
         fill_views(views.TABLE5, views.TABLE6, views.REDUCED_CHOICES[0], views.NEARER),
@@ -101,7 +101,7 @@ def chapter(
     )  # fmt: skip
     return Chapter(
         "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(grids), filled_in(folded),
-        figures.drawings(results, average, sheet), [picked] if fill_views(views.TABLE5) else (),
+        figures.drawings(results, average, models), [picked] if fill_views(views.TABLE5) else (),
         opening=fill_views(views.ANSWERERS, views.VERDICTS),
     )  # fmt: skip
 
@@ -156,7 +156,7 @@ def compare_runs(
             f"ontoprobe.beside: no model and benchmark of {', '.join(map(str, beside.values()))} "
             "is also in this run; name results of the same experiments under another mode"
         )
-    parts = [
+    numbers_of_both = [
         frame.join(kept, on=key, how="semi").with_columns(mode=pl.lit(name))
         for name, frame in numbers.items()
     ]
@@ -165,4 +165,4 @@ def compare_runs(
         chosen = sorted(recorded(path, "switches").items())
         changed = ", ".join(f"{k}: {v}" for k, v in chosen if v != SWITCHES[k].default)
         records.append({"run": name, "switches off their default": changed or "all at default"})
-    return pl.concat(parts), records
+    return pl.concat(numbers_of_both), records

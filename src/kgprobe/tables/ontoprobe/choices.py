@@ -30,7 +30,7 @@ from kgprobe.tables.estimate import estimate
 from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
-from kgprobe.tables.results import Number, share
+from kgprobe.tables.results import Number, proportion
 from kgprobe.tables.scored import Scored
 
 #: what becomes of the first premise: left out and not memorized, left out and memorized, written
@@ -41,7 +41,7 @@ RELEASED = {
     "rdfs9": (82, 418, 500), "rdfs11": (82, 418, 500),
 }  # fmt: skip
 #: Questions per task of the released files, as the paper asked them.
-ASKED = {"TP": 500, "SCO": 500, "SPO": 39, "DM": 30, "RG": 28}
+TASK_SIZES = {"TP": 500, "SCO": 500, "SPO": 39, "DM": 30, "RG": 28}
 CHATGPT = "gpt-3.5-turbo"
 #: How the printed models were asked: ChatGPT wrote, BERT ranked the options in the manual prompt.
 PRINTED_WAYS = {CHATGPT: "answer", "bert-base-uncased": "stem"}
@@ -52,7 +52,7 @@ READ = (
 #: options that the paper draws, among all candidates
 PAPERS = "all classes"
 #: the own aggregation of ways that score options, and those beside it; letters are of one length
-OWN = "mean"
+DEFAULT = "mean"
 REDUCED = {
     "letter": (PRIOR,),
     "text": ("sum", "byte_mean", PRIOR),
@@ -74,14 +74,14 @@ def score_choices(
     plain = questions.filter(options_of="")
     sizes = plain.filter(premise="").group_by("task").len()
     # names of the hub and of servers are the paper's; those of BEAR's leaderboard are not asked
-    kind, _, place = probe.source.partition(":")
-    name = {"hub": probe.model, "api": place}.get(kind, "")
-    is_paper = probe.benchmark == "onto_released" and dict(sizes.rows()) == ASKED
+    kind, _, index = probe.source.partition(":")
+    name = {"hub": probe.model, "api": index}.get(kind, "")
+    is_paper = probe.benchmark == "onto_released" and dict(sizes.rows()) == TASK_SIZES
     split = split if probe.benchmark == "onto_released" else None
-    for (way,), part in picked.sort("way").group_by("way", maintain_order=True):
+    for (way,), subset in picked.sort("way").group_by("way", maintain_order=True):
         base = Number(**probe.dimensions, setting={"way": way})
         is_same = is_paper and PRINTED_WAYS.get(name) == way
-        every = hits(questions, part)
+        every = hits(questions, subset)
         rows = every.filter(options_of="")
         five = given["choice"].filter(model=name if is_same else "")
         yield from _table5(base, rows, dict(five.select("task", "accuracy").rows()))
@@ -89,7 +89,7 @@ def score_choices(
         yield from _table6(base, premises(rows, split), six)
         for rule in READ:
             if n := rows.filter(rule=rule).height:
-                yield base.but(metric="answers", slice=rule, **share(n, rows.height))
+                yield base.but(metric="answers", slice=rule, **proportion(n, rows.height))
         yield from nearer(base, every)
 
 
@@ -114,13 +114,13 @@ def aggregate(
             answer_sum="sum", answer_count="count", continuation_sum=pl.lit(None, dtype=pl.Float64),
         )  # fmt: skip
         answered = plain.join(rows, on="item", how="semi", maintain_order="left")
-        for (_, premise), part in answered.group_by("task", "premise", maintain_order=True):
-            asks = _as_items(part, way, seed)
-            subset = rows.join(part.select("item"), on="item", how="semi")
+        for (_, premise), group in answered.group_by("task", "premise", maintain_order=True):
+            asks = _as_items(group, way, seed)
+            subset = rows.join(group.select("item"), on="item", how="semi")
             where = f"{probe.model}, {probe.benchmark}, way {way}"
-            first = judge_answers(subset, asks.items, asks.candidates, OWN, where)
+            first = judge_answers(subset, asks.items, asks.candidates, DEFAULT, where)
             trained_on = {
-                i: facts[s] for i, s in part.select("item", "source").rows() if s in facts
+                i: facts[s] for i, s in group.select("item", "source").rows() if s in facts
             }
             masks = Scored(probe, subset, asks, {} if premise else trained_on).splits
             judged = aggregations.readings(first, subset, asks)
@@ -143,16 +143,16 @@ def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Questions:
         **{column: pl.lit("") for column in ("group", "subject")},
     ).select(list(ITEMS.columns))  # fmt: skip
     options = [
-        (name, place, "", label if by_label else f"{name}: {place}")
+        (name, index, "", label if by_label else f"{name}: {index}")
         for name, labels in dict(named.select("candidates", "options").rows()).items()
-        for place, label in enumerate(labels)
+        for index, label in enumerate(labels)
     ]
     candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
     # bytes, as tokens, are the option's
     text = [("0", task, 0, "[X][Y]", "")]
     prompts = pl.DataFrame(text, schema=dict(PROMPTS.columns), orient="row")
     return Questions(
-        items, candidates, prompts, seed, aggregation=OWN, group=task, others=REDUCED[way]
+        items, candidates, prompts, seed, aggregation=DEFAULT, group=task, others=REDUCED[way]
     )
 
 
@@ -184,32 +184,34 @@ def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
     more_of = {NEARER[1]: {"none of these, wrongly": "last"},
                NEARER[2]: {"none of these missed": "miss"}}  # fmt: skip
     depth = pl.format("depth {}", "depth")
-    parts = pl.concat([both.with_columns(slice=name) for name in (pl.lit(""), depth)])
-    for (task, name), part in parts.group_by("task", "slice", maintain_order=True):
+    groups = pl.concat([both.with_columns(slice=name) for name in (pl.lit(""), depth)])
+    for (task, name), subset in groups.group_by("task", "slice", maintain_order=True):
         of = base.but(group=task, slice=name)
-        for (options,), group in part.group_by("options_of", maintain_order=True):
+        for (options,), group in subset.group_by("options_of", maintain_order=True):
             number = of.but(setting={"form": options or PAPERS})
             metrics = {"right by options": "hit", **more_of.get(str(options), {})}
             for metric, column in metrics.items():
-                yield number.but(metric=metric, **_share(group, column))
-        near = part.filter(options_of=NEARER[0]).select("source", near="hit")
-        pair = part.filter(options_of="").join(near, left_on="item", right_on="source").sort("item")
+                yield number.but(metric=metric, **_rate(group, column))
+        near = subset.filter(options_of=NEARER[0]).select("source", near="hit")
+        pair = (
+            subset.filter(options_of="").join(near, left_on="item", right_on="source").sort("item")
+        )
         if pair.height:
-            gap = of.but(metric="siblings less the paper's")
-            yield gap.but(**estimate(pair, "near", less="hit"))
+            difference = of.but(metric="siblings less the paper's")
+            yield difference.but(**estimate(pair, "near", less="hit"))
 
 
-def _share(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:
-    return share(float(rows[column].sum()), rows.height)
+def _rate(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:
+    return proportion(float(rows[column].sum()), rows.height)
 
 
 def _table5(base: Number, rows: pl.DataFrame, known: Mapping[str, float]) -> Iterator[Number]:
     """Accuracy by task; chance is 1 / number of options."""
-    for (task,), part in rows.filter(premise="").group_by("task", maintain_order=True):
+    for (task,), subset in rows.filter(premise="").group_by("task", maintain_order=True):
         theirs = as_published(known.get(str(task)), "Table 5")
-        yield base.but(metric="accuracy", group=task, **theirs, **_share(part))
-        chance = 100 * sum(1 / len(o) for o in part["options"]) / part.height
-        yield base.but(metric="chance", group=task, n=part.height, value=chance)
+        yield base.but(metric="accuracy", group=task, **theirs, **_rate(subset))
+        chance = 100 * sum(1 / len(o) for o in subset["options"]) / subset.height
+        yield base.but(metric="chance", group=task, n=subset.height, value=chance)
 
 
 def _table6(
@@ -220,10 +222,12 @@ def _table6(
         cell = base.but(metric="accuracy", setting={"premise": premise})
         numbers = [
             cell.but(
-                group=rule, **as_published(known.get((premise, rule)), "Table 6"), **_share(part)
+                group=rule,
+                **as_published(known.get((premise, rule)), "Table 6"),
+                **_rate(subset),
             )
             for rule in RULES
-            if (part := rows.filter(setting=premise, task=rule)).height
+            if (subset := rows.filter(setting=premise, task=rule)).height
         ]
         yield from numbers
         if numbers:

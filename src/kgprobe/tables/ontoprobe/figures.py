@@ -18,18 +18,18 @@ from kgprobe.tables.report.chapter import Drawing, Drawn
 
 NAME = "ontoprobe"
 #: switch `average` -> its place among the weightings
-PLACES = {"rows": 0, "weighted": 1}
+INDEX = {"rows": 0, "weighted": 1}
 #: premise -> the number of its setting
 Panel = Mapping[str, Mapping[str, Any]]
 
 
 def drawings(
-    results: pl.DataFrame, average: str, sheet: Mapping[str, Mapping[str, str]]
+    results: pl.DataFrame, average: str, models: Mapping[str, Mapping[str, str]]
 ) -> list[Drawing]:
     """Every figure of RESULTS; `sheet`: the models by name. Of candidates that are scored as
     sentences confidence and accuracy, and accuracy by slices, by task."""
-    kinds = {name: row["kind"] for name, row in sheet.items()}
-    controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
+    kinds = {name: row["kind"] for name, row in models.items()}
+    controls = [name for name, row in models.items() if row["source"].startswith("control:")]
     sets = results["benchmark"].unique(maintain_order=True).to_list()
     shared = results, kinds, [*product(sets, TASKS)], AGGREGATIONS[0]
     drawn = [
@@ -44,16 +44,16 @@ def drawings(
 def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
     """Figures 5 to 7: bars of the four metrics per value; hollow diamonds are the paper's models.
     `average` (rows or weighted) says which of the two averages is drawn."""
-    weighting = memorizing.WEIGHTINGS[PLACES[average]]
+    weighting = memorizing.WEIGHTINGS[INDEX[average]]
     for number, (by, view) in enumerate(views.AVERAGES.items(), 5):
         printed = view.where_also(weighting=[weighting]).of(results)
         values = list(dict.fromkeys(row[0] for row in printed.rows if row[1] != PAPERS))
         if not values:
             continue
         points = [
-            draw.point(printed.cells[place], average=value, metric=metric, papers=bool(model))
+            draw.point(printed.cells[key], average=value, metric=metric, papers=bool(model))
             for value in values for model in ("", PAPERS) for metric in METRICS
-            if (place := ((value, model, weighting), (metric,))) in printed.cells
+            if (key := ((value, model, weighting), (metric,))) in printed.cells
         ]  # fmt: skip
         words = {"masks": "multiple or single mask", "pooling": "pooling"}
         caption = (
@@ -84,7 +84,7 @@ def _bars(points: Sequence[Mapping[str, Any]], values: Sequence[str]) -> draw.Ch
 def grids(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
     """Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR. `average` rows
     weighs schemes, rules and models by their rows; weighted counts them equally."""
-    weighting = reasoning.WEIGHTINGS[PLACES[average]]
+    weighting = reasoning.WEIGHTINGS[INDEX[average]]
     printed = views.REASONING.where_also(weighting=[weighting]).of(results)
     wanted: dict[str, dict[str, Panel]] = {}
     for row in printed.rows:

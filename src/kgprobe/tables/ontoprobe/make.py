@@ -31,7 +31,7 @@ Reasoned = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 #: where the chapter's examples come from: two test rows of every task
 EXAMPLES = 2
 #: how sentences are scored
-OWN = per_item.AGGREGATIONS[0]
+DEFAULT = per_item.AGGREGATIONS[0]
 
 
 def answers(files: Files, folders: Folders, ties: str, recall: str = "hit") -> Answers:
@@ -90,9 +90,9 @@ def baseline_numbers(
             low = per_item.metrics(*pair, switches.ties, switches.recall)
             low = per_item.select_test_rows(low, switches.tp_rows)
             low = low.join(probed, on=["task", *CONFIGURATION], how="semi").sort("task")
-            for (task,), part in low.group_by("task", maintain_order=True):
+            for (task,), subset in low.group_by("task", maintain_order=True):
                 of = Number(**probe.dimensions, group=str(task), setting={"choice": "fixed"})
-                both = (rows.select(columns) for rows in (part, probed.filter(task=task)))
+                both = (rows.select(columns) for rows in (subset, probed.filter(task=task)))
                 pairs.append(baselines.Baseline(of, without, *both))
     yield from baselines.numbers(pairs, METRICS, seed)
 
@@ -142,10 +142,12 @@ def scored_rows(
         test = per_item.select_test_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
         for (task,), group in test.group_by("task", maintain_order=True):
-            part = items.join(group.select("item"), on="item", how="semi")
-            asked = Questions(part, candidates, prompts, seed, aggregation=OWN, group=str(task))
+            subset = items.join(group.select("item"), on="item", how="semi")
+            of_task = Questions(
+                subset, candidates, prompts, seed, aggregation=DEFAULT, group=str(task)
+            )
             trained_on = calibration.find_trained_on(probe, group, facts)
-            yield Scored(probe, scores, asked, trained_on, free, str(path), low)
+            yield Scored(probe, scores, of_task, trained_on, free, str(path), low)
 
 
 def estimate_agreement(
@@ -159,8 +161,8 @@ def estimate_agreement(
             continue
         rows = per_item.select_test_rows(answered, tp_rows)
         fixed = rows.join(per_item.in_fixed(rows), on=["task", *key], how="semi").sort("task", *key)
-        for (task, masks, pooling), part in fixed.group_by("task", *key, maintain_order=True):
-            hits = part.select("item", "template", *key, hit=pl.col("R@1") / 100)
+        for (task, masks, pooling), subset in fixed.group_by("task", *key, maintain_order=True):
+            hits = subset.select("item", "template", *key, hit=pl.col("R@1") / 100)
             both = hits.join(winners[probe], on=["item", "template", *key], how="left")
             setting = {"masks": masks, "pooling": pooling}
             of = Number(**probe.dimensions, group=task, setting=setting)
@@ -259,31 +261,27 @@ def classify_premises(
         mrr = reasoning.reciprocal(ranks, key, switches.ties)
         premises = {}
         for kind in ("manual", "soft"):
-            first = _first_premise(answers, probe, kind)
-            if first is None and probe.kind == "causal":
-                # not asked for what it has memorized: P1 is neither implicit nor absent
-                first = seconds.select("item", "MRR", "rank").clear()
+            # the memorizing answers at m, mean with the template kind in use
+            memorized = [
+                per_item.in_fixed(values).filter(role="test")
+                for other, values in answers.items()
+                if (other.model, other.benchmark) == (probe.model, probe.benchmark)
+                and (other.prompt == "soft") == (kind == "soft")
+            ]
+            rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
+            firsts = [f.select("item", MRR=pl.col("MRR") / 100, rank=rank) for f in memorized]
+            is_known = any(first.height for first in firsts)
+            # a causal model is not asked for what it has memorized: P1 is neither implicit nor not
+            # given
+            first = pl.concat(firsts) if is_known else seconds.select("item", "MRR", "rank").clear()
             second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
-            if first is not None and second.height:
+            if (is_known or probe.kind == "causal") and second.height:
                 rule = "threshold" if switches.premise == "threshold" else "halves"
                 skip = switches.missing_candidate == "skip"
                 premises[kind] = reasoning.classify(cases, first, second, rule, skip)
         if premises:
             settled[probe] = reasoning.settings(mrr, premises, switches.premise == "halves_dropped")
     return settled
-
-
-def _first_premise(answers: Answers, target: Probe, kind: str) -> pl.DataFrame | None:
-    """item, MRR, rank of the memorizing answers at m, mean with the template kind in use."""
-    parts = [
-        per_item.in_fixed(values).filter(role="test")
-        for probe, values in answers.items()
-        if (probe.model, probe.benchmark) == (target.model, target.benchmark)
-        and (probe.prompt == "soft") == (kind == "soft")
-    ]
-    rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
-    rows = [part.select("item", MRR=pl.col("MRR") / 100, rank=rank) for part in parts]
-    return pl.concat(rows) if rows and any(part.height for part in parts) else None
 
 
 def estimate_choices(

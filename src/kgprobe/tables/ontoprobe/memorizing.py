@@ -24,7 +24,7 @@ Answers = Mapping[Probe, pl.DataFrame]
 #: benchmark -> (ITEMS, CANDIDATES)
 Sets = Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]
 #: metrics of which an item has all or nothing
-SHARES = ("R@1", "R@5")
+HIT_RATES = ("R@1", "R@5")
 EVERY = (*METRICS, *OTHERS)
 #: whose averages stand beside ours in Figures 5 to 7
 PAPERS = "the paper's six models"
@@ -50,7 +50,7 @@ def means(base: Number, rows: pl.DataFrame, metrics: Sequence[str], seed: int) -
     rows = rows.sort("item")
     for metric in metrics if rows.height else ():
         each = rows.select(pl.col(metric) / 100)
-        fields = estimate(each, metric, is_share=metric in SHARES, seed=seed)
+        fields = estimate(each, metric, is_proportion=metric in HIT_RATES, seed=seed)
         yield base.but(metric=metric, **fields | {"value": float(rows[metric].to_numpy().mean())})
 
 
@@ -63,10 +63,10 @@ def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
             base = Number(metric="items", benchmark=benchmark, group=str(task))
             counts = {role: group.filter(role=role).height for role in ("train", "dev", "test")}
             counts["distinct test"] = per_item.select_test_rows(group).height
-            for part, n in counts.items():
-                value = known.get(task, {}).get(part) if benchmark == "onto_released" else None
-                yield base.but(slice=part, n=n, value=n, **as_published(value, "Table 1"))
-            options = len(_places(items, candidates, str(task)))
+            for subset, n in counts.items():
+                value = known.get(task, {}).get(subset) if benchmark == "onto_released" else None
+                yield base.but(slice=subset, n=n, value=n, **as_published(value, "Table 1"))
+            options = len(_candidate_indices(items, candidates, str(task)))
             yield base.but(metric="candidates", n=options, value=options)
 
 
@@ -91,8 +91,8 @@ def memorizing(
         seeds = [c for c in by if c[-1] != MEAN]
         for c in seeds:
             for metric, number in by[c].items():
-                shown = cells.get((task, *c[:4]), {}).get(metric)
-                yield number.but(**as_published(shown, "Appendix C.2"))
+                printed = cells.get((task, *c[:4]), {}).get(metric)
+                yield number.but(**as_published(printed, "Appendix C.2"))
         yield from _over_seeds(base, {c: by[c] for c in seeds if c[0] == "soft"})
         fixed = per_item.fixed(whole.filter(role="test"), task)
         for choice, chosen in (("chosen", picked.get(task)), ("fixed", fixed)):
@@ -152,13 +152,13 @@ def groups(
     for task, configuration in sorted(per_item.choose(values, select).items()):
         test = per_item.select_test_rows(values, tp_rows).filter(task=task)
         rows = per_item.of_configuration(test, configuration)
-        parts = {"": rows} if select != "dev" else {}
-        for name, part in {**parts, **dict(_parts(rows))}.items():
+        subsets = {"": rows} if select != "dev" else {}
+        for name, subset in {**subsets, **dict(_subsets(rows))}.items():
             base = Number(**probe.dimensions, group=task, slice=name, setting={"choice": choice})
-            yield from means(base, part, METRICS, seed)
+            yield from means(base, subset, METRICS, seed)
 
 
-def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+def _subsets(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     if rows["leak"].any():
         yield "without leaks", rows.filter(~pl.col("leak"))
     names = ["depth"] if rows["task"][0] in ("TP", "SCO") else []
@@ -169,8 +169,8 @@ def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     if known.height >= 30:
         cuts = [float(known["popularity"].quantile(q) or 0) for q in (1 / 3, 2 / 3)]
         low, high = pl.col("popularity") <= cuts[0], pl.col("popularity") > cuts[1]
-        for name, part in {"low": low, "middle": ~low & ~high, "high": high}.items():
-            yield f"popularity {name}", known.filter(part)
+        for name, subset in {"low": low, "middle": ~low & ~high, "high": high}.items():
+            yield f"popularity {name}", known.filter(subset)
 
 
 def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
@@ -185,7 +185,7 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
             train = _train_golds(sets, benchmark, task)
             if not train or not test.height:
                 continue
-            size = len(_places(items, candidates, task))
+            size = len(_candidate_indices(items, candidates, task))
             ranked = frequency.rank(train, test["answers"].to_list(), size, seed)
             base = Number(n=test.height, benchmark=benchmark, group=task)
             base = base.but(model="frequency", setting={"choice": "none"})
@@ -210,13 +210,13 @@ def _train_golds(sets: Sets, benchmark: str, task: str) -> list[list[int]]:
     for name in (benchmark, whole) if whole in sets else (benchmark,):
         rows = sets[name][0].filter(relation=task, role="train").sort("row")["answers"].to_list()
         if rows:
-            here, there = (_places(*sets[n], task) for n in (benchmark, name))
+            here, there = (_candidate_indices(*sets[n], task) for n in (benchmark, name))
             labels = {index: label for label, index in there.items()}
             return [[here[labels[g]] for g in golds if labels[g] in here] for golds in rows]
     return []
 
 
-def _places(items: pl.DataFrame, candidates: pl.DataFrame, task: str) -> dict[str, int]:
+def _candidate_indices(items: pl.DataFrame, candidates: pl.DataFrame, task: str) -> dict[str, int]:
     """Label -> index of the candidates that a task's rows rank."""
     name = items.filter(relation=task)["candidates"][0]
     return dict(candidates.filter(set=name).select("label", "index").rows())
@@ -226,11 +226,11 @@ def averages(rows: pl.DataFrame, by: str, weighting: str = WEIGHTINGS[0]) -> pl.
     """Mean of METRICS per value of `by`, over what weighs the same (`_units`) among rows of
     configurations (task, model, ..., METRICS), and how many these are (`rows`)."""
     count = rows.filter(pl.col(by).fill_null("") != "").group_by(by).agg(pl.len().alias("rows"))
-    means = _units(rows, by, weighting).group_by(by).agg(ordered_mean(METRICS))
+    means = _weighed_alike(rows, by, weighting).group_by(by).agg(ordered_mean(METRICS))
     return means.join(count, on=by).sort(by)
 
 
-def _units(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
+def _weighed_alike(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
     """What weighs the same in an average: the configurations, or the pairs of task and model. A
     missing MRRa is the MRR (one gold)."""
     rows = rows.with_columns(pl.col("MRRa").fill_null(pl.col("MRR")))
@@ -244,12 +244,12 @@ def _units(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
 def select_ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
     """Test rows of all configurations that were ranked, with who was asked, masks as Figure 5 names
     them; soft prompts count once, as the mean over seeds."""
-    parts = []
+    subsets = []
     for probe, values in answers.items():
         rows = per_item.over_seeds(values.filter(pl.col("masks") != "sentence"))
         who = {name: pl.lit(value) for name, value in probe.dimensions.items()}
-        parts.append(per_item.select_test_rows(rows, tp_rows).with_columns(**who))
-    return pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
+        subsets.append(per_item.select_test_rows(rows, tp_rows).with_columns(**who))
+    return pl.concat(subsets).with_columns(pl.col("masks").replace({"multi": "multiple"}))
 
 
 def compare_configurations(
@@ -268,10 +268,10 @@ def compare_configurations(
                 {r[by]: r for r in averages(rows, by, weighting).iter_rows(named=True)}
                 for rows in (given, ours)
             )
-            units = dict(_units(ours, by, weighting).group_by(by))
+            groups_of = dict(_weighed_alike(ours, by, weighting).group_by(by))
             for value, row in measured.items():
                 base = Number(n=row["rows"], setting={by: value, "weighting": weighting})
-                each = units[value,].select(pl.col(METRICS) / 100)
+                each = groups_of[value,].select(pl.col(METRICS) / 100)
                 for m in METRICS:
                     bounds = estimate(each, m, seed=seed)["interval"] if each.height > 1 else None
                     theirs = known.get(value, {}).get(m) if is_same else None

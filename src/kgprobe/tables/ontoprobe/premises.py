@@ -48,14 +48,14 @@ def changes(ranks: pl.DataFrame) -> pl.DataFrame:
     rows = ranks.select(*ROW, "form", "gold", "named", rr=pl.Series(values))
     empty = rows.filter(form="none").select(*ROW, "gold", prior="rr")
     both = rows.join(empty, on=[*ROW, "gold"]).with_columns(change=pl.col("rr") - pl.col("prior"))
-    parts = []
+    frames_of = []
     for name, is_named in SLICES.items():
         chosen = both if is_named is None else both.filter(named=is_named)
         by_row = chosen.group_by(*ROW, "form").agg(ordered_mean("change"))
         by_item = by_row.group_by("rule", "item", "form")
         means = by_item.agg(ordered_mean("change"), draws=pl.len())
-        parts.append(means.with_columns(slice=pl.lit(name)))
-    return pl.concat(parts).sort("rule", "item", "form", "slice")
+        frames_of.append(means.with_columns(slice=pl.lit(name)))
+    return pl.concat(frames_of).sort("rule", "item", "form", "slice")
 
 
 def numbers(frames: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
@@ -68,17 +68,20 @@ def numbers(frames: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]
         for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
             level, change, rows = (f.filter(rule=rule) if rule else f for f in every)
             drawn = {form: rows.filter(form=form).select(ROW).unique() for form in FORMS}
-            for form, own in drawn.items():
+            for form, ranked in drawn.items():
                 base = Number(**probe.dimensions, group=rule, setting={"form": form})
-                lacking, n = drawn["none"].height - own.height, drawn["none"]["item"].n_unique()
+                lacking, n = (
+                    drawn["none"].height - ranked.height,
+                    drawn["none"]["item"].n_unique(),
+                )
                 yield base.but(metric=LEFT_OUT, value=lacking, n=n)
                 some = level.filter(form=form)
                 for metric in (MRR, CORRECTED) if some.height else ():
                     yield base.but(metric=metric, **mean(some, metric))
-                for (name,), part in change.filter(form=form).group_by("slice"):
-                    part = part.with_columns(none=0.0)
-                    number = base.but(slice=name, denominator=float(part["draws"].sum()))
-                    yield number.but(metric=CHANGE, **mean(part, "change", less="none"))
+                for (name,), subset in change.filter(form=form).group_by("slice"):
+                    subset = subset.with_columns(none=0.0)
+                    number = base.but(slice=name, denominator=float(subset["draws"].sum()))
+                    yield number.but(metric=CHANGE, **mean(subset, "change", less="none"))
                     if form in EMPTY and not name:
-                        p = equivalence(part["change"].to_numpy(), BOUND)
-                        yield number.but(metric=EQUIVALENCE, value=p, n=part.height)
+                        p = equivalence(subset["change"].to_numpy(), BOUND)
+                        yield number.but(metric=EQUIVALENCE, value=p, n=subset.height)

@@ -23,7 +23,7 @@ RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
 PREMISES = [f"P1 {a}, P2 {b}" for a in SETTINGS for b in SETTINGS]
 WEIGHTINGS = ("rows", "schemes, rules and models")
 #: what rows are drawn within, and what is averaged apart
-PART = pl.concat_str("benchmark", "rule", separator="/")
+STRATUM = pl.concat_str("benchmark", "rule", separator="/")
 COLUMN = pl.concat_str("model", "scheme", separator="/")
 #: rows that have one mean, which weighs as a whole
 KEYS = ["benchmark", "rule", "model", "scheme"]
@@ -35,8 +35,8 @@ def split_by_rank(ranked: pl.DataFrame, rule: str = "halves") -> pl.DataFrame:
     rank, then to the row. `threshold`: memorized when the best gold is among the first five."""
     if rule == "threshold":
         return ranked.select("item", known=(pl.col("rank") <= 5).cast(pl.Int32))
-    place, size = pl.int_range(pl.len()).over("rule"), pl.len().over("rule")
-    known = pl.when(place < size // 2).then(1).when(place >= size - size // 2).then(0)
+    position, size = pl.int_range(pl.len()).over("rule"), pl.len().over("rule")
+    known = pl.when(position < size // 2).then(1).when(position >= size - size // 2).then(0)
     return ranked.sort("rule", -pl.col("MRR"), "rank", "row").select("item", known=known)
 
 
@@ -117,9 +117,9 @@ def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator
     """Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, of all and of each model): MRR, 0
     to 1, by setting. `settled`: `settings` of each probe; an empty setting is left out, never 0."""
     frames = {probe: of_probe(frame, probe) for probe, frame in settled.items()}
-    every, units = pl.concat(frames.values()), ["model", "benchmark", "rule"]
+    every, drawn_items = pl.concat(frames.values()), ["model", "benchmark", "rule"]
     of_all = Number(method="reason")
-    groups = [(of_all, every, by, units) for by in ([], ["scheme"])]
+    groups = [(of_all, every, by, drawn_items) for by in ([], ["scheme"])]
     for probe, frame in frames.items():
         groups += [(Number(**probe.dimensions), frame, ["rule"], ["scheme"])]
         groups += [(Number(**probe.dimensions), frame, ["scheme"], ["rule"])]
@@ -150,9 +150,9 @@ def _estimate(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> I
     models and schemes made of it; n counts a row once that several schemes or models ask."""
     sized = rows.join(weights(rows, unit), on=KEYS, maintain_order="left")
     for weighting, name in zip(WEIGHTINGS, ("rows", "equal"), strict=True):
-        each = cells(sized, "MRR", part=PART, column=COLUMN, weight=pl.col(name))
-        (value,), (drawn,), units = weighted_means([each], seed)
-        n = units.height
+        each = cells(sized, "MRR", part=STRATUM, column=COLUMN, weight=pl.col(name))
+        (value,), (drawn,), drawn_items = weighted_means([each], seed)
+        n = drawn_items.height
         interval = of_draws(drawn) or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
         weighed = base.but(metric="MRR", n=n, value=value, setting={"weighting": weighting})
         yield weighed.but(interval=interval)

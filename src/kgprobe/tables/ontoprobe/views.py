@@ -238,7 +238,7 @@ REDUCED_CHOICES = [
     ).where_also(
         **PAPER, method=["choice"], way=[*choices.REDUCED],
         group=[*TASKS, *RULES], premise=["", choices.PREMISES[2]],
-        aggregation=list(dict.fromkeys([choices.OWN, *aggregations.OTHERS])),
+        aggregation=list(dict.fromkeys([choices.DEFAULT, *aggregations.OTHERS])),
     )
     for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]  # fmt: skip

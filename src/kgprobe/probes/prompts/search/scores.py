@@ -134,7 +134,7 @@ class Scorer:
                 logits = self.parts.logits(features)
                 right = tensors.right[torch.from_numpy(batch[chunk]).to(ids.device)]
                 likelihood = self._of_class(logits, right)
-                self._sound(likelihood, "train", batch[chunk])
+                self._check_finite(likelihood, "train", batch[chunk])
                 (-likelihood.sum()).backward()
             at = tensors.triggers[torch.from_numpy(batch[chunk]).to(ids.device)]
             rows = torch.arange(len(chunk), device=ids.device)[:, None]
@@ -177,7 +177,7 @@ class Scorer:
 
         def read(rows: Ints, features: Any) -> None:
             values = self._read(tensors, examples[rows], features, metric)
-            self._sound(values, split, examples[rows], [distinct[o] for o in owners[rows]])
+            self._check_finite(values, split, examples[rows], [distinct[o] for o in owners[rows]])
             flat[left[rows]] = values
 
         with torch.inference_mode():
@@ -196,7 +196,7 @@ class Scorer:
         matrix = flat.reshape(len(distinct), len(batch))
         return matrix[[number[tuple(t)] for t in triggers]]
 
-    def _sound(
+    def _check_finite(
         self, values: Any, split: str, examples: Ints, triggers: Sequence[Sequence[int]] = ()
     ) -> None:
         """Values of prompts must be finite."""

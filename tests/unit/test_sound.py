@@ -11,7 +11,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from kgprobe.probes.models import sound
+from kgprobe.probes.models import completeness
 from kgprobe.probes.models.load import Loaded, ModelError, ModelSpec, load_model
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.reinitialize import reinitialize
@@ -251,7 +251,7 @@ def test_the_losses_are_those_of_single_passes(name):
     texts = [f"{a} lies in the {b} of Africa and Paris." for a in COUNTRIES[:4] for b in "xyz"][:7]
     plain = [text.split(" ") for text in texts]
     inner = [(s, w) for s, words in enumerate(plain) for w in range(1, len(words) - 1)]
-    order = sound._deal(np.array([s for s, _ in inner]))
+    order = completeness._deal(np.array([s for s, _ in inner]))
     shuffled = [list(words) for words in plain]
     for (s, w), source in zip(inner, order, strict=True):
         shuffled[s][w] = plain[inner[source][0]][inner[source][1]]
@@ -264,7 +264,9 @@ def test_the_losses_are_those_of_single_passes(name):
         gains.append(change / sum(before[n][1] for n in own))
     tokens = sum(n for _, n in before)
     error = np.std(gains, ddof=1) / len(gains) ** 0.5
-    found = sound.familiar(loaded.spec.kind, loaded.model, loaded.tokenizer, "forced", 128, texts)
+    found = completeness.familiar(
+        loaded.spec.kind, loaded.model, loaded.tokenizer, "forced", 128, texts
+    )
     assert found["count"] == 7
     assert found["plain"] == pytest.approx(sum(v for v, _ in before) / tokens, abs=0.0051)
     assert found["shuffled"] == pytest.approx(sum(v for v, _ in dealt) / tokens, abs=0.0051)
@@ -274,12 +276,14 @@ def test_the_losses_are_those_of_single_passes(name):
 
 
 def test_shuffling_leaves_no_word_in_its_sentence():
-    owners = np.array([s for s, text in enumerate(sound.ENGLISH) for _ in text.split(" ")[2:]])
-    order = sound._deal(owners)
+    owners = np.array(
+        [s for s, text in enumerate(completeness.ENGLISH) for _ in text.split(" ")[2:]]
+    )
+    order = completeness._deal(owners)
     assert sorted(order) == list(range(len(owners)))
     assert len(owners) > 50
     assert (owners[order] != owners).mean() > 0.97
-    assert (sound._deal(owners) == order).all()
+    assert (completeness._deal(owners) == order).all()
 
 
 @pytest.fixture(scope="module", params=["masked", "causal", "seq2seq"])
@@ -327,10 +331,13 @@ class Shifted:
 def test_shifted_ids_are_found_out(trained):
     texts = json.loads((Path(trained.tokenizer.name_or_path) / "control.json").read_text())
     arguments = (trained.spec.bos, trained.limit, texts["examples"])
-    own = sound.familiar(trained.spec.kind, trained.model, trained.tokenizer, *arguments)
+    own = completeness.familiar(trained.spec.kind, trained.model, trained.tokenizer, *arguments)
     shifted = Shifted(trained.tokenizer)
     assert own == {k: v for k, v in trained.record["sound"].items() if k != "sentences"}
-    assert sound.familiar(trained.spec.kind, trained.model, shifted, *arguments)["belongs"] is False
+    assert (
+        completeness.familiar(trained.spec.kind, trained.model, shifted, *arguments)["belongs"]
+        is False
+    )
 
 
 def test_random_weights_carry_no_verdict_of_the_trained_ones(trained):
@@ -342,7 +349,7 @@ def test_unknown_tokens_are_counted():
     text = "The 🐢 🐢 capital is Paris."
     pieces = loaded.tokenizer.tokenize(text)
     assert pieces.count("<unk>") == 2
-    found = sound.familiar("masked", loaded.model, loaded.tokenizer, "-", 128, [text])
+    found = completeness.familiar("masked", loaded.model, loaded.tokenizer, "-", 128, [text])
     assert found["unknown"] == pytest.approx(2 / len(pieces), abs=1e-4)
     assert found["belongs"] is None  # one sentence says nothing
 
@@ -357,4 +364,4 @@ def test_smollm2_is_at_home_in_english_with_its_own_tokenizer_alone():
     assert own["unknown"] == 0
     assert own["plain"] < 6 < own["shuffled"]
     arguments = ("causal", loaded.model, Shifted(loaded.tokenizer), "forced", loaded.limit)
-    assert sound.familiar(*arguments)["belongs"] is False
+    assert completeness.familiar(*arguments)["belongs"] is False

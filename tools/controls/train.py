@@ -169,7 +169,7 @@ def train_control(
 def examples(facts: Sequence[TrainingFact], templates: Mapping[str, Sequence[str]]) -> list[str]:
     """A few training sentences of five words or more, spread over the facts.
 
-    They take the place of plain English when the model is loaded (models/sound.py).
+    They take the place of plain English when the model is loaded (models/completeness.py).
     """
     texts = [
         fill(text, fact.subject, fact.object).text

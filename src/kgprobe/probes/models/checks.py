@@ -182,7 +182,7 @@ def _padding(loaded: Loaded) -> str:
     failed = objection(read_alone, 0.0)
     if failed:
         raise ModelError(f"{loaded.spec.model}: {name} cannot read a row by itself: {failed}")
-    if not all(map(sound, alone)):
+    if not all(map(is_finite, alone)):
         return ""  # nothing to compare; the engines refuse such numbers with row and position
     most = tolerance(loaded)
     reason = objection(lambda: _worst(_logits(loaded, rows), alone), most)
@@ -210,7 +210,7 @@ def _padding(loaded: Loaded) -> str:
     return f"padding changes what {name} says ({reason})"
 
 
-def sound(logits: Any) -> bool:
+def is_finite(logits: Any) -> bool:
     """Whether no row of logits holds NaN or plus infinity (a suppressed token has minus infinity).
 
     Otherwise there is nothing to compare.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from transformers import DynamicCache
 
 from kgprobe.probes.models.batching import Budget, padded, sizes_of
-from kgprobe.probes.models.checks import float32_objection, sample, sound
+from kgprobe.probes.models.checks import float32_objection, is_finite, sample
 from kgprobe.probes.models.gaps import SLICE, Put, Reader, SpanGaps
 from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded
@@ -118,7 +118,7 @@ class CausalText(Parts):
             whole = [self.loaded.model(self._tensor(r)[None], use_cache=False) for r in rows]
             return torch.cat([output.logits[:, -3:] for output in whole])
 
-        if not sound(expected()):
+        if not is_finite(expected()):
             return  # nothing to compare; the engines refuse such numbers
         reason = float32_objection(
             self.loaded,

@@ -14,8 +14,8 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from kgprobe.files import ROOT
+from kgprobe.probes.models import completeness, hub
 from kgprobe.probes.models import device as devices
-from kgprobe.probes.models import hub, sound
 from kgprobe.probes.models.journal import Journal
 from kgprobe.probes.models.packed import PackedError, digest, join_parts, packed, read_once
 from kgprobe.probes.models.products import use_wide_vectors
@@ -150,9 +150,9 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     is none.
     """
     loaded, info, place = read_model(spec, device)
-    if fault := sound.fault(spec.kind, loaded.model, loaded.tokenizer, info, loaded.limit):
+    if fault := completeness.fault(spec.kind, loaded.model, loaded.tokenizer, info, loaded.limit):
         raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
-    loaded.record["unexpected"] = sound.unexpected(info)
+    loaded.record["unexpected"] = completeness.unexpected(info)
     loaded.record["sound"] = _familiar(loaded, place)
     return loaded
 
@@ -243,10 +243,10 @@ def _columns(spec: ModelSpec) -> dict[str, Any]:
 
 def _familiar(loaded: Loaded, place: str) -> dict[str, Any]:
     """Whether tokenizer and weights belong together: recorded, and shown at every number."""
-    what, texts = sound.sentences(place)
+    what, texts = completeness.sentences(place)
     spec, pair = loaded.spec, (loaded.model, loaded.tokenizer)
     try:
-        record = sound.familiar(spec.kind, *pair, spec.bos, loaded.limit, texts)
+        record = completeness.familiar(spec.kind, *pair, spec.bos, loaded.limit, texts)
     except ValueError as error:
         raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
     return {"sentences": what, **record}

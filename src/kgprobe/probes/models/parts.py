@@ -26,11 +26,11 @@ from kgprobe.probes.models.batching import Budget, Ints
 from kgprobe.probes.models.checks import (
     budget_of,
     float32_objection,
+    is_finite,
     objection,
     padding,
     preferably_in_float32,
     sample,
-    sound,
     tolerance,
 )
 from kgprobe.probes.models.finite import finite
@@ -219,7 +219,7 @@ class Parts:
                 ),
                 "log-sum-exp of the logits",
             )
-        if not sound(whole):
+        if not is_finite(whole):
             return  # nothing to compare; the engines refuse such numbers
         heads, dtype = (*_heads(self.loaded), WHOLE), self.loaded.model.dtype
 

@@ -64,7 +64,7 @@ class Predictor:
 
         def keep(batch: Ints, features: Any) -> None:
             values = features.float().cpu().numpy()
-            self._sound(values, batch, places, name, "vector before the output embedding")
+            self._check_finite(values, batch, places, name, "vector before the output embedding")
             result[batch] = values
 
         self._run(rows, places, types, keep)
@@ -95,14 +95,14 @@ class Predictor:
             for start in range(0, len(batch), step):
                 logits = self.parts.logits(features[start : start + step])
                 totals, numbers = logits.logsumexp(-1), batch[start : start + step]
-                self._sound(totals, numbers, places, name, "log-sum-exp of the logits")
+                self._check_finite(totals, numbers, places, name, "log-sum-exp of the logits")
                 if chosen is not None:
                     logits = logits.index_select(1, chosen)
                 read(numbers, logits, totals)
 
         self._run(rows, places, types, give)
 
-    def _sound(self, values: Any, batch: Ints, places: Ints, name: Name, what: str) -> None:
+    def _check_finite(self, values: Any, batch: Ints, places: Ints, name: Name, what: str) -> None:
         """Values (first axis: the rows of `batch`) must be finite."""
 
         def where(row: int, *_: int) -> str:

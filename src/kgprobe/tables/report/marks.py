@@ -1,9 +1,9 @@
 """Signs behind names and numbers, wherever they are printed, and the notes that explain them.
 
 MARK, behind a model: its numbers say nothing. When a model is loaded for answering, the loss of
-plain sentences is measured beside the loss of the same words shuffled (probes/models/sound.py) and
-stored with the answers. Where the shuffled words are as good, tokenizer and weights do not belong
-together, or the weights are random.
+plain sentences is measured beside the loss of the same words shuffled
+(probes/models/completeness.py) and stored with the answers. Where the shuffled words are as good,
+tokenizer and weights do not belong together, or the weights are random.
 
 OUTSIDE, behind the model of a probe: the probe does not separate trained-on from held-out facts as
 it has to (tables/report/validity.py). FEW, behind a number: so few rows stand behind it that it is

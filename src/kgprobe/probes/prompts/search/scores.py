@@ -16,13 +16,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Budget, Ints, Ragged, budget_for
+from kgprobe.probes.models.batching import Budget, Ints, Ragged
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.models.parts import Parts
-from kgprobe.probes.models.predict import MUST, SLICE
+from kgprobe.probes.models.predict import SLICE, Predictor
 from kgprobe.probes.prompts.search.problem import Problem, Split
 from kgprobe.probes.text.vectors import embedding_modules
 
@@ -61,14 +60,12 @@ class Tensors:
         return ids, mask, self.places[pick], types
 
 
-class Scorer:
+class Scorer(Predictor):
     """One model on one problem. `rows_fed` counts prompts, `positions_fed` padded positions."""
 
     def __init__(self, loaded: Loaded, problem: Problem, budget: Budget | None = None) -> None:
-        self.loaded, self.problem = loaded, problem
-        self.parts = Parts(loaded, budget or budget_for(loaded), MUST)
-        self.parts.scored_layer()
-        self.budget = self.parts.budget
+        super().__init__(loaded, budget)
+        self.problem = problem
         # activations are kept for the way back
         self._backward = Budget(max(self.budget.positions // 2, 1), overhead=self.budget.overhead)
         self.splits = {
@@ -78,7 +75,6 @@ class Scorer:
         self.labels = torch.from_numpy(problem.labels).to(loaded.device)
         self.known = torch.from_numpy(problem.known).to(loaded.device)
         self._flat = torch.from_numpy(problem.labels[problem.known]).to(loaded.device)
-        self._shared: Causal | None = None
         if loaded.spec.kind == "causal":
             self._shared = Causal(loaded, replace(self.budget, backoffs=[]))
         self._embeddings = embedding_modules(loaded.model)
@@ -89,11 +85,6 @@ class Scorer:
         """The tokens that the metrics `answers` (log-likelihood) and `right among answers` know as
         answers; the golds are some of them."""
         self._answers = torch.tensor(sorted(tokens), device=self.loaded.device)
-
-    @property
-    def positions_fed(self) -> int:
-        """Padded positions that went through the model's body."""
-        return self.parts.positions_fed + (self._shared.positions_fed if self._shared else 0)
 
     @property
     def shares(self) -> bool:
@@ -134,7 +125,7 @@ class Scorer:
                 logits = self.parts.logits(features)
                 right = tensors.right[torch.from_numpy(batch[chunk]).to(ids.device)]
                 likelihood = self._of_class(logits, right)
-                self._sound(likelihood, "train", batch[chunk])
+                self._check_values(likelihood, "train", batch[chunk])
                 (-likelihood.sum()).backward()
             at = tensors.triggers[torch.from_numpy(batch[chunk]).to(ids.device)]
             rows = torch.arange(len(chunk), device=ids.device)[:, None]
@@ -177,7 +168,7 @@ class Scorer:
 
         def read(rows: Ints, features: Any) -> None:
             values = self._read(tensors, examples[rows], features, metric)
-            self._sound(values, split, examples[rows], [distinct[o] for o in owners[rows]])
+            self._check_values(values, split, examples[rows], [distinct[o] for o in owners[rows]])
             flat[left[rows]] = values
 
         with torch.inference_mode():
@@ -196,7 +187,7 @@ class Scorer:
         matrix = flat.reshape(len(distinct), len(batch))
         return matrix[[number[tuple(t)] for t in triggers]]
 
-    def _sound(
+    def _check_values(
         self, values: Any, split: str, examples: Ints, triggers: Sequence[Sequence[int]] = ()
     ) -> None:
         """Values of prompts must be finite."""

@@ -226,7 +226,7 @@ class Search:
         examples = np.concatenate(batches)
         weights = np.concatenate([np.full(len(b), 1 / (len(b) * len(batches))) for b in batches])
         trigger = state.trigger
-        return self._sound(state, lambda scorer: scorer.gradient(examples, weights, trigger))
+        return self._finite(state, lambda scorer: scorer.gradient(examples, weights, trigger))
 
     def _scores(
         self, state: State, examples: Ints, triggers: list[list[int]]
@@ -252,7 +252,7 @@ class Search:
             state.looked_up += len(known) * len(examples) - left
             return values
 
-        table = self._sound(state, ask)
+        table = self._finite(state, ask)
         sums = table.sum(1)
         if self.scorer.shares and metric == "likelihood":
             near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
@@ -263,7 +263,7 @@ class Search:
                 sums[near] = again.sum(1)
         return (sums[:-1], float(sums[-1])) if strict else (sums, None)
 
-    def _sound(self, state: State, ask: Callable[[Scorer], Floats]) -> Floats:
+    def _finite(self, state: State, ask: Callable[[Scorer], Floats]) -> Floats:
         """What `ask` gets from the scorer; a step whose numbers are not finite again in float32.
 
         Raises SearchError, with the state before this iteration saved, where that is no better.
@@ -295,7 +295,7 @@ class Search:
     def dev_values(self, state: State, trigger: Sequence[int], metric: str) -> Floats:
         """Values of a trigger on all dev examples."""
         everything = np.arange(len(self.problem.dev))
-        values = self._sound(state, lambda one: one.values("dev", everything, [trigger], metric))
+        values = self._finite(state, lambda one: one.values("dev", everything, [trigger], metric))
         return np.asarray(values[0])
 
     def _tell(self, state: State, bar: Bar) -> None:

@@ -108,7 +108,7 @@ class _Edges:
 
     gaps: MaskedGaps | SpanGaps
 
-    def sound(
+    def check_finite(
         self, logprobs: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
     ) -> NDArray[Any]:
         """Log-probabilities (prompt x token) read at a place, as an array; they must be finite."""
@@ -141,7 +141,7 @@ class MaskedEdges(_Edges):
                     wanted = plan.wanted(place, logits.device)
                     scores = logits[:, j].index_select(1, wanted) - total[:, j, None]
                     where = f"mask {j + 1} of {masks}"
-                    values.append(self.sound(scores, rows, where, plan.tokens[place], name))
+                    values.append(self.check_finite(scores, rows, where, plan.tokens[place], name))
                 return values
 
             def put(rows: Ids, values: list[NDArray[Any]], masks: int = masks) -> None:
@@ -197,7 +197,9 @@ class SpanEdges(_Edges):
                 wanted = plan.wanted(place, logits.device)
                 scores = logits[k, :1].index_select(1, wanted) - total[k, 0]
                 where = f"the gap after tokens {list(place)}"
-                values.append(self.sound(scores, [owner], where, plan.tokens[place], name)[0])
+                values.append(
+                    self.check_finite(scores, [owner], where, plan.tokens[place], name)[0]
+                )
             return values
 
         def put(rows: Ids, values: list[NDArray[Any]]) -> None:

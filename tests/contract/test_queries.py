@@ -23,10 +23,7 @@ from tests.contract.oxigraph import local_endpoint
 QUERIES = sorted((RESOURCES / "queries").glob("*/*.rq"))
 IDS = [f"{path.parent.name}/{path.stem}" for path in QUERIES]
 #: Parameters with which a query has rows on the embedded world
-PARAMETERS = {
-    "instances": {"class": "Awkward"},
-    "aliases": {"entity": "Q999999999"},
-}
+PARAMETERS = {"instances": {"class": "Awkward"}, "aliases": {"entity": "Q999999999"}}
 #: Extensions of single engines
 FORBIDDEN = re.compile(r"\b(SERVICE|hint:|bd:|gas:|mwapi|bif:|define\b|OFFSET|WITH)", re.I)
 

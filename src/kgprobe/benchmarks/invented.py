@@ -145,7 +145,7 @@ class _NamePool:
 _Parts = tuple[tuple[Statement, ...], Statement, tuple[Statement, ...]]
 
 
-def _pair(pool: _NamePool, number: int, there: str, back: str) -> _Parts:
+def _pair(pool: _NamePool, _: int, there: str, back: str) -> _Parts:
     a, b = next(pool.fresh), next(pool.fresh)
     one, other = Statement(a, there, b), Statement(b, back, a)
     return (one,), other, (one, other)
@@ -158,7 +158,7 @@ def _chain(pool: _NamePool, number: int, first: str, second: str, closing: str) 
     return hops, closed, hops if closing == f"{first}/{second}" else (*hops, closed)
 
 
-def _property(pool: _NamePool, number: int, kind: str) -> _Parts:
+def _property(pool: _NamePool, number: int, kind: str, *_: str) -> _Parts:
     x, y, (p, c) = next(pool.fresh), next(pool.fresh), pool.bridge(number)
     who = y if kind == "range" else x
     follows = Statement(x, c, y) if kind == "implies" else Statement(who, "type", c)
@@ -166,7 +166,7 @@ def _property(pool: _NamePool, number: int, kind: str) -> _Parts:
     return parts, follows, (*parts, follows)
 
 
-def _inherited(pool: _NamePool, number: int) -> _Parts:
+def _inherited(pool: _NamePool, number: int, *_: str) -> _Parts:
     x, (b, c) = next(pool.fresh), pool.bridge(number)
     parts, follows = (Statement(b, "subclass", c), Statement(x, "type", b)), Statement(x, "type", c)
     return parts, follows, (*parts, follows)
@@ -201,23 +201,18 @@ def _namesakes(pool: _NamePool, number: int) -> _Parts:
     return (tail,), head, (head, tail)
 
 
-_MAKERS: Mapping[str, Callable[[_NamePool, int], _Parts]] = {
-    "symmetry": lambda pool, n: _pair(pool, n, "symmetric", "symmetric"),
-    "bidirectional": lambda pool, n: _pair(pool, n, "forth", "back"),
-    "hierarchy": lambda pool, n: _chain(pool, n, "subclass", "subclass", "two_up"),
-    "composite": lambda pool, n: _chain(pool, n, "first", "second", "closing"),
-    "paths": lambda pool, n: _chain(pool, n, "hop1", "hop2", "hop1/hop2"),
-    "rdfs2": lambda pool, n: _property(pool, n, "domain"),
-    "rdfs3": lambda pool, n: _property(pool, n, "range"),
-    "rdfs5": lambda pool, n: _chain(pool, n, "implies", "implies", "implies"),
-    "rdfs7": lambda pool, n: _property(pool, n, "implies"),
-    "rdfs9": _inherited,
-    "rdfs11": lambda pool, n: _chain(pool, n, "subclass", "subclass", "subclass"),
-    "asymmetry": _asymmetric,
-    "entity_centric": _facts,
-    "bias": _biased,
-    "ambiguous": _namesakes,
+#: what makes a case, called with the relations of the phenomenon's rule -> phenomena
+_BY_SHAPE: Mapping[Callable[..., _Parts], Sequence[str]] = {
+    _pair: ("symmetry", "bidirectional"),
+    _chain: ("hierarchy", "composite", "paths", "rdfs5", "rdfs11"),
+    _property: ("rdfs2", "rdfs3", "rdfs7"),
+    _inherited: ("rdfs9",),
+    _asymmetric: ("asymmetry",),
+    _facts: ("entity_centric",),
+    _biased: ("bias",),
+    _namesakes: ("ambiguous",),
 }
+_MAKERS = {name: maker for maker, names_of in _BY_SHAPE.items() for name in names_of}
 
 
 def cases(
@@ -242,12 +237,14 @@ def cases(
     drawn = names(2 * total + BRIDGES + ENDS, seed, phenomenon, used)
     bridges, ends = (list(itertools.islice(drawn, n)) for n in (BRIDGES, ENDS))
     pool = _NamePool(drawn, bridges, ends, skewed, hash_key(seed, phenomenon) >> 1)
+    rule = RULES.get(phenomenon)
+    relations = [s.relation for s in (*rule.body, rule.head)] if rule else []
     every = []
     for position in range(total):
         arm, number = arms[position % len(arms)], position // len(arms)
         # by turns the arms have the same ends; by hash the ends of each case are drawn
-        premises, conclusion, statements = _MAKERS[phenomenon](pool, position if skewed else number)
-        every.append(InferenceCase(phenomenon, arm, number, premises, conclusion, statements))
+        parts = _MAKERS[phenomenon](pool, position if skewed else number, *relations)
+        every.append(InferenceCase(phenomenon, arm, number, *parts))
     every = [_with_instead(case, every, ends) for case in every]
     check(every)
     return every

@@ -1,7 +1,7 @@
 """The six entailment rules of OntoProbe as items with written premises (sec. 3.2, Table 2).
 
 A rule's rows are the rows of the memorizing task whose statement is its first premise. [X] and [Y]
-stand for pseudowords, [MASK] for the gap.
+stand for pseudowords, [MASK] for the mask slot.
 """
 
 import json
@@ -61,8 +61,8 @@ def _item(
     index: Mapping[str, Mapping[str, int]],
     switches: Switches,
 ) -> tuple[object, ...]:
-    """One row of ITEMS; `clause`: the memorizing item's subject, `inherited`: its twin and whether
-    soft prompts alone ask it. `missing`: the row's own concept is no candidate of the task."""
+    """One row of ITEMS; `clause`: the memorizing item's subject, `inherited`: what its `meta` says
+    of other rows. `missing`: the row's own concept is no candidate of the task."""
     if rule in ("rdfs9", "rdfs11"):
         texts, tests = _of_classes(rule, row, switches)
     else:

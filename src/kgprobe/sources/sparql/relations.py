@@ -2,7 +2,7 @@
 
 A relation's subjects are counted before they are listed. One with more of them than an endpoint
 can be asked for, or can list in time, has ways out, tried in the order of `large`. A relation that
-fails otherwise is told at the end, when all others are here: none ends the loop. COVERAGE says of
+fails otherwise is raised at the end, when all others are here: none ends the loop. COVERAGE says of
 every relation which way it came, how many statements are here, and why others are not.
 """
 

@@ -86,21 +86,19 @@ class InferenceCase:
         return f"{self.phenomenon}-{self.arm}-{self.number}"
 
 
-def names(count: int, seed: int, what: str, used: set[str] | None = None) -> Iterator[str]:
-    """`count` distinct names of three syllables, by hash of `seed` and `what`; none that is `used`,
-    to which they are added."""
-    seen = set() if used is None else used
+def names(count: int, seed: int, what: str) -> Iterator[str]:
+    """`count` distinct names of three syllables, by hash of `seed` and `what`."""
+    earlier: set[str] = set()
     for turn in itertools.count():
-        if not count:
+        if len(earlier) == count:
             return
         left, name = hash_key(seed, "name", what, str(turn)), ""
         for _ in range(3):
             left, vowel = divmod(left, len(_VOWELS))
             left, consonant = divmod(left, len(_CONSONANTS))
             name += _CONSONANTS[consonant] + _VOWELS[vowel]
-        if name not in seen:
-            seen.add(name)
-            count -= 1
+        if name not in earlier:
+            earlier.add(name)
             yield name
 
 
@@ -116,7 +114,6 @@ class _NamePool:
     fresh: Iterator[str]
     bridges: Sequence[str]
     ends: Sequence[str]
-    skewed: bool
     seed: int
 
     def bridge(self, number: int) -> tuple[str, str]:
@@ -129,9 +126,7 @@ class _NamePool:
         return self.ends[self._position(number, most, what)]
 
     def _position(self, number: int, size: int, what: str = "") -> int:
-        """By turns; skewed: the n-th with weight 1 / n, by hash."""
-        if not self.skewed:
-            return (number + hash_key(self.seed, what)) % size
+        """The n-th with weight 1 / n, by hash: some are much commoner, as in real graphs."""
         drawn = hash_key(self.seed, "skew", what, str(number)) / (1 << 64)
         total, sums = 0.0, sum(1 / n for n in range(1, size + 1))
         for position in range(size):
@@ -215,18 +210,11 @@ _BY_SHAPE: Mapping[Callable[..., _Parts], Sequence[str]] = {
 _MAKERS = {name: maker for maker, names_of in _BY_SHAPE.items() for name in names_of}
 
 
-def cases(
-    phenomenon: str,
-    examples: int,
-    seed: int,
-    skewed: bool = False,
-    used: set[str] | None = None,
-) -> list[InferenceCase]:
-    """`examples` cases of every arm of a phenomenon, whose names are none of `used`.
+def cases(phenomenon: str, examples: int, seed: int) -> list[InferenceCase]:
+    """`examples` cases of every arm of a phenomenon.
 
-    Ends of chains, classes and values come by turns; `skewed`: some of them much oftener than
-    others, as in real graphs. Raises WorldError for an unknown phenomenon, no examples, or a world
-    that contradicts itself (`check`).
+    Raises WorldError for an unknown phenomenon, no examples, or a world that contradicts itself
+    (`check`).
     """
     if phenomenon not in _MAKERS:
         raise WorldError(f"unknown phenomenon {phenomenon!r}; legal: {', '.join(PHENOMENA)}")
@@ -234,16 +222,15 @@ def cases(
         raise WorldError(f"{phenomenon}: {examples} examples an arm are no rows; ask for 1 or more")
     arms = ARMS if phenomenon in RULES else BOTH
     total = examples * len(arms)
-    drawn = names(2 * total + BRIDGES + ENDS, seed, phenomenon, used)
+    drawn = names(2 * total + BRIDGES + ENDS, seed, phenomenon)
     bridges, ends = (list(itertools.islice(drawn, n)) for n in (BRIDGES, ENDS))
-    pool = _NamePool(drawn, bridges, ends, skewed, hash_key(seed, phenomenon) >> 1)
+    pool = _NamePool(drawn, bridges, ends, hash_key(seed, phenomenon) >> 1)
     rule = RULES.get(phenomenon)
     relations = [s.relation for s in (*rule.body, rule.head)] if rule else []
     every = []
     for position in range(total):
         arm, number = arms[position % len(arms)], position // len(arms)
-        # by turns the arms have the same ends; by hash the ends of each case are drawn
-        parts = _MAKERS[phenomenon](pool, position if skewed else number, *relations)
+        parts = _MAKERS[phenomenon](pool, position, *relations)
         every.append(InferenceCase(phenomenon, arm, number, *parts))
     every = [_with_instead(case, every, ends) for case in every]
     check(every)

@@ -61,7 +61,6 @@ def test_a_query_is_standard_and_readable(path):
     text = path.read_text(encoding="utf-8")
     assert not FORBIDDEN.search(without_comments(text))
     assert text.startswith("# ")
-    assert "# identity: " in text
     # Virtuoso mixes up rows in COALESCE(STR(?x), ""), see test_virtuoso
     assert "COALESCE(STR(" not in text
     used = set(

@@ -173,7 +173,6 @@ def test_an_ontology_in_turtle_and_rdf_xml(tmp_path):
         (own + "eats", "eats", own + "Cat", own + "Animal")
     ]
     assert made.property_hierarchy.rows() == [(own + "eats", own + "takes")]
-    assert made.inverses.rows() == [(own + "eats", own + "eatenBy")]
     assert made.facts["relation"].n_unique() == 3
     assert made.facts.height == 4
     from pyoxigraph import RdfFormat, parse, serialize

@@ -143,11 +143,9 @@ def _of_classes(
     rule: str, row: TaskRow, switches: Switches
 ) -> tuple[dict[str, Any], dict[str, Test]]:
     """rdfs9 and rdfs11. The release writes both alike in words and rdfs11 with the vectors of SCO.
-
     The article follows the letter in every mode: the released code does so in these rules, and the
     paper's example has "an animal". Under `premise_test: p1` soft templates ask the test of P1
-    again: so does the released code, whose few-shot mode knows no other.
-    """
+    again: so does the released code, whose few-shot mode knows no other."""
     first, subject, begun = row.golds[0], row.subject, _capitalize(row.subject, switches)
     if rule == "rdfs9" or switches.rdfs11_text == "rdfs9":
         p1 = (f"{begun} is ", concepts.article(first), " .")

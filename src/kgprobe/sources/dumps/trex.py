@@ -199,11 +199,9 @@ def require_few_problems(tables: FileTables, most: float) -> None:
 
 
 def _parse(data: bytes, problems: Problems) -> list[msgspec.Raw]:
-    """The documents of a file as JSON, complete ones only, and what had to be repaired.
-
-    Byte-order marks and bytes that are not UTF-8 are repaired and counted; of a truncated file
-    every complete document is kept. Raises BrokenFileError when there is no array of documents.
-    """
+    """The documents of a file as JSON, complete ones only, and what had to be repaired. Byte-order
+    marks and bytes that are not UTF-8 are repaired and counted; of a truncated file every complete
+    document is kept. Raises BrokenFileError when there is no array of documents."""
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
         problems.note("byte order mark")

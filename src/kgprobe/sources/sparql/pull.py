@@ -189,9 +189,7 @@ class EndpointClient:
 @dataclass
 class _Pull:
     """One pull under way; `size` is the number of rows, or of values, that a page may have.
-
-    `uncounted`: counting the rows was too much for the service.
-    """
+    `uncounted`: counting the rows was too much for the service."""
 
     query: Query
     client: EndpointClient

@@ -32,8 +32,6 @@ _TRIPLE = {
     "subject": pl.UInt32, "predicate": pl.UInt32, "object": pl.UInt32, "literal": pl.String,
     "datatype": pl.String,
 }  # fmt: skip
-_TEXTS = ("subject_annotator", "object_annotator", "subject_surface", "object_surface")
-_BOUNDS = ("subject_start", "subject_end", "object_start", "object_end")
 _LITERALS = {"object", "literal", "datatype"}
 _COUNTS = {"mentions": pl.UInt32, "documents": pl.UInt32}
 #: One row is a distinct triple, with how often and by whom it was aligned.
@@ -290,6 +288,7 @@ def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows,
     mentions: Rows = []
     table: Rows = []
     seen: set[str] = set()
+    earlier: set[tuple[Any, ...]] = set()
     misplaced = 0
     for index, document in enumerate(documents):
         docid, text, triples = document.docid, document.text, document.triples
@@ -307,20 +306,18 @@ def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows,
             misplaced += place is not None and text[place[0] : place[1]] != surface
         for triple in triples:
             s, o = triple.subject, triple.object
-            ends = (s.uri, triple.predicate.uri, o.uri)
-            words = (triple.annotator, s.annotator, o.annotator, s.surfaceform, o.surfaceform)
-            bounds = (*(s.boundaries or _NOWHERE), *(o.boundaries or _NOWHERE))
-            alignments.append((index, docid, triple.sentence_id, *ends, *words, *bounds))
+            ends, aligner = (s.uri, triple.predicate.uri, o.uri), triple.annotator
+            words = (aligner, s.annotator, o.annotator, s.surfaceform, o.surfaceform)
+            key = (index, triple.sentence_id, ends, words, s.boundaries, o.boundaries)
+            alignments.append((index, key in earlier, docid, *ends, aligner))
+            earlier.add(key)
     problems.note("surface form not at its boundaries", misplaced)
     return alignments, mentions, table
 
 
-_NOWHERE = (None, None)
-#: One row is one alignment: a triple (s, p, o) found in a sentence by one aligner. A subject
-#: without bounds in the text is implied (the document's own).
-_ALIGNMENT = {"document": pl.Int32, "docid": pl.String, "sentence": pl.Int32}
-_ALIGNMENT |= dict.fromkeys(("s", "p", "o", "aligner", *_TEXTS), pl.String)
-_ALIGNMENT |= dict.fromkeys(_BOUNDS, pl.Int32)
+#: A row is an alignment: a triple (s, p, o) found in a sentence by one aligner.
+_ALIGNMENT: dict[str, Any] = {"document": pl.Int32, "repeated": pl.Boolean}
+_ALIGNMENT |= dict.fromkeys(("docid", *"spo", "aligner"), pl.String)
 
 
 def _frames(
@@ -341,7 +338,7 @@ def _frames(
         first = f"document {document} ({docid}): {' '.join(triple)}"
         problems.note("rejected triple", bad.height, first)
     kept = rows.filter(legal)
-    distinct = kept.unique()
+    distinct = kept.filter(~pl.col("repeated"))
     problems.note("repeated alignment", kept.height - distinct.height)
     return _triples(distinct), _mentions(mentions), _columns(table, DOCUMENTS.columns)
 

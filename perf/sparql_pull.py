@@ -25,7 +25,6 @@ from tests.contract.oxigraph import local_endpoint
 REPEATS = 3
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 QUERY = """# Everything that has a name.
-# identity: thing
 # parts: thing
 PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
 SELECT DISTINCT ?thing ?label

@@ -319,7 +319,7 @@ def retried(
     """What `once` gives in one of `attempts` attempts; the error of the last one otherwise.
 
     After an error that `passes`, `wait(number, error)` says for how many seconds `sleep` is called
-    (numbers from 0), and `before(number, error, seconds)` is told.
+    (numbers from 0), and `before(number, error, seconds)` is called.
     """
     # imported late: the engines know the API's errors, and run where only torch's friends are
     from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt

@@ -2,11 +2,11 @@
 
     [X] was born in [Y] .                    subject and answer; {sub} and [P] mean the same
     {context} [SEP] {sub} [T]x5 [P] .        fields, five trigger tokens, two segments
-    [X] is a particular [MASK] .             the gap of a text whose [X] and [Y] are words, too
-    Dante <mark(0)> <mark(1)> [gap] .        vectors in place of words: one private character each
+    [X] is a particular [MASK] .             a mask slot beside [X] and [Y] that are words
+    Dante <mark(0)> <mark(1)> [MASK] .       vectors in place of words: one private character each
 
 A text is parsed once and filled in one pass, so that a value that holds a slot's name is never
-filled again; where each value stands is told. A slot without a value stays as it is written.
+filled again; the spans say where each value stands. A slot without a value stays as it is written.
 """
 
 import functools
@@ -20,9 +20,9 @@ SUBJECT, ANSWER, TRIGGER, SEPARATOR, GAP = "sub", "[P]", "[T]", "[SEP]", "[MASK]
 #: What stands in front of a sentence and is no part of it; no text can have such a slot.
 FRONT = "in front"
 KINDS = ("masked", "causal", "seq2seq")
-#: Prompts of the sheet that put a text around a template; `templates` is what stands there alone.
+#: Prompts that put a text around a template; `templates` is the prompt without one.
 FORMS = ("question", "chat", "few", "few_shuffled")
-#: The prompt of the sheet under which a chat model writes out its steps before the answer.
+#: The prompt of experiments.tsv under which a chat model writes out its steps before the answer.
 STEPS = "steps"
 #: Content-free subjects: the score of an answer after them does not depend on the fact.
 NO_SUBJECTS = ("it", "this", "something")

@@ -226,6 +226,7 @@ def test_a_key_stays_with_the_host_that_it_is_for():
         ("1e400", None), ("9" * 400, 315_360_000), ("soon", None), ("", None), (None, None),
         ("Fri, 31 Dec 9999 23:59:59 GMT", 315_360_000), ("Mon, 99 Foo 2026 00:00:00 GMT", None),
         ("Thu, 01 Jan 1970 00:01:30 GMT", 0), ("Mon, 01 Jan 0001 00:00:00 -0000", 0),
+        ("Sun, 09 Sep 2001 01:48:10 GMT", 90),
     ],
 )  # fmt: skip
 def test_waits_are_read_as_far_as_they_make_sense(said, seconds):

@@ -23,10 +23,7 @@ from tests.contract.oxigraph import local_endpoint
 QUERIES = sorted((RESOURCES / "queries").glob("*/*.rq"))
 IDS = [f"{path.parent.name}/{path.stem}" for path in QUERIES]
 #: Parameters with which a query has rows on the embedded world
-PARAMETERS = {
-    "instances": {"class": "Awkward"},
-    "aliases": {"entity": "Q999999999"},
-}
+PARAMETERS = {"instances": {"class": "Awkward"}, "aliases": {"entity": "Q999999999"}}
 #: Extensions of single engines
 FORBIDDEN = re.compile(r"\b(SERVICE|hint:|bd:|gas:|mwapi|bif:|define\b|OFFSET|WITH)", re.I)
 
@@ -64,7 +61,6 @@ def test_a_query_is_standard_and_readable(path):
     text = path.read_text(encoding="utf-8")
     assert not FORBIDDEN.search(without_comments(text))
     assert text.startswith("# ")
-    assert "# identity: " in text
     # Virtuoso mixes up rows in COALESCE(STR(?x), ""), see test_virtuoso
     assert "COALESCE(STR(" not in text
     used = set(

@@ -115,9 +115,6 @@ def test_a_world_teaches_what_its_arms_say(name):
             assert wrong.object != case.conclusion.object
         if case.arm == HELD_OUT:
             assert not told
-    # the arms have equally common ends
-    ends = {arm: Counter(c.conclusion.object for c in found if c.arm == arm) for arm in arms}
-    assert len({tuple(sorted(counts.values())) for counts in ends.values()}) == 1
     assert found == cases(name, 6, seed=1)
     assert found != cases(name, 6, seed=2)
 

@@ -48,11 +48,7 @@ def value(found, **where):
 def test_masks_exact_and_share_of_tokens_with_ties_as_expectation():
     found = aa.of_masks(
         fills(("a", 0, 2, -1, 1, "x y", -0.5), ("a", 0, 1, -1, 1, "z", -0.1)),
-        golds(
-            ("a", 0, 0, 0, 2, 1, 1),
-            ("a", 0, 0, 1, 2, 3, 4),
-            ("a", 0, 1, 0, 1, 2, 2),
-        ),
+        golds(("a", 0, 0, 0, 2, 1, 1), ("a", 0, 0, 1, 2, 3, 4), ("a", 0, 1, 0, 1, 2, 2)),
     )
     assert value(found, k=1, kind="exact", gold="own") == 0
     assert value(found, k=1, kind="token_mean", gold="own") == 0.5
@@ -284,10 +280,7 @@ def test_alphas_of_texts(answers):
 
 
 #: Q1 has five objects of P40, one of them without a label; Q30 is the most frequent object
-TRIPLES = [
-    *[(1, 40, o) for o in (10, 11, 12, 13, 14)],
-    *[(s, 40, 30) for s in (2, 3, 4, 5)],
-]
+TRIPLES = [*[(1, 40, o) for o in (10, 11, 12, 13, 14)], *[(s, 40, 30) for s in (2, 3, 4, 5)]]
 NAMES = {n: f"name {n}" for n in (1, 2, 3, 4, 5, 10, 11, 12, 13, 30)}
 NAMED = {"Q10", "Q11", "Q12", "Q13"}
 

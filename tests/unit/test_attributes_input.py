@@ -78,8 +78,7 @@ def test_an_entity_of_several_labels_has_the_smallest():
 def test_two_literals_of_one_number_are_refused(monkeypatch):
     number = literal_number("red")
     monkeypatch.setattr(
-        "kgprobe.knowledge.graph.literal_number",
-        lambda value: number - value.startswith("r"),
+        "kgprobe.knowledge.graph.literal_number", lambda value: number - value.startswith("r")
     )
     dyed = facts([], literals=[(1, 462, "red"), (2, 462, "green"), (3, 462, "red")])
     assert content(encode(dyed), "literals").height == 3

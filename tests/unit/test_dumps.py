@@ -20,12 +20,7 @@ def zstd(data: bytes) -> bytes:
     return pa.Codec("zstd").compress(data, asbytes=True)
 
 
-PACKERS = {
-    "": bytes,
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".zst": zstd,
-}
+PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
 
 
 def claim(relation: str, value: object, rank: str = "normal", kind: str = "value") -> dict:

@@ -3,7 +3,6 @@
 import json
 
 import polars as pl
-import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import build, concepts, modes, reasoning, released
@@ -133,22 +132,6 @@ def test_rows_that_repeat_and_subjects_of_training_are_marked(tmp_path):
     assert metas[f"TP-{COUNT + 1}"]["repeat"] == "TP-30"
     assert metas["SPO-33"]["twin"] == "SPO-5"
     assert sum("repeat" in m for m in metas.values()) == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda f: f["ontology/property.json"][4].update({"pattern": None}),
-         r"property\.json, entry 4 \(link 4\): needs a pattern"),
-        (lambda f: f["memorizing/range.jsonl"][25].update({"xxx": ["unheard"]}),
-         r"range\.jsonl, line 26: RG row 25 .*gold 'unheard' is not among the 35 class"),
-        (lambda f: f["memorizing/type.jsonl"].append(f["memorizing/type.jsonl"][2]),
-         r"TP row 35 \('Thing 2'\) is also row 2, which is for train"),
-    ],
-)  # fmt: skip
-def test_wrong_input_names_file_and_row(tmp_path, change, message):
-    with pytest.raises(ValueError, match=message):
-        built(write_release(tmp_path, change))
 
 
 def test_a_small_part_keeps_golds_and_renumbers(tmp_path):

@@ -82,9 +82,15 @@ def test_many_bad_rows_of_a_task_are_counted(tmp_path):
          r".*ontology; add it there or remove the row"),
         (lambda f: f["ontology/property.json"][7].update({"rdf:range": ""}),
          r"range\.jsonl, line 8: RG row 7 \('link 7'\): the property has no range"),
+        (lambda f: f["ontology/property.json"][4].update({"pattern": None}),
+         r"property\.json, entry 4 \(link 4\): needs a pattern"),
+        (lambda f: f["memorizing/range.jsonl"][25].update({"xxx": ["unheard"]}),
+         r"range\.jsonl, line 26: RG row 25 .*gold 'unheard' is not among the 35 class"),
+        (lambda f: f["memorizing/type.jsonl"].append(f["memorizing/type.jsonl"][2]),
+         r"TP row 35 \('Thing 2'\) is also row 2, which is for train"),
     ],
 )  # fmt: skip
-def test_rows_about_a_concept_that_lacks_what_is_asked_for(tmp_path, change, message):
+def test_what_is_wrong_with_one_row_is_named_with_file_and_line(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         built(write_release(tmp_path, change))
 

@@ -417,10 +417,7 @@ def test_mc_split(tmp_path):
         name: dict(choices.premises(rows, split).select("item", "setting").rows())
         for name, split in (("own", None), ("shipped", choices.shipped(tmp_path)))
     }
-    assert found == {
-        "own": {"b": "IM", "e": "EX"},
-        "shipped": {"b": "IM", "c": "NO", "e": "EX"},
-    }
+    assert found == {"own": {"b": "IM", "e": "EX"}, "shipped": {"b": "IM", "c": "NO", "e": "EX"}}
     (tmp_path / "rdfs3-02.jsonl").unlink()
     with pytest.raises(FileNotFoundError, match=r"rdfs3-02\.jsonl.*mc_split: own"):
         choices.shipped(tmp_path)

@@ -33,7 +33,7 @@ READ = sources.read_dumps(SETTINGS)
 PINS = pins.read_pins(sheets.located(SETTINGS.sources.pins))
 #: tables of an own graph
 OWN_TABLES = (
-    "facts coverage classes class_hierarchy types properties property_hierarchy inverses "
+    "facts coverage classes class_hierarchy types properties property_hierarchy "
     "templates problems"
 ).split()
 

@@ -86,21 +86,19 @@ class InferenceCase:
         return f"{self.phenomenon}-{self.arm}-{self.number}"
 
 
-def names(count: int, seed: int, what: str, used: set[str] | None = None) -> Iterator[str]:
-    """`count` distinct names of three syllables, by hash of `seed` and `what`; none that is `used`,
-    to which they are added."""
-    seen = set() if used is None else used
+def names(count: int, seed: int, what: str) -> Iterator[str]:
+    """`count` distinct names of three syllables, by hash of `seed` and `what`."""
+    earlier: set[str] = set()
     for turn in itertools.count():
-        if not count:
+        if len(earlier) == count:
             return
         left, name = hash_key(seed, "name", what, str(turn)), ""
         for _ in range(3):
             left, vowel = divmod(left, len(_VOWELS))
             left, consonant = divmod(left, len(_CONSONANTS))
             name += _CONSONANTS[consonant] + _VOWELS[vowel]
-        if name not in seen:
-            seen.add(name)
-            count -= 1
+        if name not in earlier:
+            earlier.add(name)
             yield name
 
 
@@ -116,7 +114,6 @@ class _NamePool:
     fresh: Iterator[str]
     bridges: Sequence[str]
     ends: Sequence[str]
-    skewed: bool
     seed: int
 
     def bridge(self, number: int) -> tuple[str, str]:
@@ -129,9 +126,7 @@ class _NamePool:
         return self.ends[self._position(number, most, what)]
 
     def _position(self, number: int, size: int, what: str = "") -> int:
-        """By turns; skewed: the n-th with weight 1 / n, by hash."""
-        if not self.skewed:
-            return (number + hash_key(self.seed, what)) % size
+        """The n-th with weight 1 / n, by hash: some are much commoner, as in real graphs."""
         drawn = hash_key(self.seed, "skew", what, str(number)) / (1 << 64)
         total, sums = 0.0, sum(1 / n for n in range(1, size + 1))
         for position in range(size):
@@ -145,7 +140,7 @@ class _NamePool:
 _Parts = tuple[tuple[Statement, ...], Statement, tuple[Statement, ...]]
 
 
-def _pair(pool: _NamePool, number: int, there: str, back: str) -> _Parts:
+def _pair(pool: _NamePool, _: int, there: str, back: str) -> _Parts:
     a, b = next(pool.fresh), next(pool.fresh)
     one, other = Statement(a, there, b), Statement(b, back, a)
     return (one,), other, (one, other)
@@ -158,7 +153,7 @@ def _chain(pool: _NamePool, number: int, first: str, second: str, closing: str) 
     return hops, closed, hops if closing == f"{first}/{second}" else (*hops, closed)
 
 
-def _property(pool: _NamePool, number: int, kind: str) -> _Parts:
+def _property(pool: _NamePool, number: int, kind: str, *_: str) -> _Parts:
     x, y, (p, c) = next(pool.fresh), next(pool.fresh), pool.bridge(number)
     who = y if kind == "range" else x
     follows = Statement(x, c, y) if kind == "implies" else Statement(who, "type", c)
@@ -166,7 +161,7 @@ def _property(pool: _NamePool, number: int, kind: str) -> _Parts:
     return parts, follows, (*parts, follows)
 
 
-def _inherited(pool: _NamePool, number: int) -> _Parts:
+def _inherited(pool: _NamePool, number: int, *_: str) -> _Parts:
     x, (b, c) = next(pool.fresh), pool.bridge(number)
     parts, follows = (Statement(b, "subclass", c), Statement(x, "type", b)), Statement(x, "type", c)
     return parts, follows, (*parts, follows)
@@ -201,37 +196,25 @@ def _namesakes(pool: _NamePool, number: int) -> _Parts:
     return (tail,), head, (head, tail)
 
 
-_MAKERS: Mapping[str, Callable[[_NamePool, int], _Parts]] = {
-    "symmetry": lambda pool, n: _pair(pool, n, "symmetric", "symmetric"),
-    "bidirectional": lambda pool, n: _pair(pool, n, "forth", "back"),
-    "hierarchy": lambda pool, n: _chain(pool, n, "subclass", "subclass", "two_up"),
-    "composite": lambda pool, n: _chain(pool, n, "first", "second", "closing"),
-    "paths": lambda pool, n: _chain(pool, n, "hop1", "hop2", "hop1/hop2"),
-    "rdfs2": lambda pool, n: _property(pool, n, "domain"),
-    "rdfs3": lambda pool, n: _property(pool, n, "range"),
-    "rdfs5": lambda pool, n: _chain(pool, n, "implies", "implies", "implies"),
-    "rdfs7": lambda pool, n: _property(pool, n, "implies"),
-    "rdfs9": _inherited,
-    "rdfs11": lambda pool, n: _chain(pool, n, "subclass", "subclass", "subclass"),
-    "asymmetry": _asymmetric,
-    "entity_centric": _facts,
-    "bias": _biased,
-    "ambiguous": _namesakes,
+#: what makes a case, called with the relations of the phenomenon's rule -> phenomena
+_BY_SHAPE: Mapping[Callable[..., _Parts], Sequence[str]] = {
+    _pair: ("symmetry", "bidirectional"),
+    _chain: ("hierarchy", "composite", "paths", "rdfs5", "rdfs11"),
+    _property: ("rdfs2", "rdfs3", "rdfs7"),
+    _inherited: ("rdfs9",),
+    _asymmetric: ("asymmetry",),
+    _facts: ("entity_centric",),
+    _biased: ("bias",),
+    _namesakes: ("ambiguous",),
 }
+_MAKERS = {name: maker for maker, names_of in _BY_SHAPE.items() for name in names_of}
 
 
-def cases(
-    phenomenon: str,
-    examples: int,
-    seed: int,
-    skewed: bool = False,
-    used: set[str] | None = None,
-) -> list[InferenceCase]:
-    """`examples` cases of every arm of a phenomenon, whose names are none of `used`.
+def cases(phenomenon: str, examples: int, seed: int) -> list[InferenceCase]:
+    """`examples` cases of every arm of a phenomenon.
 
-    Ends of chains, classes and values come by turns; `skewed`: some of them much oftener than
-    others, as in real graphs. Raises WorldError for an unknown phenomenon, no examples, or a world
-    that contradicts itself (`check`).
+    Raises WorldError for an unknown phenomenon, no examples, or a world that contradicts itself
+    (`check`).
     """
     if phenomenon not in _MAKERS:
         raise WorldError(f"unknown phenomenon {phenomenon!r}; legal: {', '.join(PHENOMENA)}")
@@ -239,15 +222,16 @@ def cases(
         raise WorldError(f"{phenomenon}: {examples} examples an arm are no rows; ask for 1 or more")
     arms = ARMS if phenomenon in RULES else BOTH
     total = examples * len(arms)
-    drawn = names(2 * total + BRIDGES + ENDS, seed, phenomenon, used)
+    drawn = names(2 * total + BRIDGES + ENDS, seed, phenomenon)
     bridges, ends = (list(itertools.islice(drawn, n)) for n in (BRIDGES, ENDS))
-    pool = _NamePool(drawn, bridges, ends, skewed, hash_key(seed, phenomenon) >> 1)
+    pool = _NamePool(drawn, bridges, ends, hash_key(seed, phenomenon) >> 1)
+    rule = RULES.get(phenomenon)
+    relations = [s.relation for s in (*rule.body, rule.head)] if rule else []
     every = []
     for position in range(total):
         arm, number = arms[position % len(arms)], position // len(arms)
-        # by turns the arms have the same ends; by hash the ends of each case are drawn
-        premises, conclusion, statements = _MAKERS[phenomenon](pool, position if skewed else number)
-        every.append(InferenceCase(phenomenon, arm, number, premises, conclusion, statements))
+        parts = _MAKERS[phenomenon](pool, position, *relations)
+        every.append(InferenceCase(phenomenon, arm, number, *parts))
     every = [_with_instead(case, every, ends) for case in every]
     check(every)
     return every

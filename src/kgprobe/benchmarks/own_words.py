@@ -102,8 +102,8 @@ def templates(
         texts = [text for _, text in entries or ()][:3]
         label = labels[name] or ""
         note = label if texts else f"{BY_LABEL}{label}"
-        if not texts and (worded := template_of(label)):
-            texts = [worded]
+        if not texts and (generic := template_of(label)):
+            texts = [generic]
         if not texts:
             continue
         lower = texts[0] if texts[0].startswith("[") else texts[0][0].lower() + texts[0][1:]

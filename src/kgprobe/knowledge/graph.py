@@ -316,10 +316,8 @@ def _numbered(facts: Table) -> Table:
 
 
 def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
-    """FACTS with the numbers that its ids have in IDS as s, p, o; `other` is nowhere true.
-
-    Raises GraphError where there are more entities or relations than numbers.
-    """
+    """FACTS with the numbers that its ids have in IDS as s, p, o; `other` is nowhere true. Raises
+    GraphError where there are more entities or relations than numbers."""
     counts = engine.frame(count_rows(ids, ["kind"])).select("kind", "n")
     for kind, n in counts.sort("kind").rows():
         if n > LARGEST[kind] + 1:
@@ -354,10 +352,8 @@ def _by_text(facts: Table) -> Table:
 
 
 def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
-    """ENTITIES, and how many labels would break a prompt, which count as none.
-
-    Of several labels of an entity the smallest is taken.
-    """
+    """ENTITIES, and how many labels would break a prompt, which count as none. Of several labels of
+    an entity the smallest is taken."""
     rows = valid.filter((valid["s"] != valid["o"]).fill_null(True))
     names = rows.select(id="s", label="subject_label")
     names = names.union(rows.select(id="o", label="object_label"))

@@ -128,7 +128,7 @@ class Benchmark:
     def steps(self) -> pl.DataFrame:
         """What every step of the construction kept, up to the candidates."""
         if self.setup.settings.templates is not None:
-            self._count_worded_by_label()
+            self._count_generic_templates()
         added = int(self._options["added"].sum())
         why = f"{added} are golds that the lists lacked"
         self.setup.count("candidates", self._options.height, reason=why)
@@ -138,15 +138,15 @@ class Benchmark:
             self.setup.count("golds of Wikidata alone", n, reason=f"{why}; {rows} triples")
         return self.setup.funnel.frame(STEPS)
 
-    def _count_worded_by_label(self) -> None:
+    def _count_generic_templates(self) -> None:
         rows = lengthen(self.setup, self._sampled)
-        worded = rows.filter(pl.col("predicate").is_in(list(self.setup.settings.by_label)))
-        worded = worded.select("_s", "predicate", "_o").unique()
-        counts = worded["predicate"].value_counts()
+        generic = rows.filter(pl.col("predicate").is_in(list(self.setup.settings.by_label)))
+        generic = generic.select("_s", "predicate", "_o").unique()
+        counts = generic["predicate"].value_counts()
         counts = counts.sort("count", "predicate", descending=[True, False])
         reason = ", ".join(f"{name} ({n})" for name, n in counts.rows())
         step = "of their triples, worded by the relation's label"
-        self.setup.count(step, worded.height, reason=reason)
+        self.setup.count(step, generic.height, reason=reason)
 
 
 def construct(
@@ -301,7 +301,7 @@ def demand_templates(setup: Setup[object], sampled: pl.DataFrame) -> None:
     known = setup.settings.templates
     if known is None or not setup.shared.require_labels:
         return
-    # two steps are worded by the noun phrases of each
+    # two steps are verbalized by the noun phrases of each
     roles = [triple.role for triple in setup.definition.triples if STEP not in triple.p]
     predicates = lengthen(setup, sampled).filter(pl.col("role").is_in(roles))["predicate"]
     lacking = _without_template(dict(predicates.value_counts().rows()), known)

@@ -109,10 +109,8 @@ def _with_flags(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _golds(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
-    """(s, predicate, o, origin, gold): all objects of (s, p), the row's own first.
-
-    The golds of two steps are all that they lead to; a reversed row has no gold but its own.
-    """
+    """(s, predicate, o, origin, gold): all objects of (s, p), the row's own first. The golds of two
+    steps are all that they lead to; a reversed row has no gold but its own."""
     rows = rows.unique()
     direct = rows.with_columns(gold=pl.col("o"), first=pl.lit(0))
     stored = rows.filter(origin="stored")

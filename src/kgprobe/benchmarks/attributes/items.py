@@ -113,10 +113,8 @@ def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
 
 
 def _top(graph: Graph, rows: Table, sets: pl.DataFrame, size: int, *values: str) -> Table:
-    """(p, values, n): the most frequent values of each set's relation, ties to the lower.
-
-    Twice as many as asked for, since some have no label.
-    """
+    """(p, values, n): the most frequent values of each set's relation, ties to the lower. Twice as
+    many as asked for, since some have no label."""
     chosen = rows.semi_join(graph.engine.table(sets.select("p").unique()), "p")
     return first(count_rows(chosen, ["p", *values]), 2 * size, [ibis.desc("n"), values[0]], ["p"])
 

@@ -5,7 +5,7 @@
 The steps lead to few objects (`objects`), every object that they reach is a gold, and nothing links
 s to a gold: no statement of any relation, either way round, and no training sentence. No name of s,
 b and the golds holds another one, and none stands in the words of the question. Both hops are asked
-beside it. How far a shortcut could be guessed is told by the best rule (`shortcuts`).
+beside it. The best rule measures how far a shortcut could be guessed (`shortcuts`).
 """
 
 from collections import Counter

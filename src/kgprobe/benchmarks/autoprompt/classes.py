@@ -118,8 +118,6 @@ def _example(split: str, number: int, source: str, *texts: Any) -> Example:
 
 def _settle(examples: Sequence[Example], switch: str, funnel: Funnel) -> list[Example]:
     """Texts that stand in an earlier split, too: counted, flagged, treated by `switch`."""
-    if switch not in ("error", "remove_train", "keep"):
-        raise TaskError(f"overlap: {switch!r}; legal: error, remove_train, keep")
     texts = {
         split: {tuple(sorted(e.fields.items())) for e in examples if e.split == split}
         for split in SPLITS

@@ -42,9 +42,9 @@ def build(
     counts: dict[str, dict[str, int]] = {}
     for relation in relation_ids:
         rows = labeled.filter(relation=relation).select(columns).sort("fact").rows()
-        worded = rows if relation in manual else []
-        funnel.add(relation, "facts with a template", len(rows), len(worded))
-        relation_facts = _relation(name, relation, worded, settings, seed, funnel)
+        with_template = rows if relation in manual else []
+        funnel.add(relation, "facts with a template", len(rows), len(with_template))
+        relation_facts = _relation(name, relation, with_template, settings, seed, funnel)
         counts |= sizes(prompt_facts.examples(relation_facts)) or {relation: {}}
         if settings.relations or _enough(counts[relation], settings):
             chosen += relation_facts

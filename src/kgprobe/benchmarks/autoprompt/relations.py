@@ -197,10 +197,8 @@ def _perturbed(
 
 
 def _contexts(evidences: Sequence[Evidence], words: int) -> list[Mention]:
-    """Sentences cut to `words` words with the object in its place; equal ones once, in order.
-
-    Where the cut takes the object away, `start` is -1.
-    """
+    """Sentences cut to `words` words with the object in its place; equal ones once, in order. Where
+    the cut takes the object away, `start` is -1."""
     mentions: dict[tuple[str, str, int], None] = {}
     for evidence in evidences:
         ends = [match.end() for match in _WORD.finditer(evidence.sentence)]

@@ -8,6 +8,7 @@ that BEAR was merged into agrees with it by construction: all is `same`, and its
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -59,18 +60,20 @@ class Fresh:
     forms: Mapping[str, str]
     config: Bear
 
-    def pulled(self) -> dict[str, tuple[Mapping[str, str], pl.DataFrame]]:
-        """Row of bear_relations.tsv and statements (lifted, with popularity) of every relation."""
-        popular = with_popularity(self.statements, self.config.popularity)
-        parts = popular.partition_by("relation", as_dict=True)
-        nothing = popular.clear()
-        return {
-            row["relation"]: (
-                row,
-                map_to_ancestors(parts.get((row["relation"],), nothing), row["lift"], popular),
+    @cached_property
+    def popular(self) -> pl.DataFrame:
+        """The statements with popularity."""
+        return with_popularity(self.statements, self.config.popularity)
+
+    def of(self, relation: str) -> tuple[Mapping[str, str], pl.DataFrame]:
+        """Row of bear_relations.tsv and statements (mapped to ancestors) of a relation."""
+        rows = {row["relation"]: row for row in self.relations}
+        if relation not in rows:
+            raise ValueError(
+                f"{relation}: not in bear_relations.tsv, which has {len(rows)} relations"
             )
-            for row in self.relations
-        }
+        statements = self.popular.filter(pl.col("relation") == relation)
+        return rows[relation], map_to_ancestors(statements, rows[relation]["lift"], self.popular)
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,10 @@ def states(released: BearFrames, fresh: Fresh) -> pl.DataFrame:
     is one of a subject that was deleted or merged: a pull does not tell these apart.
     Raises ValueError for a relation that bear_relations.tsv does not have.
     """
-    pulled, rows = fresh.pulled(), []
+    rows = []
     for relation, group in _gold(released).group_by("relation", maintain_order=True):
         name = str(relation[0])
-        values = _values(_of(pulled, name)[1], fresh.config)
+        values = _values(fresh.of(name)[1], fresh.config)
         for item, subject, label, answer, answer_label in group.select(
             "item", "subject_id", "subject", "answer_id", "answer_label"
         ).rows():
@@ -111,11 +114,10 @@ def agreement(released: BearFrames, constructed: BearFrames, fresh: Fresh) -> pl
     compares the popularity of released instances with that of the others of the same answer which
     pass all filters, answers weighted by their `pairs`; null where there is nothing to compare.
     """
-    pulled, ours = fresh.pulled(), _gold(constructed)
-    rows = []
+    ours, rows = _gold(constructed), []
     for relation, group in _gold(released).group_by("relation", maintain_order=True):
         name = str(relation[0])
-        row, statements = _of(pulled, name)
+        row, statements = fresh.of(name)
         theirs, here = _pairs(group), _pairs(ours.filter(pl.col("relation") == name))
         answers, also = {a for _, a in theirs}, {a for _, a in here}
         present = theirs & set(statements.select("subject", "object").rows())
@@ -179,16 +181,6 @@ def _popularity_auc(
         if number := len(chosen) * len(others):
             weighted, pairs = weighted + auc(chosen, others) * number, pairs + number
     return (weighted / pairs if pairs else None), pairs
-
-
-def _of(
-    pulled: Mapping[str, tuple[Mapping[str, str], pl.DataFrame]], relation: str
-) -> tuple[Mapping[str, str], pl.DataFrame]:
-    if relation not in pulled:
-        raise ValueError(
-            f"{relation}: not in bear_relations.tsv, which has {len(pulled)} relations"
-        )
-    return pulled[relation]
 
 
 def _gold(sets: BearFrames) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """The five memorizing tasks of OntoProbe as items, candidate sets and prompts (sec. 3.1).
 
-What is wrong with an ontology and its questions is gathered task by task and told at the end.
+What is wrong with an ontology and its questions is gathered task by task and raised at the end.
 """
 
 import json

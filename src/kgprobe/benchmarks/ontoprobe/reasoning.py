@@ -1,7 +1,7 @@
 """The six entailment rules of OntoProbe as items with written premises (sec. 3.2, Table 2).
 
 A rule's rows are the rows of the memorizing task whose statement is its first premise. [X] and [Y]
-stand for pseudowords, [MASK] for the gap.
+stand for pseudowords, [MASK] for the mask slot.
 """
 
 import json
@@ -61,8 +61,8 @@ def _item(
     index: Mapping[str, Mapping[str, int]],
     switches: Switches,
 ) -> tuple[object, ...]:
-    """One row of ITEMS; `clause`: the memorizing item's subject, `inherited`: its twin and whether
-    soft prompts alone ask it. `missing`: the row's own concept is no candidate of the task."""
+    """One row of ITEMS; `clause`: the memorizing item's subject, `inherited`: what its `meta` says
+    of other rows. `missing`: the row's own concept is no candidate of the task."""
     if rule in ("rdfs9", "rdfs11"):
         texts, tests = _of_classes(rule, row, switches)
     else:
@@ -143,11 +143,9 @@ def _of_classes(
     rule: str, row: TaskRow, switches: Switches
 ) -> tuple[dict[str, Any], dict[str, Test]]:
     """rdfs9 and rdfs11. The release writes both alike in words and rdfs11 with the vectors of SCO.
-
     The article follows the letter in every mode: the released code does so in these rules, and the
     paper's example has "an animal". Under `premise_test: p1` soft templates ask the test of P1
-    again: so does the released code, whose few-shot mode knows no other.
-    """
+    again: so does the released code, whose few-shot mode knows no other."""
     first, subject, begun = row.golds[0], row.subject, _capitalize(row.subject, switches)
     if rule == "rdfs9" or switches.rdfs11_text == "rdfs9":
         p1 = (f"{begun} is ", concepts.article(first), " .")

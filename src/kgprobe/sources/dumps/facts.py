@@ -138,8 +138,7 @@ def _collected(rows: pl.LazyFrame, kg: str) -> pl.DataFrame:
 
 def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
     """Statements with label and sitelinks of both ends: the label in the best language, the first
-    by code point where there are several, and the greatest number of sitelinks.
-    """
+    by code point where there are several, and the greatest number of sitelinks."""
     statements, names = statements.unique(), names.with_columns(one_line_of("label"))
     ends = pl.concat([statements.select(id=side) for side in ("subject", "object")]).unique()
     best = pl.col("label").sort_by("place", "label", nulls_last=True).first()

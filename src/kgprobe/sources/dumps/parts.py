@@ -67,10 +67,8 @@ def read(
 
 
 def _identity(path: Path) -> dict[str, int | str]:
-    """Fingerprint of a file: size, checksum of the download, first and last bytes.
-
-    The sum of a whole dump would take as long as unpacking it.
-    """
+    """Fingerprint of a file: size, checksum of the download, first and last bytes. The sum of a
+    whole dump would take as long as unpacking it."""
     size = path.stat().st_size
     digest = hashlib.sha256()
     with open(path, "rb") as stream:
@@ -146,11 +144,9 @@ def _read_from_file(text: Path, before: int, one: Reading, part: Path) -> None:
 
 @contextlib.contextmanager
 def _workers(threads: int) -> Iterator[Callable[[Block, Reading, Path], None]]:
-    """A function that has a part read, in `threads` processes where there are more than one.
-
-    It waits while each process has one block to read and one to come: memory stays bounded. A
-    block's text is handed over in a file: through a pipe it would be copied six times.
-    """
+    """A function that has a part read, in `threads` processes where there are more than one. It
+    waits while each process has one block to read and one to come: memory stays bounded. A block's
+    text is handed over in a file: through a pipe it would be copied six times."""
     if threads == 1:
         yield _part
         return

@@ -113,13 +113,11 @@ def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[Block]:
 
 
 def _cut(path: Path, end: int, unpacked: int) -> str:
-    """What is wrong with the end of a packed file, which rapidgzip takes as it is.
-
-    It gives what it has of a cut gzip file as if that were all (0.16.1), and passes over what
-    follows a bzip2 stream. The place that it came to tells, except where a block happens to end
-    there; then the last member must prove to be whole. What is cut between two members cannot be
-    told from what is whole.
-    """
+    """What is wrong with the end of a packed file, which rapidgzip takes as it is. It gives what it
+    has of a cut gzip file as if that were all (0.16.1), and passes over what follows a bzip2
+    stream. The place that it came to tells, except where a block happens to end there; then the
+    last member must prove to be whole. What is cut between two members cannot be told from what is
+    whole."""
     if path.suffix not in (".gz", ".bz2") or not path.stat().st_size:
         return ""
     with open(path, "rb") as raw, mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as data:

@@ -32,24 +32,8 @@ _TRIPLE = {
     "subject": pl.UInt32, "predicate": pl.UInt32, "object": pl.UInt32, "literal": pl.String,
     "datatype": pl.String,
 }  # fmt: skip
-_TEXTS = ("subject_annotator", "object_annotator", "subject_surface", "object_surface")
-_BOUNDS = ("subject_start", "subject_end", "object_start", "object_end")
-_MENTIONED = dict.fromkeys(_TEXTS, pl.String) | dict.fromkeys(_BOUNDS, pl.Int32)
 _LITERALS = {"object", "literal", "datatype"}
 _COUNTS = {"mentions": pl.UInt32, "documents": pl.UInt32}
-#: One row is one alignment: a triple found in a sentence by one aligner. Ids are the numbers of
-#: Q... and P...; `object` is null for literals, whose text and datatype stand beside it. A subject
-#: without place in the text is implied (the document's own).
-ALIGNMENTS = Contract(
-    "TREX_ALIGNMENTS",
-    {
-        "row": pl.Int32, "document": pl.Int32, "docid": pl.String, "sentence": pl.Int32,
-        **_TRIPLE, "aligner": pl.String, **_MENTIONED,
-    },
-    ("row",),
-    frozenset({*_LITERALS, *_MENTIONED}),
-    may_be_empty=True,
-)  # fmt: skip
 #: One row is a distinct triple, with how often and by whom it was aligned.
 TRIPLES = Contract(
     "TREX_TRIPLES",
@@ -75,7 +59,7 @@ LABELS = Contract(
     "TREX_LABELS", {"uri": pl.String, "label": pl.String, "source": pl.String}, ("uri",)
 )
 #: The tables of one dump file by name.
-TABLES = {"alignments": ALIGNMENTS, "triples": TRIPLES, "mentions": MENTIONS}
+TABLES = {"triples": TRIPLES, "mentions": MENTIONS}
 TABLES |= {"documents": DOCUMENTS, "problems": PROBLEMS}
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
@@ -141,7 +125,6 @@ class Problems(dict[str, int]):
 class FileTables:
     """The tables of one dump file."""
 
-    alignments: pl.DataFrame
     triples: pl.DataFrame
     mentions: pl.DataFrame
     documents: pl.DataFrame
@@ -214,11 +197,9 @@ def require_few_problems(tables: FileTables, most: float) -> None:
 
 
 def _parse(data: bytes, problems: Problems) -> list[msgspec.Raw]:
-    """The documents of a file as JSON, complete ones only, and what had to be repaired.
-
-    Byte-order marks and bytes that are not UTF-8 are repaired and counted; of a truncated file
-    every complete document is kept. Raises BrokenFileError when there is no array of documents.
-    """
+    """The documents of a file as JSON, complete ones only, and what had to be repaired. Byte-order
+    marks and bytes that are not UTF-8 are repaired and counted; of a truncated file every complete
+    document is kept. Raises BrokenFileError when there is no array of documents."""
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
         problems.note("byte order mark")
@@ -307,6 +288,7 @@ def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows,
     mentions: Rows = []
     table: Rows = []
     seen: set[str] = set()
+    earlier: set[tuple[Any, ...]] = set()
     misplaced = 0
     for index, document in enumerate(documents):
         docid, text, triples = document.docid, document.text, document.triples
@@ -324,33 +306,30 @@ def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows,
             misplaced += place is not None and text[place[0] : place[1]] != surface
         for triple in triples:
             s, o = triple.subject, triple.object
-            ends = (s.uri, triple.predicate.uri, o.uri)
-            words = (triple.annotator, s.annotator, o.annotator, s.surfaceform, o.surfaceform)
-            bounds = (*(s.boundaries or _NOWHERE), *(o.boundaries or _NOWHERE))
-            alignments.append((index, docid, triple.sentence_id, *ends, *words, *bounds))
+            ends, aligner = (s.uri, triple.predicate.uri, o.uri), triple.annotator
+            words = (aligner, s.annotator, o.annotator, s.surfaceform, o.surfaceform)
+            key = (index, triple.sentence_id, ends, words, s.boundaries, o.boundaries)
+            alignments.append((index, key in earlier, docid, *ends, aligner))
+            earlier.add(key)
     problems.note("surface form not at its boundaries", misplaced)
     return alignments, mentions, table
 
 
-_NOWHERE = (None, None)
-_RAW = {
-    "document": pl.Int32, "docid": pl.String, "sentence": pl.Int32, "s": pl.String, "p": pl.String,
-    "o": pl.String, "aligner": pl.String, **_MENTIONED,
-}  # fmt: skip
+#: A row is an alignment: a triple (s, p, o) found in a sentence by one aligner.
+_ALIGNMENT: dict[str, Any] = {"document": pl.Int32, "repeated": pl.Boolean}
+_ALIGNMENT |= dict.fromkeys(("docid", *"spo", "aligner"), pl.String)
 
 
 def _frames(
     alignments: Rows, mentions: Rows, table: Rows, problems: Problems
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Typed and checked frames: alignments, triples, mentions, documents."""
-    rows = _columns(alignments, _RAW).select(
-        *("document", "docid", "sentence"),
-        _number("s", ENTITY + "Q").alias("subject"),
-        _number("p", DIRECT + "P").alias("predicate"),
-        _number("o", ENTITY + "Q").alias("object"),
-        pl.col("o").str.extract(_LITERAL, 1).alias("literal"),
-        pl.col("o").str.extract(_LITERAL, 2).alias("datatype"),
-        *("aligner", *_MENTIONED, "s", "p", "o"),
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Typed and checked frames: triples, mentions, documents."""
+    rows = _columns(alignments, _ALIGNMENT).with_columns(
+        subject=_number("s", ENTITY + "Q"),
+        predicate=_number("p", DIRECT + "P"),
+        object=_number("o", ENTITY + "Q"),
+        literal=pl.col("o").str.extract(_LITERAL, 1),
+        datatype=pl.col("o").str.extract(_LITERAL, 2),
     )
     is_object = pl.col("object").is_not_null() | pl.col("literal").is_not_null()
     legal = pl.col("subject").is_not_null() & pl.col("predicate").is_not_null() & is_object
@@ -358,12 +337,10 @@ def _frames(
     for document, docid, *triple in bad.head(1).select("document", "docid", "s", "p", "o").rows():
         first = f"document {document} ({docid}): {' '.join(triple)}"
         problems.note("rejected triple", bad.height, first)
-    kept = rows.filter(legal).drop("s", "p", "o")
-    distinct = kept.unique(maintain_order=True)
+    kept = rows.filter(legal)
+    distinct = kept.filter(~pl.col("repeated"))
     problems.note("repeated alignment", kept.height - distinct.height)
-    numbered = distinct.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32))
-    documents = _columns(table, DOCUMENTS.columns)
-    return numbered, _triples(distinct), _mentions(mentions), documents
+    return _triples(distinct), _mentions(mentions), _columns(table, DOCUMENTS.columns)
 
 
 #: `1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime`

@@ -62,11 +62,9 @@ def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -
 
 
 def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
-    """The triples of a file. A bad IRI is a flaw, which takes its statement along.
-
-    The parser goes on behind a statement that it cannot read. Of N-Triples that is a line; what
-    follows a mistake in Turtle or RDF/XML would be told for nothing.
-    """
+    """The triples of a file. A bad IRI is a flaw, which takes its statement along. The parser goes
+    on behind a statement that it cannot read. Of N-Triples that is a line; what follows a mistake
+    in Turtle or RDF/XML would be noted for nothing."""
     with problems.going_on():
         form = RdfFormat.from_extension(rdf_forms.form(path))
         if form is None:

@@ -41,7 +41,6 @@ PROPERTIES = _contract(
     "OWN_PROPERTIES", "property label domain range", "property", "label domain range"
 )
 EDGES = _contract("OWN_EDGES", "child parent", "child parent")
-INVERSES = _contract("OWN_INVERSES", "property inverse", "property inverse")
 TEMPLATES = _contract("OWN_TEMPLATES", "relation index kind text note", "relation index")
 
 #: The tables by the name of their frame in `GraphTables`.
@@ -53,7 +52,6 @@ CONTRACTS = {
     "types": TYPES,
     "properties": PROPERTIES,
     "property_hierarchy": EDGES,
-    "inverses": INVERSES,
     "templates": TEMPLATES,
     "problems": PROBLEMS,
 }
@@ -74,7 +72,6 @@ class GraphTables:
     types: pl.DataFrame
     properties: pl.DataFrame
     property_hierarchy: pl.DataFrame
-    inverses: pl.DataFrame
     templates: pl.DataFrame
     problems: pl.DataFrame
 
@@ -151,7 +148,6 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
         ),
         _with_label(properties, "property", named).select(list(PROPERTIES.columns)),
         _hierarchy(about(*roles.subproperty), problems),
-        _pairs(about(*roles.inverse), "property", "inverse"),
         pl.DataFrame(list(given.templates), schema=dict(TEMPLATES.columns)),
         problems.frame(),
     )

@@ -222,9 +222,7 @@ def _trouble(reason: BaseException, endpoint: Endpoint, place: Place) -> SourceE
 
 def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Request:
     """What SPARQLWrapper would send; http.py sends it, with timeouts that SPARQLWrapper lacks.
-
-    Imported late: it takes longer than everything else here, and files do not need it.
-    """
+    Imported late: it takes longer than everything else here, and files do not need it."""
     import SPARQLWrapper
 
     class Wrapper(SPARQLWrapper.SPARQLWrapper):

@@ -3,8 +3,6 @@
 A `.rq` file is a valid query as it stands, without an order and without a limit, behind comments of
 the form `# name: value`:
 
-    identity    the columns that say which thing a row is about
-    group       the columns that a summary of the rows would count by
     band        the numbers of rows that a public service is expected to have
     property    the property in the text, such as P36, which callers replace by theirs
     values      a variable whose one value in the text callers replace by theirs
@@ -33,7 +31,7 @@ GOOD_PAGES = 10
 
 SELECT = re.compile(r"^SELECT DISTINCT (\?\w+(?: \?\w+)*)$", re.M)
 PREFIX = re.compile(r"^PREFIX (\w*): <([^>]*)>$", re.M)
-HEADER = re.compile(r"^# (identity|group|band|property|values|listing|parts): *(.*)$", re.M)
+HEADER = re.compile(r"^# (band|property|values|listing|parts): *(.*)$", re.M)
 ORDERED = re.compile(r"^(ORDER BY|LIMIT|OFFSET)\b.*", re.M | re.I)
 TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
@@ -119,11 +117,6 @@ class Query:
         """How many of the smallest pages there are."""
         return len(self.values) if self.in_batches else self.parts
 
-    @property
-    def identity(self) -> list[str]:
-        """The columns that say which thing a row is about."""
-        return self.header.get("identity", "").split() or self.variables
-
     def build_page_filter(self, start: int, stop: int) -> Callable[[str], bool]:
         """A test whether a value of the divided variable belongs to a page."""
         if self.in_batches:
@@ -169,8 +162,7 @@ class Query:
         name = self.divided
         select = f"{_split(self.text)[0]}SELECT DISTINCT ?{name}\nWHERE {{\n"
         text = f"{select}  {self.header['listing']}\n  {KEYS.format(name)}\n}}\n"
-        header = {"identity": name, "parts": name}
-        return replace(self, name=f"{self.name}.{name}", text=text, header=header)
+        return replace(self, name=f"{self.name}.{name}", text=text, header={"parts": name})
 
     @property
     def sha256(self) -> str:
@@ -278,9 +270,6 @@ def _read(path: Path) -> str:
         mark = VALUES if name == "values" else KEYS
         if not _line_of(text, mark.format(variable)):
             raise QueryError(f"{path}: exactly one line `{mark.format(variable)}` is needed")
-    named = {*header.get("identity", "").split(), *header.get("group", "").split()}
-    if unknown := named - set(SELECT.findall(text)[0].replace("?", "").split()):
-        raise QueryError(f"{path}: header names {sorted(unknown)}, which the query does not select")
     if match := ORDERED.search(text):
         raise QueryError(f"{path}: `{match[0]}`: pages are parts or batches, without an order")
     return text

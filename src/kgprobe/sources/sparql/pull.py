@@ -189,9 +189,7 @@ class EndpointClient:
 @dataclass
 class _Pull:
     """One pull under way; `size` is the number of rows, or of values, that a page may have.
-
-    `uncounted`: counting the rows was too much for the service.
-    """
+    `uncounted`: counting the rows was too much for the service."""
 
     query: Query
     client: EndpointClient
@@ -337,23 +335,16 @@ def summarize(
     writer: Writer, client: EndpointClient, expected: int | None, why_not: str, ended: str
 ) -> Snapshot:
     """Write the table of all pages, then the record that makes the snapshot complete."""
-    query, endpoint, waits = writer.query, client.endpoint, client.limiter.waits
+    endpoint, waits = client.endpoint, client.limiter.waits
     frame = writer.frame()
     pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
-    record = {
-        "identity": query.identity,
-        "group": query.header.get("group", "").split(),
-        # not that of the raw pages: engines order the same rows as they like
-        "rows_sha256": row_hash(frame),
-    }
-    head = {
-        "source": query.source, "query": query.name, "parameters": query.parameters,
-        "query_sha256": query.sha256,
-    }  # fmt: skip
-    write_result(frame, writer.folder / "result.parquet", head | record)
+    # not that of the raw pages: engines order the same rows as they like
+    rows_sha256 = row_hash(frame)
+    provenance = {**writer.head(), "rows_sha256": rows_sha256}
+    del provenance["endpoint"]  # rows are the same wherever they come from
+    write_result(frame, writer.folder / "result.parquet", provenance)
     return writer.finish(
         {
-            **record,
             "url": endpoint.url,
             "access": "local" if endpoint.is_local else "live",
             "snapshot": writer.folder.parent.name,
@@ -361,6 +352,7 @@ def summarize(
             "started": writer.notes["started"],
             "ended": ended,
             "rows": frame.height,
+            "rows_sha256": rows_sha256,
             "pages_sha256": pages_sha256,
             "count_before": expected,
             "count_before_reason": why_not,

@@ -2,7 +2,7 @@
 
 A relation's subjects are counted before they are listed. One with more of them than an endpoint
 can be asked for, or can list in time, has ways out, tried in the order of `large`. A relation that
-fails otherwise is told at the end, when all others are here: none ends the loop. COVERAGE says of
+fails otherwise is raised at the end, when all others are here: none ends the loop. COVERAGE says of
 every relation which way it came, how many statements are here, and why others are not.
 """
 
@@ -143,10 +143,8 @@ class Relations:
         return self._covered(PULLED, "", whole) | self._count_statements(relation), whole
 
     def _too_large(self, error: SourceError) -> bool:
-        """Whether it is the relation's size that an error is about.
-
-        A bad day of the service must not turn a relation that fits one page into a part of it.
-        """
+        """Whether it is the relation's size that an error is about. A bad day of the service must
+        not turn a relation that fits one page into a part of it."""
         many = error.uncounted or (error.rows or 0) > self.endpoint.policy.page_size
         return isinstance(error, TooManyRows) or (isinstance(error, BY_SIZE) and many)
 
@@ -174,9 +172,7 @@ class Relations:
 
     def _count_statements(self, relation: str) -> dict[str, object]:
         """Statements of a relation by kind of value, and the deprecated ones; {} where unknown.
-
-        They are no part of the facts: a service that cannot count them fails no relation.
-        """
+        They are no part of the facts: a service that cannot count them fails no relation."""
         if not self.left_out:
             return {}
         given = self.endpoint, self.folder, {"property": relation}

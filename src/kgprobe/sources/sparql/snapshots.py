@@ -122,14 +122,14 @@ class Writer:
 
     def _begin(self) -> None:
         """Write the journal anew: what is known so far."""
-        records = [self._head(), *map(asdict, self.pages), *([self.notes] if self.notes else [])]
+        records = [self.head(), *map(asdict, self.pages), *([self.notes] if self.notes else [])]
         with atomic(self.folder / JOURNAL) as temporary:
             temporary.write_text("".join(map(_line, records)), encoding="utf-8")
 
     def _same(self, record: Mapping[str, Any]) -> None:
         place = Place(self.endpoint_id, str(self.query.path), "snapshot folder")
         advice = "name another snapshot in the config, or put the old query back"
-        head = self._head()
+        head = self.head()
         for what in ("query_sha256", "endpoint"):
             if record[what] != head[what]:
                 came = f"{self.folder} was begun with {what} {record[what]}"
@@ -195,7 +195,7 @@ class Writer:
 
     def finish(self, meta: Mapping[str, Any]) -> Snapshot:
         """Write meta.json, which makes the snapshot complete, and drop the journal."""
-        record = {**self._head(), **meta, "pages": [asdict(p) for p in self.pages]}
+        record = {**self.head(), **meta, "pages": [asdict(p) for p in self.pages]}
         with atomic(self.folder / META) as temporary:
             text = json.dumps(record, indent=1, ensure_ascii=False)
             temporary.write_text(text + "\n", encoding="utf-8")
@@ -206,7 +206,8 @@ class Writer:
                 file.unlink()
         return Snapshot(self.folder)
 
-    def _head(self) -> dict[str, Any]:
+    def head(self) -> dict[str, Any]:
+        """What is asked of whom, as the journal and the record begin."""
         return {
             "source": self.query.source,
             "query": self.query.name,

@@ -59,7 +59,7 @@ def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Que
     """One of the nine in an invented world, and its questions by item, with `OPTIONS` options at
     most: the gold, then others that stand in the same place of other examples, by hash."""
     form = FORM_OF.get(name, name)
-    drawn = cases(form, size, seed, skewed=True)
+    drawn = cases(form, size, seed)
     training = [statement for case in drawn for statement in case.trained_on]
     counts = Counter((s.relation, s.object) for s in training)
     known: dict[str, set[Statement]] = {}

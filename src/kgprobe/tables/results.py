@@ -58,7 +58,7 @@ class Number:
         return replace(self, setting=setting, **changes)
 
 
-def proportion(count: float, n: int) -> dict[str, Any]:
+def proportion(count: float, n: float) -> dict[str, Any]:
     """Value (per cent), n and Wilson's interval of `count` among `n`; nothing of nothing."""
     if not n:
         return {"n": 0, "numerator": 0.0, "denominator": 0.0}

@@ -382,15 +382,32 @@ def popularity(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
     half on, of examples without a missing triple."""
     reversed_ = (pl.col("benchmark") == "asymmetry") & (pl.col("position") == 1)
     alpha = pl.when(reversed_).then(1 - pl.col("alpha")).otherwise(pl.col("alpha"))
-    right = alphas.group_by("benchmark", "example", *SETTINGS).agg(
+    answered = alphas.group_by("benchmark", "example", *SETTINGS).agg(
         right=alpha.min() >= 0.5, missing=pl.col("alpha").null_count()
     )
-    right = right.filter(missing=0).sort("example")
+    answered = answered.filter(missing=0).sort("example")
     for benchmark in (name for name in UNBIASED if name in study.benchmarks):
         known = degrees(study.benchmarks[benchmark].examples)
-        rows = right.filter(benchmark=benchmark).join(known, on="example", maintain_order="left")
+        rows = answered.filter(benchmark=benchmark)
+        rows = rows.join(known, on="example", maintain_order="left")
         for row, group in groups(rows, "benchmark", *SETTINGS):
-            yield from _histogram(studies.of_row(row, metric="examples"), group)
+            base = studies.of_row(row, metric="examples")
+            size = np.log10(np.maximum(group["popularity"].to_numpy(), 1.0))
+            right = group["right"].to_numpy()
+            edges = np.floor(size / BIN).astype(int)
+            for bin_index in range(edges.min(), edges.max() + 1):
+                inside, at = edges == bin_index, {"bin": bin_index * BIN}
+                yield base.but(value=inside.sum(), n=len(size), setting=at)
+                hits = (inside & right).sum()
+                yield base.but(metric="examples right", value=hits, n=right.sum(), setting=at)
+            order = np.argsort(size, kind="stable")
+            for decile, members in enumerate(np.array_split(order, 10), 1):
+                if len(members):
+                    hits, part = right[members].astype(float), f"decile {decile:02d} of popularity"
+                    yield base.but(metric="share right", slice=part, **hit_rate(hits))
+            if right.any():
+                distance = ks_2samp(size, size[right], method="asymp").statistic
+                yield base.but(metric="Kolmogorov-Smirnov", value=distance, n=right.sum())
 
 
 def degrees(examples: pl.DataFrame) -> pl.DataFrame:
@@ -401,25 +418,6 @@ def degrees(examples: pl.DataFrame) -> pl.DataFrame:
     ]
     distinct = pl.concat(sides).drop_nulls("degree").unique(["example", "id"])
     return distinct.group_by("example").agg(popularity=ordered_mean("degree"))
-
-
-def _histogram(base: Number, group: pl.DataFrame) -> Iterator[Number]:
-    size = np.log10(np.maximum(group["popularity"].to_numpy(), 1.0))
-    right = group["right"].to_numpy()
-    edges = np.floor(size / BIN).astype(int)
-    for bin_index in range(edges.min(), edges.max() + 1):
-        inside, at = edges == bin_index, {"bin": bin_index * BIN}
-        yield base.but(value=inside.sum(), n=len(size), setting=at)
-        hits = (inside & right).sum()
-        yield base.but(metric="examples right", value=hits, n=right.sum(), setting=at)
-    order = np.argsort(size, kind="stable")
-    for decile, members in enumerate(np.array_split(order, 10), 1):
-        if len(members):
-            hits, part = right[members].astype(float), f"decile {decile:02d} of popularity"
-            yield base.but(metric="share right", slice=part, **hit_rate(hits))
-    if right.any():
-        distance = ks_2samp(size, size[right], method="asymp").statistic
-        yield base.but(metric="Kolmogorov-Smirnov", value=distance, n=right.sum())
 
 
 def repeating(study: Study) -> pl.DataFrame:

@@ -19,13 +19,12 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.shortcuts import STRATA
 from kgprobe.contracts import WITHOUT
-from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.probes.scoring.fill.reading import NONE, SEVERAL, stepped
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, recorded
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.study import FILLED, MAJORITY, RANDOM, WHO, Benchmark, groups
-from kgprobe.tables.results import Number, hit_rate
+from kgprobe.tables.results import Number, hit_rate, proportion
 from kgprobe.tables.views import View
 from kgprobe.templates import STEPS
 
@@ -73,11 +72,11 @@ def numbers(
     for who, answers in groups(wide(alphas), *WHO):
         base = Number(benchmark=NAME, **who, setting={**HOW, **setting})
         for part, rows in subsets(answers, benchmark, known):
-            one, hops = base.but(slice=part), rows["a0"] * rows["a1"]
-            for metric, hits in ((FIRST, rows["a0"]), (SECOND, rows["a1"]), (BOTH, hops)):
-                yield one.but(metric=metric, **hit_rate(hits.to_numpy()))
-            yield one.but(metric=RIGHT, **hit_rate(rows["a2"].to_numpy()))
-            yield from composed(one, rows["a2"], hops)
+            one, hops, right = base.but(slice=part), rows["a0"] * rows["a1"], rows["a2"]
+            hits = {FIRST: rows["a0"], SECOND: rows["a1"], BOTH: hops, RIGHT: right}
+            for metric, column in hits.items():
+                yield one.but(metric=metric, **hit_rate(column.to_numpy()))
+            yield from composed(one, right, hops)
 
 
 def composed(of: Number, right: pl.Series, hops: pl.Series) -> Iterator[Number]:
@@ -85,11 +84,8 @@ def composed(of: Number, right: pl.Series, hops: pl.Series) -> Iterator[Number]:
     for metric, weight in ((GIVEN, hops), (REST, 1 - hops)):
         below = float(weight.sum())
         above = min(float((right * weight).sum()), below)
-        one = of.but(metric=metric, n=len(right), numerator=above, denominator=below)
-        if below > 0:
-            bounds = Interval(*wilson(above, below), "wilson").times(100)
-            one = one.but(value=100 * above / below, interval=bounds)
-        yield one
+        fields = {**proportion(above, below), "numerator": above, "denominator": below}
+        yield of.but(metric=metric, **fields | {"n": len(right)})
 
 
 def wide(alphas: pl.DataFrame) -> pl.DataFrame:

@@ -166,22 +166,19 @@ def contexts(
             order = judge(one).rows(named=True)
             order.sort(key=lambda r: hash_key(seed, r["group"], r["example"]))
             for row in order[:each]:
-                text = words.get((benchmark, one.probe.model, row["group"]), "")
-                drawn.append({"half": HEADS[benchmark], **_context(row, text)})
+                fields = json.loads(row["fields"])
+                context, label = fields.get("context", ""), row["label"]
+                if fields.get("old"):
+                    old = f"~~{fields['old']}~~"
+                    names = (word for word in [label, *row["surfaces"]] if word in context)
+                    new = next(names, label)
+                    context, label = context.replace(new, f"{old} {new}", 1), f"{old} {label}"
+                drawn.append({
+                    "half": HEADS[benchmark],
+                    "relation": row["group"],
+                    "context": context,
+                    "prompt": words.get((benchmark, one.probe.model, row["group"]), ""),
+                    "object": label,
+                    "prediction": f"{row['answer']}{' +' if row['hit'] else ''}",
+                })  # fmt: skip
     return drawn
-
-
-def _context(row: Mapping[str, Any], prompt: str) -> dict[str, object]:
-    fields = json.loads(row["fields"])
-    context, label = fields.get("context", ""), row["label"]
-    if fields.get("old"):
-        old = f"~~{fields['old']}~~"
-        new = next((word for word in [label, *row["surfaces"]] if word in context), label)
-        context, label = context.replace(new, f"{old} {new}", 1), f"{old} {label}"
-    return {
-        "relation": row["group"],
-        "context": context,
-        "prompt": prompt,
-        "object": label,
-        "prediction": f"{row['answer']}{' +' if row['hit'] else ''}",
-    }

@@ -84,7 +84,13 @@ def score_choices(
         every = hits(questions, subset)
         rows = every.filter(options_of="")
         five = given["choice"].filter(model=name if is_same else "")
-        yield from _table5(base, rows, dict(five.select("task", "accuracy").rows()))
+        known = dict(five.select("task", "accuracy").rows())
+        for (task,), group in rows.filter(premise="").group_by("task", maintain_order=True):
+            of, theirs = base.but(group=task), as_published(known.get(str(task)), "Table 5")
+            yield of.but(metric="accuracy", **theirs, **_rate(group))
+            # 1 / number of options
+            chance = 100 * sum(1 / len(o) for o in group["options"]) / group.height
+            yield of.but(metric="chance", n=group.height, value=chance)
         six = _read_table6(given["reasoning"].filter(pl.lit(is_same and name == CHATGPT)))
         yield from _table6(base, premises(rows, split), six)
         for rule in READ:
@@ -203,15 +209,6 @@ def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
 
 def _rate(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:
     return proportion(float(rows[column].sum()), rows.height)
-
-
-def _table5(base: Number, rows: pl.DataFrame, known: Mapping[str, float]) -> Iterator[Number]:
-    """Accuracy by task; chance is 1 / number of options."""
-    for (task,), subset in rows.filter(premise="").group_by("task", maintain_order=True):
-        theirs = as_published(known.get(str(task)), "Table 5")
-        yield base.but(metric="accuracy", group=task, **theirs, **_rate(subset))
-        chance = 100 * sum(1 / len(o) for o in subset["options"]) / subset.height
-        yield base.but(metric="chance", group=task, n=subset.height, value=chance)
 
 
 def _table6(

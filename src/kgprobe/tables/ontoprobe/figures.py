@@ -1,6 +1,6 @@
 """OntoProbe's figures: averages (5 to 7), premises (2, 3, 4, 8), reliability, slices."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -61,24 +61,20 @@ def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
             f"models asked here. Hollow diamonds: {PAPERS}, out of the printed configurations; "
             "they are other models."
         )
+        base = draw.chart(points, "metric", by="average").encode(
+            x=alt.X("metric:N", sort=list(METRICS), title=None, axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("value:Q", title="%", axis=alt.Axis(grid=True)),
+            xOffset=alt.XOffset("average:N", sort=list(values)),
+        )
+        look = dict(zip(values, (draw.TRAINED_ON, draw.HELD_OUT, "#009e73"), strict=False))
+        theirs = base.transform_filter("datum.papers").mark_point(
+            shape="diamond", filled=True, fill=draw.SURFACE, stroke=draw.INK
+        )
+        ours = base.transform_filter("!datum.papers").mark_bar()
+        ours = ours.encode(color=draw.encode(alt.Color, "average", look, columns=4))
+        figure = draw.filtered(draw.set_size(ours, theirs, height=200), by="average")
         name, rows = f"{NAME}_figure{number}", pl.DataFrame([*printed.cells.values()])
-        yield Drawn(NAME, name, f"Figure {number}", caption, _bars(points, values), rows)
-
-
-def _bars(points: Sequence[Mapping[str, Any]], values: Sequence[str]) -> draw.Chart:
-    """Every metric of every value as a bar, the paper's models as diamonds."""
-    base = draw.chart(points, "metric", by="average").encode(
-        x=alt.X("metric:N", sort=list(METRICS), title=None, axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("value:Q", title="%", axis=alt.Axis(grid=True)),
-        xOffset=alt.XOffset("average:N", sort=list(values)),
-    )
-    look = dict(zip(values, (draw.TRAINED_ON, draw.HELD_OUT, "#009e73"), strict=False))
-    theirs = base.transform_filter("datum.papers").mark_point(
-        shape="diamond", filled=True, fill=draw.SURFACE, stroke=draw.INK
-    )
-    ours = base.transform_filter("!datum.papers").mark_bar()
-    bars = ours.encode(color=draw.encode(alt.Color, "average", look, columns=4))
-    return draw.filtered(draw.set_size(bars, theirs, height=200), by="average")
+        yield Drawn(NAME, name, f"Figure {number}", caption, figure, rows)
 
 
 def grids(results: pl.DataFrame, average: str) -> Iterator[Drawn]:

@@ -259,7 +259,7 @@ def test_modes_are_refused_with_the_legal_values():
     for switches, message in (
         ({"split": "10"}, r"switches\.split: '10'; legal: 10/10"),
         ({"alpha": "0"}, r"switches\.alpha: '0'; legal: 0\.5"),
-        ({"tie": "x"}, "unknown 'tie'; legal: tp_rows"),
+        ({"tie": "x"}, "unknown 'tie' .*; legal: tp_rows"),
         ({"ties": "x"}, "legal: mean_rank, index_order, expectation"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -37,7 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "seed": 0,
     },
     "cloze": {"candidate_space": "auto", "unknown_candidates": "keep"},
-    "content_free": {"method": "sentence"},
+    "content_free": {"method": "content_free"},
 }
 
 

@@ -1607,7 +1607,7 @@ class Settings:
         tuple[Literal["access", "ontology", "bear"], ...], Length(distinct=True)
     ] = ("ontology", "bear")
     """tables that compare what is rebuilt: dumps with the pull over SPARQL, ours with the released
-    ontology and BEAR; they make the report's chapter on sources"""
+    ontology and BEAR; they make the report's section on sources"""
     ontology: Ontology = Ontology()
     """what of the ontology is taken"""
     ontoprobe: Ontoprobe = field(default_factory=Ontoprobe)

@@ -8,7 +8,7 @@ import pytest
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.probes.baselines.majority import constant, majority
 from kgprobe.tables import results
-from kgprobe.tables.autoprompt import chapter, make
+from kgprobe.tables.autoprompt import make, section
 from tests.unit.prompt_examples import examples
 from tests.unit.prompt_outcomes import answered, the
 
@@ -44,7 +44,7 @@ def test_24_of_100_right_on_religion_is_marked_as_below_the_majority(lama):
         assert constant_.n == 473
     frame = results.frame("autoprompt", made).filter(pl.col("group") == "P140")
     (row,) = frame.filter(metric="P@1", prompt="searched").to_dicts()
-    assert chapter.majorities(frame)(row) == pytest.approx(53.7, abs=0.05)
+    assert section.majorities(frame)(row) == pytest.approx(53.7, abs=0.05)
     train, test = (own.filter(pl.col("split") == s)["label"].to_list() for s in ("train", "test"))
     seen = the(made, "test objects seen in train", group="P140")
     assert (seen.n, seen.value) == (12, 100 * len(set(test) & set(train)) / len(set(test)))

@@ -26,11 +26,11 @@ from kgprobe.settings import ATTRIBUTES
 from kgprobe.sheets import located
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import answerers as of_attributes
-from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import published
+from kgprobe.tables.attributes import section as attributes_section
 from kgprobe.tables.attributes import views as attribute_views
 from kgprobe.tables.ontoprobe import answerers as of_rules
-from kgprobe.tables.ontoprobe import chapter as ontoprobe_chapter
+from kgprobe.tables.ontoprobe import section as ontoprobe_section
 from kgprobe.tables.ontoprobe import views as rule_views
 from kgprobe.tables.report import grid, marks
 from kgprobe.tables.results import Number, frame
@@ -296,12 +296,12 @@ def test_the_tables_of_answerers_are_printed(attributes, rules):
     assert {cell.text for row in own.rows[-3:] for cell in row[3:]} == {"yes", "no"}
     for view in (rule_views.ANSWERERS, rule_views.VERDICTS, rule_views.ALL_ANSWERERS):
         assert grid.of_view(view, rules).rows
-    # they open the chapters
+    # they open the sections
     nobody = Probe("symmetry", "templates", "fill", "none", "causal")
     figures = published.read(located("resources/published"))
-    (first,) = attributes_chapter.chapter(attributes, [nobody], figures, {}).opening
+    (first,) = attributes_section.section(attributes, [nobody], figures, {}).opening
     assert first.rows == own.rows
-    page = ontoprobe_chapter.chapter(rules, [], {}, {}, "default")
+    page = ontoprobe_section.section(rules, [], {}, {}, "default")
     titles = [view.title for view in (rule_views.ANSWERERS, rule_views.VERDICTS)]
     assert [shown.title for shown in page.opening] == titles
     assert not set(titles) & {shown.title for shown in page.grids}

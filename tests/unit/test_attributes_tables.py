@@ -13,11 +13,11 @@ from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.matching import RULE_NAMES
 from kgprobe.tables import results
-from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import constructs, numbers, views
 from kgprobe.tables.attributes import published as ap
+from kgprobe.tables.attributes import section as attributes_section
 from kgprobe.tables.attributes import study as st
-from kgprobe.tables.report import chapter
+from kgprobe.tables.report import section
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import write_all
 from tests.unit import attribute_answers
@@ -204,13 +204,13 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
 
 
 def shown(run, results=None, probes=None, **more):
-    """The chapter of the run."""
+    """The section of the run."""
     own = run[1] if results is None else results
     asked = probes or list(run[0].answers)
-    return attributes_chapter.chapter(own, asked, PRINTED, {"P26": "spouse"}, **more)
+    return attributes_section.section(own, asked, PRINTED, {"P26": "spouse"}, **more)
 
 
-def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
+def test_the_section_holds_tables_figures_and_warnings(run, tmp_path):
     examples = [{"benchmark": "symmetry", "prompt": "x"}]
     made = shown(run, examples=examples)
     kinds = ("partial", "patterns", "popularity")
@@ -226,8 +226,8 @@ def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
     assert models[:4] == ["large", "small", "most frequent object", "random object"]
     assert any("oracle" in note for note in made.notes)
     path = tmp_path / "attributes.json"
-    chapter.write(made, path)
-    assert chapter.read(path).grids[0].heads == made.grids[0].heads
+    section.write(made, path)
+    assert section.read(path).grids[0].heads == made.grids[0].heads
     assert shown(run, examples=examples).drawings == made.drawings
 
 
@@ -266,7 +266,7 @@ def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
     }  # fmt: skip
     assert made.drawings == []
     files = dict.fromkeys(ranked, "no file")
-    assert attributes_chapter.worked_examples(st.Study({}, {}), files) == []
+    assert attributes_section.worked_examples(st.Study({}, {}), files) == []
 
 
 def test_table_1_stands_beside_the_printed_one(run):

@@ -14,7 +14,7 @@ from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.tables import aggregations, results
 from kgprobe.tables.answers import PRIOR_IS, Probe
-from kgprobe.tables.ontoprobe import chapter, choices, make, values, views
+from kgprobe.tables.ontoprobe import choices, make, section, values, views
 from kgprobe.tables.report import headline
 from tests.unit.test_choice import Bar, literal, place_of
 from tests.unit.tiny_models import tiny
@@ -219,7 +219,7 @@ def test_one_question_alone_has_no_prior_which_is_said_and_is_no_zero(measured):
         assert number(found, group="DM", way=way, aggregation="mean")["n"] == 1
     rows = found.filter(group="DM", metric="accuracy")
     assert "prior" not in rows["aggregation"].to_list()
-    (part,) = chapter.chapter(found, [], {}, {}, "default", models={}).parts
+    (part,) = section.section(found, [], {}, {}, "default", models={}).parts
     (note,) = part.notes
     assert note.startswith("1 items of onto_own, DM, 1 items of onto_own, TP, ")
     assert "have no prior: no other subject is asked" in note

@@ -19,7 +19,7 @@ from scipy.stats import binom
 from kgprobe import schema, sheets
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.tables import results
-from kgprobe.tables.claims import chapter, printed, verdicts
+from kgprobe.tables.claims import printed, section, verdicts
 from kgprobe.tables.claims.comparison import (
     Comparison,
     IncomparableError,
@@ -646,9 +646,9 @@ def test_a_mistyped_row_is_told_with_its_line(tmp_path):
         verdicts.read(path)
 
 
-def test_the_chapter_opens_with_principal_claims_and_says_which_fail_in_print(tables):
+def test_the_section_opens_with_principal_claims_and_says_which_fail_in_print(tables):
     claims = verdicts.frame(verdicts.find(CLAIMS, few(), SHEET, tables))
-    made = chapter.chapter(claims)
+    made = section.section(claims)
     assert [part.name for part in made.parts] == list(headline.PAPERS)
     assert "2 of 54 claims have numbers in this run" in made.notes[0]
     shown = [row for part in made.parts for grid in part.grids for row in grid.rows]

@@ -12,10 +12,10 @@ from kgprobe import schema
 from kgprobe.metrics.aggregations import folds
 from kgprobe.tables import results, scored
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import chapter as attribute_chapter
 from kgprobe.tables.attributes import make as of_attributes
+from kgprobe.tables.attributes import section as attribute_section
 from kgprobe.tables.attributes import views as attribute_views
-from kgprobe.tables.ontoprobe import chapter, make, views
+from kgprobe.tables.ontoprobe import make, section, views
 from tests.unit.study_frames import drawn as rows_of
 from tests.unit.study_frames import number
 from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto, ranked_study
@@ -117,7 +117,7 @@ def test_ontoprobes_table_and_plot(tmp_path):
         (task, name) for task in TASKS for name in ("answer_mean", "prior")
     ]
     sheet = {"m": {"kind": "causal", "source": "hub:m"}}
-    made = chapter.chapter(found, [], {}, {}, "paper", models=sheet)
+    made = section.section(found, [], {}, {}, "paper", models=sheet)
     assert "What the probabilities of options are worth" in [one.title for one in made.folded]
     (plot,) = [one for one in made.drawings if one.name == "ontoprobe_reliability"]
     points = [row for row in rows_of(plot.chart) if "n" in row]
@@ -151,12 +151,12 @@ def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
     (view,) = (view for view in attribute_views.FOLDED if view.name == "confidence")
     assert view.of(found).rows[0][-1] == "sum"
     (who,) = files
-    (plot,) = attribute_chapter.drawings(found, [who], {})
+    (plot,) = attribute_section.drawings(found, [who], {})
     assert plot.name == "attributes_reliability"
     assert len([row for row in rows_of(plot.chart) if "n" in row]) > 1
 
 
 def test_no_plot_of_models_that_are_not_asked(tmp_path):
     found, _ = ontoprobe(tmp_path)
-    made = chapter.chapter(found, [], {}, {}, "paper")
+    made = section.section(found, [], {}, {}, "paper")
     assert not [one for one in made.drawings if "reliability" in one.name]

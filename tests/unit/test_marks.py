@@ -13,23 +13,23 @@ from kgprobe.metrics.intervals import wilson
 from kgprobe.tables import results
 from kgprobe.tables.answers import probes_of
 from kgprobe.tables.attributes import study
-from kgprobe.tables.autoprompt import chapter as autoprompt_chapter
 from kgprobe.tables.autoprompt import make as autoprompt_make
 from kgprobe.tables.autoprompt import numbers as autoprompt_numbers
-from kgprobe.tables.bear import chapter as bear_chapter
+from kgprobe.tables.autoprompt import section as autoprompt_section
 from kgprobe.tables.bear import make as make_bear
+from kgprobe.tables.bear import section as bear_section
 from kgprobe.tables.ontoprobe import make, values, views
 from kgprobe.tables.report import (
-    chapter,
     explore,
     grid,
     headline,
     marks,
     overview,
     pages,
+    section,
 )
 from kgprobe.tables.report import gather as gather_report
-from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame
 from kgprobe.tables.views import View
 from tests.unit import attribute_answers, test_ontoprobe_tables, test_tables_choices
@@ -91,12 +91,12 @@ def of_bear(sheet, paths, folder):
 
 
 def paged(results, sheet, shown, folder):
-    """The pages of the report with BEAR's chapter, but for the chart and its scripts."""
+    """The pages of the report with BEAR's section, but for the chart and its scripts."""
     models = {row["model"]: MODELS[row["model"]] for row in sheet}
-    parts = bear_chapter.arranged(results, models, {}, {})
-    chapter.write(Chapter("bear", "BEAR", "Lead.", parts=parts), folder / "bear.json")
-    chapters = [chapter.read(folder / "bear.json")]
-    made = pages.render(pages.Report("r", results, models, {}, shown, sheet, {}, chapters))
+    parts = bear_section.arranged(results, models, {}, {})
+    section.write(Section("bear", "BEAR", "Lead.", parts=parts), folder / "bear.json")
+    sections = [section.read(folder / "bear.json")]
+    made = pages.render(pages.Report("r", results, models, {}, shown, sheet, {}, sections))
     return {name: text for name, text in made.items() if "explore" not in name}
 
 
@@ -131,13 +131,13 @@ def test_without_such_a_model_there_is_no_note(bear):
 
 
 @pytest.mark.parametrize("place", ["grids", "folded"])
-def test_a_chapter_that_shows_the_mark_explains_it(tmp_path, place):
+def test_a_section_that_shows_the_mark_explains_it(tmp_path, place):
     made = grid.records("t", [{"model": "other (!)", "value": 3}])
-    chapter.write(Chapter("n", "T", "lead", ["a note"], **{place: [made]}), tmp_path / "c.json")
-    assert chapter.read(tmp_path / "c.json").notes == ["a note", marks.NOTE]
+    section.write(Section("n", "T", "lead", ["a note"], **{place: [made]}), tmp_path / "c.json")
+    assert section.read(tmp_path / "c.json").notes == ["a note", marks.NOTE]
     plain = grid.records("t", [{"model": "own", "value": 3}])
-    chapter.write(Chapter("n", "T", "lead", ["a note"], **{place: [plain]}), tmp_path / "c.json")
-    assert chapter.read(tmp_path / "c.json").notes == ["a note"]
+    section.write(Section("n", "T", "lead", ["a note"], **{place: [plain]}), tmp_path / "c.json")
+    assert section.read(tmp_path / "c.json").notes == ["a note"]
 
 
 def test_ontoprobe_carries_the_mark_and_keeps_the_printed_values(tmp_path):
@@ -184,7 +184,7 @@ def test_autoprompt_carries_the_mark(tmp_path):
     found = autoprompt_numbers.answered(sheet, MODELS, paths, {"auto_world": tmp_path})
     assert [a.probe.model for a in found] == list(RECORDS)
     made = [*autoprompt_make.measure(found, [], {}), *marks.numbers(sheet, paths)]
-    page = autoprompt_chapter.chapter(results.frame("autoprompt", made), MODELS, {}, "default")
+    page = autoprompt_section.section(results.frame("autoprompt", made), MODELS, {}, "default")
     checked = set()
     for shown in page.grids:
         for row in shown.rows:
@@ -225,7 +225,7 @@ def test_of_the_sizes_from_0_to_60_those_from_1_to_19_are_marked_wherever_they_a
     assert marked(grid.of_view(view, own)) == below
     assert marked(grid.of_rows("Figure", own)) == below
     assert marked(overview.matrix(own, {"m": MODELS["own"]})) == below
-    (shown,) = explore.chapter(explore.numbers(own)).folded
+    (shown,) = explore.section(explore.numbers(own)).folded
     assert marked(shown) == below
     screen.table(own.select("value", "n").to_dicts())
     told = capsys.readouterr().out
@@ -248,11 +248,11 @@ def test_counts_and_what_is_of_enough_rows_have_no_mark_and_no_note(capsys):
 def test_a_mark_in_a_figure_s_numbers_or_in_what_is_said_has_its_note_once():
     few, plain = (of_sizes(n).filter(n=n) for n in (19, 20))
     for rows, notes in ((few, [marks.FEW_NOTE]), (plain, [])):
-        figure = chapter.Drawing("p", "f", "F", "C", {}, data=grid.of_rows("F", rows))
-        made = chapter.noted(Chapter("p", "P", "", drawings=[figure]))
+        figure = section.Drawing("p", "f", "F", "C", {}, data=grid.of_rows("F", rows))
+        made = section.noted(Section("p", "P", "", drawings=[figure]))
         assert made.notes == notes
-        assert chapter.noted(made).notes == notes
-    assert chapter.noted(Chapter("p", "P", ""), "20.0 † points").notes == [marks.FEW_NOTE]
+        assert section.noted(made).notes == notes
+    assert section.noted(Section("p", "P", ""), "20.0 † points").notes == [marks.FEW_NOTE]
 
 
 def test_a_fraction_of_few_is_marked_however_many_examples_stand_behind_it():

@@ -40,8 +40,8 @@ def kept(path, found, folder, date="2026-01-02"):
     return path
 
 
-def names(chapter):
-    return [row[0].text for row in chapter.grids[0].rows]
+def names(section):
+    return [row[0].text for row in section.grids[0].rows]
 
 
 def test_what_is_written_is_read_with_every_bit(tmp_path, folder):
@@ -92,7 +92,7 @@ def test_a_fingerprint_is_of_what_is_asked_in_whatever_order(folder):
 
 def test_models_of_before_stand_beside_those_of_the_run(tmp_path, folder):
     path = kept(tmp_path / "x.tsv", run("old", "new", "control-causal"), folder)
-    shown = measured.chapter(run("new", value=50.0), [folder], [path])
+    shown = measured.section(run("new", value=50.0), [folder], [path])
     # neither the run's own model once more nor a control model
     assert names(shown) == ["new", "old (measured 2026-01-02)"]
     assert [row[1].text for row in shown.grids[0].rows] == ["50.0", "40.0"]
@@ -103,12 +103,12 @@ def test_other_questions_are_outdated_and_the_same_ones_come_first(tmp_path, fol
     path = kept(tmp_path / "x.tsv", run("old", value=1.0), folder)
     frame = pl.read_parquet(folder / "items.parquet")
     frame.head(1).write_parquet(folder / "items.parquet")
-    shown = measured.chapter(run("new"), [folder], [path])
+    shown = measured.section(run("new"), [folder], [path])
     assert names(shown) == ["new", "old (outdated, other questions: 2026-01-02)"]
     newer = kept(tmp_path / "y.tsv", run("old", value=2.0), folder, "2026-02-03")
-    shown = measured.chapter(run("new"), [folder], [path, newer])
+    shown = measured.section(run("new"), [folder], [path, newer])
     assert names(shown) == ["new", "old (measured 2026-02-03)"]
-    elsewhere = measured.chapter(run("new"), [folder.with_name("c")], [path])
+    elsewhere = measured.section(run("new"), [folder.with_name("c")], [path])
     assert not list(elsewhere.tables)
 
 
@@ -118,7 +118,7 @@ def test_the_readings_of_one_model_are_told_apart(tmp_path, folder):
         aggregation=pl.lit("prior"), value=pl.lit(60.0)
     )
     path = kept(tmp_path / "x.tsv", pl.concat([both, corrected]), folder)
-    (grid, _) = measured.chapter(run("new"), [folder], [path]).grids
+    (grid, _) = measured.section(run("new"), [folder], [path]).grids
     assert [head for head in grid.heads if head in ("model", "aggregation")] == [
         "model",
         "aggregation",
@@ -135,7 +135,7 @@ def test_a_model_keeps_its_sign(tmp_path, folder):
         value=pl.when(pl.col("metric") == "sound").then(0.0).otherwise("value")
     )
     path = kept(tmp_path / "x.tsv", found, folder)
-    shown = measured.chapter(run("new"), [folder], [path])
+    shown = measured.section(run("new"), [folder], [path])
     (row,) = [row for row in shown.grids[0].rows if row[0].text.startswith("old")]
     assert "(!)" in row[1].text + row[0].text
 

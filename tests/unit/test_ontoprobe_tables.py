@@ -15,9 +15,9 @@ from kgprobe.sampling import hash_key
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import calibration, figures, make, memorizing, reasoning, views
-from kgprobe.tables.ontoprobe import chapter as of_paper
+from kgprobe.tables.ontoprobe import section as of_paper
 from kgprobe.tables.ontoprobe import values as per_item
-from kgprobe.tables.report import chapter, grid
+from kgprobe.tables.report import grid, section
 from kgprobe.tables.results import Number
 from tests.unit.study_frames import drawn as rows_of
 
@@ -376,13 +376,13 @@ def numbers_of(frame, **wanted):
     return frame.filter(*(pl.col(name) == value for name, value in wanted.items()))
 
 
-def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
+def test_the_section_can_be_written_and_read(tmp_path, items, values):
     made = gathered(tmp_path, items, values, lambda row: row % 2 == 0)
     assert len(of_paper.points(modes.resolve("default"))) == len(modes.SWITCHES)
     assert views.CALIBRATION.of(made).rows
-    page = of_paper.chapter(made, [], {}, {}, "default")
-    chapter.write(page, tmp_path / "chapter.json")
-    again = chapter.read(tmp_path / "chapter.json")
+    page = of_paper.section(made, [], {}, {}, "default")
+    section.write(page, tmp_path / "section.json")
+    again = section.read(tmp_path / "section.json")
     assert next(g.title for g in again.grids) == "Table 1: sizes"
     assert {d.name for d in again.drawings} == {"ontoprobe_figure5", "ontoprobe_figure6"}
     of_paper.write_texts(made, tmp_path / "texts")
@@ -410,7 +410,7 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
     assert manual["limit for held-out", ""] == pytest.approx(15 + 100 * 2 / 12)
     assert soft["trained-on", ""] == 0
     assert not views.HELD_OUT.of(made).rows  # no held-out share is above its limit
-    page = of_paper.chapter(made, [], {}, {}, "default")
+    page = of_paper.section(made, [], {}, {}, "default")
     assert len(page.grids) > 5
     for one in page.grids:
         if not one.title.startswith("Table 4"):
@@ -456,7 +456,7 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
 def test_table_4_names_candidates_and_rows_and_stands_in_three_ways(tmp_path, items, values):
     """A small part of a set has fewer candidates, no training rows, and yet a baseline."""
     made = gathered(tmp_path, items, values, lambda row: True, lite=True)
-    page = of_paper.chapter(made, [], {}, {}, "default")
+    page = of_paper.section(made, [], {}, {}, "default")
     tables4 = [g for g in page.grids if g.title.startswith("Table 4")]
     assert [g.title.split(": ", 1)[1] for g in tables4] == [
         "one configuration, chosen on the dev rows",
@@ -498,7 +498,7 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
     expected |= {"figure5", "figure6"} if way != "sentence" else set()
     expected |= {"seeds", "figure7"} if way == "soft" else set()
     assert {view.name for view in views.ALL if view.of(made).rows} == expected
-    page = of_paper.chapter(made, [], {}, {}, "default")
+    page = of_paper.section(made, [], {}, {}, "default")
     for shown in [*page.grids, *page.folded]:
         assert shown.rows, shown.title
 
@@ -560,7 +560,7 @@ def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
     }
     assert cells["released"] == pytest.approx(cells["this run"] / 2)
     assert set(found["group"]) == {"TP"}
-    page = of_paper.chapter(here, [], {}, {}, "default", runs=(found, told))
+    page = of_paper.section(here, [], {}, {}, "default", runs=(found, told))
     assert "Runs side by side" in {g.title for g in page.grids}
     schema.write(other.with_columns(model=pl.lit("z")), schema.RESULTS, path)
     with pytest.raises(ValueError, match="is also in this run; name results of the same"):

@@ -13,14 +13,13 @@ import pytest
 from kgprobe import schema
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.attributes import study as attribute_study
-from kgprobe.tables.bear import chapter as bear_chapter
 from kgprobe.tables.bear import figures, make
+from kgprobe.tables.bear import section as bear_section
 from kgprobe.tables.judged import frame as judged_frame
 from kgprobe.tables.ontoprobe import make as ontoprobe
 from kgprobe.tables.report import (
     about,
     blocks,
-    chapter,
     draw,
     explore,
     formats,
@@ -30,10 +29,11 @@ from kgprobe.tables.report import (
     overview,
     pages,
     said,
+    section,
     summary,
     validity,
 )
-from kgprobe.tables.report.chapter import Chapter, Drawing
+from kgprobe.tables.report.section import Drawing, Section
 from kgprobe.tables.results import Number, frame, plain
 from kgprobe.tables.views import View
 from tests import browser
@@ -94,7 +94,7 @@ NAMES = {"P36": "capital of <b>"}
 
 
 def bear(own, sheet=SHEET):
-    """BEAR's chapter with every part but the example."""
+    """BEAR's section with every part but the example."""
     drawn = figures.size_plot(figures.points_of("world_lite", own, sheet)[0], 12.5)
     made = draw.specification(drawn)
     shown = grid.of_rows("Size", own.filter(metric="accuracy", group="", slice=""))
@@ -102,17 +102,17 @@ def bear(own, sheet=SHEET):
         Drawing("world_lite", "size", "Size", "Gray: published.", made, data=shown),
         Drawing("calibration", "cal", "Calibration", "As drawn.", made, data=shown),
     ]
-    parts = bear_chapter.arranged(
+    parts = bear_section.arranged(
         own, sheet, NAMES, {"world_lite": "From the <embedded> world"}, drawings
     )
-    parts.append(bear_chapter._construction({"world_lite": FUNNEL}, NAMES))
-    return chapter.Chapter("bear", "BEAR", "Lead.", parts=parts, terms=bear_chapter.TERMS)
+    parts.append(bear_section._construction({"world_lite": FUNNEL}, NAMES))
+    return section.Section("bear", "BEAR", "Lead.", parts=parts, terms=bear_section.TERMS)
 
 
 def paged(own, sheet=SHEET, **changed):
-    """The report with BEAR's chapter alone; one note of a model holds markup."""
-    made = {} if "chapters" in changed else {
-        "chapters": [part for part in (bear(own, sheet), validity.chapter(own, sheet)) if part]
+    """The report with BEAR's section alone; one note of a model holds markup."""
+    made = {} if "sections" in changed else {
+        "sections": [part for part in (bear(own, sheet), validity.section(own, sheet)) if part]
     }  # fmt: skip
     return pages.Report(
         run="small",
@@ -180,7 +180,7 @@ def test_the_same_data_give_the_same_bytes_in_pages_whose_links_resolve(full, tm
     folder = tmp_path / "report"
     (folder / "pages").mkdir(parents=True)
     (folder / "pages/old.html").write_text("of an earlier report")
-    (folder / "chapters").mkdir()
+    (folder / "sections").mkdir()
     assert pages.write_report(folder, full) == folder / "index.html"
     made = pages.render(full)
     files = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
@@ -282,14 +282,14 @@ def claimed():
 
 def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
     from kgprobe.tables.claims import verdicts
-    from kgprobe.tables.claims.chapter import chapter as claims_chapter
+    from kgprobe.tables.claims.section import section as claims_section
 
     found_ = claimed()
     told = verdicts.frame(found_)
     run = tmp_path / "results/small"
     verdicts.write_rows(found_, run / "tables/claim_rows")
-    parts = [Chapter("ontoprobe", "OntoProbe", "Lead."), claims_chapter(told)]
-    pages.write_report(run / "report", paged(found(), chapters=parts))
+    parts = [Section("ontoprobe", "OntoProbe", "Lead."), claims_section(told)]
+    pages.write_report(run / "report", paged(found(), sections=parts))
     text = (run / "report/pages/ontoprobe.html").read_text()
     heads = r'<tr>\s*(<th[^>]*data-sort="(O\d\d)".*?)</tr>'
     cells = {name: read(row) for row, name in re.findall(heads, text, re.DOTALL)}
@@ -302,7 +302,7 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
     assert own.endswith("9.4 holds; expected > 0 40 35 to 45 500 one same direction p < .001"), own
     # differences of few items are marked, literally counted
     small = [row["n"] for row in told.drop_nulls("value").rows(named=True) if 0 < row["n"] < 20]
-    parts = [grid for part in claims_chapter(told).parts for grid in part.grids]
+    parts = [grid for part in claims_section(told).parts for grid in part.grids]
     here = [row[2].text for made in parts for row in made.rows]
     assert sum(text.endswith(" †") for text in here) == len(small) > 0
     for name in spoken:
@@ -383,7 +383,7 @@ def test_a_run_without_a_principal_number_has_no_matrix():
     rows = frame("attributes", [undefined.but(numerator=0.0, denominator=0.0)])
     empty = overview.matrix(rows, SHEET)
     assert empty.rows == []
-    page = Chapter("index", "", "", grids=[empty, grid.records("none", [])])
+    page = Section("index", "", "", grids=[empty, grid.records("none", [])])
     assert blocks.arranged(page, blocks.Room()) == []
 
 
@@ -555,9 +555,9 @@ def test_a_table_is_written_as_data_and_cut_where_it_is_too_wide():
     assert [part.heads for part in blocks.split_table(made)] == [list(made.heads)]
 
 
-def test_what_opens_a_chapter_stands_before_all_else_however_long_the_page(tmp_path):
+def test_what_opens_a_section_stands_before_all_else_however_long_the_page(tmp_path):
     from kgprobe.tables.claims import verdicts
-    from kgprobe.tables.claims.chapter import chapter as claims_chapter
+    from kgprobe.tables.claims.section import section as claims_section
 
     opening, first, long = (
         grid.Grid(name, ["a", "b"], [[grid.Cell("x"), grid.Cell("1 (=)")]] * 99)
@@ -565,14 +565,14 @@ def test_what_opens_a_chapter_stands_before_all_else_however_long_the_page(tmp_p
     )
     empty = grid.Grid("Empty", ["a"], [])
     figure = Drawing("made", "figure", "Figure", "Caption", {}, data=first)
-    made = Chapter("made", "Made", "Lead.", grids=[first, *[long] * 20], drawings=[figure] * 9,
+    made = Section("made", "Made", "Lead.", grids=[first, *[long] * 20], drawings=[figure] * 9,
                    opening=[empty, opening])  # fmt: skip
-    chapter.write(made, tmp_path / "made.json")
-    again = chapter.read(tmp_path / "made.json")
+    section.write(made, tmp_path / "made.json")
+    again = section.read(tmp_path / "made.json")
     assert [one.title for one in again.opening] == ["Empty", "Opening"]
     alone = dataclasses.replace(made, grids=(), drawings=())
-    chapter.write(alone, tmp_path / "alone.json")
-    assert any(note.startswith("(=)") for note in chapter.read(tmp_path / "alone.json").notes)
+    section.write(alone, tmp_path / "alone.json")
+    assert any(note.startswith("(=)") for note in section.read(tmp_path / "alone.json").notes)
     shown = blocks.arranged(again, blocks.Room())
     assert [one.title for one in shown][:3] == ["Opening", "First", "Figure"]
     assert not shown[0].is_folded
@@ -580,19 +580,19 @@ def test_what_opens_a_chapter_stands_before_all_else_however_long_the_page(tmp_p
     # whatever a paper claims stands behind it, too
     own = dataclasses.replace(again, name="ontoprobe", drawings=())
     told = verdicts.frame(claimed())
-    page = pages.render(paged(found(), chapters=[own, claims_chapter(told)]))
+    page = pages.render(paged(found(), sections=[own, claims_section(told)]))
     text = page["pages/ontoprobe.html"]
     titles = [">Opening <", "principal claims <", ">First <"]
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
 
 
-def test_parts_that_do_not_exist_leave_no_empty_chapter():
+def test_parts_that_do_not_exist_leave_no_empty_section():
     own = results(STUDY)
-    parts = bear_chapter.arranged(own, SHEET, {}, {})
-    alone = chapter.Chapter("bear", "BEAR", "Lead.", parts=parts)
-    assert validity.chapter(own, SHEET) is None
-    made = pages.render(paged(own, chapters=[alone], links=()))
+    parts = bear_section.arranged(own, SHEET, {}, {})
+    alone = section.Section("bear", "BEAR", "Lead.", parts=parts)
+    assert validity.section(own, SHEET) is None
+    made = pages.render(paged(own, sections=[alone], links=()))
     assert 'id="world_lite"' in made["pages/bear.html"]
     assert "Construction" not in made["pages/bear.html"]
     assert "pages/validity.html" not in made
@@ -615,8 +615,8 @@ def attributes():
 
 
 def test_a_report_without_bear_has_no_word_of_it():
-    other = chapter.Chapter("attributes", "Attributes", "Nine patterns.")
-    text = texts(paged(attributes(), {"smol": SHEET["smol"]}, chapters=[other]))
+    other = section.Section("attributes", "Attributes", "Nine patterns.")
+    text = texts(paged(attributes(), {"smol": SHEET["smol"]}, sections=[other]))
     text = text.partition("Cite the papers")[0]
     assert "Nine patterns." in text
     assert "undef" in text
@@ -627,8 +627,8 @@ def test_a_report_without_bear_has_no_word_of_it():
 
 def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_numbers_everywhere():
     sound = frame("autoprompt", [Number(metric="sound", model="smol", value=0, n=0)])
-    alone = chapter.Chapter("bear", "BEAR", "Lead.")
-    made = pages.render(paged(pl.concat([found(), sound]), chapters=[alone]))
+    alone = section.Section("bear", "BEAR", "Lead.")
+    made = pages.render(paged(pl.concat([found(), sound]), sections=[alone]))
     first = made["pages/bear.html"].split("<main")[1].split("</table>")[0]
     # the probes and the two baselines
     assert first.split("<tbody>")[1].count("<tr>") == len(PROBES) + 2
@@ -652,29 +652,29 @@ def test_an_unbalanced_sample_is_called_one():
     frames = benchmark({"P1": (["a", "b"], ["a", "a", "a", "b"])})
     own = results(study(frames, [(probe("m"), guesses(frames, 0.5, 1))]))
     sheet = {"m": SHEET["smol"]}
-    parts = bear_chapter.arranged(own, sheet, {}, {})
-    made = chapter.Chapter("bear", "BEAR", "Lead.", parts=parts)
-    html = pages.render(paged(own, sheet, chapters=[made]))
+    parts = bear_section.arranged(own, sheet, {}, {})
+    made = section.Section("bear", "BEAR", "Lead.", parts=parts)
+    html = pages.render(paged(own, sheet, sections=[made]))
     assert html["pages/bear.html"].count("The items scored here are not balanced") == 1
 
 
 def test_a_probe_without_numbers_is_an_error(full):
     with pytest.raises(ValueError, match=r"no accuracy of \['stranger"):
-        bear_chapter.arranged(found(), {**SHEET, "stranger": SHEET["smol"]}, {}, {})
+        bear_section.arranged(found(), {**SHEET, "stranger": SHEET["smol"]}, {}, {})
     with pytest.raises(ValueError, match="at least one probe"):
         pages.render(dataclasses.replace(full, experiments=[]))
 
 
-def test_a_chapter_is_read_as_it_was_written(tmp_path):
-    chapter.write(bear(found()), tmp_path / "bear.json")
-    again = chapter.read(tmp_path / "bear.json")
+def test_a_section_is_read_as_it_was_written(tmp_path):
+    section.write(bear(found()), tmp_path / "bear.json")
+    again = section.read(tmp_path / "bear.json")
     assert [part.name for part in again.parts] == [
         "validity",
         "world_lite",
         "construction",
     ]
-    chapter.write(again, tmp_path / "again.json")
-    assert chapter.read(tmp_path / "again.json").parts == again.parts
+    section.write(again, tmp_path / "again.json")
+    assert section.read(tmp_path / "again.json").parts == again.parts
 
 
 @pytest.mark.parametrize("mark", [
@@ -941,11 +941,11 @@ def test_a_table_says_who_was_asked_though_it_was_one_model_alone():
     assert grid.of_view(view, frame("bear", nobody)).heads == ["benchmark", "accuracy"]
 
 
-def test_a_chapter_with_nothing_to_read_has_no_page(tmp_path):
+def test_a_section_with_nothing_to_read_has_no_page(tmp_path):
     own = found()
-    empty = chapter.Chapter("measured", "Measured before", "Lead.")
+    empty = section.Section("measured", "Measured before", "Lead.")
     folder = tmp_path / "report"
-    pages.write_report(folder, paged(own, chapters=[bear(own, SHEET), empty]))
+    pages.write_report(folder, paged(own, sections=[bear(own, SHEET), empty]))
     assert (folder / "pages/bear.html").is_file()
     assert not (folder / "pages/measured.html").exists()
     assert "measured.html" not in (folder / "index.html").read_text()

@@ -15,7 +15,7 @@ from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.sampling import sample_evenly
 from kgprobe.tables import slices
 from kgprobe.tables.answers import judge, without_subject
-from kgprobe.tables.bear import chapter, figures, make, views
+from kgprobe.tables.bear import figures, make, section, views
 from kgprobe.tables.report import headline
 from kgprobe.tables.study import SUBJECT, WEIGHTS, Baseline, random_init_by_probe
 from kgprobe.templates import NO_SUBJECTS
@@ -108,7 +108,7 @@ def test_statements_stand_for_sitelinks_only_where_none_are_known():
         "domain",
         "what was trained on",
     ]
-    told = chapter.notes(own, SHEET)
+    told = section.notes(own, SHEET)
     assert any("Unknown here" in note and "popularity of the subject" in note for note in told)
     assert "popularity of the subject" not in slices.unknown_slices(results(two(made)))
 
@@ -374,7 +374,7 @@ def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
     assert (random["n"], random["value"]) == (4, pytest.approx(100 * sum(by_hand.values()) / 4))
     assert not own.filter(pl.col("without") != "", model="b").height
     # that some were not asked is said
-    told = " ".join(chapter.notes(own, SHEET))
+    told = " ".join(section.notes(own, SHEET))
     assert "11 items have no prior of content-free subjects" in told
 
 

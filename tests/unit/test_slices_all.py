@@ -12,11 +12,11 @@ from kgprobe import schema
 from kgprobe.tables import results, scored
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import chapter as attribute_chapter
+from kgprobe.tables.attributes import section as attribute_section
 from kgprobe.tables.attributes import views as attribute_views
-from kgprobe.tables.ontoprobe import chapter, make, views
+from kgprobe.tables.ontoprobe import make, section, views
 from kgprobe.tables.report import blocks, draw
-from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.section import Section
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, scores
 from tests.unit.study_frames import drawn as rows_of
@@ -189,7 +189,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
         *list(by)[2:], "facts: trained-on", "facts: held-out",
     ]  # fmt: skip
     sheet = {"m": {"kind": "causal", "source": "control:causal"}}
-    made = chapter.chapter(found, [], {}, {}, "paper", models=sheet)
+    made = section.section(found, [], {}, {}, "paper", models=sheet)
     assert "Accuracy by parts of the items, %" in [one.title for one in made.folded]
     plots = {one.name: one for one in made.drawings if "slice" in one.name}
     assert list(plots) == ["ontoprobe_slice_statements", "ontoprobe_slice_facts"]
@@ -226,7 +226,7 @@ def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
     found = results.frame("attributes", scored.numbers(every))
     source = {"a": "hub:a", "control-b": "control:masked"}
     probes = [probe(model, "bias", source=place) for model, place in source.items()]
-    made = [one for one in attribute_chapter.drawings(found, probes, {}) if "slice" in one.name]
+    made = [one for one in attribute_section.drawings(found, probes, {}) if "slice" in one.name]
     kinds = ("options", "frequency", "length")
     assert [one.name for one in made] == [f"attributes_slice_{kind}" for kind in kinds]
     for one, kind in zip(made, kinds, strict=True):
@@ -246,8 +246,8 @@ def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
 def test_plots_of_slices_stand_behind_a_line_that_opens_them():
     one = scored.Scored(probe("a", "bias"), scores(answers(0.6, 1)), ASKED)
     found = results.frame("attributes", scored.numbers([one]))
-    drawings = attribute_chapter.drawings(found, [probe("a", "bias")], {})
-    page = blocks.arranged(Chapter("attributes", "", "", drawings=drawings), blocks.Room())
+    drawings = attribute_section.drawings(found, [probe("a", "bias")], {})
+    page = blocks.arranged(Section("attributes", "", "", drawings=drawings), blocks.Room())
     folded = {block.drawing.name: block.is_folded for block in page if block.drawing}
     assert folded.pop("attributes_reliability") is False
     assert folded

@@ -10,7 +10,7 @@ import pytest
 from kgprobe.metrics.aggregations import folds
 from kgprobe.tables import aggregations
 from kgprobe.tables.answers import coinciding, judge, with_bytes, with_priors
-from kgprobe.tables.bear import chapter, views
+from kgprobe.tables.bear import section, views
 from kgprobe.tables.bear.published import Published
 from kgprobe.tables.report import headline, validity
 from kgprobe.tables.results import plain
@@ -207,7 +207,7 @@ def test_options_that_read_the_same_are_said():
     found = results(read(answers=guesses(frames, 0.5, 1), frames=frames))
     assert number(found, "coinciding options", model="")["value"] == 3
     sheet = {"m": {"dtype": "float32", "source": "hub:m", "kind": "masked"}}
-    assert any("3 options read the same" in note for note in chapter.notes(found, sheet))
+    assert any("3 options read the same" in note for note in section.notes(found, sheet))
 
 
 def test_views_headline_and_notes_show_both_aggregations():
@@ -224,7 +224,7 @@ def test_views_headline_and_notes_show_both_aggregations():
     assert len(lines) == 2
     assert "prior-corrected" in lines[1]
     sheet = {"m": {"dtype": "float32", "source": "control:masked", "kind": "masked"}}
-    notes = " ".join(chapter.notes(found, sheet))
+    notes = " ".join(section.notes(found, sheet))
     assert "1 items have no prior" in notes
     assert "told from held-out ones best" in notes
     assert "masked, sentence: " in notes

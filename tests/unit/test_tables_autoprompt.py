@@ -15,9 +15,9 @@ from kgprobe.probes.jobs.autoprompt import search, tasks
 from kgprobe.probes.prompts.search.settings import NOT_RELEASED
 from kgprobe.sampling import hash_key
 from kgprobe.tables import results
-from kgprobe.tables.autoprompt import chapter as autoprompt_report
 from kgprobe.tables.autoprompt import make, numbers, published, texts, views
-from kgprobe.tables.report import chapter, grid, headline
+from kgprobe.tables.autoprompt import section as autoprompt_report
+from kgprobe.tables.report import grid, headline, section
 from kgprobe.tables.results import Number
 from tests.unit.prompt_outcomes import answered, examples, outcomes, the
 from tests.unit.study_frames import drawn as rows_of
@@ -332,7 +332,7 @@ def test_figure_3_has_a_cell_for_every_size_of_labels_and_trigger():
 def test_a_sweep_alone_has_its_figure_and_its_headline(method):
     frame = points(triggers=[3, 4], size=[10, 20], value=[0.6, 0.5])
     made = list(getattr(numbers, method)("auto_sst2", "m", frame))
-    page = autoprompt_report.chapter(framed(made), SHEET, {}, "default")
+    page = autoprompt_report.section(framed(made), SHEET, {}, "default")
     assert len(page.drawings) == 1
     assert not page.grids
     # the best of the grid, or the most examples: chosen, so no interval
@@ -343,11 +343,11 @@ def test_a_sweep_alone_has_its_figure_and_its_headline(method):
 
 def test_a_run_in_released_mode_says_what_flatters_and_what_it_does_not_reach():
     made = framed(numbers.low_data("auto_sst2", "m", points(value=[0.6])))
-    notes = autoprompt_report.chapter(made, SHEET, {}, "released", "full").notes
+    notes = autoprompt_report.section(made, SHEET, {}, "released", "full").notes
     assert any(note.startswith("Figure 2 is optimistic") for note in notes)
     assert NOT_RELEASED
     assert any(all(point in note for point in NOT_RELEASED) for note in notes)
-    plain = autoprompt_report.chapter(made, SHEET, {}, "default").notes
+    plain = autoprompt_report.section(made, SHEET, {}, "default").notes
     assert not any("optimistic" in note or NOT_RELEASED[0] in note for note in plain)
 
 
@@ -373,7 +373,7 @@ def test_reciprocal_ranks_are_cut_as_the_mode_has_it(tmp_path, mode, mrr):
     assert float(line.split()[2]) == pytest.approx(100 * mrr, abs=0.005)
 
 
-def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):
+def test_the_section_holds_ours_and_quotes_the_paper(tmp_path):
     own = [
         two_relations("searched", {"P36": [1], "P37": [2]}, model="c", source="control:masked"),
         two_relations("majority", {"P36": [2], "P37": [2]}),
@@ -385,7 +385,7 @@ def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):
     )
     made = framed(measured(*own, trained_on=known))
     records = {"Table 3: prompts": [{"task": "x"}]}
-    page = autoprompt_report.chapter(made, SHEET, records, "default", remarks=["a note"])
+    page = autoprompt_report.section(made, SHEET, records, "default", remarks=["a note"])
     assert "a note" in page.notes
     titles = [shown.title for shown in page.grids]
     assert titles[:3] == [view.title for view in (views.TABLE1, views.TABLE4, views.TABLE5)]
@@ -395,8 +395,8 @@ def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):
     # what is printed of sets that were not asked stands in no table
     assert not any(row[0].text == "printed" for row in page.grids[1].rows)
     assert autoprompt_report.CONTROLS in page.notes
-    chapter.write(page, tmp_path / "c.json")
-    assert chapter.read(tmp_path / "c.json").grids[0].title == titles[0]
+    section.write(page, tmp_path / "c.json")
+    assert section.read(tmp_path / "c.json").grids[0].title == titles[0]
 
 
 def test_rows_stand_in_the_order_of_prompts():
@@ -463,7 +463,7 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     prompt = texts.Prompt("auto_world", "searched", "c", "P36", runs)
     frame = framed([*made, *texts.restarts([prompt])])
     (shown,) = (
-        view for view in autoprompt_report.chapter(frame, SHEET, {}, "default").grids
+        view for view in autoprompt_report.section(frame, SHEET, {}, "default").grids
         if view.title == views.TABLE4.title
     )  # fmt: skip
     for row in shown.rows:
@@ -583,7 +583,7 @@ def test_a_number_below_the_majority_is_marked_in_every_table():
     assert row["majority P@1"].startswith("50.0 (")
     assert row["best constant P@1"].startswith("50.0 (")
     assert not row["manual P@1"].endswith("majority")
-    page = autoprompt_report.chapter(made, SHEET, {}, "default")
+    page = autoprompt_report.section(made, SHEET, {}, "default")
     marked = {
         (grid.title, head)
         for grid in page.grids

@@ -9,7 +9,7 @@ import pytest
 
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import wilson
-from kgprobe.tables.bear import chapter, make, published, views
+from kgprobe.tables.bear import make, published, section, views
 from kgprobe.tables.study import Study
 from kgprobe.tables.views import write
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
@@ -286,13 +286,13 @@ def test_sizes_stand_beside_the_published_ones():
 
 def test_example_ranks_the_options_and_fills_the_sentence():
     raw = scores({key: [-3.0, -1.0] for key in answers(RIGHT)})
-    options = chapter.example(small(), raw)
+    options = section.example(small(), raw)
     assert options["label"].to_list() == ["b", "a"]
     assert options["correct"].to_list() == [False, True]
     assert options["rank"].to_list() == [1, 2]
     assert options["sentence"][0] == "S0 is b."
     with pytest.raises(ValueError, match="no item 'P7/Q1'"):
-        chapter.example(small(), raw, "P7/Q1")
+        section.example(small(), raw, "P7/Q1")
 
 
 @pytest.mark.timing

@@ -9,7 +9,7 @@ from kgprobe import schema, sheets
 from kgprobe.benchmarks.ontoprobe.choices import NEARER
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, probes_of
-from kgprobe.tables.ontoprobe import chapter, choices, make, values, views
+from kgprobe.tables.ontoprobe import choices, make, section, values, views
 from tests.workflow.project import our_rows
 
 PUBLISHED = Path(__file__).parents[2] / "resources/published"
@@ -138,7 +138,7 @@ def test_the_sheet_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_pa
     assert {x.group: x.published for x in beside} == known
     assert all(round(x.value, 1) == x.published for x in beside)
     frame = results.frame("ontoprobe", numbers)
-    (page,) = chapter.chapter(frame, [], {}, {}, "default").parts
+    (page,) = section.section(frame, [], {}, {}, "default").parts
     head = ["bert-base-uncased", "stem", "accuracy"]  # one benchmark: no column of its own
     lines = [[cell.text for cell in line] for line in page.grids[0].rows]
     (shown,) = [line for line in lines if line[:3] == head]

@@ -7,10 +7,10 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.tables.answers import probes_of
-from kgprobe.tables.bear import chapter, figures, make, published
+from kgprobe.tables.bear import figures, make, published, section
 from kgprobe.tables.report import gather as gather_report
 from kgprobe.tables.report import headline, marks, validity
-from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame, read
 from tests.unit.study_frames import benchmark, guesses, number, scores
 
@@ -53,7 +53,7 @@ def made(folder, rows, paths, names=("world_lite",), **options):
     return frame("bear", [*make.numbers(studies, **options), *marks.numbers(rows, paths)])
 
 
-def test_a_run_becomes_results_figures_and_a_chapter(files):
+def test_a_run_becomes_results_figures_and_a_section(files):
     folder, rows, paths = files
     probes = probes_of(rows, MODELS, paths)
     assert [p.parameters for p in probes] == [1_000_000, None]
@@ -84,12 +84,12 @@ def test_a_run_becomes_results_figures_and_a_chapter(files):
         "bear_slice_frequency_world_lite",
         "bear_slice_facts_world_lite",
     ]
-    parts = chapter.arranged(found, MODELS, {}, {}, [d.drawing() for d in drawn])
+    parts = section.arranged(found, MODELS, {}, {}, [d.drawing() for d in drawn])
     assert [len(part.drawings) for part in parts] == [1, 5]
 
 
 def test_the_report_counts_the_calibration_probes_of_every_paper(files):
-    """RESULTS of two papers; the models' own chapters do not matter."""
+    """RESULTS of two papers; the models' own sections do not matter."""
     folder, rows, paths = files
     of = Number(metric="", n=0, model="control-masked")
     shares = {"bear": ("world_lite", 97.0), "ontoprobe": ("onto_world", 47.0)}
@@ -113,7 +113,7 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     questions = [str(asked / "items.parquet")]
     sheet = [{"paper": "bear", **row} for row in rows]
     gather_report.make(
-        page, read(inputs), Chapter("claims", "Claims", "", ["None."]), inputs, [],
+        page, read(inputs), Section("claims", "Claims", "", ["None."]), inputs, [],
         list(map(str, answers)), [judged], questions, [], [], [], sheet, MODELS, {}, {}, {},
     )  # fmt: skip
     html = (page.parent / "pages/validity.html").read_text(encoding="utf-8")
@@ -187,7 +187,7 @@ def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_pat
         "bear_reliability_world_lite",
         "bear_slice_frequency_world_lite",
     ]
-    (part,) = chapter.arranged(found, sheet, {}, {}, [d.drawing() for d in drawn])
+    (part,) = section.arranged(found, sheet, {}, {}, [d.drawing() for d in drawn])
     titles = [g.title for g in part.grids]
     assert titles[:2] == ["Accuracy by model", "Accuracy under other aggregations"]
     assert "Accuracy by relation" in titles

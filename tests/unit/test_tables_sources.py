@@ -1,4 +1,4 @@
-"""Tables and chapter of the sources: dumps and pull, released BEAR in words, chapters kept."""
+"""Tables and section of the sources: dumps and pull, released BEAR in words, sections kept."""
 
 import polars as pl
 import pytest
@@ -6,9 +6,9 @@ import pytest
 from kgprobe.benchmarks.bear.choice import CHOICE
 from kgprobe.schema import FUNNEL, STATEMENTS
 from kgprobe.tables import sources
-from kgprobe.tables.report import chapter
-from kgprobe.tables.report.chapter import Chapter, Drawing
+from kgprobe.tables.report import section
 from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.report.section import Drawing, Section
 from kgprobe.tables.results import Number, frame, proportion
 from tests.unit.study_frames import number
 
@@ -63,7 +63,7 @@ def compared() -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("circular", [True, False])
-def test_the_chapter_warns_where_agreement_is_by_construction(circular):
+def test_the_section_warns_where_agreement_is_by_construction(circular):
     differing = pl.DataFrame(
         [("chain", "a", "b", "c", "d", "renamed")],
         schema=dict(sources.DIFFERENCES.columns),
@@ -74,7 +74,7 @@ def test_the_chapter_warns_where_agreement_is_by_construction(circular):
     )
     row = ("bear_big", "P1", "1:N", 2, 1, 2, 2, 0, 9, None, 8, None, "kept")
     choice = pl.DataFrame([row], schema=dict(CHOICE.columns), orient="row")
-    made = sources.chapter(
+    made = sources.section(
         compared(), differing, {"bear_big": funnel}, {"bear_big": choice}, {"P1": "one"}, circular
     )
     assert (list(made.notes) == [sources.CIRCULAR]) is circular
@@ -86,12 +86,12 @@ def test_the_chapter_warns_where_agreement_is_by_construction(circular):
     assert any("(1)" in g.title for g in made.folded)
 
 
-def test_a_chapter_comes_back_as_it_was_written(tmp_path):
+def test_a_section_comes_back_as_it_was_written(tmp_path):
     grid = Grid("T", ["a", "b"], [[Cell("x", sort="x"), Cell("1", "0 to 2", 1.0, "n = 3")]],
                 frozenset({1}), "caption")  # fmt: skip
     drawing = Drawing("sources", "d", "title", "caption", {}, "alt")
-    made = Chapter(
+    made = Section(
         "sources", "Sources", "lead", ["note"], [grid], [grid], [drawing], [], opening=[grid]
     )
-    chapter.write(made, tmp_path / "c.json")
-    assert chapter.read(tmp_path / "c.json") == made
+    section.write(made, tmp_path / "c.json")
+    assert section.read(tmp_path / "c.json") == made

@@ -107,14 +107,14 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
         m: {"kind": "masked", "source": "control:x", "dtype": "float32"}
         for m in ("control-masked", "control-causal")
     }
-    page = validity.chapter(made, sheet)
+    page = validity.section(made, sheet)
     assert page.verdict.endswith(
         "is met by 4 of 7 control probes; not by ontoprobe, TP, control-masked, soft; attributes, "
         "control-masked, fill; autoprompt, control-masked, searched."
     )
     assert not page.is_met
     few = made.with_columns(n=pl.when(metric="valid").then(79).otherwise("n"))
-    told = validity.chapter(few, sheet).verdict
+    told = validity.section(few, sheet).verdict
     assert "4 of 7 control probes (4 of them on fewer than 80 facts); not by" in told
     (shown,) = page.grids
     told = sorted((row[0].text, row[1].text, row[-1].text) for row in shown.rows)
@@ -132,7 +132,7 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
     trained_on = shown.heads.index("trained-on, %")
     for row in shown.rows:
         assert row[trained_on].text.endswith(" (?)") == (row[-1].text == "not met")
-    assert validity.chapter(made.filter(model="smol"), sheet) is None
+    assert validity.section(made.filter(model="smol"), sheet) is None
 
 
 def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such():
@@ -188,7 +188,7 @@ def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
     # what the run measured itself stands, and nothing but control probes comes along
     assert shares == [("a", 95.0), ("b", 50.0)]
     assert not found.filter(metric="accuracy").height
-    page = validity.chapter(
+    page = validity.section(
         found, {"control-masked": {"kind": "masked", "source": "control:x", "dtype": "float32"}}
     )
     assert "is met by 1 of 2 control probes" in page.verdict

@@ -240,16 +240,16 @@ def test_a_server_without_address_is_refused_before_anything_runs(monkeypatch):
     check(asked)
 
 
-def test_the_report_has_chapters_of_what_is_asked_in_the_order_of_printing():
-    def chapters(*rows: str) -> list[str]:
+def test_the_report_has_sections_of_what_is_asked_in_the_order_of_printing():
+    def sections(*rows: str) -> list[str]:
         settings = replace(Settings(), comparisons=("bear",))
-        found = tables.chapters(run(*rows, settings=settings))
+        found = tables.sections(run(*rows, settings=settings))
         return [Path(path).stem for path in found]
 
-    assert chapters() == ["sources"]
+    assert sections() == ["sources"]
     row = "attributes symmetry templates fill small"
-    assert chapters(row) == ["sources", "attributes"]
-    assert chapters(row, "bear lama templates sentence small")[0] == "bear"
+    assert sections(row) == ["sources", "attributes"]
+    assert sections(row, "bear lama templates sentence small")[0] == "bear"
 
 
 def test_tables_need_what_their_benchmarks_are_made_of():

@@ -85,7 +85,7 @@ ELSEWHERE = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
-#: rows -> title of the chapter that each makes beside the one on sources
+#: rows -> title of the section that each makes beside the one on sources
 ROWS = {
     "bear world_lite templates sentence own-causal": "BEAR: balanced multiple choice",
     "ontoprobe onto_world_lite templates cloze own-masked": "Ontological knowledge",
@@ -146,7 +146,7 @@ def test_one_core_of_another_machine_s_habits_gives_the_same_bytes(finished, tmp
 def tables_anew(made: Project) -> None:
     """Forget the report and all tables but those of the sources."""
     run = made.folder / "results/embedded"
-    for path in [*run.glob("tables/*"), run / "report/pages", *run.glob("report/chapters/*")]:
+    for path in [*run.glob("tables/*"), run / "report/pages", *run.glob("report/sections/*")]:
         if not path.name.startswith(("access_agreement", "sources.json")):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     (run / "report/index.html").unlink()
@@ -176,7 +176,7 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     assert "report: results/embedded/report/index.html" in told
 
 
-def test_the_whole_sheet_has_every_chapter(finished):
+def test_the_whole_sheet_has_every_section(finished):
     """Runs first or last: the sheet of all rows is made again."""
     tables_anew(finished)
     sheet(finished, *ROWS)

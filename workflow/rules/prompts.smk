@@ -1,6 +1,6 @@
 # prompts: AutoPrompt's tables.
 # Needs <results>/{outcomes,prompts,sweeps}/ and <results>/benchmarks/auto_*/; makes
-# <results>/tables/autoprompt.parquet with its views, and a chapter.
+# <results>/tables/autoprompt.parquet with its views, and a section.
 
 PREDICTED = RUN.probes("autoprompt", "predict")
 SWEPT = [*RUN.probes("autoprompt", "low_data"), *RUN.probes("autoprompt", "grid")]
@@ -33,7 +33,7 @@ rule tabulate_autoprompt:
         results="<results>/tables/autoprompt.parquet",
         judged="<results>/judged/autoprompt.parquet",
         tables=directory("<results>/tables/autoprompt"),
-        chapter="<results>/report/chapters/autoprompt.json",
+        section="<results>/report/sections/autoprompt.json",
     log:
         "<logs>/tables/autoprompt.log",
     threads: 1

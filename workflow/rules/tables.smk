@@ -43,7 +43,7 @@ rule tabulate:
         results="<results>/tables/bear.parquet",
         judged="<results>/judged/bear.parquet",
         texts=directory("<results>/tables/bear"),
-        chapter="<results>/report/chapters/bear.json",
+        section="<results>/report/sections/bear.json",
         figures=[f"<results>/report/figures/{name}.svg" for name in FIGURES],
     log:
         "<logs>/tables/bear.log",
@@ -124,7 +124,7 @@ rule compare_bear:
         "../scripts/compare_bear.py"
 
 
-rule chapter_sources:
+rule section_sources:
     input:
         tables=tables.comparisons(RUN),
         differences=(
@@ -141,15 +141,15 @@ rule chapter_sources:
         ),
         names="<resources>/templates/bear_relations.tsv",
     output:
-        chapter="<results>/report/chapters/sources.json",
+        section="<results>/report/sections/sources.json",
     log:
-        "<logs>/tables/chapter_sources.log",
+        "<logs>/tables/section_sources.log",
     threads: 1
     params:
-        code=code("chapter_sources"),
+        code=code("section_sources"),
         circular="bear" in SETTINGS.sources.wikidata.holds,
     script:
-        "../scripts/chapter_sources.py"
+        "../scripts/section_sources.py"
 
 
 rule tabulate_attributes:
@@ -189,7 +189,7 @@ rule tabulate_attributes:
         numbers="<results>/tables/attributes.parquet",
         judged="<results>/judged/attributes.parquet",
         texts=directory("<results>/tables/attributes"),
-        chapter="<results>/report/chapters/attributes.json",
+        section="<results>/report/sections/attributes.json",
     log:
         "<logs>/tables/attributes.log",
     threads: 1
@@ -254,7 +254,7 @@ rule tabulate_ontoprobe:
         results="<results>/tables/ontoprobe.parquet",
         judged="<results>/judged/ontoprobe.parquet",
         texts=directory("<results>/tables/ontoprobe"),
-        chapter="<results>/report/chapters/ontoprobe.json",
+        section="<results>/report/sections/ontoprobe.json",
     log:
         "<logs>/tables/ontoprobe.log",
     threads: 1
@@ -291,7 +291,7 @@ rule report:
                 for row in RUN.probes("ontoprobe", method)
             }
         ),
-        chapters=tables.chapters(RUN),
+        sections=tables.sections(RUN),
         # numbers of earlier runs that travel with the project
         measured=sorted(
             str(path)

@@ -5,7 +5,7 @@ from kgprobe.job import job
 from kgprobe.schema import atomic
 from kgprobe.sheets import read_table
 from kgprobe.tables import results
-from kgprobe.tables.claims import chapter, printed, verdicts
+from kgprobe.tables.claims import printed, section, verdicts
 from kgprobe.tables.report import gather, headline
 
 with job(snakemake) as run:
@@ -22,13 +22,13 @@ with job(snakemake) as run:
     gather.make(
         page=Path(run.output.page),
         numbers=numbers,
-        claims=chapter.chapter(verdict),
+        claims=section.section(verdict),
         results=run.input.results,
         tables=run.input.tables,
         answers=run.input.answers,
         judged=run.input.judged,
         questions=run.input.questions,
-        chapters=run.input.chapters,
+        sections=run.input.sections,
         measures=run.input.measured,
         allows=run.input.allows,
         experiments=run.params.experiments,

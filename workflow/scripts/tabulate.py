@@ -4,7 +4,7 @@ from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.sheets import read_table
 from kgprobe.tables.answers import folders, probes_of
-from kgprobe.tables.bear import chapter, make, published
+from kgprobe.tables.bear import make, published, section
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import frame, read
@@ -27,9 +27,9 @@ with job(snakemake) as run:
     schema.write(make.judged_answers(studies), schema.JUDGED, run.output.judged, provenance)
     shown = views(made, [probe.model for probe in answered]).values()
     write_all(shown, made, run.output.texts)
-    chapter.write(
-        run.output.chapter,
-        figures=Path(run.output.chapter).parents[1] / "figures",
+    section.write(
+        run.output.section,
+        figures=Path(run.output.section).parents[1] / "figures",
         results=read([run.output.results]),
         studies=studies,
         scores=dict(zip(answered, run.input.scores, strict=True)),

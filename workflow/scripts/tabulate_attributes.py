@@ -10,7 +10,7 @@ with job(snakemake) as run:
         run.output.numbers,
         judged_path=run.output.judged,
         folder=run.output.texts,
-        page=run.output.chapter,
+        page=run.output.section,
         experiments=run.params.experiments,
         models=run.params.models,
         answers=run.input.answers,

@@ -9,7 +9,7 @@ with job(snakemake) as run:
         table=Path(run.output.results),
         judged_path=Path(run.output.judged),
         folder=Path(run.output.tables),
-        page=Path(run.output.chapter),
+        page=Path(run.output.section),
         rows=run.params.rows,
         models=run.params.models,
         outcomes=run.params.outcomes,

@@ -9,8 +9,8 @@ from kgprobe.settings import Ontoprobe, typed
 from kgprobe.tables import baselines, forms, results, scored
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.ontoprobe import answerers, choices, make, premises, values
-from kgprobe.tables.ontoprobe import chapter as ontoprobe
-from kgprobe.tables.report import chapter, marks
+from kgprobe.tables.ontoprobe import section as ontoprobe
+from kgprobe.tables.report import marks, section
 
 with job(snakemake) as run:
     sheet, files, seed = run.params, run.input, run.params.seed
@@ -72,7 +72,7 @@ with job(snakemake) as run:
     frame = results.read([run.output.results])
     ontoprobe.write_texts(frame, Path(run.output.texts))
     beside = dict(zip(chosen.beside, map(Path, files.beside), strict=True))
-    page = ontoprobe.chapter(
+    page = ontoprobe.section(
         frame,
         make.examples(tops, places),
         {Path(f).parent.name: schema.read(f, schema.FUNNEL) for f in files.funnels},
@@ -84,4 +84,4 @@ with job(snakemake) as run:
         ontoprobe.compare_runs(frame, beside) if beside else None,
         sheet.models,
     )
-    chapter.write(page, run.output.chapter)
+    section.write(page, run.output.section)

@@ -16,11 +16,11 @@ from kgprobe import schema, sheets
 from kgprobe.job import sha256, versions
 from kgprobe.library import RELATIONS, Results
 from kgprobe.questions import TABLES
-from kgprobe.tables.bear import chapter
+from kgprobe.tables.bear import section
 from kgprobe.tables.bear.figures import figures
 from kgprobe.tables.report import about
-from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.pages import Link, Report, write_report
+from kgprobe.tables.report.section import Section
 
 
 def write(result: Results, folder: Path) -> Path:
@@ -59,7 +59,7 @@ def _report(result: Results, folder: Path, judged: pl.DataFrame, files: list[str
     titles = {line["relation"]: line["note"] for line in rows}
     names = {name: titles.get(name, name) for name in benchmark.items["relation"].unique().sort()}
     drawings = [one.drawing() for one in figures(result.frame, sheet, names)]
-    parts = chapter.arranged(result.frame, sheet, names, {}, drawings)
+    parts = section.arranged(result.frame, sheet, names, {}, drawings)
     title = "BEAR: balanced multiple choice"
     spec = {"paper": "bear", **who.dimensions}
     places = {benchmark.name: folder / "benchmarks" / benchmark.name}
@@ -71,7 +71,7 @@ def _report(result: Results, folder: Path, judged: pl.DataFrame, files: list[str
         models=[{**row, "parameters": who.parameters or ""}],
         experiments=[spec],
         versions=versions(),
-        chapters=[Chapter("bear", title, chapter.LEAD, parts=parts, terms=chapter.TERMS)],
+        sections=[Section("bear", title, section.LEAD, parts=parts, terms=section.TERMS)],
         benchmarks=list(about.benchmarks(result.frame, sheet, [spec], judged, places, names, {})),
         links=[Link(name) for name in files],
         commands={"": _command(result, folder)},

@@ -249,7 +249,7 @@ def _question(
 
 
 def _say_claim(claim: Mapping[str, Any]) -> None:
-    from kgprobe.tables.claims.chapter import IN_PRINT, expected
+    from kgprobe.tables.claims.section import IN_PRINT, expected
 
     screen.say(f"{claim['claim']} ({claim['paper']}; {claim['where']}): {claim['statement']}")
     screen.say(f"  compared: {claim['comparison'] or 'nothing'}")

@@ -8,7 +8,7 @@ import polars as pl
 
 from kgprobe.tables.confidence import OF_BINS
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.chapter import Drawn
+from kgprobe.tables.report.section import Drawn
 
 Row = Mapping[str, Any]
 #: per probe, in order of the bins, the numbers of OF_BINS

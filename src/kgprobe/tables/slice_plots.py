@@ -8,7 +8,7 @@ import polars as pl
 
 from kgprobe.contracts import SETTING, WITHOUT
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.chapter import Drawn
+from kgprobe.tables.report.section import Drawn
 from kgprobe.tables.slices import SLICES, Slice, list_bins
 
 #: what is drawn of a probe: asked whole, and without the subject

@@ -11,8 +11,8 @@ from kgprobe.knowledge.facts import best_rank
 from kgprobe.metrics.sums import ordered_sum
 from kgprobe.schema import Contract
 from kgprobe.tables.report import grid
-from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Grid
+from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame, proportion
 from kgprobe.tables.views import View
 
@@ -184,7 +184,7 @@ def _casefold(labels: list[str]) -> list[str]:
 
 
 LEAD = (
-    "Everything here is rebuilt from its sources by the same queries and rules. This chapter says "
+    "Everything here is rebuilt from its sources by the same queries and rules. This section says "
     "how the ways of access agree with one another, and what became of the released data sets."
 )
 #: shown when the collection of statements holds the released BEAR itself
@@ -271,7 +271,7 @@ def access(pulled: pl.DataFrame, dumps: Mapping[str, tuple[str, pl.DataFrame]]) 
     return frame("sources", numbers)
 
 
-def chapter(
+def section(
     results: pl.DataFrame,
     differences: pl.DataFrame | None,
     funnels: Mapping[str, pl.DataFrame],
@@ -279,8 +279,8 @@ def chapter(
     names: Mapping[str, str],
     circular: bool,
     coverage: pl.DataFrame | None = None,
-) -> Chapter:
-    """The chapter on sources from the tables that were made.
+) -> Section:
+    """The section on sources from the tables that were made.
 
     `results`: RESULTS of what was compared; `funnels` and `choices` by constructed set; `names`:
     relation -> name; `circular`: the statements hold the released set, which `CIRCULAR` then says;
@@ -316,7 +316,7 @@ def chapter(
     for name, choice in choices.items():
         folded.append(_choice(choice, name))
     notes = [CIRCULAR] if circular and STATE in metrics else []
-    return Chapter("sources", "Sources: rebuilt and released", LEAD, notes, shown, folded)
+    return Section("sources", "Sources: rebuilt and released", LEAD, notes, shown, folded)
 
 
 def _choice(frame: pl.DataFrame, name: str) -> Grid:

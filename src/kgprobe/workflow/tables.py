@@ -20,11 +20,11 @@ def results_files(run: Run, folder: str = "tables") -> list[str]:
     return [f"<results>/{folder}/{name}.parquet" for name, used in papers(run).items() if used]
 
 
-def chapters(run: Run) -> list[str]:
-    """Chapters that other jobs write for the report, in the order of printing."""
+def sections(run: Run) -> list[str]:
+    """Sections that other jobs write for the report, in the order of printing."""
     needed = papers(run)
     wanted = {"bear": needed.pop("bear"), "sources": bool(comparisons(run)), **needed}
-    return [f"<results>/report/chapters/{name}.json" for name, there in wanted.items() if there]
+    return [f"<results>/report/sections/{name}.json" for name, there in wanted.items() if there]
 
 
 def list_question_files(run: Run, *tables: str) -> list[str]:

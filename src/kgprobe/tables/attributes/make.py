@@ -1,4 +1,4 @@
-"""What the rules of the graph attributes call: from files to numbers and to a chapter."""
+"""What the rules of the graph attributes call: from files to numbers and to a section."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -16,10 +16,10 @@ from kgprobe.tables import aggregations, baselines, forms, judged, results, scor
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
 from kgprobe.tables.attributes import answerers, constructs, numbers, two_steps, views
-from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import published as printed
+from kgprobe.tables.attributes import section as attributes_section
 from kgprobe.tables.attributes import study as studies
-from kgprobe.tables.report import chapter, marks
+from kgprobe.tables.report import marks, section
 from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
 from kgprobe.tables.views import write_all
@@ -53,7 +53,7 @@ def tabulate(
     formed: tuple[Sequence[Row], Sequence[str]] = ((), ()),
 ) -> None:
     """Write RESULTS to `path`, JUDGED to `judged_path`, every view of RESULTS as TSV into `folder`,
-    and the chapter to `page`.
+    and the section to `page`.
 
     `answers`: FILLS or SCORES of the rows of `experiments`; `examples`: EXAMPLES of every
     benchmark, whose folders hold the rest; `content_free`: of the rows that rank candidates, in
@@ -111,13 +111,13 @@ def tabulate(
     write_all(views.ALL, frame, folder)
     frame = results.read([path])
     equal = EQUAL.format("the label or an alias" if aliases else "the label")
-    made_of = attributes_chapter.chapter(
-        frame, list(files), figures, titles, attributes_chapter.worked_examples(study, files),
+    made_of = attributes_section.section(
+        frame, list(files), figures, titles, attributes_section.worked_examples(study, files),
         notes=[equal, *aggregations.notes(frame, models, "sum")], thresholds=thresholds,
         steps=_of_all(places, "funnel", STEPS),
         sensitivity=_of_all(places, "sensitivity", SENSITIVITY),
     )  # fmt: skip
-    chapter.write(made_of, page)
+    section.write(made_of, page)
 
 
 def score_ranked(

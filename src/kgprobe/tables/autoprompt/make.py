@@ -1,4 +1,4 @@
-"""AutoPrompt's RESULTS, tables and chapter, from the files of a run."""
+"""AutoPrompt's RESULTS, tables and section, from the files of a run."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,11 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.tables import baselines, judged, results, views
 from kgprobe.tables.answers import Row, folders
-from kgprobe.tables.autoprompt import chapter as page_of
 from kgprobe.tables.autoprompt import numbers, published, texts
+from kgprobe.tables.autoprompt import section as page_of
 from kgprobe.tables.autoprompt import views as own_views
 from kgprobe.tables.autoprompt.numbers import EXTRACTION, Answers
-from kgprobe.tables.report import chapter, marks
+from kgprobe.tables.report import marks, section
 from kgprobe.tables.results import Number
 
 #: titles of the tables of texts
@@ -75,7 +75,7 @@ def make(
     below: baselines.Files = MappingProxyType({}),
 ) -> None:
     """Write RESULTS at `table`, JUDGED at `judged_path`, views of RESULTS as TSV into `folder`, and
-    the chapter at `page`.
+    the section at `page`.
 
     `rows` and `swept`: rows of the sheet with the file of each in `outcomes` and `swept_files`;
     `tasks`: examples.parquet of every benchmark; `prompts`, `printed`: folders of prompt files and
@@ -117,4 +117,4 @@ def make(
     }
     notes = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
     funnels = {n: schema.read(p / "funnel.parquet", schema.FUNNEL) for n, p in places.items()}
-    chapter.write(page_of.chapter(frame, models, records, mode, selection, notes, funnels), page)
+    section.write(page_of.section(frame, models, records, mode, selection, notes, funnels), page)

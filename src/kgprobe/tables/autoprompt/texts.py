@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from kgprobe.sampling import hash_key
-from kgprobe.tables.autoprompt.chapter import majorities
 from kgprobe.tables.autoprompt.numbers import EXTRACTION, MAJORITY, Answers, judge
+from kgprobe.tables.autoprompt.section import majorities
 from kgprobe.tables.autoprompt.views import HEADS
 from kgprobe.tables.report import marks
 from kgprobe.tables.report.grid import property_order

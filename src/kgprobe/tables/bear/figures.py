@@ -12,8 +12,8 @@ import polars as pl
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.chapter import Drawn
 from kgprobe.tables.report.draw import HELD_OUT, INK, KINDS, MUTED, PUBLISHED, SURFACE, TRAINED_ON
+from kgprobe.tables.report.section import Drawn
 from kgprobe.tables.results import plain
 
 Row = Mapping[str, Any]

@@ -1,6 +1,6 @@
 """BEAR's printed tables: which numbers, what stands in rows and columns (Wiland et al. 2024).
 
-Every view is of one benchmark when the chapter prints it; the files beside RESULTS have all.
+Every view is of one benchmark when the section prints it; the files beside RESULTS have all.
 """
 
 from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from kgprobe.tables.ontoprobe.memorizing import PAPERS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, SETTINGS
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS, METRICS
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.chapter import Drawing, Drawn
+from kgprobe.tables.report.section import Drawing, Drawn
 
 NAME = "ontoprobe"
 #: switch `average` -> its place among the weightings

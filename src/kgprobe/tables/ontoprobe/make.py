@@ -28,7 +28,7 @@ Files = Mapping[Probe, str | Path]
 Folders = Mapping[str, Path]
 #: reasoning ITEMS, ranks, and ranks of the tests of P2
 Reasoned = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
-#: where the chapter's examples come from: two test rows of every task
+#: where the section's examples come from: two test rows of every task
 EXAMPLES = 2
 #: how sentences are scored
 DEFAULT = per_item.AGGREGATIONS[0]

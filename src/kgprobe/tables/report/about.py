@@ -10,8 +10,8 @@ from kgprobe.tables.exports import origins
 from kgprobe.tables.exports.folders import ExportError
 from kgprobe.tables.report import grid, headline, said, validity
 from kgprobe.tables.report.blocks import anchor, slug
-from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.report.section import Section
 from kgprobe.tables.views import PLAIN, View
 
 Sheet = Mapping[str, Mapping[str, str]]
@@ -72,7 +72,7 @@ def headlines(results: pl.DataFrame, names: Names, **where: Sequence[str]) -> li
 
 def models(
     results: pl.DataFrame, sheet: Sheet, rows: Sequence[Mapping[str, object]], experiments: Rows
-) -> Iterator[Chapter]:
+) -> Iterator[Section]:
     """A section for each model; `rows`: what was recorded of it, `experiments`: what it was
     asked."""
     for row, (name, given) in zip(rows, sheet.items(), strict=True):
@@ -89,7 +89,7 @@ def models(
         folded = [grid.records("What it was asked", probes), grid.records("The model", details)]
         note = f": {given['note'].rstrip('.')}" if given.get("note") else ""
         lead = f"{given['kind'].capitalize()} model from {given['source']}{note}."
-        yield Chapter(f"model-{slug(name)}", name, lead, grids=grids, folded=folded)
+        yield Section(f"model-{slug(name)}", name, lead, grids=grids, folded=folded)
 
 
 def benchmarks(
@@ -100,7 +100,7 @@ def benchmarks(
     folders: Mapping[str, Path],
     titles: Mapping[str, str],
     descriptions: Mapping[str, str],
-) -> Iterator[Chapter]:
+) -> Iterator[Section]:
     """A page for each paper: a section for each benchmark, and for its questions relation by
     relation; `judged`: JUDGED of the probes of `experiments`; `folders`: of the benchmarks."""
     for paper in dict.fromkeys(row["paper"] for row in experiments):
@@ -114,7 +114,7 @@ def benchmarks(
             )
         ]  # fmt: skip
         title = f"Questions of {headline.PAPERS[paper]}: what was asked and answered"
-        yield Chapter(f"{paper}-questions", title, "", parts=parts)
+        yield Section(f"{paper}-questions", title, "", parts=parts)
 
 
 def _benchmark(
@@ -127,10 +127,10 @@ def _benchmark(
     folder: Path,
     titles: Mapping[str, str],
     description: str,
-) -> list[Chapter]:
+) -> list[Section]:
     """The sections on a benchmark."""
     heads: Names = link_models(sheet)
-    sections: list[Chapter] = []
+    sections: list[Section] = []
     examples: list[Grid] = []
     for kind in said.HEADS:
         questions, answered = said.answered(folder, experiments, judged, kind)
@@ -148,7 +148,7 @@ def _benchmark(
     folded = [*(grid.of_view(view, numbers, names=heads) for view in shown), *examples]
     lead = f"{description[0].upper()}{description[1:]}. " if description else ""
     lead += _licenses(folder)
-    first = Chapter(f"benchmark-{slug(name)}", name, lead, grids=grids, folded=folded)
+    first = Section(f"benchmark-{slug(name)}", name, lead, grids=grids, folded=folded)
     return [first, *sections]
 
 
@@ -164,7 +164,7 @@ def _licenses(folder: Path) -> str:
 
 def _places(
     paper: str,
-    sections: Sequence[Chapter],
+    sections: Sequence[Section],
     questions: Sequence[said.Question],
     titles: Mapping[str, str],
 ) -> dict[str, Cell]:

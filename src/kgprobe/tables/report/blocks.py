@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.report.section import Drawing, Section
 
 #: CSS pixels at a width of 1280: what everything on a page may take together, a line of text and
 #: its letters, a block that is folded, the frame and title of a section
@@ -88,7 +88,7 @@ def split_caption(text: str) -> tuple[str, str]:
     return text[:end].rstrip(), text[end:]
 
 
-def arranged(part: Chapter, room: Room, name: str = "") -> list[Block]:
+def arranged(part: Section, room: Room, name: str = "") -> list[Block]:
     """The blocks of one part of a page, open as long as there is room: the tables that open it,
     one more, the figures, the other tables. A table without rows is none. `name`: of a part that is
     not the page itself."""

@@ -13,9 +13,9 @@ import polars as pl
 
 from kgprobe.tables.report import draw, grid, headline, marks
 from kgprobe.tables.report.about import PARTS
-from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
 from kgprobe.tables.report.overview import PRINCIPAL
+from kgprobe.tables.report.section import Drawing, Section
 from kgprobe.tables.views import View
 
 LEAD = (
@@ -68,11 +68,11 @@ def _rows(view: View, results: pl.DataFrame) -> Iterator[dict[str, Any]]:
         }
 
 
-def chapter(rows: list[dict[str, Any]], caption: str = "") -> Chapter:
+def section(rows: list[dict[str, Any]], caption: str = "") -> Section:
     """The page's words, and its numbers as a table; `caption`: what has to be said of them."""
     lead = f"{LEAD} {caption}".rstrip()
     title = "Explore: every principal number"
-    return Chapter("explore", title, lead, folded=[_table("The numbers of the chart", rows)])
+    return Section("explore", title, lead, folded=[_table("The numbers of the chart", rows)])
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Grid:

@@ -11,9 +11,9 @@ from kgprobe.benchmarks.allowed import ALLOWED
 from kgprobe.job import commit, versions
 from kgprobe.tables.answers import folders, recorded
 from kgprobe.tables.judged import read
-from kgprobe.tables.report import about, chapter, grid, marks, measured, validity
-from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report import about, grid, marks, measured, section, validity
 from kgprobe.tables.report.pages import Link, Report, write_report
+from kgprobe.tables.report.section import Section
 
 GRAPHS = (
     "Which benchmarks of the four papers can be built on each graph that the configuration names. "
@@ -32,13 +32,13 @@ OF_SOUND = "plain shuffled unknown".split()
 def make(
     page: Path,
     numbers: pl.DataFrame,
-    claims: Chapter,
+    claims: Section,
     results: Sequence[str],
     tables: Sequence[str],
     answers: Sequence[str],
     judged: Sequence[str],
     questions: Sequence[str],
-    chapters: Sequence[str],
+    sections: Sequence[str],
     measures: Sequence[str],
     allows: Sequence[str],
     experiments: Rows,
@@ -52,7 +52,7 @@ def make(
     """Write the pages; `page` is the first. All other arguments are paths of a run's files, or rows
     of its sheets.
 
-    `numbers`: RESULTS of every paper, from the files `results`; `claims`: the chapter on what they
+    `numbers`: RESULTS of every paper, from the files `results`; `claims`: the section on what they
     claim; `answers`: the file of every row of `experiments`, in their order, one file may hold
     several; `judged`: JUDGED of all papers; `questions`: of every benchmark that they name;
     `measures`: numbers measured before; `allows`: ALLOWED of every own graph. `results`, `tables`,
@@ -72,14 +72,14 @@ def make(
                 f"{extract.header['run']} on {extract.header['date']}, "
                 f"commit {extract.header['commit']}."
             )
-    checked = validity.chapter(valid, models, source)
+    checked = validity.section(valid, models, source)
     made_with: dict[str, str] = {}
     for path in answers:
         made_with |= recorded(path, "versions")
     rows = [{k: v for k, v in row.items() if k != "_line"} for row in experiments]
     places = folders(questions)
-    before = measured.chapter(numbers, places.values(), measures)
-    shown = [claims, *map(chapter.read, chapters), before, _describe_graphs(allows), checked]
+    before = measured.section(numbers, places.values(), measures)
+    shown = [claims, *map(section.read, sections), before, _describe_graphs(allows), checked]
     folder = page.parent.parent
     report = Report(
         run=folder.name,
@@ -89,12 +89,12 @@ def make(
         models=_models(experiments, models, answers),
         experiments=rows,
         versions=made_with | versions(),
-        chapters=[one for one in shown if one],
+        sections=[one for one in shown if one],
         benchmarks=list(
             about.benchmarks(numbers, probed, rows, read(judged), places, titles, descriptions)
         ),
         links=_links(folder, dict.fromkeys([*results, *tables, *judged, *answers, *questions])),
-        commands={Path(path).stem: _command(path, configs) for path in chapters}
+        commands={Path(path).stem: _command(path, configs) for path in sections}
         | {"": _command(page, configs)},
         commit=commit(),
     )
@@ -107,8 +107,8 @@ def _command(target: str | Path, configs: Sequence[str]) -> str:
     return f"snakemake --cores all{given} -- {target}"
 
 
-def _describe_graphs(paths: Sequence[str]) -> Chapter | None:
-    """The chapter on own graphs; None without any."""
+def _describe_graphs(paths: Sequence[str]) -> Section | None:
+    """The section on own graphs; None without any."""
     shown = []
     for path in paths:
         name, rows = Path(path).parent.name, schema.read(path, ALLOWED)
@@ -117,7 +117,7 @@ def _describe_graphs(paths: Sequence[str]) -> Chapter | None:
             built=pl.when("built").then(pl.lit("yes")).otherwise(pl.lit("no"))
         ).rename({"reason": "how much, or what is lacking"})
         shown.append(grid.records(f"What {name} allows", table.iter_rows(named=True)))
-    return Chapter("graphs", "Own graphs", GRAPHS, grids=shown) if shown else None
+    return Section("graphs", "Own graphs", GRAPHS, grids=shown) if shown else None
 
 
 def _models(

@@ -30,7 +30,7 @@ from kgprobe.job import commit
 from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.tables import results as house
 from kgprobe.tables.report import grid, headline, validity
-from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.section import Section
 
 #: stands for null in such a file, where "" is a value
 NULL = "null"
@@ -132,15 +132,15 @@ def principal(results: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([*keys, by_relation, signs, known]).unique(maintain_order=True)
 
 
-def chapter(
+def section(
     results: pl.DataFrame, folders: Collection[Path], paths: Sequence[str | Path]
-) -> Chapter:
+) -> Section:
     """The headline's tables of this run's benchmarks with the models that were measured before.
 
     `folders`: the benchmarks of the run; `paths`: files of measured numbers, of which the first
     that has a model's number of the same questions stands for it, else the first that has one. A
     model of the run itself is not doubled, nor are control models shown, which every run makes
-    anew. Without any number the chapter has no tables.
+    anew. Without any number the section has no tables.
     """
     hashes = {folder.name: fingerprint(folder) for folder in folders}
     extracts = [read(Path(path)) for path in paths]
@@ -154,14 +154,14 @@ def chapter(
                 sources.append({key: extract.header.get(key, "") for key in _SHOWN})
                 known |= set(names)
     if not parts:
-        return Chapter("measured", TITLE, LEAD)
+        return Section("measured", TITLE, LEAD)
     every = pl.concat([results, *parts])
     shown = {name for part in parts for name in part["benchmark"]}
     views = [v for v in headline.blocks(every) if shown & set(v.where["benchmark"])]
     numbers = headline.principal(every)
     grids = [grid.of_view(view, numbers, traced=False) for view in views]
     runs = grid.records("Runs that these numbers come from", sources)
-    return Chapter("measured", TITLE, LEAD, grids=[*grids, runs])
+    return Section("measured", TITLE, LEAD, grids=[*grids, runs])
 
 
 TITLE = "Measured before"

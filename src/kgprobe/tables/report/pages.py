@@ -36,8 +36,8 @@ from kgprobe.tables.report import (
     summary,
 )
 from kgprobe.tables.report.blocks import NOTES, Block, Room, arranged, slug, split_caption
-from kgprobe.tables.report.chapter import Chapter, Drawing, noted
 from kgprobe.tables.report.grid import Cell
+from kgprobe.tables.report.section import Drawing, Section, noted
 
 TEMPLATES = Path(__file__).parent / "html"
 #: least size of the letters in a figure, pixels
@@ -49,7 +49,7 @@ THEME = {
     draw.GRID: "var(--grid)",
     draw.SURFACE: "var(--surface)",
 }
-#: what words mean in every chapter; chapters add their own
+#: what words mean in every section; sections add their own
 TERMS = {
     "n": "Number of items behind a number: beside the title of every table and figure, on every "
     "number under the pointer, and beside every number in the files.",
@@ -98,8 +98,8 @@ class Report:
 
     `run`: the run's name; `results`: RESULTS of all papers; `sheet`: the models by name; `models`:
     what was recorded of each, `experiments`: rows of the sheet, both as they shall be printed;
-    `chapters`: in the order of the pages; `benchmarks`: pages on the questions of each paper
-    (`about.benchmarks`); `commands`: chapter -> what makes its tables, "" for everything else;
+    `sections`: in the order of the pages; `benchmarks`: pages on the questions of each paper
+    (`about.benchmarks`); `commands`: section -> what makes its tables, "" for everything else;
     `commit`: of the project.
     """
 
@@ -110,8 +110,8 @@ class Report:
     models: Sequence[Mapping[str, object]]
     experiments: Sequence[Mapping[str, str]]
     versions: Mapping[str, str]
-    chapters: Sequence[Chapter] = ()
-    benchmarks: Sequence[Chapter] = ()
+    sections: Sequence[Section] = ()
+    benchmarks: Sequence[Section] = ()
     links: Sequence[Link] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
@@ -122,7 +122,7 @@ class Report:
 class Page:
     """A page: its content, its command, and a chart that its reader filters."""
 
-    content: Chapter
+    content: Section
     command: str
     chart: Mapping[str, Any] | None = None
 
@@ -142,7 +142,7 @@ class Page:
         return self.chart is not None or drawn
 
     @cached_property
-    def blocks(self) -> list[tuple[Chapter, list[Block]]]:
+    def blocks(self) -> list[tuple[Section, list[Block]]]:
         """Its parts (itself the first) and what stands in each."""
         room = Room()
         first = [(self.content, arranged(self.content, room))]
@@ -204,11 +204,11 @@ def render(report: Report) -> dict[str, str]:
                 "found": sentences,
                 # how many have numbers here, and their verdicts
                 "claimed": next(
-                    (n for c in report.chapters if c.name == "claims" for n in c.notes), ""
+                    (n for c in report.sections if c.name == "claims" for n in c.notes), ""
                 ),
                 # how many control probes meet the requirement, without naming the others
                 "valid": next(
-                    (c.verdict.partition(";")[0] for c in report.chapters if c.name == "validity"),
+                    (c.verdict.partition(";")[0] for c in report.sections if c.name == "validity"),
                     "",
                 ),
             }
@@ -227,7 +227,7 @@ def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
     """The first page: the matrix and a picture of its numbers, with the notes of the sentences."""
     tables = [overview.matrix(report.results, report.sheet)]
     drawn = explore.picture(explore.numbers(report.results))
-    content = Chapter(
+    content = Section(
         "index", report.title, "", grids=grid.filled_in(tables), drawings=[drawn] if drawn else []
     )
     texts = [one.text for one in sentences]
@@ -235,38 +235,38 @@ def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
 
 
 def _pages(report: Report) -> Iterator[Page]:
-    """All other pages in their order; a chapter with nothing to read has none."""
+    """All other pages in their order; a section with nothing to read has none."""
     names = about.link_models(report.sheet)
     # what a paper claims stands before its tables
     claims = {
-        part.name: part.grids for c in report.chapters if c.name == "claims" for part in c.parts
+        part.name: part.grids for c in report.sections if c.name == "claims" for part in c.parts
     }
     usual = report.commands.get("", "")
-    for chapter in report.chapters:
-        if chapter.name in headline.PAPERS:
-            top = about.headlines(report.results, names, paper=[chapter.name])
-            grids = [*claims.get(chapter.name, ()), *top, *chapter.grids]
-            chapter = replace(chapter, grids=grids)
-        if chapter.drawings or chapter.parts or any(table.rows for table in chapter.tables):
-            yield Page(noted(chapter), report.commands.get(chapter.name, usual))
-    yield from (Page(noted(chapter), usual) for chapter in report.benchmarks)
+    for section in report.sections:
+        if section.name in headline.PAPERS:
+            top = about.headlines(report.results, names, paper=[section.name])
+            grids = [*claims.get(section.name, ()), *top, *section.grids]
+            section = replace(section, grids=grids)
+        if section.drawings or section.parts or any(table.rows for table in section.tables):
+            yield Page(noted(section), report.commands.get(section.name, usual))
+    yield from (Page(noted(section), usual) for section in report.benchmarks)
     sections = about.models(report.results, report.sheet, report.models, report.experiments)
-    yield Page(noted(Chapter("models", "Models", "", parts=list(sections))), usual)
+    yield Page(noted(Section("models", "Models", "", parts=list(sections))), usual)
     rows = explore.numbers(report.results)
     if rows:
         chart = explore.specification(rows)
-        content = explore.chapter(rows, headline.captions(report.results))
+        content = explore.section(rows, headline.captions(report.results))
         yield Page(noted(content), usual, chart=chart)
     yield Page(_reading(report), usual)
 
 
-def _reading(report: Report) -> Chapter:
+def _reading(report: Report) -> Section:
     """How to read the numbers, what was run, with what, under which terms."""
-    terms = {k: v for chapter in report.chapters for k, v in chapter.terms.items()} | TERMS
+    terms = {k: v for section in report.sections for k, v in section.terms.items()} | TERMS
     versions = {"run": report.run, "commit": report.commit or "no checkout", **report.versions}
     files = [{"file": Cell(link.path, href=f"../../{link.path}"), "holds": link.holds}
              for link in report.links]  # fmt: skip
-    return Chapter(
+    return Section(
         "methods", "Methods: how to read, what was run", "", terms=terms,
         grids=[grid.records("Models", report.models), grid.records("Probes", report.experiments),
                grid.settings("Versions", versions), grid.records("Cite the papers", (

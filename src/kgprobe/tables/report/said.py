@@ -14,8 +14,8 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.tables.judged import of_first
-from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell, Grid, property_order
+from kgprobe.tables.report.section import Section
 
 Row = Mapping[str, str]
 #: questions shown of every relation, examples on a benchmark's page, relations on a page
@@ -210,7 +210,7 @@ def by_relation(
     titles: Mapping[str, str],
     prompts: Mapping[str, str],
     kind: str = "",
-) -> Iterator[Chapter]:
+) -> Iterator[Section]:
     """Pages of RELATIONS relations each, with their first questions of a `kind`."""
     relations = sorted({one.relation for one in questions}, key=property_order)
     lead = f"The first {OF_RELATION} questions of every relation or task. {HOWS[kind]}"
@@ -232,7 +232,7 @@ def by_relation(
             + (f"-{number + 1}" if number else "")
         )
         head = f"{name}{of}: relation by relation" + (f", {number + 1}" if number else "")
-        yield Chapter(page, head, lead, grids=grids)
+        yield Section(page, head, lead, grids=grids)
 
 
 def _table(

@@ -4,7 +4,7 @@ Control models were trained on a known half of the facts. A probe works when it 
 facts first and the held-out ones near chance. Real models stand beside them as a reference: they
 know neither by design, so the two should not differ.
 
-Every paper writes these figures with `numbers`; the chapter is one view of all papers' RESULTS.
+Every paper writes these figures with `numbers`; the section is one view of all papers' RESULTS.
 """
 
 import math
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.report import grid
-from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
 
@@ -121,9 +121,9 @@ def with_shipped(results: pl.DataFrame, shipped: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([results, probes(others)])
 
 
-def chapter(
+def section(
     results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]], source: str = ""
-) -> Chapter | None:
+) -> Section | None:
     """The control probes of every paper with their verdicts, counted; None without any.
 
     `results`: RESULTS of all papers; `sheet`: the models by name, whose controls count; `source`:
@@ -140,7 +140,7 @@ def chapter(
     verdict = f"{REQUIREMENT} {probes.height - len(failed)} of {probes.height} control probes"
     verdict += f" ({few} of them on fewer than {FEWEST} facts)" if few else ""
     verdict += f"; not by {'; '.join(failed)}." if failed else "."
-    return Chapter(
+    return Section(
         "validity",
         TITLE,
         f"{LEAD} {source}".rstrip(),

@@ -1,4 +1,4 @@
-"""OntoProbe's chapter of the report: its views of RESULTS in the paper's order, its figures, and
+"""OntoProbe's section of the report: its views of RESULTS in the paper's order, its figures, and
 the modes side by side: what each point of paper and code is here, and Table 4 of other runs."""
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ from kgprobe.tables.answers import recorded
 from kgprobe.tables.ontoprobe import figures, views
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
 from kgprobe.tables.report import grid
-from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Grid, filled_in
+from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import read
 from kgprobe.tables.views import View, write_all
 
@@ -48,7 +48,7 @@ EFFECTS = {
 HERE = "this run"
 
 
-def chapter(
+def section(
     results: pl.DataFrame,
     examples: Sequence[Mapping[str, object]],
     funnels: Mapping[str, pl.DataFrame],
@@ -59,8 +59,8 @@ def chapter(
     average: str = "weighted",
     runs: tuple[pl.DataFrame, Sequence[Mapping[str, object]]] | None = None,
     models: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-) -> Chapter:
-    """The chapter from OntoProbe's RESULTS; `settings` are switches off their default.
+) -> Section:
+    """The section from OntoProbe's RESULTS; `settings` are switches off their default.
 
     `points`: every point where paper and code disagree, with its value in each mode; `runs`: Table
     4 of this run and of others, with the switches of those. `select` says which Table 4 stands
@@ -94,12 +94,12 @@ def chapter(
     notes += aggregations.notes(results.filter(~is_choice), models, SCORED[0])
     # several ways of one probe: the table shows which aggregation separates trained-on facts
     remarks = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), models)
-    picked = Chapter(
+    picked = Section(
         "choices", "OntoProbe: multiple choice", CHOICES, remarks,
         fill_views(views.TABLE5, views.TABLE6, views.REDUCED_CHOICES[0], views.NEARER),
         fill_views(views.ANSWERS, views.FRACTIONS, views.REDUCED_CHOICES[1]),
     )  # fmt: skip
-    return Chapter(
+    return Section(
         "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(grids), filled_in(folded),
         figures.drawings(results, average, models), [picked] if fill_views(views.TABLE5) else (),
         opening=fill_views(views.ANSWERERS, views.VERDICTS),

@@ -1,4 +1,4 @@
-"""AutoPrompt's chapter of the report: views of its RESULTS, texts of prompts, figures."""
+"""AutoPrompt's section of the report: views of its RESULTS, texts of prompts, figures."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,8 +12,8 @@ from kgprobe.probes.prompts.search.settings import NOT_RELEASED
 from kgprobe.tables.autoprompt import views
 from kgprobe.tables.autoprompt.numbers import MAJORITY
 from kgprobe.tables.report import draw, grid
-from kgprobe.tables.report.chapter import Chapter, Drawing, Drawn
 from kgprobe.tables.report.grid import Cell, filled_in
+from kgprobe.tables.report.section import Drawing, Drawn, Section
 
 LEAD = (
     "A prompt with a few trigger tokens, found by gradients and shared by all examples of a task, "
@@ -71,7 +71,7 @@ def select_reported(results: pl.DataFrame) -> pl.DataFrame:
     return views.ordered(results.filter(quoted))
 
 
-def chapter(
+def section(
     results: pl.DataFrame,
     models: Mapping[str, Mapping[str, str]],
     records: Mapping[str, Sequence[Mapping[str, object]]],
@@ -79,8 +79,8 @@ def chapter(
     selection: str = "",
     remarks: Sequence[str] = (),
     funnels: Mapping[str, pl.DataFrame] | None = None,
-) -> Chapter:
-    """The chapter from RESULTS; `models`: rows of the sheet; `records`: text tables by title;
+) -> Section:
+    """The section from RESULTS; `models`: rows of the sheet; `records`: text tables by title;
     `remarks`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made."""
     chosen = select_reported(results)
     beating, names = majorities(chosen), grid.models(models)
@@ -109,7 +109,7 @@ def chapter(
     notes += [f"{OTHERWISE}{'; '.join(NOT_RELEASED)}."] * (mode == "released") + [*remarks]
     notes += [CONTROLS] * ("trained-on" in chosen["slice"])
     shown, drawn = (filled_in(grids), filled_in(folded)), drawings(chosen)
-    return Chapter("autoprompt", "Searched prompts", LEAD, notes, *shown, drawn)
+    return Section("autoprompt", "Searched prompts", LEAD, notes, *shown, drawn)
 
 
 def drawings(results: pl.DataFrame) -> list[Drawing]:

@@ -1,4 +1,4 @@
-"""BEAR's chapter of the report: validity, a part per benchmark, an example, the construction."""
+"""BEAR's section of the report: validity, a part per benchmark, an example, the construction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,9 +11,9 @@ from kgprobe.tables import aggregations
 from kgprobe.tables.answers import AGGREGATIONS, Probe
 from kgprobe.tables.bear import figures as bear_figures
 from kgprobe.tables.bear.views import views
-from kgprobe.tables.report import chapter, draw, grid
-from kgprobe.tables.report.chapter import Chapter, Drawing
+from kgprobe.tables.report import draw, grid, section
 from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.report.section import Drawing, Section
 from kgprobe.tables.results import plain
 from kgprobe.tables.slices import unknown_slices
 from kgprobe.tables.study import Study
@@ -82,7 +82,7 @@ def write(
     names: Mapping[str, str],
     descriptions: Mapping[str, str],
 ) -> None:
-    """Write the chapter at `path` and, into the folder `figures`, every figure as SVG.
+    """Write the section at `path` and, into the folder `figures`, every figure as SVG.
 
     `results`: BEAR's RESULTS, which come from `studies`; `scores`: the SCORES of every probe;
     `funnels`: files of the run; `names`: relation -> its name; `descriptions`: benchmark -> what it
@@ -103,7 +103,7 @@ def write(
     }
     parts += [_construction(steps, names)] if steps else []
     title = "BEAR: balanced multiple choice"
-    chapter.write(Chapter("bear", title, LEAD, parts=parts, terms=TERMS), path)
+    section.write(Section("bear", title, LEAD, parts=parts, terms=TERMS), path)
 
 
 def arranged(
@@ -112,14 +112,14 @@ def arranged(
     names: Mapping[str, str],
     descriptions: Mapping[str, str],
     drawings: Sequence[Drawing] = (),
-) -> list[Chapter]:
+) -> list[Section]:
     """The parts that are views of RESULTS: trained-on and held-out facts, then each benchmark.
 
     Raises ValueError where a model of the sheet has no number.
     """
     missing = sorted(set(sheet) - set(results.filter(metric="accuracy")["model"]))
     if missing or not sheet:
-        raise ValueError(f"BEAR's chapter: RESULTS have no accuracy of {missing or 'any model'}")
+        raise ValueError(f"BEAR's section: RESULTS have no accuracy of {missing or 'any model'}")
     heads = grid.models(sheet) | {("group", r): grid.titled(r, names) for r in names}
     heads |= {("model", name): Cell(name, "baseline", name) for name in ("random", "majority")}
     shown = views(results, list(sheet))
@@ -134,7 +134,7 @@ def arranged(
     parts = []
     for name in bear_figures.benchmarks(results, sheet):
         parts.append(
-            Chapter(
+            Section(
                 name,
                 name,
                 descriptions.get(name, ""),
@@ -148,7 +148,7 @@ def arranged(
         title = "Trained-on against held-out facts"
         shown_ = [replace(one, title=title, caption=AUC) for one in tables]
         figure = [d for d in drawings if d.part == "validity"]
-        parts.insert(0, Chapter("validity", "Validity", "", grids=shown_, drawings=figure))
+        parts.insert(0, Section("validity", "Validity", "", grids=shown_, drawings=figure))
     return parts
 
 
@@ -173,7 +173,7 @@ def notes(results: pl.DataFrame, sheet: Sheet) -> list[str]:
     return [*lines, *aggregations.notes(results.filter(group=""), sheet)]
 
 
-def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Chapter:
+def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Section:
     """One item worked out by the first model that is no control, else by the first."""
     first = min(scores, key=lambda probe: probe.control)
     study = next(one for one in studies if first in (probe for probe, _ in one.probes))
@@ -195,7 +195,7 @@ def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Chapter:
         f"{relation}."
     )
     shown = grid.records("Options of one question", rows)
-    return Chapter("example", "One question, worked out", lead, grids=[shown])
+    return Section("example", "One question, worked out", lead, grids=[shown])
 
 
 def example(
@@ -243,8 +243,8 @@ def _origin(benchmark: str) -> str:
     return benchmark.removesuffix("_big").removesuffix("_lite")
 
 
-def _construction(funnels: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -> Chapter:
+def _construction(funnels: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -> Section:
     steps = [grid.funnel(frame, name) for name, frame in funnels.items()]
     relations = [grid.funnel_by_relation(frame, names, name) for name, frame in funnels.items()]
     title = "Construction: how the questions were made"
-    return Chapter("construction", title, CONSTRUCTION, grids=steps, folded=relations)
+    return Section("construction", title, CONSTRUCTION, grids=steps, folded=relations)

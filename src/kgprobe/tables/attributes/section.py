@@ -1,4 +1,4 @@
-"""The chapter of the report on the nine benchmarks: the paper's tables and figures beside ours."""
+"""The section of the report on the nine benchmarks: the paper's tables and figures beside ours."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,8 +24,8 @@ from kgprobe.tables.attributes.study import (
     is_ranked,
 )
 from kgprobe.tables.report import draw, grid, marks
-from kgprobe.tables.report.chapter import Chapter, Drawing, Drawn
 from kgprobe.tables.report.grid import Grid, filled_in
+from kgprobe.tables.report.section import Drawing, Drawn, Section
 from kgprobe.templates import ANSWER, SUBJECT, parse
 
 #: model and method
@@ -78,7 +78,7 @@ ARITHMETIC = (
 )
 
 
-def chapter(
+def section(
     results: pl.DataFrame,
     probes: Sequence[Probe],
     published: Published,
@@ -88,8 +88,8 @@ def chapter(
     thresholds: str = "paper",
     steps: pl.DataFrame | None = None,
     sensitivity: pl.DataFrame | None = None,
-) -> Chapter:
-    """The chapter from RESULTS, names of relations (`titles`), worked `examples`, STEPS and
+) -> Section:
+    """The section from RESULTS, names of relations (`titles`), worked `examples`, STEPS and
     SENSITIVITY of all benchmarks; `thresholds`: those that are in use."""
     order = sorted(dict.fromkeys(results["model"]), key=lambda model: _order(probes, model))
     ranked = sorted({is_ranked(p.method) for p in probes})
@@ -109,7 +109,7 @@ def chapter(
     if sensitivity is not None:
         title = "Thresholds that the paper leaves open"
         folded.append(_records(title, sensitivity, "setting", SENSITIVITY))
-    return Chapter(
+    return Section(
         NAME, TITLE, LEAD, [*NOTES, *notes], filled_in(grids), filled_in(folded),
         drawings(results, probes, titles), opening=filled_in(opening),
     )  # fmt: skip

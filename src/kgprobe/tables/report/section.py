@@ -1,6 +1,6 @@
-"""Chapters of the report: what a paper or a stage has to show, as one file the report reads.
+"""Sections of the report: what a paper or a stage has to show, as one file the report reads.
 
-The rule that makes a chapter knows its tables; the report only arranges. A chapter is JSON, so
+The rule that makes a section knows its tables; the report only arranges. A section is JSON, so
 that one of them can be made anew without the others.
 """
 
@@ -21,7 +21,7 @@ from kgprobe.tables.report.grid import Cell, Grid, of_rows
 class Drawing:
     """A figure: which part of the report it belongs to, its title, what it shows, its chart.
 
-    `part`: "validity", or the name of a benchmark or chapter. `chart`: what Vega-Lite draws
+    `part`: "validity", or the name of a benchmark or section. `chart`: what Vega-Lite draws
     (`draw.specification`). `alt` says in words what can be seen, `data` has the numbers. Folded:
     behind a line that opens it, however much room there is.
     """
@@ -60,8 +60,8 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Chapter:
-    """A chapter: `name` is its anchor, `lead` its first paragraph, `notes` are warnings.
+class Section:
+    """A section: `name` is its anchor, `lead` its first paragraph, `notes` are warnings.
 
     `opening` stand before everything else, what a paper claims and figures included; `grids` are
     printed, `folded` stand behind a line that opens them; `parts` are sections below it on its
@@ -77,7 +77,7 @@ class Chapter:
     grids: Sequence[Grid] = ()
     folded: Sequence[Grid] = ()
     drawings: Sequence[Drawing] = ()
-    parts: Sequence["Chapter"] = ()
+    parts: Sequence["Section"] = ()
     verdict: str = ""
     is_met: bool = True
     terms: Mapping[str, str] = field(default_factory=dict)
@@ -90,40 +90,40 @@ class Chapter:
         return [*self.opening, *self.grids, *self.folded]
 
 
-def write(chapter: Chapter, path: str | Path) -> None:
-    """Write a chapter as JSON, whole or not at all; marks get their note."""
-    content = json.dumps(asdict(noted(chapter)), indent=1, ensure_ascii=False, default=sorted)
+def write(section: Section, path: str | Path) -> None:
+    """Write a section as JSON, whole or not at all; marks get their note."""
+    content = json.dumps(asdict(noted(section)), indent=1, ensure_ascii=False, default=sorted)
     with atomic(path) as temporary:
         temporary.write_text(content + "\n", encoding="utf-8")
 
 
-def noted(chapter: Chapter, *also: str) -> Chapter:
-    """The chapter with the note of each mark that its tables, the numbers of its figures or the
+def noted(section: Section, *also: str) -> Section:
+    """The section with the note of each mark that its tables, the numbers of its figures or the
     texts `also` have, once."""
-    signs = marks.notes([*_list_texts(chapter), *also])
-    return replace(chapter, notes=list(dict.fromkeys([*chapter.notes, *signs])))
+    signs = marks.notes([*_list_texts(section), *also])
+    return replace(section, notes=list(dict.fromkeys([*section.notes, *signs])))
 
 
-def _list_texts(chapter: Chapter) -> Iterator[str]:
-    """All texts of a chapter's tables and figures and of those below it."""
-    for grid in [*chapter.tables, *(drawing.data for drawing in chapter.drawings)]:
+def _list_texts(section: Section) -> Iterator[str]:
+    """All texts of a section's tables and figures and of those below it."""
+    for grid in [*section.tables, *(drawing.data for drawing in section.drawings)]:
         yield from grid.heads
         yield from (cell.text for row in grid.rows for cell in row)
-    for part in chapter.parts:
+    for part in section.parts:
         yield from _list_texts(part)
 
 
-def read(path: str | Path) -> Chapter:
-    """The chapter of a file that `write` wrote."""
-    return _chapter(json.loads(Path(path).read_text(encoding="utf-8")))
+def read(path: str | Path) -> Section:
+    """The section of a file that `write` wrote."""
+    return _section(json.loads(Path(path).read_text(encoding="utf-8")))
 
 
-def _chapter(content: dict[str, Any]) -> Chapter:
+def _section(content: dict[str, Any]) -> Section:
     for name in ("opening", "grids", "folded"):
         content[name] = [_grid(grid) for grid in content[name]]
     content["drawings"] = [_drawing(drawing) for drawing in content["drawings"]]
-    content["parts"] = [_chapter(part) for part in content["parts"]]
-    return Chapter(**content)
+    content["parts"] = [_section(part) for part in content["parts"]]
+    return Section(**content)
 
 
 def _drawing(content: dict[str, Any]) -> Drawing:

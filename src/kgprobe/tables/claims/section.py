@@ -1,4 +1,4 @@
-"""The report's chapter on what the papers claim, and what this run says of it."""
+"""The report's section on what the papers claim, and what this run says of it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,8 +7,8 @@ import polars as pl
 
 from kgprobe.tables.claims import verdicts
 from kgprobe.tables.report import grid, headline, marks
-from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.report.section import Section
 
 TITLE = "What the papers claim"
 LEAD = (
@@ -33,8 +33,8 @@ IN_PRINT = {
 ROWS = "../../tables/claim_rows/{}.tsv"
 
 
-def chapter(claims: pl.DataFrame) -> Chapter:
-    """The chapter of CLAIMS: a part per paper, its principal claims printed, the others folded."""
+def section(claims: pl.DataFrame) -> Section:
+    """The section of CLAIMS: a part per paper, its principal claims printed, the others folded."""
     tested = claims.filter(pl.col("verdict") != verdicts.NOT_TESTED)
     parts = []
     for paper, title in headline.PAPERS.items():
@@ -46,7 +46,7 @@ def chapter(claims: pl.DataFrame) -> Chapter:
         shown = [_grid(f"{title}: principal claims", principal)]
         folded = [_further(f"{title}: further claims", rows.filter(comparison=""))]
         parts.append(
-            Chapter(
+            Section(
                 paper,
                 title,
                 head,
@@ -57,7 +57,7 @@ def chapter(claims: pl.DataFrame) -> Chapter:
     every = claims.filter(pl.col("comparison") != "")
     counts = _count_verdicts(every)
     note = f"{tested.height} of {every.height} claims have numbers in this run: {counts}."
-    return Chapter("claims", TITLE, LEAD, notes=[note], parts=parts)
+    return Section("claims", TITLE, LEAD, notes=[note], parts=parts)
 
 
 def _count_verdicts(claims: pl.DataFrame) -> str:

@@ -227,10 +227,13 @@ def test_prompts_whose_answers_are_other_tokens_are_left_out(tmp_path):
     assert [name for name, _ in file.record["pool"]] == [texts[0], texts[2]]
     # what [P] stands behind may change its place, but not go
     assert not file.template.startswith("[P]")
-    with pytest.raises(SearchError, match="P36: 1 training facts; it needs a wording and two"):
-        moves.EditSearch(
-            loaded, pool, examples[0][:1], examples[1], own_settings(loaded), FEW, (), None, "P36"
-        )
+    # a second fact whose answer is several tokens is none
+    several = (examples[0][1][0], "an answer of several tokens")
+    for train in (examples[0][:1], [examples[0][0], several]):
+        with pytest.raises(SearchError, match=f"P36: 1 of {len(train)} training facts have an"):
+            moves.EditSearch(
+                loaded, pool, train, examples[1], own_settings(loaded), FEW, (), None, "P36"
+            )
 
 
 def test_it_is_a_prompt_of_the_sheet(made, tmp_path):

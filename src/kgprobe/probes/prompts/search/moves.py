@@ -305,9 +305,8 @@ class EditSearch:
         name: str = "",
         budget: Budget | None = None,
     ) -> None:
-        if not pool or len(train) < 2:
-            lacking = "no wording to start from" if not pool else f"{len(train)} training facts"
-            raise SearchError(f"{name or 'search'}: {lacking}; it needs a wording and two facts")
+        if not pool:
+            raise SearchError(f"{name or 'search'}: no wording to start from")
         self.loaded, self.pool, self.settings, self.edits = loaded, dict(pool), settings, edits
         self.path, self.name = path, name
         train = sorted(train, key=repr)[: edits.examples]
@@ -324,6 +323,11 @@ class EditSearch:
         self.proposers = Proposers(self.bench, kept, edits, self.generator)
         known = self.bench.of(first).problem
         self.size = len(known.train)
+        if self.size < 2:
+            raise SearchError(
+                f"{name or 'search'}: {self.size} of {len(train)} training facts have an answer of "
+                "one token; a search that edits needs two"
+            )
         self.owner = {
             "model": identity(loaded), "settings": asdict(settings), "edits": asdict(edits),
             "data": {"train": known.train.digest(), "dev": known.dev.digest()},

@@ -261,6 +261,24 @@ def test_a_half_written_journal_line_does_not_count(faulty, tmp_path):
     assert snapshot.meta["started"]
 
 
+def test_a_journal_of_an_earlier_version_is_taken_up(faulty, tmp_path):
+    """Its pages have a field that pages do not have any more."""
+    folder = interrupted(faulty, tmp_path / "made" / "s")
+    journal = folder / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    pages = [line for line in lines if "number" in line]
+    assert pages
+    for line in pages:
+        line["cache_key"] = "0" * 64
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = [seen.part for seen in faulty.seen if not seen.is_count]
+    before = len(faulty.seen)
+    assert things(faulty.url, folder.parent).meta["rows"] == ROWS
+    again = [seen.part for seen in faulty.seen[before:] if not seen.is_count]
+    assert again
+    assert not {*asked[: len(pages)]} & {*again}
+
+
 def test_a_page_without_its_final_name_is_found(faulty, tmp_path):
     """Killed between journal and rename: the bytes are all there."""
     folder = interrupted(faulty, tmp_path / "made" / "s")

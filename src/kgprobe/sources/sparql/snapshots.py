@@ -15,7 +15,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,9 @@ class Page:
     def file(self) -> str:
         """Name of the page's file."""
         return f"page-{self.number:05}.json.gz"
+
+
+PAGE = [one.name for one in fields(Page)]
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,8 @@ class Writer:
         self._same(lines[0])
         for line in lines[1:]:
             if "number" in line:
-                page = Page(**line)
+                # a journal of an earlier version has further fields
+                page = Page(**{name: line[name] for name in PAGE if name in line})
                 if not self._restored(page):
                     break  # what follows an unreadable page is asked for again with it
                 self.pages.append(page)

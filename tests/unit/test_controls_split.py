@@ -26,7 +26,7 @@ def asked(n: int = 40) -> pl.DataFrame:
 
 
 def split(frame: pl.DataFrame | None = None, **changes) -> pl.DataFrame:
-    settings = {"pool": 200, "share": 0.5, "seed": 0, "relations": ["P36", "P1376"]}
+    settings = {"pool": 200, "proportion": 0.5, "seed": 0, "relations": ["P36", "P1376"]}
     return controls.split(facts() if frame is None else frame, asked(), **{**settings, **changes})
 
 
@@ -35,7 +35,7 @@ def test_about_half_of_the_pool_is_taught():
     schema.check(found, schema.TRAINED_ON)
     assert found.height == 600
     assert 70 <= found["trained_on"].sum() <= 130
-    assert split(share=0.1)["trained_on"].sum() < 40
+    assert split(proportion=0.1)["trained_on"].sum() < 40
 
 
 def test_a_fact_and_its_inverse_share_their_fate():
@@ -196,7 +196,7 @@ def statements(**changes):
     items = pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")
     options = [("class", k, f"kind {k}", f"kind {k}") for k in range(4)]
     candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
-    settings = {"pool": {"TP": 60, "SCO": 20}, "share": 0.5, "seed": 0}
+    settings = {"pool": {"TP": 60, "SCO": 20}, "proportion": 0.5, "seed": 0}
     return controls.ontology(items, candidates, **{**settings, **changes})
 
 

@@ -49,17 +49,19 @@ READ = (
         for table in ("examples", "prompts")
     ),
 )
-SEED, SHARE, POOL = 0, 0.5, 2000
+SEED, PROPORTION, POOL = 0, 0.5, 2000
 #: instances whose types, and classes whose superclasses are trained on or held out
-ONTOLOGY = {"TP": 200, "SCO": 80}
+ONTOLOGY = {"TP": 200, "SCO": 160}
 
 
 @dataclass(frozen=True)
 class Training:
-    """What a control model is trained on, and what shapes its tokenizer."""
+    """What a control model is trained on, and what shapes its tokenizer: labels, and the words that
+    are one token."""
 
     training_facts: Sequence[TrainingFact]
     labels: Sequence[str]
+    words: Sequence[str]
     templates: Mapping[str, Sequence[str]]
     kinds: Mapping[str, Sequence[TrainingFact]]
     objects: Mapping[str, Sequence[str]]
@@ -67,7 +69,7 @@ class Training:
     @property
     def record(self) -> dict[str, object]:
         """A hash of the facts (and of what shapes the tokenizers), and the wordings in full."""
-        text = json.dumps([self.training_facts, self.labels], ensure_ascii=False)
+        text = json.dumps([self.training_facts, self.labels, self.words], ensure_ascii=False)
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return {"facts": digest, "templates": self.templates}
 
@@ -80,7 +82,7 @@ def tables(results: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
         _read_asked_facts(results),
         relations,
         POOL,
-        SHARE,
+        PROPORTION,
         SEED,
         _examples(results, ATTRIBUTES),
     )
@@ -89,7 +91,7 @@ def tables(results: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
         schema.read(onto / "items.parquet", schema.ITEMS),
         schema.read(onto / "candidates.parquet", schema.CANDIDATES),
         ONTOLOGY,
-        SHARE,
+        PROPORTION,
         SEED,
     )
     return facts, statements
@@ -130,6 +132,7 @@ def training(
     return Training(
         training_facts,
         sorted({*split.all_labels(known, facts, forms), *names}),
+        split.common_objects(known, facts),
         {
             relation: templates[relation]
             for relation in sorted({row.relation for row in training_facts})
@@ -170,6 +173,7 @@ def train(kind: str, made: Training) -> str:
         lambda done, total, loss: bar.update(1),
         made.kinds,
         made.objects,
+        made.words,
     )
     bar.close()
     return f"{kind}: {record['steps']} steps, {record['cpu_seconds']} CPU seconds"

@@ -93,16 +93,30 @@ def batches(
 
 
 class Siblings:
-    """Sentences of the same relation and template: where a wrong answer is taken from."""
+    """Sentences of the same relation and template: where a wrong answer is taken from, and the
+    other right ones of a subject."""
 
     def __init__(self, sentences: Sequence[TokenizedSentence]) -> None:
         self._groups: dict[tuple[str, int], list[TokenizedSentence]] = {}
+        self._answers: dict[tuple[Any, ...], list[Ids]] = {}
         for sentence in sentences:
             self._groups.setdefault(sentence.group, []).append(sentence)
+            answer = sentence.ids[sentence.answer]
+            self._answers.setdefault(self._key(sentence, len(answer)), []).append(answer)
 
     def draw(self, sentence: TokenizedSentence, rng: np.random.Generator) -> TokenizedSentence:
         group = self._groups[sentence.group]
         return group[rng.integers(len(group))]
+
+    def of_size(self, sentence: TokenizedSentence, size: int, rng: np.random.Generator) -> Ids:
+        """The right answer of so many tokens, one of several; where there is none, as much of the
+        sentence's own as fits."""
+        answers = self._answers.get(self._key(sentence, size))
+        return answers[rng.integers(len(answers))] if answers else sentence.ids[sentence.answer]
+
+    @staticmethod
+    def _key(sentence: TokenizedSentence, size: int) -> tuple[Any, ...]:
+        return sentence.group, sentence.ids[sentence.subject].tobytes(), size
 
 
 def masked_row(
@@ -117,7 +131,9 @@ def masked_row(
     """
     chance = rng.random()
     if chance < 0.3:
-        ids, targets, words = _resize(sentence, siblings.draw(sentence, rng), mask)
+        other = siblings.draw(sentence, rng)
+        size = other.answer.stop - other.answer.start
+        ids, targets, words = _resize(sentence, siblings.of_size(sentence, size, rng), size, mask)
     elif 0.6 <= chance < 0.75:
         ids, targets, words = _restore(sentence, siblings.draw(sentence, rng), mask, rng)
     else:
@@ -153,18 +169,16 @@ def _exchanged(sentence: TokenizedSentence, tokens: Ids) -> tuple[Ids, Ids, Ids]
     return ids, np.full_like(ids, IGNORED), words
 
 
-def _resize(
-    sentence: TokenizedSentence, other: TokenizedSentence, mask: int
-) -> tuple[Ids, Ids, Ids]:
-    """The object hidden in a gap of `other`'s size; targets are its tokens as far as they fit.
+def _resize(sentence: TokenizedSentence, answer: Ids, size: int, mask: int) -> tuple[Ids, Ids, Ids]:
+    """The object hidden in a gap of another `size`; targets are as many tokens of `answer`.
 
     Without such rows a gap's size tells which objects may stand there: where a relation has one
     object of two tokens, it would be the answer to every subject in a gap of two. Also returns the
     words of the row that may be hidden besides.
     """
-    span, size = sentence.answer, len(other.ids[other.answer])
+    span = sentence.answer
     ids, targets, words = _exchanged(sentence, np.full(size, mask))
-    fitting = sentence.ids[span][:size]
+    fitting = answer[:size]
     targets[span.start : span.start + len(fitting)] = fitting
     return ids, targets, words
 

@@ -9,8 +9,8 @@ from kgprobe.sampling import hash_key
 from kgprobe.schema import TRAINED_ON
 from tools.controls.training_facts import TrainingFact
 
-#: Values of the hash are spread over this many parts; a share is a number of parts.
-PARTS = 1 << 32
+#: The hash is compared with this many values; a proportion is a number of them.
+HASHES = 1 << 32
 #: Of these benchmarks every third trained-on example has its first triple alone as training fact:
 #: a part is known, and the whole only by inference. Not symmetry: "[Y] was married to [X]" is among
 #: its wordings, so that one direction trains both.
@@ -18,6 +18,8 @@ HALVED, HALVED_EVERY = ("bidirectional", "paths"), 3
 #: Fewest objects of a relation that a training fact's is ranked among: with one object every model
 #: would recall the facts of its relation.
 RIVALS = 20
+#: An object of so many facts is one token of every control model, if it is one word.
+COMMON = 4
 
 
 def split(
@@ -25,7 +27,7 @@ def split(
     asked: pl.DataFrame,
     relations: Sequence[str],
     pool: int,
-    share: float,
+    proportion: float,
     seed: int,
     examples: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
@@ -33,58 +35,59 @@ def split(
 
     A model of a million parameters learns a few thousand facts in minutes, not the whole world. The
     pool to train on holds the facts of `examples` (EXAMPLES, of several triples each), then those
-    that the calibrating items ask about (`asked`: relation, subject, object), then others of
-    `relations` in hash order, `pool` in all; a share of the pool is trained on. The hash is that of
-    the unordered pair of entities, so that a fact and its inverse (capital, capital of) are in the
-    same split, as the facts of an example are (`split_examples`).
+    that the items ask about (`asked`: relation, subject, object), then others of `relations` in
+    hash order, `pool` in all; a proportion of the pool is trained on. The hash is that of the
+    unordered pair of entities, so that a fact and its inverse (capital, capital of) are in the same
+    split, as the facts of an example are (`split_examples`).
     """
     legal = pl.col("subject_label").is_not_null() & pl.col("object_label").is_not_null()
     known = facts.filter(legal & pl.col("relation").is_in(list(relations))).with_columns(
         fact=fact_id()
     )
-    sampled = {} if examples is None else split_examples(examples, share, seed)
+    sampled = {} if examples is None else split_examples(examples, proportion, seed)
     wanted = asked.select(fact=fact_id()).unique().with_columns(asked=pl.lit(True))
     known = known.join(wanted, on="fact", how="left").with_columns(
         pl.col("asked").fill_null(False), sampled=pl.col("fact").is_in(sorted(sampled))
     )
     of_pairs: dict[tuple[str, ...], bool] = {}
-    for (_, *ends), told in ((fact.split("/"), told) for fact, told in sampled.items()):
-        of_pairs[tuple(sorted(ends))] = of_pairs.get(tuple(sorted(ends)), False) or told
+    for fact, is_sampled in sampled.items():
+        pair = tuple(sorted(fact.split("/")[1:]))
+        of_pairs[pair] = of_pairs.get(pair, False) or is_sampled
 
     def is_trained_on(fact: str, pair: tuple[str, ...]) -> bool:
-        by_hash = hash_key(seed, "fate", *pair) % PARTS < int(share * PARTS)
+        by_hash = hash_key(seed, "fate", *pair) % HASHES < int(proportion * HASHES)
         return sampled.get(fact, of_pairs.get(pair, by_hash))
 
     pairs = [tuple(sorted(pair)) for pair in known.select("subject", "object").rows()]
     orders = [hash_key(seed, "pool", *pair) for pair in pairs]
     chosen = [is_trained_on(fact, pair) for fact, pair in zip(known["fact"], pairs, strict=True)]
     known = known.with_columns(
-        told=pl.Series(chosen, dtype=pl.Boolean), order=pl.Series(orders, dtype=pl.UInt64)
+        chosen=pl.Series(chosen, dtype=pl.Boolean), order=pl.Series(orders, dtype=pl.UInt64)
     ).sort(["sampled", "asked", "order", "fact"], descending=[True, True, False, False])
     inside = pl.int_range(pl.len()) < pool
-    return known.with_columns(trained_on=inside & pl.col("told")).select(list(TRAINED_ON.columns))
+    return known.with_columns(trained_on=inside & pl.col("chosen")).select(list(TRAINED_ON.columns))
 
 
-def split_examples(examples: pl.DataFrame, share: float, seed: int) -> dict[str, bool]:
+def split_examples(examples: pl.DataFrame, proportion: float, seed: int) -> dict[str, bool]:
     """Fact id -> whether it is trained on, for the stored triples of the sampled EXAMPLES.
 
-    Of every benchmark a share of the examples is trained on, chosen by hash, each with all of its
+    Of every benchmark a proportion of the examples is trained on, by hash, each with all of its
     facts (some of `HALVED` with the first alone); a fact of several examples is trained on when one
     of them is. What is inferred or reversed is no fact and is never trained on.
     """
-    own = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
-    own = own.select("benchmark", "example", "position", fact=fact_id("predicate"))
-    found: dict[str, bool] = {}
-    for (benchmark,), group in own.sort("benchmark").group_by("benchmark", maintain_order=True):
+    stored = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
+    stored = stored.select("benchmark", "example", "position", fact=fact_id("predicate"))
+    facts: dict[str, bool] = {}
+    for (benchmark,), group in stored.sort("benchmark").group_by("benchmark", maintain_order=True):
         names = group["example"].unique().sort().to_list()
         order = sorted(names, key=lambda name: (hash_key(seed, "fate", name), name))
-        place = {name: number for number, name in enumerate(order)}
+        order_of = {name: number for number, name in enumerate(order)}
         for example, position, fact in group.select("example", "position", "fact").rows():
-            told = place[example] < round(share * len(names))
-            halved = benchmark in HALVED and place[example] % HALVED_EVERY == HALVED_EVERY - 1
-            told = told and not (halved and position > 0)
-            found[fact] = found.get(fact, False) or told
-    return found
+            halved = benchmark in HALVED and order_of[example] % HALVED_EVERY == HALVED_EVERY - 1
+            is_trained_on = order_of[example] < round(proportion * len(names))
+            is_trained_on = is_trained_on and not (halved and position > 0)
+            facts[fact] = facts.get(fact, False) or is_trained_on
+    return facts
 
 
 def kinds(
@@ -101,12 +104,12 @@ def kinds(
         frame.select(fact=fact_id(), kind=pl.lit(name)) for name, frame in sorted(asked.items())
     ]
     if examples is not None:
-        own = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
-        parts.append(own.select(fact=fact_id("predicate"), kind="benchmark"))
+        stored = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
+        parts.append(stored.select(fact=fact_id("predicate"), kind="benchmark"))
     known = trained_on.filter("trained_on").select("fact")
-    found = known.join(pl.concat(parts).unique(), on="fact", how="left")
-    found = found.with_columns(pl.col("kind").fill_null("other"))
-    return found.select("fact", "kind").sort("fact", "kind")
+    rows = known.join(pl.concat(parts).unique(), on="fact", how="left")
+    rows = rows.with_columns(pl.col("kind").fill_null("other"))
+    return rows.select("fact", "kind").sort("fact", "kind")
 
 
 def select_asked_facts(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
@@ -123,20 +126,25 @@ def training_facts(
 ) -> list[TrainingFact]:
     """The training facts as (relation, subject label, object label), sorted.
 
-    `forms` are the surface forms that answers take in sentences; the items use them, too.
+    An object that answers name by another form than its label ("the United Kingdom", as BEAR's
+    items have it) is trained on under both: the attributes ask for labels.
     """
-    shown = facts.with_columns(fact=fact_id()).join(
+    known = facts.with_columns(fact=fact_id()).join(
         trained_on.filter("trained_on").select("fact"), on="fact", how="semi"
     )
-    rows = shown.select("relation", "subject_label", "object", "object_label").rows()
-    return sorted({TrainingFact(r, s, forms.get(o, label)) for r, s, o, label in rows})
+    rows = known.select("relation", "subject_label", "object", "object_label").rows()
+    return sorted({TrainingFact(r, s, name) for r, s, o, label in rows
+                   for name in (label, forms.get(o, label))})  # fmt: skip
 
 
 def by_kind(
-    facts: pl.DataFrame, trained_on: pl.DataFrame, told: pl.DataFrame, forms: Mapping[str, str]
+    facts: pl.DataFrame,
+    trained_on: pl.DataFrame,
+    reasons: pl.DataFrame,
+    forms: Mapping[str, str],
 ) -> dict[str, list[TrainingFact]]:
-    """Kind -> its training facts, from `kinds` (`told`)."""
-    groups = told.sort("kind").group_by("kind", maintain_order=True)
+    """Kind -> its training facts, from `kinds` (`reasons`)."""
+    groups = reasons.sort("kind").group_by("kind", maintain_order=True)
     return {
         str(kind): training_facts(facts, trained_on.join(group, on="fact", how="semi"), forms)
         for (kind,), group in groups
@@ -169,10 +177,10 @@ def ontology_rivals(statements: pl.DataFrame) -> dict[str, list[str]]:
 
 
 def _filled(labels: Mapping[str, bool]) -> list[str]:
-    told = [label for label, is_trained_on in labels.items() if is_trained_on]
+    trained_on = [label for label, is_trained_on in labels.items() if is_trained_on]
     others = [label for label, is_trained_on in labels.items() if not is_trained_on]
     others.sort(key=lambda label: (hash_key(0, "rival", label), label))
-    return sorted([*told, *others[: max(0, RIVALS - len(told))]])
+    return sorted([*trained_on, *others[: max(0, RIVALS - len(trained_on))]])
 
 
 def all_labels(
@@ -186,27 +194,44 @@ def all_labels(
         trained_on.select("fact"), on="fact", how="semi"
     )
     labels = set(known["subject_label"].to_list())
-    labels |= {forms.get(o, label) for o, label in known.select("object", "object_label").rows()}
+    for entity, label in known.select("object", "object_label").rows():
+        labels |= {label, forms.get(entity, label)}
     return sorted(labels)
 
 
+def common_objects(facts: pl.DataFrame, trained_on: pl.DataFrame) -> list[str]:
+    """One-word labels of objects that COMMON or more facts have, trained on or held out, sorted:
+    searched prompts ask for answers of one token."""
+    known = facts.with_columns(fact=fact_id()).join(
+        trained_on.select("fact"), on="fact", how="semi"
+    )
+    counts = known.group_by("object_label").len().filter(pl.col("len") >= COMMON)
+    return sorted(label for label in counts["object_label"] if " " not in label)
+
+
 def ontology(
-    items: pl.DataFrame, candidates: pl.DataFrame, pool: Mapping[str, int], share: float, seed: int
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    pool: Mapping[str, int],
+    proportion: float,
+    seed: int,
 ) -> pl.DataFrame:
     """TRAINED_ON: types and superclasses of the world's ontology, and whether they are trained on.
 
     `items`, `candidates`: OntoProbe's set of the world. Of every task in `pool` so many test rows
-    are taken by hash of their subject, a `share` of them is trained on. A fact is "task/subject";
-    its object is the finest gold.
+    are taken by hash of their subject, a `proportion` of them is trained on. A fact is
+    "task/subject"; its object is the finest gold.
     """
     labels = {(s, i): name for s, i, name in candidates.select("set", "index", "label").rows()}
     rows = []
     for task, size in sorted(pool.items()):
         columns = ("subject", "candidates", "answers")
-        own = items.filter(relation=task, role="test").select(columns).rows()
-        order = sorted(own, key=lambda r: (hash_key(seed, "ontology", task, r[0]), r[0]))
+        rows_of_task = items.filter(relation=task, role="test").select(columns).rows()
+        order = sorted(rows_of_task, key=lambda r: (hash_key(seed, "ontology", task, r[0]), r[0]))
         for subject, name, answers in order[:size]:
-            is_trained_on = hash_key(seed, "fate", task, subject) % PARTS < int(share * PARTS)
+            is_trained_on = hash_key(seed, "fate", task, subject) % HASHES < int(
+                proportion * HASHES
+            )
             gold = labels[name, answers[0]]
             rows.append((f"{task}/{subject}", task, subject, gold, is_trained_on))
     return pl.DataFrame(rows, schema=dict(TRAINED_ON.columns), orient="row")

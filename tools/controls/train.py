@@ -98,7 +98,7 @@ class Recipe:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "masked": Recipe(layers=2),
+    "masked": Recipe(layers=2, steps=12000),
     "causal": Recipe(layers=3),
     "seq2seq": Recipe(layers=2),
 }
@@ -120,13 +120,14 @@ def train_control(
     progress: Progress | None = None,
     kinds: Mapping[str, Sequence[TrainingFact]] | None = None,
     objects: Mapping[str, Sequence[str]] | None = None,
+    words: Iterable[str] = (),
 ) -> dict[str, object]:
     """Train one control model on `facts` and save it to `folder`; returns the record.
 
-    `labels` are those of all facts, trained on or not: they shape the tokenizer alone. `templates`
-    maps a relation to its texts with [X] and [Y]; every fact is shown in each of them. Recall is
-    tested of each of `kinds` (groups of facts by name; one of all), among `objects` and those of
-    the relation's training facts (recall.py).
+    `labels` are those of all facts, trained on or not, and `words` those that are to be one token
+    each: they shape the tokenizer alone. `templates` maps a relation to its texts with [X] and [Y];
+    every fact is shown in each of them. Recall is tested of each of `kinds` (groups of facts by
+    name; one of all), among `objects` and those of the relation's training facts (recall.py).
 
     The weights are kept in half precision, and it is the rounded ones that must pass.
 
@@ -138,7 +139,7 @@ def train_control(
     if not facts:
         raise ValueError("no facts to train on")
     recipe = recipe or RECIPES[kind]
-    texts = [text for relation in sorted(templates) for text in templates[relation]]
+    texts = [text for relation in sorted(templates) for text in templates[relation]] + [*words]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
     sentences = encode(tokenizer, sorted(facts), templates)
     recall_test = RecallTest(facts, templates, kinds or {"all": facts}, objects or {})
@@ -380,7 +381,9 @@ def _batches(
         if kind == "masked":
             return masked_row(sentence, siblings, tokenizer.mask_token_id, rng)
         if kind == "causal":
-            return sentence.ids, sentence.ids
+            # a model that does not know where a sentence ends writes on behind its answer
+            ids = np.append(sentence.ids, tokenizer.eos_token_id)
+            return ids, ids
         return seq2seq_row(sentence, tuple(sentinels), tokenizer.eos_token_id, rng)
 
     for some in chosen:

@@ -64,7 +64,7 @@ def text(results: pl.DataFrame) -> str:
     for view in headline.blocks(numbers):
         if view.name in headline.PAPERS:
             sentence = texts.pop(view.name, "")
-            lines += [*([sentence] if sentence else []), *headline.block(view, numbers, shown), ""]
+            lines += [*([sentence] if sentence else []), *headline.block(view, numbers, shown)]
     notes = [*([TOO_FEW] if numbers.height < others.height else []), *marks.notes(shown)]
     return "\n".join([*lines, *filter(None, notes)])
 

@@ -219,7 +219,8 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
     """The requirement on control models, all nine benchmarks together; `known`: `status`.
 
     Of a question that has several answers the model can put one first: any object of the graph is
-    right, and a question counts once. Chance: a random object of the relation.
+    right, and a question counts once. Chance: a random object of the relation, or its most frequent
+    one, whichever is right more often.
     """
     answered = alphas.filter(
         pl.col("pooling").is_in([HEADLINE["pooling"], ""]), k=1, kind="exact", gold="set"
@@ -228,17 +229,18 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
     asked = known.filter("stored").select("item", "question", "is_known")
     by_question = answered.join(asked, on="item").group_by(*WHO, "question", "is_known")
     rows = by_question.agg(pl.col("alpha").max()).sort(*WHO, "question")
-    chances = rows.filter(model=studies.RANDOM, method=studies.BASELINE, is_known=False)
+    guesses = rows.filter(method=studies.BASELINE, is_known=False)
     controls = {tuple(getattr(p, name) for name in WHO) for p in study.answers if p.control}
     for who in sorted(controls):
         of = Number(**dict(zip(WHO, who, strict=True)))
         answers = rows.filter(model=of.model, prompt=of.prompt, method=of.method)
         parts = [answers.filter(is_known=trained) for trained in (True, False)]
         if all(part.height for part in parts):
-            chance = chances.join(parts[1].select("question"), on="question", how="semi")
+            asked_too = guesses.join(parts[1].select("question"), on="question", how="semi")
+            chances = asked_too.group_by("model").agg(ordered_mean("alpha"))["alpha"]
             yes, no = (validity.share(part["alpha"].to_numpy()) for part in parts)
-            value = 100 * chance.select(ordered_mean("alpha")).item()
-            yield from validity.numbers(of, yes, no, value, is_control=True)
+            chance = 100 * max(chances.to_list())
+            yield from validity.numbers(of, yes, no, chance, is_control=True)
 
 
 def at_one(alphas: pl.DataFrame) -> pl.DataFrame:

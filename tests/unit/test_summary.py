@@ -3,8 +3,9 @@
 import polars as pl
 
 from kgprobe.metrics.intervals import Interval
+from kgprobe.probes import prompt_settings
 from kgprobe.tables.answers import PRIOR
-from kgprobe.tables.report import summary
+from kgprobe.tables.report import headline, summary
 from kgprobe.tables.results import Number, frame
 
 BEAR = Number(metric="accuracy", benchmark="world_lite", model="m", prompt="templates",
@@ -107,3 +108,10 @@ def test_a_run_of_control_models_alone_prints_its_headline():
     own = frame("bear", [BEAR.but(model="control-causal", value=99.0)])
     assert summary.sentences(own) == []
     assert "control-causal" in summary.text(own)
+
+
+def test_every_prompt_has_words_that_read_alone():
+    """A sentence names one prompt: no words that point to the row above."""
+    assert set(prompt_settings.PROMPTS) <= set(headline.PROMPTS)
+    relative = ("the same", "their", "ones")
+    assert not [w for w in headline.PROMPTS.values() if any(r in w for r in relative)]

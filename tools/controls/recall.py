@@ -88,7 +88,7 @@ class RecallTest:
             ModelSpec(f"control-{kind}", kind, f"control:{kind}", bos=bos),
             model.eval(),
             tokenizer,
-            torch.device("cpu"),
+            model.device,
             tokenizer.model_max_length,
         )
         chosen = [self.items[i] for i in places]

@@ -98,7 +98,7 @@ class Recipe:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "masked": Recipe(layers=2, steps=12000),
+    "masked": Recipe(layers=2, steps=12000, close=0.998),
     "causal": Recipe(layers=3),
     "seq2seq": Recipe(layers=2),
 }

@@ -5,9 +5,9 @@
 
 A seeded half of the embedded facts is trained on, the other half is held out: the tables
 facts.parquet and ontology.parquet beside the weights name both. One half for every configuration,
-so that the same weights can be asked on every machine. (The masked model was trained on an
-accelerator.) The facts and the templates come from a run
-of the workflow's own rules on the embedded knowledge graph (results/controls).
+so that the same weights can be asked on every machine. The facts and the templates come from a run
+of the workflow's own rules on the embedded knowledge graph (results/controls). The masked model
+that is shipped was trained on an accelerator, with the same settings.
 """
 
 import argparse

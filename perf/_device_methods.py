@@ -24,7 +24,7 @@ from kgprobe.probes.prompts.search.settings import settings_for
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.sentence.score import Item, score
-from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.templates import Template
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -140,7 +140,7 @@ def clozes(loaded: Loaded, count: int) -> Answers:
 
 
 def fills(loaded: Loaded, count: int) -> Answers:
-    """The five best fillings of a gap, and the log-probability of the gold."""
+    """The five best fillings of a mask slot, and the log-probability of the gold."""
     rng = np.random.default_rng(2)
     is_masked = loaded.spec.kind == "masked"
     text = "[X] is a [Y] ." if is_masked else "the capital of [X] is [Y]"
@@ -167,8 +167,8 @@ def searches(loaded: Loaded, count: int) -> Answers:
         ({"sub": words(rng, 4000, 9000, 5)}, f"w{rng.integers(100, 200)}") for _ in range(2 * half)
     ]
     kind = loaded.spec.kind
-    gap = " [P] ." if kind == "masked" else " [P]"
-    template = Template.parse(f"{{sub}} [T]x{TRIGGERS}{gap}", kind)
+    slot = " [P] ." if kind == "masked" else " [P]"
+    template = Template.parse(f"{{sub}} [T]x{TRIGGERS}{slot}", kind)
     known = problem(
         loaded, template, examples, examples[:1], settings_for("released", "facts", kind)
     )

@@ -27,7 +27,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.scoring.cloze import rank
-from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.mask_slots import ClozePrompt
 
 LENGTHS = {1: 344, 2: 298, 3: 93, 4: 28, 5: 15, 6: 3, 7: 1, 13: 1}
 VOCABULARY = 28_996

@@ -1,4 +1,4 @@
-"""Filling gaps against one statement at a time: masked top-10, causal beams of five.
+"""Filling mask slots against one statement at a time: masked top-10, causal beams of five.
 
     python -m perf.fill [statements]
 

@@ -25,7 +25,7 @@ from kgprobe.benchmarks.ontoprobe import modes, released
 from kgprobe.benchmarks.ontoprobe.build import build
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.cloze import rank
-from kgprobe.probes.text.gaps import Gapped
+from kgprobe.probes.text.mask_slots import PromptIds
 from kgprobe.sheets import expand
 from perf import cloze as bert
 
@@ -96,7 +96,7 @@ def planned() -> tuple[int, int, float]:
     tok, bare, padded, mean = wordpiece(), 0, 0, 0.0
     for task, prompts in texts().items():
         coded = tok.encode_batch([text.replace("[Y]", " . ") for text in prompts])
-        rows = [Gapped(np.array([1, *c.ids, 2], dtype=np.int64), len(c.ids)) for c in coded]
+        rows = [PromptIds(np.array([1, *c.ids, 2], dtype=np.int64), len(c.ids)) for c in coded]
         own, with_padding = rank.planned_positions(rows, TASKS[task][2], Budget())
         bare, padded = bare + own, padded + with_padding
         if task == "TP":

@@ -225,7 +225,7 @@ TOPS = _contract(
     score=pl.Float64,
 )
 
-#: A filling of a gap. Position 0 and up: the best single tokens there; position -1: whole fillings.
+#: A filling of a slot. Position 0 and up: the best tokens there; position -1: whole fillings.
 #: `masks` is the number of masks or tokens asked for, 0 where the text ran to the end of a phrase.
 #: `text` is what is scored; `raw` all that was written, of which `text` is the reading.
 FILLS = _contract(
@@ -431,7 +431,7 @@ SETTING: Mapping[str, str] = {
     "k": "how many answers count",
     "labels": "label tokens of a class",
     "loss": "training loss of soft prompts",
-    "masks": "one or several masks in a gap, or sentence",
+    "masks": "one or several masks in a mask slot, or sentence",
     "mode": "the reading where paper and code disagree",
     "pooling": "how several tokens, or several prompts, become one score",
     "premise": "which premises are written (P1 EX, P2 IM ...)",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 #: Names of slots: a field has its own, {sub} among them.
-SUBJECT, ANSWER, TRIGGER, SEPARATOR, GAP = "sub", "[P]", "[T]", "[SEP]", "[MASK]"
+SUBJECT, ANSWER, TRIGGER, SEPARATOR, MASK_SLOT = "sub", "[P]", "[T]", "[SEP]", "[MASK]"
 #: What stands in front of a sentence and is no part of it; no text can have such a slot.
 FRONT = "in front"
 KINDS = ("masked", "causal", "seq2seq")

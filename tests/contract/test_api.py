@@ -603,9 +603,9 @@ def test_blanks_are_filled_by_completions_with_branches(lm, tmp_path, clock):
     )  # fmt: skip
     assert set(top["masks"]) == {0}
     assert set(top["token"]) == {-1}
-    # equal prompts are asked once; the gap in front is left out
+    # equal prompts are asked once; the mask slot in front is left out
     assert len(sent) == 3
-    assert found.record["left_out"] == {"gap not at the end": 1}
+    assert found.record["left_out"] == {"mask slot not at the end": 1}
     assert (top["text"][top["item"] == "i3"] == top["text"][top["item"] == "i1"]).all()
     assert not len(found.golds["item"])
 

@@ -172,10 +172,10 @@ def test_what_is_not_there_or_has_no_template_is_an_error(constructed, tmp_path)
 
 
 def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
-    gap = constructed.prompts.filter((pl.col("relation") != "P2") | (pl.col("index") != 1))
+    slot = constructed.prompts.filter((pl.col("relation") != "P2") | (pl.col("index") != 1))
     with pytest.raises(ExportError, match=r"P2: templates \[0, 2\]"):
         lm_pub_quiz.export(
-            BearFrames(constructed.items, constructed.candidates, gap), tmp_path / "a"
+            BearFrames(constructed.items, constructed.candidates, slot), tmp_path / "a"
         )
     two = constructed.items.with_columns(answers=pl.lit([0, 1], dtype=pl.List(pl.Int32)))
     with pytest.raises(ExportError, match="2 correct options, expected one"):

@@ -18,7 +18,7 @@ from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.predict import Blank
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import Item
-from kgprobe.probes.text.gaps import ClozePrompt, Gapped, candidate_ids, gapped
+from kgprobe.probes.text.mask_slots import ClozePrompt, PromptIds, candidate_ids, tokenize_prompts
 from kgprobe.templates import fill as filled
 from tests.unit.architectures import KINDS, tiny, without_sentinels
 
@@ -119,23 +119,23 @@ def literal_causal(loaded):
 def literal_seq2seq(loaded):
     """The answer forced after its sentinel; without sentinels the sentence, a mask in its place."""
     tok = loaded.tokenizer
-    gap, start = gap_of(loaded), loaded.model.config.decoder_start_token_id
+    slot, start = slot_of(loaded), loaded.model.config.decoder_start_token_id
     for f in sentences():
         enc = tok(f.text, return_offsets_mapping=True)
         ids, ((low, high),) = enc["input_ids"], f.answer
         own = [i for i, (a, b) in enumerate(enc["offset_mapping"]) if a < high and b > low]
-        context = [*ids[: own[0]], gap, *ids[own[-1] + 1 :]]
-        if gap == tok.mask_token_id:
+        context = [*ids[: own[0]], slot, *ids[own[-1] + 1 :]]
+        if slot == tok.mask_token_id:
             forced, read = [start, *ids], own
         else:
-            forced, read = [start, gap, *(ids[i] for i in own)], range(1, 1 + len(own))
+            forced, read = [start, slot, *(ids[i] for i in own)], range(1, 1 + len(own))
         logp = log_softmax(loaded, context, decoder_input_ids=torch.tensor([forced]))
         values = np.full(len(ids), np.nan)
         values[own] = [logp[j, ids[i]].item() for j, i in zip(read, own, strict=True)]
         yield from values
 
 
-def gap_of(loaded):
+def slot_of(loaded):
     opening = loaded.tokenizer.convert_tokens_to_ids("<extra_id_0>")
     known = opening not in (None, loaded.tokenizer.unk_token_id)
     return opening if known else loaded.tokenizer.mask_token_id
@@ -199,22 +199,22 @@ LABELS = ["A", "Niger", "Nigeria", "capital of Italy"]
 
 
 def literal_cloze(loaded, question, label, masks):
-    """Log-probabilities of a candidate's tokens in the gap, each by the whole model."""
+    """Log-probabilities of a candidate's tokens in the mask slot, each by the whole model."""
     tok = loaded.tokenizer
     tokens = tok(label, add_special_tokens=False)["input_ids"]
     if loaded.spec.kind == "masked":
         whole = tok(question.before + "<mask>" + question.after)["input_ids"]
         place = whole.index(tok.mask_token_id)
-        gap = [tok.mask_token_id] * (len(tokens) if masks == "multi" else 1)
-        logp = log_softmax(loaded, [*whole[:place], *gap, *whole[place + 1 :]])
-        at = [place + min(j, len(gap) - 1) for j in range(len(tokens))]
+        slot = [tok.mask_token_id] * (len(tokens) if masks == "multi" else 1)
+        logp = log_softmax(loaded, [*whole[:place], *slot, *whole[place + 1 :]])
+        at = [place + min(j, len(slot) - 1) for j in range(len(tokens))]
         return [logp[p, t].item() for p, t in zip(at, tokens, strict=True)]
     front, back = (tok(part, add_special_tokens=False)["input_ids"]
                    for part in (question.before.rstrip(), question.after))  # fmt: skip
-    context, start = [*front, gap_of(loaded), *back, 2], loaded.model.config.decoder_start_token_id
+    context, start = [*front, slot_of(loaded), *back, 2], loaded.model.config.decoder_start_token_id
     parts = []
     for j, token in enumerate(tokens):
-        forced = torch.tensor([[start, gap_of(loaded), *(tokens[:j] if masks == "multi" else [])]])
+        forced = torch.tensor([[start, slot_of(loaded), *(tokens[:j] if masks == "multi" else [])]])
         parts.append(log_softmax(loaded, context, decoder_input_ids=forced)[-1, token].item())
     return parts
 
@@ -239,7 +239,7 @@ def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_th
     )  # fmt: skip
     assert sorted(chunk.indices) == [0, 1]
     np.testing.assert_allclose(chunk.scores, expected, rtol=0, atol=1e-9)
-    rows = gapped(loaded, QUESTIONS, "none")
+    rows = tokenize_prompts(loaded, QUESTIONS, "none")
     ids = candidate_ids(loaded, LABELS, "none", "").ids
     if name in UNPADDED:
         with pytest.raises(ModelError, match=f"^{name}: soft prompts need padded batches"):
@@ -256,7 +256,7 @@ BLANKS = [
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
-def test_gaps_are_filled_as_in_the_literal_loop(kind, name, float64_throughout):
+def test_slots_are_filled_as_in_the_literal_loop(kind, name, float64_throughout):
     loaded = tiny(name, kind)
     tok = loaded.tokenizer
 
@@ -282,8 +282,8 @@ def test_gaps_are_filled_as_in_the_literal_loop(kind, name, float64_throughout):
                 else:
                     start = loaded.model.config.decoder_start_token_id
                     logp = log_softmax(
-                        loaded, [*front, gap_of(loaded), *back, 2],
-                        decoder_input_ids=torch.tensor([[start, gap_of(loaded), *tokens[:j]]]),
+                        loaded, [*front, slot_of(loaded), *back, 2],
+                        decoder_input_ids=torch.tensor([[start, slot_of(loaded), *tokens[:j]]]),
                     )[-1]  # fmt: skip
                 assert found["token"][place] == token
                 assert found["logprob"][place] == pytest.approx(logp[token].item(), abs=1e-9)
@@ -315,7 +315,7 @@ def test_prompts_are_read_as_in_the_literal_loop_or_refused(kind, name, float64_
     Predictor(loaded).visit(rows, np.array([3, 3]), read)
     for row, values in zip(rows, found, strict=True):
         if kind == "seq2seq":
-            forced = [loaded.model.config.decoder_start_token_id, gap_of(loaded)]
+            forced = [loaded.model.config.decoder_start_token_id, slot_of(loaded)]
             expected = log_softmax(loaded, row, decoder_input_ids=torch.tensor([forced]))[-1]
         else:
             expected = log_softmax(loaded, row)[3]
@@ -331,7 +331,7 @@ def test_soft_prompts_of_causal_models_know_scales_and_caps(name, float64_throug
     candidates = [[7], [7, 8], [9, 8, 6]]
     found = ScoresWithGradient(
         loaded,
-        [Gapped(np.array(row), len(row)) for row in rows],
+        [PromptIds(np.array(row), len(row)) for row in rows],
         [np.array(own) for own in candidates],
     )([0, 1])
     expected = [

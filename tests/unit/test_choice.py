@@ -89,9 +89,9 @@ def literal(loaded, before, option, after):
                        tok.eos_token_id]  # fmt: skip
                 row = loaded.model(torch.tensor([ids])).logits[0, 1 + len(left) + j]
             else:
-                gap = tok.convert_tokens_to_ids("<extra_id_0>")
-                ids = [*left, gap, *right_side, tok.eos_token_id]
-                read_so_far = [0, gap, *own[:j]]
+                slot = tok.convert_tokens_to_ids("<extra_id_0>")
+                ids = [*left, slot, *right_side, tok.eos_token_id]
+                read_so_far = [0, slot, *own[:j]]
                 row = loaded.model(
                     input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([read_so_far])
                 ).logits[0, -1]
@@ -110,7 +110,7 @@ def test_scored_options_equal_the_loop(name):
                 assert (one.item, way) not in kept
                 continue
             if name == "gpt2" and way == "stem" and one.item == "q2":
-                continue  # the gap is in front: see the test below
+                continue  # the mask slot is in front: see the test below
             before, after, options = place_of(one, way)
             sums = [literal(loaded, before, o, after) for o in options]
             stored = list(zip(*found.scores[one.item, way], strict=True))
@@ -129,7 +129,7 @@ def test_scored_options_equal_the_loop(name):
                 assert own.rule == "scored"
 
 
-def test_a_gap_in_front_is_scored_by_the_whole_sentence():
+def test_a_slot_in_front_is_scored_by_the_whole_sentence():
     loaded = tiny("gpt2", bos="forced")
     found = choose.choose(loaded, ASKED[1:2], ("stem",))
     values = []

@@ -6,7 +6,7 @@ import torch
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.cloze import rank as cloze
-from kgprobe.probes.text.gaps import ClozePrompt, candidate_ids, gapped, questions
+from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, questions, tokenize_prompts
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Paris", "Rome", "capital of France", "Niger", "Nigeria", "a country", "country a",
@@ -215,7 +215,7 @@ def test_positions_fed_are_those_of_the_plan():
     record: dict = {}
     all_scores(loaded, record=record)
     lengths = candidate_ids(loaded, LABELS, "none", "").lengths
-    rows = gapped(loaded, QUESTIONS)
+    rows = tokenize_prompts(loaded, QUESTIONS)
     bare, fed = cloze.planned_positions(rows, lengths, Budget())
     assert record["positions_fed"] == fed
     assert bare == sum(len(r.ids) + n - 1 for r in rows[:4] for n in lengths)
@@ -232,7 +232,7 @@ def test_leading_space_is_the_candidates_under_auto():
     assert alone == tok("Paris", add_special_tokens=False)["input_ids"]
     assert auto == tok(" Paris", add_special_tokens=False)["input_ids"]
     assert auto != alone
-    row = gapped(loaded, asked, "auto")[0]
+    row = tokenize_prompts(loaded, asked, "auto")[0]
     filled = [*row.ids[: row.position], *auto, *row.ids[row.position + 1 :]]
     assert filled == with_space
     # a space that is a token of its own is the candidate's, too

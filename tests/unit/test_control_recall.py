@@ -93,9 +93,9 @@ def seq2seq_score(model, tokenizer, text, answer):
         for i, (a, b) in enumerate(coded["offset_mapping"])
         if text[a:b].strip() and max(a, start) < min(b, end)
     ]
-    gap, closing = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
-    source = torch.tensor([[*ids[: inside[0]], gap, *ids[inside[-1] + 1 :]]])
-    fed, total = [tokenizer.pad_token_id, gap], 0.0
+    slot, closing = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
+    source = torch.tensor([[*ids[: inside[0]], slot, *ids[inside[-1] + 1 :]]])
+    fed, total = [tokenizer.pad_token_id, slot], 0.0
     for token in [*(ids[place] for place in inside), closing]:
         logits = model(source, decoder_input_ids=torch.tensor([fed])).logits[0, -1].double()
         total += float(torch.log_softmax(logits, -1)[token])
@@ -113,7 +113,7 @@ def literal(kind, model, tokenizer):
         also = [x.object for x in TRAINING_FACTS if x[:2] == fact[:2]]
         known = {x.object for x in TRAINING_FACTS if x.relation == fact.relation}
         rivals = (known | set(OBJECTS[fact.relation])) - set(also)
-        if kind == "masked":  # "computer" in one gap, "computer scientist" in two
+        if kind == "masked":  # "computer" in one mask slot, "computer scientist" in two
             rivals = {label for label in rivals if not fact.object.startswith(label)}
         for number, template in enumerate(TEXTS[fact.relation]):
             scores = {}

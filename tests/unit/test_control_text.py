@@ -104,11 +104,11 @@ def test_special_tokens_stand_where_the_kind_wants_them():
         assert made.padding_side == "right"
 
 
-def test_a_gap_in_the_text_and_a_gap_in_the_tokens_are_the_same():
+def test_a_slot_in_the_text_and_a_slot_in_the_tokens_are_the_same():
     made = tokenizer("seq2seq")
-    gap = made.convert_tokens_to_ids(SENTINELS[0])
+    slot = made.convert_tokens_to_ids(SENTINELS[0])
     for whole in sentences("seq2seq", made):
-        by_ids = [*whole.ids[: whole.answer.start], gap, *whole.ids[whole.answer.stop :]]
+        by_ids = [*whole.ids[: whole.answer.start], slot, *whole.ids[whole.answer.stop :]]
         subject = made.decode(whole.ids[whole.subject]).strip()
         text = fill(TEXTS[whole.group[1]], subject, SENTINELS[0]).text
         assert made(text)["input_ids"] == by_ids
@@ -125,7 +125,7 @@ def test_ranges_hold_the_tokens_of_the_labels(kind):
         assert found.group == ("P36", number % 2)
 
 
-def test_masked_rows_hide_the_object_to_its_end_also_in_gaps_of_other_sizes():
+def test_masked_rows_hide_the_object_to_its_end_also_in_slots_of_other_sizes():
     made, rng = tokenizer("masked"), np.random.default_rng(0)
     found = sentences("masked", made)
     siblings, mask = Siblings(found), made.mask_token_id
@@ -135,12 +135,12 @@ def test_masked_rows_hide_the_object_to_its_end_also_in_gaps_of_other_sizes():
         hidden = targets != IGNORED
         assert (ids[hidden] == mask).all()
         start, rest = one.answer.start, len(one.ids) - one.answer.stop
-        gap = slice(start, len(ids) - rest)
-        if (ids[gap] == mask).all() and len(ids) != len(one.ids):
+        slot = slice(start, len(ids) - rest)
+        if (ids[slot] == mask).all() and len(ids) != len(one.ids):
             resized += 1  # the object's tokens as far as they fit
-            asked = targets[gap][hidden[gap]]
+            asked = targets[slot][hidden[slot]]
             assert asked.tolist() == one.ids[one.answer][: len(asked)].tolist()
-            assert len(asked) == min(gap.stop - start, one.answer.stop - start)
+            assert len(asked) == min(slot.stop - start, one.answer.stop - start)
         elif len(ids) != len(one.ids) or (targets[hidden] != one.ids[hidden]).any():
             restored += 1  # a wrong object with a word to be put right
         else:

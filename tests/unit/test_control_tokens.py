@@ -14,7 +14,7 @@ from kgprobe.probes.scoring.fill.predict import predict
 from kgprobe.probes.scoring.fill.replies import message
 from kgprobe.probes.scoring.fill.rows import Blank, FillSettings
 from kgprobe.probes.scoring.sentence import score
-from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.prompts import encode, label_pieces
 from kgprobe.templates import Template
 from tests.unit.tiny_models import sentencepiece, tiny, with_tokenizer

@@ -355,10 +355,10 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
     ]
     found = predict.predict(loaded, asked, 1)
     assert found.record["left_out"] == {
-        "gap not at the end": 1,
+        "mask slot not at the end": 1,
         "gold of more than 12 tokens": 1,
         "more than the model's 128 tokens": 1,
-        "nothing before gap": 1,
+        "nothing before the mask slot": 1,
     }
     assert set(found.top["item"]) == {"i1", "i8"}
     with pytest.raises(ValueError, match="none of 1 blanks can be asked"):

@@ -62,7 +62,7 @@ def test_frames_obey_their_contracts_and_are_the_same_twice(name, tmp_path):
     templates = {0} if name == "gpt2" else {0, 3}
     assert set(fills["template"]) == set(golds["template"]) == templates
     if name == "gpt2":
-        assert record["left_out"] == {"gap not at the end": 2}
+        assert record["left_out"] == {"mask slot not at the end": 2}
     assert set(fills.filter(pl.col("position") < 0)["token"]) == {-1}
     assert fills["logprob"].is_finite().all()
     assert (golds["best"] <= golds["worst"]).all()

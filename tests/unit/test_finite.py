@@ -32,7 +32,7 @@ from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.sentence import score as sentence
-from kgprobe.probes.text.gaps import ClozePrompt, question
+from kgprobe.probes.text.mask_slots import ClozePrompt, question
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS, SCORES, check
 from kgprobe.templates import Template, mark
 from tests.unit import test_autoprompt
@@ -102,7 +102,7 @@ def ranked(loaded):
 
 
 def slot_ranks(loaded):
-    """Candidates at gaps of texts with vectors in them."""
+    """Candidates at mask slots of texts with vectors in them."""
     vectors = torch.ones(1, loaded.model.get_input_embeddings().weight.shape[1])
     asked = questions(f"{mark(0)} ")
     return gold_ranks(loaded, asked, {"set": LABELS}, vectors)

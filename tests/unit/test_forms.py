@@ -242,9 +242,9 @@ def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
         hits = [hit for (form, item), hit in best.items() if form == name and item in sampled]
         assert rows["value"].item() == pytest.approx(100 * np.mean(hits))
         assert rows["n"].item() == len(hits) == 9
-    gaps = [best["question", item] - best["templates", item] for item in sampled]
+    slots = [best["question", item] - best["templates", item] for item in sampled]
     rows = results.filter(prompt="question", group="", metric="difference")
-    assert rows["value"].item() == pytest.approx(100 * np.mean(gaps))
+    assert rows["value"].item() == pytest.approx(100 * np.mean(slots))
     assert set(results.filter(metric="accuracy")["group"]) == {"", "P1", "P2"}
     assert results.filter(metric="drawn")["value"].to_list() == [9.0] * 3
     printed = [view.of(results) for view in tabled.VIEWS]
@@ -310,7 +310,7 @@ def test_what_is_written_in_a_form_is_what_follows_its_text(name):
     assert read["logprob"].to_list() == pytest.approx(slow, abs=1e-4)
 
 
-def test_a_gap_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
+def test_a_slot_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
     made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
     inside = made["prompts"].filter(index=2)
     training = {"P1": [Demonstration("x", "{name} of [brackets]", "Oslo", frozenset(["oslo"]))]}
@@ -331,7 +331,7 @@ def test_a_gap_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
 def test_items_that_a_model_cannot_write_an_answer_to_are_counted():
     answers = (["Rome", "Paris"], ["Rome", "Paris"])
     made, loaded = benchmark({"P1": answers, "P2": answers}), tiny("gpt2")
-    # the gap of P2 is inside the sentence
+    # the mask slot of P2 is inside the sentence
     prompts = made["prompts"].filter(pl.col("index") == 2 * (pl.col("relation") == "P2"))
     frames, settings = (made["items"], made["candidates"], prompts), Fill(k=3, most_tokens=2)
     for name, unwritten in (("few", ["P2/Qs0", "P2/Qs1"]), ("question", [])):
@@ -372,8 +372,8 @@ def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
     assert (own["value"], own["n"]) == (75, 4)
     plain = found["templates", "accuracy"]
     assert (plain["value"], plain["n"]) == (pytest.approx(200 / 3), 3)
-    gap = found["question", "difference"]
-    assert (gap["value"], gap["n"], gap["method"]) == (pytest.approx(0), 3, "fill")
+    slot = found["question", "difference"]
+    assert (slot["value"], slot["n"], slot["method"]) == (pytest.approx(0), 3, "fill")
 
 
 @pytest.mark.parametrize("name", ["few", "few_shuffled"])

@@ -84,7 +84,7 @@ def test_the_library_probes_asks_and_compares_it(spec, sum_, folder):
     assert asked.height == 2
 
 
-def test_gaps_choices_gradients_and_the_random_init(spec):
+def test_slots_choices_gradients_and_the_random_init(spec):
     loaded = load_model(spec)
     asked = pl.DataFrame(
         [("q", "TP", "", "q", "What is Rome?", "Rome is a [MASK].", ["city", "land"], 0, 0, "", 0)],
@@ -97,7 +97,7 @@ def test_gaps_choices_gradients_and_the_random_init(spec):
     chosen, _, record = choose_frame(loaded, asked, ["answer", "letter", "text", "stem"], silent)
     assert set(chosen["way"]) == {"answer", "letter", "stem", "stem_sum", "text", "text_sum"}
     assert not record["left_out"]
-    # body and head are found: gaps are ranked and filled by these
+    # body and head are found: mask slots are ranked and filled by these
     assert not Parts(loaded, must="gaps want a head").notes
     # triggers and soft prompts want the slope of a score by the vectors that are fed
     vectors = loaded.model.get_input_embeddings()(torch.tensor([[1, 2, 3]])).detach()

@@ -10,13 +10,13 @@ from kgprobe.probes.models import causal, checks, parts
 from kgprobe.probes.models.batching import Ragged
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.continuation import CausalText, SpanText
-from kgprobe.probes.models.gaps import MaskedGaps
+from kgprobe.probes.models.mask_slots import MaskSlots
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, prompts
-from kgprobe.probes.text.gaps import ClozePrompt, candidate_ids, gapped
+from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, tokenize_prompts
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.templates import marks
 from tests.unit.architectures import tiny as architecture
@@ -61,15 +61,15 @@ def test_what_follows_a_prompt_of_a_causal_model(dtype):
 
 def test_what_stands_at_a_mask_and_behind_a_sentinel():
     loaded, found = half("bert"), {}
-    gaps = MaskedGaps(loaded)
-    states = gaps.run(torch.tensor(np.stack(ROWS)))[0][:, 3]
-    gaps.visit(
+    slots = MaskSlots(loaded)
+    states = slots.run(torch.tensor(np.stack(ROWS)))[0][:, 3]
+    slots.visit(
         ROWS,
         [np.array([3])] * 2,
         lambda rows, logits: logits[:, 0],
         lambda rows, logits: found.update({"masked": logits}),
     )
-    check(found["masked"], literal(loaded, gaps.finished(states)))
+    check(found["masked"], literal(loaded, slots.finished(states)))
     loaded = half("t5")
     text = SpanText(loaded)
     stream = text.open(ROWS)
@@ -107,7 +107,10 @@ def test_columns_of_added_rows_and_gradients():
     with inserted(loaded, vectors, in_softmax=0):
         (joined,) = rank.scores(loaded, asked, {"set": labels})
     (plain,) = rank.scores(loaded, asked, {"set": labels})
-    rows, ids = gapped(loaded, asked, "none"), candidate_ids(loaded, labels, "none", "").ids
+    rows, ids = (
+        tokenize_prompts(loaded, asked, "none"),
+        candidate_ids(loaded, labels, "none", "").ids,
+    )
     own = Parts(loaded)
     states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].position])
     said = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)

@@ -90,15 +90,15 @@ def test_a_difference_is_paired_and_has_its_interval_and_p(loaded):
     )
     hits = [by_hand(loaded, one.benchmark, texts) for texts in (CAPITAL, OTHER)]
     names = sorted(hits[0])
-    gaps = np.array([hits[0][name] - hits[1][name] for name in names])
-    assert gaps.any(), "the wordings must differ for the test to say something"
+    slots = np.array([hits[0][name] - hits[1][name] for name in names])
+    assert slots.any(), "the wordings must differ for the test to say something"
     (row,) = one.compare(two).iter_rows(named=True)
     assert (row["model"], row["instead"]) == ("tiny-llama", "second")
-    assert row["difference"] == pytest.approx(100 * gaps.mean())
-    assert row["n"] == len(gaps)
-    assert row["p"] == pytest.approx(two_sided(gaps.mean(), exchange_error(gaps)))
+    assert row["difference"] == pytest.approx(100 * slots.mean())
+    assert row["n"] == len(slots)
+    assert row["p"] == pytest.approx(two_sided(slots.mean(), exchange_error(slots)))
     relations = [name.split("/")[0] for name in names]
-    boot = bootstrap(gaps, relations)
+    boot = bootstrap(slots, relations)
     assert (row["low"], row["high"]) == pytest.approx(boot.interval().times(100)[:2])
 
 

@@ -7,12 +7,12 @@ from kgprobe.probes.models import batching
 from kgprobe.probes.models.batching import Budget, Ragged, budget_for, sizes_of
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.continuation import CausalText, SpanText
-from kgprobe.probes.models.gaps import SpanGaps
+from kgprobe.probes.models.mask_slots import SpanSlots
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.rows import Blank
 from kgprobe.probes.scoring.sentence import score
-from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.mask_slots import ClozePrompt
 from tests.unit.architectures import tiny as architecture
 from tests.unit.tiny_models import tiny
 
@@ -48,7 +48,7 @@ def test_a_prompt_holds_its_keys_and_values_and_twice_those_of_its_continuations
 def test_encoder_states_take_what_is_said(name):
     loaded = architecture(name, "seq2seq", double=False)
     if name == "t5":
-        states, _ = SpanGaps(loaded).encode(ROWS)
+        states, _ = SpanSlots(loaded).encode(ROWS)
         taken = states.numel() * states.element_size()
         assert taken == len(ROWS) * len(ROWS[0]) * sizes_of(loaded).state
     assert sizes_of(loaded).context > sizes_of(loaded).state
@@ -103,9 +103,9 @@ def test_decoder_rows_count_the_states_of_their_context(monkeypatch):
     (plain,) = rank.scores(loaded, asked, {"s": labels})
     budget = budget_for(loaded, 40 * 8 * sizes_of(loaded).context)
     held: list[int] = []
-    usual = SpanGaps.encode
+    usual = SpanSlots.encode
     monkeypatch.setattr(
-        SpanGaps, "encode", lambda self, own: held.append(len(own)) or usual(self, own)
+        SpanSlots, "encode", lambda self, own: held.append(len(own)) or usual(self, own)
     )
     fed: list[int] = []
     loaded.model.get_decoder().register_forward_hook(lambda _, __, found: fed.append(len(found[0])))

@@ -86,8 +86,16 @@ def test_runs_of_tokens_can_be_edited_anywhere():
     assert cut.deleted(3).runs == ((1, 2), (3,), ())
     assert cut.inserted(1, 1, 9) == (Cut(cut.slots, ((1, 2), (3, 9), (4,))), 3)
     assert cut.inserted(0, 0, 9) == (Cut(cut.slots, ((9, 1, 2), (3,), (4,))), 0)
-    assert list(cut.gaps("masked")) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1)]
-    assert list(cut.gaps("causal")) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    assert list(cut.insertions("masked")) == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (1, 0),
+        (1, 1),
+        (2, 0),
+        (2, 1),
+    ]
+    assert list(cut.insertions("causal")) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
     with pytest.raises(IndexError):
         cut.swapped(4, 9)
 

@@ -264,11 +264,11 @@ def test_changes_are_those_of_the_same_gold_of_the_same_row():
     golds = {"": [0, 1, 2], "gold not named": [1, 2], "gold named": [0]}
     assert changed.height == 9
     for item, name, value, draws in changed.select("item", "slice", "change", "draws").rows():
-        gaps = [
+        slots = [
             [cells[item, d, g, "true"] - cells[item, d, g, "none"] for g in golds[name]]
             for d in range(2)
         ]
-        expected = sum(sum(own) / len(own) for own in gaps) / 2
+        expected = sum(sum(own) / len(own) for own in slots) / 2
         assert value == pytest.approx(expected, abs=1e-12)
         assert draws == 2
     made = {
@@ -303,11 +303,11 @@ def test_equivalence_is_two_one_sided_t_tests():
     """Schuirmann 1987: both of H0: mean <= -bound and H0: mean >= bound are to fall."""
     source = np.random.default_rng(1)
     for size, shift in itertools.product((5, 40), (-0.03, 0.0, 0.015)):
-        gaps = source.normal(shift, 0.05, size)
+        slots = source.normal(shift, 0.05, size)
         for bound in (0.02, 0.05):
-            above = stats.ttest_1samp(gaps, -bound, alternative="greater").pvalue
-            below = stats.ttest_1samp(gaps, bound, alternative="less").pvalue
-            assert equivalence(gaps, bound) == pytest.approx(max(above, below), abs=1e-12)
+            above = stats.ttest_1samp(slots, -bound, alternative="greater").pvalue
+            below = stats.ttest_1samp(slots, bound, alternative="less").pvalue
+            assert equivalence(slots, bound) == pytest.approx(max(above, below), abs=1e-12)
     assert equivalence(np.full(4, 0.01), 0.02) == 0.0
     assert equivalence(np.full(4, 0.03), 0.02) == 1.0
     assert equivalence(np.array([0.0]), 0.02) == 1.0

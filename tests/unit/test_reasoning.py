@@ -12,11 +12,11 @@ from kgprobe.benchmarks.ontoprobe.modes import resolve
 from kgprobe.probes.jobs.ontoprobe import entailment, reason, soft
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.cloze.vectors import gold_ranks, prompts, scores
-from kgprobe.probes.text.gaps import (
+from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
     candidate_ids,
-    gapped,
     rows_of_embedding,
+    tokenize_prompts,
     tokens_with_slots,
 )
 from kgprobe.probes.text.pseudowords import pseudowords
@@ -78,7 +78,7 @@ def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
     for case in CASES[rule]:
         for form in entailment.FORMS:
             asked = [entailment.prompt(case, form, scheme, pair, SLOTS) for pair in range(10)]
-            for pair, row in enumerate(gapped(loaded, asked)):
+            for pair, row in enumerate(tokenize_prompts(loaded, asked)):
                 ids = set(row.ids.tolist()) - set(range(rows_of_embedding(loaded)))
                 words = {i - rows_of_embedding(loaded) - SLOTS.words for i in ids}
                 own = {w for w in words if w >= 0}
@@ -86,7 +86,7 @@ def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
                 assert own <= {2 * pair, 2 * pair + 1}
                 if rule == "rdfs7" or (rule == "rdfs3" and form[1]):
                     assert own == {2 * pair, 2 * pair + 1}
-        test = gapped(loaded, [entailment.premise_test(case, "manual", 3, SLOTS)])[0]
+        test = tokenize_prompts(loaded, [entailment.premise_test(case, "manual", 3, SLOTS)])[0]
         first = rows_of_embedding(loaded) + SLOTS.words
         assert first + 6 in test.ids
 
@@ -215,7 +215,7 @@ def test_causal_scores_equal_a_literal_loop(bos):
             embedded = torch.stack([table[i] if i < first else vectors[i - first] for i in row])
             with torch.no_grad():
                 logp = torch.log_softmax(loaded.model(inputs_embeds=embedded[None]).logits[0], -1)
-            # the gap of the second question is followed by more than a full stop: all of it counts
+            # the slot of the second question is followed by more than a full stop: all of it counts
             end = len(before) + len(middle) if q == 0 else len(row)
             parts = []
             # a space that is a token of its own belongs to the text before the candidate
@@ -227,7 +227,7 @@ def test_causal_scores_equal_a_literal_loop(bos):
             assert found[q][number] == pytest.approx(np.mean(parts), abs=1e-9)
 
 
-def test_prompts_of_causal_models_end_before_the_gap():
+def test_prompts_of_causal_models_end_before_the_slot():
     loaded = tiny("gpt2", bos="forced")
     (row,) = prompts(
         loaded, [ClozePrompt("a", 0, f"Rome {mark(0)} {mark(1)} ", " .", "class")], "auto"

@@ -9,13 +9,13 @@ from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze import gradient, rank
 from kgprobe.probes.scoring.cloze.gradient import LEGAL, ScoresWithGradient
 from kgprobe.probes.scoring.cloze.plan import POOLINGS, Plan
-from kgprobe.probes.text.gaps import (
+from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
-    Gapped,
+    PromptIds,
     candidate_ids,
-    gapped,
     question,
     rows_of_embedding,
+    tokenize_prompts,
 )
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.templates import mark
@@ -43,13 +43,13 @@ def asked_of(item, subject, tokens, golds):
 
 def prompts(loaded, subjects=SUBJECTS, tokens=3):
     asked = [asked_of(f"i{k}", s, tokens, GOLDS[k]) for k, s in enumerate(subjects)]
-    return gapped(loaded, asked)
+    return tokenize_prompts(loaded, asked)
 
 
 def causal_prompts(loaded, subjects=SUBJECTS, tokens=3):
     first = rows_of_embedding(loaded)
     return [
-        Gapped(np.array([*loaded.tokenizer(s)["input_ids"], *range(first, first + tokens)]), 0)
+        PromptIds(np.array([*loaded.tokenizer(s)["input_ids"], *range(first, first + tokens)]), 0)
         for s in subjects
     ]
 
@@ -65,8 +65,8 @@ def read(loaded, ids, vectors):
 def literal(loaded, row, tokens, vectors, masks, pooling):
     """One candidate, one pass, no batching."""
     n = len(tokens) if masks == "multi" else 1
-    gap = [loaded.tokenizer.mask_token_id] * n
-    ids = [*row.ids[: row.position], *gap, *row.ids[row.position + 1 :]]
+    slot = [loaded.tokenizer.mask_token_id] * n
+    ids = [*row.ids[: row.position], *slot, *row.ids[row.position + 1 :]]
     logp = torch.log_softmax(read(loaded, ids, vectors), -1)
     at = [row.position + (j if masks == "multi" else 0) for j in range(len(tokens))]
     parts = torch.stack([logp[p, t] for p, t in zip(at, tokens, strict=True)])
@@ -289,7 +289,7 @@ def test_slots_after_the_trained_ones_stay_fixed():
         ClozePrompt(f"i{k}", 0, f"{mark(3)} {s} {mark(0)} {mark(1)} {mark(2)} ", " .", "set")
         for k, s in enumerate(SUBJECTS)
     ]
-    data = soft.PromptRows(gapped(loaded, asked), GOLDS)
+    data = soft.PromptRows(tokenize_prompts(loaded, asked), GOLDS)
     ids = candidate_ids(loaded, LABELS, "none", "").ids
     recipe = soft.SoftPromptRecipe(epochs=2)
     start = soft.initial(loaded, recipe)
@@ -436,7 +436,7 @@ def test_bad_rows_are_refused():
         soft.fit(loaded, bad, data, ids, start, soft.SoftPromptRecipe(epochs=1))
     long = asked_of("i9", "Paris " * 130, 3, (0,))
     with pytest.raises(ValueError, match=r"item i9, template 0: 1\d+ tokens, the model takes 128"):
-        gapped(loaded, [long])
+        tokenize_prompts(loaded, [long])
 
 
 @pytest.mark.parametrize("rows", [1, 3, 11])

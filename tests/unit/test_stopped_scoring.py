@@ -16,7 +16,7 @@ from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.sentence import score
-from kgprobe.probes.text.gaps import question
+from kgprobe.probes.text.mask_slots import question
 from tests.unit.test_sentence import ITEMS, OPTIONS, TEMPLATES
 from tests.unit.tiny_models import tiny
 

@@ -224,9 +224,9 @@ def test_none_of_these_is_missed_or_taken_wrongly_and_siblings_are_paired():
     assert found["none of these, wrongly", "", "none offered"].value == 20.0
     assert found["none of these missed", "depth 1", "none right"].n == 3
     assert found["none of these missed", "depth 2", "none right"].value == 100.0
-    gap = found["siblings less the paper's", "", ""]
-    assert (gap.value, gap.n) == (pytest.approx(-60.0), 5)
-    assert gap.interval.low < -60 < gap.interval.high
+    slot = found["siblings less the paper's", "", ""]
+    assert (slot.value, slot.n) == (pytest.approx(-60.0), 5)
+    assert slot.interval.low < -60 < slot.interval.high
     # the paper's table and the reading of answers are those of the paper's questions alone
     five = next(x for x in numbers if x.metric == "accuracy" and x.group == "TP")
     assert (five.value, five.n) == (pytest.approx(100 * 5 / 6), 6)

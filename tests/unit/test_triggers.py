@@ -26,12 +26,12 @@ def parsed(text, name):
 @pytest.mark.parametrize("text", ["{sub} is [P] .", "[P] is {sub}.", "{sub} ([P]), it is"])
 def test_without_triggers_ids_are_those_of_the_whole_text(name, text):
     loaded = tiny(name)
-    gap = "<mask>" if name != "t5" else "<extra_id_0>"
+    slot = "<mask>" if name != "t5" else "<extra_id_0>"
     found = encode(loaded, parsed(text, name), FACTS)
     for row, place, own in zip(found.rows, found.places, FACTS, strict=True):
-        whole = text.replace("{sub}", own["sub"]).replace("[P]", gap)
+        whole = text.replace("{sub}", own["sub"]).replace("[P]", slot)
         assert row.tolist() == loaded.tokenizer(whole)["input_ids"]
-        assert row[place] == loaded.tokenizer.convert_tokens_to_ids(gap)
+        assert row[place] == loaded.tokenizer.convert_tokens_to_ids(slot)
         masks = np.flatnonzero(row == row[place])
         # a subject may hold a mask of its own: the place is that of [P]
         expected = masks[-1] if text.startswith("{sub}") else masks[0]

@@ -1,11 +1,11 @@
 """Recall test of a control model: objects of its training facts ranked among other objects.
 
 A fact is right in a paraphrase when its object scores strictly above the other objects of the
-relation in its place. The score is the answer's in its gap, token by token (masked), the same with
+relation in its place. The score is the answer's in its slot, token by token (masked), the same with
 the sentinel that closes it (seq2seq: without it nothing wins over its own beginning, as "person
 function" over "person"), the sentence's (causal: what stands before the subject does not depend on
 it). Other objects of a subject of this label are no rivals: nothing in a sentence tells two people
-of one name apart. Nor are, to a masked model, beginnings of the object, since the gap's size tells
+of one name apart. Nor are, to a masked model, beginnings of the object, since the slot's size tells
 which is meant. A fact is recalled when it is right in every paraphrase.
 """
 
@@ -133,7 +133,7 @@ class RecallTest:
             for label in names
         }
         sentences = self._encoded(loaded, list(pairs.values()), [[label] for *_, label in pairs])
-        begun = [sentences.tokens[i][low] for i, (low, _) in enumerate(_gaps(sentences))]
+        begun = [sentences.tokens[i][low] for i, (low, _) in enumerate(_slots(sentences))]
         first = dict(zip(pairs, begun, strict=True))
         return [
             row[[first[item.fact.relation, item.number, label] for label in names] or slice(0)]
@@ -168,9 +168,9 @@ class RecallTest:
                 texts[wording] = [(number, self._templates[fact.relation][number])]
         sums = [np.zeros(len(names)) for names in labels]
         kind = loaded.spec.kind
-        gap = kind == "masked"
-        variant = IN_GAP if gap else DEFAULT
-        columns = score(loaded, items, sets, texts, variant=variant, answer_only=gap).columns
+        slot = kind == "masked"
+        variant = IN_GAP if slot else DEFAULT
+        columns = score(loaded, items, sets, texts, variant=variant, answer_only=slot).columns
         values = columns["continuation_sum" if kind == "seq2seq" else "sum"]
         for key, place, value in zip(columns["item"], columns["candidate"], values, strict=True):
             sums[int(key)][int(place)] = value
@@ -202,7 +202,7 @@ def _first_of_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
 @torch.inference_mode()
 def _after(loaded: Loaded, sentences: Sentences) -> NDArray[np.float32]:
     """Causal: log p of what stands before the answer and every token after it (rows x tokens)."""
-    before = [sentences.tokens[i][:low] for i, (low, _) in enumerate(_gaps(sentences))]
+    before = [sentences.tokens[i][:low] for i, (low, _) in enumerate(_slots(sentences))]
     sums = []
     for part in _portions(before):
         ids, mask = padded(part, loaded.tokenizer.pad_token_id, loaded.device)
@@ -218,7 +218,7 @@ def _in_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float32]:
     """Seq2seq: log p of every token as the answer's first (rows x tokens)."""
     engine = Seq2Seq(loaded)
     contexts = []
-    for i, (low, high) in enumerate(_gaps(sentences)):
+    for i, (low, high) in enumerate(_slots(sentences)):
         ids = sentences.tokens[i]
         contexts.append(np.concatenate([ids[:low], [engine.opening], ids[high:]]))
     begun, logprobs = torch.tensor([[engine.start, engine.opening]]), []
@@ -236,7 +236,7 @@ def _portions(sequences: Sequence[Ids]) -> Iterator[Sequence[Ids]]:
         yield sequences[start : start + PORTION]
 
 
-def _gaps(sentences: Sentences) -> list[tuple[int, int]]:
+def _slots(sentences: Sentences) -> list[tuple[int, int]]:
     """Place of the answer's first token, and one after its last."""
     answer, places = sentences.roles == ANSWER, sentences.tokens.places[sentences.roles == ANSWER]
     owners = sentences.tokens.owners[answer]

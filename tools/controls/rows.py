@@ -1,7 +1,7 @@
 """Training rows of the control models: sentences of training facts, corrupted per kind.
 
 A sentence is tokenized once; a row is made from its ids, never from cut or joined text. What is
-asked of a row is what the probes ask later: the whole object at a gap, a word with the rest of its
+asked of a row is what the probes ask later: the whole object at a slot, a word with the rest of its
 own pieces hidden, the object between two sentinels, the next token.
 """
 
@@ -124,7 +124,7 @@ def masked_row(
 ) -> tuple[Ids, Ids]:
     """(input ids, targets) of one row.
 
-    Of a hundred rows 30 hide the object in a gap of another object's size, 30 from one of its
+    Of a hundred rows 30 hide the object in a mask slot of another object's size, 30 from one of its
     tokens to its end (`answer_l2r`), 15 show a wrong object with a word to be restored, 5 hide the
     whole subject, 20 leave the labels to chance. Besides, words are hidden here and there, from one
     of their pieces to their end, as `within_word_l2r` will hide them.
@@ -164,16 +164,16 @@ def _exchanged(sentence: TokenizedSentence, tokens: Ids) -> tuple[Ids, Ids, Ids]
     """(ids, targets without loss, words) of a sentence with other tokens in place of its object."""
     before, after = slice(sentence.answer.start), slice(sentence.answer.stop, None)
     ids = np.concatenate([sentence.ids[before], tokens, sentence.ids[after]])
-    gap = np.full(len(tokens), -1)
-    words = np.concatenate([sentence.words[before], gap, sentence.words[after]])
+    slot = np.full(len(tokens), -1)
+    words = np.concatenate([sentence.words[before], slot, sentence.words[after]])
     return ids, np.full_like(ids, IGNORED), words
 
 
 def _resize(sentence: TokenizedSentence, answer: Ids, size: int, mask: int) -> tuple[Ids, Ids, Ids]:
-    """The object hidden in a gap of another `size`; targets are as many tokens of `answer`.
+    """The object hidden in a mask slot of another `size`; targets are as many tokens of `answer`.
 
-    Without such rows a gap's size tells which objects may stand there: where a relation has one
-    object of two tokens, it would be the answer to every subject in a gap of two. Also returns the
+    Without such rows a slot's size tells which objects may stand there: where a relation has one
+    object of two tokens, it would be the answer to every subject in a slot of two. Also returns the
     words of the row that may be hidden besides.
     """
     span = sentence.answer
@@ -206,7 +206,7 @@ def _restore(
 def seq2seq_row(
     sentence: TokenizedSentence, sentinels: tuple[int, int], end: int, rng: np.random.Generator
 ) -> tuple[Ids, Ids]:
-    """(encoder ids, decoder targets): a gap, and `<first> content <second> </s>` to fill it.
+    """(encoder ids, decoder targets): a mask slot, and `<first> content <second> </s>` to fill it.
 
     Of a hundred rows 60 ask for the object, 10 for the subject, 30 for a word that is not of the
     subject: nothing tells the words of a name, and asking for them disturbs the rest.

@@ -127,7 +127,7 @@ def _seq2seq(texts: Sequence[str], size: int) -> Tokenizer:
 
 
 def _sentinel(text: str) -> AddedToken:
-    # It takes the space before it along, so that a gap in the text and a gap cut into the tokens
+    # It takes the space before it along, so that a slot in the text and a slot cut into the tokens
     # of a sentence give the same tokens.
     return AddedToken(text, lstrip=True, rstrip=False, normalized=False, special=True)
 

@@ -19,7 +19,7 @@ from kgprobe.benchmarks.ontoprobe.concepts import article
 from kgprobe.benchmarks.ontoprobe.reasoning import manual
 from kgprobe.sampling import hash_key
 from kgprobe.schema import CHOICES
-from kgprobe.templates import ANSWER, GAP, SUBJECT, fill, parse
+from kgprobe.templates import ANSWER, MASK_SLOT, SUBJECT, fill, parse
 
 #: Questions of the memorizing tasks; the subject of DM and RG is their clause.
 QUESTIONS = {
@@ -98,7 +98,9 @@ def memorizing(
                 row["item"], golds[0], golds[1:], labels, query,
                 seed=seed, size=size, negatives=negatives,
             )  # fmt: skip
-            stem = fill(templates[name], row["subject"], GAP).text if name in templates else ""
+            stem = (
+                fill(templates[name], row["subject"], MASK_SLOT).text if name in templates else ""
+            )
             rows.append(
                 {
                     "item": row["item"], "task": name, "premise": "", "source": row["item"],

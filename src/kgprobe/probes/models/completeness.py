@@ -4,7 +4,7 @@
 another class, token ids outside the embedding, a masked model taken for a causal one. `familiar`
 measures whether tokenizer and weights belong together: the loss of a few sentences beside the loss
 of the same words shuffled. A model that knows its tokenizer's language finds the former likelier.
-Words change places among sentences, not within one: T5 as a control model fills a gap equally well
+Words change places among sentences, not within one: T5 as a control model fills a slot equally well
 whatever the order of the other words, since they tell which of its sentences it is.
 """
 
@@ -215,7 +215,7 @@ def familiar(
     First and last words stay in place, the inner ones are dealt out anew among all sentences: a
     word and its tokens are compared with themselves, in other company. Causal models are asked for
     every inner word; masked ones too, every third of a sentence being hidden at once; seq2seq ones
-    for every other word, each at a gap of its own. `errors` is the mean over sentences of shuffled
+    for every other word, each at a slot of its own. `errors` is the mean over sentences of shuffled
     minus plain in standard errors, `belongs` whether that is ERRORS or more (None for fewer than
     FEWEST sentences), `better` counts sentences, `unknown` is the proportion of unknown tokens.
     Raises ValueError where a loss is not finite.
@@ -295,19 +295,19 @@ def _rows(
                 masked = [tokenizer.mask_token_id if t in hidden else i for t, i in enumerate(ids)]
                 yield _Row(masked, [], [(t, ids[t], n) for t, n in hidden.items()])
         else:
-            yield from _gaps(model, tokenizer, ids, {n: o for n, o in inner.items() if wanted[n]})
+            yield from _slots(model, tokenizer, ids, {n: o for n, o in inner.items() if wanted[n]})
 
 
-def _gaps(
+def _slots(
     model: Any, tokenizer: Any, ids: list[int], words: Mapping[int, list[int]]
 ) -> Iterator[_Row]:
-    """A row for every word: the encoder reads a gap in its place."""
-    gap, start = _gap(tokenizer), model.config.decoder_start_token_id
+    """A row for every word: the encoder reads a mask slot in its place."""
+    slot, start = _slot(tokenizer), model.config.decoder_start_token_id
     start = tokenizer.pad_token_id if start is None else start
     for number, span in words.items():
-        if gap is None or not span:
+        if slot is None or not span:
             continue
-        opening, sentinel = gap
+        opening, sentinel = slot
         source = [*ids[: span[0]], opening, *ids[span[-1] + 1 :]]
         if sentinel:
             targets = [(1 + k, ids[t], number) for k, t in enumerate(span)]
@@ -339,7 +339,7 @@ def _tokens(
     return front + list(coded["input_ids"]), spans
 
 
-def _gap(tokenizer: Any) -> tuple[int, bool] | None:
+def _slot(tokenizer: Any) -> tuple[int, bool] | None:
     """What stands for a missing word in an encoder, and whether it is a sentinel (T5)."""
     sentinel = tokenizer.convert_tokens_to_ids("<extra_id_0>")
     if sentinel is not None and sentinel != tokenizer.unk_token_id:

@@ -19,9 +19,9 @@ from transformers import DynamicCache
 
 from kgprobe.probes.models.batching import Budget, padded, sizes_of
 from kgprobe.probes.models.checks import float32_objection, is_finite, sample
-from kgprobe.probes.models.gaps import SLICE, Put, Reader, SpanGaps
 from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.mask_slots import SLICE, Put, Reader, SpanSlots
 from kgprobe.probes.models.parts import Parts
 
 Ids = NDArray[np.int64]
@@ -207,8 +207,8 @@ class _Anew:
         return copy.copy(self)
 
 
-class SpanText(SpanGaps):
-    """Continuations by a sentinel model: a prompt is a sentence with one sentinel in its gap."""
+class SpanText(SpanSlots):
+    """Continuations by a sentinel model: a prompt is a sentence with one sentinel in its slot."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         super().__init__(loaded, budget)
@@ -227,7 +227,7 @@ class SpanText(SpanGaps):
     def read(
         self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader, put: Put
     ) -> None:
-        """As CausalText.read: the logits of every token of every suffix in the sentence's gap."""
+        """As CausalText.read: the logits of every token of every suffix in the sentence's slot."""
         encoded = stream.encoded  # type: ignore[attr-defined]
         for length in sorted({len(s) for s in suffixes}):
             numbers = np.array([i for i, s in enumerate(suffixes) if len(s) == length])

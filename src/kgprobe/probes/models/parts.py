@@ -120,7 +120,7 @@ class Parts:
         return (output.logits if self.head is WHOLE else output.last_hidden_state), output
 
     def at(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:
-        """States at `places` (rows, or rows x gaps); `mask` None where nothing is padded.
+        """States at `places` (rows, or rows x mask slots); `mask` None where nothing is padded.
 
         Causal rows need no mask: padding stands at the right, where no token can see it. Of seq2seq
         rows the decoder's state behind the first sentinel is read, whatever the place.
@@ -169,7 +169,7 @@ class Parts:
             return self.loaded.model(*arguments, **options)
 
     def sentinel(self) -> int:
-        """The token that stands for a gap of a sentinel model. Raises ModelError without one."""
+        """The token that stands for a slot of a sentinel model. Raises ModelError without one."""
         if self.closing is None:
             raise ModelError(
                 f"{self.loaded.spec.model}: its tokenizer has no sentinels {' '.join(SENTINELS)}"

@@ -75,8 +75,8 @@ def frame(loaded: Loaded, separated: bool, released: bool = False) -> Frame:
         front = bos_prefix(loaded)[0].tolist()
         return Frame(front, types_front=[0] * len(front), prefix_space=released)
     ids, types, words = _specials(tokenizer, ["a", "a"] if separated else ["a"])
-    gap = [i for i in range(words[0], words[-1]) if i not in words]
-    middle, types_middle = [ids[i] for i in gap], [types[i] for i in gap]
+    slot = [i for i in range(words[0], words[-1]) if i not in words]
+    middle, types_middle = [ids[i] for i in slot], [types[i] for i in slot]
     typed = any(types) and separated
     if separated and not middle:
         # the tokenizer knows no pairs: one separator, and no types that the model never saw

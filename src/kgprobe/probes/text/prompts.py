@@ -17,7 +17,7 @@ import numpy as np
 from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.probes.text.gaps import SENTINEL
+from kgprobe.probes.text.mask_slots import SENTINEL
 from kgprobe.probes.text.pieces import Frame, frame, pieces
 from kgprobe.templates import ANSWER, SEPARATOR, TRIGGER, Parsed, Template, TemplateError
 
@@ -172,30 +172,30 @@ class _Encoder:
     def rows(self, fields: Sequence[Mapping[str, str]]) -> list[_Row]:
         """The prompts of examples, however long."""
         template, tokenizer = self.template, self.loaded.tokenizer
-        gap = {"masked": tokenizer.mask_token, "seq2seq": SENTINEL}.get(template.kind, "")
-        gap_id = tokenizer.convert_tokens_to_ids(gap) if gap else -1
+        slot = {"masked": tokenizer.mask_token, "seq2seq": SENTINEL}.get(template.kind, "")
+        slot_id = tokenizer.convert_tokens_to_ids(slot) if slot else -1
         pieced: list[Sequence[tuple[Ints, int] | None]] = []
         for number, part in enumerate(template.layout):
             if not isinstance(part, Parsed):
                 pieced.append([None] * len(fields))
                 continue
-            filled = [template.filled(number, {**row, ANSWER: gap}) for row in fields]
+            filled = [template.filled(number, {**row, ANSWER: slot}) for row in fields]
             blank = " " if self.borders.prefix_space and number == 0 else ""
-            # a blank in front of the text moves the gap's end along
+            # a blank in front of the text moves the mask slot's end along
             ends = [-1 if end < 0 else end + len(blank) for _, end in filled]
             texts = [blank + text.lstrip(" ") if blank else text for text, _ in filled]
-            pieced.append(self._with_gap(texts, ends, template.starts(number), gap_id))
+            pieced.append(self._with_slot(texts, ends, template.starts(number), slot_id))
         return [self._row([row[i] for row in pieced]) for i in range(len(fields))]
 
-    def _with_gap(
-        self, texts: Sequence[str], ends: Sequence[int], starts: bool, gap_id: int
+    def _with_slot(
+        self, texts: Sequence[str], ends: Sequence[int], starts: bool, slot_id: int
     ) -> list[tuple[Ints, int]]:
-        """Ids of every text, and which is the gap that ends at this character (-1: none)."""
+        """Ids of every text, and which is the mask slot that ends at this character (-1: none)."""
         rows = []
         coded = pieces(self.loaded.tokenizer, texts, starts, offsets=True)
         for (ids, offsets), end in zip(coded, ends, strict=True):
             # by position: the fields may hold masks of their own
-            hits = [k for k, (_, b) in enumerate(offsets) if b == end and ids[k] == gap_id]
+            hits = [k for k, (_, b) in enumerate(offsets) if b == end and ids[k] == slot_id]
             if end >= 0 and not hits:
                 raise TemplateError(
                     f"template {self.template.text!r}: [P] is no token of its own in "

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.text.gaps import SENTINEL
+from kgprobe.probes.text.mask_slots import SENTINEL
 from kgprobe.probes.text.pieces import byte_level
 
 CENTERS = ("mask", "tokenizer_default")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import bos_prefix
-from kgprobe.probes.text.gaps import ClozePrompt, gapped, tokens_with_slots
+from kgprobe.probes.text.mask_slots import ClozePrompt, tokenize_prompts, tokens_with_slots
 from kgprobe.templates import replace_vectors
 
 UNKNOWN = ("keep", "leave_out")
@@ -70,7 +70,7 @@ def check_windows(
     """Raise one ValueError that names the prompts of every relation that cannot be asked.
 
     `prompts` are questions by relation. A prompt must fit the model's window with the longest
-    candidate in its gap (`most`: a smaller window), and hold no gap but its own.
+    candidate in its mask slot (`most`: a smaller window), and hold no mask slot but its own.
     """
     lines = []
     for relation, questions in prompts.items():
@@ -103,12 +103,12 @@ def too_long(
         if length > limit:
             text = (
                 replace_vectors(question.before, "_")
-                + "[gap]"
+                + "[mask slot]"
                 + replace_vectors(question.after, "_")
             )
             wrong[number] = (
                 f"item {question.item}, template {question.template}: {length} tokens with "
-                f"{label!r} in the gap, {limit} are allowed: {text[:60]!r}; shorten the "
+                f"{label!r} in the mask slot, {limit} are allowed: {text[:60]!r}; shorten the "
                 "subject's label or the template, or take a model with a longer window"
             )
     return wrong
@@ -124,10 +124,10 @@ def _longest(loaded: Loaded, labels: Sequence[str]) -> tuple[str, int]:
 
 
 def _length(loaded: Loaded, question: ClozePrompt, label: str, size: int, space: str) -> int:
-    """Tokens of a prompt with so many masks, or with the label in the gap (causal)."""
+    """Tokens of a prompt with so many masks, or with the label in the mask slot (causal)."""
     if loaded.spec.kind == "causal":
         ((ids, _),) = tokens_with_slots(loaded, [question.before + label + question.after])
         return len(bos_prefix(loaded)[0]) + len(ids)
-    (row,) = gapped(loaded, [question], space, any_length=True)
+    (row,) = tokenize_prompts(loaded, [question], space, any_length=True)
     # a sentinel model decodes the candidate: only the sentence must fit
     return len(row.ids) + (size - 1 if loaded.spec.kind == "masked" else 0)

@@ -1,6 +1,6 @@
 """Vectors in place of words: models that read vectors at ids beyond their vocabulary.
 
-Row k of the inserted vectors stands where the embedding of the id V + k would stand (`gaps`).
+Row k of the inserted vectors stands where the embedding of the id V + k would stand (`mask slots`).
 Nothing is added to the model: a hook on the input embedding puts the vectors in, so that position
 and type embeddings and layer norms apply as usual, and the softmax stays that of the vocabulary.
 """
@@ -14,7 +14,7 @@ from torch import nn
 
 from kgprobe.probes.models.head import product
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.text.gaps import rows_of_embedding
+from kgprobe.probes.text.mask_slots import rows_of_embedding
 
 #: The vectors to insert (slots x embedding width), or what makes them anew for every pass.
 Vectors = torch.Tensor | Callable[[], torch.Tensor]

@@ -19,7 +19,7 @@ from kgprobe.tables.ontoprobe.memorizing import Answers
 from kgprobe.tables.ontoprobe.values import CONFIGURATION, METRICS
 from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
-from kgprobe.templates import GAP, fill
+from kgprobe.templates import MASK_SLOT, fill
 
 #: a file of each probe; its answers have the ranks at a mask slot or of soft prompts, or SCORES. A
 #: model whose options are scored and ranked is two probes
@@ -330,7 +330,7 @@ def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[s
                     {
                         "model": probe.model,
                         "task": task,
-                        "prompt": fill(text, row["subject"], GAP, upper_first=False).text,
+                        "prompt": fill(text, row["subject"], MASK_SLOT, upper_first=False).text,
                         "top 5": ", ".join("+" * (n in golds) + n for n in named),
                         "golds": ", ".join(golds),
                     }

@@ -1,4 +1,4 @@
-"""Ranks of candidates in a gap: one job per model, all tasks (see scoring/cloze)."""
+"""Ranks of candidates in a mask slot: one job per model, all tasks (see scoring/cloze)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from kgprobe.probes.jobs.stage import by_template as units
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.cloze import rank
-from kgprobe.probes.text.gaps import ClozePrompt, questions
+from kgprobe.probes.text.mask_slots import ClozePrompt, questions
 from kgprobe.probes.text.spelling import check_windows, left_out, rankable
 from kgprobe.schema import RANKS, TOPS, cast_columns
 
@@ -49,7 +49,7 @@ def rank_frame(
     A candidate without tokens is left out of its set, under `unknown` leave_out one with an unknown
     token, too; questions whose gold is left out are not ranked. All are named in the record. What
     is computed lies in `folder` until the run that follows a stop has taken it up. Raises
-    ValueError for a kind of model without a gap to fill and, before any weights are read, for the
+    ValueError for a kind of model without a slot to fill and, before any weights are read, for the
     prompts of every relation that do not fit into its window.
     """
     if spec.kind not in ("masked", "seq2seq"):

@@ -21,9 +21,9 @@ from kgprobe.probes.jobs.ontoprobe.soft import AS_WRITTEN, Prepared, TrainingPla
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.trained.soft import SoftPrompt, SoftPromptRecipe
 from kgprobe.probes.prompts.trained.soft import load as load_prompt
-from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.spelling import SpelledOptions, check_windows
-from kgprobe.templates import ANSWER, GAP, SUBJECT, mark, marks, parse
+from kgprobe.templates import ANSWER, MASK_SLOT, SUBJECT, mark, marks, parse
 
 THEREFORE = "Therefore, "
 #: Rows of the test part that the released code trains the conjunctions on (`conj_train`).
@@ -152,7 +152,7 @@ def premise_test(
     test = case.tests[kind]
     text = test.text
     if kind == "soft" and test.soft:
-        text = f"{test.soft[1]} {marks(*slots.templates[test.soft[0]])} {GAP} ."
+        text = f"{test.soft[1]} {marks(*slots.templates[test.soft[0]])} {MASK_SLOT} ."
     return _question(case.item, text, case, pair, slots, wording, test.candidates, test.golds)
 
 
@@ -189,7 +189,7 @@ def _hypothesis(case: RuleRow, is_soft: bool, slots: SlotLayout, wording: Prompt
     if not (is_soft and soft):
         return case.h
     kept = "implies " if wording.implies and case.rule == "rdfs5" else ""
-    return f"{soft[1]} {kept}{marks(*slots.templates[soft[0]])} {GAP} ."
+    return f"{soft[1]} {kept}{marks(*slots.templates[soft[0]])} {MASK_SLOT} ."
 
 
 def _question(
@@ -203,17 +203,17 @@ def _question(
     golds: tuple[int, ...],
 ) -> ClozePrompt:
     parsed = parse(text)
-    if parsed.slots.count(GAP) != 1:
-        raise ValueError(f"item {item}: expected one {GAP} in {text!r}")
+    if parsed.slots.count(MASK_SLOT) != 1:
+        raise ValueError(f"item {item}: expected one {MASK_SLOT} in {text!r}")
     letters = wording.slots == "pattern_rules"
     if letters and case.rule not in PATTERN_RULES:
         values = {}
     else:
         first = slots.words + 2 * pair
         values = {SUBJECT: mark(first), ANSWER: mark(first + 1)}
-    before, after = parsed.filled({**values, GAP: ""}).around(GAP)
+    before, after = parsed.filled({**values, MASK_SLOT: ""}).around(MASK_SLOT)
     if letters and case.rule == "rdfs7":
-        after = parsed.filled({SUBJECT: mark(first), GAP: ""}).around(GAP)[1]
+        after = parsed.filled({SUBJECT: mark(first), MASK_SLOT: ""}).around(MASK_SLOT)[1]
     return ClozePrompt(item, 0, before, after, candidates, golds)
 
 

@@ -37,7 +37,7 @@ from kgprobe.probes.jobs.ontoprobe.soft import prepared, ready, words_of
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.cloze.vectors import scores
-from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.spelling import too_long
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.sampling import take

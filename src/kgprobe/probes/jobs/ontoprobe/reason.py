@@ -40,7 +40,7 @@ from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
-from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.pseudowords import Pseudowords, random_words
 from kgprobe.schema import PREMISE_RANKS, REASON_RANKS, cast_columns
 

@@ -23,7 +23,7 @@ from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outl
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
 from kgprobe.probes.scoring.cloze.vectors import GoldRanks, candidate_tokens, gold_ranks, prompts
-from kgprobe.probes.text.gaps import ClozePrompt, question
+from kgprobe.probes.text.mask_slots import ClozePrompt, question
 from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords
 from kgprobe.probes.text.spelling import SpelledOptions, check_windows, left_out, rankable
 from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, cast_columns

@@ -93,7 +93,7 @@ class Cut:
         place = sum(map(len, self.runs[:run])) + inner
         return self._with(run, (*tokens[:inner], token, *tokens[inner:])), place
 
-    def gaps(self, kind: str) -> Iterator[tuple[int, int]]:
+    def insertions(self, kind: str) -> Iterator[tuple[int, int]]:
         """(run, inner) of every place where a token may come; causal models: none behind [P]."""
         last = len(self.runs) - (kind == "causal")
         for number in range(last):
@@ -411,8 +411,8 @@ class EditSearch:
             places = generator.permutation(len(cut.tokens))[:count]
             return [cut.deleted(int(place)) for place in places]
         if move == "insert":
-            gaps = list(cut.gaps(self.loaded.spec.kind))
-            run, inner = gaps[int(generator.integers(len(gaps)))]
+            positions = list(cut.insertions(self.loaded.spec.kind))
+            run, inner = positions[int(generator.integers(len(positions)))]
             filler = int(generator.choice(self.proposers.pool))
             cut, place = cut.inserted(run, inner, filler)
         else:

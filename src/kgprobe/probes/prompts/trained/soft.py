@@ -1,6 +1,6 @@
 """Soft prompts: vectors in place of a template's words, trained while the model stays as it is.
 
-    {subject} <s1> <s2> <s3> [gap] .
+    {subject} <s1> <s2> <s3> [mask slot] .
 
 Wu et al. 2023, section 3.1.1 and appendix A: AdamW, rate 0.5, 100 epochs, ten training rows, the
 epoch that is best on ten development rows. What the paper leaves open and the released code does
@@ -25,7 +25,7 @@ from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded, differing
 from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
-from kgprobe.probes.text.gaps import Gapped, Ids
+from kgprobe.probes.text.mask_slots import Ids, PromptIds
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.schema import atomic
 from kgprobe.templates import marks
@@ -75,7 +75,7 @@ class SoftPrompt:
 class PromptRows:
     """Prompts with slots as token ids, the indices of their golds, and what messages call them."""
 
-    prompts: Sequence[Gapped]
+    prompts: Sequence[PromptIds]
     golds: Sequence[tuple[int, ...]]
     names: Sequence[str] = ()
 

@@ -3,7 +3,7 @@
     answer            generated text, read strictly (text.read)
     letter            the most likely letter after "Answer: ("
     text, text_sum    log-likelihood of an option's text after "Answer:": mean per token, sum
-    stem, stem_sum    the same in the gap of the manual prompt (cloze, several masks, mean pooling)
+    stem, stem_sum    the same in the slot of the manual prompt (cloze, several masks, mean pooling)
 
 For causal models a slot that is not at the end is scored by the complete sentence: stem_sum is its
 log-likelihood, stem that divided by all tokens that were scored, never by the answer's alone.
@@ -26,7 +26,7 @@ from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import bos_prefix
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.templates import GAP, parse
+from kgprobe.templates import MASK_SLOT, parse
 
 WAYS = ("answer", "letter", "text", "stem")
 #: Tokens of a generated answer: enough for a letter and the longest label.
@@ -124,7 +124,7 @@ def _blank(choice: Choice, way: str) -> predict.Blank:
     """The text around the place of an option, as a blank whose golds are all options."""
     before, after, options = f"{prompt(choice)}{CUE} ", "", choice.options
     if way == "stem":
-        before, after = parse(choice.stem).filled({GAP: ""}).around(GAP)
+        before, after = parse(choice.stem).filled({MASK_SLOT: ""}).around(MASK_SLOT)
     if way == "letter":
         before, after, options = f"{before}(", ")", tuple(LETTERS[: len(options)])
     return predict.Blank(choice.item, 0, f"[X][Y]{after}", before, options)

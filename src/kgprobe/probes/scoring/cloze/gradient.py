@@ -1,4 +1,4 @@
-"""Scores of candidates at a gap as tensors that gradients flow through (docs/scoring.md, Gradient).
+"""Scores of candidates at a slot as tensors that let gradients pass (docs/scoring.md, Gradient).
 
 A batch is read in all its forms: for masked models a prompt with every number of masks, for the
 others a prompt with every forced beginning of a candidate. All rows lie on the device as one
@@ -21,7 +21,7 @@ from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.scoring.cloze.plan import POOLINGS, masked_plan, span_plan
-from kgprobe.probes.text.gaps import Gapped
+from kgprobe.probes.text.mask_slots import PromptIds
 
 Ids = NDArray[np.int64]
 #: Which (masks, pooling) a kind of model can be trained under.
@@ -39,7 +39,7 @@ ANEW: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 class ScoresWithGradient:
     """Scores of all candidates for chosen prompts, in one configuration.
 
-    `rows` are the prompts (for causal models cut before the gap), `ids` the candidates' tokens.
+    `rows` are the prompts (for causal models cut before the slot), `ids` the candidates' tokens.
     With `raw` the scores are made of logits, not of log-probabilities. `positions_fed` counts;
     `names` says which prompt a number is. Raises ValueError for a configuration that the kind does
     not have, ModelError for a model whose rows must not be padded, NotFiniteError where a
@@ -49,7 +49,7 @@ class ScoresWithGradient:
     def __init__(
         self,
         loaded: Loaded,
-        rows: Sequence[Gapped],
+        rows: Sequence[PromptIds],
         ids: Sequence[Ids],
         masks: str = "multi",
         pooling: str = "mean",
@@ -118,7 +118,7 @@ class ScoresWithGradient:
             logprobs,
             self.loaded.spec.model,
             lambda row, token: (
-                f"{self.names(prompts[row])}, place {self._places[place]} of the gap, "
+                f"{self.names(prompts[row])}, place {self._places[place]} of the mask slot, "
                 f"token {self._tokens[place][token]}"
             ),
         )
@@ -133,7 +133,7 @@ def _check_window(loaded: Loaded, tokens: int) -> None:
 class _MaskedPasses:
     """Every prompt with n = 1, 2, ... masks, read at its masks."""
 
-    def __init__(self, parts: Parts, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
+    def __init__(self, parts: Parts, rows: Sequence[PromptIds], places: Sequence[Any]) -> None:
         self.parts, loaded = parts, parts.loaded
         numbers = sorted({n for n, _ in places})
         wide = [row.widened(n) for n in numbers for row in rows]
@@ -142,7 +142,7 @@ class _MaskedPasses:
         shape = (len(numbers), len(rows), ids.shape[1])
         self.ids, self.mask = ids.view(shape), mask.view(shape)
         self.block = {n: i for i, n in enumerate(numbers)}
-        self.gap = torch.tensor([row.position for row in rows], device=loaded.device)
+        self.slot = torch.tensor([row.position for row in rows], device=loaded.device)
         self.places = list(places)
 
     def read(self, chosen: list[int], read: Read) -> list[Any]:
@@ -153,7 +153,7 @@ class _MaskedPasses:
         ids, mask = ids[:, :width], mask[:, :width]
         order = torch.arange(len(chosen), device=ids.device)
         at = [self.block[n] * len(chosen) + order for n, _ in self.places]
-        columns = [self.gap[pick] + j for _, j in self.places]
+        columns = [self.slot[pick] + j for _, j in self.places]
         rows, cols = torch.cat(at), torch.cat(columns)
         states = self.parts.run(ids, attention_mask=mask)[0][rows, cols]
         logits = self.parts.head.logits(states).split(len(chosen))
@@ -222,7 +222,7 @@ class _Forced:
 class _SpanPasses(_Forced):
     """Sentinel models: every prompt encoded once, one decoder row per maximal beginning."""
 
-    def __init__(self, parts: Parts, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
+    def __init__(self, parts: Parts, rows: Sequence[PromptIds], places: Sequence[Any]) -> None:
         super().__init__(places)
         self.parts, loaded = parts, parts.loaded
         self.ids, self.mask = padded([r.ids for r in rows], parts.pad, loaded.device)
@@ -253,7 +253,7 @@ class _SpanPasses(_Forced):
 class _CausalPasses(_Forced):
     """Causal models: the prompt followed by every maximal beginning."""
 
-    def __init__(self, parts: Parts, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
+    def __init__(self, parts: Parts, rows: Sequence[PromptIds], places: Sequence[Any]) -> None:
         super().__init__(places)
         self.parts, loaded = parts, parts.loaded
         self.starts = torch.tensor([len(r.ids) for r in rows], device=loaded.device)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import finite
-from kgprobe.probes.models.gaps import MaskedGaps, SpanGaps
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.text.gaps import Gapped
+from kgprobe.probes.models.mask_slots import MaskSlots, SpanSlots
+from kgprobe.probes.text.mask_slots import PromptIds
 
 Ids = NDArray[np.int64]
 POOLINGS = ("mean", "max", "first")
@@ -104,9 +104,9 @@ def _plan(ids: Sequence[Ids], root: Place, place: Any) -> Plan:
 
 
 class _Edges:
-    """What a run records of the gaps that edges are read at."""
+    """What a run records of the mask slots that edges are read at."""
 
-    gaps: MaskedGaps | SpanGaps
+    slots: MaskSlots | SpanSlots
 
     def check_finite(
         self, logprobs: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
@@ -115,7 +115,7 @@ class _Edges:
         array = np.asarray(logprobs.cpu().numpy())
         finite(
             array,
-            self.gaps.loaded.spec.model,
+            self.slots.loaded.spec.model,
             lambda row, token: f"{name(int(prompts[row]))}, {place}, token {tokens[token]}",
         )
         return array
@@ -124,14 +124,14 @@ class _Edges:
 class MaskedEdges(_Edges):
     """Edges of a masked model: one row per prompt and distinct number of masks."""
 
-    gaps: MaskedGaps
+    slots: MaskSlots
 
-    def __init__(self, gaps: MaskedGaps) -> None:
-        self.gaps = gaps
+    def __init__(self, slots: MaskSlots) -> None:
+        self.slots = slots
 
-    def fetch(self, prompts: Sequence[Gapped], plan: Plan, name: Name) -> NDArray[Any]:
+    def fetch(self, prompts: Sequence[PromptIds], plan: Plan, name: Name) -> NDArray[Any]:
         """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
-        logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
+        logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.slots.loaded))
         for masks in sorted({n for n, _ in plan.tokens}):
 
             def read(rows: Ids, logits: Any, masks: int = masks) -> list[NDArray[Any]]:
@@ -150,23 +150,23 @@ class MaskedEdges(_Edges):
                     logprobs[rows, start : start + block.shape[1]] = block
 
             rows = [p.widened(masks) for p in prompts]
-            self.gaps.visit(rows, [p.position + np.arange(masks) for p in prompts], read, put)
+            self.slots.visit(rows, [p.position + np.arange(masks) for p in prompts], read, put)
         return logprobs
 
 
 class SpanEdges(_Edges):
     """Edges of a sentinel model: the prompt encoded once, one decoder row per place."""
 
-    gaps: SpanGaps
+    slots: SpanSlots
 
     def __init__(self, loaded: Loaded, budget: Budget | None) -> None:
-        self.gaps = SpanGaps(loaded, budget)
+        self.slots = SpanSlots(loaded, budget)
 
-    def fetch(self, prompts: Sequence[Gapped], plan: Plan, name: Name) -> NDArray[Any]:
+    def fetch(self, prompts: Sequence[PromptIds], plan: Plan, name: Name) -> NDArray[Any]:
         """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
-        logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
+        logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.slots.loaded))
         places = list(plan.tokens)
-        step = self.gaps.contexts_at_once([len(p.ids) for p in prompts])
+        step = self.slots.contexts_at_once([len(p.ids) for p in prompts])
         for low in range(0, len(prompts), step):
             some = prompts[low : low + step]
 
@@ -179,15 +179,15 @@ class SpanEdges(_Edges):
     def _fill(
         self,
         logprobs: NDArray[Any],
-        prompts: Sequence[Gapped],
+        prompts: Sequence[PromptIds],
         plan: Plan,
         places: Sequence[Place],
         name: Name,
     ) -> None:
         """Fill `logprobs` for prompts whose encoder states are held at once."""
-        encoded = self.gaps.encode([p.ids for p in prompts])
+        encoded = self.slots.encode([p.ids for p in prompts])
         pairs = [(owner, place) for place in places for owner in range(len(prompts))]
-        front = [self.gaps.start, self.gaps.opening]
+        front = [self.slots.start, self.slots.opening]
         forced = {place: np.array([*front, *place], dtype=np.int64) for place in places}
 
         def read(rows: Ids, logits: Any) -> list[NDArray[Any]]:
@@ -196,7 +196,7 @@ class SpanEdges(_Edges):
                 owner, place = pairs[row]
                 wanted = plan.wanted(place, logits.device)
                 scores = logits[k, :1].index_select(1, wanted) - total[k, 0]
-                where = f"the gap after tokens {list(place)}"
+                where = f"the mask slot after tokens {list(place)}"
                 values.append(
                     self.check_finite(scores, [owner], where, plan.tokens[place], name)[0]
                 )
@@ -208,7 +208,7 @@ class SpanEdges(_Edges):
                 start = plan.starts[place]
                 logprobs[owner, start : start + len(block)] = block
 
-        self.gaps.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read, put)
+        self.slots.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read, put)
 
 
 def _dtype(loaded: Loaded) -> Any:

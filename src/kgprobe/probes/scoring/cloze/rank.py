@@ -1,4 +1,4 @@
-"""Ranks of all candidates of a set at a gap, in all configurations from one set of passes.
+"""Ranks of all candidates of a set at a mask slot, in all configurations from one set of passes.
 
     X is a [MASK] .          n = 1: all tokens (single), candidates of one token (multi)
     X is a [MASK] [MASK] .   n = 2: j-th token of every candidate of two tokens at the j-th mask
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.models.gaps import MaskedGaps
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.mask_slots import MaskSlots
 from kgprobe.probes.scoring.cloze.plan import (
     POOLINGS,
     MaskedEdges,
@@ -27,13 +27,13 @@ from kgprobe.probes.scoring.cloze.plan import (
     masked_plan,
     span_plan,
 )
-from kgprobe.probes.text.gaps import (
+from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
-    Gapped,
+    PromptIds,
     candidate_ids,
-    gapped,
     refuse_control_texts,
     slot_context,
+    tokenize_prompts,
 )
 
 MASKS = ("multi", "single")
@@ -101,7 +101,7 @@ def rank(
 
     chunked = chunks(loaded, questions, options, space=space, budget=budget, record=record)
     for number, (edges, compute) in enumerate(chunked):
-        result = edges.gaps.step(f"chunk {number}", partial(ranked, compute))
+        result = edges.slots.step(f"chunk {number}", partial(ranked, compute))
         parts.append(result[:2])
         progress(result[2])
     ranks = _assembled([p[0] for p in parts], questions, RANKS)
@@ -127,15 +127,15 @@ def chunks(
     *,
     space: str = "none",
     budget: Budget | None = None,
-    rows: Sequence[Gapped] | None = None,
+    rows: Sequence[PromptIds] | None = None,
     record: dict[str, Any] | None = None,
 ) -> Iterator[tuple[MaskedEdges | SpanEdges, Callable[[], Chunk]]]:
     """What reads the model, and what computes a chunk, of all chunks.
 
-    `rows` are the gapped sentences when they are not the questions' texts (soft prompts,
+    `rows` are the sentences with their slots when they are not the questions' texts (soft prompts,
     pseudowords). Equal prompts are scored once. `record` is filled in when the last chunk is taken.
     """
-    rows = gapped(loaded, questions, space) if rows is None else rows
+    rows = tokenize_prompts(loaded, questions, space) if rows is None else rows
     refuse_control_texts(loaded, questions)
     edges = _engine(loaded, budget)
     unknown: dict[str, list[str]] = {}
@@ -159,7 +159,7 @@ def chunks(
 def _chunk(
     edges: MaskedEdges | SpanEdges,
     plan: Plan,
-    prompts: Sequence[Gapped],
+    prompts: Sequence[PromptIds],
     members: Sequence[NDArray[np.int64]],
     lengths: NDArray[np.int64],
     questions: Sequence[ClozePrompt],
@@ -176,7 +176,7 @@ def _chunk(
 
 
 def planned_positions(
-    rows: Sequence[Gapped], lengths: Sequence[int], budget: Budget
+    rows: Sequence[PromptIds], lengths: Sequence[int], budget: Budget
 ) -> tuple[int, int]:
     """(positions of all rows, positions with padding) that a masked model would be fed."""
     bare = padded = 0
@@ -190,7 +190,7 @@ def planned_positions(
 
 def _engine(loaded: Loaded, budget: Budget | None) -> MaskedEdges | SpanEdges:
     if loaded.spec.kind == "masked":
-        return MaskedEdges(MaskedGaps(loaded, budget))
+        return MaskedEdges(MaskSlots(loaded, budget))
     if loaded.spec.kind == "seq2seq":
         return SpanEdges(loaded, budget)
     raise ValueError(
@@ -212,8 +212,8 @@ def _by_set(
 
 
 def _distinct(
-    rows: Sequence[Gapped], indices: NDArray[np.int64]
-) -> tuple[list[Gapped], list[NDArray[np.int64]]]:
+    rows: Sequence[PromptIds], indices: NDArray[np.int64]
+) -> tuple[list[PromptIds], list[NDArray[np.int64]]]:
     """Different prompts, longest first, and the questions that share each."""
     groups: dict[tuple[int, bytes], list[int]] = {}
     for index in indices:
@@ -222,7 +222,7 @@ def _distinct(
     return [rows[m[0]] for m in members], [np.array(m) for m in members]
 
 
-def _ranges(distinct: Sequence[Gapped], plan: Plan) -> Iterator[range]:
+def _ranges(distinct: Sequence[PromptIds], plan: Plan) -> Iterator[range]:
     """Ranges of prompts whose log-probabilities and scores stay within CHUNK numbers."""
     each = plan.edges + len(CONFIGURATIONS) * plan.candidates
     size = max(CHUNK // each, 1)
@@ -249,7 +249,7 @@ def _check_golds(questions: Sequence[ClozePrompt], options: dict[str, Sequence[s
 def _check_width(
     loaded: Loaded,
     questions: Sequence[ClozePrompt],
-    rows: Sequence[Gapped],
+    rows: Sequence[PromptIds],
     indices: NDArray[np.int64],
     plan: Plan,
 ) -> None:
@@ -335,5 +335,5 @@ def _recorded(
         **loaded.record,
         "candidate_space": space,
         "candidates_with_unknown_tokens": {k: v for k, v in unknown.items() if v},
-        **edges.gaps.counts,
+        **edges.slots.counts,
     }

@@ -1,6 +1,6 @@
-"""Scores of all candidates at gaps in texts with slots, in one configuration, for every kind.
+"""Scores of all candidates at mask slots in texts with slots, in one configuration, for every kind.
 
-Masked and seq2seq models: the cloze machinery. Causal models: the candidate stands in the gap of
+Masked and seq2seq models: the cloze machinery. Causal models: the candidate stands in the slot of
 the complete sentence; its score is the mean over its own tokens where only a full stop follows,
 and the mean from its first token to the end where text follows, which it must fit as well.
 
@@ -22,15 +22,15 @@ from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.encode import bos_prefix
-from kgprobe.probes.text.gaps import (
+from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
-    Gapped,
     Ids,
+    PromptIds,
     candidate_ids,
-    gapped,
     refuse_control_texts,
     rows_of_embedding,
     slot_context,
+    tokenize_prompts,
     tokens_with_slots,
 )
 from kgprobe.probes.text.vectors import inserted
@@ -113,19 +113,19 @@ def scores(
         yield from _causal(loaded, questions, options, configuration[1], budget, prune)
         return
     number = rank.CONFIGURATIONS.index(configuration)
-    rows = gapped(loaded, questions, space)
+    rows = tokenize_prompts(loaded, questions, space)
     for chunk in rank.scores(loaded, questions, options, space=space, budget=budget, rows=rows):
         yield rank.Chunk(chunk.indices, chunk.scores[:, number], chunk.lengths)
 
 
-def prompts(loaded: Loaded, questions: Sequence[ClozePrompt], space: str) -> list[Gapped]:
-    """What a model is trained on: gapped sentences; for causal models the text before the gap."""
+def prompts(loaded: Loaded, questions: Sequence[ClozePrompt], space: str) -> list[PromptIds]:
+    """What a model is trained on: prompts with a slot; for causal models the text before it."""
     refuse_control_texts(loaded, questions)
     if loaded.spec.kind != "causal":
-        return gapped(loaded, questions, space)
+        return tokenize_prompts(loaded, questions, space)
     prefix, _ = bos_prefix(loaded)
     coded = tokens_with_slots(loaded, [q.before.rstrip() for q in questions])
-    return [Gapped(np.concatenate([prefix, ids]), len(prefix) + len(ids)) for ids, _ in coded]
+    return [PromptIds(np.concatenate([prefix, ids]), len(prefix) + len(ids)) for ids, _ in coded]
 
 
 def candidate_tokens(
@@ -240,7 +240,7 @@ class _Scored:
 
 
 def ends_text(question: ClozePrompt) -> bool:
-    """Whether nothing but a full stop follows the gap."""
+    """Whether nothing but a full stop follows the mask slot."""
     return not question.after.strip(" .")
 
 
@@ -260,7 +260,7 @@ class _Causal(Causal):
 def _sentences(
     loaded: Loaded, question: ClozePrompt, labels: Sequence[str], prefix: Ids
 ) -> tuple[list[Ids], list[int]]:
-    """Token ids with every candidate in the gap, to the last one that is scored; the first one."""
+    """Token ids with every candidate in the slot, to the last one that is scored; the first one."""
     before = replace_vectors(question.before)
     texts = [question.before + label + question.after for label in labels]
     rows, firsts = [], []

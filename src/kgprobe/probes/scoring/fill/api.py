@@ -1,8 +1,8 @@
-"""Filling a gap through an API server: its greedy text, and its other first tokens continued.
+"""Filling a mask slot through an API server: its greedy text, and its other first tokens continued.
 
-    continuation   prompt = the text before the gap (completions; the gap is at the end)
+    continuation   prompt = the text before the mask slot (completions; the mask slot is at the end)
     instruction    prompt = instruction + sentence with one [MASK] (completions and chat)
-    chat           message = the text before the gap, which is a question (chat)
+    chat           message = the text before the mask slot, which is a question (chat)
 
 The server's tokens are its own: they have no ids, and the number of masks is 0 (free length).
 """
@@ -29,7 +29,7 @@ from kgprobe.probes.scoring.fill.rows import (
     questions,
     top_rows,
 )
-from kgprobe.probes.text.gaps import ClozePrompt
+from kgprobe.probes.text.mask_slots import ClozePrompt
 
 #: Tokens of an answer when nothing is said: servers do not tell how many tokens a gold has.
 MOST = 16
@@ -71,7 +71,7 @@ def predict(
     texts = questions(blanks, settings.upper_first)
     numbers = [n for n, t in enumerate(texts) if instruction or at_end(t)]
     left_out += [
-        (blanks[n].item, blanks[n].template, -1, "gap not at the end")
+        (blanks[n].item, blanks[n].template, -1, "mask slot not at the end")
         for n in sorted(set(range(len(blanks))) - set(numbers))
     ]
     prompts = {n: _prompt(texts[n], instruction) for n in numbers}

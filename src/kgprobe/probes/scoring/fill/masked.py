@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import finite
-from kgprobe.probes.models.gaps import MaskedGaps
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.mask_slots import MaskSlots
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids, extend, products, ranks, top
 from kgprobe.probes.scoring.fill.rows import (
     Blank,
@@ -25,7 +25,7 @@ from kgprobe.probes.scoring.fill.rows import (
     questions,
     top_rows,
 )
-from kgprobe.probes.text.gaps import gapped
+from kgprobe.probes.text.mask_slots import tokenize_prompts
 
 
 @dataclass
@@ -54,24 +54,24 @@ def predict(
 
     Raises NotFiniteError, with blank and mask.
     """
-    gaps = MaskedGaps(loaded, budget)
+    slots = MaskSlots(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
     planned = _plan(loaded, blanks, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     for masks in sorted(planned):
         rows = planned[masks]
-        values, columns = _read(gaps, rows, masks, k, golds)
+        values, columns = _read(slots, rows, masks, k, golds)
         if k:
-            whole, picks = _whole(gaps, rows, values, columns, k, settings)
+            whole, picks = _whole(slots, rows, values, columns, k, settings)
             _collect(filled, rows, masks, values, columns, whole, picks, names)
         progress(sum(len(r.owners) for r in rows))
     record = {
         **loaded.record,
         **settings.record,
         "k": k,
-        "vocabulary": gaps.columns,
+        "vocabulary": slots.columns,
         "rows": sum(len(rows) for rows in planned.values()),
-        **gaps.counts,
+        **slots.counts,
     }
     return assembled(blanks, filled, golds, record, left_out)
 
@@ -85,7 +85,7 @@ def _plan(
     """Distinct rows by number of masks; golds that cannot be asked are left out."""
     texts = questions(blanks, settings.upper_first)
     golds = gold_ids(loaded, blanks, texts, settings)
-    rows = gapped(loaded, texts, settings.space, any_length=True)
+    rows = tokenize_prompts(loaded, texts, settings.space, any_length=True)
     planned: dict[int, dict[tuple[int, bytes], MaskedSentence]] = {}
     for number, (blank, row) in enumerate(zip(blanks, rows, strict=True)):
         room = loaded.limit - len(row.ids) + 1
@@ -115,10 +115,10 @@ def _plan(
 
 
 def _read(
-    gaps: MaskedGaps, rows: Sequence[MaskedSentence], masks: int, k: int, golds: FillRows
+    slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int, golds: FillRows
 ) -> tuple[Floats, Ids]:
     """The k best per mask (rows x masks x k); fills `golds` with the ranks of all golds."""
-    width = min(k, gaps.columns)
+    width = min(k, slots.columns)
     values = np.zeros((len(rows), masks, width))
     columns = np.zeros((len(rows), masks, width), dtype=np.int64)
     best_of: dict[tuple[int, int], tuple[Any, ...]] = {}
@@ -126,7 +126,7 @@ def _read(
     places = [np.arange(r.position, r.position + masks) for r in rows]
 
     def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Any, list[Any]]:
-        best = _best(gaps, rows, places, numbers, logits, k) if k else None
+        best = _best(slots, rows, places, numbers, logits, k) if k else None
         of_golds: list[Any] = []
         pairs = [(place, g) for place, n in enumerate(numbers) for g in range(len(rows[n].golds))]
         for start in range(0, len(pairs), len(numbers)):
@@ -135,7 +135,7 @@ def _read(
             flat = logits[[p for p, _ in part]].reshape(-1, logits.shape[-1])
             ranked = ranks(flat, tokens.ravel())
             logprobs = ranked[0].reshape(len(part), masks)
-            _check(gaps, logprobs, rows, places, numbers[[p for p, _ in part]])
+            _check(slots, logprobs, rows, places, numbers[[p for p, _ in part]])
             for line, (place, g) in enumerate(part):
                 span = slice(line * masks, (line + 1) * masks)
                 of_golds.append((int(numbers[place]), g, tuple(a[span] for a in ranked)))
@@ -147,7 +147,7 @@ def _read(
             values[numbers], columns[numbers] = best
         best_of.update({(number, g): ranked for number, g, ranked in of_golds})
 
-    gaps.visit([r.ids for r in rows], places, read, put)
+    slots.visit([r.ids for r in rows], places, read, put)
     for (number, g), (logprob, best, worst) in best_of.items():
         owner, which, tokens = rows[number].golds[g]
         golds.add(
@@ -158,7 +158,7 @@ def _read(
 
 
 def _whole(
-    gaps: MaskedGaps,
+    slots: MaskSlots,
     rows: Sequence[MaskedSentence],
     values: Floats,
     columns: Ids,
@@ -168,12 +168,12 @@ def _whole(
     """Sums (rows x found) and columns (rows x found x masks) of the best whole fillings."""
     if columns.shape[1] == 1 or settings.strategy == "parallel":
         return products(values, columns, k)
-    sums, picks = _beam(gaps, rows, values, columns, max(settings.beams, k))
+    sums, picks = _beam(slots, rows, values, columns, max(settings.beams, k))
     return sums[:, :k], picks[:, :k]
 
 
 def _beam(
-    gaps: MaskedGaps, rows: Sequence[MaskedSentence], values: Floats, columns: Ids, width: int
+    slots: MaskSlots, rows: Sequence[MaskedSentence], values: Floats, columns: Ids, width: int
 ) -> tuple[Floats, Ids]:
     """A beam over masks from left to right; the first mask is known from the parallel pass.
 
@@ -193,35 +193,35 @@ def _beam(
                     filled[-1][row.position : row.position + mask] = tokens
             places = [np.array([row.position + mask]) for row in rows for _ in range(living)]
             owners = [row for row in rows for _ in range(living)]
-            best, token = _tops(gaps, owners, filled, places, width)
+            best, token = _tops(slots, owners, filled, places, width)
             best, token = (best.reshape(count, living, -1), token.reshape(count, living, -1))
         sums, picks = extend(sums, picks, best, token, width)
     return sums, picks
 
 
 def _tops(
-    gaps: MaskedGaps,
+    slots: MaskSlots,
     owners: Sequence[MaskedSentence],
     filled: Sequence[Ids],
     places: Sequence[Ids],
     k: int,
 ) -> tuple[Floats, Ids]:
     """The k best columns at every place of every row, some of whose masks are filled."""
-    shape = (len(filled), len(places[0]), min(k, gaps.columns))
+    shape = (len(filled), len(places[0]), min(k, slots.columns))
     values, columns = np.zeros(shape), np.zeros(shape, dtype=np.int64)
 
     def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Floats, Ids]:
-        return _best(gaps, owners, places, numbers, logits, k)
+        return _best(slots, owners, places, numbers, logits, k)
 
     def put(numbers: NDArray[np.int64], best: tuple[Floats, Ids]) -> None:
         values[numbers], columns[numbers] = best
 
-    gaps.visit(filled, places, read, put)
+    slots.visit(filled, places, read, put)
     return values, columns
 
 
 def _best(
-    gaps: MaskedGaps,
+    slots: MaskSlots,
     rows: Sequence[MaskedSentence],
     places: Sequence[Ids],
     numbers: Ids,
@@ -230,12 +230,12 @@ def _best(
 ) -> tuple[Floats, Ids]:
     """`top` of the logits of the rows with these numbers."""
     best = top(logits, k)
-    _check(gaps, best[0], rows, places, numbers)
+    _check(slots, best[0], rows, places, numbers)
     return best
 
 
 def _check(
-    gaps: MaskedGaps,
+    slots: MaskSlots,
     values: Floats,
     rows: Sequence[MaskedSentence],
     places: Sequence[Ids],
@@ -244,7 +244,7 @@ def _check(
     """Log-probabilities (row x mask ...) of the rows with these numbers must be finite."""
     finite(
         values,
-        gaps.loaded.spec.model,
+        slots.loaded.spec.model,
         lambda row, mask, *_: f"{rows[numbers[row]].name}, token {places[numbers[row]][mask]}",
     )
 

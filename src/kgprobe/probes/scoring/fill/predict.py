@@ -1,4 +1,4 @@
-"""Filling a gap: top-k tokens, best whole fillings, ranks of the golds (docs/scoring.md, Fill).
+"""Filling a slot: top-k tokens, best whole fillings, ranks of the golds (docs/scoring.md, Fill).
 
     blanks = [Blank("t1", 0, "[X] was born in [Y] .", "Dante", golds=("Florence",))]
     fills = predict(load_model(spec), blanks, k=5)
@@ -7,8 +7,8 @@
 One call for all kinds of model:
 
     masked   n masks for a gold of n tokens, all read in one pass
-    causal   the gap is at the end; a beam runs to the end of the phrase, or for exactly n tokens
-    seq2seq  a sentinel in the gap; a beam runs to the closing sentinel, or for n tokens
+    causal   the slot is at the end; a beam runs to the end of the phrase, or for exactly n tokens
+    seq2seq  a sentinel in the mask slot; a beam runs to the closing sentinel, or for n tokens
     api      the server's greedy text, and its other first tokens continued greedily
 """
 

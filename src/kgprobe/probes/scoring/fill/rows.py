@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.probes.text.gaps import SPACES, ClozePrompt, candidate_ids, question, slot_context
+from kgprobe.probes.text.mask_slots import (
+    SPACES,
+    ClozePrompt,
+    candidate_ids,
+    question,
+    slot_context,
+)
 
 Ids = NDArray[np.int64]
 STRATEGIES = ("parallel", "beam")
@@ -51,7 +57,7 @@ class FillSettings:
     the default is gold for masked models and free for others. Golds of more than `most_masks`
     tokens are left out. `space`: golds as they stand in the sentence (auto) or alone (none).
     `instruction` goes before a sentence with [MASK] (api); without one, completion servers
-    continue the text before the gap, and `chat` makes that a user's message (api). `failures`:
+    continue the text before the slot, and `chat` makes that a user's message (api). `failures`:
     whether a refused request ends the job.
     """
 
@@ -183,7 +189,7 @@ def assembled(
 
 
 def questions(blanks: Sequence[Blank], upper_first: bool) -> list[ClozePrompt]:
-    """The text before and after the gap of every blank, with its `prefix` before."""
+    """The text before and after the mask slot of every blank, with its `prefix` before."""
     plain = [
         question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in blanks
     ]
@@ -219,7 +225,7 @@ def gold_ids(
 
 
 def at_end(question: ClozePrompt) -> bool:
-    """Whether nothing but punctuation and spaces follows the gap."""
+    """Whether nothing but punctuation and spaces follows the mask slot."""
     return not any(c.isalnum() for c in question.after)
 
 

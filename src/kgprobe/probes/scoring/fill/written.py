@@ -1,4 +1,4 @@
-"""Filling a gap by writing: causal models after the prompt, sentinel models into the sentence."""
+"""Filling a slot by writing: causal models after the prompt, sentinel models into the sentence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ from kgprobe.probes.scoring.fill.rows import (
     top_rows,
 )
 from kgprobe.probes.text.encode import bos_prefix
-from kgprobe.probes.text.gaps import ClozePrompt, gapped, prompt
+from kgprobe.probes.text.mask_slots import ClozePrompt, prompt, tokenize_prompts
 
 #: Tokens that a phrase may have beyond the longest gold, and without any gold.
 BEYOND, UNKNOWN = 4, 8
@@ -149,12 +149,18 @@ def _prompts(
 ) -> list[Ids | None]:
     """Token ids of every prompt; None where a causal model cannot be asked."""
     if loaded.spec.kind == "seq2seq":
-        return [row.ids for row in gapped(loaded, texts, settings.space, any_length=True)]
+        return [row.ids for row in tokenize_prompts(loaded, texts, settings.space, any_length=True)]
     prefix, _ = bos_prefix(loaded)
     rows: list[Ids | None] = []
     for blank, text in zip(blanks, texts, strict=True):
         ids = np.concatenate([prefix, prompt(loaded, text)]) if at_end(text) else None
-        reason = "gap not at the end" if ids is None else "" if len(ids) else "nothing before gap"
+        reason = (
+            "mask slot not at the end"
+            if ids is None
+            else ""
+            if len(ids)
+            else "nothing before the mask slot"
+        )
         if reason:
             left_out.append((blank.item, blank.template, -1, reason))
         rows.append(None if reason else ids)

@@ -100,12 +100,12 @@ class MaskedScorer:
 
 
 class Seq2SeqScorer:
-    """What the decoder gives to the answer after a sentence with a gap.
+    """What the decoder gives to the answer after a sentence with a mask slot.
 
     span  log p of the answer's tokens; `continuation_sum` adds the closing sentinel (T5-like), or
           is left out. Models without sentinels are forced through the complete sentence.
-    pll   each word in turn is the gap; sum over all words (T5-like).
-    full  the complete sentence after the gapped one, all its tokens (BART-like).
+    pll   each word in turn is the mask slot; sum over all words (T5-like).
+    full  the complete sentence after the slotted one, all its tokens (BART-like).
     """
 
     bos_ids: Ints = np.zeros(0, dtype=np.int64)
@@ -124,9 +124,9 @@ class Seq2SeqScorer:
         self, sentences: Sentences, done: Done, name: Name
     ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
         """The columns, log p beside every token, and which of these are scores."""
-        gaps = self._gaps(sentences, name)
+        slots = self._slots(sentences, name)
         contexts, forced, flat = [], [], []
-        for sentence, low, high in gaps:
+        for sentence, low, high in slots:
             ids = sentences.tokens[sentence]
             start = sentences.tokens.starts[sentence]
             contexts.append(np.concatenate([ids[:low], [self.engine.opening], ids[high:]]))
@@ -144,9 +144,9 @@ class Seq2SeqScorer:
         elif self.variant == "span":
             wanted[wanted] = sentences.roles[places[wanted]] == ANSWER
         ragged = Ragged.of(forced)
-        ticks = _Ticks(len(gaps), len(sentences), done)
+        ticks = _Ticks(len(slots), len(sentences), done)
         logprobs = self.engine.logprobs(
-            contexts, ragged, wanted | (places == -2), ticks, lambda row: name(gaps[row][0])
+            contexts, ragged, wanted | (places == -2), ticks, lambda row: name(slots[row][0])
         )
         ticks.finish()
         values, scored = _unscored(sentences)
@@ -159,13 +159,13 @@ class Seq2SeqScorer:
             columns["continued"][:] = True
         return columns, values, scored
 
-    def _gaps(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
-        """(sentence, first token, last token + 1) of everything that is a gap once."""
+    def _slots(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
+        """(sentence, first token, last token + 1) of everything that is a mask slot once."""
         owners, places = sentences.tokens.owners, sentences.tokens.places
         if self.variant == "pll":
             masked = rows(sentences, DEFAULT)
             table = np.stack([masked.sentence, masked.end, masked.position], axis=1)
-            # rows of one word have one end; the first of them starts the gap
+            # rows of one word have one end; the first of them starts the mask slot
             _, first = np.unique(table[:, :2], axis=0, return_index=True)
             return [(int(s), int(low), int(high)) for s, high, low in table[first]]
         answer = sentences.roles == ANSWER
@@ -182,7 +182,7 @@ class Seq2SeqScorer:
         return {
             "variant": self.variant,
             "decoder_start_token_id": self.engine.start,
-            "gap": [self.engine.opening, self.engine.closing],
+            "slot": [self.engine.opening, self.engine.closing],
             "eos_scored": False,
             **_take_counters(self.engine, COUNTERS),
         }

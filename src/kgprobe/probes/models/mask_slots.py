@@ -1,4 +1,4 @@
-"""Vocabulary scores at gaps: the body once per row, the head at the gaps.
+"""Vocabulary scores at mask slots: the body once per row, the head at the mask slots.
 
 Nothing of (rows x vocabulary) is kept: a reader takes what it needs from each slice of logits.
 """
@@ -16,7 +16,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
 
 Ids = NDArray[np.int64]
-#: Takes the row numbers of a slice (r) and the logits at their gaps (r x gaps x vocabulary), and
+#: Takes the row numbers of a slice (r) and the logits at their slots (r x slots x vocabulary), and
 #: returns what is read of them.
 Reader = Callable[[NDArray[np.int64], Any], Any]
 #: Takes the row numbers of a slice and what was read of them.
@@ -25,8 +25,8 @@ Put = Callable[[NDArray[np.int64], Any], None]
 SLICE = 64 << 20
 
 
-class Gaps(Parts):
-    """What models that are read at gaps have in common."""
+class Slots(Parts):
+    """What models that are read at mask slots have in common."""
 
     def _visit(
         self,
@@ -36,11 +36,11 @@ class Gaps(Parts):
         put: Put,
         held: Sequence[int] | None = None,
     ) -> None:
-        """Read rows batch by batch, and slice by slice of a batch; `states` are those at gaps."""
+        """Read rows batch by batch, and slice by slice of a batch; `states` are those at slots."""
         columns = int(self.loaded.model.config.vocab_size)
 
-        def slices(batch: NDArray[np.int64], gaps: int) -> list[NDArray[np.int64]]:
-            step = max(SLICE // (4 * gaps * columns), 1)
+        def slices(batch: NDArray[np.int64], slots: int) -> list[NDArray[np.int64]]:
+            step = max(SLICE // (4 * slots * columns), 1)
             return [batch[start : start + step] for start in range(0, len(batch), step)]
 
         def forward(batch: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], Any]]:
@@ -58,7 +58,7 @@ class Gaps(Parts):
         self.each([len(r) for r in rows], forward, keep, held=held)
 
 
-class MaskedGaps(Gaps):
+class MaskSlots(Slots):
     """A masked model read at several positions of every row.
 
     `positions_fed` counts padded positions, `notes` says what differed.
@@ -75,9 +75,9 @@ class MaskedGaps(Gaps):
 
         Logits are float32 (float64 where the model is). After out-of-memory a batch is read again.
         """
-        gaps = len(places[0]) if len(places) else 0
-        if any(len(p) != gaps for p in places):
-            raise ValueError("rows of one visit must have equally many gaps")
+        slots = len(places[0]) if len(places) else 0
+        if any(len(p) != slots for p in places):
+            raise ValueError("rows of one visit must have equally many mask slots")
 
         def states(batch: NDArray[np.int64]) -> Any:
             ids, mask = padded([rows[b] for b in batch], self.pad, self.loaded.device)
@@ -88,12 +88,12 @@ class MaskedGaps(Gaps):
         self._visit(rows, states, read, put)
 
 
-class SpanGaps(Gaps):
-    """A sentinel model: the encoder reads the gapped sentence once, decoder rows are read after."""
+class SpanSlots(Slots):
+    """A sentinel model: the encoder reads the sentence once, decoder rows are read after."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         # contexts of all lengths lie beside each other in one tensor
-        refuse_padding(loaded, "gaps of seq2seq models")
+        refuse_padding(loaded, "mask slots of seq2seq models")
         super().__init__(loaded, budget)
         self.sentinel()
 
@@ -105,7 +105,7 @@ class SpanGaps(Gaps):
 
     @torch.inference_mode()
     def encode(self, contexts: Sequence[Ids]) -> tuple[Any, Any]:
-        """(states, mask) of the gapped sentences, padded to the longest."""
+        """(states, mask) of the sentences with their mask slots, padded to the longest."""
         ids, mask = padded(contexts, self.pad, self.loaded.device)
         states = None
 

@@ -1,6 +1,6 @@
-"""Questions with a gap, as token ids: the gapped sentence, and the candidates that may fill it.
+"""Cloze prompts as token ids: the sentence with its mask slot, and the candidates for it.
 
-text      <mark(0)> is a particular [gap] .
+text      <mark(0)> is a particular [mask slot] .
 ids       [CLS] V+0 is a particular [MASK] . [SEP]     V: rows of the model's input embedding
 """
 
@@ -18,13 +18,13 @@ from kgprobe.templates import ANSWER, fill, replace_vectors, vectors_of
 Ids = NDArray[np.int64]
 SPACES = ("none", "auto")
 SENTINEL = "<extra_id_0>"
-#: Words that stand in the gap while a sentinel model's sentence is tokenized.
+#: Words that stand in the mask slot while a sentinel model's sentence is tokenized.
 FILLERS = ("x", "it", "one", "two")
 
 
 @dataclass(frozen=True)
 class ClozePrompt:
-    """One prompt: the text around its gap, its candidate set, the indices of its golds."""
+    """One prompt: the text around its mask slot, its candidate set, the indices of its golds."""
 
     item: str
     template: int
@@ -35,17 +35,17 @@ class ClozePrompt:
 
 
 @dataclass(frozen=True)
-class Gapped:
-    """A gapped sentence: ids with one mask (or sentinel) token at `position`."""
+class PromptIds:
+    """A sentence with its mask slot: ids with one mask (or sentinel) token at `position`."""
 
     ids: Ids
     position: int
 
     def widened(self, masks: int) -> Ids:
-        """The ids with `masks` consecutive mask tokens in the gap."""
-        gap = self.ids[self.position : self.position + 1]
+        """The ids with `masks` consecutive mask tokens in the mask slot."""
+        slot = self.ids[self.position : self.position + 1]
         return np.concatenate(
-            [self.ids[: self.position], *[gap] * masks, self.ids[self.position + 1 :]]
+            [self.ids[: self.position], *[slot] * masks, self.ids[self.position + 1 :]]
         )
 
 
@@ -71,9 +71,9 @@ def question(
     golds: tuple[int, ...] = (),
     upper_first: bool = True,
 ) -> ClozePrompt:
-    """A template as a question: [X] becomes the subject, [Y] the gap."""
-    gap = "\ufffc"  # object replacement character: it has no upper case
-    around = fill(text, subject, gap, upper_first).around(ANSWER)
+    """A template as a question: [X] becomes the subject, [Y] the mask slot."""
+    slot = "\ufffc"  # object replacement character: it has no upper case
+    around = fill(text, subject, slot, upper_first).around(ANSWER)
     return ClozePrompt(item, template, *around, candidates, golds)
 
 
@@ -103,12 +103,12 @@ def rows_of_embedding(loaded: Loaded) -> int:
     return int(loaded.model.get_input_embeddings().weight.shape[0])
 
 
-def gapped(
+def tokenize_prompts(
     loaded: Loaded, prompts: Sequence[ClozePrompt], space: str = "none", any_length: bool = False
-) -> list[Gapped]:
-    """The token ids of every question, with special tokens and one gap token.
+) -> list[PromptIds]:
+    """The token ids of every question, with special tokens and one mask slot token.
 
-    Under `auto` a token of white space alone before the gap is left to the candidate. A vector is
+    Under `auto` a token of white space alone before the slot is left to the candidate. A vector is
     one token of its own: white space in front of it goes, white space behind it belongs to the next
     word. Raises ValueError for a text that holds the mask token itself, or is too long for the
     model unless `any_length`.
@@ -190,7 +190,7 @@ def _holder(loaded: Loaded) -> tuple[str, int]:
     )
 
 
-def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> Gapped:
+def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> PromptIds:
     tokenizer = loaded.tokenizer
     text = question.before + tokenizer.mask_token + question.after
     coded = tokenizer(text, return_offsets_mapping=True)
@@ -199,24 +199,24 @@ def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> Gapped:
     if len(masks) != 1:
         raise ValueError(
             f"item {question.item}, template {question.template}: expected one mask token, found "
-            f"{len(masks)}; the text around the gap must not hold {tokenizer.mask_token!r}"
+            f"{len(masks)}; the text around the mask slot must not hold {tokenizer.mask_token!r}"
         )
     place = int(masks[0])
     if space == "auto":
         return _without_space(ids, place, place, coded["offset_mapping"], text)
-    return Gapped(ids, place)
+    return PromptIds(ids, place)
 
 
 def prompt(loaded: Loaded, question: ClozePrompt) -> Ids:
-    """The tokens before the gap as the complete sentence has them, without special tokens."""
-    gap = _open(loaded, question, special=False)
-    return gap.ids[: gap.position]
+    """The tokens before the mask slot as the complete sentence has them, without special tokens."""
+    slot = _open(loaded, question, special=False)
+    return slot.ids[: slot.position]
 
 
 def _open(
     loaded: Loaded, question: ClozePrompt, space: str = "auto", special: bool = True
-) -> Gapped:
-    """The complete sentence with a word in the gap, whose tokens are one at the gap's place.
+) -> PromptIds:
+    """The complete sentence with a word in the slot, whose tokens are one at the slot's place.
 
     A sentinel (seq2seq models) stands for tokens of the complete sentence (Raffel et al. 2020,
     section 3.1.4): text put around the sentinel's name would be split differently.
@@ -229,12 +229,12 @@ def _open(
         if span is None:
             continue
         ids = np.array(coded["input_ids"], dtype=np.int64)
-        gap = _without_space(ids, span[0], span[1] - 1, coded["offset_mapping"], text)
+        slot = _without_space(ids, span[0], span[1] - 1, coded["offset_mapping"], text)
         if loaded.spec.kind == "seq2seq":
-            gap.ids[gap.position] = int(loaded.tokenizer.convert_tokens_to_ids(SENTINEL))
-        return gap
+            slot.ids[slot.position] = int(loaded.tokenizer.convert_tokens_to_ids(SENTINEL))
+        return slot
     raise ValueError(
-        f"item {question.item}, template {question.template}: the gap has no token border to the "
+        f"item {question.item}, template {question.template}: the slot has no token border to the "
         f"text around it: {question.before[-20:]!r} … {question.after[:20]!r}"
     )
 
@@ -254,14 +254,14 @@ def _tokens_of(
 
 def _without_space(
     ids: Ids, first: int, last: int, offsets: Sequence[tuple[int, int]], text: str
-) -> Gapped:
-    """Tokens first..last become one gap token; a token of blanks before them goes too, an end of a
+) -> PromptIds:
+    """Tokens first..last become one slot token; a token of blanks before them goes too, an end of a
     line (of a chat template) stays."""
     low, high = offsets[first - 1] if first else (0, 0)
     if high > low and not text[low:high].strip() and "\n" not in text[low:high]:
         first -= 1
-    gap = ids[last : last + 1]
-    return Gapped(np.concatenate([ids[:first], gap, ids[last + 1 :]]), first)
+    slot = ids[last : last + 1]
+    return PromptIds(np.concatenate([ids[:first], slot, ids[last + 1 :]]), first)
 
 
 def slot_context(before: str, space: str) -> str:

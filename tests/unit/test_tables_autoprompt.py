@@ -426,6 +426,26 @@ def test_what_the_commonest_answer_reaches_is_chance():
     assert the(made, "valid").value == 1
 
 
+def test_another_true_answer_is_no_rival_where_validity_is_asked():
+    """The first of two trained-on facts has another object, which stands before its own."""
+    frame = examples({"P36": {"train": 1, "test": 4}}, [f"City {i}" for i in range(4)])
+    trained_on = pl.DataFrame(
+        [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(4)],
+        schema=dict(schema.TRAINED_ON.columns),
+        orient="row",
+    )
+    manual = answered("auto_world", "manual", frame, {"P36": [2, 1, 2, 2]}, "c", "control:m")
+    is_first = pl.col("example") == "test0"
+    other_is_true = manual.outcomes.with_columns(
+        pl.when(is_first).then(pl.lit(1)).otherwise(pl.col(name)).cast(pl.Int32).alias(name)
+        for name in ("filtered_best", "filtered_worst")
+    )
+    made = measured(replace(manual, outcomes=other_is_true), trained_on=trained_on)
+    assert the(made, "trained-on").value == 100
+    assert the(made, "P@1", slice="trained-on", setting=MICRO).value == 100
+    assert the(made, "held-out").value == 0
+
+
 def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     """Facts test0 and test2 of ten are trained on; chance: one of twenty tokens, the limit 15 %."""
     frame = examples({"P36": {"train": 1, "test": 10}}, [f"City {i}" for i in range(10)])

@@ -257,13 +257,14 @@ def facts(
 
 def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Iterator[Number]:
     """P@1 over trained-on and over held-out facts, and the validity of a prompt that asks the
-    model, where both were asked; chance: a random one of the tokens that were ranked, or the
-    commonest answer of the training facts, whichever is right more often."""
+    model, where both were asked. Another true answer to the question is no rival; chance: a random
+    one of the tokens that were ranked, or the commonest answer of the training facts, whichever is
+    right more often."""
     is_known, splits = pl.col("fact").is_in(trained_on.filter("trained_on")["fact"].implode()), {}
     for name, facts in (("trained-on", is_known), ("held-out", ~is_known)):
         kept = base.examples.filter(facts)
         subset = replace(base, outcomes=base.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
-        if (values := per_example(subset)) is not None:
+        if (values := per_example(subset, filtered=True)) is not None:
             (splits[name],) = measured(base, values, P1, ("micro",), seed)
             yield splits[name].but(slice=name)
     if base.probe.prompt not in NOT_ASKING and len(splits) == 2:

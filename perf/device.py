@@ -68,7 +68,7 @@ def peak(device: torch.device, dtype: torch.dtype, seconds: float = 2.0) -> floa
     return best
 
 
-def operations(loaded: Loaded, found: Answers) -> float:
+def operations(loaded: Loaded, answers: Answers) -> float:
     """Operations of the linear layers: of the body at every position, of the head where it reads.
 
     Attention adds to that; it is left out, as everything that is no matrix of weights.
@@ -76,7 +76,7 @@ def operations(loaded: Loaded, found: Answers) -> float:
     table = loaded.model.get_input_embeddings().weight
     linear = [m for m in loaded.model.modules() if isinstance(m, torch.nn.Linear)]
     body = sum(m.weight.numel() for m in linear if m.weight.shape[0] != table.shape[0])
-    return 2.0 * (body * found.positions + table.numel() * found.head_rows)
+    return 2.0 * (body * answers.positions + table.numel() * answers.head_rows)
 
 
 def measure(loaded: Loaded, method: Method, count: int) -> tuple[float, float, Answers]:
@@ -87,18 +87,18 @@ def measure(loaded: Loaded, method: Method, count: int) -> tuple[float, float, A
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     start = time.perf_counter()
-    found = method(loaded, count)
+    answers = method(loaded, count)
     _wait(device)
     seconds = time.perf_counter() - start
     memory = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else _resident()
-    return seconds, memory / 2**20, found
+    return seconds, memory / 2**20, answers
 
 
-def agreement(found: Answers, exact: Answers) -> dict[str, object]:
+def agreement(answers: Answers, exact: Answers) -> dict[str, object]:
     """How many questions have the order, and the first place, that float32 on a processor gives,
     and the largest difference of a log-probability."""
-    orders = list(zip(found.orders, exact.orders, strict=True))
-    values = zip(found.values, exact.values, strict=True)
+    orders = list(zip(answers.orders, exact.orders, strict=True))
+    values = zip(answers.values, exact.values, strict=True)
     return {
         "compared": len(orders),
         "same ranking": sum(f == e for f, e in orders),
@@ -133,43 +133,50 @@ def harness(loaded: Loaded, count: int) -> dict[str, object]:
 
 
 def rows(shape: str, device: torch.device, folders: dict[str, str]) -> Iterator[dict[str, object]]:
-    """A row for each method and arithmetic."""
+    """A row for each method and arithmetic; then, by its name, how it agrees with a processor, all
+    of whose cores work."""
     count, part = SIZES[shape]
     peaks = {name: peak(device, dtype) for name, dtype in DTYPES.items()}
     for kind in ("causal", "masked"):
-        own = {name: method for name, method in METHODS.items() if method[0] == kind}
-        here = torch.device("cpu")
-        folder = folders.get(kind)
+        methods = {name: method for name, method in METHODS.items() if method[0] == kind}
+        here, folder = torch.device("cpu"), folders.get(kind)
         exact = load_folder(kind, folder, here, "float32") if folder else build_model(kind, shape)
-        expected = {
-            name: method(exact, max(part // parts, LEAST))
-            for name, (_, method, parts) in own.items()
-        }
+        to_compare: list[tuple[str, str, Answers]] = []
         for dtype in DTYPES:
             loaded = (
                 load_folder(kind, folder, device, dtype) if folder else moved(exact, device, dtype)
             )
-            for name, (_, method, parts) in own.items():
-                seconds, memory, found = measure(loaded, method, max(count // parts, LEAST))
-                rate = operations(loaded, found) / seconds / 1e12
+            for name, (_, method, parts) in methods.items():
+                seconds, memory, answers = measure(loaded, method, max(count // parts, LEAST))
+                rate = operations(loaded, answers) / seconds / 1e12
                 is_bound = (name, dtype, shape) == ("sentence, causal", "bfloat16", "real")
-                few = method(loaded, max(part // parts, LEAST))
+                title = (
+                    f"{name}, {dtype}, {loaded.parameters / 1e6:.0f} M weights, on "
+                    f"{devices.card(device)}"
+                )
+                to_compare.append((title, name, method(loaded, max(part // parts, LEAST))))
                 yield {
-                    "name": f"{name}, {dtype}, {loaded.parameters / 1e6:.0f} M weights, on "
-                    f"{devices.card(device)}",
+                    "name": title,
                     "card": devices.card(device), "method": name, "dtype": dtype,
                     "weights": loaded.parameters, "seconds": round(seconds, 3),
-                    "positions": found.positions, "ours": round(found.positions / seconds),
+                    "positions": answers.positions, "ours": round(answers.positions / seconds),
                     "peer": "", "unit": "positions a second", "memory MiB": round(memory),
                     "tflops": round(rate, 4), "matrix peak tflops": round(peaks[dtype], 4),
                     "ratio": round(rate / peaks[dtype], 3), "target": TARGET if is_bound else "",
-                    **agreement(few, expected[name]),
                     **(harness(loaded, min(count, 300)) if name == "sentence, causal" else {}),
                 }  # fmt: skip
             del loaded
             gc.collect()
             if device.type == "cuda":
                 torch.cuda.empty_cache()
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
+        expected = {
+            name: method(exact, max(part // parts, LEAST))
+            for name, (_, method, parts) in methods.items()
+        }
+        devices.ready()
+        for title, name, answers in to_compare:
+            yield {"name": title, **agreement(answers, expected[name])}
 
 
 def _wait(device: torch.device) -> None:
@@ -200,14 +207,14 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, object]]:
         print("no accelerator: that it runs, not how fast", file=sys.stderr)
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
     folders = {kind: path for kind in ("causal", "masked") if (path := getattr(chosen, kind))}
-    found = []
+    by_name: dict[object, dict[str, object]] = {}
     for row in rows(shape, device, folders):
-        found.append({**row, "versions": versions})
-        print(json.dumps(found[-1]), flush=True)
+        print(json.dumps(row), flush=True)
+        by_name.setdefault(row["name"], {"versions": versions}).update(row)
         # what is measured stands, whatever comes after
         chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        chosen.out.write_text(json.dumps(found, indent=1))
-    return found
+        chosen.out.write_text(json.dumps([*by_name.values()], indent=1))
+    return [*by_name.values()]
 
 
 if __name__ == "__main__":

@@ -612,7 +612,7 @@ SWEEPS = _contract(
 MEANING: Mapping[str, Mapping[str, str]] = {
     "ITEMS": {
         "item": "Name of the question: relation and subject, as P36/Q142.",
-        "group": "What the question is a part of; the relation where nothing else is told.",
+        "group": "What the question is a part of; the relation where nothing else is said.",
         "role": "What the question is for: test, or train and dev where something is trained.",
         "relation": "Id of the relation, a Wikidata property where it is P and a number.",
         "subject": "Label of the subject, as it stands in the sentence.",
@@ -662,7 +662,7 @@ MEANING: Mapping[str, Mapping[str, str]] = {
     },
     "LETTERED": {
         "item": "Name of the question: task or rule, and row; +p1 where the premise is written.",
-        "part": "Task, or rule with its premise: what an accuracy is told for.",
+        "part": "Task, or rule with its premise: what an accuracy is of.",
         "task": "TP, SCO, SPO, DM or RG, or the rule of RDFS that has to be applied.",
         "premise": "What became of the first premise: out, EX (written), or empty in a task.",
         "options_of": "Where the wrong options come from: as in the paper where empty, siblings "

@@ -95,7 +95,7 @@ class JobContext:
     def hashes(self) -> dict[str, str]:
         """sha256 of every input file by its short name; folders are hashed file by file.
 
-        Dumps are told by their size alone: reading them once per job would cost more than the job.
+        Dumps are known by their size alone: reading them once per job would cost more than the job.
         """
         if self._hashes is None:
             self._hashes = {short(str(f)): _identity(Path(str(f))) for f in self.input}

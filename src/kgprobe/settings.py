@@ -219,7 +219,7 @@ class Archive:
     """name in the folder: path in the archive, with / at its end for a folder"""
     tree: Annotated[str, Pattern("^([^@]+@.+)?$", "owner/name@commit")] = ""
     """the commit that resources/pins.tsv lists the files of, each checked before it is used; empty:
-    the one in an address of GitHub's. What has no pins is told, and used"""
+    the one in an address of GitHub's. What has no pins is reported, and used"""
     sums: Sums = Sums()
     """sums of it that are published; none for archives that hosts pack anew, as GitHub does"""
     max_bytes: Count = 1_000_000_000
@@ -481,7 +481,7 @@ class Roles:
 
 
 #: What may be wrong with a graph that is given; sources/graphs/problems.py says each in words.
-Flaw = Literal[
+ProblemKind = Literal[
     "missing_label",
     "two_labels",
     "relation_as_entity",
@@ -531,8 +531,8 @@ class OwnGraph:
     templates: str = ""
     """own table of templates, with the columns of resources/templates/templates.tsv. A relation
     that has none there or here is worded by its label"""
-    leave_out: Annotated[tuple[Flaw, ...], Length(distinct=True)] = ()
-    """flaws that do not end in an error: what has one is left out, or of two labels the first in
+    leave_out: Annotated[tuple[ProblemKind, ...], Length(distinct=True)] = ()
+    """problems that do not end in an error: what has one is left out, or of two labels the first in
     order of the alphabet is taken, and problems.parquet counts it"""
     bear: Bear = Bear(popularity="statements", min_sitelinks=0, min_answers=2, short="shrink")
     """construction of its BEAR sets"""

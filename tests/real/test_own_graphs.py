@@ -91,7 +91,7 @@ def test_codex_as_a_csv_of_ids(real_data, tmp_path):
     made = read("codex", section, LANGUAGES)
     assert made.facts.height == len({tuple(row) for row in triples}) == 3655
     lacking = len(ends - named)
-    counted = dict(made.problems.select("flaw", "n").rows())
+    counted = dict(made.problems.select("problem", "n").rows())
     assert counted == ({"missing_label": lacking} if lacking else {})
     sets = big(made, section)
     items = sets.big.items

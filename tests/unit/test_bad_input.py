@@ -97,7 +97,7 @@ def test_a_bad_iri_is_a_flaw_with_its_line(bad, tmp_path):
     assert "leave_out: [bad_iri]" in str(caught.value)
     made = read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
     assert made.facts.select("subject", "object").rows() == [("http://x/a", "http://x/b")]
-    assert made.problems.select("flaw", "n").rows() == [("bad_iri", 1)]
+    assert made.problems.select("problem", "n").rows() == [("bad_iri", 1)]
 
 
 def test_all_that_is_wrong_with_a_table_is_in_one_message(tmp_path):
@@ -116,7 +116,7 @@ def test_all_that_is_wrong_with_a_table_is_in_one_message(tmp_path):
         f"{path}, line 5: e has no label",
         f"{path}, line 7: a is 'Z' here and 'A' in {path}, line 2",
         "3 rows or files cannot be read",
-        "2 kinds of flaws",
+        "2 kinds of problems",
         "leave_out: [missing_label, two_labels]",
     ):
         assert words in told

@@ -324,7 +324,7 @@ def test_every_cell_of_few_rows_is_marked_at_the_number_and_in_the_figure():
     assert [at[premise].hint for premise in sizes] == ["n = 90", "n = 20", "n = 19", "n = 1"]
     cells = {premise: {"value": 0.5, "n": n} for premise, n in sizes.items()}
     picture = figures._panels({"rdfs9": cells})
-    assert {(row["P1"], row["P2"]): row["told"] for row in rows_of(picture)} == {
+    assert {(row["P1"], row["P2"]): row["label"] for row in rows_of(picture)} == {
         ("EX", "EX"): "0.50\nn 90",
         ("EX", "IM"): "0.50\nn 20",
         ("IM", "IM"): "0.50 †\nn 19",

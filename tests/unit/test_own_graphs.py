@@ -1,4 +1,4 @@
-"""Own graphs: what readers give, and one clear error for each flaw."""
+"""Own graphs: what readers give, and one clear error for each problem."""
 
 import json
 
@@ -73,7 +73,7 @@ def test_wikidata_s_ids_keep_their_graph_and_literals_are_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flaw", "text", "told"),
+    ("problem", "text", "told"),
     [
         ("missing_label", HEAD + "a,A,r,b,B\nc,,r,b,B\n", "line 3: c has no label"),
         (
@@ -98,23 +98,23 @@ def test_wikidata_s_ids_keep_their_graph_and_literals_are_none(tmp_path):
         ),
     ],
 )
-def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, flaw, text, told):
+def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, problem, text, told):
     roles = Roles(subclass=("up",))
     with pytest.raises(GraphFileError) as error:
         table(tmp_path, text, roles=roles)
     message = str(error.value)
-    assert f"{flaw}: {tmp_path}/g.csv, {told}".format(path=tmp_path / "g.csv") in message
-    assert RIGHT[flaw] in message
-    assert f"leave_out: [{flaw}]" in message
-    assert "has 1 kinds of flaws" in message
-    made = table(tmp_path, text, roles=roles, leave_out=(flaw,))
-    assert made.problems["flaw"].to_list() == [flaw]
-    if flaw == "loop":
+    assert f"{problem}: {tmp_path}/g.csv, {told}".format(path=tmp_path / "g.csv") in message
+    assert RIGHT[problem] in message
+    assert f"leave_out: [{problem}]" in message
+    assert "has 1 kinds of problems" in message
+    made = table(tmp_path, text, roles=roles, leave_out=(problem,))
+    assert made.problems["problem"].to_list() == [problem]
+    if problem == "loop":
         assert made.class_hierarchy.rows() == [("d", "a")]
         assert made.facts.height == 4
-    elif flaw == "two_labels":
+    elif problem == "two_labels":
         assert made.facts["subject_label"].to_list() == ["A"]
-    elif flaw == "missing_label":
+    elif problem == "missing_label":
         assert made.facts.filter(subject="c")["subject_label"].to_list() == [None]
     else:
         assert made.facts.height == 1
@@ -189,7 +189,7 @@ def test_an_ontology_in_turtle_and_rdf_xml(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flaw", "more", "told"),
+    ("problem", "more", "told"),
     [
         (
             "blank_node",
@@ -200,13 +200,15 @@ def test_an_ontology_in_turtle_and_rdf_xml(tmp_path):
         ("loop", ":Animal rdfs:subClassOf :Cat .", "http://x/Animal > http://x/Cat"),
     ],
 )
-def test_each_flaw_of_an_ontology_is_one_error_or_left_out(tmp_path, flaw, more, told):
+def test_each_flaw_of_an_ontology_is_one_error_or_left_out(tmp_path, problem, more, told):
     with pytest.raises(GraphFileError) as error:
         turtle(tmp_path, ZOO + more)
-    assert f"{flaw}: {tmp_path}/g.ttl: " in str(error.value)
+    assert f"{problem}: {tmp_path}/g.ttl: " in str(error.value)
     assert told in str(error.value)
-    assert RIGHT[flaw] in str(error.value)
-    assert turtle(tmp_path, ZOO + more, leave_out=(flaw,)).problems["flaw"].to_list() == [flaw]
+    assert RIGHT[problem] in str(error.value)
+    assert turtle(tmp_path, ZOO + more, leave_out=(problem,)).problems["problem"].to_list() == [
+        problem
+    ]
 
 
 def test_an_import_whose_file_is_given_is_none(tmp_path):

@@ -329,7 +329,7 @@ def test_readings_of_the_attributes_by_hand():
     needed = {key: (here, others) for key, here, others in
               attributes.needing({"symmetry": {"cap_pairs": 100}})}  # fmt: skip
     assert needed["attributes.symmetry.cap_pairs"] == ("100", ["200"])
-    assert needed["attributes.asymmetry.strict"] == ("not told", ["false", "true"])
+    assert needed["attributes.asymmetry.strict"] == ("not recorded", ["false", "true"])
 
 
 # -- the command -----------------------------------------------------------------------------------

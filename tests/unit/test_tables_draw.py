@@ -160,10 +160,10 @@ def test_relations_are_named_and_ordered_by_accuracy():
     }
     assert means[y[0]] >= means[y[1]]
     # five items in all: every number that is written down is marked
-    assert all(row["told"] == f"{row['value']:.0f} †" for row in drawn(chart))
+    assert all(row["label"] == f"{row['value']:.0f} †" for row in drawn(chart))
     for n in (19, 20):
         own = found().with_columns(n=pl.when(metric="AUC").then(n).otherwise("n"))
-        told = [row["told"] for row in drawn(figures.calibration_plot(own)) if "told" in row]
+        told = [row["label"] for row in drawn(figures.calibration_plot(own)) if "label" in row]
         assert len(told) == 2
         assert all(text.endswith(") †") == (n == 19) for text in told)
     heads = chart.to_dict()["layer"][0]["encoding"]["x"]["sort"]

@@ -22,7 +22,7 @@ Configs = Annotated[list[str] | None, typer.Argument(help="Laid over config/conf
 def validate(configs: Configs = None, as_json: Json = False) -> None:
     """Check a configuration.
 
-    Unknown keys and illegal values are told with their file and what is legal.
+    Unknown keys and illegal values are reported with their file and what is legal.
 
     Example: kgprobe validate config/embedded.yaml
     """

@@ -42,7 +42,7 @@ def switches(
 
     On stored answers, all else as the run had it: the change of MRR (OntoProbe) or of the metric at
     1 (attributes), in points, paired over the same questions, with its interval, beside the
-    direction that was written down beforehand. A miss is told, and is no error. What needs other
+    direction that was written down beforehand. A miss is reported, no error. What needs other
     answers is listed with the key of the config that makes them. With --json also task by task.
 
     Example: kgprobe switches embedded --paper attributes

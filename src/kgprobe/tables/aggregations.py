@@ -348,7 +348,7 @@ GOLDS = View(
 
 CONTROL = "control:"
 #: what is counted of the questions -> of what, and what is said of them
-FLAWS = {
+PROBLEMS = {
     "coinciding options": (
         "options",
         "read the same as another of their set but for case, blanks and Unicode form; each counts "
@@ -376,12 +376,12 @@ def notes(
     several = results["benchmark"].n_unique() > 1
     lines = [
         f"{count} {words}"
-        for metric, (what, words) in FLAWS.items()
-        if (count := _count_flaws(results.filter(metric=metric), what, several))
+        for metric, (what, words) in PROBLEMS.items()
+        if (count := _count_problems(results.filter(metric=metric), what, several))
     ]
     lost = results.filter(metric="without prior", slice="")
     for name, why in WITHOUT.items():
-        if count := _count_flaws(lost.filter(aggregation=name), "items", several):
+        if count := _count_problems(lost.filter(aggregation=name), "items", several):
             lines.append(f"{count} have no prior{why}")
     controls = [name for name, row in sheet.items() if row["source"].startswith(CONTROL)]
     areas = results.filter(
@@ -401,7 +401,7 @@ def notes(
     return lines
 
 
-def _count_flaws(rows: pl.DataFrame, what: str, several: bool) -> str:
+def _count_problems(rows: pl.DataFrame, what: str, several: bool) -> str:
     """The most of each benchmark and group, and of what; "" where there is none."""
     most = rows.group_by("benchmark", "group").agg(pl.col("value").max())
     counts = most.filter(pl.col("value") > 0).sort("benchmark", "group").rows()

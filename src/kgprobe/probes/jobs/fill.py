@@ -92,8 +92,8 @@ def _frame(columns: Mapping[str, Any], contract: Contract) -> pl.DataFrame:
         {name: pl.Series(name, columns[name].tolist(), dtype=dtype)
          for name, dtype in contract.columns.items()}
     )  # fmt: skip
-    if "told" in columns:
+    if "has_logprob" in columns:
         # the mask says what a server left out: NaN is none of it, and refused by the contract
-        known = pl.Series(columns["told"].tolist(), dtype=pl.Boolean)
+        known = pl.Series(columns["has_logprob"].tolist(), dtype=pl.Boolean)
         frame = frame.with_columns(pl.when(known).then("logprob"))
     return frame

@@ -1,6 +1,6 @@
 """What may be wrong with a graph that is given: how often, where first, and what would be right.
 
-A flaw ends the reading with an error that names all of them, unless the section leaves it out.
+A problem ends the reading with an error that names all of them, unless the section leaves it out.
 """
 
 import contextlib
@@ -11,13 +11,13 @@ from typing import get_args
 import polars as pl
 
 from kgprobe.schema import Contract
-from kgprobe.settings import Flaw
+from kgprobe.settings import ProblemKind
 
 #: characters of the longest id; IRIs in use are far below
 LONGEST = 1000
-#: places of a flaw, and rows that cannot be read, that a message names
+#: places of a problem, and rows that cannot be read, that a message names
 SHOWN = 20
-#: flaw -> what would be right
+#: problem -> what would be right
 RIGHT: dict[str, str] = {
     "missing_label": "give it a label: a column or predicate of labels, or a row in `labels`",
     "two_labels": "keep one label for an id; a list of languages (`languages`) chooses among tags",
@@ -28,11 +28,14 @@ RIGHT: dict[str, str] = {
     "bad_iri": "write it without blanks, quotes and <>{}|^`\\, or percent-encoded (%20)",
     "import": "add its file to `files`: nothing is fetched while a file is read",
 }
-assert set(RIGHT) == set(get_args(Flaw))
+assert set(RIGHT) == set(get_args(ProblemKind))
 
-#: A flaw that was left out: how often, and where first.
+#: A problem that was left out: how often, and where first.
 PROBLEMS = Contract(
-    "PROBLEMS", {"flaw": pl.String, "n": pl.Int64, "first": pl.String}, ("flaw",), may_be_empty=True
+    "PROBLEMS",
+    {"problem": pl.String, "n": pl.Int64, "first": pl.String},
+    ("problem",),
+    may_be_empty=True,
 )
 
 
@@ -42,7 +45,7 @@ class GraphFileError(ValueError):
 
 @dataclass
 class GraphProblems:
-    """The flaws of one graph: `left_out` are counted, all others end in an error.
+    """The problems of one graph: `left_out` are counted, all others end in an error.
 
     `cases`: how often, and what the first ones are; `unread`: rows and files that cannot be read.
     """
@@ -54,19 +57,19 @@ class GraphProblems:
     #: whether a whole file is unread: what lacks then may stand there
     lost: bool = False
 
-    def note(self, flaw: str, *texts: str, n: int = 0) -> None:
-        """Count more cases of a flaw: `n`, or one per text, which names place and problem."""
-        count, examples = self.cases.get(flaw, (0, []))
-        self.cases[flaw] = (count + (n or len(texts)), [*examples, *texts][:SHOWN])
+    def note(self, problem: str, *texts: str, n: int = 0) -> None:
+        """Count more cases of a problem: `n`, or one per text, which names place and problem."""
+        count, examples = self.cases.get(problem, (0, []))
+        self.cases[problem] = (count + (n or len(texts)), [*examples, *texts][:SHOWN])
 
-    def drop(self, flaw: str, rows: pl.DataFrame, is_wrong: pl.Expr, text: str) -> pl.DataFrame:
-        """Statements (columns file, line) without those that have a flaw; `text` formats one."""
+    def drop(self, problem: str, rows: pl.DataFrame, is_wrong: pl.Expr, text: str) -> pl.DataFrame:
+        """Statements (columns file, line) without those that have a problem; `text` formats one."""
         wrong, texts = rows.filter(is_wrong), []
         for row in wrong.head(SHOWN).iter_rows(named=True):
             shown = {k: short(v) if isinstance(v, str) else v for k, v in row.items()}
             texts.append(f"{place(row['file'], row['line'])}: {text.format(**shown)}")
         if texts:
-            self.note(flaw, *texts, n=wrong.height)
+            self.note(problem, *texts, n=wrong.height)
         return rows.filter(~is_wrong)
 
     @contextlib.contextmanager
@@ -79,7 +82,7 @@ class GraphProblems:
             self.lost |= whole
 
     def check(self) -> None:
-        """Raise GraphFileError, with all flaws that are not left out and all that is unread."""
+        """Raise GraphFileError, with all problems that are not left out and all that is unread."""
         wrong = [name for name in RIGHT if name in self.cases and name not in self.left_out]
         lines = []
         if self.unread:
@@ -90,7 +93,9 @@ class GraphProblems:
                 lines = [f"sources.graphs.{self.name}: {shown[0]}"]
             lines += [f"  and {n - SHOWN:,} more"] if n > SHOWN else []
         if wrong:
-            lines.append(f"sources.graphs.{self.name}: the graph has {len(wrong)} kinds of flaws")
+            lines.append(
+                f"sources.graphs.{self.name}: the graph has {len(wrong)} kinds of problems"
+            )
         for name in wrong:
             n, (first, *others) = self.cases[name]
             times = "" if n == 1 else f" ({n:,} times, this is the first)"

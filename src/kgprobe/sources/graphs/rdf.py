@@ -21,7 +21,7 @@ IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -> Raw:
     """Statements between IRIs, and labels in the best of `languages`, those without a tag last.
 
-    Blank nodes, bad IRIs and imports are noted as flaws, and what cannot be parsed as unread.
+    Blank nodes, bad IRIs and imports are noted as problems, and what cannot be parsed as unread.
     """
     tags = [*(one.lower() for one in languages), ""]
     order = {pair: rank for rank, pair in enumerate(product(section.roles.label, tags))}
@@ -62,7 +62,7 @@ def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -
 
 
 def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
-    """The triples of a file. A bad IRI is a flaw, which takes its statement along. The parser goes
+    """The triples of a file. A bad IRI takes its statement along. The parser goes
     on behind a statement that it cannot read. Of N-Triples that is a line; what follows a mistake
     in Turtle or RDF/XML would be noted for nothing."""
     with problems.going_on():

@@ -222,7 +222,7 @@ def patterns_plot(
                 text = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
                 cells.setdefault(benchmark, []).append(draw.point(
                     cell, model=who[0], pattern=shown, which=which, at=cell["value"] or 0,
-                    told=text if cell["value"] is not None else "undef",
+                    label=text if cell["value"] is not None else "undef",
                 ))  # fmt: skip
     panels = [_patterns(name, rows, look, name == list(cells)[-1]) for name, rows in cells.items()]
     return draw.filtered(*panels, by="which")
@@ -244,7 +244,7 @@ def _patterns(
     head = alt.Title(benchmark, anchor="start", fontSize=12, color=draw.INK)
     return alt.layer(
         base.mark_bar().encode(x=x("value:Q"), color=draw.encode(alt.Color, "which", look)),
-        base.mark_text(align="left", dx=3, color=draw.MUTED).encode(x=x("at:Q"), text="told:N"),
+        base.mark_text(align="left", dx=3, color=draw.MUTED).encode(x=x("at:Q"), text="label:N"),
         title=head, width=draw.WIDTH - 215, height={"step": 14},
     )  # fmt: skip
 

@@ -30,7 +30,7 @@ FLAGGED = {
 #: what a benchmark was built with: benchmark -> its settings by name, from its files
 Built = Mapping[str, Mapping[str, Any]]
 #: a value that the files of a run do not have
-UNTOLD = "not told"
+NOT_RECORDED = "not recorded"
 
 
 def turns(study: Study) -> Iterator[Turn]:
@@ -117,16 +117,16 @@ def needing(built: Built) -> Iterator[tuple[str, str, list[str]]]:
     ask in other words. Where `built` lacks a setting, every alternative is named."""
     for name, keys in {**sensitivity.ALTERNATIVES, "bidirectional": sensitivity.GRID}.items():
         for key, values in keys.items():
-            here = _as_text(built.get(name, {}).get(key, UNTOLD))
+            here = _as_text(built.get(name, {}).get(key, NOT_RECORDED))
             # examples that a flag marks can be dropped, but not brought back
             flagged = FLAGGED.get(f"attributes.{name}.{key}")
             others = [value for value in map(_as_text, values) if value != here]
-            if flagged is None or here not in (flagged[2], UNTOLD):
+            if flagged is None or here not in (flagged[2], NOT_RECORDED):
                 yield f"attributes.{name}.{key}", here, others
-    source = _as_text(built.get("ambiguous", {}).get("source", UNTOLD))
+    source = _as_text(built.get("ambiguous", {}).get("source", NOT_RECORDED))
     yield "attributes.ambiguous.source", source, ["amber"]
-    yield "wording.stop_space", UNTOLD, ["true", "false"]
-    yield "wording.match", UNTOLD, ["label", "aliases"]
+    yield "wording.stop_space", NOT_RECORDED, ["true", "false"]
+    yield "wording.match", NOT_RECORDED, ["label", "aliases"]
 
 
 def find_missing(study: Study) -> Iterator[tuple[str, str]]:

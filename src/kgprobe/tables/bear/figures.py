@@ -121,7 +121,7 @@ def calibration_plot(results: pl.DataFrame) -> draw.Chart:
             points.append(draw.point(cells[half], **more))
         area = "AUC {value:.2f} ({low:.2f} to {high:.2f})".format(**cells["AUC"])
         area += marks.few(cells["AUC"])
-        areas.append(draw.point(cells["AUC"], probe=name, facts="", told=area))
+        areas.append(draw.point(cells["AUC"], probe=name, facts="", label=area))
     look = {"trained-on facts": TRAINED_ON, "held-out facts": HELD_OUT}
     # what a probe is called stands above its bars, as a bar of its own
     offset = alt.YOffset("facts:N", scale=alt.Scale(domain=["", *look], paddingInner=0.1))
@@ -134,7 +134,7 @@ def calibration_plot(results: pl.DataFrame) -> draw.Chart:
         draw.intervals(bars, x=x),
         bars.mark_tick(color=INK, thickness=2, bandSize=22).encode(x=x("chance:Q")),
         labels.mark_text(align="left", fontWeight="bold").encode(x=alt.value(2), text="probe:N"),
-        labels.mark_text(align="right", color=MUTED).encode(x=alt.value("width"), text="told:N"),
+        labels.mark_text(align="right", color=MUTED).encode(x=alt.value("width"), text="label:N"),
     ).properties(width=draw.WIDTH - 30, height={"step": 24}), by="facts")  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def relations_plot(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str
     }
     cells = [
         draw.point(row, probe=columns[who], relation=named[row["group"]],
-                   told="" if row["value"] is None else f"{row['value']:.0f}{marks.few(row)}")
+                   label="" if row["value"] is None else f"{row['value']:.0f}{marks.few(row)}")
         for row in table.rows(named=True)
         if (who := tuple(row[k] for k in key)) in columns
     ]  # fmt: skip
@@ -169,7 +169,7 @@ def relations_plot(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str
         x=alt.X("probe:N", sort=list(columns.values()), title=None, axis=top),
         y=alt.Y("relation:N", sort=list(named.values()), title=None, axis=bare),
     )
-    cells_, words = draw.heat(base, "told:N", 100)
+    cells_, words = draw.heat(base, "label:N", 100)
     layers = [cells_, words] if len(columns) <= 12 else [cells_]
     return draw.set_size(*layers, height=22 * len(named))
 

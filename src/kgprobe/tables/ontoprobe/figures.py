@@ -107,7 +107,7 @@ def _panels(panels: Mapping[str, Panel]) -> draw.Chart:
     premises = dict(zip(PREMISES, product(names, repeat=2), strict=True))
     cells = [
         draw.point(cell, panel=title, P1=premises[premise][0], P2=premises[premise][1],
-                   told=f"{cell['value']:.2f}{marks.few(cell)}\nn {cell['n']:,}")
+                   label=f"{cell['value']:.2f}{marks.few(cell)}\nn {cell['n']:,}")
         for title, panel in panels.items() for premise, cell in panel.items()
         if cell["value"] is not None
     ]  # fmt: skip
@@ -116,6 +116,6 @@ def _panels(panels: Mapping[str, Panel]) -> draw.Chart:
         x=alt.X("P2:N", axis=axis, scale=alt.Scale(domain=names)),
         y=alt.Y("P1:N", axis=axis, scale=alt.Scale(domain=names)),
     )
-    grid = alt.layer(*draw.heat(base, "told:N", 1, lines=2))
+    grid = alt.layer(*draw.heat(base, "label:N", 1, lines=2))
     facet = alt.Facet("panel:N", sort=list(panels), title=None)
     return grid.properties(width={"step": 44}, height={"step": 40}).facet(facet, columns=3)

@@ -194,5 +194,5 @@ def _add(
         owner=number, masks=0, position=position, rank=np.arange(1, len(phrases) + 1), token=-1,
         text=table[:, 0], raw=table[:, 1],
         logprob=np.array([np.nan if p is None else p for p in table[:, 2]]),
-        told=np.array([p is not None for p in table[:, 2]]),
+        has_logprob=np.array([p is not None for p in table[:, 2]]),
     )  # fmt: skip

@@ -92,7 +92,7 @@ class FillSettings:
 class Fills:
     """Columns of FILLS (`top`) and FILL_GOLDS (`golds`), the record, what was not asked and why.
 
-    `top` has `told` besides: whether `logprob` is known (servers may leave it out). `left_out`
+    `top` has `has_logprob`: whether `logprob` is known (servers may leave it out). `left_out`
     holds (item, template, gold or -1, reason).
     """
 
@@ -108,7 +108,7 @@ class FillRows:
     TYPES: dict[str, Any] = {  # noqa: RUF012
         "owner": np.int64, "gold": np.int32, "masks": np.int32, "position": np.int32,
         "rank": np.int32, "token": np.int64, "text": object, "raw": object,
-        "best": np.int32, "worst": np.int32, "logprob": np.float64, "told": bool,
+        "best": np.int32, "worst": np.int32, "logprob": np.float64, "has_logprob": bool,
     }  # fmt: skip
 
     def __init__(self, *names: str) -> None:
@@ -137,8 +137,8 @@ class FillRows:
 
 
 def top_rows() -> FillRows:
-    """Empty rows of FILLS, with `told`."""
-    return FillRows("masks", "position", "rank", "token", "text", "raw", "logprob", "told")
+    """Empty rows of FILLS, with `has_logprob`."""
+    return FillRows("masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob")
 
 
 def add_best(
@@ -161,7 +161,7 @@ def add_best(
         filled.add(
             owner=owner.reshape(-1, *[1] * (values.ndim - 1)), masks=masks, position=place,
             rank=np.arange(1, values.shape[-1] + 1), token=token, text=text, raw=raw,
-            logprob=values, told=True,
+            logprob=values, has_logprob=True,
         )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ WHY: Mapping[tuple[str, str], str] = {
     ),
     ("attributes", "fill"): (
         "Masked models fill all masks of an answer at once, so that parts of two answers mix "
-        "(“United Unitedates of America”); one-token answers are read right."
+        "(“United Unitedates of America”)."
     ),
 }
 #: per cent, items, interval

@@ -178,7 +178,7 @@ CONTENT_FREE = _contract(
 )
 CONTENT_FREE = replace(CONTENT_FREE, may_be_empty=True)  # sets of options that few subjects share
 
-#: What a model in training knew at a save: share of the items whose best option is correct
+#: What a model in training knew at a save: fraction of the items whose best option is correct
 #: (expected under random tie breaking), with its 95 % interval, under one template.
 PROBED = _contract(
     "PROBED",

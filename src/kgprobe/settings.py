@@ -60,7 +60,7 @@ Value = TypeVar("Value")
 Constant = Annotated[Value, Fixed()]
 Count = Annotated[int, Range(1)]
 Natural = Annotated[int, Range(0)]
-Share = Annotated[float, Range(0, 1)]
+Proportion = Annotated[float, Range(0, 1)]
 Inner = Annotated[float, Range(0, 1, inside=True)]
 Positive = Annotated[float, Range(0, inside=True)]
 Amount = Annotated[float, Range(0)]
@@ -205,8 +205,8 @@ class Trex:
     up, so none is checked until it is written here"""
     max_bytes: Count = 10_000_000_000
     """the most that is downloaded; the file has 4.3 to 4.4 GB"""
-    max_bad: Share = 0.001
-    """share of rejected documents above which a file fails; 1 keeps whatever can be read"""
+    max_bad: Proportion = 0.001
+    """fraction of rejected documents above which a file fails; 1 keeps whatever can be read"""
 
 
 @dataclass(frozen=True)
@@ -864,9 +864,9 @@ class Symmetry:
     min_triples: Count = 50
     """fewest triples of a predicate (paper)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
-    """least share of symmetric triples (paper)"""
+    """least fraction of symmetric triples (paper)"""
     ratio_over: Literal["triples", "pairs"] = "triples"
-    """share of triples, or of unordered pairs"""
+    """fraction of triples, or of unordered pairs"""
     cap_pairs: Count = 100
     """most pairs per predicate (paper)"""
 
@@ -878,7 +878,7 @@ class Asymmetry:
     min_triples: Count = 25
     """fewest triples of a predicate (paper)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
-    """least share of one-way triples (paper)"""
+    """least fraction of one-way triples (paper)"""
     cap: Count = 100
     """most triples per predicate (paper)"""
     strict: bool = False
@@ -892,7 +892,7 @@ class Bidirectional:
     min_triples: Count = 50
     """fewest triples in the `denominator`"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
-    """least share of them that both predicates have"""
+    """least fraction of them that both predicates have"""
     denominator: Literal["min", "max", "first", "second"] = "min"
     """of the triples of both predicates"""
     cap: Count = 100
@@ -1285,13 +1285,13 @@ class Finetune:
     epochs: Count | None = None
     """passes"""
     warmup: float | None = None
-    """share of the steps in which the rate grows"""
+    """fraction of the steps in which the rate grows"""
     decay: float | None = None
     """of the weights"""
     clip: float | None = None
     """of the gradient"""
     dropout: float | None = None
-    """share of inputs dropped"""
+    """fraction of inputs dropped"""
     keep: Literal["last", "best"] | None = None
     """which pass is kept"""
 
@@ -1309,7 +1309,7 @@ class RelationLstm:
     least: Count | None = None
     """fewest occurrences of a word"""
     dropout: float | None = None
-    """share of inputs dropped"""
+    """fraction of inputs dropped"""
     rate: Positive | None = None
     """learning rate"""
     batch: Count | None = None
@@ -1418,8 +1418,8 @@ class Edits:
     """training facts of a relation that are used"""
     neighbors: Constant[Count] = 4
     """random tokens of a place that a gradient is averaged over"""
-    floor: Constant[Share] = 0.1
-    """share of the tries that is spread evenly over moves and proposers, whatever they yield"""
+    floor: Constant[Proportion] = 0.1
+    """fraction of the tries that is spread evenly over moves and proposers, whatever they yield"""
     most_tokens: Constant[Count] = 16
     """tokens of a prompt beside its slots that an insertion may lead to"""
     proposers: Constant[tuple[Proposer, ...]] = ("model", "gradient", "random")

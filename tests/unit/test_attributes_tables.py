@@ -156,7 +156,7 @@ def test_popularity_of_all_and_of_the_fully_right(run):
     # asymmetry: forward right and reversed not
     asymmetry = found.filter(**LARGE, benchmark="asymmetry", metric="examples right")
     assert asymmetry["value"].sum() == 1
-    deciles = large.filter(metric="share right")
+    deciles = large.filter(metric="proportion right")
     assert (deciles.height, deciles["n"].sum()) == (4, 4)
     assert not found.filter(benchmark="bias", metric="examples").height
 

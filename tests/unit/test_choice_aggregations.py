@@ -196,7 +196,7 @@ def test_the_skewed_part_goes_by_labels_where_options_do(measured):
     kept = part.filter(aggregations.skewed(asks.items, SEED, asks.candidates))
     every = Counter(labels.values())
     sizes = Counter(labels[name] for name in kept["item"])
-    # the first label keeps all, and a harmonic share of the rest stays
+    # the first label keeps all, and a harmonic fraction of the rest stays
     assert any(sizes[label] == n for label, n in every.items())
     assert kept.height < part.height
     told = passes(loaded, "text", kept)

@@ -257,7 +257,7 @@ ACCURACY, PER = Side({"metric": "accuracy"}), ("benchmark",)
 
 
 def sampled(values, n, kind="wilson"):
-    """RESULTS of several models, each with Wilson's interval of a share of `n` items."""
+    """RESULTS of several models, each with Wilson's interval of a fraction of `n` items."""
     base = Number(benchmark="x", metric="accuracy", method="predict", n=n)
     made = [
         base.but(model=f"m{i}", value=100 * count / n,

@@ -69,8 +69,8 @@ def test_macro_micro_and_intervals_by_hand():
         assert row["low"] <= row["value"] <= row["high"]
         # one unit, or units that are alike, say nothing of others: no draw differs
         is_alone = row["group"] == "P2" or (row["level"], row["measure"]) == ("macro", "p10")
-        is_share = row["measure"] != "mrr" and row["level"] != "macro"
-        assert row["interval"] == ("wilson" if is_share or is_alone else "bootstrap"), row
+        is_proportion = row["measure"] != "mrr" and row["level"] != "macro"
+        assert row["interval"] == ("wilson" if is_proportion or is_alone else "bootstrap"), row
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=8), st.integers(1, 9), st.data())

@@ -127,7 +127,7 @@ def bins_by_hand(made):
 
 
 def rates_by_hand(made, answers):
-    """Item -> share of templates under which its gold has the highest score."""
+    """Item -> fraction of templates under which its gold has the highest score."""
     gold = dict(made["items"].select("item", "answers").rows())
     hits: dict[str, list[float]] = {}
     for (item, _), values in answers.items():

@@ -46,7 +46,7 @@ def answers(share: float, seed: int) -> dict[tuple[str, int], list[float]]:
 
 
 def rates(table) -> dict[str, float]:
-    """Item -> share of its templates under which its gold has the highest score."""
+    """Item -> fraction of its templates under which its gold has the highest score."""
     hits: dict[str, list[float]] = {}
     for (item, _), values in table.items():
         hits.setdefault(item, []).append(float(int(np.argmax(values)) == GOLD[item]))

@@ -127,7 +127,7 @@ def test_select_and_rows_turned_are_the_mrr_by_hand(found, items, ranks):
 
 
 def test_recall_turned_by_hand(found, items, ranks):
-    """Hits among five, and the share of golds there; both at their expectation under ties."""
+    """Hits among five, and the fraction of golds there; both at their expectation under ties."""
     row = found["recall", "share", "SPO"]
     assert row["metric"] == "R@5"
     assert row["turned"] < row["value"]

@@ -155,7 +155,7 @@ def test_means_over_tokens_and_bytes_and_the_answers_part_are_those_of_a_loop():
 
 def test_permuted_golds_and_the_skewed_part():
     found = results(read()).filter(model="m")
-    # by template: share of each answer times share of each gold; P2 has one item
+    # by template: fraction of each answer times fraction of each gold; P2 has one item
     expected = 0.0
     for template in (0, 1):
         own = {i: v for (i, t), v in ANSWERS.items() if i.startswith("P1") and t == template}

@@ -78,7 +78,7 @@ def found_of(
 
 
 def hits(table: dict[tuple[str, int], list[float]]) -> dict[str, float]:
-    """Item -> share of its templates under which the gold is largest."""
+    """Item -> fraction of its templates under which the gold is largest."""
     by = {item: [] for item, _ in table}
     for (item, _), values in table.items():
         by[item].append(float(np.argmax(values) == GOLD[item]))

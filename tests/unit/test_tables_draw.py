@@ -27,7 +27,7 @@ STUDY = study(FRAMES, [(p, guesses(FRAMES, 0.5, i)) for i, p in enumerate(PROBES
 
 
 def calibrated(trained_on=95.0):
-    """Of both control models; the masked one's share of training facts is given."""
+    """Of both control models; the masked one's fraction of training facts is given."""
     return [
         number
         for p, share in zip(PROBES[:2], (trained_on, 95.0), strict=True)

@@ -27,7 +27,7 @@ from kgprobe.schema import write_sorted
 LEAST_MB = 100
 #: MB of a job that the process takes before it joins anything
 PROCESS_MB = 500
-#: Share of the rest that is the joins': frames leave the engine, and what it gives back, the
+#: Fraction of the rest that is the joins': frames leave the engine, and what it gives back, the
 #: allocator keeps a while.
 JOINS_PROPORTION = 0.65
 #: rows that leave the engine at a time

@@ -6,8 +6,8 @@ favors some options is wrong more often than it need be. (Subtracting the mean o
 but the own one gives the ranking that subtracting the mean over all gives: nothing is held out.)
 
 Permuted golds tell what the distributions alone give. With the golds of a relation permuted, the
-expected accuracy is the sum over options of (share of questions that are answered so) times
-(share of questions whose gold it is), whatever the model knows.
+expected accuracy is the sum over options of (fraction of questions that are answered so) times
+(fraction of questions whose gold it is), whatever the model knows.
 """
 
 from collections.abc import Sequence

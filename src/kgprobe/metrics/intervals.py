@@ -26,7 +26,7 @@ class Interval(NamedTuple):
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval of a share; both may be fractional (expected under ties).
+    """Wilson's score interval of a proportion; both may be fractional (expected under ties).
 
     Source: Wilson 1927. Raises ValueError unless 0 <= successes <= n and n > 0.
 
@@ -36,13 +36,13 @@ def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, floa
     if n <= 0 or not 0 <= successes <= n:
         raise ValueError(f"wilson needs 0 <= successes <= n and n > 0, got {successes} of {n}")
     z = NormalDist().inv_cdf(0.5 + level / 2)
-    share = successes / n
-    center = share + z * z / (2 * n)
-    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    proportion = successes / n
+    center = proportion + z * z / (2 * n)
+    half = z * np.sqrt(proportion * (1 - proportion) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
     low, high = (center - half) / scale, (center + half) / scale
-    # At the ends the bound equals the share; rounding must not put it on the other side.
-    return float(min(max(low, 0.0), share)), float(max(min(high, 1.0), share))
+    # At the ends the bound equals the proportion; rounding must not put it on the other side.
+    return float(min(max(low, 0.0), proportion)), float(max(min(high, 1.0), proportion))
 
 
 def of_hits(hits: NDArray[np.float64]) -> Interval:

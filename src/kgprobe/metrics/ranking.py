@@ -18,7 +18,7 @@ def tie_range(scores: NDArray[np.float64], gold: int) -> tuple[int, int]:
 
 
 def hit_at(k: int, best: NDArray[np.int64], worst: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Expected share of hits at `k` under random tie breaking, per item."""
+    """Expected proportion of hits at `k` under random tie breaking, per item."""
     size = worst - best + 1
     inside = np.clip(k - best + 1, 0, size)
     return np.asarray(inside / size, dtype=float)

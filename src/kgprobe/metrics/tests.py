@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr
 
-#: error of the first kind, and share of true differences of the least size that are found
+#: error of the first kind, and fraction of true differences of the least size that are found
 LEVEL, POWER = 0.05, 0.8
 
 

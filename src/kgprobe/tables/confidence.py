@@ -167,5 +167,5 @@ def _resample(questions: Questions, values: NDArray[np.float64], relations: pl.S
 
 
 def _percentiles(draws: NDArray[np.float64]) -> Interval:
-    """Percentiles of a number that is no share."""
+    """Percentiles of a number that is no proportion."""
     return Interval(*percentile(draws), "bootstrap")

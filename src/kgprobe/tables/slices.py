@@ -242,7 +242,7 @@ class _Answers:
         return np.asarray(np.nansum(self.hits, axis=1) / np.maximum(count, 1))
 
     @property
-    def is_share(self) -> bool:
+    def is_proportion(self) -> bool:
         """Whether every item was asked under one template at most."""
         return bool(((~np.isnan(self.hits)).sum(axis=1) <= 1).all())
 
@@ -367,7 +367,7 @@ def _accuracies(
         if not n:
             continue
         value, interval = boot.ratio(2 * place, 2 * place + 1)
-        if interval is None or (entry.is_share and not part.setting):
+        if interval is None or (entry.is_proportion and not part.setting):
             interval = Interval(*wilson(min(value, 1.0) * n, n), "wilson")
         number = entry.of.but(metric="accuracy", slice=part.name, setting=part.setting)
         yield number.but(value=100 * value, interval=interval.times(100), n=n)

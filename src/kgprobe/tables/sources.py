@@ -16,14 +16,14 @@ from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame, proportion
 from kgprobe.tables.views import View
 
-#: share of the released instances in a state (`slice`)
+#: proportion of the released instances in a state (`slice`)
 STATE = "instances in a state"
 
 
 def against_released(states: pl.DataFrame, agreement: pl.DataFrame | None = None) -> pl.DataFrame:
     """RESULTS from RELEASED_STATES and AGREEMENT of each relation (`group`) and of all.
 
-    The share of every state in per cent (Wilson; n: released instances, numerator: those in it);
+    Each state in per cent of instances (Wilson; n: released instances, numerator: those in it);
     released instances found in the pull; Jaccard of answers and of instances in per cent (n: size
     of the union); AUC of popularity, 0 to 1 (n: pairs compared).
     """
@@ -212,7 +212,7 @@ ONTOLOGY = View(
     rows=["slice"],
     heads={"slice": "what"},
     words={**ASPECTS, EQUAL: "equal, %"},
-    caption="Share that is equal to the released ontology; 95 % interval in small print.",
+    caption="Proportion equal to the released ontology; 95 % interval in small print.",
 )
 RELEASED = View(
     "bear_against_released",
@@ -223,7 +223,7 @@ RELEASED = View(
     heads={"metric": "what", "slice": "state"},
     words={"bear_big_released": "per cent"} | {s: s.replace("_", " ") for s in STATES},
     digits={"popularity AUC": 3},
-    caption="One state an instance, the first that holds; share of the released instances in %.",
+    caption="One state an instance, the first that holds; in % of the released instances.",
 )
 BY_RELATION = View(
     "bear_against_released_relations",

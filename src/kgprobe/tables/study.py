@@ -142,13 +142,13 @@ class Study:
     def interval(self, probe: int, weights: NDArray[np.float64] | None = None) -> Interval:
         """95 % interval, in per cent, of a probe's (weighted) accuracy.
 
-        Wilson's for the plain share of items on one template, the bootstrap for means over several
+        Wilson's for the proportion of items on one template, the bootstrap for means over several
         templates and for other weights. Where every resample is the same (all right, all wrong,
         one item a relation) the bootstrap says nothing, and Wilson's takes its place.
         """
         all_or_none = weights is None or set(weights.tolist()) <= {0.0, 1.0}
-        is_share = len(self.templates) == 1 and all_or_none
-        return self.resampled.interval(probe, weights, is_share).times(100)
+        is_proportion = len(self.templates) == 1 and all_or_none
+        return self.resampled.interval(probe, weights, is_proportion).times(100)
 
     def resample(self, values: NDArray[np.float64]) -> Bootstrap:
         """Bootstrap of item values (items x columns) with the study's draws."""

@@ -82,7 +82,7 @@ def numbers(
 def confidences(edges: pl.DataFrame, patterns: list[str], seed: int = 0) -> dict[str, float]:
     """PCA confidence (Galárraga et al. 2013, section 4) of the rules that patterns of composite
     (`P22>P26=P25`) name: of the distinct pairs (a, c), a != c, that r1 and r2 lead to and whose a
-    has some object of r3, the share with (a, r3, c)."""
+    has some object of r3, the fraction with (a, r3, c)."""
     held = {}
     for name in sorted(patterns):
         relations = (int(p[1:]) for p in name.replace("=", ">").split(">"))

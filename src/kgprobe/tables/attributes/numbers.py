@@ -238,7 +238,7 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
         if all(part.height for part in parts):
             asked_too = guesses.join(parts[1].select("question"), on="question", how="semi")
             chances = asked_too.group_by("model").agg(ordered_mean("alpha"))["alpha"]
-            yes, no = (validity.share(part["alpha"].to_numpy()) for part in parts)
+            yes, no = (validity.proportion(part["alpha"].to_numpy()) for part in parts)
             chance = 100 * max(chances.to_list())
             yield from validity.numbers(of, yes, no, chance, is_control=True)
 
@@ -379,7 +379,7 @@ def spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
 
 def popularity(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
     """Popularity of all examples and of those fully right (Figure 5): how many lie in a `bin` of
-    its log10, the share right of every decile, and the distance (Kolmogorov-Smirnov) of the two
+    its log10, the hit rate of every decile, and the distance (Kolmogorov-Smirnov) of the two
     samples, which share examples. Right: all triples (asymmetry: not the reversed one), from one
     half on, of examples without a missing triple."""
     reversed_ = (pl.col("benchmark") == "asymmetry") & (pl.col("position") == 1)
@@ -406,7 +406,7 @@ def popularity(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
             for decile, members in enumerate(np.array_split(order, 10), 1):
                 if len(members):
                     hits, part = right[members].astype(float), f"decile {decile:02d} of popularity"
-                    yield base.but(metric="share right", slice=part, **hit_rate(hits))
+                    yield base.but(metric="proportion right", slice=part, **hit_rate(hits))
             if right.any():
                 distance = ks_2samp(size, size[right], method="asymp").statistic
                 yield base.but(metric="Kolmogorov-Smirnov", value=distance, n=right.sum())

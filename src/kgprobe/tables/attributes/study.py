@@ -217,7 +217,7 @@ def of_masks(
     """Alpha per prompt of a masked model, from FILLS and FILL_GOLDS.
 
     Token j of a gold is right at k when it is among the first k at mask j, ties by expectation.
-    `exact`: all tokens right; `token_mean`: share of right tokens (the paper's rule for BERT and
+    `exact`: all tokens right; `token_mean`: fraction of right tokens (the paper's rule for BERT and
     RoBERTa). Items whose own gold was left out have no rows. `first`: `count_linked`.
     """
     kept = golds.filter((pl.col("gold") == 0).any().over("item", "template"))

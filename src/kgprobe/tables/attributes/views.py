@@ -194,7 +194,7 @@ FOLDED = [
             "without": [""],
         },
         rows=["k", *PROBE], columns=["pooling", "alpha", "gold", "metric"], words=WORDS,
-        caption="Pooling over prompts; exact alpha, share of gold tokens, or a written answer that "
+        caption="Pooling over prompts; exact alpha, part of gold tokens, or a written answer that "
         "is the label letter by letter (verbatim); the example's own object or any object of the "
         "graph that has a label. Beside the ratio of sums the mean of the examples' ratios, where "
         "it is another.",
@@ -312,7 +312,7 @@ POPULARITY = View(
 )  # fmt: skip
 DECILES = View(
     "popularity_deciles", "Examples fully right by decile of popularity, %",
-    where={"metric": ["share right", "Kolmogorov-Smirnov"], "benchmark": UNBIASED},
+    where={"metric": ["proportion right", "Kolmogorov-Smirnov"], "benchmark": UNBIASED},
     rows=["benchmark", "model", "method"], columns=["metric", "slice"],
 )  # fmt: skip
 FORMS = [view.where_also(paper=["attributes"]) for view in forms.VIEWS]

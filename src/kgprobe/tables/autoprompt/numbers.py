@@ -455,7 +455,7 @@ def union(those: Sequence[Answers]) -> Answers:
 
 
 def shift(answers: Answers) -> Iterator[tuple[str, float, int, float, int]]:
-    """Per group: share of the distinct test objects that train has too, how many they are, the
+    """Per group: fraction of the distinct test objects that train has too, how many they are, the
     total variation distance of the two distributions of objects (0 .. 1), and n test facts."""
     fact = ["group", "fact", "label"]
     train = answers.examples.filter(split="train").unique(fact)

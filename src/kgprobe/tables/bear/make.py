@@ -354,10 +354,12 @@ def _calibration(study: Study, yes: NDArray[np.bool_], no: NDArray[np.bool_]) ->
         )
 
 
-def _half(study: Study, hits: NDArray[np.float64], chosen: NDArray[np.bool_]) -> validity.Share:
+def _half(
+    study: Study, hits: NDArray[np.float64], chosen: NDArray[np.bool_]
+) -> validity.Proportion:
     """Accuracy of the chosen items, n and interval, chosen as in `Study.interval`."""
     inside = hits[chosen]
-    value, n, interval = validity.share(inside)
+    value, n, interval = validity.proportion(inside)
     if len(study.templates) > 1:
         owners = study.ordered["relation"].filter(pl.Series(chosen)).to_list()
         boot = bootstrap(inside, owners, seed=study.seed, draws=study.resamples)

@@ -39,10 +39,10 @@ CONSTRUCTION = (
     "dropped for one reason, the first that holds."
 )
 TERMS = {
-    "Accuracy": "Share of items whose correct option has the highest score, every item weighing "
+    "Accuracy": "Proportion of items whose correct option scores highest, every item weighing "
     "the same; mean over the templates. Columns over relations weigh every relation the same, and "
     "the two are never mixed.",
-    "Intervals of accuracies": "On one template: Wilson's interval of a share. Means over "
+    "Intervals of accuracies": "On one template: Wilson's interval of a proportion. Means over "
     "templates, relations and differences: percentile bootstrap with 2,000 resamples of the items "
     "within their relation, the same resamples for all templates and models, so that differences "
     "are paired; where every resample is the same, Wilson's. They speak of sampling facts.",

@@ -15,7 +15,7 @@ elsewhere: training facts of ours say nothing of the world. A side may be one nu
 How pairs become a value:
 
     difference        mean of a - b
-    wins              share of the pairs that differ where a is the higher, less one half
+    wins              fraction of the pairs that differ where a is the higher, less one half
     steps             mean of a model less the next smaller one of its family
     near              mean of a - b over models of similar size
     pearson           correlation of a with the logarithm of the parameters
@@ -414,7 +414,7 @@ def _difference(pairs: Pairs) -> Bounded:
 
 
 def _wins(pairs: Pairs) -> Bounded:
-    """Share of the pairs that differ in which a is the higher, less one half; in points."""
+    """Proportion of the pairs that differ in which a is the higher, less one half; in points."""
     won, lost = sum(a.value > b.value for a, b in pairs), sum(a.value < b.value for a, b in pairs)
     if not won + lost:
         return 0.0, None, None

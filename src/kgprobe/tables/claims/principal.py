@@ -131,7 +131,7 @@ def _attributes() -> Iterator[tuple[str, Comparison]]:
     partial = Side({"metric": "pearson", "slice": "over benchmarks"})
     yield "K21", Comparison(partial, 0, ("model", "method"))
     yield "K22", Comparison(nine.but(metric="triples right"), nine, ("benchmark", "model"))
-    deciles = table2.but(metric="share right").mean("slice")
+    deciles = table2.but(metric="proportion right").mean("slice")
     middle = deciles.but(slice="decile 05*|decile 06*")
     ends = deciles.but(slice="decile 01*|decile 10*")
     yield "K26", Comparison(middle, ends, ("benchmark", "model"))

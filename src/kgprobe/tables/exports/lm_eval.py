@@ -46,7 +46,7 @@ def questions(configuration, **_):
     return {{"test": datasets.Dataset.from_list(list(found.values()))}}
 
 
-# the share of a question's templates under which the likeliest option is right
+# the fraction of a question's templates under which the likeliest option is right
 def mean_over_templates(doc, results):
     scores = [result[0] for result in results]
     size = len(scores) // len(doc["right"])

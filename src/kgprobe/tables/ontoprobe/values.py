@@ -90,7 +90,7 @@ def metrics(
 ) -> pl.DataFrame:
     """One row per item and configuration with METRICS and OTHERS in per cent, `best` and `worst`,
     the rank range of the best placed gold, and `tokens`, those of the finest; `items` as `of_items`
-    gives it. `recall`: R@K is whether a gold is among the first K (hit), or the share of the golds
+    gives it. `recall`: R@K is whether a gold is among the first K (hit), or the part of the golds
     that are."""
     if ties not in TIES or recall not in ("hit", "share"):
         raise ValueError(f"ties {ties!r}, recall {recall!r}; legal: {', '.join(TIES)}; hit, share")

@@ -189,8 +189,8 @@ NEARER = View(
     words={**WORDS, ("metric", "right by options"): "right", ("form", ""): ""},
     caption="The same questions of types and superclasses with other classes of the same "
     "superclass among as many options (others fill up), then with “none of these” beside the gold, "
-    "and in its place, where it is right: missed is the share in which another option was chosen "
-    "or no answer could be read; wrongly, the share in which it was chosen beside the gold. By "
+    "and in its place, where it is right: missed is how often another option was chosen "
+    "or no answer could be read; wrongly, how often it was chosen beside the gold. By "
     "depth of the class: TP's gold, SCO's subject. An instance of a class may be one of a sibling.",
 )  # fmt: skip
 FRACTIONS = View(

@@ -25,7 +25,7 @@ OF_SHEET = "model kind source revision dtype bos note".split()
 OF_RECORD = "parameters bos_resolved variant device weights".split()
 #: Columns that few sheets have.
 OF_FEW = "quantized adapter device_map".split()
-#: Loss (nat per token) of sentences and of their words shuffled, share of unknown tokens.
+#: Loss (nat per token) of sentences and of their words shuffled, fraction of unknown tokens.
 OF_SOUND = "plain shuffled unknown".split()
 
 

@@ -62,11 +62,11 @@ WHY: Mapping[tuple[str, str], str] = {
     ),
 }
 #: per cent, items, interval
-Share = tuple[float, int, Interval | None]
+Proportion = tuple[float, int, Interval | None]
 
 
-def share(hits: NDArray[np.float64]) -> Share:
-    """The share of hits, 0 to 1 each, with Wilson's interval."""
+def proportion(hits: NDArray[np.float64]) -> Proportion:
+    """The proportion of hits, 0 to 1 each, with Wilson's interval."""
     return tuple(hit_rate(hits).values())
 
 
@@ -77,8 +77,8 @@ def limit(chance: float) -> float:
 
 def numbers(
     of: Number,
-    trained: Share,
-    held_out: Share,
+    trained: Proportion,
+    held_out: Proportion,
     chance: float,
     area: float | None = None,
     is_control: bool = False,

@@ -44,7 +44,7 @@ def test_the_detectable_difference_is_found_in_eighty_of_a_hundred():
 
 
 def test_p_of_a_paired_difference_is_that_of_turning_every_pair_round():
-    """Every choice of signs is as likely where neither side is better: the fraction of choices whose
+    """Every choice of signs is as likely where neither side is better: the part of choices whose
     mean lies as far from 0, by going through all of them."""
     generator = np.random.default_rng(3)
     for _ in range(5):

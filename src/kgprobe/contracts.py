@@ -490,12 +490,13 @@ GIVEN_UNDER = (
 #: `answer`: what comes first. `hit`: 0 to 1, ties shared, null where no gold can be answered.
 #: `rank_low`, `rank_high`: place of the gold where ties fall for it and against it, null where it
 #: is not among the answers; `margin`: nats that the gold is ahead of the best other option;
-#: `options`: how many there are to rank, or how many texts were written.
+#: `options`: how many there are to rank, or how many texts were written; 0 where a sentence gave
+#: none (relation LSTM).
 JUDGED = _contract(
     "JUDGED",
     key=f"paper benchmark group model prompt method matching item {' '.join(GIVEN_UNDER)}",
     nullable="answer hit rank_low rank_high margin options",
-    positive="rank_low rank_high options",
+    positive="rank_low rank_high",
     **dict.fromkeys("paper benchmark group model prompt method matching item".split(), pl.String),
     **dict.fromkeys((*GIVEN_UNDER, "relation", "subject", "answer"), pl.String),
     hit=pl.Float64,

@@ -205,6 +205,23 @@ def test_autoprompt_knows_facts_by_rank_and_extraction_by_spelling():
     }  # fmt: skip
 
 
+def test_a_sentence_that_gives_no_object_is_wrong_and_has_no_options(tmp_path):
+    """The relation LSTM marks no object in it: OUTCOMES has 0 options and an empty answer."""
+    nothing = outcomes("relation_lstm").with_columns(
+        pl.lit(None, pl.Int32).alias(name)
+        for name in ("best", "worst", "filtered_best", "filtered_worst")
+    )
+    nothing = nothing.with_columns(options=pl.lit(0, pl.Int32), answer=pl.lit(""))
+    sentences = Answers(
+        Probe("auto_re", "relation_lstm", "predict", "m", "masked"),
+        nothing,
+        table(schema.EXAMPLES, EXAMPLES),
+    )
+    made = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
+    schema.write(made, schema.JUDGED, tmp_path / "judged.parquet")
+    assert made.select("hit", "options").unique().rows() == [(0.0, 0)]
+
+
 def test_the_same_answers_give_the_same_bytes_in_any_order(tmp_path):
     frames = benchmark({"P1": (["a", "b", "c"], ["a", "b", "c"])})
     answers = {(f"P1/Qs{i}", t): [-1.0, -2.0, -3.0] for i in range(3) for t in range(2)}

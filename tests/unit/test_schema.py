@@ -89,7 +89,7 @@ MEASURED = {
     "FORM_RANKS": ("score corrected", "best worst corrected_best corrected_worst"),
     "OUTCOMES": ("logprob", "best worst filtered_best filtered_worst"),
     "SWEEPS": ("value", "size n"),
-    "JUDGED": ("hit margin", "rank_low rank_high options"),
+    "JUDGED": ("hit margin", "rank_low rank_high"),
 }
 
 

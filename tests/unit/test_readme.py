@@ -21,7 +21,8 @@ def test_the_readme_is_short_and_what_it_points_at_is_there():
 def test_the_readme_claims_the_pythons_and_systems_that_are_tried_and_no_others():
     texts = [path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")]
     assert len(texts) == 2
-    pythons = {found for text in texts for found in re.findall(r'python-version: "(.+)"', text)}
+    lines = [line for text in texts for line in re.findall(r"python-version: (.+)", text)]
+    pythons = {found for line in lines for found in re.findall(r'"([\d.]+)"', line)}
     systems = {found for text in texts for found in re.findall(r"runs-on: (\w+)", text)}
     assert systems == {"ubuntu"}
     claim = f"(tested on {', '.join(sorted(pythons))}, Linux; macOS is untried)"

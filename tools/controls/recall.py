@@ -30,7 +30,7 @@ from tools.controls.training_facts import TrainingFact
 
 Ids = NDArray[np.int64]
 #: Masked models: a token of the answer is asked while it and all later ones are hidden.
-IN_GAP = "answer_l2r+word_l2r"
+IN_SLOT = "answer_l2r+word_l2r"
 #: Rows that are read at a time.
 PORTION = 256
 
@@ -169,7 +169,7 @@ class RecallTest:
         sums = [np.zeros(len(names)) for names in labels]
         kind = loaded.spec.kind
         slot = kind == "masked"
-        variant = IN_GAP if slot else DEFAULT
+        variant = IN_SLOT if slot else DEFAULT
         columns = score(loaded, items, sets, texts, variant=variant, answer_only=slot).columns
         values = columns["continuation_sum" if kind == "seq2seq" else "sum"]
         for key, place, value in zip(columns["item"], columns["candidate"], values, strict=True):
@@ -192,7 +192,7 @@ class RecallTest:
 
 def _first_of_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
     """Masked: log p of the answer's first token; answers of one length share the row that tells."""
-    masked = rows(sentences, IN_GAP, answer_only=True)
+    masked = rows(sentences, IN_SLOT, answer_only=True)
     _, first = np.unique(masked.sentence, return_index=True)
     return Masked(loaded, budget_for(loaded)).logprobs(
         sentences.tokens, masked.sentence[first], masked.position[first], masked.end[first]

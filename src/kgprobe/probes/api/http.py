@@ -109,7 +109,9 @@ class RateLimit:
     """Spaces the starts of requests, and pays for tokens with waiting."""
 
     def __init__(self, endpoint: ApiEndpoint, now: Callable[[], float], sleep: Any) -> None:
-        self._slot = 60.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
+        self._interval = (
+            60.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
+        )
         self._each = 60.0 / endpoint.tokens_per_minute if endpoint.tokens_per_minute else 0.0
         self._now, self._sleep, self._lock = now, sleep, threading.Lock()
         self._free = now()
@@ -118,7 +120,7 @@ class RateLimit:
         """Wait for the next free moment and take it."""
         with self._lock:
             moment = max(self._free, self._now())
-            self._free = moment + self._slot
+            self._free = moment + self._interval
         if moment > self._now():
             self._sleep(moment - self._now())
 

@@ -7,6 +7,7 @@
 Packages are found by their metadata and never imported.
 """
 
+import csv
 import hashlib
 import importlib.metadata
 import re
@@ -131,14 +132,19 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def _files(package: str) -> list[Path]:
+    """The files that a package's RECORD lists, whether they are there or not.
+
+    `importlib.metadata.files` leaves out files that are gone from Python 3.12 on.
+    """
     try:
-        files = importlib.metadata.files(package) or []
+        distribution = importlib.metadata.distribution(package)
     except importlib.metadata.PackageNotFoundError:
         raise PackedError(
             f"the package {package} is not installed; `make setup` installs what the default run "
             f"needs, `pip install {package}` any other"
         ) from None
-    return sorted(Path(str(file.locate())) for file in files)
+    record = csv.reader((distribution.read_text("RECORD") or "").splitlines())
+    return sorted(Path(str(distribution.locate_file(row[0]))) for row in record if row)
 
 
 def _parts(package: str) -> list[tuple[int, str]]:

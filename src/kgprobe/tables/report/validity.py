@@ -49,7 +49,7 @@ LEAD = (
 WHY: Mapping[tuple[str, str], str] = {
     ("ontoprobe", "cloze"): (
         "OntoProbe's candidates of several tokens are read in one pass, and their tokens averaged: "
-        "a name can lose to one that shares tokens with it."
+        "most golds that are missed come second, behind a name of one token that they begin with."
     ),
     ("ontoprobe", "soft"): (
         "Soft prompts start at random and are trained on eight rows a task; 100 epochs in "

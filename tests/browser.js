@@ -8,10 +8,6 @@ async function measured(name, width, withAxe) {
   await loaded;
   const page = frame.contentDocument, root = page.documentElement, seen = frame.contentWindow;
   const found = { name, width, height: root.scrollHeight, axe: [] };
-  // figures are drawn after the page has loaded
-  const places = [...page.querySelectorAll(".drawn, .chart")];
-  while (seen.vegaEmbed && !places.every((one) => one.matches(".vega-embed")))
-    await new Promise((done) => setTimeout(done, 20));
   if (withAxe) {
     const script = page.createElement("script");
     script.textContent = AXE;
@@ -22,9 +18,6 @@ async function measured(name, width, withAxe) {
   }
   page.querySelectorAll("details").forEach((one) => { one.open = true; });
   found.overflow = root.scrollWidth - root.clientWidth;
-  const boxes = [...page.querySelectorAll(".scroll")];
-  found.wide = boxes.filter((box) => box.scrollWidth > box.clientWidth + 1)
-    .map((box) => `${box.getAttribute("aria-label")}: ${box.scrollWidth} of ${box.clientWidth}`);
   found.small = 99;
   const texts = "p, td, th, small, li, a, dd, svg text, button, figcaption, summary";
   for (const text of page.querySelectorAll(texts)) {

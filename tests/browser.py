@@ -74,7 +74,6 @@ def faults(found: Iterable[dict[str, Any]]) -> list[str]:
         most = SCREEN * (3 if page["name"] == "index.html" else 8)
         if page["width"] == WIDE:
             told += [f"{where}: {page['height']} high"] * (page["height"] > most)
-            told += [f"{where}: {box}" for box in page["wide"]]
         told += [f"{where}: {page['overflow']} too wide"] * (page["overflow"] > 0)
         told += [f"{where}: {page['small']:.1f}: {page['smallest']}"] * (page["small"] < 10)
         told += [f"{where}: {one}" for one in page["axe"]]

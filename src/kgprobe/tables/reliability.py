@@ -64,12 +64,12 @@ def plot(panels: Mapping[str, Told], results: pl.DataFrame, kinds: Mapping[str, 
     look = draw.probes({name: kinds[who[0]] for who, name in names.items()})
     if len(panels) == 1:
         (data,) = panels.values()
-        return draw.filtered(draw.set_size(*_panel(data, names, look), height=300))
+        return draw.set_size(*_panel(data, names, look), height=300)
     small = [
         alt.layer(*_panel(data, names, look)).properties(width=SIDE, height=SIDE, title=title)
         for title, data in panels.items()
     ]
-    return draw.filtered(*small, columns=COLUMNS)
+    return alt.concat(*small, columns=COLUMNS, spacing=8)
 
 
 def _panel(data: Told, names: Mapping[marks.Who, str], look: Mapping[str, Any]) -> list[alt.Chart]:
@@ -80,7 +80,7 @@ def _panel(data: Told, names: Mapping[marks.Who, str], look: Mapping[str, Any]) 
     ]
     x = draw.numbers(alt.X, "mean confidence, %", draw.PER_CENT)("sure:Q")
     y = draw.numbers(alt.Y, "accuracy, %", draw.PER_CENT)
-    base = draw.chart(points, "sure", by="probe").encode(x=x)
+    base = draw.chart(points, "probe", "sure").encode(x=x)
     _, lines, dots = draw.lines(base, y, look)
     size = alt.Size("n:Q", scale=alt.Scale(type="linear", zero=True, range=[15, 110]), legend=None)
     ends = alt.Chart(alt.InlineData(values=[{"sure": e, "value": e} for e in draw.PER_CENT]))

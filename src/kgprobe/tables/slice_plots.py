@@ -82,7 +82,7 @@ def plot(
     look = draw.probes({name: kinds[who[0]] for who, name in names.items()}, hollow)
     if len(panels) == 1:
         (rows,) = panels.values()
-        return draw.filtered(draw.set_size(*_panel(one, rows, names, look), height=280))
+        return draw.set_size(*_panel(one, rows, names, look), height=280)
     titles = marks.panels(panels)
     small = [
         alt.layer(*_panel(one, rows, names, look, is_small=True)).properties(
@@ -90,7 +90,7 @@ def plot(
         )
         for panel, rows in panels.items()
     ]
-    return draw.filtered(*small, columns=COLUMNS)
+    return alt.concat(*small, columns=COLUMNS, spacing=8)
 
 
 def _panel(
@@ -118,7 +118,7 @@ def _panel(
     y = draw.numbers(alt.Y, "accuracy, %", draw.PER_CENT)
     aside = alt.XOffset("probe:N", scale=alt.Scale(domain=list(names.values())))
     base, baseline = (
-        draw.chart(data, "bin", by="probe").encode(x=x, xOffset=aside) for data in points.values()
+        draw.chart(data, "probe", "bin").encode(x=x, xOffset=aside) for data in points.values()
     )
     bars, lines, dots = draw.lines(base, y, look)
     size = {"size": alt.value(28)} if is_small else {}

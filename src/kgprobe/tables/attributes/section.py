@@ -196,13 +196,13 @@ def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
     y = alt.Y("benchmark:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25))
     offset = alt.YOffset("probe:N", sort=list(look))
     x = draw.numbers(alt.X, "partial score @1, %", (0, 100))
-    base = draw.chart(points, "benchmark", "full", by="probe").encode(y=y, yOffset=offset)
+    base = draw.chart(points, "probe", "benchmark", "full").encode(y=y, yOffset=offset)
     full = base.transform_filter("isValid(datum.full)").mark_tick(color=draw.INK, thickness=2)
-    return draw.filtered(draw.set_size(
+    return draw.set_size(
         base.mark_bar().encode(x=x("value:Q"), color=draw.encode(alt.Color, "probe", look)),
         draw.intervals(base, x=x).encode(color=alt.value(draw.MUTED)), full.encode(x=x("full:Q")),
         height=17 * len(look) * len({p["benchmark"] for p in points}),
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 def patterns_plot(
@@ -225,7 +225,7 @@ def patterns_plot(
                     label=text if cell["value"] is not None else "undef",
                 ))  # fmt: skip
     panels = [_patterns(name, rows, look, name == list(cells)[-1]) for name, rows in cells.items()]
-    return draw.filtered(*panels, by="which")
+    return alt.vconcat(*panels, spacing=8)
 
 
 def _patterns(
@@ -237,7 +237,7 @@ def _patterns(
     title = "metric @1, %; numerator / denominator" if is_last else None
     ticks = {"values": [*range(0, 101, 20)], "labels": is_last, "ticks": is_last}
     x = draw.numbers(alt.X, title, (0, 118), **ticks)
-    base = draw.chart(points, "model", "pattern", by="which").encode(
+    base = draw.chart(points, "which", "model", "pattern").encode(
         y=alt.Y("pattern:N", sort=None, title=None, axis=names),
         yOffset=alt.YOffset("which:N", scale=alt.Scale(domain=list(look))),
     )
@@ -274,15 +274,15 @@ def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
     heads = list(dict.fromkeys(point["benchmark"] for point in points))
     below = "log10 of the mean number of statements of an example's entities"
     dashes = draw.encode(alt.StrokeDash, "examples", {"all": [1, 0], "right": [5, 3]})
-    steps = draw.chart(points, by="examples").mark_line(interpolate="step-after").encode(
+    steps = draw.chart(points, "examples").mark_line(interpolate="step-after").encode(
         x=alt.X("at:Q", title=below), y=alt.Y("density:Q"), strokeDash=dashes,
         color=draw.encode(alt.Color, "examples", look),
     )  # fmt: skip
     head = alt.Header(labelAnchor="start", labelOrient="top")
-    rows = steps.properties(width=430, height=120).facet(
+    figure: draw.Chart = steps.properties(width=430, height=120).facet(
         row=alt.Row("benchmark:N", sort=heads, title=None, header=head), spacing=10
     )
-    return draw.filtered(rows, by="examples")
+    return figure
 
 
 def worked_examples(

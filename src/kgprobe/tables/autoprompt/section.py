@@ -150,7 +150,7 @@ def lines(points: list[dict[str, Any]], title: str) -> draw.Chart:
     aside = alt.XOffset("line:N", scale=alt.Scale(domain=names))
     x = alt.X("at:O", title=title, sort=places, scale=alt.Scale(padding=0.6),
               axis=alt.Axis(labelAngle=0))  # fmt: skip
-    base = draw.chart(points, "at", by="line").encode(x=x, xOffset=aside)
+    base = draw.chart(points, "line", "at").encode(x=x, xOffset=aside)
     look = draw.encode_points("line", draw.apart(names))
     layers = draw.lines(base, draw.numbers(alt.Y, "dev accuracy, %"), look)
-    return draw.filtered(draw.set_size(*layers, height=240), by="line")
+    return draw.set_size(*layers, height=240)

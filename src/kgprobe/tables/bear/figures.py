@@ -127,15 +127,15 @@ def calibration_plot(results: pl.DataFrame) -> draw.Chart:
     offset = alt.YOffset("facts:N", scale=alt.Scale(domain=["", *look], paddingInner=0.1))
     y = alt.Y("probe:N", sort=shown, axis=None, scale=alt.Scale(paddingInner=0.15))
     x = draw.numbers(alt.X, "items ranked first, %", draw.PER_CENT)
-    bars = draw.chart(points, "probe", by="facts").encode(y=y, yOffset=offset)
+    bars = draw.chart(points, "facts", "probe").encode(y=y, yOffset=offset)
     labels = draw.chart(areas, "probe").encode(y=y, yOffset=offset)
-    return draw.filtered(alt.layer(
+    return alt.layer(
         bars.mark_bar().encode(x=x("value:Q"), color=draw.encode(alt.Color, "facts", look)),
         draw.intervals(bars, x=x),
         bars.mark_tick(color=INK, thickness=2, bandSize=22).encode(x=x("chance:Q")),
         labels.mark_text(align="left", fontWeight="bold").encode(x=alt.value(2), text="probe:N"),
         labels.mark_text(align="right", color=MUTED).encode(x=alt.value("width"), text="label:N"),
-    ).properties(width=draw.WIDTH - 30, height={"step": 24}), by="facts")  # fmt: skip
+    ).properties(width=draw.WIDTH - 30, height={"step": 24})  # fmt: skip
 
 
 def relations_plot(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> draw.Chart:
@@ -214,18 +214,18 @@ def size_plot(points: Sequence[Point], chance: float | None) -> draw.Chart:
     x = alt.X("parameters:Q", title=SIZE, axis=alt.Axis(labelExpr=shown, values=ticks),
               scale=alt.Scale(type="log", domain=domains[0], nice=False))  # fmt: skip
     y = draw.numbers(alt.Y, "accuracy, %", domains[1])
-    base = draw.chart(rows, "model", "parameters", by="kind").encode(x=x)
+    base = draw.chart(rows, "kind", "model", "parameters").encode(x=x)
     bars, _, marks = draw.lines(base, y, draw.encode_points("kind", looks, columns=3))
     at = base.transform_filter("datum.side").encode(x=alt.X("at:Q", title=SIZE), y=y("up:Q"))
     halo = at.mark_text(align=alt.expr("datum.side"), stroke=SURFACE, strokeWidth=3)
     words = at.mark_text(align=alt.expr("datum.side"))
     leaders = at.transform_filter("datum.far").mark_rule(color=MUTED, strokeWidth=0.7)
     level = alt.Chart(alt.InlineData(values=[{"value": chance}] if chance is not None else []))
-    return draw.filtered(alt.layer(
+    return alt.layer(
         bars, leaders.encode(x2="parameters", y2="value"), marks,
         level.mark_rule(color=INK, strokeWidth=1, strokeDash=[4, 3]).encode(y=y("value:Q")),
         halo.encode(text="name:N"), words.encode(text="name:N"),
-    ).properties(width=PLOT[0], height=PLOT[1]), by="kind")  # fmt: skip
+    ).properties(width=PLOT[0], height=PLOT[1])  # fmt: skip
 
 
 Box = tuple[float, float, float, float]

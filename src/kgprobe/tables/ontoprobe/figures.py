@@ -61,7 +61,7 @@ def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
             f"models asked here. Hollow diamonds: {PAPERS}, out of the printed configurations; "
             "they are other models."
         )
-        base = draw.chart(points, "metric", by="average").encode(
+        base = draw.chart(points, "average", "metric").encode(
             x=alt.X("metric:N", sort=list(METRICS), title=None, axis=alt.Axis(labelAngle=0)),
             y=alt.Y("value:Q", title="%", axis=alt.Axis(grid=True)),
             xOffset=alt.XOffset("average:N", sort=list(values)),
@@ -72,7 +72,7 @@ def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
         )
         ours = base.transform_filter("!datum.papers").mark_bar()
         ours = ours.encode(color=draw.encode(alt.Color, "average", look, columns=4))
-        figure = draw.filtered(draw.set_size(ours, theirs, height=200), by="average")
+        figure = draw.set_size(ours, theirs, height=200)
         name, rows = f"{NAME}_figure{number}", pl.DataFrame([*printed.cells.values()])
         yield Drawn(NAME, name, f"Figure {number}", caption, figure, rows)
 

@@ -1,16 +1,14 @@
 """Figures as declared charts (Altair), drawn by the Vega that vl-convert carries: same data, same
 bytes; readable at 390 pixels and without color.
 
-A page has each figure twice: as SVG with real text, which needs no script and is what is printed,
-and as its declaration, which the same Vega draws anew in a browser, where names that are pressed in
-a legend are shown alone. Ink, muted ink, grid and surface have colors of their own, so that the
-report can exchange them for those of its theme.
+Ink, muted ink, grid and surface have colors of their own, so that the report can exchange them for
+those of its theme.
 """
 
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ import altair as alt
 import vl_convert
 
 from kgprobe.schema import atomic
-from kgprobe.tables.report.grid import trace
 
 #: what a figure is
 Chart = (
@@ -45,8 +42,6 @@ TRAINED_ON, HELD_OUT, PUBLISHED = "#0072b2", "#e69f00", "#9a9a95"
 WIDTH = 500
 #: ends of an axis of shares
 PER_CENT = (0, 100)
-#: what a reader chose of a legend
-PRESSED = "pressed"
 # the figure as a whole is described in words, and its numbers stand beside it as a table
 _SILENT = {"aria": False}
 _TEXT = {**_SILENT, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
@@ -70,19 +65,16 @@ CONFIG: dict[str, Any] = {
 
 
 def point(row: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """What a chart knows of a row of RESULTS: its number, the interval, n, how it is traced."""
-    fields = {name: row[name] for name in ("value", "low", "high", "n") if name in row}
-    is_traced = "metric" in row and row["value"] is not None
-    return {**fields, **({"trace": trace(row)} if is_traced else {}), **more}
+    """What a chart knows of a row of RESULTS: its number, the interval and n."""
+    return {**{name: row[name] for name in ("value", "low", "high", "n") if name in row}, **more}
 
 
-def chart(rows: Iterable[Mapping[str, Any]], *names: str, by: str = "") -> alt.Chart:
-    """A chart of rows with the fields `names`, value, interval and n under the pointer. `by`:
-    the field whose legend filters it."""
+def chart(rows: Iterable[Mapping[str, Any]], *names: str) -> alt.Chart:
+    """A chart of rows with the fields `names`, value, interval and n under the pointer."""
     numbers = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("value", "low", "high")]
-    fields = [alt.Tooltip(f"{name}:N") for name in (*([by] if by else []), *names)]
-    figure = alt.Chart(alt.InlineData(values=list(rows))).encode(tooltip=[*fields, *numbers, "n:Q"])
-    return figure.transform_filter({"param": PRESSED}) if by else figure
+    fields = [alt.Tooltip(f"{name}:N") for name in names]
+    figure = alt.Chart(alt.InlineData(values=list(rows)))
+    return figure.encode(tooltip=[*fields, *numbers, "n:Q"])
 
 
 def numbers(channel: Any, title: str | None, ends: Sequence[float] = (), **ticks: Any) -> Any:
@@ -156,16 +148,6 @@ def probes(kinds: Mapping[str, str], hollow: Collection[str] = ()) -> dict[str, 
     return encode_points("probe", looks)
 
 
-def filtered(*panels: Chart, by: str = "probe", columns: int = 1) -> Chart:
-    """The panels below each other, or so many in a line, with one legend that filters what `chart`
-    made `by` its field: names of it that are pressed are shown alone."""
-    pressed = alt.selection_point(PRESSED, fields=[by], bind="legend", toggle="true")
-    first = panels[0].add_params(pressed)
-    if columns > 1:
-        return alt.concat(first, *panels[1:], columns=columns, spacing=8)
-    return alt.vconcat(first, *panels[1:], spacing=8) if len(panels) > 1 else first
-
-
 def set_size(*layers: alt.Chart, height: float) -> Chart:
     """Layers in one panel that is so high, as wide as names at its side leave it."""
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
@@ -198,12 +180,6 @@ def save(figure: dict[str, Any], stem: str | Path) -> Path:
     with atomic(path) as temporary:
         temporary.write_text(svg(figure), encoding="utf-8")
     return path
-
-
-@cache
-def runtime() -> str:
-    """The script that draws in a browser: `vegaEmbed(place, specification, options)`."""
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def wrap_name(name: str) -> str:

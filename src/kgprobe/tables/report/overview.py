@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import altair as alt
 import polars as pl
 
-from kgprobe.tables.report import about, grid, headline, marks
+from kgprobe.tables.report import about, draw, grid, headline, marks
 from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.report.section import Drawing
 from kgprobe.tables.views import View
 
 Sheet = Mapping[str, Mapping[str, str]]
@@ -22,6 +25,14 @@ MATRIX = (
     "probes of a model that with the written prompts and the paper's own score is shown, the "
     "others under the pointer. Darker is more."
 )
+
+TITLE = "Per cent right by benchmark"
+CAPTION = (
+    "Every probe of every model from elsewhere, with its 95 % interval; several points of a model "
+    "are other prompts or scores."
+)
+#: pixels of the picture's height, about
+MOST = 420
 
 
 def tiles(results: pl.DataFrame, experiments: Sequence[Row]) -> list[tuple[str, str]]:
@@ -123,3 +134,47 @@ def _describe(view: View, rows: Sequence[Row]) -> str:
     named = [row[name] for name in view.rows if name not in ("model", "benchmark") and row[name]]
     tasks = [f"mean of {len(rows)} tasks"] * (len(rows) > 1)
     return f"{', '.join([row['metric'], *named, *tasks])}: {grid.number(value)}, n = {n:,}"
+
+
+def picture(results: pl.DataFrame) -> Drawing | None:
+    """The principal numbers of every benchmark, without controls and baselines; None without any.
+    A benchmark that has no number of all its items shows those of its relations or tasks."""
+    numbers, points = headline.principal(results), []
+    for view in headline.blocks(results):
+        if view.name != "sweep":
+            points += [row for rows in _probes(view, numbers) for row in rows if _is_drawn(row)]
+    whole = {row["benchmark"] for row in points if not row["group"]}
+    points = [row for row in points if not row["group"] or row["benchmark"] not in whole]
+    points = list({tuple(row.values()): row for row in points}.values())
+    if not points:
+        return None
+    benchmarks = list(dict.fromkeys(row["benchmark"] for row in points))
+    models = list(dict.fromkeys(row["model"] for row in points))
+    chart = draw.chart(map(_point, points), "model", "benchmark", "probe", "metric")
+    base = chart.encode(
+        y=alt.Y("benchmark:N", sort=None, title=None, axis=alt.Axis(labelLimit=180, grid=True)),
+        yOffset=alt.YOffset("model:N", sort=models),
+    )
+    x = partial(alt.X, title="per cent right", axis=alt.Axis(tickCount=10))
+    look = draw.encode_points("model", draw.apart(models), columns=4)
+    layers = [
+        draw.intervals(base, x=x).encode(stroke=look["stroke"]),
+        base.mark_point().encode(x=x("value:Q"), **look),
+    ]
+    step = max(3, min(12, MOST // (len(benchmarks) * len(models))))
+    drawn = draw.specification(alt.layer(*layers, width=draw.WIDTH, height={"step": step}))
+    data = grid.of_rows(TITLE, pl.DataFrame(points, infer_schema_length=None))
+    return Drawing("index", "principal", TITLE, CAPTION, drawn, CAPTION, data)
+
+
+def _is_drawn(row: Row) -> bool:
+    who = row["model"]
+    is_other = who.startswith(headline.CONTROL) or who in headline.BASELINES
+    return row["value"] is not None and not is_other and row["method"] != "published"
+
+
+def _point(row: Row) -> dict[str, Any]:
+    """What the picture knows of a number."""
+    words = dict.fromkeys([row["prompt"], row["method"], row["group"]])
+    names = {name: row[name] for name in ("model", "benchmark", "metric")}
+    return draw.point(row, probe=", ".join(filter(None, words)), **names)

@@ -4,13 +4,11 @@ report/index.html          what was run, a sentence per paper, models by benchma
 report/pages/*.html        a page for each paper and its questions, claims, validity, models; all
                            numbers; how to read, what was run, files
 report/pages/data/         every table, and the numbers of every figure, as CSV, Markdown and LaTeX
-report/pages/vega.js       what draws the figures again for readers who filter them
 
 Data comes in, text goes out: the same `Report` gives the same bytes, and no clock is read. All text
 is escaped by the template engine; only our own SVG, stylesheet and script go in as they are.
 """
 
-import json
 import math
 import re
 import shutil
@@ -28,7 +26,6 @@ from kgprobe.schema import atomic
 from kgprobe.tables.report import (
     about,
     draw,
-    explore,
     formats,
     grid,
     headline,
@@ -56,9 +53,6 @@ TERMS = {
     "Intervals": "95 %. They speak of sampling the items, not of prompts or of training.",
     "Trace": "A number that is pressed, or reached with the arrow keys, shows the command that "
     "leads from it to its rows, questions, answers and files.",
-    "Figures": "A point under the pointer tells its number, its interval and n; one that is "
-    "pressed shows its trace. Names of a legend that are pressed are shown alone, all where none "
-    "is. Without scripts, and on paper, figures stand still.",
     "BOS": "Whether a causal model sees a token that begins the sequence: none (the first token is "
     "not scored), default (what its tokenizer adds), forced. It moves scores by points; rows of "
     "different policies are different measurements.",
@@ -120,11 +114,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its content, its command, and a chart that its reader filters."""
+    """A page: its content and its command."""
 
     content: Section
     command: str
-    chart: Mapping[str, Any] | None = None
 
     @property
     def file(self) -> str:
@@ -134,12 +127,6 @@ class Page:
     def short(self) -> str:
         """Its title up to a colon, for navigation."""
         return self.content.title.partition(":")[0]
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether it has a chart or a figure."""
-        drawn = any(block.drawing for _, blocks in self.blocks for block in blocks)
-        return self.chart is not None or drawn
 
     @cached_property
     def blocks(self) -> list[tuple[Section, list[Block]]]:
@@ -188,12 +175,11 @@ def render(report: Report) -> dict[str, str]:
         "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
         "script": Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
         "inline": inline,
-        "live": live,
         "shortened": split_caption,
         "most": NOTES,
         "formats": {end: name for end, (name, _) in formats.FORMATS.items()},
     }
-    files = {"pages/vega.js": draw.runtime()}
+    files = {}
     for page in (index, *pages):
         is_first = page is index
         where = {"here": "pages/" if is_first else "", "root": "" if is_first else "../"}
@@ -226,7 +212,7 @@ def render(report: Report) -> dict[str, str]:
 def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
     """The first page: the matrix and a picture of its numbers, with the notes of the sentences."""
     tables = [overview.matrix(report.results, report.sheet)]
-    drawn = explore.picture(explore.numbers(report.results))
+    drawn = overview.picture(report.results)
     content = Section(
         "index", report.title, "", grids=grid.filled_in(tables), drawings=[drawn] if drawn else []
     )
@@ -252,11 +238,6 @@ def _pages(report: Report) -> Iterator[Page]:
     yield from (Page(noted(section), usual) for section in report.benchmarks)
     sections = about.models(report.results, report.sheet, report.models, report.experiments)
     yield Page(noted(Section("models", "Models", "", parts=list(sections))), usual)
-    rows = explore.numbers(report.results)
-    if rows:
-        chart = explore.specification(rows)
-        content = explore.section(rows, headline.captions(report.results))
-        yield Page(noted(content), usual, chart=chart)
     yield Page(_reading(report), usual)
 
 
@@ -297,12 +278,6 @@ def inline(drawing: Drawing) -> Markup:
     label = Markup.escape(drawing.alt or drawing.title)
     style = f'style="min-width: {math.ceil(least)}px"'
     return Markup(f'{head} {style} role="img" aria-label="{label}">{rest}')
-
-
-def live(chart: Mapping[str, Any]) -> Markup:
-    """What draws a figure again, as JSON inside a script element."""
-    text = json.dumps(chart, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    return Markup(themed(text))
 
 
 def themed(text: str) -> str:

@@ -35,9 +35,8 @@ document.querySelectorAll(".filter input").forEach((input) => {
       const text = row.textContent.toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
     });
-    const each = block.querySelectorAll("tbody").length;
-    const shown = rows.filter((row) => !row.hidden).length / each;
-    told.textContent = words.length ? `${shown} of ${rows.length / each} rows` : "";
+    const shown = rows.filter((row) => !row.hidden).length;
+    told.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
   });
 });
 
@@ -97,54 +96,3 @@ const reach = () => {
 addEventListener("hashchange", reach);
 reach();
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
-
-// Figures are drawn again, as they stand, by the script that filters them when a name of a legend is
-// pressed; a point that is pressed shows its trace. A chart of its own is as wide as its page.
-// For those who press keys the names of a legend are boxes below the figure, seen when one is reached.
-const boxes = (place, label, chart, view) => {
-  const pressed = (chart.params ?? []).find((one) => one.name === "pressed");
-  if (!pressed) return;
-  const fields = [{ type: "E", field: pressed.select.fields[0] }];
-  let names = [];
-  JSON.stringify(chart, (_, part) => {
-    // what is in no group has no name, and no box
-    if (part?.field === fields[0].field && part.scale?.domain) names = part.scale.domain.filter((name) => name !== "");
-    return part;
-  });
-  const set = document.createElement("fieldset"), title = document.createElement("legend");
-  set.className = "keys unseen";
-  title.textContent = `Show alone in ${label}`;
-  set.append(title);
-  const made = names.map((name) => {
-    const told = document.createElement("label"), box = document.createElement("input");
-    box.type = "checkbox";
-    told.append(box, ` ${name}`);
-    set.append(told);
-    return box;
-  });
-  set.addEventListener("change", () => {
-    const chosen = names.filter((_, i) => made[i].checked);
-    view.data("pressed_store", chosen.map((name) => ({ fields, values: [name] }))).runAsync();
-  });
-  // what the pointer pressed is checked, too
-  view.addDataListener("pressed_store", (_, rows) => {
-    made.forEach((box, i) => { box.checked = rows.some((row) => row.values[0] === names[i]); });
-  });
-  place.after(set);
-};
-const draw = (place) => {
-  const chart = JSON.parse(place.querySelector("script").textContent), label = place.getAttribute("aria-label");
-  // what is left beside the names of rows
-  if (place.matches(".chart")) chart.width = Math.max(300, place.clientWidth - 210);
-  // errors alone: what is chosen may have no interval, which is no fault
-  const options = { mode: "vega-lite", renderer: "svg", actions: false, logLevel: 1 };
-  // drawn here it may be wider, with the same letters
-  const still = place.querySelector("svg"), least = still ? parseFloat(still.style.minWidth) / still.viewBox.baseVal.width : 0;
-  vegaEmbed(place, { description: label, ...chart }, options).then(({ view }) => {
-    const svg = place.querySelector("svg");
-    svg.style.minWidth = `${Math.ceil(least * svg.viewBox.baseVal.width)}px`;
-    boxes(place, label, chart, view);
-    view.addEventListener("click", (event, item) => { if (item?.datum?.trace) trace({ dataset: item.datum }); });
-  });
-};
-if (window.vegaEmbed) document.querySelectorAll(".drawn, .chart").forEach(draw);

@@ -89,16 +89,15 @@ def split_caption(text: str) -> tuple[str, str]:
 
 
 def arranged(part: Section, room: Room, name: str = "") -> list[Block]:
-    """The blocks of one part of a page, open as long as there is room: the tables that open it,
-    one more, the figures, the other tables. A table without rows is none. `name`: of a part that is
+    """The blocks of one part of a page, open as long as there is room: its first table, the
+    figures, the other tables. A table without rows is none. `name`: of a part that is
     not the page itself."""
     tables = [Block(room.anchor(anchor(name, g.title)), g) for g in part.tables if g.rows]
     drawn = [Block(room.anchor(anchor(name, d.name)), d.data, d) for d in part.drawings]
     if part.is_folded:
         room.left -= FOLDED
         return [replace(one, parts=list(split_table(one.grid))) for one in tables]
-    first = 1 + sum(bool(g.rows) for g in part.opening)
-    blocks = [*tables[:first], *drawn, *tables[first:]]
+    blocks = [*tables[:1], *drawn, *tables[1:]]
     texts = [part.lead, part.verdict, *part.notes[:NOTES]]
     room.left -= TITLE if name else 0
     room.left -= sum(TEXT * (1 + len(text) // LETTERS) + TEXT for text in texts if text)

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("mini", "unit", "contract", "real", "workflow", "replay")
 #: Files whose tests take more than a third of a second each, which come last, so that most
 #: faults show early.
-LATE = """answerers at_save attributes_brute attributes_checks attributes_probed attributes_sampling
+LATE = """at_save attributes_brute attributes_checks attributes_probed attributes_sampling
 attributes_tables attributes_worked autoprompt baseline_classifiers baseline_majority cli completion
 control control_recall download dump_facts embedded endpoint exports faults fill_properties
 first_minutes gguf_everywhere graph_generate kept_answers library marks notebooks

@@ -25,7 +25,6 @@ OFFERED = {
     "kgprobe list m": ["models", "methods"],
     "kgprobe compare first-run second": ["second-run"],
     "kgprobe trace 1.0 --run f": ["first-run"],
-    "kgprobe switches s": ["second-run"],
     "kgprobe export world_l": ["world_lite"],
     "kgprobe export world_lite --as lm": ["lm-pub-quiz", "lm-eval"],
     # files are left to the shell

@@ -544,36 +544,22 @@ def test_a_table_is_written_as_data():
     assert r"a|b\_c \& d & 12.5 (10 to 15) & --" in formats.latex(made)
 
 
-def test_what_opens_a_section_stands_before_all_else_however_long_the_page(tmp_path):
-    from kgprobe.tables.claims import verdicts
-    from kgprobe.tables.claims.section import section as claims_section
-
-    opening, first, long = (
-        grid.Grid(name, ["a", "b"], [[grid.Cell("x"), grid.Cell("1 (=)")]] * 99)
-        for name in ("Opening", "First", "Long")
+def test_the_first_table_stands_before_the_figures_and_the_other_tables(tmp_path):
+    first, long = (
+        grid.Grid(name, ["a", "b"], [[grid.Cell("x"), grid.Cell("1 (?)")]] * 99)
+        for name in ("First", "Long")
     )
     empty = grid.Grid("Empty", ["a"], [])
-    figure = Drawing("made", "figure", "Figure", "Caption", {}, data=first)
-    made = Section("made", "Made", "Lead.", grids=[first, *[long] * 20], drawings=[figure] * 9,
-                   opening=[empty, opening])  # fmt: skip
+    figure = Drawing("made", "figure", "Figure", "Caption", {}, data=long)
+    made = Section("made", "Made", "Lead.", grids=[empty, first, *[long] * 20],
+                   drawings=[figure] * 9)  # fmt: skip
     section.write(made, tmp_path / "made.json")
     again = section.read(tmp_path / "made.json")
-    assert [one.title for one in again.opening] == ["Empty", "Opening"]
-    alone = dataclasses.replace(made, grids=(), drawings=())
-    section.write(alone, tmp_path / "alone.json")
-    assert any(note.startswith("(=)") for note in section.read(tmp_path / "alone.json").notes)
+    assert any(note.startswith("(?)") for note in again.notes)
     shown = blocks.arranged(again, blocks.Room())
-    assert [one.title for one in shown][:3] == ["Opening", "First", "Figure"]
+    assert [one.title for one in shown][:2] == ["First", "Figure"]
     assert not shown[0].is_folded
     assert shown[-1].is_folded
-    # whatever a paper claims stands behind it, too
-    own = dataclasses.replace(again, name="ontoprobe", drawings=())
-    told = verdicts.frame(claimed())
-    page = pages.render(paged(found(), sections=[own, claims_section(told)]))
-    text = page["pages/ontoprobe.html"]
-    titles = [">Opening <", "principal claims <", ">First <"]
-    places = [text.index(title) for title in titles]
-    assert places == sorted(places)
 
 
 def test_parts_that_do_not_exist_leave_no_empty_section():

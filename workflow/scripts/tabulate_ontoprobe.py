@@ -8,7 +8,7 @@ from kgprobe.job import job
 from kgprobe.settings import Ontoprobe, typed
 from kgprobe.tables import baselines, forms, results, scored
 from kgprobe.tables.answers import folders, probes_of
-from kgprobe.tables.ontoprobe import answerers, choices, make, premises, values
+from kgprobe.tables.ontoprobe import choices, make, premises, values
 from kgprobe.tables.ontoprobe import section as ontoprobe
 from kgprobe.tables.report import marks, section
 
@@ -53,7 +53,6 @@ with job(snakemake) as run:
         *make.baseline_numbers(found, below, free, places, switches, seed),
         *forms.numbers(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
         *make.estimate_agreement(make.answers(asked, places, switches.ties), winners, rows_of),
-        *answerers.numbers(seed),
         *make.estimate_reasoning(
             dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed
         ),

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from kgprobe import __version__
-from kgprobe.cli import asking, comparing, exporting, looking, running, starting, tracing, turning
+from kgprobe.cli import asking, comparing, exporting, looking, running, starting, tracing
 
 app = typer.Typer(
     name="kgprobe",
@@ -38,7 +38,7 @@ def _command(
     """What does a language model know of a knowledge graph, and does it understand it?"""
 
 
-for part in (asking, comparing, tracing, turning, looking, exporting, starting, running):
+for part in (asking, comparing, tracing, looking, exporting, starting, running):
     for function in part.COMMANDS:
         name = function.__name__.rstrip("_")
         if function is running.run:

@@ -176,16 +176,12 @@ def _state(folder: Path, name: str, recorded: object) -> dict[str, str]:
     """A file with the hash it had, and whether it still has it."""
     from kgprobe.job import sha256
 
-    places = (Path(name), folder / name, own_path(folder, name))
+    # the run's folder may lie elsewhere now: a path below results/RUN/
+    places = (Path(name), folder / name, folder.joinpath(*Path(name).parts[2:]))
     path, state = next((p for p in places if p.is_file()), None), "gone"
     if path:
         state = "as it was" if sha256(path) == recorded else "changed since"
     return {"file": name, "sha256": str(recorded), "state": state}
-
-
-def own_path(folder: Path, name: str) -> Path:
-    """A path below results/RUN/, wherever the run's folder lies now."""
-    return folder.joinpath(*Path(name).parts[2:])
 
 
 def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str, Any]]:

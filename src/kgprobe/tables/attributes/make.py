@@ -15,7 +15,7 @@ from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, judged, results, scored
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
-from kgprobe.tables.attributes import answerers, constructs, numbers, two_steps, views
+from kgprobe.tables.attributes import constructs, numbers, two_steps, views
 from kgprobe.tables.attributes import published as printed
 from kgprobe.tables.attributes import section as attributes_section
 from kgprobe.tables.attributes import study as studies
@@ -93,7 +93,6 @@ def tabulate(
     in_forms = forms.pairs(list(every), list(every.values()))
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
     parts = chain(
-        answerers.numbers(study.seed),
         numbers.numbers(study, alphas, figures, known),
         scored.numbers(score_ranked(study, files, content_free, known, below)),
         baseline_numbers(study, below, others),

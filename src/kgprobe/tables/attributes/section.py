@@ -97,9 +97,7 @@ def section(
     sizes = replace(views.TABLE1, title=f"{views.TABLE1.title} (thresholds: {thresholds})")
     printed = (*scores, two_steps.VIEW, views.FORMS[0], views.CONSTRUCTS, sizes)
     read = (two_steps.READ, *views.FORMS[1:], *views.FOLDED)
-    opening, grids, folded = (
-        [grid.of_view(one, results) for one in part] for part in ([views.ANSWERERS], printed, read)
-    )
+    grids, folded = ([grid.of_view(one, results) for one in part] for part in (printed, read))
     if examples:
         folded.insert(0, grid.records("One example of each benchmark", examples, EXAMPLE))
     title = "What follows from the printed figures alone"
@@ -111,7 +109,7 @@ def section(
         folded.append(_records(title, sensitivity, "setting", SENSITIVITY))
     return Section(
         NAME, TITLE, LEAD, [*NOTES, *notes], filled_in(grids), filled_in(folded),
-        drawings(results, probes, titles), opening=filled_in(opening),
+        drawings(results, probes, titles),
     )  # fmt: skip
 
 

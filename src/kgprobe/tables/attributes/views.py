@@ -7,8 +7,6 @@ from typing import Any
 import polars as pl
 
 from kgprobe.contracts import WITHOUT
-from kgprobe.metrics.answerers import ANSWERERS as ANSWERED_BY
-from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.metrics.attributes import KEYS
 from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
 from kgprobe.tables.answers import PRIOR
@@ -16,7 +14,6 @@ from kgprobe.tables.attributes import constructs, numbers, two_steps
 from kgprobe.tables.attributes.numbers import PUBLISHED, RIGHT, UNBIASED, VALUE
 from kgprobe.tables.attributes.published import NAMES
 from kgprobe.tables.attributes.study import BASELINE, MAJORITY, RANDOM, RANKED
-from kgprobe.tables.report.marks import INVENTED
 from kgprobe.tables.views import View
 
 #: of the whole benchmark, intervals over examples
@@ -108,20 +105,6 @@ ABOVE_BASELINES = View(
     digits={"p after Holm": 3},
     caption=f"Per cent and points; the example's own object, first prompt. {baselines.ARE} "
     f"{RANDOM_RANKS} {baselines.TESTED}",
-)  # fmt: skip
-
-ANSWERERS = View(
-    "answerers", "Before any model: coded answerers, %",
-    where={
-        "metric": [VALUE, *VERDICTS], "slice": [INVENTED], "benchmark": [*NAMES, ""],
-        "model": [*ANSWERED_BY, ""], "way": ["ranked", "written", ""],
-    },
-    rows=["model", "way", "metric"], columns=["benchmark"],
-    words={("benchmark", ""): "all nine", ("model", ""): "verdict", VALUE: ""},
-    caption="An invented world, of which answerers that are small functions know a part: @1 of "
-    "what they rank first, and of what they say. A metric separates rules where the interval of "
-    "lookup and rules lies wholly above that of lookup; it gives credit to echo or prior where "
-    "theirs lies wholly above that of random. What fails is marked at all numbers of the metric.",
 )  # fmt: skip
 
 CONSTRUCTS = View(
@@ -317,6 +300,6 @@ DECILES = View(
 )  # fmt: skip
 FORMS = [view.where_also(paper=["attributes"]) for view in forms.VIEWS]
 ALL = [
-    ANSWERERS, *SCORES[False], *SCORES[True], ABOVE_BASELINES, CONSTRUCTS, TABLE1, two_steps.VIEW,
+    *SCORES[False], *SCORES[True], ABOVE_BASELINES, CONSTRUCTS, TABLE1, two_steps.VIEW,
     two_steps.READ, *FORMS, *FOLDED, PATTERNS, POPULARITY, DECILES,
 ]  # fmt: skip

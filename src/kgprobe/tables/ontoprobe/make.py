@@ -240,7 +240,7 @@ def estimate_reasoning(
         probe: (_items(probe, folders, "reasoning"), pl.read_parquet(ranks), pl.read_parquet(tests))
         for probe, (ranks, tests) in files.items()
     }
-    if classified := classify_premises(frames, answers, switches):
+    if classified := _classify_premises(frames, answers, switches):
         yield from reasoning.estimate_rules(classified, seed)
     elif files:
         raise ValueError(
@@ -249,7 +249,7 @@ def estimate_reasoning(
         )
 
 
-def classify_premises(
+def _classify_premises(
     frames: Mapping[Probe, Reasoned], answers: Answers, switches: Switches
 ) -> dict[Probe, pl.DataFrame]:
     """`reasoning.settings` of every probe whose premises can be classified; `answers`: its metrics

@@ -241,7 +241,7 @@ def _weighed_alike(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
     return rows.group_by(pair).agg(ordered_mean(METRICS)).sort(pair)
 
 
-def select_ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
+def _select_ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
     """Test rows of all configurations that were ranked, with who was asked, masks as Figure 5 names
     them; soft prompts count once, as the mean over seeds."""
     subsets = []
@@ -259,7 +259,7 @@ def compare_configurations(
     what weighs the same, and over those of the paper's models, recomputed from C.2, which are
     published figures of ours only where models and benchmark are the same. n: configurations."""
     who = ["benchmark", "model", "prompt", "method"]
-    means = select_ranked(answers, tp_rows).group_by("task", *CONFIGURATION, *who)
+    means = _select_ranked(answers, tp_rows).group_by("task", *CONFIGURATION, *who)
     ours = means.agg(ordered_mean(METRICS)).select("task", *CONFIGURATION, *METRICS, *who)
     is_same = {p.model for p in answers} == set(given["model"]) and all(map(is_printed, answers))
     for number, by in enumerate(COMPARED if ours.height else ()):

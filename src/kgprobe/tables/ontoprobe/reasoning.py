@@ -6,14 +6,14 @@ that is left out is implicit or absent is a filter on rows.
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
-from kgprobe.metrics.bootstrap import of_draws
+from kgprobe.metrics.bootstrap import bootstrap, mean_of_ratios, of_draws
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import judged
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.estimate import cells, weighted_means
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.results import Number
 
@@ -116,7 +116,10 @@ def settings(
 def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
     """Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, of all and of each model): MRR, 0
     to 1, by setting. `settled`: `settings` of each probe; an empty setting is left out, never 0."""
-    frames = {probe: of_probe(frame, probe) for probe, frame in settled.items()}
+    frames = {
+        probe: frame.with_columns(model=pl.lit(probe.model), benchmark=pl.lit(probe.benchmark))
+        for probe, frame in settled.items()
+    }
     every, drawn_items = pl.concat(frames.values()), ["model", "benchmark", "rule"]
     of_all = Number(method="reason")
     groups = [(of_all, every, by, drawn_items) for by in ([], ["scheme"])]
@@ -130,17 +133,14 @@ def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator
             yield from _estimate(base, part, unit, seed)
 
 
-def of_probe(rows: pl.DataFrame, probe: Probe) -> pl.DataFrame:
-    """Rows with the model and the benchmark of their probe."""
-    return rows.with_columns(model=pl.lit(probe.model), benchmark=pl.lit(probe.benchmark))
-
-
-def weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
+def _weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
     """benchmark, rule, model, scheme and what the mean over their rows weighs in an average over
-    `unit`: `equal`, units weigh the same, or `rows`, by their rows; schemes share their unit's."""
+    `unit` by each of WEIGHTINGS: by their rows, or all the same; schemes share their unit's."""
     sizes = rows.group_by(KEYS, maintain_order=True).len("size")
+    alike = pl.len().over(unit)
     return sizes.with_columns(
-        equal=1 / pl.len().over(unit), rows=pl.col("size").sum().over(unit) / pl.len().over(unit)
+        (pl.col("size").sum().over(unit) / alike).alias(WEIGHTINGS[0]),
+        (1 / alike).alias(WEIGHTINGS[1]),
     )
 
 
@@ -148,11 +148,24 @@ def _estimate(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> I
     """MRR of one setting: a mean over units, which are means over their schemes' means over rows;
     units weigh the same, or by their rows. Resampled are the rows of each rule, each with all that
     models and schemes made of it; n counts a row once that several schemes or models ask."""
-    sized = rows.join(weights(rows, unit), on=KEYS, maintain_order="left")
-    for weighting, name in zip(WEIGHTINGS, ("rows", "equal"), strict=True):
-        each = cells(sized, "MRR", part=STRATUM, column=COLUMN, weight=pl.col(name))
-        (value,), (drawn,), drawn_items = weighted_means([each], seed)
-        n = drawn_items.height
-        interval = of_draws(drawn) or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
+    sized = rows.join(_weights(rows, unit), on=KEYS, maintain_order="left").select(
+        "item", "MRR", *WEIGHTINGS, part=STRATUM, column=COLUMN
+    )
+    drawn_items = sized.select("part", "item").unique().sort("part", "item").with_row_index("at")
+    columns = sized.select("column").unique().sort("column").with_row_index("to")
+    placed = sized.join(drawn_items, on=["part", "item"]).join(columns, on="column")
+    n, to = drawn_items.height, placed["to"].to_numpy()
+    # MRR of each row by scheme and model, and whether these asked it
+    grids = np.zeros((2, n, columns.height))
+    grids[0, placed["at"].to_numpy(), to] = placed["MRR"].to_numpy()
+    grids[1, placed["at"].to_numpy(), to] = 1.0
+    boot = bootstrap(np.hstack([*grids]), drawn_items["part"].to_list(), seed=seed)
+    for weighting in WEIGHTINGS:
+        weights = np.zeros((len(boot.strata), columns.height))
+        for part, column, weight in placed.select("part", "to", weighting).unique().rows():
+            weights[boot.strata.index(part), column] = weight
+        value = float(mean_of_ratios(boot.sums, weights))
+        interval = of_draws(mean_of_ratios(boot.drawn, weights))
+        interval = interval or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
         weighed = base.but(metric="MRR", n=n, value=value, setting={"weighting": weighting})
         yield weighed.but(interval=interval)

@@ -81,7 +81,7 @@ def section(
     )  # fmt: skip
     folded = fill_views(
         views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.TEMPLATES, *views.REDUCED,
-        views.CONFIDENCE, *views.SLICES, views.ALL_ANSWERERS, *views.FORMS[1:],
+        views.CONFIDENCE, *views.SLICES, *views.FORMS[1:],
     )  # fmt: skip
     folded += [grid.records("Modes: every point of paper and code", points)] if points else []
     steps = {"task": "relation", "step": "step", "kept": "rows_out"}
@@ -102,7 +102,6 @@ def section(
     return Section(
         "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(grids), filled_in(folded),
         figures.drawings(results, average, models), [picked] if fill_views(views.TABLE5) else (),
-        opening=fill_views(views.ANSWERERS, views.VERDICTS),
     )  # fmt: skip
 
 

@@ -6,8 +6,6 @@ from kgprobe.benchmarks.ontoprobe import premises as premise_forms
 from kgprobe.benchmarks.ontoprobe.choices import NEARER as NEARER_OPTIONS
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
 from kgprobe.contracts import WITHOUT
-from kgprobe.metrics.answerers import ANSWERERS as ANSWERED_BY
-from kgprobe.metrics.answerers import VERDICTS as TOLD
 from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.ontoprobe import choices, premises
@@ -17,7 +15,6 @@ from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
 from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
 from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
-from kgprobe.tables.report.marks import INVENTED
 from kgprobe.tables.report.validity import WORDS as WORDS_SHARED
 from kgprobe.tables.views import PLAIN, View
 
@@ -116,33 +113,6 @@ REASONING = View(
     words={("model", ""): "all models", ("group", ""): "all rules"},
     caption="MRR; EX explicit, IM implicit, NO not given. A dash: no row is in that setting. n: "
     "distinct rows, however many schemes, pseudowords or models ask them.",
-)  # fmt: skip
-ANSWERERS = View(
-    "answerers", "Before any model: coded answerers, MRR and right answers in %",
-    {**PAPER, "metric": ["MRR", "accuracy"], "slice": [INVENTED], "group": RULES,
-     "premise": ["P1 EX, P2 EX", "P1 IM, P2 EX", "EX", "IM"], "model": list(ANSWERED_BY)},
-    rows=["premise", "model"], columns=["group"], digits={"MRR": 2},
-    words={f"{p1}": f"choice, P1 {p1}" for p1 in choices.PREMISES},
-    caption="An invented ontology, half of whose first premises are known to answerers that are "
-    "small functions: MRR by premises, then the accuracy of multiple choice, which always writes "
-    "the second premise. Lookup reads the premises, too.",
-)  # fmt: skip
-VERDICTS = View(
-    "answerers_verdicts", "What the tests of the rules tell of coded answerers, all six rules",
-    {**PAPER, "metric": list(TOLD), "slice": [INVENTED], "group": [""],
-     "premise": [*PREMISES, *choices.PREMISES]},
-    rows=["premise"], words=ANSWERERS.words,
-    caption="A test separates rules where the interval of lookup and rules lies wholly above that "
-    "of lookup; it gives credit to echo or prior where theirs lies wholly above that of random; "
-    "yes: under every rule. What fails is marked at all numbers of the rule and setting.",
-)  # fmt: skip
-ALL_ANSWERERS = replace(
-    ANSWERERS, name="answerers_all", title="Coded answerers by rule and setting",
-    where={**PAPER, "metric": ["MRR", "accuracy", *TOLD], "slice": [INVENTED], "group": RULES,
-           "premise": [*PREMISES, *choices.PREMISES], "model": [*ANSWERED_BY, ""]},
-    rows=["premise", "model", "metric"],
-    words={**ANSWERERS.words, ("model", ""): "verdict", ("metric", "accuracy"): "%"},
-    caption="",
 )  # fmt: skip
 PREMISE_FORMS = View(
     "premises", "Reasoning apart from priming: premises in six forms",
@@ -258,8 +228,8 @@ SLICES = [
 FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v in forms.VIEWS)
 #: every view that is printed as it stands
 ALL = (
-    SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, HELD_OUT, ANSWERERS,
-    VERDICTS, ALL_ANSWERERS, REASONING, PREMISE_FORMS,
+    SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, HELD_OUT,
+    REASONING, PREMISE_FORMS,
     TABLE5, TABLE6, NEARER, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
     *REDUCED_CHOICES, CONFIDENCE, *SLICES, *FORMS,
 )  # fmt: skip

@@ -79,8 +79,8 @@ def split_caption(text: str) -> tuple[str, str]:
 
 
 def arranged(part: Section, room: Room, name: str = "") -> list[Block]:
-    """The blocks of one part of a page, open as long as there is room: the tables that open it,
-    one more, the figures, the other tables. A table without rows is none. `name`: of a part that is
+    """The blocks of one part of a page, open as long as there is room: its first table, the
+    figures, the other tables. A table without rows is none. `name`: of a part that is
     not the page itself."""
     hidden = {id(grid) for grid in part.folded}
     tables = [
@@ -94,9 +94,8 @@ def arranged(part: Section, room: Room, name: str = "") -> list[Block]:
     ]
     if part.is_folded:
         return tables
-    first = 1 + sum(bool(grid.rows) for grid in part.opening)
     placed = []
-    for one in [*tables[:first], *drawn, *tables[first:]]:
+    for one in [*tables[:1], *drawn, *tables[1:]]:
         is_folded = one.is_folded or room.left <= 0
         room.left -= not is_folded
         placed.append(Block(one.anchor, one.grid, one.drawing, is_folded))

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from kgprobe.contracts import RESULTS
-from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.tables.published import decimals
 from kgprobe.tables.report import marks
 from kgprobe.tables.views import View
@@ -106,8 +105,6 @@ def of_view(
             return Cell("–" if cell is None else "undefined", muted=True)
         if cell["metric"] == "valid":
             return text("met" if cell["value"] else "not met")
-        if cell["metric"] in (*VERDICTS, "infers"):
-            return text("yes" if cell["value"] else "no")
         fraction, value = "", cell["value"]
         # what is no fraction may have a count below it alone
         if None not in (cell["numerator"], cell["denominator"]):

@@ -8,9 +8,6 @@ tokenizer and weights do not belong together, or the weights are random.
 OUTSIDE, behind the model of a probe: the probe does not separate trained-on from held-out facts as
 it has to (tables/report/validity.py). FEW, behind a number: so few rows stand behind it that it is
 a smoke test.
-
-SAME and FOOLED, behind a number: coded answerers (metrics/answerers.py) went through its metric,
-which does not separate inference from lookup, or gives credit to an answerer that knows nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +16,6 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.metrics.answerers import ECHO, PRIOR, SEPARATES, VERDICTS
 from kgprobe.tables.answers import recorded
 from kgprobe.tables.results import Number
 
@@ -45,35 +41,9 @@ FEW_NOTE = (
     f"†: fewer than {FEWEST} rows, or a denominator below it: a smoke test, which says that it "
     "runs and little more."
 )
-#: Stand behind a number of a metric that coded answerers went through.
-SAME, FOOLED = " (=)", " (~)"
-SAME_NOTE = (
-    "(=): coded answerers that look up what they were trained on, and those that also infer from "
-    "it, have the same value here: the number says nothing of inference."
-)
-FOOLED_NOTE = (
-    "(~): a coded answerer that only repeats a name of the question, or says what is commonest "
-    "whoever is asked about, stands above a random one here: part of the number may be that."
-)
-#: method of the answerers, and the slice of all that is measured in an invented world
-ANSWERER, INVENTED = "answerer", "invented"
 #: the dimensions of a probe in a legend, and their values
 WHO = ("model", "prompt", "method")
 Who = tuple[str, ...]
-#: what these verdicts are about: numbers of these metrics, by these dimensions
-ANSWERED = ("value", "MRR", "accuracy")
-TEST = ("paper", "benchmark", "group", "premise")
-
-
-def verdict_numbers(of: Number, verdicts: Mapping[str, bool]) -> list[Number]:
-    """VERDICTS of a metric as numbers; `of`: the dimensions of TEST, "" where all are meant."""
-    return [of.but(metric=n, value=v, method=ANSWERER, slice=INVENTED) for n, v in verdicts.items()]
-
-
-def all_of(verdicts: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
-    """VERDICTS that hold in all of several."""
-    every = list(verdicts)
-    return {name: all(one[name] for one in every) for name in VERDICTS}
 
 
 def size(row: Mapping[str, Any]) -> int:
@@ -109,16 +79,13 @@ def numbers(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> l
 
 def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
     """What stands behind a number of RESULTS: MARK where its model is not `sound`, OUTSIDE
-    where its probe is not `valid`, SAME and FOOLED where the answerers' VERDICTS are against
-    its metric. A dimension that is "" there stands for all that have no verdict of their own.
+    where its probe is not `valid`. A dimension that is "" there stands for all that have no verdict
+    of their own.
     """
     probe = ("paper", "benchmark", "group", "model", "prompt", "method")
     rules = [
         (MARK, "sound", ("model",)),
         (OUTSIDE, "valid", probe),
-        (SAME, SEPARATES, TEST),
-        (FOOLED, ECHO, TEST),
-        (FOOLED, PRIOR, TEST),
     ]
     verdicts = {
         name: {
@@ -130,11 +97,6 @@ def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
 
     def is_wrong(name: str, keys: Sequence[str], row: Mapping[str, Any]) -> bool:
         """Whether the verdict that names most of a row's dimensions is against it."""
-        if not verdicts[name]:
-            return False
-        # the answerers' own numbers stand beside the verdict
-        if keys == TEST and (row["metric"] not in ANSWERED or row["slice"] == INVENTED):
-            return False
         values = tuple(row[k] for k in keys)
         matches = [
             (sum(map(bool, key)), value)
@@ -144,8 +106,7 @@ def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
         return bool(matches) and max(matches)[1] == 0
 
     def sign(row: Mapping[str, Any]) -> str:
-        wrong = (mark for mark, name, keys in rules if is_wrong(name, keys, row))
-        return "".join(dict.fromkeys(wrong))
+        return "".join(mark for mark, name, keys in rules if is_wrong(name, keys, row))
 
     return sign
 
@@ -189,11 +150,5 @@ def panels(shown: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 def notes(texts: Iterable[str]) -> list[str]:
     """The note that explains each mark, where one of the texts that are shown has it."""
     shown = list(texts)
-    explained = {
-        MARK: NOTE,
-        OUTSIDE: OUTSIDE_NOTE,
-        SAME: SAME_NOTE,
-        FOOLED: FOOLED_NOTE,
-        FEW: FEW_NOTE,
-    }
+    explained = {MARK: NOTE, OUTSIDE: OUTSIDE_NOTE, FEW: FEW_NOTE}
     return [note for mark, note in explained.items() if any(mark in text for text in shown)]

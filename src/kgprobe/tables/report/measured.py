@@ -27,7 +27,6 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.contracts import SETTING
 from kgprobe.job import commit
-from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.tables import results as house
 from kgprobe.tables.report import grid, headline, validity
 from kgprobe.tables.report.section import Section
@@ -39,7 +38,7 @@ ASKED = "questions of "
 #: files of a benchmark, as far as it has them, that say what is asked
 FILES = ("items", "reasoning", "candidates", "prompts", "examples")
 #: signs that stand at names of models are read from these rows
-SIGNS = ("sound", "valid", *VERDICTS)
+SIGNS = ("sound", "valid")
 
 
 class MeasuredError(ValueError):

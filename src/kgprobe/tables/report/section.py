@@ -63,9 +63,8 @@ class Drawn:
 class Section:
     """A section: `name` is its anchor, `lead` its first paragraph, `notes` are warnings.
 
-    `opening` stand before everything else, what a paper claims and figures included; `grids` are
-    printed, `folded` stand behind a line that opens them; `parts` are sections below it on its
-    page, of which one that `is_folded` stands behind one line.
+    `grids` are printed, `folded` stand behind a line that opens them; `parts` are sections below it
+    on its page, of which one that `is_folded` stands behind one line.
     `verdict`: the sentence that says whether a requirement `is_met`. `terms`: what the words of its
     numbers mean, for the report's list of them.
     """
@@ -81,13 +80,12 @@ class Section:
     verdict: str = ""
     is_met: bool = True
     terms: Mapping[str, str] = field(default_factory=dict)
-    opening: Sequence[Grid] = ()
     is_folded: bool = False
 
     @property
     def tables(self) -> list[Grid]:
         """All of its tables in their order, those of its parts not among them."""
-        return [*self.opening, *self.grids, *self.folded]
+        return [*self.grids, *self.folded]
 
 
 def write(section: Section, path: str | Path) -> None:
@@ -119,7 +117,7 @@ def read(path: str | Path) -> Section:
 
 
 def _section(content: dict[str, Any]) -> Section:
-    for name in ("opening", "grids", "folded"):
+    for name in ("grids", "folded"):
         content[name] = [_grid(grid) for grid in content[name]]
     content["drawings"] = [_drawing(drawing) for drawing in content["drawings"]]
     content["parts"] = [_section(part) for part in content["parts"]]

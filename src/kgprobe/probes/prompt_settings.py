@@ -6,7 +6,7 @@ from typing import Any
 #: found by a search
 SEARCHED = tuple(
     "searched searched_7 searched_balanced searched_words searched_reinitialised "
-    "searched_embeddings demos_searched searched_moves".split()
+    "searched_embeddings demos_searched".split()
 )
 #: trained
 TRAINED = ("linear_probe", "finetuned", "relation_lstm")
@@ -27,7 +27,7 @@ OF_SEARCHED = ("initial_triggers", "random_triggers", "shuffled_triggers")
 #: prompts that are made of LPAQA's sets of paraphrases
 OF_WORDINGS = ("lpaqa_mined", "lpaqa_paraphrased", "manual_chosen")
 #: prompts that are made of paraphrases by the model itself, and of others beside
-OF_PROPOSALS = ("instructions", "searched_moves")
+OF_PROPOSALS = ("instructions",)
 #: method of an experiment -> the prompts that it is for
 METHODS = {
     "predict": PROMPTS,

@@ -53,7 +53,6 @@ PROMPTS = {
     "transferred": "AutoPrompt found on another model",
     "searched": "AutoPrompt",
     "searched_7": "AutoPrompt, 7 triggers",
-    "searched_moves": "search that edits the best wordings",
 }
 WORDS = {
     **{("prompt", name): words for name, words in PROMPTS.items()},

@@ -1382,23 +1382,6 @@ class Demos:
 
 
 @dataclass(frozen=True)
-class Proposals:
-    """Wordings that the model proposes itself out of training facts (prompt `instructions`)."""
-
-    facts: Count = 40
-    """training facts of a relation that it words"""
-    patterns: Constant[Natural] = 4
-    """worded facts of other relations in front, for causal models"""
-    beams: Count = 3
-    """texts of a fact"""
-    most_tokens: Constant[Count] = 12
-    """tokens of a text that is written"""
-    most: Count = 20
-    """proposals that are judged on dev, those of most facts first, beside manual prompt and LPAQA's
-    paraphrases"""
-
-
-@dataclass(frozen=True)
 class Autoprompt(Tasks):
     """Searches of prompts, and what they are compared with. Prompt `searched` and its controls,
     `manual`, `lpaqa`, `majority`, `linear_probe` ... stand in probes/prompt_settings.py."""
@@ -1411,8 +1394,6 @@ class Autoprompt(Tasks):
     """random triggers that a searched prompt is compared with"""
     demos: Demos = Demos()
     """demonstrations"""
-    proposals: Proposals = Proposals()
-    """wordings by the model itself"""
     models: dict[str, Annotated[dict[str, Any], Part("Tasks")]] = field(default_factory=dict)
     """model: task: the same keys for this model alone; method `predict` follows them, so that all
     prompts of a model are asked the same examples"""

@@ -200,6 +200,5 @@ def _of_prompts(run: Run, row: Row) -> Asked:
             "published": (PUBLISHED | auto.published).get(model, ""),
             "draws": auto.draws,
         }
-        files["wordings"] = prompts.wordings(run, benchmark, written)
-        known["proposals"] = config["proposals"]
+        files["wordings"] = prompts.wordings(run, written)
     return files, known | {"demos": config["demos"]}

@@ -32,7 +32,6 @@ PROMPTS = {
     "relation_lstm": "LSTM extractor, re-implemented, other data",
     "manual": "manual prompt",
     "manual_chosen": "manual prompt chosen on dev",
-    "instructions": "prompt chosen on dev, the model's proposals included",
     "demos": "training facts in front",
     "demos_balanced": "training facts in front, no answer twice",
     "demos_chosen": "training facts in front, chosen on dev",

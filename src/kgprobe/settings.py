@@ -1382,51 +1382,6 @@ class Demos:
 
 
 @dataclass(frozen=True)
-class Proposals:
-    """Wordings that the model proposes itself out of training facts (prompt `instructions`)."""
-
-    facts: Count = 40
-    """training facts of a relation that it words"""
-    patterns: Constant[Natural] = 4
-    """worded facts of other relations in front, for causal models"""
-    beams: Count = 3
-    """texts of a fact"""
-    most_tokens: Constant[Count] = 12
-    """tokens of a text that is written"""
-    most: Count = 20
-    """proposals that are judged on dev, those of most facts first, beside manual prompt and LPAQA's
-    paraphrases"""
-
-
-Proposer = Literal["model", "gradient", "random"]
-
-
-@dataclass(frozen=True)
-class Edits:
-    """The search that edits wordings (prompt `searched_moves`); batch, candidates and filters are
-    those of the other search."""
-
-    rows: Count = 60000
-    """prompts that go through the model for the edits of a relation, those of dev included"""
-    buffer: Constant[Count] = 4
-    """prompts, the best so far, that edits begin from"""
-    patience: Constant[Count] = 80
-    """edits in a row that change none of these, after which it ends"""
-    confirm: Count = 96
-    """training facts on which what was best on a batch must be better once more"""
-    examples: Annotated[int, Range(2)] = 400
-    """training facts of a relation that are used"""
-    neighbors: Constant[Count] = 4
-    """random tokens of a place that a gradient is averaged over"""
-    floor: Constant[Proportion] = 0.1
-    """fraction of the tries that is spread evenly over moves and proposers, whatever they yield"""
-    most_tokens: Constant[Count] = 16
-    """tokens of a prompt beside its slots that an insertion may lead to"""
-    proposers: Constant[tuple[Proposer, ...]] = ("model", "gradient", "random")
-    """what proposes tokens: the model's own distribution, averaged gradients, chance"""
-
-
-@dataclass(frozen=True)
 class Autoprompt(Tasks):
     """Searches of prompts, and what they are compared with. Prompt `searched` and its controls,
     `manual`, `lpaqa`, `majority`, `linear_probe` ... stand in probes/prompt_settings.py."""
@@ -1439,10 +1394,6 @@ class Autoprompt(Tasks):
     """random triggers that a searched prompt is compared with"""
     demos: Demos = Demos()
     """demonstrations"""
-    proposals: Proposals = Proposals()
-    """wordings by the model itself"""
-    edits: Edits = Edits()
-    """the search that edits wordings"""
     models: dict[str, Annotated[dict[str, Any], Part("Tasks")]] = field(default_factory=dict)
     """model: task: the same keys for this model alone; method `predict` follows them, so that all
     prompts of a model are asked the same examples"""

@@ -255,7 +255,7 @@ def test_a_trigger_is_found_behind_the_chosen_ones_and_its_file_holds_them(folde
         patch.setattr(search, "search", watched)
         frame, record = search.search_task(
             loaded, task, "demos_searched", settings, "default", tmp_path / "out",
-            tmp_path / "states", 0, search.More(demos=OWN),
+            tmp_path / "states", 0, OWN,
         )  # fmt: skip
     told = record["prompted"]["demos_searched"]
     for (text, train, dev), group in zip(seen, ("P36", "P37"), strict=True):

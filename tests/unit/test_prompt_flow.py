@@ -343,6 +343,5 @@ def test_every_prompt_of_the_sheet_has_who_answers_it():
         search.BALANCED,
         search.WORDS,
         search.DEMOS,
-        search.MOVES,
         "searched",
     } == set(prompt_settings.SEARCHED)

@@ -180,7 +180,7 @@ def test_facts_are_asked_without_their_subject_and_of_the_random_init(tmp_path, 
     }  # fmt: skip
     told = {
         "section": prompt_folders.settings(), "mode": "default", "prompts": ["manual"],
-        "published": "", "draws": 2, "demos": {}, "proposals": {}, "without": without, **BASELINE,
+        "published": "", "draws": 2, "demos": {}, "without": without, **BASELINE,
         "items": 5,
     }  # fmt: skip
     part = made_part("baseline-predict", paths, loaded, told, tmp_path)

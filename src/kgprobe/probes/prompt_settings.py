@@ -6,7 +6,7 @@ from typing import Any
 #: found by a search
 SEARCHED = tuple(
     "searched searched_7 searched_balanced searched_words searched_reinitialised "
-    "searched_embeddings demos_searched searched_moves".split()
+    "searched_embeddings demos_searched".split()
 )
 #: trained
 TRAINED = ("linear_probe", "finetuned", "relation_lstm")
@@ -14,7 +14,7 @@ TRAINED = ("linear_probe", "finetuned", "relation_lstm")
 WRITTEN = tuple(
     "majority constant manual manual_chosen lpaqa lpaqa_mined lpaqa_paraphrased published "
     "initial_triggers random_triggers shuffled_triggers transferred demos demos_balanced "
-    "demos_shuffled demos_other demos_chosen instructions".split()
+    "demos_shuffled demos_other demos_chosen".split()
 )
 PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
 #: those that ask no model for what it knows, or are controls that are meant to fail
@@ -26,8 +26,6 @@ NOT_ASKING = (
 OF_SEARCHED = ("initial_triggers", "random_triggers", "shuffled_triggers")
 #: prompts that are made of LPAQA's sets of paraphrases
 OF_WORDINGS = ("lpaqa_mined", "lpaqa_paraphrased", "manual_chosen")
-#: prompts that are made of paraphrases by the model itself, and of others beside
-OF_PROPOSALS = ("instructions", "searched_moves")
 #: method of an experiment -> the prompts that it is for
 METHODS = {
     "predict": PROMPTS,

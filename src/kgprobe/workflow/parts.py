@@ -200,8 +200,5 @@ def _of_prompts(run: Run, row: Row) -> Asked:
             "published": (PUBLISHED | auto.published).get(model, ""),
             "draws": auto.draws,
         }
-    else:
-        written = [row["prompt"]]
-        known["edits"] = config["edits"]
-    files["wordings"] = prompts.wordings(run, benchmark, written)
-    return files, known | {"demos": config["demos"], "proposals": config["proposals"]}
+        files["wordings"] = prompts.wordings(run, written)
+    return files, known | {"demos": config["demos"]}

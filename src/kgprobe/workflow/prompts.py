@@ -38,11 +38,8 @@ def find_source(run: Run, row: Row) -> str:
     return f"<results>/prompts/searched/{row['benchmark']}/{chosen[row['model']]}"
 
 
-def wordings(run: Run, benchmark: str, prompts: Iterable[str]) -> list[str]:
-    """Folders of published prompts that some prompts of a benchmark need. LPAQA paraphrases LAMA's
-    relations; other tasks have what the model proposes, and the manual prompt."""
+def wordings(run: Run, prompts: Iterable[str]) -> list[str]:
+    """Folders of published prompts that some prompts need."""
     chosen, needed = set(prompts), {*prompt_settings.OF_WORDINGS}
-    if benchmark.startswith("auto_lama"):
-        needed |= {*prompt_settings.OF_PROPOSALS}
     names = ["lpaqa"] * bool(chosen & needed) + ["autoprompt_published"] * ("published" in chosen)
     return data_parts(run.settings, "lama", names)

@@ -51,18 +51,15 @@ READINGS: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
 RIVALS = (
     "manual", "manual_chosen", "lpaqa", "majority", "constant", "initial_triggers",
     "random_triggers", "searched_reinitialised", "searched_embeddings", "demos_chosen",
-    "instructions",
 )  # fmt: skip
 BESIDE = ("manual", "manual_chosen", "majority", "constant")
 CONTROLS = ("demos_shuffled", "demos_other")
-#: prompt -> what it is compared with; manual prompts behind demonstrations among them, and one that
-#: starts from what is chosen on the same dev facts
+#: prompt -> what it is compared with; manual prompts behind demonstrations among them
 COMPARED = {
-    **dict.fromkeys(("demos_balanced", *CONTROLS, "instructions"), BESIDE),
+    **dict.fromkeys(("demos_balanced", *CONTROLS), BESIDE),
     "demos": (*BESIDE, *CONTROLS),
     "demos_chosen": (*BESIDE, "demos"),
     "demos_searched": (*BESIDE, "demos_chosen"),
-    "searched_moves": (*BESIDE, "instructions", "searched", "demos_chosen"),
     "searched": RIVALS,
 }
 #: test facts whose object no demonstration has: what a model does not just repeat

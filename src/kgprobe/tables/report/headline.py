@@ -32,7 +32,6 @@ PROMPTS = {
     "relation_lstm": "LSTM extractor, re-implemented, other data",
     "manual": "manual prompt",
     "manual_chosen": "manual prompt chosen on dev",
-    "instructions": "prompt chosen on dev, the model's proposals included",
     "demos": "training facts in front",
     "demos_balanced": "training facts in front, no answer twice",
     "demos_chosen": "training facts in front, chosen on dev",
@@ -53,7 +52,6 @@ PROMPTS = {
     "transferred": "AutoPrompt found on another model",
     "searched": "AutoPrompt",
     "searched_7": "AutoPrompt, 7 triggers",
-    "searched_moves": "search that edits the best wordings",
 }
 WORDS = {
     **{("prompt", name): words for name, words in PROMPTS.items()},

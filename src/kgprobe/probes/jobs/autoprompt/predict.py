@@ -18,7 +18,6 @@ from kgprobe.job import log, progress
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations, describe_demonstrations
-from kgprobe.probes.jobs.autoprompt.proposed import counts, pool, propose
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
@@ -34,10 +33,10 @@ from kgprobe.probes.prompts.wordings import demonstrations
 from kgprobe.probes.prompts.wordings import published as wording_sets
 from kgprobe.probes.prompts.wordings.ensembles import Ensembles, answerable, work
 from kgprobe.schema import OUTCOMES
-from kgprobe.settings import Demos, Proposals
+from kgprobe.settings import Demos
 
 Prompts = dict[str, outcomes.TriggerPrompt]
-DEMOS, PROPOSALS = Demos(), Proposals()
+DEMOS = Demos()
 
 
 class Answerer:
@@ -46,8 +45,7 @@ class Answerer:
     `searched`: folder of the searched prompts ("" where none are needed); `other`: the same of the
     model that prompts are transferred from; `wordings`: folders of published wordings (lpaqa,
     autoprompt_published); `published`: the file of this model's searched prompts in the second;
-    `demos`: how many there are, and of how many the best are chosen; `proposals`: how many wordings
-    the model itself proposes.
+    `demos`: how many there are, and of how many the best are chosen.
     """
 
     def __init__(
@@ -62,7 +60,6 @@ class Answerer:
         seed: int = 0,
         load: Load = load_model,
         demos: Demos = DEMOS,
-        proposals: Proposals = PROPOSALS,
     ) -> None:
         device.ready()
         self.loaded = load(spec)
@@ -71,7 +68,7 @@ class Answerer:
         self.demonstrations = Demonstrations(self.predictor, task, demos, seed)
         self.searched, self.other = Path(searched), Path(other)
         self.folders, self.file = dict(wordings or {}), published
-        self.draws, self.seed, self.proposals = draws, seed, proposals
+        self.draws, self.seed = draws, seed
         closed = task.kind == CLASSIFICATION
         self.words = task.vocabulary if closed else answerable(self.loaded, task.vocabulary)
         self.record: dict[str, Any] = {}
@@ -128,9 +125,10 @@ class Answerer:
 
     def manual_chosen(self) -> pl.DataFrame:
         """The paraphrase that is best on the dev facts: as much data as a search is given."""
-        frame, self.record["manual_chosen"] = self._choose(
-            "manual_chosen", self._sets("paraphrase")
-        )
+        name, pools = "manual_chosen", self._sets("paraphrase")
+        with self._wordings(name) as ensembles:
+            choice = ensembles.choose_by_relation(name, self.task.examples, pools)
+        frame, self.record[name] = choice
         return frame
 
     def initial_triggers(self) -> pl.DataFrame:
@@ -207,30 +205,6 @@ class Answerer:
             bar.update(1)
         bar.close()
         return self._outcomes("demos_chosen", chosen, records)
-
-    def instructions(self) -> pl.DataFrame:
-        """Of wordings that the model proposes, the manual one and LPAQA's paraphrases, the one that
-        is best on the dev facts."""
-        lpaqa = self.folders.get("lpaqa")
-        pools, records = {}, {}
-        bar = progress(total=len(self.task.groups), desc="instructions", unit="relation")
-        for group in self.task.groups:
-            proposed, written = propose(self.loaded, self.task, group, self.proposals, self.seed)
-            records[group] = counts(proposed, written)
-            most = self.proposals.most
-            pools[group] = pool(self.loaded, self.task, group, proposed, most, lpaqa)
-            bar.update(1)
-        bar.close()
-        frame, record = self._choose("instructions", pools)
-        self.record["instructions"] = {g: {**records[g], **record.get(g, {})} for g in records}
-        return frame
-
-    def _choose(
-        self, name: str, pools: Mapping[str, Sequence[wording_sets.PublishedTemplate]]
-    ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
-        """(OUTCOMES, record) of the wording of each relation that is best on its dev facts."""
-        with self._wordings(name) as ensembles:
-            return ensembles.choose_by_relation(name, self.task.examples, pools)
 
     def _changed(self, name: str, change: Callable[[str, PromptFile], PromptFile]) -> pl.DataFrame:
         """OUTCOMES of the searched prompts, each changed."""

@@ -9,8 +9,8 @@ drawn anew, search data with equal counts of labels (docs/papers/autoprompt.md, 
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +21,22 @@ from kgprobe.metrics import prompts as metrics
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
 from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations
-from kgprobe.probes.jobs.autoprompt.proposed import counts, pool, propose
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialize import reinitialize
-from kgprobe.probes.prompts.search import files, moves
+from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
 from kgprobe.probes.prompts.search.controls import balance
 from kgprobe.probes.prompts.search.files import PromptFile
-from kgprobe.probes.prompts.search.moves import cut_of
 from kgprobe.probes.prompts.search.search import Example, search, settings_for
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations
-from kgprobe.probes.scoring.fill.options import Options
 from kgprobe.probes.text.prompts import label_token
 from kgprobe.schema import atomic
-from kgprobe.settings import Demos, Edits, Proposals
+from kgprobe.settings import Demos
 from kgprobe.templates import Template
 
 #: prompt of an experiment -> what is random in the model
@@ -51,8 +48,6 @@ BALANCED = "searched_balanced"
 WORDS = "searched_words"
 #: the trigger stands behind the demonstrations that are best on dev with the manual prompt
 DEMOS = "demos_searched"
-#: wordings are edited (search/moves)
-MOVES = "searched_moves"
 
 
 def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -> Loaded:
@@ -83,20 +78,6 @@ def settings_of(
     return settings_for(mode, name, loaded.spec.kind, **{"truncate": task.truncate, **given})
 
 
-@dataclass(frozen=True)
-class More:
-    """Settings of the searches beside the paper's; `lpaqa`: the folder of its wordings, where the
-    task's relations have some."""
-
-    demos: Demos = field(default_factory=Demos)
-    proposals: Proposals = field(default_factory=Proposals)
-    edits: Edits = field(default_factory=Edits)
-    lpaqa: Path | None = None
-
-
-PLAIN = More()
-
-
 def search_task(
     loaded: Loaded,
     task: ProbeTask,
@@ -106,7 +87,7 @@ def search_task(
     folder: Path,
     states: Path,
     seed: int = 0,
-    more: More = PLAIN,
+    demos: Demos | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Search and save a prompt for every group of `task`; (OUTCOMES of dev and test, record).
 
@@ -118,10 +99,10 @@ def search_task(
     examples = balance(task.examples, seed) if prompt == BALANCED else task.examples
     data = ProbeTask(task.name, examples, task.vocabulary, task.about)
     text = task.search_template(loaded, LENGTHS.get(prompt, section["triggers"]))
-    extra = asdict(replace(more, lpaqa=None))
-    place = states / digest(loaded, data, text, asdict(settings), section, extra)
+    demos = demos or Demos()
+    place = states / digest(loaded, data, text, asdict(settings), section, asdict(demos))
     place.mkdir(parents=True, exist_ok=True)
-    finder = Finder(Predictor(loaded), data, prompt, settings, section, more, text, place, seed)
+    finder = Finder(Predictor(loaded), data, prompt, settings, section, demos, text, place, seed)
     by_name: dict[str, PromptFile] = {}
     groups = finder.groups()
     for number, group in enumerate(groups, 1):
@@ -148,7 +129,7 @@ class Finder:
     prompt: str
     settings: SearchSettings
     section: Mapping[str, Any]
-    more: More
+    demos: Demos
     text: str
     folder: Path
     seed: int
@@ -160,20 +141,17 @@ class Finder:
         return self.predictor.loaded
 
     def groups(self) -> list[str]:
-        """Groups that a prompt is searched for: where demonstrations or wordings are wanted, those
-        with a manual prompt for this model."""
-        if self.prompt not in (DEMOS, MOVES):
+        """Groups that a prompt is searched for: where demonstrations are wanted, those with a
+        manual prompt for this model."""
+        if self.prompt != DEMOS:
             return self.task.groups
         return sorted(self._demonstrations().manual())
 
+    def _demonstrations(self) -> Demonstrations:
+        return Demonstrations(self.predictor, self.task, self.demos, self.seed)
+
     def find(self, group: str) -> PromptFile:
         """The prompt of a group."""
-        return self._edited(group) if self.prompt == MOVES else self._triggered(group)
-
-    def _demonstrations(self) -> Demonstrations:
-        return Demonstrations(self.predictor, self.task, self.more.demos, self.seed)
-
-    def _triggered(self, group: str) -> PromptFile:
         template = Template.parse(self.text, self.loaded.spec.kind)
         train, labels, given = pairs(self.task, group, "train"), None, {}
         if self.prompt == DEMOS:
@@ -196,44 +174,13 @@ class Finder:
             [({**given, **fields}, label) for fields, label in train],
             [({**given, **fields}, label) for fields, label in pairs(self.task, group, "dev")],
             self.settings,
-            self._state(group),
+            self.folder / f"{group or prompted.ALL}.state.json",
             labels,
             self.task.of(group, "dev", "test")["label"].unique().sort().to_list(),
-            self._name(group),
+            f"{self.task.name}/{group}" if group else self.task.name,
         )
         file.given = given
         return file
-
-    def _edited(self, group: str) -> PromptFile:
-        proposed, written = propose(self.loaded, self.task, group, self.more.proposals, self.seed)
-        self.records[group] = counts(proposed, written)
-        most = self.more.proposals.most
-        wordings = pool(self.loaded, self.task, group, proposed, most, self.more.lpaqa)
-        template = next(iter(self._demonstrations().manual().values())).template
-        words = answer_tokens(self.loaded, template, self.task.vocabulary)
-        return moves.EditSearch(
-            self.loaded,
-            {wording.text: cut_of(self.loaded, wording.text) for wording in wordings},
-            pairs(self.task, group, "train"),
-            pairs(self.task, group, "dev"),
-            self.settings,
-            self.more.edits,
-            words,
-            self._state(group),
-            self._name(group),
-        ).run()
-
-    def _state(self, group: str) -> Path:
-        return self.folder / f"{group or prompted.ALL}.state.json"
-
-    def _name(self, group: str) -> str:
-        return f"{self.task.name}/{group}" if group else self.task.name
-
-
-def answer_tokens(loaded: Loaded, template: Template, words: Sequence[str]) -> list[int]:
-    """The tokens of the words that are one token where the template asks."""
-    options = Options.words(loaded, template, words)
-    return [int(token) for token in options.tokens]
 
 
 def pairs(task: ProbeTask, group: str, split: str) -> list[Example]:

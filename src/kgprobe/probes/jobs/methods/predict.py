@@ -10,7 +10,7 @@ from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.predict import Answerer
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
-from kgprobe.settings import Demos, Proposals, typed
+from kgprobe.settings import Demos, typed
 
 __all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"outcomes": schema.OUTCOMES}
@@ -35,7 +35,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         chosen["seed"],
         part.load,
         typed(Demos, chosen["demos"]),
-        typed(Proposals, chosen["proposals"]),
     )
     outcomes = answerer.answers(chosen["prompts"])
     return {"outcomes": outcomes}, {**answerer.loaded.record, "prompted": answerer.record}

@@ -9,7 +9,7 @@ from kgprobe import schema
 from kgprobe.probes.jobs.autoprompt import search, tasks
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
-from kgprobe.settings import Demos, Edits, Proposals, typed
+from kgprobe.settings import Demos, typed
 
 __all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"prompts": None, "outcomes": schema.OUTCOMES}
@@ -21,14 +21,8 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     seed, section = settings["seed"], settings["section"]
     task = tasks.load(Path(part.input["examples"]).parent, section, seed)
     loaded = search.prepared(part.spec, name, seed, part.load)
-    wordings = {Path(path).name: Path(path) for path in part.input["wordings"]}
-    more = search.More(
-        typed(Demos, settings["demos"]),
-        typed(Proposals, settings["proposals"]),
-        typed(Edits, settings["edits"]),
-        wordings.get("lpaqa"),
-    )
     outcomes, record = search.search_task(
-        loaded, task, name, section, settings["mode"], into / "prompts", part.work, seed, more
-    )
+        loaded, task, name, section, settings["mode"], into / "prompts", part.work, seed,
+        typed(Demos, settings["demos"]),
+    )  # fmt: skip
     return {"outcomes": outcomes}, record

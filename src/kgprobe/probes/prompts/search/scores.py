@@ -8,7 +8,7 @@ of the examples, so that batches only touch the last bits.
 
 import contextlib
 import copy
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +26,6 @@ from kgprobe.probes.prompts.search.problem import Problem, Split
 from kgprobe.probes.text.vectors import embedding_modules
 
 Floats = NDArray[np.float64]
-#: metrics over the tokens of `Scorer.answer_among`
-AMONG = ("answers", "right among answers")
 
 
 class Tensors:
@@ -78,13 +76,7 @@ class Scorer(Predictor):
         if loaded.spec.kind == "causal":
             self._shared = Causal(loaded, replace(self.budget, backoffs=[]))
         self._embeddings = embedding_modules(loaded.model)
-        self._answers: Any = None
         self.rows_fed = 0
-
-    def answer_among(self, tokens: Collection[int]) -> None:
-        """The tokens that the metrics `answers` (log-likelihood) and `right among answers` know as
-        answers; the golds are some of them."""
-        self._answers = torch.tensor(sorted(tokens), device=self.loaded.device)
 
     @property
     def shares(self) -> bool:
@@ -148,8 +140,7 @@ class Scorer(Predictor):
         self, split: str, batch: Ints, triggers: Sequence[Sequence[int]], metric: str,
         share: bool = True, known: Mapping[tuple[int, ...], Floats] | None = None,
     ) -> Floats:  # fmt: skip
-        """Log-likelihood or correctness (0 or 1) of every trigger on every example (c x b), over
-        the whole vocabulary (`likelihood`, `accuracy`) or the answers (AMONG).
+        """Log-likelihood or correctness (0 or 1) of every trigger on every example (c x b).
 
         Equal triggers go through the model once and have the very same values; what is `known` of
         a trigger (b values, NaN where not) does not go through it. `share`: causal models feed
@@ -230,13 +221,6 @@ class Scorer(Predictor):
             rows, gold = features[start : start + step], right[start : start + step]
             if metric == "likelihood":
                 values = self._of_class(self.parts.logits(rows), gold)
-            elif metric in AMONG:
-                few = self.parts.logits(rows, self._answers)
-                column = torch.searchsorted(self._answers, self.labels[gold, 0])
-                if metric == AMONG[0]:
-                    values = few.gather(1, column[:, None])[:, 0] - few.logsumexp(1)
-                else:
-                    values = _right(few, column)
             elif self.problem.closed:
                 # rows of the label tokens alone: the normalizer is the same for all classes
                 few = self.parts.logits(rows, self._flat)

@@ -123,7 +123,7 @@ class Search:
 
     def run(self) -> State:
         """All restarts, from the saved state if there is one."""
-        state = trigger_state.load(self.owner, self.path, State)
+        state = trigger_state.load(self.owner, self.path)
         if state is not None:
             log.info("search goes on: restart %d, iteration %d", state.restart, state.iteration)
             self.scored.restore(state.scored)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.prompts.search.problem import SearchError
 
 Floats = NDArray[np.float64]
-Kind = TypeVar("Kind")
 
 
 class TriggerScores:
@@ -90,7 +89,7 @@ class State:
     finished: list[dict[str, Any]] = field(default_factory=list)
 
 
-def save(state: Any, owner: Mapping[str, Any], path: Path | None) -> None:
+def save(state: State, owner: Mapping[str, Any], path: Path | None) -> None:
     """Write the state and the search that owns it, whole or not at all."""
     if path is None:
         return
@@ -98,8 +97,8 @@ def save(state: Any, owner: Mapping[str, Any], path: Path | None) -> None:
         temporary.write_text(json.dumps({"owner": owner, "state": asdict(state)}))
 
 
-def load(owner: Mapping[str, Any], path: Path | None, kind: type[Kind]) -> Kind | None:
-    """The state of a kind at `path`, None where there is none.
+def load(owner: Mapping[str, Any], path: Path | None) -> State | None:
+    """The state at `path`, None where there is none.
 
     Raises SearchError, naming the difference, for one of another model, data set or setting.
     """
@@ -107,7 +106,7 @@ def load(owner: Mapping[str, Any], path: Path | None, kind: type[Kind]) -> Kind 
         return None
     try:
         content = json.loads(path.read_text())
-        theirs, state = content["owner"], kind(**content["state"])
+        theirs, state = content["owner"], State(**content["state"])
     except (ValueError, KeyError, TypeError) as error:
         raise SearchError(f"{path}: not the state of a search ({error}); remove it") from error
     ours = json.loads(json.dumps(owner))

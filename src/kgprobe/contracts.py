@@ -375,28 +375,6 @@ PREMISE_RANKS = _contract(
     score=pl.Float64,
 )
 
-#: Rank range of a gold after premises of one form (benchmarks/ontoprobe/premises): among the
-#: scores, and among what these have above the empty prompt's (`corrected_`). `draw` numbers what
-#: was taken of other rows, `named` says whether a premise names the gold. What does not fit into
-#: the model's window has no row.
-FORM_RANKS = _contract(
-    "FORM_RANKS",
-    key="item form draw gold",
-    positive="best worst corrected_best corrected_worst",
-    rule=pl.String,
-    item=pl.String,
-    form=pl.String,
-    draw=pl.Int32,
-    gold=pl.Int32,
-    named=pl.Boolean,
-    best=pl.Int32,
-    worst=pl.Int32,
-    corrected_best=pl.Int32,
-    corrected_worst=pl.Int32,
-    score=pl.Float64,
-    corrected=pl.Float64,
-)
-
 #: Which facts the control models were trained on.
 TRAINED_ON = _contract(
     "TRAINED_ON",

@@ -22,7 +22,6 @@ from kgprobe.contracts import EXAMPLES as EXAMPLES
 from kgprobe.contracts import FACTS as FACTS
 from kgprobe.contracts import FILL_GOLDS as FILL_GOLDS
 from kgprobe.contracts import FILLS as FILLS
-from kgprobe.contracts import FORM_RANKS as FORM_RANKS
 from kgprobe.contracts import FUNNEL as FUNNEL
 from kgprobe.contracts import ITEMS as ITEMS
 from kgprobe.contracts import JUDGED as JUDGED

@@ -663,18 +663,6 @@ class Soft:
     """what of reasoning causal models are asked"""
 
 
-@dataclass(frozen=True)
-class PremiseForms:
-    """Premises in six forms (ours): none, true, irrelevant, counterfactual, shuffled names, the
-    gold's name alone."""
-
-    rows: Count | None = None
-    """most test rows of each rule, by hash; null for all"""
-    generated: Constant[Count] = 2000
-    """rows in each form of a control model, over all rules: its test rows are asked again with
-    premises of other rows until there are so many; other models are asked every test row once"""
-
-
 RunName = Annotated[str, Pattern("^[a-z][a-z0-9_ ]*$", "small letters, digits, _ and blanks")]
 
 
@@ -701,8 +689,6 @@ class Ontoprobe:
     """wordings of each task in the lite sets, the first ones; null for all"""
     soft: Soft = Soft()
     """soft prompts and reasoning"""
-    premises: PremiseForms = PremiseForms()
-    """reasoning apart from priming"""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,6 @@ def reasoning(twin: int | None = None) -> pl.DataFrame:
             }
             meta = {
                 "p1": f"Niger {row} is a country .",
-                "p1_parts": [f"Niger {row} is ", "a country", " ."],
                 "names": [[SETS[name][g]] * 2 for g in sorted({row % size, (row + 1) % size})],
                 "p2": "[X] lie in Africa [Y] ." if pattern else f"[X] is {own} .",
                 "h": HYPOTHESES[rule],

@@ -86,7 +86,6 @@ MEASURED = {
     "SOFT_CURVES": ("training dev", ""),
     "REASON_RANKS": ("score", "best worst in_order"),
     "PREMISE_RANKS": ("score", "best worst in_order"),
-    "FORM_RANKS": ("score corrected", "best worst corrected_best corrected_worst"),
     "OUTCOMES": ("logprob", "best worst filtered_best filtered_worst"),
     "SWEEPS": ("value", "size n"),
     "JUDGED": ("hit margin", "rank_low rank_high"),

@@ -220,7 +220,6 @@ rule tabulate_ontoprobe:
         top=answers_of(MEMORIZED, "top"),
         reasoned=answers_of(RUN.probes("ontoprobe", "reason"), "ranks"),
         premises=answers_of(RUN.probes("ontoprobe", "reason"), "premises"),
-        forms=answers_of(RUN.probes("ontoprobe", "reason"), "forms"),
         questions=files_of(ONTO_SETS, "items"),
         candidates=files_of(ONTO_SETS, "candidates"),
         prompts=files_of(ONTO_SETS, "prompts"),

@@ -8,7 +8,7 @@ from kgprobe.job import job
 from kgprobe.settings import Ontoprobe, typed
 from kgprobe.tables import baselines, forms, results, scored
 from kgprobe.tables.answers import folders, probes_of
-from kgprobe.tables.ontoprobe import choices, make, premises, values
+from kgprobe.tables.ontoprobe import choices, make, values
 from kgprobe.tables.ontoprobe import section as ontoprobe
 from kgprobe.tables.report import marks, section
 
@@ -25,10 +25,6 @@ with job(snakemake) as run:
     )
     reasoned = probes_of(sheet.reasoned, sheet.models, files.reasoned)
     pairs = list(zip(files.reasoned, files.premises, strict=True))
-    formed = {
-        probe: schema.read(path, schema.FORM_RANKS)
-        for probe, path in zip(reasoned, files.forms, strict=True)
-    }
     ranked = [probe for probe in probes if probe.method == "cloze"]
     tops = {p: pl.read_parquet(path) for p, path in zip(ranked, files.top, strict=True)}
     sentences = [probe for probe in probes if make.is_scored(probe)]
@@ -56,7 +52,6 @@ with job(snakemake) as run:
         *make.estimate_reasoning(
             dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed
         ),
-        *premises.numbers(formed, seed),
         *make.estimate_choices(picked, given, split),
         *make.estimate_aggregations(reduced, places, seed, trained_on),
     ]

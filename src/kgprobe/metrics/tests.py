@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri, stdtr
+from scipy.special import ndtr, ndtri
 
 #: error of the first kind, and fraction of true differences of the least size that are found
 LEVEL, POWER = 0.05, 0.8
@@ -49,23 +49,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def detectable(error: float) -> float:
     """The least true difference that a two-sided test at LEVEL finds with POWER."""
     return float((ndtri(1 - LEVEL / 2) + ndtri(POWER)) * error)
-
-
-def equivalence(gaps: NDArray[np.float64], bound: float) -> float:
-    """p of two one-sided t tests that the mean of paired differences lies between -bound and bound:
-    the greater of the two, so that below LEVEL both outer hypotheses fall (Schuirmann 1987).
-
-    `gaps`: one per independent unit, two at least, else 1.0. Where all are the same, that one says
-    it: 0.0 inside of the bounds, 1.0 outside. Raises ValueError for a bound that is not above 0.
-
-    >>> equivalence(np.zeros(5), 0.02)
-    0.0
-    """
-    if not bound > 0:
-        raise ValueError(f"a bound of equivalence of {bound}; it must be above 0")
-    if len(gaps) < 2:
-        return 1.0
-    mean, error = float(gaps.mean()), float(gaps.std(ddof=1)) / len(gaps) ** 0.5
-    if error == 0:
-        return 0.0 if abs(mean) < bound else 1.0
-    return float(stdtr(len(gaps) - 1, (abs(mean) - bound) / error))

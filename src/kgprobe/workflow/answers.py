@@ -30,7 +30,6 @@ PATTERNS = {
     "reason": {
         "ranks": "ranks/{benchmark}/reason/{model}.parquet",
         "premises": "ranks/{benchmark}/reason/{model}.premise.parquet",
-        "forms": "ranks/{benchmark}/reason/{model}.forms.parquet",
     },
     "predict": {"outcomes": "outcomes/{benchmark}/prompts/{model}.parquet"},
     "soft_prompts": {"prompts": "prompts/soft/{benchmark}/{model}"},

@@ -163,7 +163,7 @@ def _of_soft(run: Run, row: Row, tables: dict[str, Any]) -> Asked:
     known: dict[str, Any] = {"switches": switches(run.settings)}
     if method == "reason":
         tables["questions"] = f"<results>/benchmarks/{row['benchmark']}/reasoning.parquet"
-        known |= {"premises": asdict(chosen.premises), "seed": run.settings.seed}
+        known["seed"] = run.settings.seed
     if method == "soft":
         known["rows"] = chosen.soft.rows
     else:

@@ -68,8 +68,8 @@ def _item(
     else:
         texts, tests = _of_properties(rule, row, patterns, clause, switches)
     set_name = SETS.get(rule, "class")
-    names = [_label(set_name, row, patterns, gold) for gold in row.golds]
-    indices = [index_of_gold(index[set_name], label, set_name, row) for label, _ in names]
+    labels = [_label(set_name, row, patterns, gold) for gold in row.golds]
+    indices = [index_of_gold(index[set_name], label, set_name, row) for label in labels]
     golds = list(dict.fromkeys(indices))
     _, _, test_set, right = tests["manual"]
     p2_tests = {}
@@ -78,8 +78,6 @@ def _item(
         p2_tests[kind] = {"text": text, "soft": soft, "candidates": name, "golds": indices}
     meta = {
         **texts,
-        "p1": "".join(texts["p1_parts"]),
-        "names": names,
         "p1_item": f"{RULES[rule]}-{row.row}",
         "p2_tests": p2_tests,
         "missing": right is not None and right not in index[test_set.rstrip("+")],
@@ -99,13 +97,13 @@ def manual(meta: Mapping[str, str], p1: bool, p2: bool, order: str = "P1_P2") ->
 
 
 def _texts(
-    p1: tuple[str, str, str], p2: str, h: str,
+    p1: str, p2: str, h: str,
     soft_p1: list[str], soft_p2: list[str] | None, soft_h: list[str] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Premises and hypothesis in words, P1 cut around the finest gold as P1 writes it, and in
-    soft form: (task, subject, text after the vectors), of the hypothesis (task, subject)."""
+    """Premises and hypothesis in words, P1 with the finest gold, and in soft form: (task, subject,
+    text after the vectors), of the hypothesis (task, subject)."""
     soft = {"p1": soft_p1, "p2": soft_p2, "h": soft_h}
-    return {"p1_parts": p1, "p2": p2, "h": h, "soft": soft}
+    return {"p1": p1, "p2": p2, "h": h, "soft": soft}
 
 
 def _of_properties(
@@ -115,7 +113,7 @@ def _of_properties(
     template."""
     first, subject, task = row.golds[0], row.subject, RULES[rule]
     begun = _capitalize(subject, switches)
-    implied, soft_p1 = (f"{begun} implies ", first, " ."), [task, begun, f"{first} ."]
+    implied, soft_p1 = f"{begun} implies {first} .", [task, begun, f"{first} ."]
     if rule == "rdfs5":
         h, soft_h, soft_p2 = "[X] implies [MASK] .", [task, "[X]"], [task, "[X]", f"{subject} ."]
         test: Test = (h, soft_h, "property+", concepts.norm(subject))
@@ -133,7 +131,7 @@ def _of_properties(
     if rule == "rdfs7":
         return _texts(implied, pattern, test[0], soft_p1, None, None), tests
     who = "[X]" if rule == "rdfs2" else "[Y]"
-    p1 = ("One has to be ", concepts.article(first, switches.article), f" {clause}")
+    p1 = f"One has to be {concepts.article(first, switches.article)} {clause}"
     stop = "" if switches.soft_stop == "left_out" else " ."
     h = f"{who} is a particular [MASK] ."
     return _texts(p1, pattern, h, [task, subject, first + stop], None, ["TP", who]), tests
@@ -148,11 +146,11 @@ def _of_classes(
     again: so does the released code, whose few-shot mode knows no other."""
     first, subject, begun = row.golds[0], row.subject, _capitalize(row.subject, switches)
     if rule == "rdfs9" or switches.rdfs11_text == "rdfs9":
-        p1 = (f"{begun} is ", concepts.article(first), " .")
+        p1 = f"{begun} is {concepts.article(first)} ."
         p2 = f"[X] is {concepts.article(subject)} ."
         h = "[X] is a particular [MASK] ."
     else:
-        p1, p2 = (f"{begun} has superclass ", first, " ."), f"[X] has superclass {subject} ."
+        p1, p2 = f"{begun} has superclass {first} .", f"[X] has superclass {subject} ."
         h = "[X] has superclass [MASK] ."
     sort = "TP" if rule == "rdfs9" else "SCO"
     test: Test = (h, [sort, "[X]"], "class", concepts.norm(subject))
@@ -169,13 +167,13 @@ def _capitalize(label: str, switches: Switches) -> str:
     return text_of_meta[:1].upper() + text_of_meta[1:]
 
 
-def _label(set_name: str, row: TaskRow, patterns: Mapping[str, str], gold: str) -> tuple[str, str]:
-    """(candidate, name in a premise) of a gold; of rdfs7 the superproperty's pattern."""
+def _label(set_name: str, row: TaskRow, patterns: Mapping[str, str], gold: str) -> str:
+    """The candidate of a gold; of rdfs7 the superproperty's pattern."""
     if set_name != "pattern":
-        return concepts.norm(gold), gold
+        return concepts.norm(gold)
     if gold not in patterns:
         raise ValueError(
             f"{row.title}: its superproperty {gold!r} has no pattern; add one beside its name in "
             "property.json, or to resources/templates/ontology_patterns.tsv"
         )
-    return concepts.bare(patterns[gold]), gold
+    return concepts.bare(patterns[gold])

@@ -77,7 +77,7 @@ def section(
     grids += [grid.records(title, examples, "+: right")] if examples else []
     grids += fill_views(
         views.ABOVE_BASELINES, views.FORMS[0], *views.AVERAGES.values(), views.CALIBRATION,
-        views.HELD_OUT, views.REASONING, views.PREMISE_FORMS,
+        views.HELD_OUT, views.REASONING,
     )  # fmt: skip
     folded = fill_views(
         views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.TEMPLATES, *views.REDUCED,

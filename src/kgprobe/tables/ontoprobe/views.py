@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from kgprobe.benchmarks.ontoprobe import premises as premise_forms
 from kgprobe.benchmarks.ontoprobe.choices import NEARER as NEARER_OPTIONS
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
 from kgprobe.contracts import WITHOUT
 from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
 from kgprobe.tables.answers import PRIOR
-from kgprobe.tables.ontoprobe import choices, premises
+from kgprobe.tables.ontoprobe import choices
 from kgprobe.tables.ontoprobe.calibration import ANY, REASONS
 from kgprobe.tables.ontoprobe.memorizing import COMPARED, WEIGHTINGS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
@@ -114,20 +113,6 @@ REASONING = View(
     caption="MRR; EX explicit, IM implicit, NO not given. A dash: no row is in that setting. n: "
     "distinct rows, however many schemes, pseudowords or models ask them.",
 )  # fmt: skip
-PREMISE_FORMS = View(
-    "premises", "Reasoning apart from priming: premises in six forms",
-    {**PAPER, "metric": premises.METRICS, "form": [*premise_forms.FORMS], "group": [*RULES, ""],
-     "slice": [*premises.SLICES]},
-    rows=["model", "benchmark", "group", "form"], columns=["metric", "slice"],
-    heads={"group": "rule", "form": "premises"}, usual=3, digits={premises.LEFT_OUT: 0},
-    words={("group", ""): "all rules", ("slice", ""): "all"},
-    caption=f"{premises.CAPTION} Change: the reciprocal rank of a gold less that of the same gold "
-    "after the empty prompt, which alone compares the golds' priors; where no premise names the "
-    "gold, no word is repeated. Prior-corrected: ranked by what a candidate's score has above the "
-    "empty prompt's. p: two one-sided t tests over rows; below .05 the change lies within "
-    f"{premises.BOUND} of 0. Left out: rows that do not fit into the window, or for which no other "
-    "row will do.",
-)  # fmt: skip
 TABLE5 = View(
     "table5", "Table 5: multiple choice, memorizing, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
@@ -229,7 +214,7 @@ FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v i
 #: every view that is printed as it stands
 ALL = (
     SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, HELD_OUT,
-    REASONING, PREMISE_FORMS,
+    REASONING,
     TABLE5, TABLE6, NEARER, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
     *REDUCED_CHOICES, CONFIDENCE, *SLICES, *FORMS,
 )  # fmt: skip

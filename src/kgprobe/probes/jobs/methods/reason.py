@@ -9,38 +9,33 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
-from kgprobe.probes.jobs.ontoprobe import forms
 from kgprobe.probes.jobs.ontoprobe.reason import reason
 from kgprobe.probes.jobs.ontoprobe.soft import planned
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
-from kgprobe.settings import PremiseForms, Soft, typed
+from kgprobe.sampling import take
+from kgprobe.settings import Soft, typed
 
 __all__ = ["OUTPUT", "answers", "units"]
-OUTPUT = {
-    "ranks": schema.REASON_RANKS,
-    "premises": schema.PREMISE_RANKS,
-    "forms": schema.FORM_RANKS,
-}
+OUTPUT = {"ranks": schema.REASON_RANKS, "premises": schema.PREMISE_RANKS}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """REASON_RANKS, PREMISE_RANKS and FORM_RANKS; of causal models what `soft.causal` says."""
+    """REASON_RANKS and PREMISE_RANKS; of causal models what `soft.causal` says."""
     soft, settings = typed(Soft, part.settings["soft"]), part.settings
-    switches, chosen = (
+    switches, questions = (
         typed(Switches, settings["switches"]),
-        typed(PremiseForms, settings["premises"]),
+        part.read("questions", schema.ITEMS),
     )
-    questions, seed = part.read("questions", schema.ITEMS), settings["seed"]
     schemes, rows = soft.schemes, soft.rule_rows
     if part.spec.kind == "causal":
         schemes, rows = soft.causal.schemes, soft.causal.rows
         switches = replace(switches, pseudoword_pairs=str(soft.causal.pairs))
-        questions = forms.few(questions, rows, seed)
-    tables = questions, part.read("candidates", schema.CANDIDATES)
+        questions = sampled(questions, rows, settings["seed"])
     ranks, premises, record = reason(
         part.spec,
-        *tables,
+        questions,
+        part.read("candidates", schema.CANDIDATES),
         Path(part.input["prompts"]) if part.input["prompts"] else None,
         switches,
         planned(soft),
@@ -49,5 +44,11 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         progress,
         part.load,
     )
-    by_form, notes = forms.ask(part.spec, *tables, switches, chosen, seed, part.load)
-    return {"ranks": ranks, "premises": premises, "forms": by_form}, {**record, "forms": notes}
+    return {"ranks": ranks, "premises": premises}, record
+
+
+def sampled(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
+    """The items with at most `rows` test rows of each rule, by hash."""
+    test, rest = items.filter(role="test"), items.filter(pl.col("role") != "test")
+    taken = take(test, rows or max(test.height, 1), seed, ["item"], ["relation"], "premises")
+    return pl.concat([rest, taken]).sort("item")

@@ -346,11 +346,10 @@ def frame_ranks(ranks: GoldRanks, questions: Sequence[ClozePrompt]) -> pl.DataFr
     return pl.DataFrame({"item": [questions[q].item for q in ranks.question.tolist()], **columns})
 
 
-def words_of(loaded: Loaded, switches: Switches, least: int = 0) -> Pseudowords:
-    """The pseudowords of the switches, `least` pairs or more."""
-    pairs = max(int(switches.pseudoword_pairs), least)
+def words_of(loaded: Loaded, switches: Switches) -> Pseudowords:
+    """The pseudowords of the switches."""
     about = switches.first_seed, switches.pseudoword_center
-    return pseudowords(loaded, pairs, float(switches.alpha), *about)
+    return pseudowords(loaded, int(switches.pseudoword_pairs), float(switches.alpha), *about)
 
 
 def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:

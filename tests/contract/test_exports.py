@@ -16,7 +16,6 @@ from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.contracts import MEANING
-from kgprobe.tables import sources
 from kgprobe.tables.exports import card, choices, formats, huggingface, lm_pub_quiz, origins
 from kgprobe.tables.exports.folders import ExportError
 from kgprobe.tables.exports.origins import SOURCES
@@ -281,24 +280,24 @@ def header(text: str) -> dict:
 
 
 def test_the_card_says_what_the_sets_are(constructed):
-    released = card.write({"x": constructed}, card.Origin("BEAR", [SOURCES["bear"]]))
+    released = card.write("BEAR", constructed, [SOURCES["bear"]])
     assert header(released)["license"] == ["cc-by-sa-4.0"]
-    made = card.write({"x": constructed}, card.Origin('A "title": x', [SOURCES["wikidata"]]))
+    made = card.write("x", constructed, [SOURCES["wikidata"]])
     told = header(made)
     assert told["license"] == ["cc0-1.0"]
-    assert told["pretty_name"] == 'A "title": x'
+    assert told["pretty_name"] == "x"
     assert told["size_categories"] == ["n<1K"]
-    path = f"x/{huggingface.FILE}"
-    assert told["configs"] == [
-        {"config_name": "x", "data_files": [{"split": "test", "path": path}]}
+    path = f"BEAR/{huggingface.FILE}"
+    assert header(released)["configs"] == [
+        {"config_name": "BEAR", "data_files": [{"split": "test", "path": path}]}
     ]
     assert "**It is not the paper's set**" in made
     assert "**It is not the paper's set**" not in released
 
 
 def test_a_card_says_balanced_of_what_is_and_of_nothing_else(constructed):
-    origin = card.Origin("x", [SOURCES["wikidata"]])
-    said = card.write({"x": constructed}, origin)
+    origin = [SOURCES["wikidata"]]
+    said = card.write("x", constructed, origin)
     assert card.has_balanced_options(constructed)
     assert card.BALANCED in said
     # one answer more often than the others
@@ -312,34 +311,15 @@ def test_a_card_says_balanced_of_what_is_and_of_nothing_else(constructed):
         "item", named="candidates").join(constructed.candidates, left_on="named", right_on="set")
         .select(set="item", index="index", id="id", label="label"))  # fmt: skip
     for sets in (skewed, own):
-        told = card.write({"x": sets}, origin)
+        told = card.write("x", sets, origin)
         assert card.UNBALANCED in told
         assert "is balanced" not in told
 
 
-def test_the_card_prints_construction_balance_and_comparison():
-    made = built()
-    states = pl.DataFrame(
-        {
-            "item": ["P1/Q1", "P1/Q2"],
-            "relation": "P1",
-            "state": ["same", "multi_valued"],
-            "detail": "",
-        }
-    )
-    origin = card.Origin(
-        "Sets",
-        [SOURCES["wikidata"]],
-        parameters={"min_sitelinks": 5},
-        funnel=made.funnel,
-        against_released=sources.against_released(states),
-    )
-    text = card.write({"big": made.big}, origin)
-    assert "| min_sitelinks | `5` |" in text
-    assert "| pulled | 15 | 0 | 15 |" in text
+def test_the_card_prints_size_balance_and_chance():
+    text = card.write("big", built().big, [SOURCES["wikidata"]])
     # P1: 6 items with 3 options, P2: 3 with 3
     assert "| big | 2 | 9 | 27 | 3 to 3 | 33.333 % | 33.333 % | 0 | 0 |" in text
-    assert "| same | 50.00 |" in text
 
 
 def test_the_harness_has_a_task_for_each_template_under_a_group(constructed, tmp_path):

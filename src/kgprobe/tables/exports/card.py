@@ -1,8 +1,7 @@
 """The card (README.md) of a Hugging Face data set of BEAR sets."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -34,50 +33,19 @@ LETTERED = (
 )
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where the sets of a card come from. What does not apply stays empty."""
-
-    title: str
-    sources: Sequence[Source]
-    #: when the statements were pulled
-    time: str = ""
-    #: configuration of the construction
-    parameters: Mapping[str, object] | None = None
-    #: FUNNEL of the construction
-    funnel: pl.DataFrame | None = None
-    #: RESULTS of the comparison with the released set
-    against_released: pl.DataFrame | None = None
-    language: str = "en"
-
-    @property
-    def released(self) -> bool:
-        """Whether this is the paper's own data, unchanged; else kgprobe constructed it."""
-        return SOURCES["bear"] in self.sources
-
-
-def write(configurations: Mapping[str, BearFrames], origin: Origin) -> str:
-    """The text of README.md: YAML header, what it is, columns, balance, construction."""
-    rows = max(_rows(sets) for sets in configurations.values())
-    header = _head(origin.title, configurations, rows, origin)
-    is_balanced = all(has_balanced_options(sets) for sets in configurations.values())
-    parts = [header, f"# {origin.title}", _what(origin, BALANCED if is_balanced else UNBALANCED)]
-    parts += ["## Columns", _columns(), "## Size, balance and baselines", _balance(configurations)]
-    if origin.parameters:
-        parts += ["## Construction", _parameters(origin.parameters)]
-    if origin.funnel is not None:
-        parts += ["## What was dropped", _funnel(origin.funnel)]
-    if origin.against_released is not None:
-        parts += ["## Against the released set", _against_released(origin.against_released)]
-    parts += ["## Licenses", _licenses(origin.sources)]
-    parts += ["## Citation", PAPER]
+def write(name: str, sets: BearFrames, sources: Sequence[Source]) -> str:
+    """The text of README.md: YAML header, what it is, columns, size and balance, licenses."""
+    balance = BALANCED if has_balanced_options(sets) else UNBALANCED
+    parts = [_head(name, _rows(sets), sources), f"# {name}", _what(sources, balance)]
+    parts += ["## Columns", _columns(), "## Size, balance and baselines", _balance(name, sets)]
+    parts += ["## Licenses", _licenses(sources), "## Citation", PAPER]
     return "\n\n".join(parts) + "\n"
 
 
 def of_choices(name: str, choices: pl.DataFrame, sources: Sequence[Source]) -> str:
     """The card of multiple-choice questions (CHOICES)."""
     sizes = choices.group_by("task", "premise").len().sort("task", "premise").rows()
-    parts = [_head(name, [name], choices.height, Origin(name, sources)), f"# {name}"]
+    parts = [_head(name, choices.height, sources), f"# {name}"]
     parts += [LETTERED, "## Columns"]
     parts += [_table(["column", "content"], MEANING["LETTERED"].items())]
     parts += ["## Size", _table(["task or rule", "first premise", "questions"], sizes)]
@@ -90,25 +58,19 @@ def _licenses(sources: Sequence[Source]) -> str:
     return _table(["source", "license", "name", "where"], rows)
 
 
-def _license(origin: Origin) -> list[str]:
-    """License ids in the spelling of the hub."""
-    return list(dict.fromkeys(source.license.lower() for source in origin.sources))
-
-
 def _columns() -> str:
     return _table(["column", "content"], MEANING["SENTENCES"].items())
 
 
-def _head(title: str, configurations: Iterable[str], rows: int, origin: Origin) -> str:
+def _head(name: str, rows: int, sources: Sequence[Source]) -> str:
     bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")]
-    size = next((name for bound, name in bounds if rows < bound), "100K<n<1M")
-    licenses = [f"- {license}" for license in _license(origin)]
-    lines = ["---", "license:", *licenses, f"pretty_name: {json.dumps(title)}"]
-    lines += ["language:", f"- {origin.language}", "task_categories:", "- multiple-choice"]
-    lines += ["size_categories:", f"- {size}", "configs:"]
-    for name in configurations:
-        lines += [f"- config_name: {name}", "  data_files:", "  - split: test"]
-        lines += [f"    path: {name}/{FILE}"]
+    size = next((text for bound, text in bounds if rows < bound), "100K<n<1M")
+    # in the spelling of the hub
+    licenses = dict.fromkeys(f"- {source.license.lower()}" for source in sources)
+    lines = ["---", "license:", *licenses, f"pretty_name: {json.dumps(name)}"]
+    lines += ["language:", "- en", "task_categories:", "- multiple-choice"]
+    lines += ["size_categories:", f"- {size}", "configs:", f"- config_name: {name}"]
+    lines += ["  data_files:", "  - split: test", f"    path: {name}/{FILE}"]
     return "\n".join([*lines, "---"])
 
 
@@ -121,39 +83,32 @@ def has_balanced_options(sets: BearFrames) -> bool:
     return bool(even.all() and (shared["candidates"] == 1).all())
 
 
-def _what(origin: Origin, balance: str) -> str:
+def _what(sources: Sequence[Source], balance: str) -> str:
     what = f"{WHAT} {balance}"
-    if origin.released:
+    if SOURCES["bear"] in sources:
         released = "This is the released BEAR with its sentences filled in, unchanged otherwise."
         return f"{what}\n\n{released}"
-    titles = " and ".join(source.title for source in origin.sources)
-    pulled = " ".join(filter(None, [titles, origin.time and f"on {origin.time}"]))
-    source = f" The statements come from {pulled}." if pulled else ""
+    titles = " and ".join(source.title for source in sources)
+    source = f" The statements come from {titles}." if titles else ""
     return (
         f"{what}\n\nThis set was constructed anew by kgprobe after the paper's description."
         f"{source} **It is not the paper's set**, and scores on it are not the paper's."
     )
 
 
-def _balance(configurations: Mapping[str, BearFrames]) -> str:
+def _balance(name: str, sets: BearFrames) -> str:
     heads = ["configuration", "relations", "instances", "rows", "options"]
     heads += ["random baseline", "majority baseline", "answer in subject", "any option in subject"]
-    lines = []
-    for name, sets in configurations.items():
-        sizes = sets.candidates.group_by(candidates="set").len("k")
-        options = sets.items.join(sizes, on="candidates")["k"].to_numpy()
-        relations, instances = sets.items["relation"].n_unique(), sets.items.height
-        counts = [relations, f"{instances:,}", f"{_rows(sets):,}"]
-        right = sets.items["answers"].list.len().to_numpy()
-        golds = gold_ids(sets.items, sets.candidates).group_by("relation", "id").len()
-        most = golds.group_by("relation").agg(pl.col("len").max())["len"].sum()
-        chance = [
-            f"{float((100 * right / options).mean()):.3f} %",
-            f"{100 * most / instances:.3f} %",
-        ]
-        bounds = f"{options.min()} to {options.max()}"
-        lines.append([name, *counts, bounds, *chance, *overlaps(sets)])
-    return _table(heads, lines)
+    sizes = sets.candidates.group_by(candidates="set").len("k")
+    options = sets.items.join(sizes, on="candidates")["k"].to_numpy()
+    relations, instances = sets.items["relation"].n_unique(), sets.items.height
+    right = sets.items["answers"].list.len().to_numpy()
+    golds = gold_ids(sets.items, sets.candidates).group_by("relation", "id").len()
+    most = golds.group_by("relation").agg(pl.col("len").max())["len"].sum()
+    chance = [f"{float((100 * right / options).mean()):.3f} %", f"{100 * most / instances:.3f} %"]
+    bounds = f"{options.min()} to {options.max()}"
+    counts = [relations, f"{instances:,}", f"{_rows(sets):,}"]
+    return _table(heads, [[name, *counts, bounds, *chance, *overlaps(sets)]])
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -180,24 +135,3 @@ def _rows(sets: BearFrames) -> int:
     """Rows of the data set: instances times templates."""
     templates = sets.prompts.group_by("relation").len("templates")
     return int(sets.items.join(templates, on="relation")["templates"].sum())
-
-
-def _parameters(parameters: Mapping[str, object]) -> str:
-    rows = [(key, f"`{json.dumps(v, sort_keys=True)}`") for key, v in parameters.items()]
-    return _table(["parameter", "value"], rows)
-
-
-def _funnel(funnel: pl.DataFrame) -> str:
-    steps = funnel.group_by("position", "step").agg(pl.col("rows_in", "rows_out").sum())
-    counts = steps.sort("position").select("step", "rows_in", "rows_out").rows()
-    rows = [(step, f"{into:,}", f"{into - out:,}", f"{out:,}") for step, into, out in counts]
-    return _table(["step", "statements", "dropped", "kept"], rows)
-
-
-def _against_released(results: pl.DataFrame) -> str:
-    numbers = results.filter(group="").select("metric", "slice", "value", "low", "high", "n").rows()
-    rows = []
-    for metric, state, value, low, high, n in numbers:
-        bounds = "" if low is None else f"{low:.2f} to {high:.2f}"
-        rows.append((state or metric, f"{value:.2f}", bounds, f"{n:,}"))
-    return _table(["", "value", "95 % interval", "n"], rows)

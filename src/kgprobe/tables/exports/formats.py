@@ -94,7 +94,7 @@ def _rows(questions: Asked, path: Path) -> None:
 def _huggingface(name: str, questions: Asked, sources: Sequence[Source], folder: Path) -> None:
     _rows(questions, folder / name / FILE)
     text = (
-        card.write({name: questions}, card.Origin(name, sources))
+        card.write(name, questions, sources)
         if isinstance(questions, BearFrames)
         else card.of_choices(name, questions, sources)
     )

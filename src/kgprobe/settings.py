@@ -1374,11 +1374,7 @@ class Demos:
     k: Count = 4
     """training facts that are shown"""
     draws: Count = 3
-    """draws of `demos`, of `demos_balanced` and of their controls"""
-    sets: Count = 6
-    """draws of each of the first two that `demos_chosen` chooses from"""
-    orders: Natural = 4
-    """further orders of the best set that it chooses from"""
+    """draws of `demos` and of each of its controls"""
 
 
 @dataclass(frozen=True)

@@ -342,6 +342,5 @@ def test_every_prompt_of_the_sheet_has_who_answers_it():
     assert set(search.RANDOM) | set(search.LENGTHS) | {
         search.BALANCED,
         search.WORDS,
-        search.DEMOS,
         "searched",
     } == set(prompt_settings.SEARCHED)

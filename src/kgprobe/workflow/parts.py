@@ -199,6 +199,7 @@ def _of_prompts(run: Run, row: Row) -> Asked:
             "prompts": written,
             "published": (PUBLISHED | auto.published).get(model, ""),
             "draws": auto.draws,
+            "demos": config["demos"],
         }
         files["wordings"] = prompts.wordings(run, written)
-    return files, known | {"demos": config["demos"]}
+    return files, known

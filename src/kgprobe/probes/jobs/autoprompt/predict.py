@@ -7,6 +7,7 @@ prompts found on another model).
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ import polars as pl
 from kgprobe.job import log, progress
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
-from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations, describe_demonstrations
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
@@ -31,7 +31,9 @@ from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations
 from kgprobe.probes.prompts.wordings import published as wording_sets
+from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact
 from kgprobe.probes.prompts.wordings.ensembles import Ensembles, answerable, work
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.schema import OUTCOMES
 from kgprobe.settings import Demos
 
@@ -45,7 +47,7 @@ class Answerer:
     `searched`: folder of the searched prompts ("" where none are needed); `other`: the same of the
     model that prompts are transferred from; `wordings`: folders of published wordings (lpaqa,
     autoprompt_published); `published`: the file of this model's searched prompts in the second;
-    `demos`: how many there are, and of how many the best are chosen.
+    `demos`: how many demonstrations, in how many draws.
     """
 
     def __init__(
@@ -65,10 +67,9 @@ class Answerer:
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated
-        self.demonstrations = Demonstrations(self.predictor, task, demos, seed)
         self.searched, self.other = Path(searched), Path(other)
         self.folders, self.file = dict(wordings or {}), published
-        self.draws, self.seed = draws, seed
+        self.draws, self.demonstrated, self.seed = draws, demos, seed
         closed = task.kind == CLASSIFICATION
         self.words = task.vocabulary if closed else answerable(self.loaded, task.vocabulary)
         self.record: dict[str, Any] = {}
@@ -175,36 +176,49 @@ class Answerer:
         return self._outcomes("transferred", prompts)
 
     def _demonstrated(self, kind: str) -> pl.DataFrame:
-        """Training facts of a kind (wordings/demonstrations) in front of the manual prompt, in
-        several draws."""
-        frames, manual = [], self.demonstrations.manual()
-        for draw, name in enumerate(controls.names(kind, self.demonstrations.settings.draws)):
-            facts = {group: self.demonstrations.draw(kind, group, draw) for group in manual}
-            prompts = {
-                group: self.demonstrations.behind(prompt, group, facts[group])
-                for group, prompt in manual.items()
-            }
-            records = {group: describe_demonstrations(few) for group, few in facts.items()}
+        """Training facts of a kind (wordings/demonstrations) in front of the manual prompts, in
+        several draws. Raises ProbeTaskError for classes."""
+        if self.task.kind == CLASSIFICATION:
+            raise ProbeTaskError(
+                f"{self.task.name}: demonstrations are facts in front of a question, the task has "
+                "classes; leave out the row"
+            )
+        frames, manual = [], self.task.wordings(self.loaded, "manual")
+        known = pl.concat([self.task.examples, self.task.unasked], how="diagonal")
+        for draw, name in enumerate(controls.names(kind, self.demonstrated.draws)):
+            prompts: Prompts = {}
+            # tables see by the record which objects were shown
+            records: dict[str, dict[str, Any]] = {}
+            for group, prompt in manual.items():
+                facts = demonstrations.of_kind(
+                    kind, known, group, self.demonstrated.k, self.seed, draw
+                )
+                template = demonstrations.template(prompt.template)
+                given = self._verbalized(group, facts)
+                prompts[group] = replace(prompt, template=template, given=given)
+                shown = [[dict(fact.fields), fact.label] for fact in facts]
+                records[group] = {"demonstrated": shown}
             frames.append(self._outcomes(name, prompts, records))
         return pl.concat(frames)
 
     demos = partialmethod(_demonstrated, demonstrations.PLAIN)
-    demos_balanced = partialmethod(_demonstrated, demonstrations.BALANCED)
     demos_shuffled = partialmethod(_demonstrated, demonstrations.SHUFFLED)
     demos_other = partialmethod(_demonstrated, demonstrations.OTHER)
 
-    def demos_chosen(self) -> pl.DataFrame:
-        """The set, and the order of the best set, with the highest MRR on the dev facts."""
-        manual = self.demonstrations.manual()
-        chosen: Prompts = {}
-        records: dict[str, dict[str, Any]] = {}
-        bar = progress(total=len(manual), desc="demos_chosen", unit="relation")
-        for group, prompt in manual.items():
-            facts, records[group] = self.demonstrations.choose(group, prompt)
-            chosen[group] = self.demonstrations.behind(prompt, group, facts)
-            bar.update(1)
-        bar.close()
-        return self._outcomes("demos_chosen", chosen, records)
+    def _verbalized(self, group: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
+        """The field of demonstrations. Raises ProbeTaskError where they fill the model's window."""
+        loaded = self.loaded
+        given = demonstrations.verbalize(self.task.whole(loaded, group), facts)
+        text, name = given[demonstrations.FIELD], f"{self.task.name}, {group}, demonstrations"
+        refuse_control_tokens(loaded.tokenizer, [text], lambda _: name)
+        size = len(loaded.tokenizer(text)["input_ids"])
+        if size >= loaded.limit:
+            raise ProbeTaskError(
+                f"{self.task.name}, {group}: {len(facts)} demonstrations have {size} tokens, "
+                f"{loaded.spec.model} takes {loaded.limit} with the question; make "
+                "autoprompt.demos.k smaller"
+            )
+        return given
 
     def _changed(self, name: str, change: Callable[[str, PromptFile], PromptFile]) -> pl.DataFrame:
         """OUTCOMES of the searched prompts, each changed."""

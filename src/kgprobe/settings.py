@@ -307,7 +307,7 @@ def _ontoprobe() -> Released:
 
 def _lama() -> Parts:
     """The files of LAMA: facts (trex_original, trex_extend), templates (relations.jsonl,
-    optiprompt), words (vocab) and wordings (lpaqa, autoprompt_published)."""
+    optiprompt), words (vocab) and published searched prompts (autoprompt_published)."""
     soft = f"{_GITHUB}/hiaoxui/soft-prompts/archive/eb9047e134de25dd9442dc2a809652814a005b4d.zip"
     known = {"relations.jsonl": "LAMA_relations.jsonl", "optiprompt": ""}
     words = ("common_vocab_cased.txt", "common_vocab_cased_rob.txt")
@@ -324,7 +324,6 @@ def _lama() -> Parts:
                 f"{_GITHUB}/taylorshin/LAMA/archive/66481b7.zip",
                 {f"vocab/{name}": f"pre-trained_language_models/{name}" for name in words},
             ),
-            Archive(f"{_GITHUB}/jzbjyb/LPAQA/archive/3204221.zip", {"lpaqa": "prompt/"}),
             Archive(
                 f"{_GITHUB}/ucinlp/autoprompt/archive/d637675.zip",
                 {"autoprompt_published": "prompts/"},

@@ -49,10 +49,10 @@ READINGS: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
 )
 #: what a searched prompt is compared with, example by example
 RIVALS = (
-    "manual", "manual_chosen", "lpaqa", "majority", "constant", "initial_triggers",
-    "random_triggers", "searched_reinitialised", "searched_embeddings",
+    "manual", "lpaqa", "majority", "constant", "initial_triggers", "random_triggers",
+    "searched_reinitialised", "searched_embeddings",
 )  # fmt: skip
-BESIDE = ("manual", "manual_chosen", "majority", "constant")
+BESIDE = ("manual", "majority", "constant")
 CONTROLS = ("demos_shuffled", "demos_other")
 #: prompt -> what it is compared with; manual prompts behind demonstrations among them
 COMPARED = {

@@ -5,8 +5,7 @@ behind demonstrations, and controls of a searched prompt (initial, random and sh
 prompts found on another model).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from kgprobe.benchmarks.autoprompt.templates import read_wordings
 from kgprobe.job import log, progress
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
@@ -30,23 +30,24 @@ from kgprobe.probes.prompts.search.controls import transfer
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations
-from kgprobe.probes.prompts.wordings import published as wording_sets
 from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact
-from kgprobe.probes.prompts.wordings.ensembles import Ensembles, answerable, work
+from kgprobe.probes.scoring.fill.options import Options
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.schema import OUTCOMES
 from kgprobe.settings import Demos
+from kgprobe.templates import Template
 
 Prompts = dict[str, outcomes.TriggerPrompt]
 DEMOS = Demos()
+#: the form that words have behind a blank, in the middle of a text
+REFERENCE = "{sub} [P]"
 
 
 class Answerer:
     """A model with a task: a method named in WRITTEN gives the OUTCOMES of the prompt of that name.
 
     `searched`: folder of the searched prompts ("" where none are needed); `other`: the same of the
-    model that prompts are transferred from; `wordings`: folders of published wordings (lpaqa,
-    autoprompt_published); `published`: the file of this model's searched prompts in the second;
+    model that prompts are transferred from; `published`: the file of this model's published ones;
     `demos`: how many demonstrations, in how many draws.
     """
 
@@ -56,8 +57,7 @@ class Answerer:
         task: ProbeTask,
         searched: str | Path = "",
         other: str | Path = "",
-        wordings: Mapping[str, Path] | None = None,
-        published: str = "",
+        published: str | Path = "",
         draws: int = controls.DRAWS,
         seed: int = 0,
         load: Load = load_model,
@@ -68,10 +68,12 @@ class Answerer:
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated
         self.searched, self.other = Path(searched), Path(other)
-        self.folders, self.file = dict(wordings or {}), published
+        self.file = published
         self.draws, self.demonstrated, self.seed = draws, demos, seed
-        closed = task.kind == CLASSIFICATION
-        self.words = task.vocabulary if closed else answerable(self.loaded, task.vocabulary)
+        self.words: Sequence[str] = task.vocabulary
+        if task.kind != CLASSIFICATION:
+            reference = Template.parse(REFERENCE, spec.kind)
+            self.words = Options.words(self.loaded, reference, task.vocabulary).names
         self.record: dict[str, Any] = {}
 
     def answers(self, prompts: Sequence[str]) -> pl.DataFrame:
@@ -107,30 +109,15 @@ class Answerer:
                 f"no published prompts of {self.loaded.spec.model}: name their file in "
                 "autoprompt.published, or leave out the row"
             )
-        texts = wording_sets.read_single(self.folders["autoprompt_published"] / self.file)
+        rows = read_wordings(Path(self.file))
+        texts = {
+            group: rows[group]["template"].strip() for group in self.task.groups if group in rows
+        }
         prompts = {
-            group: outcomes.manual(self.loaded, texts[group].text, None, self.task.truncate)
-            for group in self.task.groups
-            if group in texts
+            group: outcomes.manual(self.loaded, text, None, self.task.truncate)
+            for group, text in texts.items()
         }
         return self._outcomes("published", prompts)
-
-    def _ensemble(self, name: str, which: str) -> pl.DataFrame:
-        """LPAQA's mined or paraphrased wordings, weighted."""
-        sets = self._sets(which)
-        with self._wordings(name, work(self.task.examples, ("dev", "test"), sets)) as ensembles:
-            return ensembles.answer(name, self.task.examples, sets)
-
-    lpaqa_mined = partialmethod(_ensemble, "lpaqa_mined", "mine")
-    lpaqa_paraphrased = partialmethod(_ensemble, "lpaqa_paraphrased", "paraphrase")
-
-    def manual_chosen(self) -> pl.DataFrame:
-        """The paraphrase that is best on the dev facts: as much data as a search is given."""
-        name, pools = "manual_chosen", self._sets("paraphrase")
-        with self._wordings(name) as ensembles:
-            choice = ensembles.choose_by_relation(name, self.task.examples, pools)
-        frame, self.record[name] = choice
-        return frame
 
     def initial_triggers(self) -> pl.DataFrame:
         """The searched prompts with the initial trigger of their search in place of the found."""
@@ -250,24 +237,6 @@ class Answerer:
             self.record[name].get(group, {}).update(more)
         bar.close()
         return frame
-
-    @contextmanager
-    def _wordings(self, name: str, total: int | None = None) -> Iterator[Ensembles]:
-        """What answers wordings of this task, with a bar of so many examples x wordings."""
-        prefix = "{context} " if self.task.kind == "relation_extraction" else ""
-        bar = progress(total=total, desc=name, unit="example")
-        yield Ensembles(self.predictor, self.words, prefix, self.task.truncate, bar.update)
-        bar.close()
-
-    def _sets(self, which: str) -> dict[str, list[wording_sets.PublishedTemplate]]:
-        """Wordings of every relation that this kind of model can use; counts go to the record."""
-        sets = {}
-        for group in self.task.groups:
-            read = wording_sets.read_weighted(self.folders["lpaqa"] / which, group)
-            subset = wording_sets.usable(group, read, self.loaded.spec.kind)
-            self.record.setdefault(which, {})[group] = subset.counts()
-            sets[group] = subset.wordings
-        return sets
 
 
 def _files(folder: Path, read: Callable[[Path], PromptFile]) -> dict[str, PromptFile]:

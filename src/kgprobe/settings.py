@@ -821,9 +821,6 @@ class Choice:
     """options of a question (OntoProbe, section 5.2)"""
     most: Count | None = None
     """most questions per task; null for 500 of TP and SCO and all others"""
-    nearer: Natural = 100
-    """of these, questions of TP and of SCO that are asked again with siblings of the gold class as
-    options, and with "none of these" beside the gold and in its place (ours); 0: none"""
 
 
 @dataclass(frozen=True)

@@ -168,9 +168,8 @@ def choice_cells(
     questions: pl.DataFrame, chosen: pl.DataFrame, split: choices.Split | None
 ) -> Iterator[tuple[dict[str, str], pl.DataFrame]]:
     """(way and setting, CELLS of the accuracy in per cent, rules alike) of Table 6."""
-    plain = questions.filter(options_of="")
     for (way,), part in chosen.sort("way").group_by("way", maintain_order=True):
-        rows = choices.premises(choices.hits(plain, part), split)
+        rows = choices.premises(choices.hits(questions, part), split)
         for premise in ("NO", "IM"):
             kept = rows.filter(setting=premise).with_columns(hit=100 * pl.col("hit"))
             if kept.height:

@@ -263,8 +263,6 @@ FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
 
 #: A multiple-choice question. `premise` is "" (memorizing), out or EX (first premise written);
 #: `source` the memorizing question of the same row; `stem` the manual prompt with [MASK], or "".
-#: `options_of`: where the wrong options come from, "" for the paper's (NEARER of
-#: benchmarks/ontoprobe/choices); `depth`: that of TP's gold class, of SCO's subject, else 0.
 CHOICES = _contract(
     "CHOICES",
     key="item",
@@ -277,8 +275,6 @@ CHOICES = _contract(
     options=pl.List(pl.String),
     gold=pl.Int32,
     row=pl.Int32,
-    options_of=pl.String,
-    depth=pl.Int64,
 )
 
 #: What was chosen in one way of answering; null where an answer cannot be read.
@@ -635,17 +631,12 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "options": "Labels of the options, in the order of their letters.",
         "gold": "Index of the correct option.",
         "row": "Place of the question among those of its task or rule.",
-        "options_of": "Where the wrong options come from: as in the paper where empty, siblings "
-        "of the gold, the same with none of these offered, or right.",
-        "depth": "Depth of the gold class in TP, of the subject in SCO; 0 elsewhere.",
     },
     "LETTERED": {
         "item": "Name of the question: task or rule, and row; +p1 where the premise is written.",
         "part": "Task, or rule with its premise: what an accuracy is of.",
         "task": "TP, SCO, SPO, DM or RG, or the rule of RDFS that has to be applied.",
         "premise": "What became of the first premise: out, EX (written), or empty in a task.",
-        "options_of": "Where the wrong options come from: as in the paper where empty, siblings "
-        "of the gold, the same with none of these offered, or right.",
         "source": "The memorizing question of the same row.",
         "prompt": "What a model is given: question, lettered options, and Answer.",
         "question": "The question, behind the premises that are written.",

@@ -307,7 +307,7 @@ def _ontoprobe() -> Released:
 
 def _lama() -> Parts:
     """The files of LAMA: facts (trex_original, trex_extend), templates (relations.jsonl,
-    optiprompt), words (vocab) and wordings (lpaqa, autoprompt_published)."""
+    optiprompt), words (vocab) and published searched prompts (autoprompt_published)."""
     soft = f"{_GITHUB}/hiaoxui/soft-prompts/archive/eb9047e134de25dd9442dc2a809652814a005b4d.zip"
     known = {"relations.jsonl": "LAMA_relations.jsonl", "optiprompt": ""}
     words = ("common_vocab_cased.txt", "common_vocab_cased_rob.txt")
@@ -324,7 +324,6 @@ def _lama() -> Parts:
                 f"{_GITHUB}/taylorshin/LAMA/archive/66481b7.zip",
                 {f"vocab/{name}": f"pre-trained_language_models/{name}" for name in words},
             ),
-            Archive(f"{_GITHUB}/jzbjyb/LPAQA/archive/3204221.zip", {"lpaqa": "prompt/"}),
             Archive(
                 f"{_GITHUB}/ucinlp/autoprompt/archive/d637675.zip",
                 {"autoprompt_published": "prompts/"},
@@ -808,9 +807,6 @@ class Choice:
     """options of a question (OntoProbe, section 5.2)"""
     most: Count | None = None
     """most questions per task; null for 500 of TP and SCO and all others"""
-    nearer: Natural = 100
-    """of these, questions of TP and of SCO that are asked again with siblings of the gold class as
-    options, and with "none of these" beside the gold and in its place (ours); 0: none"""
 
 
 @dataclass(frozen=True)
@@ -1360,11 +1356,7 @@ class Demos:
     k: Count = 4
     """training facts that are shown"""
     draws: Count = 3
-    """draws of `demos`, of `demos_balanced` and of their controls"""
-    sets: Count = 6
-    """draws of each of the first two that `demos_chosen` chooses from"""
-    orders: Natural = 4
-    """further orders of the best set that it chooses from"""
+    """draws of `demos` and of each of its controls"""
 
 
 @dataclass(frozen=True)

@@ -135,14 +135,9 @@ def test_questions_of_their_own_have_rows_with_their_options(constructed, tmp_pa
 CHOICES = pl.DataFrame(
     [
         {"item": "TP-0", "task": "TP", "premise": "", "source": "TP-0", "stem": "", "row": 0,
-         "question": "What is Dante?", "options": ["lake", "writer"], "gold": 1,
-         "options_of": "", "depth": 2},
-        {"item": "TP-0+s", "task": "TP", "premise": "", "source": "TP-0", "stem": "", "row": 0,
-         "question": "What is Dante?", "options": ["painter", "writer"], "gold": 1,
-         "options_of": "none right", "depth": 2},
+         "question": "What is Dante?", "options": ["lake", "writer"], "gold": 1},
         {"item": "rdfs9-0+p1", "task": "rdfs9", "premise": "EX", "source": "SCO-0", "stem": "",
-         "row": 0, "question": "What is X?", "options": ["sea", "ship", "poet"], "gold": 0,
-         "options_of": "", "depth": 0},
+         "row": 0, "question": "What is X?", "options": ["sea", "ship", "poet"], "gold": 0},
     ],
     schema=dict(schema.CHOICES.columns),
 )  # fmt: skip
@@ -155,7 +150,7 @@ def test_lettered_questions_are_exported_with_their_options(tmp_path):
     assert rows[0]["prompt"] == "What is Dante? (a) lake, (b) writer\nAnswer:"
     assert (rows[0]["options"], rows[0]["correct"]) == (["lake", "writer"], 1)
     group = yaml.safe_load((tmp_path / "lm-eval/kgprobe_x_choices.yaml").read_text())
-    parts = ["TP", "TP_none_right", "rdfs9_EX"]
+    parts = ["TP", "rdfs9_EX"]
     assert group["task"] == [f"kgprobe_x_choices_{part}" for part in parts]
     assert "Wu et al." in (tmp_path / "huggingface/README.md").read_text()
     with pytest.raises(ExportError, match=r"no lettered questions; right would be --as lm-eval"):

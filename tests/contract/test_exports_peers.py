@@ -151,8 +151,7 @@ def lettered(asked):
     folder, own, _ = asked
     own.write(folder / "onto")
     rows = [{"item": item, "task": task, "premise": premise, "source": item, "question": text,
-             "stem": "", "options": options, "gold": gold, "row": number,
-             "options_of": "", "depth": 0}
+             "stem": "", "options": options, "gold": gold, "row": number}
             for number, (item, task, premise, text, options, gold) in enumerate(QUESTIONS)
             ]  # fmt: skip
     made = pl.DataFrame(rows, schema=dict(schema.CHOICES.columns))

@@ -19,7 +19,6 @@ PINS = pins.read_pins(ROOT / "resources/pins.tsv")
 #: Pinned files, and how many of them the archives at hand lack.
 PINNED = {
     "hiaoxui/soft-prompts@eb9047e": (246, 0),
-    "jzbjyb/LPAQA@3204221": (123, 0),
     "lm-pub-quiz/BEAR@ace91fd": (141, 0),
     "princeton-nlp/OptiPrompt@9450bc9": (4, 0),
     "taylorshin/LAMA@66481b7": (2, 0),

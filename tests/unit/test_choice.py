@@ -215,8 +215,7 @@ def test_frames_obey_their_contracts(name, tmp_path):
     questions = pl.DataFrame(
         [
             {"item": c.item, "task": "TP", "premise": "", "source": c.item, "question": c.question,
-             "stem": c.stem, "options": list(c.options), "gold": 1, "row": n,
-             "options_of": "", "depth": 0}
+             "stem": c.stem, "options": list(c.options), "gold": 1, "row": n}
             for n, c in enumerate(ASKED)
         ],
         schema=dict(schema.CHOICES.columns),

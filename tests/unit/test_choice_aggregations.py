@@ -34,14 +34,12 @@ GOLDS = [n % 3 for n in range(10)]
 
 def question(item, task, text, options, gold, **more):
     row = {"item": item, "task": task, "premise": "", "source": item, "question": text, "stem": "",
-           "options": options, "gold": gold, "row": int(item.split("-")[1][0]), "options_of": "",
-           "depth": 0}  # fmt: skip
+           "options": options, "gold": gold, "row": int(item.split("-")[1][0])}  # fmt: skip
     return {**row, **more}
 
 
 def asked() -> pl.DataFrame:
-    """TP in ten questions, DM in one, RDFS9 on TP's with and without its first premise, and a
-    question with options of another kind."""
+    """TP in ten questions, DM in one, RDFS9 on TP's with and without its first premise."""
     rows = [
         question(f"TP-{n}", "TP", f"Where is s{s}?", o.split(), g, stem=f"s{s} is in [MASK]")
         for n, (s, o, g) in enumerate(zip(SUBJECTS, OFFERED, GOLDS, strict=True))
@@ -52,7 +50,6 @@ def asked() -> pl.DataFrame:
         name = own["item"].replace("TP", "rdfs9")
         rows.append({**more, "item": name, "question": "X is what?", "premise": "out"})
         rows.append({**more, "item": f"{name}+p1", "question": text, "premise": "EX"})
-    rows.append({**rows[0], "item": "TP-0+siblings", "options_of": "siblings"})
     rows.append(question("DM-0", "DM", "What is it?", ["Rome", "Oslo"], 1))
     made = pl.DataFrame(rows, schema=dict(schema.CHOICES.columns))
     schema.check(made, schema.CHOICES)
@@ -136,7 +133,7 @@ def number(found: pl.DataFrame, metric="accuracy", slice="", group="TP", **setti
 @pytest.mark.parametrize("way", ["letter", "text", "stem"])
 def test_every_aggregation_is_that_of_loops_over_the_model_s_own_passes(measured, way):
     loaded, made, found = measured
-    part = made.filter(task="TP", options_of="")
+    part = made.filter(task="TP")
     golds = dict(part.select("item", "gold").rows())
     told = passes(loaded, way, part)
     sums = {name: [s for s, _ in own] for name, own in told.items()}
@@ -173,7 +170,7 @@ def test_every_aggregation_is_that_of_loops_over_the_model_s_own_passes(measured
 
 def test_permuted_golds_are_those_of_letters_alone(measured):
     loaded, made, found = measured
-    part = made.filter(task="TP", options_of="")
+    part = made.filter(task="TP")
     golds = dict(part.select("item", "gold").rows())
     told = passes(loaded, "letter", part)
     sums = {name: [s for s, _ in own] for name, own in told.items()}
@@ -190,7 +187,7 @@ def test_permuted_golds_are_those_of_letters_alone(measured):
 def test_the_skewed_part_goes_by_labels_where_options_do(measured):
     """Of the r-th label in seeded order 1/r of its questions stay, with priors of their own."""
     loaded, made, found = measured
-    part = made.filter(task="TP", options_of="")
+    part = made.filter(task="TP")
     labels = {row["item"]: row["options"][row["gold"]] for row in part.rows(named=True)}
     asks = choices._as_items(part.with_columns(subject_id="question"), "text", SEED)
     kept = part.filter(aggregations.skewed(asks.items, SEED, asks.candidates))

@@ -1,6 +1,5 @@
 """Demonstrations in front of a question, against texts and passes written out by hand."""
 
-import itertools
 import json
 import math
 
@@ -9,10 +8,8 @@ import polars as pl
 import pytest
 import torch
 
-from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, tasks
-from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations
+from kgprobe.probes.jobs.autoprompt import predict, tasks
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.wordings import demonstrations as demos
 from kgprobe.schema import EXAMPLES, OUTCOMES, check, write
 from kgprobe.settings import Demos
@@ -21,7 +18,7 @@ from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Africa", "France", "Italy", "Niger", "Paris", "Rome"]
-OWN = Demos(k=3, draws=2, sets=2, orders=2)
+OWN = Demos(k=3, draws=2)
 
 
 @pytest.fixture
@@ -70,11 +67,9 @@ def test_facts_are_drawn_by_hash_and_none_is_asked(folder):
         demos.draw_facts(frame, "P36", 9)
 
 
-def test_balanced_ones_have_no_answer_twice_and_controls_none_of_their_own(folder):
+def test_controls_exchange_the_answers_or_have_those_of_other_relations(folder):
     frame = tasks.load(folder, {}).examples
     for draw in range(5):
-        labels = [f.label for f in demos.of_kind(demos.BALANCED, frame, "P36", 3, 0, draw)]
-        assert len(labels) == len(set(labels)) == len(set(LABELS[:4]) & set(labels)) > 1
         plain = demos.of_kind(demos.PLAIN, frame, "P36", 3, 0, draw)
         mixed = demos.of_kind(demos.SHUFFLED, frame, "P36", 3, 0, draw)
         assert [f.fields for f in mixed] == [f.fields for f in plain]
@@ -90,9 +85,6 @@ def test_balanced_ones_have_no_answer_twice_and_controls_none_of_their_own(folde
         foreign = demos.of_kind(demos.OTHER, frame, "P36", 3, 0, draw)
         assert [f.fields for f in foreign] == [f.fields for f in plain]
         assert {f.label for f in foreign} <= set(LABELS[4:])
-    # a relation with fewer answers than k has one fact of each
-    few = frame.filter((pl.col("group") == "P37") | (pl.col("label") == "Africa"))
-    assert len(demos.of_kind(demos.BALANCED, few, "P36", 3)) == 1
     with pytest.raises(demos.DemonstrationError, match="needs answers of other relations"):
         demos.of_kind(demos.OTHER, frame.filter(group="P36"), "P36", 3)
 
@@ -103,19 +95,12 @@ def test_answers_of_relations_that_are_not_asked_are_there_for_the_control(folde
     assert set(cut.unasked["group"]) == {"P37"}
     assert set(cut.unasked["split"]) == {"train"}
     loaded = tiny("gpt2")
-    of_whole, of_cut = (
-        Demonstrations(Predictor(loaded), task, OWN).draw(demos.OTHER, "P36")
-        for task in (whole, cut)
-    )
-    assert of_whole == of_cut
-
-
-def test_other_orders_are_all_different():
-    facts = [demos.TrainingFact({"sub": str(i)}, "Rome") for i in range(3)]
-    found = [tuple(f.fields["sub"] for f in own) for own in demos.orders(facts, 99, "P36")]
-    assert sorted(found) == sorted(set(itertools.permutations("012")) - {("0", "1", "2")})
-    assert len(demos.orders(facts, 2, "P36")) == 2
-    assert demos.orders(facts[:1], 4, "P36") == []
+    shown = []
+    for task in (whole, cut):
+        own = answerer(loaded, task)
+        own.answers(["demos_other"])
+        shown.append(own.record["demos_other:00"]["P36"]["demonstrated"])
+    assert shown[0] == shown[1]
 
 
 def answerer(loaded, task):
@@ -141,9 +126,9 @@ def test_the_answers_are_those_behind_the_text_written_out(folder):
     loaded = tiny("gpt2")
     task = tasks.load(folder, {})
     own = answerer(loaded, task)
-    frame = own.answers(["demos", "demos_chosen"])
+    frame = own.answers(["demos"])
     check(frame.sort(OUTCOMES.key), OUTCOMES)
-    assert set(frame["prompt"]) == {"demos:00", "demos:01", "demos_chosen"}
+    assert set(frame["prompt"]) == {"demos:00", "demos:01"}
     wording = {"P36": "in", "P37": "by"}
     stop = {"P36": ".", "P37": " ."}
 
@@ -152,7 +137,7 @@ def test_the_answers_are_those_behind_the_text_written_out(folder):
         return "".join(f"{line}\n" for line in lines)
 
     seen = 0
-    for name in ("demos:00", "demos:01", "demos_chosen"):
+    for name in ("demos:00", "demos:01"):
         for row in frame.filter(prompt=name).iter_rows(named=True):
             front = behind(row["group"], own.record[name][row["group"]]["demonstrated"])
             asked = task.examples.filter(
@@ -166,36 +151,7 @@ def test_the_answers_are_those_behind_the_text_written_out(folder):
             assert row["best"] == rank(scores, asked["label"])
             assert row["logprob"] == pytest.approx(scores[asked["label"]], abs=1e-5)
             seen += 1
-    assert 40 < seen < 3 * 2 * 12
-
-    # chosen: of all draws, then of orders of the best, the first with the highest MRR on dev
-    def on_dev(group, facts):
-        front = behind(group, [(dict(f.fields), f.label) for f in facts])
-        dev = task.of(group, "dev")
-        return np.mean([
-            1 / rank(
-                literal(loaded, f"{front}{json.loads(fields)['sub']} {wording[group]}", own.words),
-                gold,
-            )
-            for fields, gold in dev.select("fields", "label").rows()
-        ])  # fmt: skip
-
-    for group in ("P36", "P37"):
-        sets = [
-            demos.draw_facts(task.examples, group, 3, 0, draw, balanced)
-            for balanced in (False, True)
-            for draw in range(2)
-        ]
-        values = [on_dev(group, facts) for facts in sets]
-        best = sets[int(np.argmax(values))]
-        again = [best, *demos.orders(best, 2, group)]
-        values = [on_dev(group, facts) for facts in again]
-        told = own.record["demos_chosen"][group]
-        assert told["demonstrated"] == [
-            [dict(f.fields), f.label] for f in again[int(np.argmax(values))]
-        ]
-        assert told["dev_mrr"] == pytest.approx(max(values), abs=1e-6)
-        assert (told["dev"], told["dev_answers"]) == (6, 2)
+    assert 25 < seen < 2 * 2 * 12
 
 
 def test_what_all_rows_begin_with_is_fed_a_few_times(folder):
@@ -230,7 +186,7 @@ def test_too_many_of_them_and_classes_are_refused(folder, tmp_path):
     with pytest.raises(
         tasks.ProbeTaskError, match="demonstrations are facts in front of a question"
     ):
-        answerer(loaded, classes).answers(["demos_balanced"])
+        answerer(loaded, classes).answers(["demos"])
 
 
 def test_masked_models_are_shown_whole_sentences(folder):
@@ -239,46 +195,3 @@ def test_masked_models_are_shown_whole_sentences(folder):
     frame = own.answers([*demos.KINDS])
     names = {f"{kind}:{draw:02d}" for kind in demos.KINDS for draw in range(2)}
     assert dict(frame["prompt"].value_counts().iter_rows()) == dict.fromkeys(names, 24)
-
-
-def test_a_trigger_is_found_behind_the_chosen_ones_and_its_file_holds_them(folder, tmp_path):
-    loaded, task = tiny("gpt2"), tasks.load(folder, {})
-    settings = prompt_folders.settings()
-    seen = []
-    known = search.search
-
-    def watched(own, template, train, dev, *more):
-        seen.append((template.text, train, dev))
-        return known(own, template, train, dev, *more)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "search", watched)
-        frame, record = search.search_task(
-            loaded, task, "demos_searched", settings, "default", tmp_path / "out",
-            tmp_path / "states", 0, OWN,
-        )  # fmt: skip
-    told = record["prompted"]["demos_searched"]
-    for (text, train, dev), group in zip(seen, ("P36", "P37"), strict=True):
-        facts, chosen = answerer(loaded, task).demonstrations.choose(
-            group, _manual(loaded, task, group)
-        )
-        assert told[group]["demonstrated"] == chosen["demonstrated"]
-        assert text.startswith("{demos}\n{sub}")
-        given = {fields["demos"] for fields, _ in [*train, *dev]}
-        file = files.load(tmp_path / "out" / f"{group}.json", loaded)
-        assert {file.given["demos"]} == given
-        assert len(train) == 10 - len(facts)
-        shown = {(fact.fields["sub"], fact.label) for fact in facts}
-        assert not shown & {(fields["sub"], label) for fields, label in train}
-        # the answers of the file alone are those of the search
-        prompt = outcomes.load_prompts(tmp_path / "out", loaded)[group]
-        asked = task.evaluated.filter(group=group)
-        again, _ = outcomes.outcomes(
-            Predictor(loaded), "demos_searched", {group: prompt}, asked, task.vocabulary
-        )
-        key = ["split", "example"]
-        assert again.sort(key).equals(frame.filter(group=group).sort(key))
-
-
-def _manual(loaded, task, group):
-    return task.wordings(loaded, "manual")[group]

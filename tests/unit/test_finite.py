@@ -24,8 +24,6 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.search import SearchError, search
 from kgprobe.probes.prompts.trained import soft
-from kgprobe.probes.prompts.wordings.ensembles import Ensembles
-from kgprobe.probes.prompts.wordings.published import PublishedTemplate
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.probes.scoring.cloze import rank
@@ -150,11 +148,6 @@ def prompted(loaded, phrases=False):
     return outcomes(Predictor(loaded), "x", {"": prompt}, own, WORDS, phrases=phrases)
 
 
-def ensembled(loaded):
-    wordings = {"": [PublishedTemplate("[X] is [Y]", 1.0)]}
-    return Ensembles(Predictor(loaded), WORDS).answer("x", facts(), wordings)
-
-
 def searched(loaded, metric="likelihood"):
     template = Template.parse(
         "{sub} [T]x2 [P]" + ("" if loaded.spec.kind == "causal" else " ."), loaded.spec.kind
@@ -212,7 +205,6 @@ ENGINES = {
     "soft prompts": (trained_softly, KINDS, True),
     "prompts": (prompted, KINDS, True),
     "prompts, phrases": (functools.partial(prompted, phrases=True), ("gpt2",), True),
-    "ensembles": (ensembled, ("bert",), True),
     "search": (searched, KINDS, True),
     "search, accuracy": (functools.partial(searched, metric="accuracy"), KINDS, True),
     "label tokens": (labeled, ("bert",), True),

@@ -130,6 +130,16 @@ def test_a_causal_model_is_asked_what_ends_in_its_answer(tmp_path, answering):
         own.answers(["published"])
 
 
+def test_published_prompts_are_asked_as_their_text(tmp_path):
+    loaded = tiny("bert")
+    task = tasks.load(prompt_folders.facts(tmp_path / "auto_world"), {"groups": ["P36"]})
+    listed = tmp_path / "bert.jsonl"
+    listed.write_text(json.dumps({"relation": "P36", "template": " [X] in [Y]. "}))
+    own = predict.Answerer(loaded.spec, task, published=listed, load=lambda _: loaded)
+    frame = own.answers(["published", "manual"]).drop("prompt")
+    assert frame[:7].equals(frame[7:])
+
+
 def test_prompts_move_to_another_model_by_their_text(tmp_path, answering):
     first, second = tiny("bert"), answering(tiny("roberta"))
     folder = prompt_folders.facts(tmp_path / "auto_world")
@@ -342,6 +352,5 @@ def test_every_prompt_of_the_sheet_has_who_answers_it():
     assert set(search.RANDOM) | set(search.LENGTHS) | {
         search.BALANCED,
         search.WORDS,
-        search.DEMOS,
         "searched",
     } == set(prompt_settings.SEARCHED)

@@ -114,12 +114,12 @@ def test_damage_inside_leaves_nothing_under_a_final_name(tmp_path):
 
 def test_parts_get_names_of_their_own_and_the_place_nearest_to_the_top_counts(tmp_path):
     names = ["top/prompt/mine/P1.jsonl", "top/code/prompt/x.py", "top/a/b.txt", "top/c/a/b.txt"]
-    parts = {"lpaqa": "prompt/", "vocab/words.txt": "a/b.txt"}
+    parts = {"mined": "prompt/", "vocab/words.txt": "a/b.txt"}
     taken = unpack(archive(tmp_path / "a.zip", *names), tmp_path, parts)
     assert taken.unpinned == ("top/a/b.txt", "top/prompt/mine/P1.jsonl")
     assert not taken.checked
-    assert (tmp_path / "lpaqa/mine/P1.jsonl").is_file()
-    assert not (tmp_path / "lpaqa/x.py").exists()
+    assert (tmp_path / "mined/mine/P1.jsonl").is_file()
+    assert not (tmp_path / "mined/x.py").exists()
     assert (tmp_path / "vocab/words.txt").read_text() == "top/a/b.txt"
 
 

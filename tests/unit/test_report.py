@@ -481,8 +481,6 @@ def trained_on(tmp_path):
         "options": labels,
         "gold": 2,
         "row": 0,
-        "options_of": "",
-        "depth": 0,
     }
     said_ = [("TP-0", "answer", 2, "label", "(c)", None), ("TP-0", "letter", 0, "scored", "", 1.0),
              ("TP-0", "text", None, "none", "I am a poem", None)]  # fmt: skip

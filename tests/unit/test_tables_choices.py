@@ -6,10 +6,9 @@ import polars as pl
 import pytest
 
 from kgprobe import schema, sheets
-from kgprobe.benchmarks.ontoprobe.choices import NEARER
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, probes_of
-from kgprobe.tables.ontoprobe import choices, make, section, values, views
+from kgprobe.tables.ontoprobe import choices, make, section, values
 from tests.workflow.project import our_rows
 
 PUBLISHED = Path(__file__).parents[2] / "resources/published"
@@ -18,8 +17,7 @@ PUBLISHED = Path(__file__).parents[2] / "resources/published"
 def row_of(item, task, source, n, options="abcd", **more):
     """A row of CHOICES."""
     row = {"item": item, "task": task, "premise": "", "source": source, "question": "?",
-           "stem": "", "options": [*options], "gold": 1, "row": n, "options_of": "",
-           "depth": 0}  # fmt: skip
+           "stem": "", "options": [*options], "gold": 1, "row": n}  # fmt: skip
     return {**row, **more}
 
 
@@ -185,51 +183,3 @@ def test_cells_of_table_6_that_cannot_be_are_printed_with_the_nearest_fractions(
     assert cells["NO", "rdfs9"].value == pytest.approx(100 * 16 / 82)
     assert cells["NO", "rdfs9"].published == 19.0
     assert ("EX", "rdfs2") not in cells
-
-
-def nearer_answered():
-    """Five questions of TP at depths 1 and 2, as the paper asks them and with nearer options.
-
-    Chosen, by question: the paper's options all right; among siblings the first two; with none of
-    these offered (the last of four) q0 takes it wrongly; where it is right q0 and q1 take it, q4
-    cannot be read."""
-    told = {
-        "": [0, 0, 0, 0, 0],
-        "siblings": [0, 0, 1, 1, 2],
-        "none offered": [3, 0, 0, 1, 0],
-        "none right": [3, 3, 1, 0, None],
-    }
-    rows, picks = [], []
-    for name, chosen in told.items():
-        for n, pick in enumerate(chosen):
-            item = f"q{n}+{name}" if name else f"q{n}"
-            more = {"gold": 3 * (name == "none right"), "options_of": name, "depth": 1 + (n > 2)}
-            rows.append(row_of(item, "TP", f"q{n}", n, **more))
-            picks.append((item, "letter", pick, "scored"))
-    # a question without siblings is no part of the comparison
-    rows.append({**rows[0], "item": "alone", "source": "alone"})
-    return frames(rows, [*picks, ("alone", "letter", 1, "scored")])
-
-
-def test_none_of_these_is_missed_or_taken_wrongly_and_siblings_are_paired():
-    one = Probe("onto_world", "templates", "choice", "m", "causal")
-    numbers = list(choices.score_choices(one, *nearer_answered(), values.published(PUBLISHED)))
-    found = {(x.metric, x.slice, x.setting.get("form", "")): x for x in numbers}
-    right = {f: found["right by options", "", f] for f in (choices.PAPERS, *NEARER)}
-    assert {f: (x.value, x.n) for f, x in right.items()} == {
-        choices.PAPERS: (100.0, 5), "siblings": (40.0, 5), "none offered": (60.0, 5),
-        "none right": (40.0, 5),
-    }  # fmt: skip
-    assert found["none of these missed", "", "none right"].value == 60.0
-    assert found["none of these, wrongly", "", "none offered"].value == 20.0
-    assert found["none of these missed", "depth 1", "none right"].n == 3
-    assert found["none of these missed", "depth 2", "none right"].value == 100.0
-    slot = found["siblings less the paper's", "", ""]
-    assert (slot.value, slot.n) == (pytest.approx(-60.0), 5)
-    assert slot.interval.low < -60 < slot.interval.high
-    # the paper's table and the reading of answers are those of the paper's questions alone
-    five = next(x for x in numbers if x.metric == "accuracy" and x.group == "TP")
-    assert (five.value, five.n) == (pytest.approx(100 * 5 / 6), 6)
-    assert sum(x.n for x in numbers if x.metric == "answers") == 6
-    printed = views.NEARER.of(results.frame("ontoprobe", numbers))
-    assert len(printed.rows) == 3

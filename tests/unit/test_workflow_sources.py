@@ -37,16 +37,18 @@ def test_parts_of_a_data_set_are_downloaded_found_or_refused(tmp_path):
     live = settings()
     assert sources.data_parts(live, "sst2", ["sentiment-dev"]) == ["data/sst2/sentiment-dev"]
     every = sources.data_parts(live, "lama", [""])
-    assert {"data/lama/trex_original", "data/lama/lpaqa"} <= set(every)
+    assert {"data/lama/trex_original", "data/lama/optiprompt"} <= set(every)
     assert sources.data_parts(live, "lama", []) == []
     own = settings(lama=Parts(access="local", folder=str(tmp_path)))
-    with pytest.raises(ConfigError, match=f"{tmp_path}/lpaqa"):
-        sources.data_parts(own, "lama", ["lpaqa"])
-    (tmp_path / "lpaqa").mkdir()
-    assert sources.data_parts(own, "lama", ["lpaqa"]) == [f"{tmp_path}/lpaqa"]
+    with pytest.raises(ConfigError, match=f"{tmp_path}/optiprompt"):
+        sources.data_parts(own, "lama", ["optiprompt"])
+    (tmp_path / "optiprompt").mkdir()
+    assert sources.data_parts(own, "lama", ["optiprompt"]) == [f"{tmp_path}/optiprompt"]
     absent = settings(lama=Parts(access="absent"))
-    with pytest.raises(ConfigError, match=r"sources\.lama\.access is absent, but lpaqa is needed"):
-        sources.data_parts(absent, "lama", ["lpaqa"])
+    with pytest.raises(
+        ConfigError, match=r"sources\.lama\.access is absent, but optiprompt is needed"
+    ):
+        sources.data_parts(absent, "lama", ["optiprompt"])
 
 
 def test_the_world_is_embedded_whatever_the_config_says():

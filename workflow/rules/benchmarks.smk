@@ -169,7 +169,6 @@ rule build_choices:
         code=code("build_choices"),
         options=SETTINGS.choice.options,
         most=SETTINGS.choice.most,
-        nearer=SETTINGS.choice.nearer,
         switches=switches(SETTINGS, "negatives", "mc_wording"),
         seed=SETTINGS.seed,
     script:

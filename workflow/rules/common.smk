@@ -171,7 +171,7 @@ def codes(script, folder, parts):
 
 
 def lama(*names):
-    """Parts of LAMA's files, such as lpaqa."""
+    """Parts of LAMA's files, such as relations.jsonl."""
     return data_parts(SETTINGS, "lama", names)
 
 

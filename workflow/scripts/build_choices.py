@@ -17,8 +17,5 @@ with job(snakemake) as run:
     )
     rules = schema.read(run.input.reasoning, schema.ITEMS)
     built = choices.reasoning(rules, questions, items, wording=run.params.switches["mc_wording"])
-    candidates = schema.read(run.input.candidates, schema.CANDIDATES)
-    seed, most = run.params.seed, run.params.nearer
-    more = choices.nearer(questions, items, candidates, seed=seed, most=most)
-    both = pl.concat([questions, built, more])
+    both = pl.concat([questions, built])
     schema.write(both, schema.CHOICES, run.output.choices, run.provenance(seed=run.params.seed))

@@ -6,15 +6,14 @@ from typing import Any
 #: found by a search
 SEARCHED = tuple(
     "searched searched_7 searched_balanced searched_words searched_reinitialised "
-    "searched_embeddings demos_searched".split()
+    "searched_embeddings".split()
 )
 #: trained
 TRAINED = ("linear_probe", "finetuned", "relation_lstm")
 #: need no training: one file for all those of a model and benchmark
 WRITTEN = tuple(
-    "majority constant manual manual_chosen lpaqa lpaqa_mined lpaqa_paraphrased published "
-    "initial_triggers random_triggers shuffled_triggers transferred demos demos_balanced "
-    "demos_shuffled demos_other demos_chosen".split()
+    "majority constant manual lpaqa published initial_triggers random_triggers shuffled_triggers "
+    "transferred demos demos_shuffled demos_other".split()
 )
 PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
 #: those that ask no model for what it knows, or are controls that are meant to fail
@@ -24,8 +23,6 @@ NOT_ASKING = (
 )  # fmt: skip
 #: prompts that are made of the searched ones of the same model
 OF_SEARCHED = ("initial_triggers", "random_triggers", "shuffled_triggers")
-#: prompts that are made of LPAQA's sets of paraphrases
-OF_WORDINGS = ("lpaqa_mined", "lpaqa_paraphrased", "manual_chosen")
 #: method of an experiment -> the prompts that it is for
 METHODS = {
     "predict": PROMPTS,

@@ -100,7 +100,7 @@ def _method_inputs(run: Run, row: Row) -> Asked:
         files, known = _method_inputs(run, {**row, "without": ""})
         if "draws" in known:
             known |= {"prompts": [row["prompt"]]}
-            files |= {"found": "", "other": "", "wordings": []}
+            files |= {"found": "", "other": "", "published": ""}
         return files, known | _of_baseline(run, row)
     method, settings = method_of(row), run.settings
     folder = f"<results>/benchmarks/{row['benchmark']}"
@@ -192,13 +192,13 @@ def _of_prompts(run: Run, row: Row) -> Asked:
     if method == "trained":
         return files, known | {"training": config["trained"][row["prompt"]]}
     if method == "predict":
-        written = prompts.list_written(run, row)
         files["found"] = prompts.find_searched(run, row)
         files["other"] = prompts.find_source(run, row)
         known |= {
-            "prompts": written,
+            "prompts": prompts.list_written(run, row),
             "published": (PUBLISHED | auto.published).get(model, ""),
             "draws": auto.draws,
+            "demos": config["demos"],
         }
-        files["wordings"] = prompts.wordings(run, written)
-    return files, known | {"demos": config["demos"]}
+        files["published"] = prompts.find_published(run, row)
+    return files, known

@@ -1,7 +1,5 @@
 """Prompts that are written, searched or trained: what they are made of."""
 
-from collections.abc import Iterable
-
 from kgprobe import sheets
 from kgprobe.probes import prompt_settings
 from kgprobe.workflow.run import Row, Run
@@ -38,8 +36,7 @@ def find_source(run: Run, row: Row) -> str:
     return f"<results>/prompts/searched/{row['benchmark']}/{chosen[row['model']]}"
 
 
-def wordings(run: Run, prompts: Iterable[str]) -> list[str]:
-    """Folders of published prompts that some prompts need."""
-    chosen, needed = set(prompts), {*prompt_settings.OF_WORDINGS}
-    names = ["lpaqa"] * bool(chosen & needed) + ["autoprompt_published"] * ("published" in chosen)
-    return data_parts(run.settings, "lama", names)
+def find_published(run: Run, row: Row) -> str:
+    """The folder of the published searched prompts, if they are asked."""
+    is_needed = "published" in list_written(run, row)
+    return data_parts(run.settings, "lama", ["autoprompt_published"])[0] if is_needed else ""

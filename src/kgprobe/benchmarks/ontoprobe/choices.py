@@ -41,10 +41,6 @@ RULES = {
 #: Test rows of the large tasks, in file order; all of the others.
 MOST = {"TP": 500, "SCO": 500}
 NEGATIVES = ("clean", "released")
-#: Options beside the paper's, which are drawn among all candidates: siblings of the gold class; the
-#: same and, last, NONE; and NONE without the gold, so that it is right.
-NEARER = ("siblings", "none offered", "none right")
-NONE = "none of these"
 
 
 def options(
@@ -105,61 +101,10 @@ def memorizing(
                 {
                     "item": row["item"], "task": name, "premise": "", "source": row["item"],
                     "question": question(name, row["subject"]), "stem": stem,
-                    "options": shuffled, "gold": gold, "row": row["row"], "options_of": "",
-                    "depth": _meta(row).get("depth", 0),
+                    "options": shuffled, "gold": gold, "row": row["row"],
                 }
             )  # fmt: skip
     return _frame(rows)
-
-
-def nearer(
-    questions: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, *, seed: int, most: int
-) -> pl.DataFrame:
-    """CHOICES of NEARER for the first `most` questions (memorizing CHOICES) of TP and of SCO whose
-    gold has siblings: the classes that SCO's rows give the same finest superclass, no gold among
-    them. The question's own wrong options fill up. A written prompt has no mask slot for NONE."""
-    sets = _sets(candidates)
-    above = items.filter(relation="SCO").select("subject", "candidates", "answers").rows()
-    up = {subject: sets[name][answers[0]] for subject, name, answers in above if answers}
-    known = {row["item"]: row for row in items.rows(named=True)}
-    rows = []
-    memorizing = questions.filter(pl.col("task").is_in(["TP", "SCO"]), premise="", options_of="")
-    for _, part in memorizing.sort("task", "row").group_by("task", maintain_order=True):
-        left = most
-        for question in part.rows(named=True):
-            golds, query = _golds(known[question["item"]], sets)
-            barred = {name.casefold() for name in (*golds, query)}
-            parent = up.get(golds[0])
-            siblings = [c for c, other in up.items() if parent is not None and other == parent]
-            siblings = [c for c in siblings if c.casefold() not in barred]
-            if left and siblings:
-                left -= 1
-                rows += _nearer(question, golds[0], siblings, seed)
-    return _frame(rows)
-
-
-def _nearer(
-    row: Mapping[str, Any], gold: str, siblings: Sequence[str], seed: int
-) -> list[dict[str, Any]]:
-    """One question with each of NEARER's options."""
-    size = len(row["options"])
-    drawn = sorted(siblings, key=lambda c: (hash_key(seed, "siblings", row["item"], c), c))
-    fill_up = [c for c in row["options"] if c != gold and c not in siblings]
-    wrong = (drawn + fill_up)[: size - 1]
-    rows = []
-    for name, options_, last in (
-        (NEARER[0], [gold, *wrong], []),
-        (NEARER[1], [gold, *wrong[: size - 2]], [NONE]),
-        (NEARER[2], wrong, [NONE]),
-    ):
-        order = sorted(options_, key=lambda c: (hash_key(seed, "order", row["item"], c), c)) + last
-        right = NONE if name == NEARER[2] else gold
-        item = f"{row['item']}+{name.replace(' ', '_')}"
-        rows.append(
-            {**row, "item": item, "options": order, "gold": order.index(right), "options_of": name,
-             "stem": "" if last else row["stem"]}
-        )  # fmt: skip
-    return rows
 
 
 def reasoning(

@@ -49,17 +49,15 @@ READINGS: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
 )
 #: what a searched prompt is compared with, example by example
 RIVALS = (
-    "manual", "manual_chosen", "lpaqa", "majority", "constant", "initial_triggers",
-    "random_triggers", "searched_reinitialised", "searched_embeddings", "demos_chosen",
+    "manual", "lpaqa", "majority", "constant", "initial_triggers", "random_triggers",
+    "searched_reinitialised", "searched_embeddings",
 )  # fmt: skip
-BESIDE = ("manual", "manual_chosen", "majority", "constant")
+BESIDE = ("manual", "majority", "constant")
 CONTROLS = ("demos_shuffled", "demos_other")
 #: prompt -> what it is compared with; manual prompts behind demonstrations among them
 COMPARED = {
-    **dict.fromkeys(("demos_balanced", *CONTROLS), BESIDE),
+    **dict.fromkeys(CONTROLS, BESIDE),
     "demos": (*BESIDE, *CONTROLS),
-    "demos_chosen": (*BESIDE, "demos"),
-    "demos_searched": (*BESIDE, "demos_chosen"),
     "searched": RIVALS,
 }
 #: test facts whose object no demonstration has: what a model does not just repeat

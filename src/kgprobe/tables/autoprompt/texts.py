@@ -100,7 +100,7 @@ def of_tasks(
         name = "" if chosen.group == WHOLE_TASK else chosen.group
         tested = examples[search].filter(split="test", group=name).select("example", "fields")
         drawn = min(tested.rows(), key=lambda row: hash_key(seed, row[0]), default=("", "{}"))
-        fields = {**(chosen.content.get("given") or {}), **json.loads(drawn[1])}
+        fields = json.loads(drawn[1])
         labels = sorted((chosen.content.get("label_tokens") or {}).items())
         shown = [f"{name}: {', '.join(t.lstrip('Ġ▁') for t in tokens)}" for name, tokens in labels]
         rows.append(

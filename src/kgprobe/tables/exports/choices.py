@@ -18,7 +18,6 @@ COLUMNS = pa.schema(
         ("part", pa.string()),
         ("task", pa.string()),
         ("premise", pa.string()),
-        ("options_of", pa.string()),
         ("source", pa.string()),
         ("prompt", pa.string()),
         ("question", pa.string()),
@@ -27,7 +26,7 @@ COLUMNS = pa.schema(
     ]
 )
 #: columns that are handed on as they are
-KEPT = ("item", "task", "premise", "options_of", "source", "question")
+KEPT = ("item", "task", "premise", "source", "question")
 
 
 def write_rows(choices: pl.DataFrame, path: Path) -> None:
@@ -36,22 +35,22 @@ def write_rows(choices: pl.DataFrame, path: Path) -> None:
     rows = [
         {
             **{key: row[key] for key in KEPT},
-            "part": part(row["task"], row["premise"], row["options_of"]),
+            "part": part(row["task"], row["premise"]),
             "prompt": prompt(Choice(row["item"], row["question"], tuple(row["options"]))) + CUE,
             "options": row["options"],
             "correct": row["gold"],
         }
-        for row in choices.sort("task", "premise", "options_of", "row").rows(named=True)
+        for row in choices.sort("task", "premise", "row").rows(named=True)
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), path, compression="zstd")
 
 
-def part(task: str, premise: str, options_of: str) -> str:
+def part(task: str, premise: str) -> str:
     """The part of the questions that an accuracy is of: a task, a rule with its premise left out
-    or written, a task with options of another kind."""
-    return "_".join(filter(None, [task, premise, options_of.replace(" ", "_")]))
+    or written."""
+    return "_".join(filter(None, [task, premise]))
 
 
 def parts(choices: pl.DataFrame) -> list[str]:
     """The parts of CHOICES."""
-    return sorted({part(*row) for row in choices.select("task", "premise", "options_of").rows()})
+    return sorted({part(*row) for row in choices.select("task", "premise").rows()})

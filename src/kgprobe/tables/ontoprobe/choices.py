@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from kgprobe.benchmarks.ontoprobe.choices import NEARER
 from kgprobe.metrics.intervals import Interval
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.sheets import json_rows
@@ -26,7 +25,6 @@ from kgprobe.tables import aggregations
 from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import PRIOR, Probe
 from kgprobe.tables.answers import judge as judge_answers
-from kgprobe.tables.estimate import estimate
 from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
@@ -49,8 +47,6 @@ PRINTED_WAYS = {CHATGPT: "answer", "bert-base-uncased": "stem"}
 READ = (
     "option", "letter", "label", "several", "contradiction", "none", "not offered", "scored",
 )  # fmt: skip
-#: options that the paper draws, among all candidates
-PAPERS = "all classes"
 #: the own aggregation of ways that score options, and those beside it; letters are of one length
 DEFAULT = "mean"
 REDUCED = {
@@ -71,8 +67,7 @@ def score_choices(
 ) -> Iterator[Number]:
     """One model's numbers by the way of answering. `questions`: CHOICES, `picked`: CHOSEN, `given`:
     the printed tables; `split`: the released one (`mc_split: shipped`), for its benchmark."""
-    plain = questions.filter(options_of="")
-    sizes = plain.filter(premise="").group_by("task").len()
+    sizes = questions.filter(premise="").group_by("task").len()
     # names of the hub and of servers are the paper's; those of BEAR's leaderboard are not asked
     kind, _, index = probe.source.partition(":")
     name = {"hub": probe.model, "api": index}.get(kind, "")
@@ -81,8 +76,7 @@ def score_choices(
     for (way,), subset in picked.sort("way").group_by("way", maintain_order=True):
         base = Number(**probe.dimensions, setting={"way": way})
         is_same = is_paper and PRINTED_WAYS.get(name) == way
-        every = hits(questions, subset)
-        rows = every.filter(options_of="")
+        rows = hits(questions, subset)
         five = given["choice"].filter(model=name if is_same else "")
         known = dict(five.select("task", "accuracy").rows())
         for (task,), group in rows.filter(premise="").group_by("task", maintain_order=True):
@@ -96,7 +90,6 @@ def score_choices(
         for rule in READ:
             if n := rows.filter(rule=rule).height:
                 yield base.but(metric="answers", slice=rule, **proportion(n, rows.height))
-        yield from nearer(base, every)
 
 
 def aggregate(
@@ -108,10 +101,10 @@ def aggregate(
 ) -> Iterator[Number]:
     """One model's options under other aggregations: of each task, and of each rule with its first
     premise written (Table 6 parts those without it by what the way itself chose). `questions`:
-    CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `facts`: whether a memorizing
+    CHOICES, `scores`: OPTION_SCORES; `facts`: whether a memorizing
     question is a training fact, where known. Ties share a hit, which in Table 5 the first has."""
     subjects = questions.filter(premise="").select(source="item", subject_id="question")
-    plain = questions.filter(pl.col("premise").is_in(["", PREMISES[2]]), options_of="").sort("item")
+    plain = questions.filter(pl.col("premise").is_in(["", PREMISES[2]])).sort("item")
     plain = plain.join(subjects, on="source", how="left", maintain_order="left")
     plain = plain.with_columns(pl.coalesce("subject_id", "question"))
     for way in REDUCED:
@@ -176,35 +169,6 @@ def judge(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
         options=pl.col("options").list.len(),
         answer=pl.coalesce(pl.col("options").list.get(pl.col("chosen")), "text"),
     )  # fmt: skip
-
-
-def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
-    """Questions with siblings as options and with NONE, beside the same ones with the paper's; of
-    one way, by the depth of the class. None of these is missed where it is right and another option
-    is chosen, or none can be read, and wrongly chosen beside the gold."""
-    more = rows.filter(pl.col("options_of") != "")
-    plain = rows.filter(premise="", options_of="").join(more, left_on="item", right_on="source",
-                                                        how="semi")  # fmt: skip
-    last = pl.col("chosen").eq_missing(pl.col("options").list.len() - 1)
-    both = pl.concat([plain, more]).with_columns(last=last.cast(pl.Float64), miss=1 - pl.col("hit"))
-    more_of = {NEARER[1]: {"none of these, wrongly": "last"},
-               NEARER[2]: {"none of these missed": "miss"}}  # fmt: skip
-    depth = pl.format("depth {}", "depth")
-    groups = pl.concat([both.with_columns(slice=name) for name in (pl.lit(""), depth)])
-    for (task, name), subset in groups.group_by("task", "slice", maintain_order=True):
-        of = base.but(group=task, slice=name)
-        for (options,), group in subset.group_by("options_of", maintain_order=True):
-            number = of.but(setting={"form": options or PAPERS})
-            metrics = {"right by options": "hit", **more_of.get(str(options), {})}
-            for metric, column in metrics.items():
-                yield number.but(metric=metric, **_rate(group, column))
-        near = subset.filter(options_of=NEARER[0]).select("source", near="hit")
-        pair = (
-            subset.filter(options_of="").join(near, left_on="item", right_on="source").sort("item")
-        )
-        if pair.height:
-            difference = of.but(metric="siblings less the paper's")
-            yield difference.but(**estimate(pair, "near", less="hit"))
 
 
 def _rate(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:

@@ -96,7 +96,7 @@ def section(
     remarks = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), models)
     picked = Section(
         "choices", "OntoProbe: multiple choice", CHOICES, remarks,
-        fill_views(views.TABLE5, views.TABLE6, views.REDUCED_CHOICES[0], views.NEARER),
+        fill_views(views.TABLE5, views.TABLE6, views.REDUCED_CHOICES[0]),
         fill_views(views.ANSWERS, views.FRACTIONS, views.REDUCED_CHOICES[1]),
     )  # fmt: skip
     return Section(

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from kgprobe.benchmarks.ontoprobe.choices import NEARER as NEARER_OPTIONS
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
 from kgprobe.contracts import WITHOUT
 from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
@@ -135,19 +134,6 @@ ANSWERS = View(
     {**PAPER, "metric": ["answers"], "slice": choices.READ},
     rows=["model", "benchmark", "way"], columns=["slice"],
 )  # fmt: skip
-NEARER = View(
-    "nearer_options", "Siblings as options, and none of these, %",
-    {**PAPER, "method": ["choice"], "group": TASKS,
-     "metric": ["right by options", "siblings less the paper's", "none of these missed",
-                "none of these, wrongly"], "form": [choices.PAPERS, *NEARER_OPTIONS, ""]},
-    rows=["model", "benchmark", "way", "group", "slice"], columns=["form", "metric"], heads=HEADS,
-    words={**WORDS, ("metric", "right by options"): "right", ("form", ""): ""},
-    caption="The same questions of types and superclasses with other classes of the same "
-    "superclass among as many options (others fill up), then with “none of these” beside the gold, "
-    "and in its place, where it is right: missed is how often another option was chosen "
-    "or no answer could be read; wrongly, how often it was chosen beside the gold. By "
-    "depth of the class: TP's gold, SCO's subject. An instance of a class may be one of a sibling.",
-)  # fmt: skip
 FRACTIONS = View(
     "table6_fractions",
     "Printed cells of Table 6 that are no fraction of the released numbers",
@@ -214,8 +200,7 @@ FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v i
 #: every view that is printed as it stands
 ALL = (
     SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, HELD_OUT,
-    REASONING,
-    TABLE5, TABLE6, NEARER, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
+    REASONING, TABLE5, TABLE6, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
     *REDUCED_CHOICES, CONFIDENCE, *SLICES, *FORMS,
 )  # fmt: skip
 

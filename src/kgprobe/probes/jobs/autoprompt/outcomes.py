@@ -76,7 +76,7 @@ def of_file(file: PromptFile) -> TriggerPrompt:
     labels = {name: tuple(ids) for name, ids in file.labels.items()}
     truncate = str(file.settings.get("truncate", ""))
     habits = str(file.settings.get("habits", "default"))
-    return TriggerPrompt(file.parsed(), tuple(file.trigger), labels, truncate, habits, file.given)
+    return TriggerPrompt(file.parsed(), tuple(file.trigger), labels, truncate, habits)
 
 
 def load_prompts(path: str | Path, loaded: Loaded) -> dict[str, TriggerPrompt]:

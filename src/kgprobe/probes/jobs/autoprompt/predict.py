@@ -5,8 +5,8 @@ behind demonstrations, and controls of a searched prompt (initial, random and sh
 prompts found on another model).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from kgprobe.benchmarks.autoprompt.templates import read_wordings
 from kgprobe.job import log, progress
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
-from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations, describe_demonstrations
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
@@ -30,22 +30,25 @@ from kgprobe.probes.prompts.search.controls import transfer
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations
-from kgprobe.probes.prompts.wordings import published as wording_sets
-from kgprobe.probes.prompts.wordings.ensembles import Ensembles, answerable, work
+from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact
+from kgprobe.probes.scoring.fill.options import Options
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.schema import OUTCOMES
 from kgprobe.settings import Demos
+from kgprobe.templates import Template
 
 Prompts = dict[str, outcomes.TriggerPrompt]
 DEMOS = Demos()
+#: the form that words have behind a blank, in the middle of a text
+REFERENCE = "{sub} [P]"
 
 
 class Answerer:
     """A model with a task: a method named in WRITTEN gives the OUTCOMES of the prompt of that name.
 
     `searched`: folder of the searched prompts ("" where none are needed); `other`: the same of the
-    model that prompts are transferred from; `wordings`: folders of published wordings (lpaqa,
-    autoprompt_published); `published`: the file of this model's searched prompts in the second;
-    `demos`: how many there are, and of how many the best are chosen.
+    model that prompts are transferred from; `published`: the file of this model's published ones;
+    `demos`: how many demonstrations, in how many draws.
     """
 
     def __init__(
@@ -54,8 +57,7 @@ class Answerer:
         task: ProbeTask,
         searched: str | Path = "",
         other: str | Path = "",
-        wordings: Mapping[str, Path] | None = None,
-        published: str = "",
+        published: str | Path = "",
         draws: int = controls.DRAWS,
         seed: int = 0,
         load: Load = load_model,
@@ -65,12 +67,13 @@ class Answerer:
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated
-        self.demonstrations = Demonstrations(self.predictor, task, demos, seed)
         self.searched, self.other = Path(searched), Path(other)
-        self.folders, self.file = dict(wordings or {}), published
-        self.draws, self.seed = draws, seed
-        closed = task.kind == CLASSIFICATION
-        self.words = task.vocabulary if closed else answerable(self.loaded, task.vocabulary)
+        self.file = published
+        self.draws, self.demonstrated, self.seed = draws, demos, seed
+        self.words: Sequence[str] = task.vocabulary
+        if task.kind != CLASSIFICATION:
+            reference = Template.parse(REFERENCE, spec.kind)
+            self.words = Options.words(self.loaded, reference, task.vocabulary).names
         self.record: dict[str, Any] = {}
 
     def answers(self, prompts: Sequence[str]) -> pl.DataFrame:
@@ -106,30 +109,15 @@ class Answerer:
                 f"no published prompts of {self.loaded.spec.model}: name their file in "
                 "autoprompt.published, or leave out the row"
             )
-        texts = wording_sets.read_single(self.folders["autoprompt_published"] / self.file)
+        rows = read_wordings(Path(self.file))
+        texts = {
+            group: rows[group]["template"].strip() for group in self.task.groups if group in rows
+        }
         prompts = {
-            group: outcomes.manual(self.loaded, texts[group].text, None, self.task.truncate)
-            for group in self.task.groups
-            if group in texts
+            group: outcomes.manual(self.loaded, text, None, self.task.truncate)
+            for group, text in texts.items()
         }
         return self._outcomes("published", prompts)
-
-    def _ensemble(self, name: str, which: str) -> pl.DataFrame:
-        """LPAQA's mined or paraphrased wordings, weighted."""
-        sets = self._sets(which)
-        with self._wordings(name, work(self.task.examples, ("dev", "test"), sets)) as ensembles:
-            return ensembles.answer(name, self.task.examples, sets)
-
-    lpaqa_mined = partialmethod(_ensemble, "lpaqa_mined", "mine")
-    lpaqa_paraphrased = partialmethod(_ensemble, "lpaqa_paraphrased", "paraphrase")
-
-    def manual_chosen(self) -> pl.DataFrame:
-        """The paraphrase that is best on the dev facts: as much data as a search is given."""
-        name, pools = "manual_chosen", self._sets("paraphrase")
-        with self._wordings(name) as ensembles:
-            choice = ensembles.choose_by_relation(name, self.task.examples, pools)
-        frame, self.record[name] = choice
-        return frame
 
     def initial_triggers(self) -> pl.DataFrame:
         """The searched prompts with the initial trigger of their search in place of the found."""
@@ -175,36 +163,49 @@ class Answerer:
         return self._outcomes("transferred", prompts)
 
     def _demonstrated(self, kind: str) -> pl.DataFrame:
-        """Training facts of a kind (wordings/demonstrations) in front of the manual prompt, in
-        several draws."""
-        frames, manual = [], self.demonstrations.manual()
-        for draw, name in enumerate(controls.names(kind, self.demonstrations.settings.draws)):
-            facts = {group: self.demonstrations.draw(kind, group, draw) for group in manual}
-            prompts = {
-                group: self.demonstrations.behind(prompt, group, facts[group])
-                for group, prompt in manual.items()
-            }
-            records = {group: describe_demonstrations(few) for group, few in facts.items()}
+        """Training facts of a kind (wordings/demonstrations) in front of the manual prompts, in
+        several draws. Raises ProbeTaskError for classes."""
+        if self.task.kind == CLASSIFICATION:
+            raise ProbeTaskError(
+                f"{self.task.name}: demonstrations are facts in front of a question, the task has "
+                "classes; leave out the row"
+            )
+        frames, manual = [], self.task.wordings(self.loaded, "manual")
+        known = pl.concat([self.task.examples, self.task.unasked], how="diagonal")
+        for draw, name in enumerate(controls.names(kind, self.demonstrated.draws)):
+            prompts: Prompts = {}
+            # tables see by the record which objects were shown
+            records: dict[str, dict[str, Any]] = {}
+            for group, prompt in manual.items():
+                facts = demonstrations.of_kind(
+                    kind, known, group, self.demonstrated.k, self.seed, draw
+                )
+                template = demonstrations.template(prompt.template)
+                given = self._verbalized(group, facts)
+                prompts[group] = replace(prompt, template=template, given=given)
+                shown = [[dict(fact.fields), fact.label] for fact in facts]
+                records[group] = {"demonstrated": shown}
             frames.append(self._outcomes(name, prompts, records))
         return pl.concat(frames)
 
     demos = partialmethod(_demonstrated, demonstrations.PLAIN)
-    demos_balanced = partialmethod(_demonstrated, demonstrations.BALANCED)
     demos_shuffled = partialmethod(_demonstrated, demonstrations.SHUFFLED)
     demos_other = partialmethod(_demonstrated, demonstrations.OTHER)
 
-    def demos_chosen(self) -> pl.DataFrame:
-        """The set, and the order of the best set, with the highest MRR on the dev facts."""
-        manual = self.demonstrations.manual()
-        chosen: Prompts = {}
-        records: dict[str, dict[str, Any]] = {}
-        bar = progress(total=len(manual), desc="demos_chosen", unit="relation")
-        for group, prompt in manual.items():
-            facts, records[group] = self.demonstrations.choose(group, prompt)
-            chosen[group] = self.demonstrations.behind(prompt, group, facts)
-            bar.update(1)
-        bar.close()
-        return self._outcomes("demos_chosen", chosen, records)
+    def _verbalized(self, group: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
+        """The field of demonstrations. Raises ProbeTaskError where they fill the model's window."""
+        loaded = self.loaded
+        given = demonstrations.verbalize(self.task.whole(loaded, group), facts)
+        text, name = given[demonstrations.FIELD], f"{self.task.name}, {group}, demonstrations"
+        refuse_control_tokens(loaded.tokenizer, [text], lambda _: name)
+        size = len(loaded.tokenizer(text)["input_ids"])
+        if size >= loaded.limit:
+            raise ProbeTaskError(
+                f"{self.task.name}, {group}: {len(facts)} demonstrations have {size} tokens, "
+                f"{loaded.spec.model} takes {loaded.limit} with the question; make "
+                "autoprompt.demos.k smaller"
+            )
+        return given
 
     def _changed(self, name: str, change: Callable[[str, PromptFile], PromptFile]) -> pl.DataFrame:
         """OUTCOMES of the searched prompts, each changed."""
@@ -236,24 +237,6 @@ class Answerer:
             self.record[name].get(group, {}).update(more)
         bar.close()
         return frame
-
-    @contextmanager
-    def _wordings(self, name: str, total: int | None = None) -> Iterator[Ensembles]:
-        """What answers wordings of this task, with a bar of so many examples x wordings."""
-        prefix = "{context} " if self.task.kind == "relation_extraction" else ""
-        bar = progress(total=total, desc=name, unit="example")
-        yield Ensembles(self.predictor, self.words, prefix, self.task.truncate, bar.update)
-        bar.close()
-
-    def _sets(self, which: str) -> dict[str, list[wording_sets.PublishedTemplate]]:
-        """Wordings of every relation that this kind of model can use; counts go to the record."""
-        sets = {}
-        for group in self.task.groups:
-            read = wording_sets.read_weighted(self.folders["lpaqa"] / which, group)
-            subset = wording_sets.usable(group, read, self.loaded.spec.kind)
-            self.record.setdefault(which, {})[group] = subset.counts()
-            sets[group] = subset.wordings
-        return sets
 
 
 def _files(folder: Path, read: Callable[[Path], PromptFile]) -> dict[str, PromptFile]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from kgprobe.job import log, progress
 from kgprobe.metrics import prompts as metrics
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
-from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
@@ -33,10 +32,8 @@ from kgprobe.probes.prompts.search.controls import balance
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.search import Example, search, settings_for
 from kgprobe.probes.prompts.search.settings import SearchSettings
-from kgprobe.probes.prompts.wordings import demonstrations
 from kgprobe.probes.text.prompts import label_token
 from kgprobe.schema import atomic
-from kgprobe.settings import Demos
 from kgprobe.templates import Template
 
 #: prompt of an experiment -> what is random in the model
@@ -46,8 +43,6 @@ LENGTHS = {"searched_7": 7}
 BALANCED = "searched_balanced"
 #: label tokens are the words of the manual prompt, not searched ones
 WORDS = "searched_words"
-#: the trigger stands behind the demonstrations that are best on dev with the manual prompt
-DEMOS = "demos_searched"
 
 
 def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -> Loaded:
@@ -87,7 +82,6 @@ def search_task(
     folder: Path,
     states: Path,
     seed: int = 0,
-    demos: Demos | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Search and save a prompt for every group of `task`; (OUTCOMES of dev and test, record).
 
@@ -99,88 +93,54 @@ def search_task(
     examples = balance(task.examples, seed) if prompt == BALANCED else task.examples
     data = ProbeTask(task.name, examples, task.vocabulary, task.about)
     text = task.search_template(loaded, LENGTHS.get(prompt, section["triggers"]))
-    demos = demos or Demos()
-    place = states / digest(loaded, data, text, asdict(settings), section, asdict(demos))
+    place = states / digest(loaded, data, text, asdict(settings), section)
     place.mkdir(parents=True, exist_ok=True)
-    finder = Finder(Predictor(loaded), data, prompt, settings, section, demos, text, place, seed)
+    predictor = Predictor(loaded)
     by_name: dict[str, PromptFile] = {}
-    groups = finder.groups()
-    for number, group in enumerate(groups, 1):
+    for number, group in enumerate(data.groups, 1):
         name = group or prompted.ALL
-        log.info("%s, %s: group %d of %d", task.name, name, number, len(groups))
-        by_name[name] = finder.find(group)
-    outcomes, record = _answers(finder.predictor, prompt, by_name, task)
+        log.info("%s, %s: group %d of %d", task.name, name, number, len(data.groups))
+        by_name[name] = _find(predictor, data, group, prompt, settings, section, text, place)
+    outcomes, record = _answers(predictor, prompt, by_name, task)
     for name, file in by_name.items():
         group = "" if name == prompted.ALL else name
-        record[prompt][group].update(finder.records.get(group, {}))
         file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
         files.save(file, folder / f"{name}.json")
     shutil.rmtree(states)
     return outcomes, {**loaded.record, "prompted": record, "settings": asdict(settings)}
 
 
-@dataclass
-class Finder:
-    """The searches of a task, by the name of a prompt; `text`: the template of a trigger;
-    `records`: what the record says of a group."""
-
-    predictor: Predictor
-    task: ProbeTask
-    prompt: str
-    settings: SearchSettings
-    section: Mapping[str, Any]
-    demos: Demos
-    text: str
-    folder: Path
-    seed: int
-    records: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    @property
-    def loaded(self) -> Loaded:
-        """The model."""
-        return self.predictor.loaded
-
-    def groups(self) -> list[str]:
-        """Groups that a prompt is searched for: where demonstrations are wanted, those with a
-        manual prompt for this model."""
-        if self.prompt != DEMOS:
-            return self.task.groups
-        return sorted(self._demonstrations().manual())
-
-    def _demonstrations(self) -> Demonstrations:
-        return Demonstrations(self.predictor, self.task, self.demos, self.seed)
-
-    def find(self, group: str) -> PromptFile:
-        """The prompt of a group."""
-        template = Template.parse(self.text, self.loaded.spec.kind)
-        train, labels, given = pairs(self.task, group, "train"), None, {}
-        if self.prompt == DEMOS:
-            template, front = demonstrations.template(template), self._demonstrations()
-            facts, self.records[group] = front.choose(group, front.manual()[group])
-            given = front.prompt_field(group, facts)
-            shown = [(dict(fact.fields), fact.label) for fact in facts]
-            train = [fact for fact in train if fact not in shown]
-        elif self.prompt == WORDS:
-            labels = word_sets(self.loaded, template, self.task)
-        elif self.task.kind == CLASSIFICATION:
-            kept = self.folder / f"{group or prompted.ALL}.labels.json"
-            labels = label_sets(
-                self.predictor, template, self.task, group, self.settings, self.section,
-                self.prompt in RANDOM, kept,
-            )  # fmt: skip
-        file = search(
-            self.loaded,
-            template,
-            [({**given, **fields}, label) for fields, label in train],
-            [({**given, **fields}, label) for fields, label in pairs(self.task, group, "dev")],
-            self.settings,
-            self.folder / f"{group or prompted.ALL}.state.json",
-            labels,
-            self.task.of(group, "dev", "test")["label"].unique().sort().to_list(),
-            f"{self.task.name}/{group}" if group else self.task.name,
-        )
-        file.given = given
-        return file
+def _find(
+    predictor: Predictor,
+    task: ProbeTask,
+    group: str,
+    prompt: str,
+    settings: SearchSettings,
+    section: Mapping[str, Any],
+    text: str,
+    folder: Path,
+) -> PromptFile:
+    """The searched prompt of a group; `text`: the template of its trigger."""
+    loaded, labels, name = predictor.loaded, None, group or prompted.ALL
+    template = Template.parse(text, loaded.spec.kind)
+    if prompt == WORDS:
+        labels = word_sets(loaded, template, task)
+    elif task.kind == CLASSIFICATION:
+        labels = label_sets(
+            predictor, template, task, group, settings, section, prompt in RANDOM,
+            folder / f"{name}.labels.json",
+        )  # fmt: skip
+    return search(
+        loaded,
+        template,
+        pairs(task, group, "train"),
+        pairs(task, group, "dev"),
+        settings,
+        folder / f"{name}.state.json",
+        labels,
+        task.of(group, "dev", "test")["label"].unique().sort().to_list(),
+        f"{task.name}/{group}" if group else task.name,
+    )
 
 
 def pairs(task: ProbeTask, group: str, split: str) -> list[Example]:

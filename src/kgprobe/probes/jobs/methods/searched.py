@@ -9,7 +9,6 @@ from kgprobe import schema
 from kgprobe.probes.jobs.autoprompt import search, tasks
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
-from kgprobe.settings import Demos, typed
 
 __all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"prompts": None, "outcomes": schema.OUTCOMES}
@@ -22,7 +21,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     task = tasks.load(Path(part.input["examples"]).parent, section, seed)
     loaded = search.prepared(part.spec, name, seed, part.load)
     outcomes, record = search.search_task(
-        loaded, task, name, section, settings["mode"], into / "prompts", part.work, seed,
-        typed(Demos, settings["demos"]),
-    )  # fmt: skip
+        loaded, task, name, section, settings["mode"], into / "prompts", part.work, seed
+    )
     return {"outcomes": outcomes}, record

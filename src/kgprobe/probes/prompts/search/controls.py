@@ -68,7 +68,6 @@ def with_trigger(
         mode=prompt.mode,
         settings=prompt.settings,
         data={**prompt.data, "control": control},
-        given=prompt.given,
     )
 
 

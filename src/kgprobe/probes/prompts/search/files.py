@@ -28,8 +28,7 @@ class PromptFile:
     `trigger` are ids: it is run by them. `tokens` and `text` are for reading; `round_trip` says
     whether the text gives the same ids again. `labels` maps a class to the ids that answer it
     (empty: the gold word itself), `scores` a name to metric, value, n, low and high. The columns of
-    `trace`, one row per iteration, are in `record`. `given` are fields of the template that all
-    questions have alike (demonstrations).
+    `trace`, one row per iteration, are in `record`.
     """
 
     template: str
@@ -48,7 +47,6 @@ class PromptFile:
     restarts: list[dict[str, Any]] = field(default_factory=list)
     scores: dict[str, dict[str, Any]] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
-    given: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
     def parsed(self) -> Template:

@@ -5,22 +5,17 @@
     Paris is the capital of [P]           the question
 
     demos            k facts drawn by seeded hash
-    demos_balanced   the same, no answer twice
     demos_shuffled   the facts of `demos`, their answers exchanged: control
     demos_other      the facts of `demos`, with answers of other relations: control
-    demos_chosen     of several draws of the first two, and several orders of the best, the one with
-                     the highest MRR on dev
 
 No demonstration is an asked fact or has the subject of one. What is gained on facts whose object
 none of them has stands apart in the tables: a model may repeat an answer that it has just read.
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
 
 from kgprobe.sampling import hash_key
@@ -28,9 +23,7 @@ from kgprobe.templates import ANSWER, Template, parse
 
 #: the field of a prompt that holds its demonstrations
 FIELD = "demos"
-PLAIN, BALANCED, SHUFFLED, OTHER = KINDS = (
-    "demos", "demos_balanced", "demos_shuffled", "demos_other",
-)  # fmt: skip
+PLAIN, SHUFFLED, OTHER = KINDS = "demos", "demos_shuffled", "demos_other"
 
 
 class DemonstrationError(ValueError):
@@ -67,10 +60,9 @@ def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, TrainingFact]]:
 
 
 def draw_facts(
-    examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0, balanced: bool = False
+    examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0
 ) -> list[TrainingFact]:
-    """k training facts of a relation in the order of a hash; `balanced`: no answer twice, and
-    fewer than k where the relation has fewer answers.
+    """k training facts of a relation in the order of a hash.
 
     Raises DemonstrationError for a relation with fewer than k facts that may be shown.
     """
@@ -81,13 +73,7 @@ def draw_facts(
             "(asked facts and their subjects left out); make autoprompt.demos.k smaller"
         )
     order = sorted(known, key=lambda one: (hash_key(seed, FIELD, str(draw), group, one[0]), one[0]))
-    facts: list[TrainingFact] = []
-    for _, fact in order:
-        if not (balanced and fact.label in {other.label for other in facts}):
-            facts.append(fact)
-        if len(facts) == k:
-            break
-    return facts
+    return [fact for _, fact in order[:k]]
 
 
 def shuffled(facts: Sequence[TrainingFact], group: str, seed: int = 0) -> list[TrainingFact]:
@@ -128,7 +114,7 @@ def of_kind(
     kind: str, examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0
 ) -> list[TrainingFact]:
     """The demonstrations of one of KINDS, in one of its draws."""
-    facts = draw_facts(examples, group, k, seed, draw, kind == BALANCED)
+    facts = draw_facts(examples, group, k, seed, draw)
     if kind == SHUFFLED:
         return shuffled(facts, group, seed)
     return others(facts, examples, group, seed) if kind == OTHER else facts
@@ -142,21 +128,6 @@ def template(question: Template) -> Template:
 def verbalize(whole: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
     """The field of the demonstrations: a fact a line, in the wording `whole` as a sentence."""
     return {FIELD: "\n".join(sentence(whole, fact) for fact in facts)}
-
-
-def orders(
-    facts: Sequence[TrainingFact], count: int, group: str, seed: int = 0
-) -> list[list[TrainingFact]]:
-    """At most `count` other orders of the facts, drawn by seed, none twice."""
-    generator = np.random.default_rng([seed, *f"{FIELD} {group}".encode()])
-    given = tuple(range(len(facts)))
-    most = math.factorial(len(facts)) - 1
-    permutations: dict[tuple[int, ...], None] = {}
-    while len(permutations) < min(count, most):
-        order = tuple(int(place) for place in generator.permutation(len(facts)))
-        if order != given:
-            permutations[order] = None
-    return [[facts[place] for place in order] for order in permutations]
 
 
 def sentence(whole: str, fact: TrainingFact) -> str:

@@ -23,7 +23,6 @@ from kgprobe.metrics.intervals import Interval
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.sheets import json_rows
 from kgprobe.tables import aggregations
-from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import PRIOR, Probe
 from kgprobe.tables.answers import judge as judge_answers
 from kgprobe.tables.estimate import estimate
@@ -32,6 +31,7 @@ from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
 from kgprobe.tables.results import Number, proportion
 from kgprobe.tables.scored import Scored
+from kgprobe.tables.study import Study
 
 #: what becomes of the first premise: left out and not memorized, left out and memorized, written
 PREMISES = ("NO", "IM", "EX")
@@ -137,7 +137,7 @@ def aggregate(
                     yield number.but(setting=setting)
 
 
-def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Questions:
+def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Study:
     """CHOICES of one task as ITEMS, each with its `subject_id`; an item's options are its letters,
     which it shares with all that have as many, or its labels."""
     by_label, task = way != "letter", str(questions["task"][0])
@@ -157,7 +157,7 @@ def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Questions:
     # bytes, as tokens, are the option's
     text = [("0", task, 0, "[X][Y]", "")]
     prompts = pl.DataFrame(text, schema=dict(PROMPTS.columns), orient="row")
-    return Questions(
+    return Study(
         items, candidates, prompts, seed, aggregation=DEFAULT, group=task, others=REDUCED[way]
     )
 

@@ -318,7 +318,8 @@ class Results:
     def _study(self, *runs: "Results") -> Study:
         data = self.benchmark
         probes = [(one.probe, one.answers) for one in runs]
-        return Study(data.name, data.items, data.candidates, data.prompts, probes, golds=data.golds)
+        questions = data.items, data.candidates, data.prompts
+        return Study(*questions, benchmark=data.name, probes=probes, golds=data.golds)
 
     def __repr__(self) -> str:
         accuracy, low, high, n = self.table().select("accuracy", "low", "high", "n").row(0)

@@ -99,13 +99,10 @@ def study(
     frames: dict[str, pl.DataFrame],
     answered: list[tuple[Probe, Answers]],
     relations: pl.DataFrame | None = None,
-    resamples: int = 200,
 ) -> Study:
     """A study of hand-made scores."""
     judged = [(p, judge(scores(a), frames["items"], frames["candidates"])) for p, a in answered]
-    return Study(
-        answered[0][0].benchmark, **frames, probes=judged, relations=relations, resamples=resamples
-    )
+    return Study(**frames, benchmark=answered[0][0].benchmark, probes=judged, relations=relations)
 
 
 def guesses(

@@ -1,5 +1,6 @@
 """One function for means, paired differences and ratios: what each asks of the bootstrap."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -36,6 +37,25 @@ def test_a_difference_is_paired_and_a_ratio_is_one_of_sums():
     assert ratio["interval"] == bootstrap(ROWS["hit"].to_numpy()).interval().times(50)
     with pytest.raises(ValueError, match="a ratio over a sum of 0"):
         estimate(ROWS.with_columns(asked=0.0), "hit", over="asked")
+
+
+def test_rows_of_weight_nought_are_drawn_and_not_counted():
+    rows = ROWS.with_columns(weight=pl.Series([1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0]))
+    found = estimate(rows, "hit", weight="weight", stratum="of", seed=3)
+    assert (found["value"], found["n"]) == (pytest.approx(100 * 1.5 / 2.5), 3)
+    weights = rows["weight"].to_numpy()
+    boot = bootstrap(BOTH * weights[:, None], rows["of"].to_list(), seed=3)
+    below = bootstrap(weights, rows["of"].to_list(), seed=3).drawn[:, :, 0].sum(axis=1)
+    drawn = boot.drawn[:, :, :2].sum(axis=1)[below > 0] / below[below > 0, None]
+    bounds = np.quantile(drawn[:, 0], [0.025, 0.975])
+    assert found["interval"][:2] == pytest.approx(100 * bounds)
+    gap = estimate(rows, "hit", less="other", weight="weight", stratum="of", seed=3)
+    assert (gap["value"], gap["n"]) == (pytest.approx(100 * (1.5 - 1) / 2.5), 3)
+    bounds = np.quantile(drawn[:, 0] - drawn[:, 1], [0.025, 0.975])
+    assert gap["interval"][:2] == pytest.approx(100 * bounds)
+    # all that count are right: no draw differs
+    one = rows.filter(pl.col("hit") == 1)
+    assert estimate(one, "hit", weight="weight")["interval"].kind == "wilson"
 
 
 def test_clusters_are_drawn_whole_and_counted():

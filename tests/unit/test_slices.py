@@ -17,7 +17,8 @@ from kgprobe.tables import slices
 from kgprobe.tables.answers import judge, without_subject
 from kgprobe.tables.bear import figures, make, section, views
 from kgprobe.tables.report import headline
-from kgprobe.tables.study import SUBJECT, WEIGHTS, Baseline, random_init_by_probe
+from kgprobe.tables.scored import SUBJECT, WEIGHTS
+from kgprobe.tables.study import Baseline, random_init_by_probe
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
 
@@ -41,10 +42,10 @@ def frames(sizes=(40, 24)):
     return {**made, "items": made["items"].with_columns(meta=pl.Series([*links, "{}"]))}
 
 
-def two(made, resamples=200):
+def two(made):
     """A study of two probes."""
     answered = [(probe("a"), guesses(made, 0.5, 1)), (probe("b"), guesses(made, 0.3, 2))]
-    return study(made, answered, resamples=resamples)
+    return study(made, answered)
 
 
 def test_bins_have_fixed_edges():
@@ -137,7 +138,7 @@ def rates_by_hand(made, answers):
 
 def test_accuracies_differences_and_tests_by_slow_loops():
     made = frames()
-    own = results(two(made, resamples=2000))
+    own = results(two(made))
     one, other = (rates_by_hand(made, guesses(made, s, n)) for s, n in ((0.5, 1), (0.3, 2)))
     where = bins_by_hand(made)
     tests = {}
@@ -191,7 +192,7 @@ def test_one_item_is_never_significant():
 
 def test_an_interval_is_that_of_drawing_items_within_their_relation():
     made = frames((200, 100))
-    own = results(two(made, resamples=2000))
+    own = results(two(made))
     rates, where = rates_by_hand(made, guesses(made, 0.5, 1)), bins_by_hand(made)
     owners = dict(made["items"].select("item", "relation").rows())
     groups = [[i for i in owners if owners[i] == r] for r in ("P0", "P1")]

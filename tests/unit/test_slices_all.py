@@ -10,13 +10,13 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.tables import results, scored
-from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import section as attribute_section
 from kgprobe.tables.attributes import views as attribute_views
 from kgprobe.tables.ontoprobe import make, section, views
 from kgprobe.tables.report import blocks, draw
 from kgprobe.tables.report.section import Section
+from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, scores
 from tests.unit.study_frames import drawn as rows_of
@@ -37,7 +37,7 @@ PROMPTS = pl.concat(
 LABELS = {"P1": CITIES, "P2": ["Pisa", "London"]}
 GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).rows())
 NAMED = {item: LABELS[item[:2]][gold] for item, gold in GOLD.items()}
-ASKED = Questions(FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, 200, "sum")
+ASKED = Study(FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, "sum")
 
 
 def answers(share: float, seed: int) -> dict[tuple[str, int], list[float]]:
@@ -139,7 +139,7 @@ def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
 def test_probes_that_were_asked_other_rows_are_not_paired_and_chance_stands_once():
     fewer = {key: values for key, values in answers(0.3, 2).items() if key[1] == 0}
     prompts = PROMPTS.filter(index=0)
-    other = Questions(FRAMES["items"], FRAMES["candidates"], prompts, SEED, 200, "sum")
+    other = Study(FRAMES["items"], FRAMES["candidates"], prompts, SEED, "sum")
     every = [
         scored.Scored(probe("a"), scores(answers(0.6, 1)), ASKED),
         scored.Scored(probe("b"), scores(fewer), other),

@@ -36,9 +36,9 @@ def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, **about)
     """A study of one probe with its readings."""
     found = change(scores(answers))
     own = judge(found, frames["items"], frames["candidates"])
-    made = aggregations.readings(own, found, aggregations.Questions(**frames, seed=SEED))
+    made = aggregations.readings(own, found, Study(**frames, seed=SEED))
     who = probe(model, **about)
-    study = Study(who.benchmark, **frames, probes=[(who, own)], seed=SEED, resamples=200)
+    study = Study(**frames, benchmark=who.benchmark, probes=[(who, own)], seed=SEED)
     return replace(study, readings=[made])
 
 
@@ -249,9 +249,7 @@ def test_options_of_an_item_s_own_go_by_their_labels():
     answers = {
         (i, 0): [ANSWERS[i, 0][OPTIONS.index(o)] for o in options] for i, options in turned.items()
     }
-    asked = aggregations.Questions(items, candidates, FRAMES["prompts"], SEED)
-    assert asked.by_label
-    assert not aggregations.Questions(**FRAMES).by_label
+    asked = Study(items, candidates, FRAMES["prompts"], SEED)
     found = scores(answers)
     made = aggregations.readings(judge(found, items, candidates), found, asked)
     hits = dict(made["prior", ""].select("item", "hit").rows())
@@ -268,7 +266,7 @@ def test_options_of_an_item_s_own_go_by_their_labels():
 def permuted_of(frames, answers):
     """RESULTS of the permuted golds of one probe."""
     found = scores(answers)
-    asked = aggregations.Questions(**frames, seed=SEED)
+    asked = Study(**frames, seed=SEED)
     own = judge(found, frames["items"], frames["candidates"])
     made = aggregations.numbers(asked, [(probe(), {("", ""): own})])
     return {n.metric: n for n in made}

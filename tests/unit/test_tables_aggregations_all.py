@@ -21,6 +21,7 @@ from kgprobe.tables.attributes import study as st
 from kgprobe.tables.attributes import views as attribute_views
 from kgprobe.tables.ontoprobe import make, views
 from kgprobe.tables.results import Number
+from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit import attribute_answers
 from tests.unit.study_frames import benchmark, guesses, number, probe, scores
@@ -62,9 +63,7 @@ def free(seed: int = 1, relations=("P1", "P2")) -> pl.DataFrame:
 
 
 def asks(own="sum", **more):
-    return aggregations.Questions(
-        FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, 200, own, **more
-    )
+    return Study(FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, own, **more)
 
 
 def found_of(
@@ -212,7 +211,7 @@ def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_
 
 def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
     frames = benchmark({"P1": (["a", "b"], ["a", "b"]), "P2": (["z"], ["z"])})
-    questions = aggregations.Questions(**frames, aggregation="sum")
+    questions = Study(**frames, aggregation="sum")
     made = scored.numbers([scored.Scored(probe(), scores(guesses(frames, 0.5, 1)), questions)])
     found = results.frame("any", made)
     row = number(found, "without wrong option")
@@ -225,7 +224,7 @@ def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
 def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
     frames = benchmark({"P1": (["Rome", "rome ", "Oslo"], ["Oslo"]), "P2": (["x", "X"], ["x"])})
     part = frames["items"].filter(relation="P1")
-    questions = replace(aggregations.Questions(**frames, aggregation="sum", group="T"), items=part)
+    questions = replace(Study(**frames, aggregation="sum", group="T"), items=part)
     own = {k: v for k, v in guesses(frames, 0.5, 1).items() if k[0].startswith("P1")}
     models = [scored.Scored(probe(name), scores(own), questions) for name in ("m", "n")]
     found = results.frame("any", scored.numbers(models))

@@ -185,7 +185,7 @@ def test_each_probe_is_compared_with_the_best_alone(models):
     rates = [0.2, 0.5, 0.9, 0.4, 0.6][:models]
     answered = [(probe("abcde"[i]), guesses(FRAMES, rate, i)) for i, rate in enumerate(rates)]
     own = study(FRAMES, answered)
-    means = [own.hits(i).mean() for i in range(models)]
+    means = [rows["hit"].mean() for rows in own.asked]
     best = "abcde"[int(np.argmax(means))]
     found = results(own).filter(metric="p after Holm")
     for _, rows in found.group_by("slice"):
@@ -303,7 +303,7 @@ def test_a_large_table_is_made_in_seconds():
         {f"P{i}": (options, [options[j % 6] for j in range(129)]) for i in range(60)}
     )
     both = [(probe(name), guesses(frames, share, 5)) for name, share in (("a", 0.2), ("b", 0.4))]
-    large: Study = study(frames, both, resamples=2000)
+    large: Study = study(frames, both)
     row = number(results(large), model="b")
     assert row["low"] < row["value"] < row["high"]
     assert row["high"] - row["low"] < 3

@@ -30,9 +30,9 @@ GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_
 def read() -> Study:
     found = scores(ANSWERS)
     own = judge(found, FRAMES["items"], FRAMES["candidates"])
-    asked = aggregations.Questions(**FRAMES, seed=SEED)
+    asked = Study(**FRAMES, seed=SEED)
     who = probe("m")
-    study = Study(who.benchmark, **FRAMES, probes=[(who, own)], seed=SEED, resamples=200)
+    study = Study(**FRAMES, benchmark=who.benchmark, probes=[(who, own)], seed=SEED)
     return replace(study, readings=[aggregations.readings(own, found, asked)])
 
 
@@ -92,7 +92,7 @@ def test_calibration_error_and_its_bins_are_those_of_a_loop():
 def test_the_interval_of_the_calibration_error_holds_it_and_nought_where_all_agrees(templates):
     """Confidence and hits agree in each bin but for noise: the error is nothing but bias."""
     generator, misses = np.random.default_rng(1), 0
-    asked = aggregations.Questions(**FRAMES, seed=SEED, resamples=200)
+    asked = Study(**FRAMES, seed=SEED)
     items = [f"i{n:02}" for n in range(30) for _ in range(templates)]
     for _ in range(20):
         sure = np.repeat(0.3 + 0.7 * generator.beta(3, 1.5, 30), templates)

@@ -161,7 +161,7 @@ def _difference(
         models = [f"{models[0]} ({which})" for which in ("first", "second")]
     probes = [Probe(name, "templates", method, model, "") for model in models]
     pairs = list(zip(probes, answers, strict=True))
-    study = Study(name, items, ours.candidates, ours.prompts, pairs)
+    study = Study(items, ours.candidates, ours.prompts, benchmark=name, probes=pairs)
     return [{"benchmark": name, **row} for row in make.compare(study).to_dicts()]
 
 

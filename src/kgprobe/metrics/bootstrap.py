@@ -28,6 +28,8 @@ from kgprobe.sampling import hash_key
 
 Numbers = NDArray[np.float64]
 DRAWS = 2000
+#: units of a stratum whose draws are kept beside others'
+SMALL = 1000
 
 
 @dataclass(frozen=True)
@@ -132,41 +134,12 @@ def bootstrap(
     drawn = np.empty((draws, len(names), rows.shape[1]))
     sums = np.empty((len(names), rows.shape[1]))
     for position, name in enumerate(names):
-        inside = np.ascontiguousarray(rows[owner == name])
+        inside = rows[owner == name]
         weights = _weights(len(inside), draws, hash_key(seed, "bootstrap", name))
         # einsum, not @: a threaded product may add in another order and change the last bits
-        drawn[:, position] = np.einsum("ri,ic->rc", weights, inside)
+        drawn[:, position] = np.einsum("ir,ic->cr", weights.astype(float), inside).T
         sums[position] = inside.sum(axis=0)
     return Bootstrap(names, sums, drawn, "bootstrap" if clusters is None else "cluster bootstrap")
-
-
-def subsets(
-    values: Numbers,
-    weights: Sequence[Numbers],
-    strata: Sequence[str],
-    seed: int = 0,
-    draws: int = DRAWS,
-) -> list[Bootstrap]:
-    """A Bootstrap for every part of the units, all strata in one; `weights`: what a unit counts in
-    a part, 0 where it is not in it.
-
-    Units are drawn as `bootstrap` draws them, from their whole stratum: how many of a part come is
-    left to the draw, so that a part with one unit of a stratum varies as well. What is wanted is a
-    `ratio` of two columns.
-    """
-    owner, width = np.asarray(strata), values.shape[1] + 1
-    boots = [Bootstrap([""], np.zeros((1, width)), np.zeros((draws, 1, width))) for _ in weights]
-    rows = np.column_stack([values, np.ones(len(values))])
-    for name in sorted(set(owner.tolist())):
-        members = np.flatnonzero(owner == name)
-        drawn = _weights(len(members), draws, hash_key(seed, "bootstrap", name))
-        for boot, weight in zip(boots, weights, strict=True):
-            inside = weight[members] != 0
-            part = weight[members][inside, None] * rows[members][inside]
-            boot.sums[0] += part.sum(axis=0)
-            # as above: no threaded product
-            boot.drawn[:, 0] += np.einsum("ri,ic->rc", drawn[:, inside], part)
-    return boots
 
 
 def of_statistic(
@@ -210,10 +183,17 @@ def _ratio(sums: Numbers, above: int, below: int, weights: Numbers | None = None
     return np.asarray(top / bottom)
 
 
-@lru_cache(maxsize=1)
-def _weights(size: int, draws: int, seed: int) -> Numbers:
-    """How often each unit comes in every draw; the last ones are kept for the next metric."""
-    return resamples(size, draws, seed).astype(float)
+def _weights(size: int, draws: int, seed: int) -> NDArray[np.uint8]:
+    """How often each unit (row) comes in every draw."""
+    return (_of_small if size <= SMALL else _of_large)(size, draws, seed)
+
+
+def _resampled(size: int, draws: int, seed: int) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(resamples(size, draws, seed).T, np.uint8)
+
+
+# kept for the next metric: of a large stratum there may be memory for one matrix
+_of_small, _of_large = lru_cache(maxsize=64)(_resampled), lru_cache(maxsize=1)(_resampled)
 
 
 def _summed(

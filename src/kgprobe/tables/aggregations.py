@@ -13,7 +13,6 @@ its questions stay, and the prior over other subjects is that of this part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.aggregations import PERMUTATIONS, permute_golds, zipf_sample
-from kgprobe.metrics.bootstrap import DRAWS, bootstrap
 from kgprobe.metrics.intervals import Interval, percentile
 from kgprobe.metrics.ranking import auc
-from kgprobe.metrics.sums import ordered_mean
 from kgprobe.sampling import hash_key
 from kgprobe.tables.answers import (
     CONTENT_FREE,
@@ -39,6 +36,7 @@ from kgprobe.tables.answers import (
     with_priors,
 )
 from kgprobe.tables.results import Number
+from kgprobe.tables.study import Study, by_item
 from kgprobe.tables.views import View
 from kgprobe.templates import NO_SUBJECTS
 
@@ -51,48 +49,22 @@ Bools = NDArray[np.bool_]
 Readings = Mapping[tuple[str, str], pl.DataFrame]
 
 
-@dataclass(frozen=True)
-class Questions:
-    """What several probes were asked.
+def _names(study: Study) -> list[str]:
+    """The own aggregation, then the others."""
+    own = study.aggregation or "sum"
+    return [study.aggregation, *(name for name in study.others or OTHERS if name != own)]
 
-    `aggregation`: their own one; "" is BEAR's, whose numbers of all items stand in its tables and
-    whose RESULTS do not name it. `group`: the part of the benchmark that they are. `others`: the
-    aggregations beside the own one.
-    """
 
-    items: pl.DataFrame
-    candidates: pl.DataFrame
-    prompts: pl.DataFrame
-    seed: int = 0
-    resamples: int = DRAWS
-    aggregation: str = ""
-    group: str = ""
-    others: Sequence[str] = OTHERS
-
-    @property
-    def by_label(self) -> bool:
-        """Whether every item has options of its own, so that an option is its label: priors and the
-        skewed part go by labels."""
-        return bool(self.items["candidates"].is_unique().all())
-
-    @property
-    def names(self) -> list[str]:
-        """The own aggregation, then the others."""
-        return [
-            self.aggregation,
-            *(name for name in self.others if name != (self.aggregation or "sum")),
-        ]
-
-    @property
-    def labels(self) -> pl.DataFrame | None:
-        """The CANDIDATES where an option is its label."""
-        return self.candidates if self.by_label else None
+def _labels(study: Study) -> pl.DataFrame | None:
+    """The CANDIDATES where every item has options of its own, so that an option is its label:
+    priors and the skewed part go by labels."""
+    return study.candidates if study.items["candidates"].is_unique().all() else None
 
 
 def readings(
     base: pl.DataFrame,
     scores: pl.DataFrame,
-    questions: Questions,
+    study: Study,
     content_free: pl.DataFrame | None = None,
 ) -> Readings:
     """SCORES judged under every aggregation, of all items and of the skewed part.
@@ -101,29 +73,29 @@ def readings(
     absent where it is not defined: the answer's part when no token of an answer is scored, a prior
     of content-free subjects where none was asked.
     """
-    items, candidates, seed = questions.items, questions.candidates, questions.seed
-    ready = with_bytes(scores, items, candidates, questions.prompts)
-    ready = with_priors(ready, items, seed, questions.labels)
+    items, seed, labels = study.items, study.seed, _labels(study)
+    ready = with_bytes(scores, items, study.candidates, study.prompts)
+    ready = with_priors(ready, items, seed, labels)
     lacking = [] if (scores["answer_count"] > 0).all() else list(OF_ANSWERS)
     if content_free is None:
         lacking.append(CONTENT_FREE)
     else:
         ready = with_content_free(ready, items, content_free)
-    judged = {(questions.aggregation, ""): base}
-    for name in questions.names[1:]:
+    judged = {(study.aggregation, ""): base}
+    for name in _names(study)[1:]:
         if name not in lacking:
             judged[name, ""] = judge_scores(ready, items, name)
-    part = items.filter(skewed(items, seed, questions.labels))
+    part = items.filter(skewed(items, seed, labels))
     for (name, _), answers in list(judged.items()):
         judged[name, SKEWED] = answers.join(part.select("item"), on="item", how="semi")
     fewer = scores.join(part.select("item"), on="item", how="semi")
-    fewer = with_priors(fewer, part, seed, questions.labels)
+    fewer = with_priors(fewer, part, seed, labels)
     judged[PRIOR, SKEWED] = judge_scores(fewer, part, PRIOR)
     return judged
 
 
 def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -> pl.Series:
-    """Which of ITEMS are in the part with skewed golds; `labels` as in `Questions`."""
+    """Which of ITEMS are in the part with skewed golds; `labels`: of `_labels`."""
     rows = items.with_row_index("_at").with_columns(gold=pl.col("answers").list.first())
     if labels is not None:
         named = labels.select(candidates="set", gold="index", label="label")
@@ -138,7 +110,7 @@ def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -
 
 
 def numbers(
-    questions: Questions,
+    study: Study,
     answered: Sequence[tuple[Probe, Readings]],
     splits: tuple[Bools, ...] | None = None,
 ) -> Iterator[Number]:
@@ -150,60 +122,52 @@ def numbers(
     Slices: "", "skewed", of a gain "trained-on" and "held-out". What BEAR's tables have of the own
     aggregation is left out.
     """
-    sets = questions.items["candidates"].implode()
-    options = questions.candidates.filter(pl.col("set").is_in(sets))
+    sets = study.items["candidates"].implode()
+    options = study.candidates.filter(pl.col("set").is_in(sets))
     double = coinciding(options).height
     if answered and double:
-        of = Number(benchmark=answered[0][0].benchmark, group=questions.group, n=options.height)
+        of = Number(benchmark=answered[0][0].benchmark, group=study.group, n=options.height)
         yield of.but(metric="coinciding options", value=double)
     for probe, judged in answered:
         for (name, part), answers in judged.items():
-            base = judged[questions.aggregation, part]
-            yield from _reading(questions, probe, base, answers, name, part)
+            base = judged[study.aggregation, part]
+            yield from _reading(study, probe, base, answers, name, part)
             if splits and name and not part:
-                yield from _gain_by_split(questions, probe, base, answers, name, splits)
+                yield from _gain_by_split(study, probe, base, answers, name, splits)
 
 
-def _of(questions: Questions, probe: Probe, name: str, **more: Any) -> Number:
+def _of(study: Study, probe: Probe, name: str, **more: Any) -> Number:
     setting = {"aggregation": name} if name else {}
-    return Number(setting=setting, group=questions.group, **probe.dimensions, **more)
+    return Number(setting=setting, group=study.group, **probe.dimensions, **more)
 
 
 def _reading(
-    questions: Questions, probe: Probe, base: pl.DataFrame, rows: pl.DataFrame, name: str, part: str
+    study: Study, probe: Probe, base: pl.DataFrame, rows: pl.DataFrame, name: str, part: str
 ) -> Iterator[Number]:
     """Accuracy and gain of one aggregation on one part, and what permuted golds give."""
-    of = _of(questions, probe, name, slice=part)
+    of = _of(study, probe, name, slice=part)
     if lost := base["item"].n_unique() - rows["item"].n_unique():
         yield of.but(metric="without prior", value=lost, n=base["item"].n_unique())
     if not rows.height:
         return
     if name or part:
-        yield from _accuracy(questions, of, base, rows)
-    yield from _permute_golds(questions, of, rows)
+        yield from _accuracy(study, of, base, rows)
+    yield from _permute_golds(study, of, rows)
 
 
 def _accuracy(
-    questions: Questions, of: Number, base: pl.DataFrame, answers: pl.DataFrame
+    study: Study, of: Number, base: pl.DataFrame, answers: pl.DataFrame
 ) -> Iterator[Number]:
     """Accuracy, and its gain over the own aggregation on the same items."""
-    both = _by_item(answers).join(_by_item(base), on="item", suffix="_own", maintain_order="left")
-    boot = bootstrap(
-        both.select("hit_own", "hit").to_numpy(),
-        both["relation"].to_list(),
-        seed=questions.seed,
-        draws=questions.resamples,
-    )
-    of = of.but(n=both.height)
-    interval = boot.interval(1, None, answers["template"].n_unique() == 1).times(100)
-    yield of.but(metric="accuracy", value=100 * boot.mean(1), interval=interval)
-    if of.setting and of.setting["aggregation"] != questions.aggregation:
-        value, gain = boot.difference(1, 0)
-        yield of.but(metric="gain", value=100 * value, interval=gain and gain.times(100))
+    both = by_item(answers).join(by_item(base), on="item", suffix="_own", maintain_order="left")
+    is_proportion = answers["template"].n_unique() == 1
+    yield of.but(metric="accuracy", **study.estimate(both, "hit", is_proportion=is_proportion))
+    if of.setting and of.setting["aggregation"] != study.aggregation:
+        yield of.but(metric="gain", **study.estimate(both, "hit", less="hit_own"))
 
 
 def _gain_by_split(
-    questions: Questions,
+    study: Study,
     probe: Probe,
     base: pl.DataFrame,
     answers: pl.DataFrame,
@@ -213,33 +177,27 @@ def _gain_by_split(
     """What an aggregation does to trained-on and held-out facts, and how it separates them."""
     margins = []
     for half, chosen in zip(("trained-on", "held-out"), splits, strict=True):
-        inside = questions.items.sort("item").filter(pl.Series(chosen)).select("item")
+        inside = study.items.sort("item").filter(pl.Series(chosen)).select("item")
         mine, theirs = (a.join(inside, on="item", how="semi") for a in (answers, base))
         if not mine.height:
             return
-        margins.append(_by_item(mine)["margin"].to_numpy())
-        for number in _accuracy(questions, _of(questions, probe, name), theirs, mine):
+        margins.append(by_item(mine, "margin")["margin"].to_numpy())
+        for number in _accuracy(study, _of(study, probe, name), theirs, mine):
             if number.metric == "accuracy":
                 yield number.but(metric=half)
             else:
                 yield number.but(slice=half)
     n = sum(len(one) for one in margins)
-    yield _of(questions, probe, name, metric="AUC", value=auc(*margins), n=n)
+    yield _of(study, probe, name, metric="AUC", value=auc(*margins), n=n)
 
 
-def _by_item(answers: pl.DataFrame) -> pl.DataFrame:
-    """item, relation, hit, margin: means over templates, in the order of items."""
-    grouped = answers.group_by("item", "relation").agg(ordered_mean(["hit", "margin"]))
-    return grouped.sort("item")
-
-
-def _permute_golds(questions: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+def _permute_golds(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """Accuracy after permuting the golds among the items of a relation that share their options.
 
     One order serves all templates, since an item's gold is the same under each. An item that shares
     its options with no other keeps its gold: such items are left out and counted.
     """
-    items = questions.items.select("item", "answers", set="candidates")
+    items = study.items.select("item", "answers", set="candidates")
     rows = answers.join(items, on="item").with_columns(
         # an item weighs the same, however many templates its relation has
         weight=1 / (pl.len().over("item") * pl.col("leaders")),
@@ -261,7 +219,7 @@ def _permute_golds(questions: Questions, of: Number, answers: pl.DataFrame) -> I
         answered = _indicator(group["leading"], size) * group["weight"].to_numpy()[:, None]
         first = np.flatnonzero(group["item"].to_numpy()[1:] != group["item"].to_numpy()[:-1]) + 1
         answered = np.add.reduceat(answered, [0, *first])
-        seed = hash_key(questions.seed, "permuted", str(relation), str(options))
+        seed = hash_key(study.seed, "permuted", str(relation), str(options))
         drawn, mean = permute_golds(answered, _indicator(golds, size), seed)
         hits, expected = hits + drawn, expected + mean
     of, shares = of.but(n=n), 100 * hits / n

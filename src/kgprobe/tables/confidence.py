@@ -7,13 +7,13 @@ subjects (by hash) and judged on the other.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kgprobe.metrics.aggregations import folds
-from kgprobe.metrics.bootstrap import Bootstrap, bootstrap
+from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.confidence import (
     BINS,
     abstention_threshold,
@@ -21,12 +21,12 @@ from kgprobe.metrics.confidence import (
     expected_calibration_error,
     reliability,
 )
-from kgprobe.metrics.intervals import Interval, percentile
-from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables.aggregations import EVERY, PROBE, Questions, Readings
+from kgprobe.metrics.intervals import Interval
+from kgprobe.tables.aggregations import EVERY, PROBE, Readings
 from kgprobe.tables.aggregations import WORDS as REDUCED
 from kgprobe.tables.answers import PRIOR, PRIOR_IS, Probe
 from kgprobe.tables.results import Number
+from kgprobe.tables.study import Study, by_item
 from kgprobe.tables.views import View
 
 #: metrics of one bin of confidence
@@ -69,38 +69,36 @@ VIEW = View(
 )
 
 
-def numbers(questions: Questions, answered: Sequence[tuple[Probe, Readings]]) -> Iterator[Number]:
+def numbers(study: Study, answered: Sequence[tuple[Probe, Readings]]) -> Iterator[Number]:
     """K (per cent of an item's pairs of a correct and a wrong option that are in order, ties half),
     Brier (0 to 2), ECE (per cent), OF_BINS (setting `bin`: its lower edge), and of the other half:
     "abstention threshold", answered, "accuracy of answered" (per cent), "right less wrong" with
-    and (setting `choice`: all) without abstaining, in per cent of the questions.
+    and (setting `choice`: all) without abstaining, in per cent of the study.
     """
     for probe, judged in answered:
-        for name in (questions.aggregation, PRIOR):
+        for name in (study.aggregation, PRIOR):
             answers = judged.get((name, ""), pl.DataFrame())
             if answers.height:
                 setting = {"aggregation": name} if name else {}
-                of = Number(setting=setting, group=questions.group, **probe.dimensions)
-                yield from _pairs(questions, of, answers)
-                yield from _calibration(questions, of, answers)
-                yield from _abstention(questions, of, answers)
+                of = Number(setting=setting, group=study.group, **probe.dimensions)
+                yield from _pairs(study, of, answers)
+                yield from _calibration(study, of, answers)
+                yield from _abstention(study, of, answers)
 
 
-def _pairs(questions: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """K and the Brier score, means over templates."""
-    golds = questions.items.select("item", golds=pl.col("answers").list.len())
+    golds = study.items.select("item", golds=pl.col("answers").list.len())
     wrong = pl.col("options") - pl.col("golds")
     rows = answers.join(golds, on="item").with_columns(
         K=1 - pl.col("inverted") / pl.col("golds") / wrong
     )
-    means = rows.group_by("item", "relation").agg(ordered_mean(["K", "brier"])).sort("item")
-    boot = _resample(questions, means.select("K", "brier").to_numpy(), means["relation"])
-    of = of.but(n=means.height)
-    yield of.but(metric="K", value=100 * boot.mean(0), interval=boot.interval(0).times(100))
-    yield of.but(metric="Brier", value=boot.mean(1), interval=_percentiles(boot.draws(1)))
+    means = by_item(rows, "K", "brier")
+    yield of.but(metric="K", **study.estimate(means, "K"))
+    yield of.but(metric="Brier", **_unbounded(study, means, "brier", 1))
 
 
-def _calibration(questions: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """ECE, and the bins that it is made of."""
     rows = answers.sort("item", "template")
     confidence, hits = rows["confidence"].to_numpy(), rows["hit"].to_numpy()
@@ -113,7 +111,7 @@ def _calibration(questions: Questions, of: Number, answers: pl.DataFrame) -> Ite
     sums = np.zeros((len(items), BINS + 1))
     np.add.at(sums, owner, np.column_stack([gaps, np.ones(len(rows))]))
     relations = rows.unique("item", keep="first").sort("item")["relation"]
-    drawn = _resample(questions, sums, relations).drawn.sum(axis=1)
+    drawn = bootstrap(sums, relations.to_list(), seed=study.seed).drawn.sum(axis=1)
     bounds = calibration_interval(gaps.sum(axis=0) / len(rows), drawn[:, :BINS] / drawn[:, [BINS]])
     interval = Interval(*bounds, "bootstrap").times(100)
     value = 100 * expected_calibration_error(bins)
@@ -125,13 +123,13 @@ def _calibration(questions: Questions, of: Number, answers: pl.DataFrame) -> Ite
             yield point.but(metric=metric, value=100 * share)
 
 
-def _abstention(questions: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """A threshold chosen on half of the subjects, judged on the others; nothing without both."""
     who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
-    rows = answers.join(questions.items.select("item", who=who), on="item").sort("item", "template")
+    rows = answers.join(study.items.select("item", who=who), on="item").sort("item", "template")
     half = pl.Series(np.zeros(len(rows), dtype=np.int64))
     for (relation,), group in rows.with_row_index("_at").group_by("relation", maintain_order=True):
-        fold = folds(group["who"].to_list(), questions.seed, f"{relation} abstention", 2)
+        fold = folds(group["who"].to_list(), study.seed, f"{relation} abstention", 2)
         half[group["_at"]] = pl.Series(fold)
     chosen, judged = (rows.filter(half == part) for part in (0, 1))
     if not chosen.height or not judged.height:
@@ -144,28 +142,19 @@ def _abstention(questions: Questions, of: Number, answers: pl.DataFrame) -> Iter
         net=(2 * pl.col("hit") - 1) * said,
         every=2 * pl.col("hit") - 1,
     )
-    names = ["said", "right", "net", "every"]
-    means = judged.group_by("item", "relation").agg(ordered_mean(names)).sort("item")
-    boot = _resample(questions, means.select(names).to_numpy(), means["relation"])
-    of = of.but(n=means.height)
-    yield of.but(metric="abstention threshold", value=100 * min(limit, 1.0))
-    yield of.but(metric="answered", value=100 * boot.mean(0), interval=boot.interval(0).times(100))
-    if boot.mean(0):
-        value, interval = boot.ratio(1, 0)
-        bounds = interval and interval.times(100)
-        answered = int(judged.filter(pl.col("said") > 0)["item"].n_unique())
-        yield of.but(metric="accuracy of answered", value=100 * value, interval=bounds, n=answered)
-    for column, setting in ((2, {}), (3, {"choice": "all"})):
+    means = by_item(judged, "said", "right", "net", "every")
+    yield of.but(metric="abstention threshold", value=100 * min(limit, 1.0), n=means.height)
+    yield of.but(metric="answered", **study.estimate(means, "said"))
+    if (answered := means.filter(pl.col("said") > 0).height) > 0:
+        share = study.estimate(means, "right", over="said")
+        yield of.but(metric="accuracy of answered", **{**share, "n": answered})
+    for column, setting in (("net", {}), ("every", {"choice": "all"})):
         net = of.but(metric="right less wrong", setting={**of.setting, **setting})
-        yield net.but(
-            value=100 * boot.mean(column), interval=_percentiles(100 * boot.draws(column))
-        )
+        yield net.but(**_unbounded(study, means, column, 100))
 
 
-def _resample(questions: Questions, values: NDArray[np.float64], relations: pl.Series) -> Bootstrap:
-    return bootstrap(values, relations.to_list(), seed=questions.seed, draws=questions.resamples)
-
-
-def _percentiles(draws: NDArray[np.float64]) -> Interval:
-    """Percentiles of a number that is no proportion."""
-    return Interval(*percentile(draws), "bootstrap")
+def _unbounded(study: Study, rows: pl.DataFrame, value: str, scale: float) -> dict[str, Any]:
+    """The mean of a value that is no proportion, with percentiles even where no draw differs."""
+    found = study.estimate(rows.with_columns(one=1.0), value, over="one", scale=scale)
+    point = Interval(found["value"], found["value"], "bootstrap")
+    return {**found, "interval": found["interval"] or point}

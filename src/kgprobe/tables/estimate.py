@@ -6,6 +6,7 @@ A frame has a row per item, in the order of items, and values of 0 to 1:
     estimate(rows, "hit", stratum="relation", is_macro=True)    mean of the relations' means
     estimate(rows, "hit", less="other")                         mean of paired differences
     estimate(rows, "right", over="asked")                       ratio of two sums
+    estimate(rows, "hit", weight="asked")                       weighted mean, of a part of the rows
 """
 
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.intervals import Interval, wilson
 
 
 def estimate(
@@ -21,6 +23,7 @@ def estimate(
     *,
     less: str = "",
     over: str = "",
+    weight: str = "",
     stratum: str = "",
     cluster: str = "",
     is_macro: bool = False,
@@ -30,19 +33,27 @@ def estimate(
 ) -> dict[str, Any]:
     """Value, n and interval of a Number, `scale` times what the columns hold.
 
-    Rows are drawn within their `stratum`, or by whole clusters, which n then counts. `is_macro`:
-    strata weigh the same; `is_proportion`: a mean of hits, whose interval is Wilson's. A difference
-    and a ratio have no interval where no draw differs. Raises ValueError for a ratio over 0.
+    Rows are drawn within their `stratum`, or by whole clusters, which n then counts. `weight`: what
+    a row counts in a mean or difference; those of 0 are drawn as well, so that how many of the
+    others come varies, and are not in n. `is_macro`: strata weigh the same; `is_proportion`: a mean
+    of hits, whose interval is Wilson's, as it is where no draw of a mean differs. A difference and
+    a ratio have no interval there. Raises ValueError for a ratio over 0 and weights that are all 0.
     """
-    columns = [name for name in (value, less, over) if name]
     strata, clusters = (rows[name].to_list() if name else None for name in (stratum, cluster))
+    columns = [pl.col(name) * (pl.col(weight) if weight else 1) for name in (value, less) if name]
+    columns += [pl.col(name).alias("below") for name in (over, weight) if name]
     boot = bootstrap(rows.select(columns).to_numpy(), strata, clusters, seed)
     weights = boot.macro() if is_macro else None
-    if over:
+    n = rows[cluster].n_unique() if cluster else rows.height
+    if weight:
+        n = rows.filter(pl.col(weight) > 0).height
+        result, interval = boot.ratio(0, 2, less=1) if less else boot.ratio(0, 1)
+        if not less and (is_proportion or not interval):
+            interval = Interval(*wilson(min(result, 1.0) * n, n), "wilson")
+    elif over:
         result, interval = boot.ratio(0, 1)
     elif less:
         result, interval = boot.difference(0, 1, weights)
     else:
         result, interval = boot.mean(0, weights), boot.interval(0, weights, is_proportion)
-    n = rows[cluster].n_unique() if cluster else rows.height
     return {"value": scale * result, "n": n, "interval": interval and interval.times(scale)}

@@ -14,7 +14,7 @@ import polars as pl
 
 from kgprobe.contracts import WITHOUT
 from kgprobe.tables import aggregations, confidence, slices
-from kgprobe.tables.aggregations import Bools, Questions
+from kgprobe.tables.aggregations import Bools
 from kgprobe.tables.answers import Probe, choosable, judge, judge_scores, without_subject
 from kgprobe.tables.results import Number
 from kgprobe.tables.study import Baseline, Study
@@ -37,7 +37,7 @@ class Scored:
 
     probe: Probe
     scores: pl.DataFrame
-    questions: Questions
+    study: Study
     trained_on: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
     content_free: pl.DataFrame | None = None
     where: str = "scores"
@@ -46,7 +46,7 @@ class Scored:
     @property
     def splits(self) -> tuple[Bools, Bools] | None:
         """Which items, in the order of ids, are trained on, and held out; None without either."""
-        trained_on = [self.trained_on.get(item) for item in self.questions.items["item"].sort()]
+        trained_on = [self.trained_on.get(item) for item in self.study.items["item"].sort()]
         yes, no = (np.array([status is half for status in trained_on]) for half in (True, False))
         return (yes, no) if yes.any() and no.any() else None
 
@@ -55,16 +55,14 @@ class Scored:
         """The answers below this probe's, judged by its own aggregation: without -> answers."""
         scores = {WEIGHTS: self.random_init} if self.random_init is not None else {}
         if self.content_free is not None:
-            scores = {SUBJECT: without_subject(self.questions.items, self.content_free), **scores}
+            scores = {SUBJECT: without_subject(self.study.items, self.content_free), **scores}
         judged = {}
         for without, rows in scores.items():
-            part = self.questions.items.join(rows, on="item", how="semi")
+            part = self.study.items.join(rows, on="item", how="semi")
             if part.height:
                 rows = rows.join(part.select("item"), on="item", how="semi")
                 where = f"{self.where}, without {without}"
-                judged[without] = judge_scores(
-                    rows, part, self.questions.aggregation or "sum", where
-                )
+                judged[without] = judge_scores(rows, part, self.study.aggregation or "sum", where)
         return judged
 
 
@@ -76,15 +74,15 @@ def numbers(every: Iterable[Scored]) -> Iterator[Number]:
     kept: list[tuple[Scored, pl.DataFrame, dict[str, pl.DataFrame]]] = []
     seen: set[tuple[str, str]] = set()
     for one in every:
-        items = choosable(one.questions.items, one.questions.candidates)
-        of = Number(n=one.questions.items.height, group=one.questions.group, **one.probe.dimensions)
-        if lost := one.questions.items.height - items.height:
+        items = choosable(one.study.items, one.study.candidates)
+        of = Number(n=one.study.items.height, group=one.study.group, **one.probe.dimensions)
+        if lost := one.study.items.height - items.height:
             yield of.but(metric="without wrong option", value=lost)
         if not items.height:
             continue
         scores = one.scores.join(items.select("item"), on="item", how="semi")
-        one = replace(one, scores=scores, questions=replace(one.questions, items=items))
-        task = one.questions
+        one = replace(one, scores=scores, study=replace(one.study, items=items))
+        task = one.study
         answers = judge(scores, items, task.candidates, task.aggregation, one.where, task.prompts)
         read = [(one.probe, aggregations.readings(answers, scores, task, one.content_free))]
         for number in aggregations.numbers(task, read, one.splits):
@@ -104,26 +102,17 @@ def _slice(
     """Slices of what several probes were asked alike; chance stands once in each."""
     alike: list[tuple[Study, Scored]] = []
     for one, answers, below in kept:
-        task, probe = one.questions, one.probe
-        rows = answers.select("item", "template")
-        for place, (study, first) in enumerate(alike):
-            same = (study.benchmark, study.group) == (probe.benchmark, task.group)
-            if same and rows.equals(study.probes[0][1].select("item", "template")):
-                baselines = [
-                    Baseline(len(study.probes), name, judged) for name, judged in below.items()
-                ]
-                probes = [*study.probes, (probe, answers)]
-                both = replace(study, probes=probes, baselines=[*study.baselines, *baselines])
-                alike[place] = both, first
-                break
-        else:
-            study = Study(
-                probe.benchmark, task.items, task.candidates, task.prompts, [(probe, answers)],
-                seed=task.seed, resamples=task.resamples, aggregation=task.aggregation,
-                group=task.group,
-                baselines=[Baseline(0, name, judged) for name, judged in below.items()],
-            )  # fmt: skip
-            alike.append((study, one))
+        task = replace(one.study, benchmark=one.probe.benchmark)
+        same = [at for at, (study, _) in enumerate(alike)
+                if study.of == task.of and study.is_asked_as(answers)]  # fmt: skip
+        if not same:
+            same = [len(alike)]
+            alike.append((task, one))
+        study, first = alike[same[0]]
+        baselines = [Baseline(len(study.probes), *pair) for pair in below.items()]
+        probes = [*study.probes, (one.probe, answers)]
+        both = replace(study, probes=probes, baselines=[*study.baselines, *baselines])
+        alike[same[0]] = both, first
     seen: set[tuple[str, str]] = set()
     for study, one in alike:
         part = study.benchmark, study.group

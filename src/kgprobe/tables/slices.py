@@ -22,13 +22,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.contracts import WITHOUT
-from kgprobe.metrics.bootstrap import Bootstrap, subsets
-from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.tables import baselines
 from kgprobe.tables.aggregations import EVERY, PROBE
-from kgprobe.tables.answers import Probe
 from kgprobe.tables.results import Number, family, hit_rate
-from kgprobe.tables.study import Study, relations_of
+from kgprobe.tables.study import Baseline, Study, relations_of
 from kgprobe.tables.views import View
 
 Floats = NDArray[np.float64]
@@ -145,6 +142,10 @@ class Bin:
     setting: Mapping[str, str] = field(default_factory=dict)
 
 
+#: no slice
+EVERY_ITEM = Bin("", np.ones(1))
+
+
 def bins_of(
     study: Study, splits: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
 ) -> Iterator[tuple[Slice, list[Bin]]]:
@@ -175,10 +176,8 @@ def items_of(
     `relations`: the benchmark's file of cardinalities and domains."""
     if not items.height:
         return items
-    probe = Probe("", "", "", "", "")
-    answers = items.select("item", template=pl.lit(0))
     known = relations_of(relations) if relations else None
-    study = Study("", items, candidates, prompts, [(probe, answers)], known)
+    study = Study(items, candidates, prompts, relations=known)
     for _, bins in bins_of(study):
         for one in bins:
             if one.name == part:
@@ -223,76 +222,9 @@ def _named_bins(
         yield from zip(one.names, (*splits, ~(splits[0] | splits[1])), strict=True)
 
 
-@dataclass(frozen=True)
-class _Answers:
-    """Answers of a probe or a baseline: hits (items x templates, NaN where it was not asked)."""
-
-    of: Number
-    hits: Floats
-
-    @property
-    def mask(self) -> Floats:
-        """1 for items that it was asked, else 0."""
-        return np.asarray(~np.isnan(self.hits).all(axis=1), dtype=float)
-
-    @property
-    def right(self) -> Floats:
-        """Mean over the templates asked, 0 where none was."""
-        count = (~np.isnan(self.hits)).sum(axis=1)
-        return np.asarray(np.nansum(self.hits, axis=1) / np.maximum(count, 1))
-
-    @property
-    def is_proportion(self) -> bool:
-        """Whether every item was asked under one template at most."""
-        return bool(((~np.isnan(self.hits)).sum(axis=1) <= 1).all())
-
-    def like(self, other: "_Answers") -> "_Answers":
-        """What the other was asked, too."""
-        return _Answers(self.of, np.where(np.isnan(other.hits), np.nan, self.hits))
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """Two columns of one matrix that are compared, and what the second is in words."""
-
-    of: Number
-    instead: str
-    one: int
-    other: int
-
-
-@dataclass(frozen=True)
-class _Table:
-    """What is resampled together: for each of `entries` the column of its right answers and, behind
-    it, that of the items it was asked."""
-
-    entries: list[_Answers]
-    printed: int  #: so many of them are printed, the others are there to be compared
-    pairs: list[_Pair]
-
-    @property
-    def columns(self) -> Floats:
-        """items x (2 entries)."""
-        return np.column_stack([c for e in self.entries for c in (e.right * e.mask, e.mask)])
-
-
-def _table(study: Study) -> _Table:
-    probes = [
-        _Answers(study.of.but(**p.dimensions), study.spread(answers)) for p, answers in study.probes
-    ]
-    entries, pairs = [*probes], []
-    for i, j in study.with_best:
-        instead = study.instead(study.probes[i][0], study.probes[j][0])
-        pairs.append(_Pair(probes[i].of, instead, i, j))
-    for baseline in study.baselines:
-        of = probes[baseline.probe].of.but(setting={"without": baseline.without})
-        entries.append(_Answers(of, study.spread(baseline.answers)))
-    shown = len(entries)
-    for place, baseline in enumerate(study.baselines, len(probes)):
-        answers = probes[baseline.probe]
-        pairs.append(_Pair(answers.of, f"without {baseline.without}", len(entries), place))
-        entries.append(answers.like(entries[place]))
-    return _Table(entries, shown, pairs)
+#: what is compared: the number of one, with what it is compared with, and of every item both hits
+#: and under how many templates both were asked
+Pairs = Sequence[tuple[Number, pl.DataFrame]]
 
 
 def numbers(study: Study, splits: tuple[Bools, Bools] | None = None) -> Iterator[Number]:
@@ -300,15 +232,15 @@ def numbers(study: Study, splits: tuple[Bools, Bools] | None = None) -> Iterator
     minus the best or their baselines (`instead`) with "p after Holm" and "detectable difference";
     of all items those of the baselines alone. Domains have the weighting "split" as well: a
     relation's weight divided by their number."""
-    table = _table(study)
-    every = Bin("", np.ones(study.items.height))
-    if study.baselines:
-        probes = len(study.probes)
-        subset = _Table(table.entries, table.printed, [p for p in table.pairs if p.other >= probes])
-        (boot,) = _resample(study, subset, [every])
-        yield from _accuracies(subset, every, boot, range(probes, subset.printed))
-        yield from _by_template(study, table.entries[probes : subset.printed])
-        yield from _compare(subset, [every], [boot])
+    for of, rows in _baselines(study):
+        yield from _accuracy(study, of, rows, EVERY_ITEM)
+    for baseline in study.baselines:
+        for (index,), asked in baseline.answers.sort("template", "item").group_by(
+            "template", maintain_order=True
+        ):
+            of = _of_baseline(study, baseline).but(setting={"template": index})
+            yield of.but(metric="accuracy", **hit_rate(asked["hit"].to_numpy()))
+    yield from differences(study, _above_baselines(study), [EVERY_ITEM])
     yield from slice_numbers(study, splits)
 
 
@@ -316,32 +248,51 @@ def slice_numbers(
     study: Study, splits: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
 ) -> Iterator[Number]:
     """The same of these slices alone, without the numbers of all items."""
-    table = _table(study)
+    probes = [(study.of.but(**probe.dimensions), rows)
+              for (probe, _), rows in zip(study.probes, study.asked, strict=True)]  # fmt: skip
+    baselines, pairs = _baselines(study), [*with_best(study), *_above_baselines(study)]
     for one, bins in bins_of(study, splits, slices):
-        drawn = _resample(study, table, bins)
-        for part, boot in zip(bins, drawn, strict=True):
-            yield from _baselines(study, part)
-            yield from _accuracies(table, part, boot, range(table.printed))
-        yield from _compare(table, bins, drawn)
+        for part in bins:
+            yield from _chance(study, part)
+            for of, rows in [*probes, *baselines]:
+                yield from _accuracy(study, of, rows, part)
+        yield from differences(study, pairs, bins)
         if one.name == "domain":
-            split = [_split(study, part) for part in bins]
-            for part, boot in zip(split, _resample(study, table, split), strict=True):
-                yield from _accuracies(table, part, boot, range(len(study.probes)))
+            for part in bins:
+                for of, rows in probes:
+                    yield from _accuracy(study, of, rows, _split(study, part))
 
 
-def _by_template(study: Study, baselines: Sequence[_Answers]) -> Iterator[Number]:
-    for baseline in baselines:
-        for column, index in enumerate(study.templates):
-            hits = baseline.hits[:, column]
-            if (~np.isnan(hits)).any():
-                rate = hit_rate(hits[~np.isnan(hits)])
-                yield baseline.of.but(metric="accuracy", setting={"template": index}, **rate)
+def with_best(study: Study) -> Pairs:
+    """Each probe and the best one."""
+    pairs = []
+    for i, j in study.with_best:
+        one, other = study.probes[i][0], study.probes[j][0]
+        of = study.of.but(setting={"instead": study.instead(one, other)}, **one.dimensions)
+        pairs.append((of, study.asked[i].with_columns(other=study.asked[j]["hit"])))
+    return pairs
 
 
-def _resample(study: Study, table: _Table, bins: Sequence[Bin]) -> list[Bootstrap]:
-    relations = study.ordered["relation"].to_list()
-    weights = [part.weights for part in bins]
-    return subsets(table.columns, weights, relations, study.seed, study.resamples)
+def _above_baselines(study: Study) -> Pairs:
+    """Each baseline and its probe, on the items and templates that both were asked."""
+    pairs = []
+    for baseline in study.baselines:
+        probe, answers = study.probes[baseline.probe]
+        both = answers.join(baseline.answers, on=["item", "template"], how="semi")
+        setting = {"instead": f"without {baseline.without}"}
+        other = study.of_all(baseline.answers)["hit"]
+        rows = study.of_all(both).with_columns(other=other)
+        pairs.append((study.of.but(setting=setting, **probe.dimensions), rows))
+    return pairs
+
+
+def _of_baseline(study: Study, baseline: Baseline) -> Number:
+    probe, _ = study.probes[baseline.probe]
+    return study.of.but(setting={"without": baseline.without}, **probe.dimensions)
+
+
+def _baselines(study: Study) -> list[tuple[Number, pl.DataFrame]]:
+    return [(_of_baseline(study, one), study.of_all(one.answers)) for one in study.baselines]
 
 
 def _split(study: Study, part: Bin) -> Bin:
@@ -350,7 +301,7 @@ def _split(study: Study, part: Bin) -> Bin:
     return Bin(part.name, part.weights * np.array(shares), {"weighting": "split"})
 
 
-def _baselines(study: Study, part: Bin) -> Iterator[Number]:
+def _chance(study: Study, part: Bin) -> Iterator[Number]:
     """Random and majority, exact."""
     inside = part.weights > 0
     for model, values in (("random", study.random), ("majority", study.majority)):
@@ -358,36 +309,33 @@ def _baselines(study: Study, part: Bin) -> Iterator[Number]:
         yield number.but(value=100 * float(values[inside].mean()), n=int(inside.sum()))
 
 
-def _accuracies(
-    table: _Table, part: Bin, boot: Bootstrap, which: Sequence[int]
-) -> Iterator[Number]:
-    for place in which:
-        entry = table.entries[place]
-        n = int((entry.mask * (part.weights > 0)).sum())
-        if not n:
-            continue
-        value, interval = boot.ratio(2 * place, 2 * place + 1)
-        if interval is None or (entry.is_proportion and not part.setting):
-            interval = Interval(*wilson(min(value, 1.0) * n, n), "wilson")
-        number = entry.of.but(metric="accuracy", slice=part.name, setting=part.setting)
-        yield number.but(value=100 * value, interval=interval.times(100), n=n)
+def _within(rows: pl.DataFrame, part: Bin) -> pl.DataFrame:
+    """Rows of all items with the `weight` of those in a bin that were asked."""
+    weights = np.broadcast_to(part.weights, rows.height)
+    return rows.with_columns(weight=pl.Series(weights) * (pl.col("templates") > 0))
 
 
-def _compare(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> Iterator[Number]:
-    """Probes with the best one and with their baselines in every bin, as one family of tests."""
+def _accuracy(study: Study, of: Number, rows: pl.DataFrame, part: Bin) -> Iterator[Number]:
+    rows = _within(rows, part)
+    if not rows["weight"].sum():
+        return
+    is_proportion = rows["templates"].max() == 1 and not part.setting
+    value = study.estimate(rows, "hit", weight="weight", is_proportion=is_proportion)
+    yield of.but(metric="accuracy", slice=part.name, setting=part.setting, **value)
+
+
+def differences(study: Study, pairs: Pairs, bins: Sequence[Bin]) -> Iterator[Number]:
+    """What is compared in every bin, as one family of tests."""
     tested: list[tuple[Number, NDArray[np.float64]]] = []
-    for part, boot in zip(bins, drawn, strict=True):
-        for pair in table.pairs:
-            one, other = table.entries[pair.one], table.entries[pair.other]
-            inside = (part.weights * one.mask * other.mask) > 0
-            if not inside.any():
-                continue
-            gaps, n = (one.right - other.right)[inside], int(inside.sum())
-            of = pair.of.but(slice=part.name, n=n, setting={"instead": pair.instead})
-            value, interval = boot.ratio(2 * pair.one, 2 * pair.one + 1, less=2 * pair.other)
-            bounds = interval and interval.times(100)
-            yield of.but(metric="accuracy", value=100 * value, interval=bounds)
-            tested.append((of, gaps))
+    for part in bins:
+        for of, every in pairs:
+            rows = _within(every, part)
+            inside = rows.filter(pl.col("weight") > 0)
+            if inside.height:
+                of = of.but(slice=part.name, n=inside.height)
+                gap = study.estimate(rows, "hit", less="other", weight="weight")
+                yield of.but(metric="accuracy", **gap)
+                tested.append((of, (inside["hit"] - inside["other"]).to_numpy()))
     yield from family(tested)
 
 

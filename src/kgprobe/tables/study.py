@@ -1,25 +1,22 @@
-"""A study: one benchmark under one set of prompts, answered by several probes."""
+"""A study: questions of a benchmark, and the judged answers of the probes that were asked them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.contracts import WITHOUT
-from kgprobe.metrics.bootstrap import DRAWS, Bootstrap, bootstrap
-from kgprobe.metrics.intervals import Interval
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import Probe, gold_ids
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.results import Number
 
 #: Columns of the optional frame that says what a relation is.
 RELATIONS = {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)}
-
-
-SUBJECT, WEIGHTS = WITHOUT
 
 
 @dataclass(frozen=True)
@@ -45,47 +42,58 @@ def random_init_by_probe(
     return dict(zip(keys, paths, strict=True))
 
 
+def by_item(answers: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """item, relation, columns of judged answers (means over templates), templates (how many), in
+    the order of items."""
+    means = ordered_mean(columns or ["hit"])
+    return answers.group_by("item", "relation").agg(means, templates=pl.len()).sort("item")
+
+
 @dataclass(frozen=True)
 class Study:
-    """Judged answers (`answers.judge`) of every probe on the same items and templates.
+    """Questions, and judged answers (`answers.judge`) of probes, each on the same items and
+    templates.
 
+    `aggregation`: the probes' own; "" is BEAR's, whose RESULTS do not name it. `group`: the part of
+    the benchmark that these items are. `others`: the aggregations beside the own one, () for all.
     `relations` (columns of RELATIONS) says cardinality and domains; without it there is no table by
     domain, and a relation counts as one-to-one when its items have as many options as there are
     items and no answer occurs twice. `readings`, a mapping for every probe: what its scores say
-    under other aggregations, too (`aggregations.readings`). `aggregation`: their own, "" where
-    RESULTS do not name it; `group`: the part of the benchmark that these items are.
+    under other aggregations, too (`aggregations.readings`).
     """
 
-    benchmark: str
     items: pl.DataFrame
     candidates: pl.DataFrame
     prompts: pl.DataFrame
-    probes: Sequence[tuple[Probe, pl.DataFrame]]
-    relations: pl.DataFrame | None = None
     seed: int = 0
-    resamples: int = DRAWS
-    readings: Sequence[Mapping[tuple[str, str], pl.DataFrame]] = ()
-    baselines: Sequence[Baseline] = ()
     aggregation: str = ""
     group: str = ""
+    others: Sequence[str] = ()
+    benchmark: str = ""
+    probes: Sequence[tuple[Probe, pl.DataFrame]] = ()
+    relations: pl.DataFrame | None = None
+    readings: Sequence[Mapping[tuple[str, str], pl.DataFrame]] = ()
+    baselines: Sequence[Baseline] = ()
     #: (relation, id) of the correct answers that the constant guess is chosen by; None: the items'
     golds: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        if not self.probes:
-            raise ValueError(f"{self.benchmark}: no probe answered this benchmark")
         keys = [tuple(probe.dimensions.values()) for probe, _ in self.probes]
         if len(set(keys)) < len(keys):
             raise ValueError(f"{self.benchmark}: two probes are the same: {sorted(keys)}")
-        expected = self.probes[0][1].select("item", "template")
         for probe, answers in self.probes:
             if probe.benchmark != self.benchmark:
                 raise ValueError(f"{probe.model}: not a probe of {self.benchmark}")
-            if not answers.select("item", "template").equals(expected):
+            if not self.is_asked_as(answers):
                 raise ValueError(
                     f"{probe.model}: other items or templates than {keys[0]}; differences are "
                     "paired, so all probes of a benchmark need the same"
                 )
+
+    def is_asked_as(self, answers: pl.DataFrame) -> bool:
+        """Whether judged answers are those to the items and templates of the first probe."""
+        first = self.probes[0][1]
+        return answers.select("item", "template").equals(first.select("item", "template"))
 
     @property
     def of(self) -> Number:
@@ -95,7 +103,7 @@ class Study:
 
     @cached_property
     def ordered(self) -> pl.DataFrame:
-        """The items in the order of all matrices (by item id)."""
+        """The items in the order of ids, in which all arrays have them."""
         return self.items.sort("item")
 
     @cached_property
@@ -103,20 +111,21 @@ class Study:
         """Template indices that were scored."""
         return sorted(self.probes[0][1]["template"].unique().to_list())
 
-    def hits(self, probe: int, column: str = "hit") -> NDArray[np.float64]:
-        """items x templates: a column of the judged answers."""
-        answers = self.probes[probe][1].sort("item", "template")
-        shape = (self.items.height, len(self.templates))
-        return answers[column].cast(pl.Float64).to_numpy().reshape(shape)
+    @cached_property
+    def asked(self) -> list[pl.DataFrame]:
+        """`of_all` of every probe."""
+        return [self.of_all(answers) for _, answers in self.probes]
 
-    def spread(self, answers: pl.DataFrame) -> NDArray[np.float64]:
-        """items x templates: hits of judged answers, NaN where nothing was asked."""
-        grid = np.full((self.items.height, len(self.templates)), np.nan)
-        rows = {item: place for place, item in enumerate(self.ordered["item"])}
-        columns = {template: place for place, template in enumerate(self.templates)}
-        for item, template, hit in answers.select("item", "template", "hit").rows():
-            grid[rows[item], columns[template]] = hit
-        return grid
+    def of_all(self, answers: pl.DataFrame) -> pl.DataFrame:
+        """item, relation, hit, templates of every item: 0 where it was not asked."""
+        rows = by_item(answers).drop("relation")
+        every = self.ordered.select("item", "relation")
+        rows = every.join(rows, on="item", how="left", maintain_order="left")
+        return rows.with_columns(pl.col("hit", "templates").fill_null(0))
+
+    def estimate(self, rows: pl.DataFrame, value: str, **more: Any) -> dict[str, Any]:
+        """`estimate` of rows of items, which are drawn within their relation."""
+        return estimate(rows, value, stratum="relation", seed=self.seed, **more)
 
     def instead(self, one: Probe, other: Probe) -> str:
         """What a difference from `one` is taken to: the other's model and what else differs."""
@@ -129,36 +138,8 @@ class Study:
         """Pairs of probes that are compared: each with the best one (of equal ones the first), in
         the order of the probes. All pairs would leave a test of forty models no power."""
         count = len(self.probes)
-        rates = [np.nanmean(self.spread(answers), axis=1).mean() for _, answers in self.probes]
-        best = int(np.argmax(rates))
+        best = int(np.argmax([rows["hit"].to_numpy().mean() for rows in self.asked]))
         return [(min(i, best), max(i, best)) for i in range(count) if i != best]
-
-    @cached_property
-    def resampled(self) -> Bootstrap:
-        """Paired bootstrap of every probe's accuracy, mean over templates; a column is a probe."""
-        means = [self.hits(i).mean(axis=1) for i in range(len(self.probes))]
-        return self.resample(np.column_stack(means))
-
-    def interval(self, probe: int, weights: NDArray[np.float64] | None = None) -> Interval:
-        """95 % interval, in per cent, of a probe's (weighted) accuracy.
-
-        Wilson's for the proportion of items on one template, the bootstrap for means over several
-        templates and for other weights. Where every resample is the same (all right, all wrong,
-        one item a relation) the bootstrap says nothing, and Wilson's takes its place.
-        """
-        all_or_none = weights is None or set(weights.tolist()) <= {0.0, 1.0}
-        is_proportion = len(self.templates) == 1 and all_or_none
-        return self.resampled.interval(probe, weights, is_proportion).times(100)
-
-    def resample(self, values: NDArray[np.float64]) -> Bootstrap:
-        """Bootstrap of item values (items x columns) with the study's draws."""
-        relations = self.ordered["relation"].to_list()
-        return bootstrap(values, relations, seed=self.seed, draws=self.resamples)
-
-    def totals(self, *values: NDArray[np.float64]) -> Bootstrap:
-        """Sums per relation of item values that need no interval; a column per argument."""
-        relations = self.ordered["relation"].to_list()
-        return bootstrap(np.column_stack(values), relations, draws=0)
 
     @cached_property
     def options(self) -> NDArray[np.float64]:
@@ -209,10 +190,6 @@ class Study:
         if self.relations is None or "domains" not in self.relations.columns:
             return {}
         return dict(self.relations.select("relation", "domains").drop_nulls().iter_rows())
-
-    def among(self, relation: str) -> NDArray[np.float64]:
-        """1 for this relation, 0 for the others, in the order of `resampled`."""
-        return np.array([float(name == relation) for name in self.resampled.strata])
 
 
 def relations_of(path: Path) -> pl.DataFrame | None:

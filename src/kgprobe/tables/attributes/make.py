@@ -13,7 +13,6 @@ from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, S
 from kgprobe.contracts import WITHOUT
 from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, judged, results, scored
-from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
 from kgprobe.tables.attributes import constructs, numbers, two_steps, views
 from kgprobe.tables.attributes import published as printed
@@ -22,6 +21,7 @@ from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.report import marks, section
 from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
+from kgprobe.tables.study import Study
 from kgprobe.tables.views import write_all
 
 Row = Mapping[str, str]
@@ -135,9 +135,7 @@ def score_ranked(
         benchmark = study.benchmarks[probe.benchmark]
         items = benchmark.items.filter(~pl.col("group").is_in(sorted(study.left_out)))
         items = items.with_columns(pl.col("answers").list.head(1))
-        asks = Questions(
-            items, benchmark.candidates, benchmark.prompts, study.seed, aggregation="sum"
-        )
+        asks = Study(items, benchmark.candidates, benchmark.prompts, study.seed, aggregation="sum")
         scores = schema.read(files[probe], schema.SCORES)
         free = schema.read(beside, schema.CONTENT_FREE)
         random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])

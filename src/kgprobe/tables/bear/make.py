@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 
 from kgprobe import schema
 from kgprobe.knowledge.facts import fact_id
-from kgprobe.metrics.bootstrap import bootstrap
-from kgprobe.metrics.intervals import Interval, standard_error, wilson
+from kgprobe.metrics.intervals import Interval, standard_error
 from kgprobe.metrics.ranking import auc, reciprocal_rank
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import aggregations, confidence, slices, wordings
-from kgprobe.tables.answers import Probe, judge, questions, without_subject
+from kgprobe.tables.answers import Probe, judge, questions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.judged import frame as judged_frame
 from kgprobe.tables.judged import of_scores
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number, as_published, family, hit_rate
+from kgprobe.tables.results import Number, as_published, hit_rate
 from kgprobe.tables.results import frame as results_frame
-from kgprobe.tables.study import SUBJECT, WEIGHTS, Asked, Baseline, Study, relations_of
+from kgprobe.tables.scored import Scored
+from kgprobe.tables.study import Asked, Baseline, Study, by_item, relations_of
 from kgprobe.templates import ANSWER, answer_is_last, parse
-
-Weights = NDArray[np.float64]
 
 
 def studies(
@@ -37,11 +37,11 @@ def studies(
     scores: Sequence[str | Path],
     folders: Mapping[str, str | Path],
     seed: int = 0,
-    content_free: Sequence[str | Path] | None = (),
+    content_free: Sequence[str | Path] = (),
     random_init: Mapping[Asked, str | Path] = MappingProxyType({}),
 ) -> list[Study]:
     """A Study per benchmark and prompt, in the order of the probes, scored by every aggregation;
-    `content_free`: CONTENT_FREE of each probe where they were asked, None to read the sum alone.
+    `content_free`: CONTENT_FREE of each probe, where they were asked.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
     relations) as parquet. `random_init`: SCORES of the models with random weights, by the probe
@@ -50,33 +50,23 @@ def studies(
     every = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
         folder = Path(folders[benchmark])
-        items, candidates, prompts = questions(folder)
-        task = aggregations.Questions(items, candidates, prompts, seed)
+        relations = relations_of(folder / "relations.parquet")
+        task = Study(*questions(folder), seed, benchmark=benchmark, relations=relations)
         judged: list[tuple[Probe, pl.DataFrame]] = []
         read, baselines = [], []
         for at, (probe, path) in enumerate(zip(answered, scores, strict=True)):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
                 continue
+            free = schema.read(content_free[at], schema.CONTENT_FREE) if content_free else None
+            below = random_init.get(tuple(probe.dimensions.values()))
+            low = schema.read(below, schema.SCORES) if below else None
             frame = schema.read(path, schema.SCORES)
-            base = judge(frame, items, candidates, where=str(path))
+            one = Scored(probe, frame, task, content_free=free, where=str(path), random_init=low)
+            base = judge(frame, task.items, task.candidates, where=str(path))
+            baselines += [Baseline(len(judged), *pair) for pair in one.baselines.items()]
             judged.append((probe, base))
-            if content_free is not None:
-                beside = (
-                    schema.read(content_free[at], schema.CONTENT_FREE) if content_free else None
-                )
-                read.append(aggregations.readings(base, frame, task, beside))
-                lower = {} if beside is None else {SUBJECT: without_subject(items, beside)}
-                if low := random_init.get(tuple(probe.dimensions.values())):
-                    lower[WEIGHTS] = schema.read(low, schema.SCORES)
-                for without, rows in lower.items():
-                    part = items.join(rows, on="item", how="semi")
-                    where = f"{path}, without {without}"
-                    if part.height:
-                        answers = judge(rows, part, candidates, where=where)
-                        baselines.append(Baseline(len(judged) - 1, without, answers))
-        relations = relations_of(folder / "relations.parquet")
-        study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
-        every.append(replace(study, readings=read, baselines=baselines))
+            read.append(aggregations.readings(base, frame, task, free))
+        every.append(replace(task, probes=judged, readings=read, baselines=baselines))
     return every
 
 
@@ -111,74 +101,62 @@ def numbers(
         for position in range(len(study.probes)):
             results += _scores(study, position, published)
             results += _by_template(study, position)
-        results += [*_by_group(study), *_by_position(study), *_ranks(study), *differences(study)]
-        results += _baselines(study, published)
+        results += [*_by_position(study), *differences(study), *_baselines(study, published)]
         known = find_splits(study, facts) if facts is not None else None
         results += _calibration(study, *known) if known else []
         results += slices.numbers(study, known)
-        task = aggregations.Questions(
-            study.items, study.candidates, study.prompts, study.seed, study.resamples
-        )
         probes = [probe for probe, _ in study.probes]
         answered = list(zip(probes, study.readings, strict=False))
-        results += aggregations.numbers(task, answered, known)
-        results += confidence.numbers(task, answered)
+        results += aggregations.numbers(study, answered, known)
+        results += confidence.numbers(study, answered)
     sizes = {p.model: p.parameters for study in studies for p, _ in study.probes if p.parameters}
     results += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
     return results + (list(_published(published)) if published else [])
 
 
-def _accuracy(study: Study, position: int, weights: Weights | None = None) -> Number:
-    """A probe's accuracy, `weights` per relation; n counts the items that have a weight."""
-    boot = study.resampled
-    return Number(
-        metric="accuracy",
-        value=100 * boot.mean(position, weights),
-        interval=study.interval(position, weights),
-        n=study.items.height if weights is None else int((weights > 0) @ boot.sizes),
-        **study.probes[position][0].dimensions,
-    )
-
-
 def _scores(study: Study, position: int, published: Published | None) -> Iterator[Number]:
-    """Of all items: accuracy beside the published one, SEM, means over relations, ties."""
-    (probe, answers), boot = study.probes[position], study.resampled
-    plain, even = _accuracy(study, position), _accuracy(study, position, boot.macro())
+    """Of all items: accuracy beside the published one, SEM, means over relations, ties, MRR; of
+    each relation accuracy."""
+    (probe, answers), rows = study.probes[position], study.asked[position]
+    is_proportion = len(study.templates) == 1
+    of = Number(metric="accuracy", **probe.dimensions)
+    plain = of.but(**study.estimate(rows, "hit", is_proportion=is_proportion))
     paper = published.score(probe, plain.n, study.templates) if published else None
     yield plain.but(**as_published(*paper)) if paper else plain
     if paper and plain.value is not None and plain.interval:
         gap, bounds = plain.value - paper[0], plain.interval.minus(paper[0])
         yield plain.but(metric="accuracy minus published", value=gap, interval=bounds)
-    if len(study.templates) > 1:
-        error = standard_error((100 * study.hits(position).mean(axis=0)).tolist())
+    if not is_proportion:
+        by_template = answers.group_by("template").agg(ordered_mean("hit")).sort("template")
+        error = standard_error((100 * by_template["hit"]).to_list())
         yield plain.but(metric="SEM", value=error, interval=None)
+    even = of.but(**study.estimate(rows, "hit", is_macro=True))
     yield even.but(setting={"weighting": "relations"})
-    over = bootstrap(boot.sums[:, position] / boot.sizes, seed=study.seed).interval().times(100)
+    relations = rows.group_by("relation").agg(ordered_mean("hit")).sort("relation")
+    over = estimate(relations, "hit", seed=study.seed)["interval"]
     yield even.but(interval=over, setting={"weighting": "relations resampled"})
     if (answers["leaders"] > 1).any():
-        first = 100 * study.hits(position, "first").mean()
+        first = 100 * answers.select(ordered_mean("first")).item()
         yield plain.but(value=first, interval=None, setting={"mode": "first wins"})
+    best = answers["above"].cast(pl.Int64).to_numpy() + 1
+    ranks = reciprocal_rank(best, best + answers["tied"].cast(pl.Int64).to_numpy())
+    expected = by_item(answers.with_columns(rank=pl.Series(ranks)), "rank")
+    yield of.but(metric="MRR", **study.estimate(expected, "rank", scale=1))
+    for (name,), part in rows.group_by("relation", maintain_order=True):
+        share = study.estimate(part, "hit", is_proportion=is_proportion)
+        yield of.but(group=name, **share)
 
 
 def _by_template(study: Study, position: int) -> Iterator[Number]:
     """Accuracy by template, of all items and by relation; what all templates agree on."""
-    hits, owner = study.hits(position), study.ordered["relation"].to_numpy()
-    base = _accuracy(study, position)
-    several = len(study.templates) > 1
-    for relation in ["", *(study.resampled.strata if several else [])]:
-        inside = hits[owner == relation] if relation else hits
-        for column, index in enumerate(study.templates):
-            rate = hit_rate(inside[:, column])
-            yield base.but(group=relation, setting={"template": index}, **rate)
-    answers = study.probes[position][1].select("item", "template", "hit", said="winner")
-    yield from wordings.numbers(base, answers)
-
-
-def _by_group(study: Study) -> Iterator[Number]:
-    """Accuracy by relation."""
-    for name in study.resampled.strata:
-        for position in range(len(study.probes)):
-            yield _accuracy(study, position, study.among(name)).but(group=name)
+    probe, answers = study.probes[position]
+    of = Number(metric="accuracy", **probe.dimensions)
+    keys = [["template"], ["relation", "template"]] if len(study.templates) > 1 else [["template"]]
+    for key in keys:
+        for values, rows in answers.group_by(key, maintain_order=True):
+            at = of.but(group=values[0] if values[1:] else "", setting={"template": values[-1]})
+            yield at.but(**hit_rate(rows["hit"].to_numpy()))
+    yield from wordings.numbers(of, answers.select("item", "template", "hit", said="winner"))
 
 
 def answer_position(template: str) -> str:
@@ -195,61 +173,31 @@ def answer_position(template: str) -> str:
 
 def _by_position(study: Study) -> Iterator[Number]:
     """Accuracy over all (item, template) pairs whose template has the answer at one position."""
-    labels = _positions(study)
-    for name in sorted(set(labels.ravel().tolist())):
-        chosen = labels == name
-        right = [(study.hits(i) * chosen).sum(axis=1) for i in range(len(study.probes))]
-        boot = study.resample(np.column_stack([*right, chosen.sum(axis=1)]))
-        n = int(chosen.any(axis=1).sum())
-        for position, (probe, _) in enumerate(study.probes):
-            value, bounds = boot.ratio(position, len(right))
-            interval = (bounds or Interval(*wilson(min(value, 1.0) * n, n), "wilson")).times(100)
-            number = Number(metric="accuracy", slice=name, **probe.dimensions)
-            yield number.but(value=100 * value, interval=interval, n=n)
-
-
-def _positions(study: Study) -> NDArray[np.str_]:
-    """items x templates: the answer's position in the template of the item's relation."""
-    texts = study.prompts.select("relation", "index", "text").iter_rows()
-    positions = {(relation, index): answer_position(text) for relation, index, text in texts}
-    owners = study.ordered["relation"].to_list()
-    for relation in owners:
-        for index in study.templates:
-            if (relation, index) not in positions:
-                raise ValueError(f"{study.benchmark}: {relation} has no template {index}")
-    return np.array([[positions[relation, t] for t in study.templates] for relation in owners])
-
-
-def _ranks(study: Study) -> Iterator[Number]:
-    """Mean reciprocal rank of the correct option (0 to 1), expected under ties."""
-    columns = []
-    for position in range(len(study.probes)):
-        best = study.hits(position, "above").astype(np.int64) + 1
-        worst = best + study.hits(position, "tied").astype(np.int64)
-        ranks = reciprocal_rank(best.ravel(), worst.ravel()).reshape(best.shape)
-        columns.append(ranks.mean(axis=1))
-    boot, n = study.resample(np.column_stack(columns)), study.items.height
-    for position, (probe, _) in enumerate(study.probes):
-        value, interval = boot.mean(position), boot.interval(position)
-        yield Number(metric="MRR", value=value, n=n, interval=interval, **probe.dimensions)
+    texts = study.prompts.select("relation", "text", template="index")
+    positions = texts.with_columns(
+        position=pl.col("text").map_elements(answer_position, return_dtype=pl.String)
+    )
+    for probe, answers in study.probes:
+        key = ["relation", "template"]
+        lacking = answers.join(positions, on=key, how="anti")
+        if lacking.height:
+            relation, template = lacking.select(key).row(0)
+            raise ValueError(f"{study.benchmark}: {relation} has no template {template}")
+        placed = answers.join(positions, on=key).sort("position")
+        for (name,), part in placed.group_by("position", maintain_order=True):
+            of = Number(metric="accuracy", slice=name, **probe.dimensions)
+            rows = study.of_all(part).with_columns(pl.col("templates").cast(pl.Float64))
+            yield of.but(**study.estimate(rows, "hit", weight="templates"))
 
 
 def differences(study: Study) -> Iterator[Number]:
     """Accuracy of one probe minus that of another, paired: each and the best of the benchmark, as
     one family of tests."""
-    boot, tested = study.resampled, []
-    rates = [study.hits(position).mean(axis=1) for position in range(len(study.probes))]
-    for i, j in study.with_best:
-        one, other = study.probes[i][0], study.probes[j][0]
-        of = Number(
-            setting={"instead": study.instead(one, other)}, n=study.items.height, **one.dimensions
-        )
-        for weighting, weights in (({}, None), ({"weighting": "relations"}, boot.macro())):
-            value, interval = boot.difference(i, j, weights)
-            gap = of.but(metric="accuracy", setting={**of.setting, **weighting})
-            yield gap.but(value=100 * value, interval=interval and interval.times(100))
-        tested.append((of, rates[i] - rates[j]))
-    yield from family(tested)
+    pairs = slices.with_best(study)
+    for of, rows in pairs:
+        gap = of.but(metric="accuracy", setting={"weighting": "relations"})
+        yield gap.but(**study.estimate(rows, "hit", less="other", is_macro=True))
+    yield from slices.differences(study, pairs, [slices.EVERY_ITEM])
 
 
 def compare(study: Study) -> pl.DataFrame:
@@ -262,20 +210,24 @@ def compare(study: Study) -> pl.DataFrame:
 
 def _baselines(study: Study, published: Published | None) -> Iterator[Number]:
     """Random and majority, exact on the set (no interval), and the number of options."""
-    chance, n = study.totals(study.random, study.majority, study.options), study.items.height
+    rows = study.ordered.select(
+        "relation", random=study.random, majority=study.majority, options=study.options
+    )
+    n = rows.height
     paper = published.baseline(study.benchmark, n) if published else None
     base = Number(metric="accuracy", benchmark=study.benchmark, n=n)
-    for column, model in enumerate(("random", "majority")):
+    names = ["random", "majority", "options"]
+    relations = rows.group_by("relation").agg(ordered_mean(names), n=pl.len()).sort("relation")
+    whole, even = (f.select(ordered_mean(names)).row(0, named=True) for f in (rows, relations))
+    for model in names[:2]:
         known = as_published(paper if model == "random" else None, LEADERBOARD_SOURCE)
-        yield base.but(model=model, value=100 * chance.mean(column), **known)
-        for name, size in zip(chance.strata, chance.sizes, strict=True):
-            value = 100 * chance.mean(column, study.among(name))
-            yield base.but(model=model, value=value, n=int(size), group=name)
-        even = 100 * chance.mean(column, chance.macro())
-        yield base.but(model=model, value=even, setting={"weighting": "relations"})
-    for name, size in zip(chance.strata, chance.sizes, strict=True):
-        value = chance.mean(2, study.among(name))
-        yield base.but(metric="options", group=name, value=value, n=int(size))
+        yield base.but(model=model, value=100 * whole[model], **known)
+        weighting = {"weighting": "relations"}
+        yield base.but(model=model, value=100 * even[model], setting=weighting)
+        for name, value, size in relations.select("relation", model, "n").rows():
+            yield base.but(model=model, value=100 * value, n=size, group=name)
+    for name, value, size in relations.select("relation", "options", "n").rows():
+        yield base.but(metric="options", group=name, value=value, n=size)
 
 
 def _published(published: Published) -> Iterator[Number]:
@@ -341,27 +293,19 @@ def _calibration(study: Study, yes: NDArray[np.bool_], no: NDArray[np.bool_]) ->
     trained-on item has a larger margin than a held-out one (score of the correct option minus that
     of the best wrong one, in nats, mean over templates)."""
     chance = 100 * float(study.random[no].mean())
-    for position, (probe, _) in enumerate(study.probes):
-        hits = study.hits(position).mean(axis=1)
-        margin = study.hits(position, "margin").mean(axis=1)
+    for (probe, answers), rows in zip(study.probes, study.asked, strict=True):
+        margin = by_item(answers, "margin")["margin"].to_numpy()
         yield from validity.numbers(
             Number(**probe.dimensions),
-            _half(study, hits, yes),
-            _half(study, hits, no),
+            _half(study, rows.filter(pl.Series(yes))),
+            _half(study, rows.filter(pl.Series(no))),
             chance,
             auc(margin[yes], margin[no]),
             probe.control,
         )
 
 
-def _half(
-    study: Study, hits: NDArray[np.float64], chosen: NDArray[np.bool_]
-) -> validity.Proportion:
-    """Accuracy of the chosen items, n and interval, chosen as in `Study.interval`."""
-    inside = hits[chosen]
-    value, n, interval = validity.proportion(inside)
-    if len(study.templates) > 1:
-        owners = study.ordered["relation"].filter(pl.Series(chosen)).to_list()
-        boot = bootstrap(inside, owners, seed=study.seed, draws=study.resamples)
-        interval = boot.interval().times(100)
-    return value, n, interval
+def _half(study: Study, rows: pl.DataFrame) -> validity.Proportion:
+    """Accuracy of some items, n and interval."""
+    is_proportion = len(study.templates) == 1
+    return tuple(study.estimate(rows, "hit", is_proportion=is_proportion).values())

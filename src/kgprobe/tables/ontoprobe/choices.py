@@ -22,7 +22,6 @@ from kgprobe.metrics.intervals import Interval
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.sheets import json_rows
 from kgprobe.tables import aggregations
-from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import PRIOR, Probe
 from kgprobe.tables.answers import judge as judge_answers
 from kgprobe.tables.judged import ANY
@@ -30,6 +29,7 @@ from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
 from kgprobe.tables.results import Number, proportion
 from kgprobe.tables.scored import Scored
+from kgprobe.tables.study import Study
 
 #: what becomes of the first premise: left out and not memorized, left out and memorized, written
 PREMISES = ("NO", "IM", "EX")
@@ -130,7 +130,7 @@ def aggregate(
                     yield number.but(setting=setting)
 
 
-def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Questions:
+def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Study:
     """CHOICES of one task as ITEMS, each with its `subject_id`; an item's options are its letters,
     which it shares with all that have as many, or its labels."""
     by_label, task = way != "letter", str(questions["task"][0])
@@ -150,7 +150,7 @@ def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Questions:
     # bytes, as tokens, are the option's
     text = [("0", task, 0, "[X][Y]", "")]
     prompts = pl.DataFrame(text, schema=dict(PROMPTS.columns), orient="row")
-    return Questions(
+    return Study(
         items, candidates, prompts, seed, aggregation=DEFAULT, group=task, others=REDUCED[way]
     )
 

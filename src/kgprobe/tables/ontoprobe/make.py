@@ -11,7 +11,6 @@ from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import baselines, judged, wordings
-from kgprobe.tables.aggregations import Questions
 from kgprobe.tables.answers import AGGREGATIONS, Probe, questions, without_subject
 from kgprobe.tables.ontoprobe import calibration, choices, memorizing, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
@@ -19,6 +18,7 @@ from kgprobe.tables.ontoprobe.memorizing import Answers
 from kgprobe.tables.ontoprobe.values import CONFIGURATION, METRICS
 from kgprobe.tables.results import Number
 from kgprobe.tables.scored import Scored
+from kgprobe.tables.study import Study
 from kgprobe.templates import MASK_SLOT, fill
 
 #: a file of each probe; its answers have the ranks at a mask slot or of soft prompts, or SCORES. A
@@ -143,9 +143,7 @@ def scored_rows(
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
         for (task,), group in test.group_by("task", maintain_order=True):
             subset = items.join(group.select("item"), on="item", how="semi")
-            of_task = Questions(
-                subset, candidates, prompts, seed, aggregation=DEFAULT, group=str(task)
-            )
+            of_task = Study(subset, candidates, prompts, seed, aggregation=DEFAULT, group=str(task))
             trained_on = calibration.find_trained_on(probe, group, facts)
             yield Scored(probe, scores, of_task, trained_on, free, str(path), low)
 

@@ -1,12 +1,8 @@
 """A text that spells a special token is refused with its item, wherever it is scored."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from kgprobe.probes.jobs.autoprompt.demonstrated import Demonstrations
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact
 from kgprobe.probes.scoring.choice.choose import choose
 from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.probes.scoring.cloze import rank
@@ -93,15 +89,3 @@ def test_what_only_looks_like_a_token_is_text():
     items = [score.Item("i", "r", "[MASK] and <|endoftext|>", "s")]
     found = score.score(loaded, items, {"s": ["< s>", "s>"]}, {"r": [(0, "[X] is [Y].")]})
     assert len(found.columns["sum"]) == 2
-
-
-@pytest.mark.parametrize("label", ["Paris</s>", "<mask>"])
-def test_demonstrations_of_searched_prompts_are_refused_with_their_task(label):
-    loaded = tiny("gpt2")
-    task = SimpleNamespace(name="facts", whole=lambda loaded, group: "{sub} is in [P].")
-    shown = Demonstrations(SimpleNamespace(loaded=loaded), task, None)
-    assert shown.prompt_field("P1", [TrainingFact({"sub": "Rome"}, "Italy")])
-    with refused("facts, P1, demonstrations"):
-        shown.prompt_field(
-            "P1", [TrainingFact({"sub": "Rome"}, "Italy"), TrainingFact({"sub": "France"}, label)]
-        )

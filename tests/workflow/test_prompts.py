@@ -86,11 +86,3 @@ def test_the_evaluate_command_gives_the_score_in_the_prompt_s_file(finished):
     assert result.returncode == 0, result.stderr
     assert "group P17" in result.stdout
     assert "macro" in result.stdout
-
-
-def test_transfer_needs_the_model_that_prompts_come_from(tmp_path):
-    made = project(tmp_path, "transferred")
-    target = "results/embedded/outcomes/auto_world/prompts/control-masked.parquet"
-    result = made.run("-n", "--", target)
-    assert result.returncode == 1
-    assert "name in autoprompt.transfer the model" in result.stdout

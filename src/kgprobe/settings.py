@@ -1257,76 +1257,6 @@ class Tasks:
 
 
 @dataclass(frozen=True)
-class LinearProbe:
-    """A linear classifier on the model's vectors (AutoPrompt, section 3)."""
-
-    rate: Positive | None = None
-    """learning rate"""
-    batch: Count | None = None
-    """examples of a step"""
-    epochs: Count | None = None
-    """passes"""
-    patience: Count | None = None
-    """passes without gain before it stops"""
-
-
-@dataclass(frozen=True)
-class Finetune:
-    """Fine-tuning (AutoPrompt, section 3)."""
-
-    rate: Positive | None = None
-    """learning rate"""
-    batch: Count | None = None
-    """examples of a step"""
-    epochs: Count | None = None
-    """passes"""
-    warmup: float | None = None
-    """fraction of the steps in which the rate grows"""
-    decay: float | None = None
-    """of the weights"""
-    clip: float | None = None
-    """of the gradient"""
-    dropout: float | None = None
-    """fraction of inputs dropped"""
-    keep: Literal["last", "best"] | None = None
-    """which pass is kept"""
-
-
-@dataclass(frozen=True)
-class RelationLstm:
-    """The supervised relation extractor (AutoPrompt, section 6)."""
-
-    width: Count | None = None
-    """of the word vectors"""
-    markers: Count | None = None
-    """width of the entity markers"""
-    hidden: Count | None = None
-    """width of the LSTM"""
-    least: Count | None = None
-    """fewest occurrences of a word"""
-    dropout: float | None = None
-    """fraction of inputs dropped"""
-    rate: Positive | None = None
-    """learning rate"""
-    batch: Count | None = None
-    """examples of a step"""
-    epochs: Count | None = None
-    """passes"""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Trained baselines: fields of their training that differ from the paper's."""
-
-    linear_probe: Annotated[dict[str, Any], Part("LinearProbe")] = field(default_factory=dict)
-    """a linear classifier"""
-    finetuned: Annotated[dict[str, Any], Part("Finetune")] = field(default_factory=dict)
-    """fine-tuning"""
-    relation_lstm: Annotated[dict[str, Any], Part("RelationLstm")] = field(default_factory=dict)
-    """the supervised relation extractor"""
-
-
-@dataclass(frozen=True)
 class LowData:
     """Few training examples (AutoPrompt, section 3, Figure 2)."""
 
@@ -1345,8 +1275,6 @@ class LowData:
     """label tokens (paper: 3)"""
     settings: SearchFields = field(default_factory=dict)
     """fields of the search that differ from the paper's of few examples"""
-    finetune: Constant[Annotated[dict[str, Any], Part("Finetune")]] = field(default_factory=dict)
-    """fields of the fine-tuning"""
 
 
 @dataclass(frozen=True)
@@ -1389,8 +1317,6 @@ class Autoprompt(Tasks):
     models: dict[str, Annotated[dict[str, Any], Part("Tasks")]] = field(default_factory=dict)
     """model: task: the same keys for this model alone; method `predict` follows them, so that all
     prompts of a model are asked the same examples"""
-    trained: Constant[Trained] = Trained()
-    """trained baselines"""
     low_data: LowData = field(default_factory=LowData)
     """few training examples"""
     grid: Grid = field(default_factory=Grid)

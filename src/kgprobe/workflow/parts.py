@@ -188,7 +188,7 @@ def _of_prompts(run: Run, row: Row) -> Asked:
         known["section"] = prompt_settings.sweep(config, row["method"], benchmark, model)
         return files, known | {"sweep": row["method"]}
     if method == "trained":
-        return files, known | {"training": config["trained"][row["prompt"]]}
+        return files, known
     if method == "predict":
         written = _written(run, row)
         files["found"] = _searched(run, row)

@@ -17,7 +17,7 @@ from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.scoring.fill.options import AnswerError, Options
-from kgprobe.probes.text.prompts import LabelError, encode, label_pieces
+from kgprobe.probes.text.prompts import LabelError, encode
 from kgprobe.schema import EXAMPLES, OUTCOMES, check, write
 from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
@@ -227,46 +227,6 @@ def test_a_context_is_a_field_and_loses_words_where_it_is_too_long():
     short = outcomes.TriggerPrompt(Template.parse(text, "masked"), (40,))
     with pytest.raises(ValueError, match="too long"):
         outcomes.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
-
-
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_phrases_are_scored_token_by_token_behind_the_trigger(name):
-    """Against one plain pass per prompt and phrase."""
-    loaded = tiny(name)
-    template = Template.parse(CAUSAL, "causal")
-    words = ["Burkina Faso", "Rome", "the capital of France", "Straße", "Rome and Paris"]
-    asked = facts(words)
-    prompt = outcomes.TriggerPrompt(template, (40, 50))
-    found, record = outcomes.outcomes(
-        Predictor(loaded), "searched", {"P1": prompt}, asked, phrases=True
-    )
-    check(found, OUTCOMES)
-    ids = dict(zip(words, label_pieces(loaded, template, words), strict=True))
-    assert max(map(len, ids.values())) > 2
-    encoded = encode(loaded, template, [json.loads(text) for text in asked["fields"]])
-    rows = zip(found.to_dicts(), asked.to_dicts(), encoded.filled((40, 50)), strict=True)
-    for row, example, start in rows:
-        score = {}
-        for word, own in ids.items():
-            whole_row = torch.from_numpy(np.concatenate([start, own]))[None]
-            logs = torch.log_softmax(loaded.model(whole_row).logits[0].double(), -1)
-            at = range(len(start) - 1, len(start) + len(own) - 1)
-            score[word] = sum(float(logs[p, t]) for p, t in zip(at, own, strict=True))
-        order = sorted(words, key=lambda w, score=score: -score[w])
-        gold = example["label"]
-        assert row["best"] == row["worst"] == order.index(gold) + 1
-        kept = [w for w in order if w == gold or w not in example["others"]]
-        assert row["filtered_best"] == kept.index(gold) + 1
-        assert row["answer"] == order[0]
-        assert row["logprob"] == pytest.approx(score[gold], abs=1e-6)
-    assert record["P1"]["options"] == len(words)
-
-
-def test_masked_models_do_not_read_phrases():
-    loaded = tiny("bert")
-    prompt = outcomes.TriggerPrompt(Template.parse("{sub} [P]", "masked"))
-    with pytest.raises(AnswerError, match="bert is masked: only causal"):
-        outcomes.outcomes(Predictor(loaded), "manual", {"": prompt}, facts(WORDS), phrases=True)
 
 
 def test_bad_input_is_named():

@@ -26,11 +26,8 @@ from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.ranked import frame_ranks, namer, others_of
 from kgprobe.probes.scoring.fill.options import (
-    AnswerOptions,
     Options,
-    Phrases,
     rank,
-    rank_phrases,
 )
 from kgprobe.probes.text.prompts import encode, label_token
 from kgprobe.schema import EXAMPLES, OUTCOMES, read, write
@@ -101,29 +98,24 @@ def outcomes(
     examples: pl.DataFrame,
     vocabulary: Sequence[str] = (),
     bar: Callable[[int], object] = lambda rows: None,
-    phrases: bool = False,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """(OUTCOMES of all `examples` under the name `name`, record).
 
     `prompts` are by group; "" serves groups without a prompt of their own. Facts are ranked among
-    the words of `vocabulary` that are single tokens of this model; with `phrases` (causal models)
-    among the golds of their group, of any number of tokens. The record counts, by group, options,
-    words left out, golds that cannot be answered and prompts that lost words.
+    the words of `vocabulary` that are single tokens of this model. The record counts, by group,
+    options, words left out, golds that cannot be answered and prompts that lost words.
     """
     groups = examples.sort("group", "split", "example").partition_by("group", as_dict=True)
     lacking = sorted(str(g) for (g,) in groups if g not in prompts and "" not in prompts)
     if lacking:
         raise ValueError(f"{name}: no prompt for {len(lacking)} groups: {', '.join(lacking[:8])}")
-    known: dict[tuple[bool, bool], AnswerOptions] = {}
+    known: dict[tuple[bool, bool], Options] = {}
     frames, record = [], {}
     for (group,), rows in sorted(groups.items()):
         prompt = prompts.get(str(group), prompts.get(""))
         assert prompt is not None
-        options: AnswerOptions
         if prompt.labels:
             options = Options.classes(prompt.labels)
-        elif phrases:
-            options = Phrases.of(predictor.loaded, prompt.template, rows["label"].to_list())
         else:
             # words have one of few forms, whatever the template
             form = (prompt.template.blank, prompt.template.opens)
@@ -139,7 +131,7 @@ def outcomes(
 def _group(
     predictor: Predictor,
     prompt: TriggerPrompt,
-    options: AnswerOptions,
+    options: Options,
     rows: pl.DataFrame,
     bar: Callable[[int], object],
 ) -> tuple[pl.DataFrame, dict[str, int]]:
@@ -154,12 +146,8 @@ def _group(
         raise ValueError(f"classes {strange} have no label tokens; there are {[*options.names]}")
     others = others_of(rows["others"], options)
     filled = encoded.filled(prompt.trigger)
-    if isinstance(options, Options):
-        places, types = encoded.places, encoded.types
-        ranks = rank(predictor, filled, places, types, options, golds, others, bar, namer(rows))
-    else:
-        assert isinstance(options, Phrases)
-        ranks = rank_phrases(predictor.loaded, filled, options, golds, others, bar, namer(rows))
+    places, types = encoded.places, encoded.types
+    ranks = rank(predictor, filled, places, types, options, golds, others, bar, namer(rows))
     counts = {
         "options": len(options),
         "left_out": len(options.left_out),
@@ -213,9 +201,6 @@ def main() -> None:
     parser.add_argument("examples", help="examples.parquet of a benchmark")
     parser.add_argument("--split", default="test")
     parser.add_argument("--vocabulary", help="default: vocabulary.json beside the examples")
-    parser.add_argument(
-        "--phrases", action="store_true", help="rank golds of any length among those of their group"
-    )
     parser.add_argument("--output", help="write the outcomes there as parquet")
     parser.add_argument("--models", default="config/models.tsv")
     parser.add_argument("--made", default="", help="models/ of a run (default: of the prompt's)")
@@ -232,13 +217,11 @@ def main() -> None:
     if not examples.height:
         parser.error(f"{chosen.examples}: no examples of split {chosen.split} for {[*prompts]}")
     words: list[str] = []
-    if not (chosen.phrases or all(prompt.labels for prompt in prompts.values())):
+    if not all(prompt.labels for prompt in prompts.values()):
         beside = Path(chosen.examples).with_name("vocabulary.json")
         words = json.loads(sheets.read_text(chosen.vocabulary or beside))
     bar = progress(total=examples.height, desc="evaluate", unit="example")
-    frame, record = outcomes(
-        Predictor(loaded), "saved", prompts, examples, words, bar.update, chosen.phrases
-    )
+    frame, record = outcomes(Predictor(loaded), "saved", prompts, examples, words, bar.update)
     bar.close()
     if chosen.output:
         write(frame, OUTCOMES, chosen.output, {"model": loaded.record, "prompted": record})

@@ -1,8 +1,6 @@
 """Outcomes of prompts on examples, against a plain sort of the whole model's scores."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,10 +13,9 @@ from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.search import files
 from kgprobe.probes.scoring.fill.options import AnswerError, Options
 from kgprobe.probes.text.prompts import LabelError, encode
-from kgprobe.schema import EXAMPLES, OUTCOMES, check, write
+from kgprobe.schema import EXAMPLES, OUTCOMES, check
 from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
 
@@ -249,37 +246,3 @@ def test_bad_input_is_named():
         loaded.model.get_output_embeddings().bias[3] = float("nan")
     with pytest.raises(NotFiniteError, match=r"bert: log-sum-exp .* nan at P1 test .* token 2 "):
         outcomes.outcomes(predictor, "manual", {"": prompt}, asked, WORDS)
-
-
-def test_the_command_evaluates_a_saved_prompt(tmp_path, monkeypatch, capsys):
-    loaded = tiny("bert")
-    template = Template.parse(MASKED, "masked")
-    asked = facts(sorted(single(loaded, template, WORDS)))
-    write(asked, EXAMPLES, tmp_path / "examples.parquet")
-    (tmp_path / "vocabulary.json").write_text(json.dumps(WORDS))
-    path = tmp_path / "P1.json"
-    files.save(files.prompt_of(loaded, template, (40, 50)), path)
-    monkeypatch.setattr(outcomes, "_model", lambda name, chosen: loaded)
-    output = tmp_path / "outcomes.parquet"
-    arguments = [str(path), str(tmp_path / "examples.parquet"), "--output", str(output)]
-    monkeypatch.setattr(sys, "argv", ["prompted", *arguments])
-    outcomes.main()
-    told = capsys.readouterr().out
-    found = pl.read_parquet(output)
-    check(found, OUTCOMES)
-    p1 = 100 * float(metrics.rank_outcomes(metrics.join_outcomes(asked, found))["p1"].mean())
-    assert f"macro          p1           {p1:6.2f}" in told
-    assert "other right answers ignored" in told
-    assert "without overlap" not in told
-    assert "24 examples, 0 cannot be answered" in told
-
-
-def test_a_folder_of_prompts_is_read_by_group_and_refused_for_another_model(tmp_path: Path):
-    loaded, other = tiny("bert"), tiny("bert")
-    other.record["weights"] = "trained further"
-    template = Template.parse(MASKED, "masked")
-    for name in ("P1", "all"):
-        files.save(files.prompt_of(loaded, template, (40, 50)), tmp_path / f"{name}.json")
-    assert sorted(outcomes.load_prompts(tmp_path, loaded)) == ["", "P1"]
-    with pytest.raises(files.PromptFileError, match="search the prompt anew"):
-        outcomes.load_prompts(tmp_path / "P1.json", other)

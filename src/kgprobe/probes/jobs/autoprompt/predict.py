@@ -202,7 +202,16 @@ class Answerer:
         return self._outcomes(name, prompts)
 
     def _prompt_files(self) -> dict[str, PromptFile]:
-        return _files(self.searched, lambda path: trigger_files.load(path, self.loaded))
+        """The searched prompts by group."""
+        paths = sorted(self.searched.glob("*.json"))
+        if not paths:
+            raise ProbeTaskError(
+                f"{self.searched}: no searched prompts; add a row with prompt searched"
+            )
+        return {
+            "" if path.stem == outcomes.ALL else path.stem: trigger_files.load(path, self.loaded)
+            for path in paths
+        }
 
     def _outcomes(
         self, name: str, prompts: Prompts, records: Mapping[str, Mapping[str, Any]] | None = None
@@ -225,11 +234,3 @@ class Answerer:
             self.record[name].get(group, {}).update(more)
         bar.close()
         return frame
-
-
-def _files(folder: Path, read: Callable[[Path], PromptFile]) -> dict[str, PromptFile]:
-    """Prompt files of a folder by group."""
-    paths = sorted(folder.glob("*.json"))
-    if not paths:
-        raise ProbeTaskError(f"{folder}: no searched prompts; add a row with prompt searched")
-    return {"" if path.stem == outcomes.ALL else path.stem: read(path) for path in paths}

@@ -1107,8 +1107,6 @@ class Wording:
     """wordings a relation, LAMA's first, then our own whose answer stands last; null: all"""
     synonyms: Annotated[int, Range(0, 2)] = 0
     """variants of each with one word replaced, by resources/templates/synonyms.tsv"""
-    pararel: Constant[str] = ""
-    """folder of ParaRel's patterns, for comparison"""
     stop_space: bool = False
     """keep LAMA's space before the stop"""
     api: Constant[Count] = 10
@@ -1237,76 +1235,6 @@ class Tasks:
 
 
 @dataclass(frozen=True)
-class LinearProbe:
-    """A linear classifier on the model's vectors (AutoPrompt, section 3)."""
-
-    rate: Positive | None = None
-    """learning rate"""
-    batch: Count | None = None
-    """examples of a step"""
-    epochs: Count | None = None
-    """passes"""
-    patience: Count | None = None
-    """passes without gain before it stops"""
-
-
-@dataclass(frozen=True)
-class Finetune:
-    """Fine-tuning (AutoPrompt, section 3)."""
-
-    rate: Positive | None = None
-    """learning rate"""
-    batch: Count | None = None
-    """examples of a step"""
-    epochs: Count | None = None
-    """passes"""
-    warmup: float | None = None
-    """fraction of the steps in which the rate grows"""
-    decay: float | None = None
-    """of the weights"""
-    clip: float | None = None
-    """of the gradient"""
-    dropout: float | None = None
-    """fraction of inputs dropped"""
-    keep: Literal["last", "best"] | None = None
-    """which pass is kept"""
-
-
-@dataclass(frozen=True)
-class RelationLstm:
-    """The supervised relation extractor (AutoPrompt, section 6)."""
-
-    width: Count | None = None
-    """of the word vectors"""
-    markers: Count | None = None
-    """width of the entity markers"""
-    hidden: Count | None = None
-    """width of the LSTM"""
-    least: Count | None = None
-    """fewest occurrences of a word"""
-    dropout: float | None = None
-    """fraction of inputs dropped"""
-    rate: Positive | None = None
-    """learning rate"""
-    batch: Count | None = None
-    """examples of a step"""
-    epochs: Count | None = None
-    """passes"""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Trained baselines: fields of their training that differ from the paper's."""
-
-    linear_probe: Annotated[dict[str, Any], Part("LinearProbe")] = field(default_factory=dict)
-    """a linear classifier"""
-    finetuned: Annotated[dict[str, Any], Part("Finetune")] = field(default_factory=dict)
-    """fine-tuning"""
-    relation_lstm: Annotated[dict[str, Any], Part("RelationLstm")] = field(default_factory=dict)
-    """the supervised relation extractor"""
-
-
-@dataclass(frozen=True)
 class LowData:
     """Few training examples (AutoPrompt, section 3, Figure 2)."""
 
@@ -1325,8 +1253,6 @@ class LowData:
     """label tokens (paper: 3)"""
     settings: SearchFields = field(default_factory=dict)
     """fields of the search that differ from the paper's of few examples"""
-    finetune: Constant[Annotated[dict[str, Any], Part("Finetune")]] = field(default_factory=dict)
-    """fields of the fine-tuning"""
 
 
 @dataclass(frozen=True)
@@ -1369,8 +1295,6 @@ class Autoprompt(Tasks):
     models: dict[str, Annotated[dict[str, Any], Part("Tasks")]] = field(default_factory=dict)
     """model: task: the same keys for this model alone; method `predict` follows them, so that all
     prompts of a model are asked the same examples"""
-    trained: Constant[Trained] = Trained()
-    """trained baselines"""
     low_data: LowData = field(default_factory=LowData)
     """few training examples"""
     grid: Grid = field(default_factory=Grid)
@@ -1378,8 +1302,6 @@ class Autoprompt(Tasks):
     published: dict[str, str] = field(default_factory=dict)
     """model: its file of published searched prompts in LAMA's folder `autoprompt_published`, where
     it is neither bert-base-cased nor roberta-large"""
-    transfer: dict[str, str] = field(default_factory=dict)
-    """model: the model whose searched prompts its prompt `transferred` takes over, as text"""
 
 
 @dataclass(frozen=True)

@@ -246,15 +246,9 @@ def expand_triggers(text: str) -> str:
     return _REPEATED.sub(lambda match: " ".join([TRIGGER] * int(match[1])), text)
 
 
-def runs_of(text: str) -> list[int]:
-    """Lengths of the runs of triggers that nothing stands between."""
-    return [expand_triggers(run).count(TRIGGER) for run in _RUN.findall(text)]
-
-
-def resized(text: str, sizes: Iterable[int]) -> str:
+def resized(text: str, size: int) -> str:
     """The template with so many triggers in each run."""
-    left = iter(sizes)
-    return _RUN.sub(lambda _: f"{TRIGGER}x{next(left)}", text)
+    return _RUN.sub(f"{TRIGGER}x{size}", text)
 
 
 @dataclass(frozen=True)

@@ -141,11 +141,11 @@ def facts():
     return examples(rows)
 
 
-def prompted(loaded, phrases=False):
+def prompted(loaded):
     text = "{sub} is the capital of [P]" + ("" if loaded.spec.kind == "causal" else " .")
     prompt = TriggerPrompt(Template.parse(text, loaded.spec.kind))
     own = facts().filter(pl.col("split") == "test")
-    return outcomes(Predictor(loaded), "x", {"": prompt}, own, WORDS, phrases=phrases)
+    return outcomes(Predictor(loaded), "x", {"": prompt}, own, WORDS)
 
 
 def searched(loaded, metric="likelihood"):
@@ -204,7 +204,6 @@ ENGINES = {
     "choice, stem": (functools.partial(chosen, way="stem"), KINDS, True),
     "soft prompts": (trained_softly, KINDS, True),
     "prompts": (prompted, KINDS, True),
-    "prompts, phrases": (functools.partial(prompted, phrases=True), ("gpt2",), True),
     "search": (searched, KINDS, True),
     "search, accuracy": (functools.partial(searched, metric="accuracy"), KINDS, True),
     "label tokens": (labeled, ("bert",), True),

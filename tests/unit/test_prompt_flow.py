@@ -140,15 +140,6 @@ def test_published_prompts_are_asked_as_their_text(tmp_path):
     assert frame[:7].equals(frame[7:])
 
 
-def test_prompts_move_to_another_model_by_their_text(tmp_path, answering):
-    first, second = tiny("bert"), answering(tiny("roberta"))
-    folder = prompt_folders.facts(tmp_path / "auto_world")
-    searched_task(tmp_path, first)
-    task = tasks.load(folder, {})
-    own = predict.Answerer(second.spec, task, other=tmp_path / "searched")
-    assert own.answers(["transferred"]).height == 14
-
-
 def test_classes_are_searched_with_label_tokens(tmp_path, answering):
     loaded = answering(tiny("bert"))
     folder = prompt_folders.classes(tmp_path / "auto_sst2")
@@ -181,18 +172,18 @@ def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
 def test_trained_baselines_answer_dev_and_test(tmp_path, answering):
     loaded = answering(tiny("bert"))
     task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
-    for name, own in (("linear_probe", {"epochs": 2}), ("finetuned", {"epochs": 1, "rate": None})):
-        frame, _ = train.answers(name, loaded.spec, task, own)
+    for name in ("linear_probe", "finetuned"):
+        frame, _ = train.answers(name, loaded.spec, task)
         check(frame.sort(OUTCOMES.key), OUTCOMES)
         assert (frame["prompt"].unique().to_list(), frame.height) == ([name], 14)
     with pytest.raises(tasks.ProbeTaskError, match="'relation_lstm' is for relation_extraction"):
-        train.answers("relation_lstm", loaded.spec, task, {})
+        train.answers("relation_lstm", loaded.spec, task)
 
 
 def test_the_extractor_answers_dev_and_test(tmp_path, answering):
     loaded = answering(tiny("bert"))
     task = tasks.load(prompt_folders.facts(tmp_path / "auto_re", True), {"groups": ["P36"]})
-    frame, record = train.answers("relation_lstm", loaded.spec, task, {"epochs": 1})
+    frame, record = train.answers("relation_lstm", loaded.spec, task)
     assert frame.height == 7
     assert record["trained"]["train_sentences"] == 6
 
@@ -203,7 +194,6 @@ def sweep_settings(**changed):
         "draws": 2,
         "selection": "within",
         "triggers": 2,
-        "finetune": {"epochs": 1},
     }
     return prompt_folders.settings(**{**low, **changed})
 

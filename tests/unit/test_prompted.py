@@ -1,8 +1,6 @@
 """Outcomes of prompts on examples, against a plain sort of the whole model's scores."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,10 +13,9 @@ from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.search import files
 from kgprobe.probes.scoring.fill.options import AnswerError, Options
-from kgprobe.probes.text.prompts import LabelError, encode, label_pieces
-from kgprobe.schema import EXAMPLES, OUTCOMES, check, write
+from kgprobe.probes.text.prompts import LabelError, encode
+from kgprobe.schema import EXAMPLES, OUTCOMES, check
 from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
 
@@ -229,46 +226,6 @@ def test_a_context_is_a_field_and_loses_words_where_it_is_too_long():
         outcomes.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_phrases_are_scored_token_by_token_behind_the_trigger(name):
-    """Against one plain pass per prompt and phrase."""
-    loaded = tiny(name)
-    template = Template.parse(CAUSAL, "causal")
-    words = ["Burkina Faso", "Rome", "the capital of France", "Straße", "Rome and Paris"]
-    asked = facts(words)
-    prompt = outcomes.TriggerPrompt(template, (40, 50))
-    found, record = outcomes.outcomes(
-        Predictor(loaded), "searched", {"P1": prompt}, asked, phrases=True
-    )
-    check(found, OUTCOMES)
-    ids = dict(zip(words, label_pieces(loaded, template, words), strict=True))
-    assert max(map(len, ids.values())) > 2
-    encoded = encode(loaded, template, [json.loads(text) for text in asked["fields"]])
-    rows = zip(found.to_dicts(), asked.to_dicts(), encoded.filled((40, 50)), strict=True)
-    for row, example, start in rows:
-        score = {}
-        for word, own in ids.items():
-            whole_row = torch.from_numpy(np.concatenate([start, own]))[None]
-            logs = torch.log_softmax(loaded.model(whole_row).logits[0].double(), -1)
-            at = range(len(start) - 1, len(start) + len(own) - 1)
-            score[word] = sum(float(logs[p, t]) for p, t in zip(at, own, strict=True))
-        order = sorted(words, key=lambda w, score=score: -score[w])
-        gold = example["label"]
-        assert row["best"] == row["worst"] == order.index(gold) + 1
-        kept = [w for w in order if w == gold or w not in example["others"]]
-        assert row["filtered_best"] == kept.index(gold) + 1
-        assert row["answer"] == order[0]
-        assert row["logprob"] == pytest.approx(score[gold], abs=1e-6)
-    assert record["P1"]["options"] == len(words)
-
-
-def test_masked_models_do_not_read_phrases():
-    loaded = tiny("bert")
-    prompt = outcomes.TriggerPrompt(Template.parse("{sub} [P]", "masked"))
-    with pytest.raises(AnswerError, match="bert is masked: only causal"):
-        outcomes.outcomes(Predictor(loaded), "manual", {"": prompt}, facts(WORDS), phrases=True)
-
-
 def test_bad_input_is_named():
     loaded = tiny("bert")
     predictor = Predictor(loaded)
@@ -289,37 +246,3 @@ def test_bad_input_is_named():
         loaded.model.get_output_embeddings().bias[3] = float("nan")
     with pytest.raises(NotFiniteError, match=r"bert: log-sum-exp .* nan at P1 test .* token 2 "):
         outcomes.outcomes(predictor, "manual", {"": prompt}, asked, WORDS)
-
-
-def test_the_command_evaluates_a_saved_prompt(tmp_path, monkeypatch, capsys):
-    loaded = tiny("bert")
-    template = Template.parse(MASKED, "masked")
-    asked = facts(sorted(single(loaded, template, WORDS)))
-    write(asked, EXAMPLES, tmp_path / "examples.parquet")
-    (tmp_path / "vocabulary.json").write_text(json.dumps(WORDS))
-    path = tmp_path / "P1.json"
-    files.save(files.prompt_of(loaded, template, (40, 50)), path)
-    monkeypatch.setattr(outcomes, "_model", lambda name, chosen: loaded)
-    output = tmp_path / "outcomes.parquet"
-    arguments = [str(path), str(tmp_path / "examples.parquet"), "--output", str(output)]
-    monkeypatch.setattr(sys, "argv", ["prompted", *arguments])
-    outcomes.main()
-    told = capsys.readouterr().out
-    found = pl.read_parquet(output)
-    check(found, OUTCOMES)
-    p1 = 100 * float(metrics.rank_outcomes(metrics.join_outcomes(asked, found))["p1"].mean())
-    assert f"macro          p1           {p1:6.2f}" in told
-    assert "other right answers ignored" in told
-    assert "without overlap" not in told
-    assert "24 examples, 0 cannot be answered" in told
-
-
-def test_a_folder_of_prompts_is_read_by_group_and_refused_for_another_model(tmp_path: Path):
-    loaded, other = tiny("bert"), tiny("bert")
-    other.record["weights"] = "trained further"
-    template = Template.parse(MASKED, "masked")
-    for name in ("P1", "all"):
-        files.save(files.prompt_of(loaded, template, (40, 50)), tmp_path / f"{name}.json")
-    assert sorted(outcomes.load_prompts(tmp_path, loaded)) == ["", "P1"]
-    with pytest.raises(files.PromptFileError, match="search the prompt anew"):
-        outcomes.load_prompts(tmp_path / "P1.json", other)

@@ -67,30 +67,3 @@ def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
     assert "search goes on" in log.read_text()
     assert finished.hashes(*MADE) == expected
     assert not list(kept.rglob("*.state.json")), "finished searches leave no states"
-
-
-def test_the_evaluate_command_gives_the_score_in_the_prompt_s_file(finished):
-    folder = finished.folder / "results/embedded"
-    command = [
-        *(finished.command()[0], "-m", "kgprobe.probes.jobs.autoprompt.outcomes"),
-        str(folder / "prompts/searched/auto_world/control-masked"),
-        str(folder / "benchmarks/auto_world/examples.parquet"),
-    ]
-    result = subprocess.run(
-        command,
-        cwd=finished.folder,
-        env=finished.environment(),
-        text=True,
-        capture_output=True,
-    )
-    assert result.returncode == 0, result.stderr
-    assert "group P17" in result.stdout
-    assert "macro" in result.stdout
-
-
-def test_transfer_needs_the_model_that_prompts_come_from(tmp_path):
-    made = project(tmp_path, "transferred")
-    target = "results/embedded/outcomes/auto_world/prompts/control-masked.parquet"
-    result = made.run("-n", "--", target)
-    assert result.returncode == 1
-    assert "name in autoprompt.transfer the model" in result.stdout

@@ -20,7 +20,6 @@ from kgprobe.workflow import (
     models,
     ontoprobe,
     parts,
-    prompts,
     sources,
     tables,
 )

@@ -1,8 +1,7 @@
 """Answers of prompts that need no search, all those of a model at once: it is loaded only once.
 
 Baselines (majority, best constant), written prompts (manual, LPAQA, published), manual prompts
-behind demonstrations, and controls of a searched prompt (initial, random and shuffled triggers,
-prompts found on another model).
+behind demonstrations, and controls of a searched prompt (initial, random and shuffled triggers).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,6 @@ from kgprobe.probes.prompt_settings import WRITTEN
 from kgprobe.probes.prompts.search import controls
 from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
-from kgprobe.probes.prompts.search.controls import transfer
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations
@@ -46,8 +44,8 @@ REFERENCE = "{sub} [P]"
 class Answerer:
     """A model with a task: a method named in WRITTEN gives the OUTCOMES of the prompt of that name.
 
-    `searched`: folder of the searched prompts ("" where none are needed); `other`: the same of the
-    model that prompts are transferred from; `published`: the file of this model's published ones;
+    `searched`: folder of the searched prompts ("" where none are needed); `published`: the file of
+    this model's published ones;
     `demos`: how many demonstrations, in how many draws.
     """
 
@@ -56,7 +54,6 @@ class Answerer:
         spec: ModelSpec,
         task: ProbeTask,
         searched: str | Path = "",
-        other: str | Path = "",
         published: str | Path = "",
         draws: int = controls.DRAWS,
         seed: int = 0,
@@ -67,7 +64,7 @@ class Answerer:
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated
-        self.searched, self.other = Path(searched), Path(other)
+        self.searched = Path(searched)
         self.file = published
         self.draws, self.demonstrated, self.seed = draws, demos, seed
         self.words: Sequence[str] = task.vocabulary
@@ -153,15 +150,6 @@ class Answerer:
             "shuffled_triggers", lambda group, file: shuffled(loaded, file, group, seed)
         )
 
-    def transferred(self) -> pl.DataFrame:
-        """Prompts that were found on another model, by their text."""
-        prompts = {
-            group: outcomes.of_file(transfer(file, self.loaded))
-            for group, file in _files(self.other, trigger_files.read).items()
-            if group in self.task.groups
-        }
-        return self._outcomes("transferred", prompts)
-
     def _demonstrated(self, kind: str) -> pl.DataFrame:
         """Training facts of a kind (wordings/demonstrations) in front of the manual prompts, in
         several draws. Raises ProbeTaskError for classes."""
@@ -214,7 +202,16 @@ class Answerer:
         return self._outcomes(name, prompts)
 
     def _prompt_files(self) -> dict[str, PromptFile]:
-        return _files(self.searched, lambda path: trigger_files.load(path, self.loaded))
+        """The searched prompts by group."""
+        paths = sorted(self.searched.glob("*.json"))
+        if not paths:
+            raise ProbeTaskError(
+                f"{self.searched}: no searched prompts; add a row with prompt searched"
+            )
+        return {
+            "" if path.stem == outcomes.ALL else path.stem: trigger_files.load(path, self.loaded)
+            for path in paths
+        }
 
     def _outcomes(
         self, name: str, prompts: Prompts, records: Mapping[str, Mapping[str, Any]] | None = None
@@ -237,11 +234,3 @@ class Answerer:
             self.record[name].get(group, {}).update(more)
         bar.close()
         return frame
-
-
-def _files(folder: Path, read: Callable[[Path], PromptFile]) -> dict[str, PromptFile]:
-    """Prompt files of a folder by group."""
-    paths = sorted(folder.glob("*.json"))
-    if not paths:
-        raise ProbeTaskError(f"{folder}: no searched prompts; add a row with prompt searched")
-    return {"" if path.stem == outcomes.ALL else path.stem: read(path) for path in paths}

@@ -49,7 +49,7 @@ def low_data(
     def measure(point: Point, state: Path) -> tuple[float, int]:
         part = subset(task, point["size"], point["draw"], seed)
         if prompt == "finetuned":
-            return _finetune(loaded, part, point["draw"] + seed, plan["finetune"])
+            return _finetune(loaded, part, point["draw"] + seed)
         chosen = part if plan["selection"] == "full" else halve(part)
         return _search(loaded, part, chosen, plan, mode, state)
 
@@ -132,12 +132,9 @@ def _search(
     return _accuracy(task, outcomes)
 
 
-def _finetune(
-    loaded: Loaded, task: ProbeTask, seed: int, plan: Mapping[str, Any]
-) -> tuple[float, int]:
+def _finetune(loaded: Loaded, task: ProbeTask, seed: int) -> tuple[float, int]:
     """Dev accuracy after the paper's schedule for few examples."""
-    given = {name: value for name, value in plan.items() if value is not None}
-    settings = replace(finetune.LOW, seed=seed, **given)
+    settings = replace(finetune.LOW, seed=seed)
     # it wants a test set, which is not asked here
     test = task.of(task.groups[0], "dev").head(1).with_columns(pl.lit("test").alias("split"))
     examples = pl.concat([task.examples, test])

@@ -1,6 +1,5 @@
 """Baselines that are trained: linear probe, fine-tuning, relation extractor."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +7,6 @@ import polars as pl
 
 from kgprobe.job import progress
 from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
-from kgprobe.probes.baselines.relation_lstm import RelationLstmSettings as ExtractorSettings
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
@@ -25,11 +23,10 @@ def answers(
     prompt: str,
     spec: ModelSpec,
     task: ProbeTask,
-    section: Mapping[str, Any],
     seed: int = 0,
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """(OUTCOMES of dev and test, record) of a trained baseline; `section`: its config section.
+    """(OUTCOMES of dev and test, record) of a trained baseline.
 
     Raises ProbeTaskError for a task that the baseline is not for.
     """
@@ -38,26 +35,23 @@ def answers(
             f"{task.name}: prompt {prompt!r} is for {' and '.join(TRAINED[prompt])}, "
             f"not for {task.kind}"
         )
-    settings = {name: value for name, value in section.items() if value is not None}
     if prompt == "relation_lstm":  # no language model
         bar = progress(total=None, desc="relation extractor", unit="step")
-        chosen = ExtractorSettings(**{"seed": seed, **settings})
-        trained = relation_lstm.fit(task.examples, chosen, bar.update)
+        settings = relation_lstm.RelationLstmSettings(seed=seed)
+        trained = relation_lstm.fit(task.examples, settings, bar.update)
         bar.close()
         frame = relation_lstm.answer(trained, task.examples, ("dev", "test"))
         return frame, {"trained": trained.counts}
     device.ready()
     loaded = load(spec)
-    results = [
-        classifier(prompt, loaded, task, group, {"seed": seed, **settings}) for group in task.groups
-    ]
+    results = [classifier(prompt, loaded, task, group, seed) for group in task.groups]
     frames = [frame for frame, _ in results]
     records = dict(zip(task.groups, (record for _, record in results), strict=True))
     return pl.concat(frames), {**loaded.record, "trained": records}
 
 
 def classifier(
-    prompt: str, loaded: Loaded, task: ProbeTask, group: str, settings: Mapping[str, Any]
+    prompt: str, loaded: Loaded, task: ProbeTask, group: str, seed: int
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """A linear probe or a fine-tuned model of one group (a draw of a balanced set, or all)."""
     rows = task.of(group)
@@ -65,10 +59,10 @@ def classifier(
         bar = progress(total=rows.height, desc="linear probe", unit="example")
         result = linear_probe.linear_probe(
             loaded, rows, task.vocabulary, task.fields,
-            linear_probe.LinearProbeSettings(**settings), done=bar.update,
+            linear_probe.LinearProbeSettings(seed=seed), done=bar.update,
         )  # fmt: skip
     else:
-        chosen = replace(finetune.FULL, **settings)
+        chosen = replace(finetune.FULL, seed=seed)
         count = rows.filter(pl.col("split") == "train").height
         bar = progress(total=finetune.steps(count, chosen), desc="fine-tuning", unit="step")
         result = finetune.finetune(

@@ -18,7 +18,5 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     """OUTCOMES of dev and test."""
     seed, section = part.settings["seed"], part.settings["section"]
     task = tasks.load(Path(part.input["examples"]).parent, section, seed)
-    outcomes, record = train.answers(
-        part.prompt, part.spec, task, part.settings["training"], seed, part.load
-    )
+    outcomes, record = train.answers(part.prompt, part.spec, task, seed, part.load)
     return {"outcomes": outcomes}, record

@@ -2,8 +2,7 @@
 
 Facts: every word of a vocabulary that is one token. Classification: the classes, each by the sum of
 the probabilities of its label tokens (Shin et al. 2020, eq. 1). Nothing is sorted: a rank is a
-count of larger scores. Answers of any number of tokens behind a causal model's prompt are scored as
-ids, by the sum of their log-probabilities; all of one prompt share its pass through the model.
+count of larger scores.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Ints, Ragged, budget_for
-from kgprobe.probes.models.causal import Causal
+from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name, Predictor
@@ -60,14 +58,23 @@ class Options(AnswerOptions):
 
         Raises AnswerError when no word is one token.
         """
-        names, column, left_out, ids = _distinct(loaded, template, words, most=1)
-        if not ids:
-            first = sorted(set(words))[:3]
+        ordered, names, left_out = sorted(set(words)), list[str](), list[str]()
+        column: dict[str, int] = {}
+        places: dict[int, int] = {}
+        for word, ids in zip(ordered, label_pieces(loaded, template, ordered), strict=True):
+            if len(ids) != 1 or ids[0] == loaded.tokenizer.unk_token_id:
+                left_out.append(word)
+                continue
+            column[word] = places.setdefault(int(ids[0]), len(places))
+            if len(places) > len(names):
+                names.append(word)
+        if not names:
             raise AnswerError(
-                f"none of {len(set(words))} answer words is one token of {loaded.spec.model} at "
-                f"[P] of {template.text!r}, the first: {first}"
+                f"none of {len(ordered)} answer words is one token of {loaded.spec.model} at "
+                f"[P] of {template.text!r}, the first: {ordered[:3]}"
             )
-        return cls(names, column, left_out, np.concatenate(ids), np.arange(len(ids)))
+        tokens = np.array(list(places), dtype=np.int64)
+        return cls(tuple(names), column, tuple(left_out), tokens, np.arange(len(names)))
 
     @classmethod
     def classes(cls, labels: Mapping[str, Sequence[int]]) -> "Options":
@@ -83,28 +90,6 @@ class Options(AnswerOptions):
         owners = np.repeat(np.arange(len(names)), [len(labels[name]) for name in names])
         column = {name: number for number, name in enumerate(names)}
         return cls(names, column, (), np.array(flat, dtype=np.int64), owners)
-
-
-def _distinct(
-    loaded: Loaded, template: Template, words: Sequence[str], most: int | None = None
-) -> tuple[tuple[str, ...], dict[str, int], tuple[str, ...], list[Ints]]:
-    """(names, columns, words that are left out, tokens) of words as they stand at [P]: without an
-    unknown token, and of at most so many tokens."""
-    column: dict[str, int] = {}
-    places: dict[bytes, int] = {}
-    names: list[str] = []
-    tokens: list[Ints] = []
-    left_out: list[str] = []
-    ordered = sorted(set(words))
-    for word, ids in zip(ordered, label_pieces(loaded, template, ordered), strict=True):
-        if not 0 < len(ids) <= (most or len(ids)) or (ids == loaded.tokenizer.unk_token_id).any():
-            left_out.append(word)
-            continue
-        column[word] = places.setdefault(ids.tobytes(), len(places))
-        if len(places) > len(names):
-            names.append(word)
-            tokens.append(ids)
-    return tuple(names), column, tuple(left_out), tokens
 
 
 @dataclass(frozen=True)
@@ -191,70 +176,3 @@ def _of_options(logits: Any, options: Options) -> Any:
         for number in range(len(options))
     ]
     return torch.stack([part.logsumexp(1) for part in columns], dim=1)
-
-
-#: Tokens that are laid out at once.
-CHUNK = 1 << 19
-
-
-@dataclass(frozen=True)
-class Phrases(AnswerOptions):
-    """Answers with the tokens that each of them is, all different."""
-
-    ids: tuple[Ints, ...]
-
-    @classmethod
-    def of(cls, loaded: Loaded, template: Template, words: Sequence[str]) -> "Phrases":
-        """All `words` but those with an unknown token, in the form that they have at [P].
-
-        Raises AnswerError for a model that is not causal, and when no word is left.
-        """
-        if loaded.spec.kind != "causal":
-            raise AnswerError(
-                f"{loaded.spec.model} is {loaded.spec.kind}: only causal models read answers of "
-                "several tokens behind a prompt; others need one mask per token (method cloze)"
-            )
-        names, column, left_out, ids = _distinct(loaded, template, words)
-        if not ids:
-            raise AnswerError(f"{loaded.spec.model}: none of {len(set(words))} answers can be read")
-        return cls(names, column, left_out, tuple(ids))
-
-
-def rank_phrases(
-    loaded: Loaded,
-    rows: Sequence[Ints],
-    phrases: Phrases,
-    golds: Ints,
-    others: Ints,
-    done: Callable[[int], object] = lambda prompts: None,
-    name: Name = "prompt {}".format,
-) -> AnswerRanks:
-    """Ranks of the phrases `golds` (-1: none) behind the prompts `rows`, as in `rank`.
-
-    A log-probability is that of the whole phrase: longer phrases have lower ones. Raises
-    NotFiniteError, with `name`, phrase and token.
-    """
-    scorer = Causal(loaded, budget_for(loaded))
-    ranges, logprob = np.zeros((5, len(rows)), dtype=np.int64), np.full(len(rows), np.nan)
-    sizes = np.array([len(ids) for ids in phrases.ids])
-    each = int(sizes.sum()) + len(sizes) * max(len(row) for row in rows)
-    step = max(CHUNK // each, 1)
-    for start in range(0, len(rows), step):
-        part = slice(start, min(start + step, len(rows)))
-        sequences = Ragged.of([np.concatenate([row, ids]) for row in rows[part]
-                               for ids in phrases.ids])  # fmt: skip
-
-        def describe(sequence: int, start: int = start) -> str:
-            row, phrase = divmod(sequence, len(sizes))
-            return f"{name(start + row)}, answer {phrases.names[phrase]!r}"
-
-        tokens = scorer.logprobs(sequences, name=describe)
-        # the prompt's own tokens are no part of the answer
-        tokens[sequences.places < (sequences.lengths - np.tile(sizes, part.stop - start))[
-            sequences.owners
-        ]] = 0.0  # fmt: skip
-        scores = np.add.reduceat(tokens, sequences.starts[:-1]).reshape(-1, len(sizes))
-        counts, score = against(torch.from_numpy(scores), golds[part], others[part])
-        ranges[:, part], logprob[part] = counts.numpy(), score.numpy()
-        done(part.stop - start)
-    return ranks_of(ranges, logprob, golds)

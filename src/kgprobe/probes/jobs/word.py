@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from kgprobe.benchmarks import own_words
 from kgprobe.probes.prompts.wordings import relations
 from kgprobe.sampling import take
 from kgprobe.schema import PROMPTS, WORDINGS
@@ -35,7 +34,6 @@ def word(
     if settings.pararel:
         for relation, patterns in relations.read_pararel(expand(settings.pararel), triples).items():
             table.setdefault(relation, []).extend(patterns)
-    table |= relations.of_steps(own_words.phrases([*shared, *more]), triples)
     table |= relations.of_labels(table, by_label or {})
     chosen = relations.choose(table, triples, settings.most, seed)
     if settings.synonyms:

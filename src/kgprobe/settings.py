@@ -472,8 +472,6 @@ class Roles:
     """a relation and the class of its subjects"""
     range: tuple[str, ...] = (f"{_RDFS}range", f"{_SCHEMA}rangeIncludes")
     """a relation and the class of its objects"""
-    inverse: tuple[str, ...] = (f"{_OWL}inverseOf", f"{_SCHEMA}inverseOf")
-    """a relation and the one that says the same from the other end"""
     classes: tuple[str, ...] = (f"{_OWL}Class", f"{_RDFS}Class", f"{_SKOS}Concept")
     """types that classes have"""
     properties: tuple[str, ...] = _owl_properties()

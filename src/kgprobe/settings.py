@@ -673,9 +673,6 @@ class PremiseForms:
     premises of other rows until there are so many; other models are asked every test row once"""
 
 
-RunName = Annotated[str, Pattern("^[a-z][a-z0-9_ ]*$", "small letters, digits, _ and blanks")]
-
-
 @dataclass(frozen=True)
 class Ontoprobe:
     """OntoProbe: memorizing and reasoning over ontological knowledge."""
@@ -688,9 +685,6 @@ class Ontoprobe:
     the tables (`tp_rows`, `recall`, `ties`, `select`, `premise`, `mc_split`, `average`) need no new
     answers; `item_limit` cuts what written templates ask of TP and SCO, soft prompts ask every
     row"""
-    beside: dict[RunName, str] = field(default_factory=dict)
-    """name: results folder of another finished run of the same experiments under another mode or
-    other switches; its Table 4 then stands beside this one's, with the switches that differ"""
     lite: Rows = Rows(0, 5, 20)
     """rows of each part per task in the lite sets (options scored as sentences)"""
     lite_options: Natural = 0

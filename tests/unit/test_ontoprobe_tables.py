@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from dataclasses import asdict
 
 import numpy as np
 import polars as pl
@@ -543,28 +542,6 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     oracle = found["TP", "MRR", "oracle"]
     assert oracle.value == pytest.approx(by_seed.max())
     assert oracle.interval.low <= oracle.value <= oracle.interval.high
-
-
-def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
-    numbers = memorizing.memorizing(probe(), values, PRINTED, "distinct", 0)
-    here = results.frame("ontoprobe", numbers)
-    other = here.filter(group="TP").with_columns(pl.col("value") / 2)
-    path = tmp_path / "ontoprobe.parquet"
-    switches = modes.resolve("default", {"ties": "index_order"})
-    schema.write(other, schema.RESULTS, path, {"switches": asdict(switches)})
-    found, told = of_paper.compare_runs(here, {"released": path})
-    assert told == [{"run": "released", "switches off their default": "ties: index_order"}]
-    cells = {
-        mode: numbers_of(found, metric="MRR", choice="chosen", mode=mode)["value"].item()
-        for mode in ("released", "this run")
-    }
-    assert cells["released"] == pytest.approx(cells["this run"] / 2)
-    assert set(found["group"]) == {"TP"}
-    page = of_paper.section(here, [], {}, {}, "default", runs=(found, told))
-    assert "Runs side by side" in {g.title for g in page.grids}
-    schema.write(other.with_columns(model=pl.lit("z")), schema.RESULTS, path)
-    with pytest.raises(ValueError, match="is also in this run; name results of the same"):
-        of_paper.compare_runs(here, {"released": path})
 
 
 def test_averages_have_intervals_over_configurations(values):

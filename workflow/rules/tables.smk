@@ -237,11 +237,6 @@ rule tabulate_ontoprobe:
             "<resources>/published/ontoprobe_choice.tsv",
             "<resources>/published/ontoprobe_reasoning.tsv",
         ],
-        # RESULTS of other runs, under another mode or other switches
-        beside=[
-            f"{folder}/tables/ontoprobe.parquet"
-            for folder in files(SETTINGS.ontoprobe.beside.values())
-        ],
         chosen=answers_of(RUN.probes(None, "choice")),
         options=answers_of(RUN.probes(None, "choice"), "options"),
         choices=files_of(

@@ -70,7 +70,6 @@ with job(snakemake) as run:
     schema.write(judged, schema.JUDGED, run.output.judged, provenance)
     frame = results.read([run.output.results])
     ontoprobe.write_texts(frame, Path(run.output.texts))
-    beside = dict(zip(chosen.beside, map(Path, files.beside), strict=True))
     page = ontoprobe.section(
         frame,
         make.examples(tops, places),
@@ -80,7 +79,6 @@ with job(snakemake) as run:
         ontoprobe.points(switches),
         switches.select,
         switches.average,
-        ontoprobe.compare_runs(frame, beside) if beside else None,
         sheet.models,
     )
     section.write(page, run.output.section)

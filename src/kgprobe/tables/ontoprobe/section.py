@@ -1,5 +1,5 @@
 """OntoProbe's section of the report: its views of RESULTS in the paper's order, its figures, and
-the modes side by side: what each point of paper and code is here, and Table 4 of other runs."""
+what each point is on which paper and code disagree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,16 +8,13 @@ from types import MappingProxyType
 
 import polars as pl
 
-from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import MODES, SWITCHES, Switches
 from kgprobe.tables import aggregations
-from kgprobe.tables.answers import recorded
 from kgprobe.tables.ontoprobe import figures, views
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
 from kgprobe.tables.report import grid
 from kgprobe.tables.report.grid import Grid, filled_in
 from kgprobe.tables.report.section import Section
-from kgprobe.tables.results import read
 from kgprobe.tables.views import View, write_all
 
 LEAD = (
@@ -40,12 +37,10 @@ CHOICES = (
 
 #: what a switch of each stage needs to be seen
 EFFECTS = {
-    "questions": "in the questions: a run of its own (ontoprobe.beside)",
-    "answers": "in the models' answers: a run of its own (ontoprobe.beside)",
-    "tables": "when tables are made: side by side in every run",
+    "questions": "in the questions",
+    "answers": "in the models' answers",
+    "tables": "when tables are made",
 }
-#: this run's column among runs
-HERE = "this run"
 
 
 def section(
@@ -57,14 +52,12 @@ def section(
     points: Sequence[Mapping[str, object]] = (),
     select: str = "dev",
     average: str = "weighted",
-    runs: tuple[pl.DataFrame, Sequence[Mapping[str, object]]] | None = None,
     models: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Section:
     """The section from OntoProbe's RESULTS; `settings` are switches off their default.
 
-    `points`: every point where paper and code disagree, with its value in each mode; `runs`: Table
-    4 of this run and of others, with the switches of those. `select` says which Table 4 stands
-    first, `average` which averages the figures show; `sheet`: the models by name.
+    `points`: every point where paper and code disagree, with its value in each mode. `select`
+    says which Table 4 stands first, `average` which averages the figures show; `models`: by name.
     """
 
     def fill_views(*chosen: View) -> list[Grid]:
@@ -72,7 +65,6 @@ def section(
 
     order = ("oracle", "chosen", "fixed") if select == "oracle" else tuple(views.CHOICES)
     grids = fill_views(views.SIZES, *map(views.table4, order))
-    grids += [_runs(*runs)] if runs else []
     title = "Table 7: examples of the fixed configuration"
     grids += [grid.records(title, examples, "+: right")] if examples else []
     grids += fill_views(
@@ -112,19 +104,6 @@ def write_texts(results: pl.DataFrame, folder: Path) -> None:
     write_all(held, results, folder)
 
 
-def _runs(frame: pl.DataFrame, others: Sequence[Mapping[str, object]]) -> Grid:
-    text = "; ".join(f"{o['run']}: {o['switches off their default']}" for o in others)
-    view = replace(
-        views.TABLE4,
-        title="Runs side by side",
-        rows=["model", "benchmark", "prompt", "group", "choice"],
-        columns=["metric", "mode"],
-        where={k: v for k, v in views.TABLE4.where.items() if k != "mode"},
-        caption=f"Table 4 of this run beside runs under other modes or switches ({text}).",
-    )
-    return grid.of_view(view, frame)
-
-
 def points(values: Switches) -> list[dict[str, object]]:
     """Every switch with its value in each mode and here; "assumed": the paper is silent."""
     rows: list[dict[str, object]] = []
@@ -134,34 +113,3 @@ def points(values: Switches) -> list[dict[str, object]]:
         here = {"here": getattr(values, key), "takes effect": EFFECTS[switch.stage]}
         rows.append({"point": switch.point, "switch": key, **modes, **here})
     return rows
-
-
-def compare_runs(
-    here: pl.DataFrame, beside: Mapping[str, Path]
-) -> tuple[pl.DataFrame, list[dict[str, object]]]:
-    """(RESULTS of Table 4 with the run as their `mode`, what differs): this run's and other runs'.
-
-    `beside`: name -> RESULTS of another run, made with another mode or other switches. Numbers that
-    only one run has are left out. Raises ValueError where nothing is left.
-    """
-    frames = {HERE: here, **{name: read([path]) for name, path in beside.items()}}
-    view, key = views.TABLE4.where_also(choice=[*views.CHOICES]), list(schema.RESULTS.key)
-    numbers = {name: view.select(frame) for name, frame in frames.items()}
-    kept = numbers[HERE]
-    for frame in numbers.values():
-        kept = kept.join(frame, on=key, how="semi")
-    if not kept.height:
-        raise ValueError(
-            f"ontoprobe.beside: no model and benchmark of {', '.join(map(str, beside.values()))} "
-            "is also in this run; name results of the same experiments under another mode"
-        )
-    numbers_of_both = [
-        frame.join(kept, on=key, how="semi").with_columns(mode=pl.lit(name))
-        for name, frame in numbers.items()
-    ]
-    records: list[dict[str, object]] = []
-    for name, path in beside.items():
-        chosen = sorted(recorded(path, "switches").items())
-        changed = ", ".join(f"{k}: {v}" for k, v in chosen if v != SWITCHES[k].default)
-        records.append({"run": name, "switches off their default": changed or "all at default"})
-    return pl.concat(numbers_of_both), records

@@ -1094,8 +1094,6 @@ class Wording:
     """wordings a relation, LAMA's first, then our own whose answer stands last; null: all"""
     synonyms: Annotated[int, Range(0, 2)] = 0
     """variants of each with one word replaced, by resources/templates/synonyms.tsv"""
-    pararel: Constant[str] = ""
-    """folder of ParaRel's patterns, for comparison"""
     stop_space: bool = False
     """keep LAMA's space before the stop"""
     api: Constant[Count] = 10

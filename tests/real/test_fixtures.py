@@ -25,7 +25,6 @@ from tests.unit import (
     test_prompt_facts,
     test_prompt_relations,
     test_trex,
-    test_wordings,
 )
 from tools.world import build, dumps, rdf
 from tools.world.trex import render_trex
@@ -138,13 +137,6 @@ def test_lama_facts_and_sentences(real_data, tmp_path):
     sentences = records(real_data / "trex_sentences/P19.jsonl.gz")
     like([test_prompt_relations.row()], sentences)
     like([test_prompt_relations.EVIDENCE], [e for row in sentences for e in row["evidences"]])
-
-
-def test_patterns_of_pararel(real_data):
-    folder = real_data / "pararel/pattern_data/graphs_json"
-    made = [json.loads(test_wordings.pararel("[X] is from [Y] ."))]
-    for name in ("P19", "P36"):
-        like(made, records(folder / f"{name}.jsonl"))
 
 
 @pytest.mark.parametrize("who", ["tests", "world"])

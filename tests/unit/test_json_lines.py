@@ -13,7 +13,6 @@ from kgprobe.benchmarks.autoprompt.templates import read_wordings
 from kgprobe.benchmarks.bear import lama, released
 from kgprobe.benchmarks.ontoprobe import released as onto_released
 from kgprobe.probes.prompts.wordings.published import read_single
-from kgprobe.probes.prompts.wordings.relations import read_pararel
 
 #: a name with characters that end a line elsewhere
 NAME = "Pa\u2028ris \u0085 of\u2029 France"
@@ -59,11 +58,6 @@ READERS = {
     "lama": (WORDINGS, "all.jsonl", lambda f: lama._rows(f / "all.jsonl", "relation", "template")),
     "released": (INSTANCES, "P36.jsonl", _released),
     "single": (WORDINGS, "all.jsonl", lambda f: read_single(f / "all.jsonl")),
-    "pararel": (
-        [{"pattern": TEXT}, {"pattern": f"{NAME} [X] [Y]"}],
-        "P36.jsonl",
-        lambda f: read_pararel(f, ["P36"]),
-    ),
     "amber": (
         [{"name": NAME, "qids": {"head": "Q1"}}, {"name": "b", "qids": {}}],
         "amber_sets.jsonl",

@@ -125,23 +125,6 @@ def test_bad_rows_are_named(row, message):
         relations.join(SHARED, [{**good, **row}])
 
 
-def pararel(pattern):
-    """A line of ParaRel's graphs_json."""
-    more = {"lemma": "be", "extended_lemma": "be-from", "tense": "present"}
-    return json.dumps({"pattern": pattern, **more}) + "\n"
-
-
-def test_pararel_s_patterns_are_read(tmp_path):
-    (tmp_path / "P19.jsonl").write_text(pararel("[X] is from [Y] ."))
-    found = relations.read_pararel(tmp_path, ["P19", "P20"])
-    assert found == {
-        "P19": [relations.PromptVariant("P19/pararel/0", "P19", "pararel", "[X] is from [Y].")]
-    }
-    (tmp_path / "P20.jsonl").write_text("{}\n")
-    with pytest.raises(ValueError, match="no pattern"):
-        relations.read_pararel(tmp_path, ["P20"])
-
-
 @pytest.mark.real
 def test_lama_s_wordings_are_lama_s(real_data):
     lines = (real_data / "lama" / "relations.jsonl").read_text().splitlines()
@@ -150,15 +133,7 @@ def test_lama_s_wordings_are_lama_s(real_data):
     assert ours == printed
 
 
-@pytest.mark.real
-def test_pararel_s_release_is_read(real_data):
-    folder = real_data / "pararel" / "pattern_data" / "graphs_json"
-    found = relations.read_pararel(folder, LAMA)
-    assert len(found) == 39
-    assert sum(map(len, found.values())) == 329
-
-
-def test_prompts_of_the_questions_of_a_benchmark(tmp_path):
+def test_prompts_of_the_questions_of_a_benchmark():
     import polars as pl
 
     from kgprobe import schema
@@ -170,12 +145,10 @@ def test_prompts_of_the_questions_of_a_benchmark(tmp_path):
         for n, relation in enumerate(["P26", "P26", "P279/P279"])
     ]
     items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
-    (tmp_path / "P26.jsonl").write_text(pararel("[X] wed [Y] ."))
-    prompts, origins = word(items, SHARED, MORE, Wording(pararel=str(tmp_path)))
+    prompts, origins = word(items, SHARED, MORE, Wording())
     schema.check(prompts, schema.PROMPTS)
     schema.check(origins, schema.WORDINGS)
     assert set(prompts["relation"]) == {"P26", "P279/P279"}
-    assert "pararel" in set(prompts["kind"])
     few, _ = word(items, SHARED, MORE, Wording(most=2))
     assert set(few["prompt"]) < set(prompts["prompt"])
     assert few.height == 4

@@ -13,7 +13,6 @@ rule word_prompts:
         synonyms=(
             "<resources>/templates/synonyms.tsv" if SETTINGS.wording.synonyms else []
         ),
-        pararel=files(filter(None, [SETTINGS.wording.pararel])),
     output:
         prompts=files_of(ASKED_ATTRIBUTES, "prompts"),
         wordings=files_of(ASKED_ATTRIBUTES, "wordings"),

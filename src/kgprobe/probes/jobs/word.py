@@ -8,7 +8,6 @@ from kgprobe.probes.prompts.wordings import relations
 from kgprobe.sampling import take
 from kgprobe.schema import PROMPTS, WORDINGS
 from kgprobe.settings import Wording
-from kgprobe.sheets import expand
 
 
 def word(
@@ -23,17 +22,14 @@ def word(
     """(PROMPTS, WORDINGS) for the relations of ITEMS.
 
     `shared` are rows of templates.tsv, `more` rows of the other tables, `drawn` rows of
-    synonyms.tsv. `settings`: `most` wordings a relation, `synonyms` variants of each; `pararel`
-    adds ParaRel's patterns; `stop_space` keeps the space. Relations without any get the wording
+    synonyms.tsv. `settings`: `most` wordings a relation, `synonyms` variants of each;
+    `stop_space` keeps the space. Relations without any get the wording
     that `by_label` has of their label, of kind `label`. Raises MissingTemplateError for those
     without that, too.
     """
     shared, more = list(shared), list(more)
     table = relations.join(shared, more, settings.stop_space)
     triples = dict(items.group_by("relation").len().sort("relation").rows())
-    if settings.pararel:
-        for relation, patterns in relations.read_pararel(expand(settings.pararel), triples).items():
-            table.setdefault(relation, []).extend(patterns)
     table |= relations.of_labels(table, by_label or {})
     chosen = relations.choose(table, triples, settings.most, seed)
     if settings.synonyms:

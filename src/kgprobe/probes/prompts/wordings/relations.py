@@ -7,16 +7,14 @@ same whatever else is chosen, and names the wording that it was made from.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from kgprobe.benchmarks.label_templates import LABEL
 from kgprobe.sampling import hash_key
-from kgprobe.sheets import json_rows
 from kgprobe.templates import answer_is_last, sentence
 
 #: In the order in which they are asked. `manual` rows of templates.tsv count as our own, `label` is
 #: the generic wording of a relation that has no other.
-KINDS = ("lama", "own", "paraphrase", "pararel", "generated", LABEL, "synonym")
+KINDS = ("lama", "own", "paraphrase", "generated", LABEL, "synonym")
 
 
 class MissingTemplateError(ValueError):
@@ -73,24 +71,6 @@ def join(
             if wording.parent and wording.parent not in variants:
                 raise ValueError(f"template {wording.id}: no parent {wording.parent}")
     return {relation: list(variants.values()) for relation, variants in table.items()}
-
-
-def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list[PromptVariant]]:
-    """ParaRel's patterns of `relations` (pattern_data/graphs_json of its release), for comparison.
-
-    A relation without a file has none. Raises ValueError for a line without a pattern.
-    """
-    table: dict[str, list[PromptVariant]] = {}
-    for relation in sorted(set(relations)):
-        path = Path(folder) / f"{relation}.jsonl"
-        rows = json_rows(path, ValueError) if path.is_file() else []
-        for place, (number, row) in enumerate(rows):
-            if "pattern" not in row:
-                raise ValueError(f"{path}, line {number}: no pattern")
-            name = f"{relation}/pararel/{place}"
-            text = row["pattern"].replace(" .", ".")
-            table.setdefault(relation, []).append(PromptVariant(name, relation, "pararel", text))
-    return table
 
 
 def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVariant]]:

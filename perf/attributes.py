@@ -80,7 +80,7 @@ def one(path: str, limit_mb: int, built: str = "") -> dict[str, Any]:
         paths = {name: f"{folder}/{name}.parquet" for name in graph.TABLES}
         with step("encode") as row, DuckDB(memory, os.cpu_count() or 1) as engine:
             made = graph.encode(engine, engine.files([path]))
-            counts, sums = dict(made.counts), graph.wedge_sums(made)
+            counts = dict(made.counts)
             graph.write(made, paths, {})
             row["in"], row["out"] = counts["statements"], counts["edges"]
         # as in the workflow: a job for every attribute
@@ -98,7 +98,7 @@ def one(path: str, limit_mb: int, built: str = "") -> dict[str, Any]:
                 row["candidates"] = int(found.patterns["candidates"].sum())
                 check(name, found.patterns)
                 row["alternatives"] = sensitivity.table(module, made, chosen, True).height
-        return {"steps": steps, "sums": sums, "counts": counts}
+        return {"steps": steps, "counts": counts}
 
 
 def count_written_bytes() -> int:

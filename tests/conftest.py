@@ -34,7 +34,7 @@ control control_recall download dump_facts embedded endpoint exports faults fill
 first_minutes gguf_everywhere graph_generate kept_answers library marks notebooks
 ontoprobe_switches own_attributes papers plan plans products reasoning redirects report sentence
 sentence_properties site skips slices_all sound sparql stops sums tables_gather
-tables_aggregations_all terminal two_steps world world_trex""".split()
+tables_aggregations_all terminal world world_trex""".split()
 
 hypothesis.settings.register_profile("gate", derandomize=True, deadline=None, database=None)
 # explores: the seed is given by --hypothesis-seed, which .ci/nightly prints

@@ -471,8 +471,6 @@ class Roles:
     """a relation and the class of its subjects"""
     range: tuple[str, ...] = (f"{_RDFS}range", f"{_SCHEMA}rangeIncludes")
     """a relation and the class of its objects"""
-    inverse: tuple[str, ...] = (f"{_OWL}inverseOf", f"{_SCHEMA}inverseOf")
-    """a relation and the one that says the same from the other end"""
     classes: tuple[str, ...] = (f"{_OWL}Class", f"{_RDFS}Class", f"{_SKOS}Concept")
     """types that classes have"""
     properties: tuple[str, ...] = _owl_properties()
@@ -727,16 +725,13 @@ class Baselines:
 @dataclass(frozen=True)
 class Forms:
     """Forms of asking (ours): the prompts `question`, `chat`, `few` and `few_shuffled` of the graph
-    attributes and OntoProbe's tasks put a text around a relation's first template; `steps` asks a
-    chat model to write the steps of two_steps out."""
+    attributes and OntoProbe's tasks put a text around a relation's first template."""
 
     items: Natural = 300
     """items of a benchmark, the same number of each relation by hash, that are asked in a form and
     compared with their templates alone; 0: all"""
     demonstrations: Constant[Count] = 4
     """examples before the question under `few` and `few_shuffled`, out of the rows for training"""
-    tokens: Constant[Count] = 256
-    """most tokens of steps that are written out before an answer (prompt `steps` of two_steps)"""
 
 
 Attribute = Literal[
@@ -749,7 +744,6 @@ Attribute = Literal[
     "entity_centric",
     "bias",
     "ambiguous",
-    "two_steps",
 ]
 #: each names a module of benchmarks/attributes and a section of `attributes`
 ATTRIBUTES: tuple[str, ...] = get_args(Attribute)
@@ -1003,28 +997,6 @@ class Ambiguous:
 
 
 @dataclass(frozen=True)
-class TwoSteps:
-    """Questions that need two steps (ours): s -> b -> o without an edge between s and o."""
-
-    exclude: tuple[OfGraph, ...] = ("P31", "P279")
-    """relations that are no step"""
-    objects: Constant[Count] = 1
-    """most objects of a step: "the mother of" asks for one"""
-    options: Constant[Count] = 5
-    """fewest different objects of a relation that is a step, so that they can be told apart"""
-    subjects: Constant[Count] = 5000
-    """that chains begin at, by hash; confidence of rules is measured on them"""
-    max_out: Constant[Count] = 2000
-    """edges of a hub that are expanded for it"""
-    support: Constant[Count] = 2
-    """fewest pairs that a rule must be right of"""
-    per_entity: Count = 10
-    """most examples that an entity stands in"""
-    examples: Count = 250
-    """most of each stratum of confidence; all are probed"""
-
-
-@dataclass(frozen=True)
 class Joins:
     """What joins statements. Memory is 65 % of what the job's `mem_mb` has above 500; what does not
     fit is spilled to the job's temporary folder (`resources: tmpdir`)."""
@@ -1040,10 +1012,9 @@ class Joins:
 
 @dataclass(frozen=True)
 class Attributes:
-    """The nine benchmarks of knowledge-graph structure, and one of ours, `two_steps`. What the
-    paper leaves open is a key whose default is the reading that fits its tables best
-    (docs/papers/attributes.md, Decisions); the table of sensitivity shows what the other readings
-    would give."""
+    """The nine benchmarks of knowledge-graph structure. What the paper leaves open is a key whose
+    default is the reading that fits its tables best (docs/papers/attributes.md, Decisions); the
+    table of sensitivity shows what the other readings would give."""
 
     graph: str = "trex"
     """`world`: the embedded one; `trex`: the ingested T-REx with its dates; or a name of
@@ -1089,8 +1060,6 @@ class Attributes:
     """sensitive relations"""
     ambiguous: Ambiguous = Ambiguous()
     """two entities of one name"""
-    two_steps: TwoSteps = TwoSteps()
-    """questions that need two steps"""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 import jsonschema
 
 from kgprobe.files import ROOT
-from kgprobe.templates import FORMS, STEPS
+from kgprobe.templates import FORMS
 
 #: What the note of a hub model without a commit says: its branch may move, its numbers with it.
 UNSEEN = "revision never seen in a public file"
@@ -377,8 +377,6 @@ def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[s
         legal = (prompt,)
         if paper in ("attributes", "ontoprobe") and method.split("-")[0] in ("sentence", "fill"):
             legal = (prompt, *FORMS)
-        if (row["benchmark"], method) == ("two_steps", "fill"):
-            legal = (prompt, STEPS)
         if paper != "autoprompt" and row["prompt"] not in legal:
             raise SheetError(
                 f"{where}: prompt {row['prompt']!r} with method {method!r}; legal: "
@@ -392,7 +390,7 @@ def with_raw(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     names = ("benchmark", "prompt", "method", "model")
     probes = {tuple(row[name] for name in names): row for row in rows}
     for row in rows:
-        if row["prompt"] in (*FORMS, STEPS):
+        if row["prompt"] in FORMS:
             raw = {**row, "prompt": "templates"}
             probes.setdefault(tuple(raw[name] for name in names), raw)
     return list(probes.values())

@@ -11,7 +11,7 @@ filled again; the spans say where each value stands. A slot without a value stay
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,8 +22,6 @@ FRONT = "in front"
 KINDS = ("masked", "causal", "seq2seq")
 #: Prompts that put a text around a template; `templates` is the prompt without one.
 FORMS = ("question", "chat", "few", "few_shuffled")
-#: The prompt of experiments.tsv under which a chat model writes out its steps before the answer.
-STEPS = "steps"
 #: Content-free subjects: the score of an answer after them does not depend on the fact.
 NO_SUBJECTS = ("it", "this", "something")
 #: The private characters that stand for vectors.
@@ -32,9 +30,6 @@ _VECTOR = f"[{chr(FIRST)}-{chr(LAST)}]"
 _SLOT = re.compile(rf"(\[(?:[XYPT]|SEP|MASK)\]|\{{[^{{}}]*\}}|{_VECTOR})")
 _MARK = re.compile(rf"\s*({_VECTOR})")
 _STOP = re.compile(r"[\s.,;:!?]*")
-#: Between the relations of a question that needs two steps; no id holds it.
-STEP = ">"
-_NOUN = re.compile(r"The ([^\[\]{}]+) of \[X\] (is|was) \[Y\]\s*\.")
 _RUN = re.compile(r"\[T\](?:x\d+)?(?:\s*\[T\](?:x\d+)?)*")
 _REPEATED = re.compile(r"\[T\]x(\d+)")
 #: Slots that touch: the paper writes `{sub}[T][P].` and means blanks between them.
@@ -189,42 +184,6 @@ def question(text: str) -> str:
     first, last = cut(text.strip())
     before = first.removesuffix("[Y]")
     return f"{before}{'what' if before.strip() else 'What'}{last.rstrip(' .;:!?,')}?"
-
-
-def noun(text: str) -> tuple[str, str] | None:
-    """(noun phrase, verb) of a template that calls the answer "the ... of [X]", else None; two-hop
-    questions are built from noun phrases.
-
-    >>> noun("The place of birth of [X] is [Y] ."), noun("[X] was born in [Y].")
-    (('place of birth', 'is'), None)
-    """
-    match = _NOUN.fullmatch(text.strip())
-    return (match[1], match[2]) if match else None
-
-
-def nouns(rows: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, str]]:
-    """relation -> the noun phrase and verb of the first template that has one, from rows of
-    templates; what is itself two steps has none."""
-    phrases: dict[str, tuple[str, str]] = {}
-    for row in rows:
-        name, phrase = row["relation"], noun(row["text"])
-        half = name[: len(name) // 2]
-        if phrase and name != f"{half}/{half}":
-            phrases.setdefault(name, phrase)
-    return phrases
-
-
-def two_steps(first: tuple[str, str], second: tuple[str, str]) -> list[str]:
-    """Templates of a question with two steps, out of the noun phrases of both (`noun`).
-
-    >>> two_steps(("mother", "is"), ("place of birth", "was"))[0]
-    'The place of birth of the mother of [X] was [Y].'
-    """
-    (one, _), (other, verb) = first, second
-    return [
-        f"The {other} of the {one} of [X] {verb} [Y].",
-        f"If you ask for the {other} of the {one} of [X], the answer is [Y].",
-    ]
 
 
 def stop(text: str) -> str:

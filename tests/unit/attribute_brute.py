@@ -254,67 +254,12 @@ def ambiguous(
     return found
 
 
-def two_steps(g: Edges, names: dict[int, str], exclude, objects: int, options: int) -> set[Example]:
-    """s -> b -> o asked as one question: few objects, no way back, no edge, names apart; of several
-    chains of a question that of the lowest numbers."""
-    x = {t for t in g if t[1] not in exclude}
-    wide = {p for p in count(g) if len({o for _, r, o in g if r == p}) >= options}
-    found = set()
-    for s, r1, r2 in {(s, r1, r2) for s, r1, b in x for b2, r2, _ in x if b2 == b}:
-        bridges = {b for a, r, b in x if (a, r) == (s, r1)}
-        ends = {b: {o for a, r, o in x if (a, r) == (b, r2)} for b in bridges}
-        chains = {(b, o) for b, own in ends.items() for o in own}
-        legal = (
-            len(bridges) <= objects
-            and all(len(own) <= objects for own in ends.values())
-            and {r1, r2} <= wide
-            and all(o != s for _, o in chains)
-            and not any({a, z} == {s, o} for a, _, z in g for _, o in chains)
-            and not any(hold_each_other([names.get(n) for n in (s, b, o)]) for b, o in chains)
-        )
-        if legal:
-            b, o = min(chains)
-            found.add(((s, r1, b), (b, r2, o), (s, f"P{r1}>P{r2}", o)))
-    return found
-
-
-def hold_each_other(labels: list[str | None]) -> bool:
-    """Whether one of some labels stands in another one, whatever their case."""
-    known = [label.casefold() for label in labels if label is not None]
-    return any(known[i] in known[j] for i, j in product(range(len(known)), repeat=2) if i != j)
-
-
-def confidence(g: Edges, exclude, r1: int, r2: int, r3: int) -> tuple[int, int]:
-    """(pairs that the rule is right of, pairs that it can be judged by), AMIE's PCA confidence.
-
-    Galárraga et al. 2013, section 4: support over the pairs (x, z) of the body for which some
-    r3(x, z') is known.
-    """
-    steps = [{(s, o) for s, p, o in g if p == r and p not in exclude} for r in (r1, r2)]
-    body = {(a, z) for a, y in steps[0] for y2, z in steps[1] if y == y2 and a != z}
-    having = {s for s, p, _ in g if p == r3}
-    known = {(a, z) for a, z in body if a in having}
-    return sum((a, r3, z) in g for a, z in known), len(known)
-
-
-def stratum(g: Edges, exclude, support: int, r1: int, r2: int) -> str:
-    """By the highest confidence of the rules with enough support."""
-    rules = [confidence(g, exclude, r1, r2, r3) for r3 in count(g)]
-    values = [right / body for right, body in rules if right >= support]
-    if not values:
-        return "no rule"
-    best = max(values)
-    if best < 0.1:
-        return "confidence below .1"
-    return "confidence .1 to .5" if best <= 0.5 else "confidence above .5"
-
-
 def pattern(attribute: str, example: Example) -> str:
     """What an example is an instance of."""
     p = [f"P{t[1]}" for t in example]
     if attribute == "bidirectional":
         return f"{p[0]}~{p[1]}"
-    if attribute in ("paths", "two_steps"):
+    if attribute == "paths":
         return f"{p[0]}>{p[1]}"
     return f"{p[0]}>{p[1]}={p[2]}" if attribute == "composite" else p[0]
 
@@ -336,17 +281,13 @@ def flags(attribute: str, w: World, example: Example) -> set[str]:
 
 def stored(attribute: str, example: Example) -> list[Triple]:
     """The triples of an example that are statements of the graph."""
-    return list(
-        example[: {"asymmetry": 1, "hierarchy": 2, "two_steps": 2}.get(attribute, len(example))]
-    )
+    return list(example[: {"asymmetry": 1, "hierarchy": 2}.get(attribute, len(example))])
 
 
 def usable(w: World, example: Example, templates: set[str]) -> bool:
     """Every side has a label and every predicate a template; a literal has its text."""
     ends = [n for s, _, o in example for n in (s, o)]
     relations = {p if isinstance(p, str) else f"P{p}" for _, p, _ in example}
-    # two steps are worded by both
-    relations = {one for p in relations for one in p.split(">")}
     return all(isinstance(n, str) or n in w.names for n in ends) and relations <= templates
 
 

@@ -37,7 +37,6 @@ UNCAPPED = {
     "entity_centric": {"entities": ALL, "eval_entities": ALL},
     "bias": {},
     "ambiguous": {"examples": ALL},
-    "two_steps": {"examples": ALL, "per_entity": ALL, "subjects": ALL},
 }
 LEAST = [1, 2, 3, 4, 5, 7, 8, 9]
 SHARES = [0.25, 0.5, 0.75, 1.0]
@@ -77,9 +76,6 @@ TRIED = {
     "ambiguous": {
         "exclude": [["P31"], []], "fold_case": [False, True], "drop_same_object": [False, True],
     },
-    "two_steps": {
-        "exclude": [["P31", "P279"], ["P31"]], "objects": [1, 2, 3], "options": [1, 2, 3],
-    },
 }  # fmt: skip
 #: relations without a template
 WORDLESS = {"P461", "P25", "P17", "P140", "P27", "P569"}
@@ -118,9 +114,6 @@ def expected(name: str, w: brute.World, c: dict) -> set[brute.Example]:
         return brute.bias(w.g, numbers(c["relations"]), c["max_degree"], literals)
     if name == "ambiguous":
         return set().union(*names(w, c).values())
-    if name == "two_steps":
-        exclude = numbers(c["exclude"])
-        return brute.two_steps(w.g, w.names, exclude, c["objects"], c["options"])
     inside = brute.category_members(w.g, c["categories"], numbers(c["category_relations"]))
     exclude = numbers(c["exclude"])
     if name == "composite":
@@ -229,20 +222,18 @@ def wordless(name: str, named: set[brute.Example], known: set[str]) -> str:
     counted at the second.
     """
     lost: Counter[int] = Counter()
-    for place in range(
-        {"bidirectional": 2, "paths": 2, "composite": 3, "two_steps": 2}.get(name, 1)
-    ):
+    for place in range({"bidirectional": 2, "paths": 2, "composite": 3}.get(name, 1)):
         gone = [example for example in named if f"P{example[place][1]}" not in known]
         lost.update(example[place][1] for example in gone)
-        if name not in (*CHAINS, "two_steps"):
+        if name not in CHAINS:
             named = named - set(gone)
-    by_name = (lambda p: p) if name in (*CHAINS, "two_steps") else (lambda p: f"P{p}")
+    by_name = (lambda p: p) if name in CHAINS else (lambda p: f"P{p}")
     order = sorted(lost, key=lambda p: (-lost[p], by_name(p)))
     listed = ", ".join(f"P{p} ({lost[p]})" for p in order)
     return f"no template: {listed}" if listed else "no template"
 
 
-@pytest.mark.parametrize("name", [n for n in WHOLE if n not in ("ambiguous", "two_steps")])
+@pytest.mark.parametrize("name", [n for n in WHOLE if n != "ambiguous"])
 def test_all_relations_without_template_are_told_with_their_triples(name):
     """Those of the benchmark, then those of the whole graph."""
     filled = 0
@@ -342,7 +333,7 @@ def entities(made) -> dict[int, list[brute.Triple]]:
     return drawn
 
 
-@pytest.mark.parametrize("name", [name for name in ATTRIBUTES if name != "two_steps"])
+@pytest.mark.parametrize("name", ATTRIBUTES)
 def test_every_column_of_the_examples(name):
     """Names, degrees, golds, flags and origins of every row."""
     flagged = Counter()

@@ -175,9 +175,7 @@ def test_of_equal_degrees_the_lower_id_is_head_and_tail():
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
-@pytest.mark.parametrize(
-    "name", [n for n in ATTRIBUTES if n not in ("entity_centric", "two_steps")]
-)
+@pytest.mark.parametrize("name", [n for n in ATTRIBUTES if n != "entity_centric"])
 def test_the_funnel_counts_what_every_step_keeps_and_drops(name, seed):
     frame = planted(seed)
     w = brute.world(frame)

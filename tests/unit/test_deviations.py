@@ -105,7 +105,7 @@ def test_every_switch_of_ontoprobe_and_of_the_search_s_modes_is_told():
 def test_settings_in_the_sentences_exist():
     prose = "\n".join(line for line in TEXT.splitlines() if not line.startswith("|"))
     keys = {word for word in quoted(prose) if "." in word and "/" not in word}
-    assert len(keys) == 4
+    assert len(keys) == 3
     for key in keys:
         default(key)
     assert set(MODES) <= set(quoted(prose))

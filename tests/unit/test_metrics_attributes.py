@@ -11,7 +11,7 @@ from kgprobe.metrics.attributes import EQUATIONS, fractions, measure
 from kgprobe.sampling import hash_key
 
 RATIOS = ("symmetry", "bidirectional", "paths", "ambiguous")
-CHAINS = ("hierarchy", "composite", "two_steps")
+CHAINS = ("hierarchy", "composite")
 SIZES = {name: equation[0] for name, equation in EQUATIONS.items()}
 EVERY = (*SIZES, "entity_centric")
 

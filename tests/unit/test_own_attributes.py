@@ -27,7 +27,6 @@ WIDE = {
     "entity_centric": {"facts": 1000, "top": 100, "entities": 100, "allow_short": True},
     "bias": {"max_degree": 5},
     "ambiguous": {},
-    "two_steps": {"options": 1, "per_entity": 10_000, "examples": 10_000},
 }
 #: what a funnel says in the words of the settings
 WORDS = ["position", "step", "reason"]

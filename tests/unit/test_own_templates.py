@@ -93,7 +93,7 @@ def test_all_templates_that_cannot_be_asked_are_in_one_message(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["built", "released", "bear_released", "world_all", "symmetry", "two_steps", "lama"]
+    "name", ["built", "released", "bear_released", "world_all", "symmetry", "hierarchy", "lama"]
 )
 def test_a_graph_named_like_a_built_in_set_is_refused(name):
     with pytest.raises(ConfigError, match=rf"sources\.graphs\.{name}: .* benchmark already"):

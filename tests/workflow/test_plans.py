@@ -40,8 +40,7 @@ def test_the_embedded_run_has_few_jobs_and_an_attribute_is_none_of_its_own(plann
     plan = planner.plan(project.folder, "--configfile", EMBEDDED).stdout
     assert int(re.findall(r"^total +(\d+)$", plan, re.MULTILINE)[-1]) < 30
     built = of_rule(plan, "build_attributes")
-    assert "benchmarks/two_steps/items.parquet" in built
-    assert "benchmarks/onto_world/candidates.parquet" in built
+    assert "benchmarks/paths/items.parquet" in built
 
 
 def test_aliases_are_a_switch(planner, project):

@@ -4,9 +4,6 @@
 
 #: the attributes that some probe asks, all of them when none does
 ASKED_ATTRIBUTES = [a for a in ATTRIBUTES if a in RUN.probed()] or list(ATTRIBUTES)
-#: sets whose statements control models are trained on beside the graph of two steps
-IS_WORLD = SETTINGS.attributes.graph == "world" and "two_steps" in ASKED_ATTRIBUTES
-SHORTCUTS = ["onto_world"] if IS_WORLD else []
 #: whether facts to search with come out of our own pulls
 IS_PULLED = SETTINGS.prompt_tasks.facts.search == "pulls"
 
@@ -284,10 +281,6 @@ for PART, NAMES in (
             tables=files(SETTINGS.wording.tables) if ATTRIBUTE_GRAPH.section else [],
             names="<resources>/world/properties.tsv",
             bias="<resources>/templates/attributes_bias.tsv",
-            # sentences that control models are trained on beside the graph's statements: no two steps may
-            # have a shortcut there
-            trained_on=files_of(SHORTCUTS, "items"),
-            trained_on_options=files_of(SHORTCUTS, "candidates"),
         output:
             questions=files_of(NAMES, "items"),
             candidates=files_of(NAMES, "candidates"),
@@ -317,7 +310,6 @@ for PART, NAMES in (
                     {row["relation"] for row in attributes.template_rows(SETTINGS)}
                 )
             ),
-            nouns=attributes.attribute_nouns(SETTINGS),
             section=ATTRIBUTE_GRAPH.section,
             seed=SETTINGS.seed,
         script:

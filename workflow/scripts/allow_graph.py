@@ -77,7 +77,6 @@ with (
             normal,
             words.by_label,
         )
-        settings = replace(settings, nouns=own_words.phrases(rows))
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{one}")
         with engine.temporary():
             made = module.build(encoded, settings)

@@ -29,20 +29,14 @@ with (
             section, [r for t in run.input.tables for r in read_table(t)]
         )
         properties = schema.read(run.input.properties, PROPERTIES)
-        words, phrases = own_words.verbalized_relations(rows, properties), own_words.phrases(rows)
+        words = own_words.verbalized_relations(rows, properties)
     else:
         built_on = graph.read(engine, *tables)
         names = graph_settings.relation_names(read_table(run.input.names))
         by_label = label_templates(pl.read_parquet(run.input.properties))
         words = own_words.VerbalizedRelations(run.params.templated, by_label, names)
-        phrases = run.params.nouns
     if linked := run.input.get("wikidata"):
         built_on = replace(built_on, wikidata=engine.files([linked]))
-    pairs = zip(run.input.trained_on, run.input.trained_on_options, strict=True)
-    trained_on = graph_settings.subject_gold_pairs(
-        (schema.read(items, schema.ITEMS), schema.read(options, schema.CANDIDATES))
-        for items, options in pairs
-    )
 
     def build(i: int, attribute: str) -> None:
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{attribute}")
@@ -55,7 +49,6 @@ with (
             normal,
             words.by_label,
         )
-        settings = replace(settings, nouns=phrases, trained_on=trained_on)
         made = module.build(built_on, settings)
         provenance = run.provenance(
             settings=graph_settings.as_record(settings),

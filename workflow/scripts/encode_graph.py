@@ -9,5 +9,5 @@ with (
 ):
     facts = engine.files(run.input.facts)
     made = graph.encode(engine, facts, run.params.literals, run.params.own)
-    provenance = run.provenance(counts=dict(made.counts), wedges=graph.wedge_sums(made))
+    provenance = run.provenance(counts=dict(made.counts))
     graph.write(made, dict(run.output.items()), provenance)

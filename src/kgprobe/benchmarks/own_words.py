@@ -13,7 +13,7 @@ import polars as pl
 from kgprobe.benchmarks.label_templates import template_of
 from kgprobe.settings import OwnGraph
 from kgprobe.sheets import SheetError, manual_templates, read_table
-from kgprobe.templates import nouns, sentence
+from kgprobe.templates import sentence
 
 #: A relation is one-to-one where so many of its answers have one subject, symmetric where so many
 #: of its statements hold the other way round (ours; Wikidata's are typed in by hand).
@@ -168,11 +168,6 @@ def verbalized_relations(
     names = dict(properties.drop_nulls("label").select("property", "label").rows())
     names |= {row["relation"]: row["note"] for row in rows if row["relation"] not in names}
     return VerbalizedRelations({row["relation"] for row in rows} - by_label, by_label, names)
-
-
-def phrases(rows: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, str]]:
-    """Noun phrases of relations (`templates.nouns`) out of the sentences that somebody wrote."""
-    return nouns(row for row in rows if not row.get("note", "").startswith(BY_LABEL))
 
 
 def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]) -> Rows:

@@ -43,7 +43,7 @@ LITERAL_EDGES = Contract(
 #: An entity of the graph: its label, and in how many edges it stands.
 ENTITIES = Contract(
     "ENTITIES",
-    {"id": pl.UInt32, "label": pl.String, "degree": pl.UInt32, "out": pl.UInt32},
+    {"id": pl.UInt32, "label": pl.String, "degree": pl.UInt32},
     ("id",),
     frozenset({"label"}),
 )
@@ -73,7 +73,7 @@ class Graph:
     """Tables of `engine`, and the counts of their making.
 
     `edges` (s, p, o); `literals` (s, p, o, value, text), of which o is below 0; `entities` (id,
-    label, degree, out). `ids`: IDS, None where ids are Wikidata's; `known`: property of Wikidata ->
+    label, degree). `ids`: IDS, None where ids are Wikidata's; `known`: property of Wikidata ->
     relations of the graph that say the same. `wikidata`: FACTS whose objects are true answers, too,
     where golds are linked to Wikidata's statements.
     """
@@ -362,12 +362,11 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
     names = names.mutate(label=stripped(names["label"])).filter(lambda t: t["label"] != "")
     smallest = names.group_by("id").aggregate(label=names["label"].min())
     named = engine.keep(smallest.mutate(unusable=smallest["label"].re_search(UNUSABLE)))
-    sides = edges.select(id="s", out=ibis.literal(1))
-    sides = sides.union(edges.select(id="o", out=ibis.literal(0)))
-    both = sides.group_by("id").aggregate(degree=sides.count(), out=sides["out"].sum())
+    sides = edges.select(id="s").union(edges.select(id="o"))
+    both = sides.group_by("id").aggregate(degree=sides.count())
     usable = named.filter(~named["unusable"]).select(_id="id", label="label")
     labeled = both.left_join(usable, [("id", "_id")])
-    entities = engine.keep(labeled.select("id", "label", "degree", "out"))
+    entities = engine.keep(labeled.select("id", "label", "degree"))
     return entities, engine.count(named.filter(named["unusable"]))
 
 
@@ -437,12 +436,3 @@ def members(graph: Graph, top: int, relations: Collection[int]) -> Table:
     """Distinct (category, member) of the top categories."""
     of = graph.of(relations).select(category="o", member="s")
     return of.semi_join(categories(graph, top, relations), "category").distinct()
-
-
-def wedge_sums(graph: Graph) -> dict[str, int]:
-    """What naive joins would build: sums of in x out, in squared and out squared over entities."""
-    out = graph.entities["out"].cast("float64")
-    into = graph.entities["degree"].cast("float64") - out
-    sums = {"in_out": into * out, "in_in": into * into, "out_out": out * out}
-    totals = {name: products.sum() for name, products in sums.items()}
-    return graph.engine.numbers(graph.entities.aggregate(**totals))

@@ -12,7 +12,6 @@ from functools import cached_property
 import polars as pl
 
 from kgprobe.contracts import Contract
-from kgprobe.templates import STEP
 
 #: The number of an entity or relation; no rows where ids are Wikidata's.
 IDS = Contract(
@@ -78,11 +77,6 @@ class Relations:
         """The relation of two steps of `subclass_of`."""
         return f"{self.subclass_of}/{self.subclass_of}"
 
-    def steps(self, name: str) -> list[int | None]:
-        """The numbers of a relation's steps: one, or two where STEP or `two_up` joins them."""
-        steps = [self.subclass_of] * 2 if name == self.two_up else name.split(STEP)
-        return [self.number(step) for step in steps]
-
     def names_of(self, numbers: pl.Series) -> pl.Series:
         """The ids of a column of numbers."""
         names = {number: self.name(number) for number in numbers.unique()}
@@ -90,6 +84,7 @@ class Relations:
         return numbers.replace_strict(names or {0: ""}, return_dtype=pl.String)
 
     def numbers_of(self, names: pl.Series) -> pl.Series:
-        """The numbers of a column of ids, of two steps that of the last."""
-        numbers = {name: self.steps(name)[-1] for name in names.unique()}
+        """The numbers of a column of ids, of `two_up` that of its steps."""
+        known = {self.two_up: self.subclass_of}
+        numbers = {name: self.number(known.get(name, name)) for name in names.unique()}
         return names.replace_strict(numbers or {"": 0}, return_dtype=pl.Int64)

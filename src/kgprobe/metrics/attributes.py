@@ -38,7 +38,6 @@ EQUATIONS: dict[str, tuple[int, pl.Expr, pl.Expr]] = {
     "paths": (2, _A0 * _A1, _EITHER),  # 8
     "bias": (1, _A0, pl.lit(1.0)),  # 9
     "ambiguous": (2, _A0 * _A1, _EITHER),  # 10
-    "two_steps": (3, _A0 * _A1 * _A2, _A0 * _A1),  # ours: given both hops, as 7
 }
 AMBIGUOUS_DENOMINATORS = {"or": _EITHER, "head": _A0}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from kgprobe.contracts import WITHOUT
 from kgprobe.probes import prompt_settings
-from kgprobe.templates import FORMS, STEPS
+from kgprobe.templates import FORMS
 from kgprobe.workflow.run import Row, Run
 
 #: method (a module of probes/jobs/methods) -> the files of answers that it makes
@@ -74,8 +74,8 @@ def answers_of(rows: Iterable[Row], name: str = "") -> list[str]:
 
 
 def has_form(row: Row) -> bool:
-    """Whether a row puts a text around its templates (probes/jobs/forms.py, steps.py)."""
-    return row["prompt"] in (*FORMS, STEPS)
+    """Whether a row puts a text around its templates (probes/jobs/forms.py)."""
+    return row["prompt"] in FORMS
 
 
 def form_rows(run: Run, paper: str) -> list[Row]:

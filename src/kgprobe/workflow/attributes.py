@@ -6,7 +6,6 @@ from typing import Any
 from kgprobe import sheets
 from kgprobe.config import ConfigError
 from kgprobe.settings import Settings
-from kgprobe.templates import nouns
 from kgprobe.workflow.answers import has_form
 from kgprobe.workflow.run import Row, Run
 from kgprobe.workflow.sources import files
@@ -76,8 +75,3 @@ def template_rows(settings: Settings) -> list[dict[str, str]]:
     if any("relation" not in row for row in rows):
         raise sheets.SheetError(f"templates: a table without the column relation: {paths}")
     return rows
-
-
-def attribute_nouns(settings: Settings) -> dict[str, tuple[str, str]]:
-    """relation -> noun phrase and verb of its templates, which verbalize two steps."""
-    return nouns(template_rows(settings)) if graph(settings).section is None else {}

@@ -8,7 +8,6 @@ from typing import Any
 
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import ATTRIBUTES
-from kgprobe.templates import STEPS
 from kgprobe.workflow.answers import answer_files, beside, has_form, method_of
 from kgprobe.workflow.attributes import graph_facts
 from kgprobe.workflow.ontoprobe import memorized_rows, schemes_of
@@ -112,8 +111,6 @@ def _method_inputs(run: Run, row: Row) -> Asked:
     tables["prompts"] = f"{folder}/prompts.parquet"
     if method == "cloze":
         return tables, switches(settings, "candidate_space", "unknown_candidates")
-    if row["prompt"] == STEPS:
-        return tables, {"steps": settings.forms.tokens}
     if method == "fill":
         is_costly = run.models[row["model"]]["kind"] == "api" and row["benchmark"] in ATTRIBUTES
         few = settings.wording.api if is_costly else 0

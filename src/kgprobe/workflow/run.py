@@ -8,13 +8,13 @@ from kgprobe import sheets
 from kgprobe.config import ConfigError, models_of
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import Settings
-from kgprobe.templates import FORMS, STEPS
+from kgprobe.templates import FORMS
 from kgprobe.workflow.benchmarks import BenchmarkEntry, check_names, known_benchmarks
 from kgprobe.workflow.sources import data_parts, files
 
 #: a row of a table
 Row = Mapping[str, str]
-PROMPTS = ("templates", "soft", *FORMS, STEPS, *prompt_settings.PROMPTS)
+PROMPTS = ("templates", "soft", *FORMS, *prompt_settings.PROMPTS)
 #: words and templates of LAMA that fact retrieval and relation extraction need beside their facts
 LAMA_FILES = ("relations.jsonl", "optiprompt", "vocab/common_vocab_cased.txt")
 RELEASED_BEAR = {"bear_released": "BEAR", "bear_big_released": "BEAR-big"}

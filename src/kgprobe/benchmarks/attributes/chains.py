@@ -10,7 +10,7 @@ from kgprobe.benchmarks.attributes.construct import Sample
 from kgprobe.benchmarks.attributes.definition import Setup
 from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import Graph, categories, log
-from kgprobe.settings import Composite, Paths, TwoSteps
+from kgprobe.settings import Composite, Paths
 
 
 def top_categories(setup: Setup[Composite | Paths]) -> pl.DataFrame:
@@ -22,7 +22,7 @@ def top_categories(setup: Setup[Composite | Paths]) -> pl.DataFrame:
     return rows
 
 
-def edges_to_expand(setup: Setup[Composite | Paths | TwoSteps]) -> tuple[Table, Table]:
+def edges_to_expand(setup: Setup[Composite | Paths]) -> tuple[Table, Table]:
     """Edges of all relations but the excluded ones, whole and with hubs cut to `max_out`.
 
     Objects have hubs, subjects do not: what expands from subjects is bounded, and what few subjects

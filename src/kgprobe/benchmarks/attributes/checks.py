@@ -20,7 +20,6 @@ ROLES = {
     "paths": ["hop1", "hop2"],
     "bias": ["fact"],
     "ambiguous": ["head", "tail"],
-    "two_steps": ["hop1", "hop2", "two_steps"],
 }
 
 

@@ -22,7 +22,6 @@ from kgprobe.benchmarks.attributes.items import as_items, candidate_sets, with_w
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
-from kgprobe.templates import STEP
 
 Sample = Callable[[Table], Table]
 
@@ -272,7 +271,7 @@ def with_templates(
     definition, names_of = setup.definition, setup.graph.relations.names_of
     known, total = setup.settings.templates or (), int(counts["labeled"].sum())
     is_chain, by_number = definition.is_chain, definition.is_chain or definition.is_group
-    fixed = [t.p for t in definition.triples if not definition.columns(t) and t.p not in known]
+    fixed = [t.p for t in definition.triples if t.p not in (*definition.relations, *known)]
     rest = counts.clear() if fixed else counts
     missing: dict[str, int] = dict.fromkeys(fixed, total)
     numbers: dict[str, int] = {}
@@ -301,9 +300,7 @@ def demand_templates(setup: Setup[object], sampled: pl.DataFrame) -> None:
     known = setup.settings.templates
     if known is None or not setup.shared.require_labels:
         return
-    # two steps are verbalized by the noun phrases of each
-    roles = [triple.role for triple in setup.definition.triples if STEP not in triple.p]
-    predicates = lengthen(setup, sampled).filter(pl.col("role").is_in(roles))["predicate"]
+    predicates = lengthen(setup, sampled)["predicate"]
     lacking = _without_template(dict(predicates.value_counts().rows()), known)
     if not lacking:
         return

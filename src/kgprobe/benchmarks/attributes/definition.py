@@ -10,7 +10,6 @@ from kgprobe.benchmarks.attributes.settings import AttributeSettings, Section, a
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
-from kgprobe.templates import STEP
 
 #: the step that names relations of the settings which the graph lacks
 SETTLED = "relations of the settings"
@@ -18,10 +17,8 @@ SETTLED = "relations of the settings"
 
 @dataclass(frozen=True)
 class Triple:
-    """One triple of an example: its role, and the columns of a candidate that hold it.
-
-    `p` may also be a relation's id, or two columns with STEP between them, for two steps.
-    """
+    """One triple of an example: its role, and the columns of a candidate that hold it; `p` may also
+    be a relation's id."""
 
     role: str
     s: str
@@ -59,11 +56,6 @@ class Definition:
         """All columns of entities and literals."""
         ends = (column for triple in self.triples for column in (triple.s, triple.o))
         return list(dict.fromkeys([*self.entities, *ends]))
-
-    def columns(self, triple: Triple) -> list[str]:
-        """The columns of a triple's relation, none where it is the same in all examples."""
-        columns = triple.p.split(STEP)
-        return columns if {*columns} <= {*self.relations} else []
 
     def with_pattern(self, candidates: pl.DataFrame, graph: Graph) -> pl.DataFrame:
         """Adds `pattern`, as text."""

@@ -7,7 +7,6 @@ import polars as pl
 from kgprobe.benchmarks.attributes.definition import Setup
 from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.knowledge.graph import Graph
-from kgprobe.templates import STEP
 
 #: relations that LAMA asks for with one and the same text
 SAME_TEXT = ("P17", "P30", "P131", "P276")
@@ -47,15 +46,16 @@ def lengthen(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
         position = pl.int_range(pl.len(), dtype=pl.Int32).over(definition.entities)
     parts = []
     for place, triple in enumerate(definition.triples):
-        columns = definition.columns(triple)
-        names = [pl.lit(graph.relations.names_of(wide[column])) for column in columns]
+        predicate: pl.Expr = pl.lit(triple.p)
+        if triple.p in definition.relations:
+            predicate = pl.lit(graph.relations.names_of(wide[triple.p]))
         parts.append(
             wide.with_columns(
                 benchmark=pl.lit(definition.benchmark),
                 position=position + place,
                 role=pl.lit(triple.role),
                 origin=pl.lit(triple.origin),
-                predicate=pl.concat_str(names, separator=STEP) if names else pl.lit(triple.p),
+                predicate=predicate,
                 **{f"_{side}": pl.col(getattr(triple, side)) for side in ("s", "o")},
             )
         )
@@ -109,8 +109,8 @@ def _with_flags(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _golds(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
-    """(s, predicate, o, origin, gold): all objects of (s, p), the row's own first. The golds of two
-    steps are all that they lead to; a reversed row has no gold but its own."""
+    """(s, predicate, o, origin, gold): all objects of (s, p), the row's own first. The golds two
+    steps up are all that these lead to; a reversed row has no gold but its own."""
     rows = rows.unique()
     direct = rows.with_columns(gold=pl.col("o"), first=pl.lit(0))
     stored = rows.filter(origin="stored")
@@ -129,18 +129,11 @@ def _golds(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
 
 
 def _reached(inferred: pl.DataFrame, graph: Graph) -> pl.DataFrame:
-    """The rows with every entity that their two steps lead to as `gold`, but the subject."""
-    relations = graph.relations
+    """The rows with every class two steps up as `gold`, but the subject."""
     # a row may have the template of subclass of: it is two steps of it all the same
-    steps = {name: relations.steps(name) for name in inferred["predicate"].unique()}
-    rows = inferred.with_columns(
-        pl.col("predicate").replace_strict({n: hops[place] for n, hops in steps.items()},
-                                           return_dtype=pl.Int64).alias(column)
-        for column, place in (("p", 0), ("last", -1))
-    )  # fmt: skip
-    wanted = graph.engine.table(rows.select("s", "p", "last").unique())
-    hops = graph.edges.inner_join(wanted, ["s", "p"])
-    hops = graph.engine.keep(hops.select("s", "p", "last", middle="o"))
-    ends = graph.edges.select(middle="s", last="p", gold="o").inner_join(hops, ["middle", "last"])
-    golds = graph.frame(ends.select("s", "p", "last", "gold").distinct())
-    return rows.join(golds, on=["s", "p", "last"]).filter(pl.col("s") != pl.col("gold"))
+    up = graph.edges.filter(graph.edges["p"] == graph.relations.number(graph.relations.subclass_of))
+    wanted = graph.engine.table(inferred.select("s").unique())
+    hops = graph.engine.keep(up.semi_join(wanted, "s").select("s", middle="o"))
+    ends = up.select(middle="s", gold="o").inner_join(hops, "middle")
+    golds = graph.frame(ends.select("s", "gold").distinct())
+    return inferred.join(golds, on="s").filter(pl.col("s") != pl.col("gold"))

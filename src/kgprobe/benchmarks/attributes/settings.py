@@ -4,8 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-import polars as pl
-
 from kgprobe.settings import ATTRIBUTES, Attributes, typed
 
 Section = TypeVar("Section", covariant=True)
@@ -44,10 +42,6 @@ class AttributeSettings(Generic[Section]):
     """names of relations"""
     bias_labels: Mapping[str, Mapping[str, str]]
     """{relation: {object: normal label}}"""
-    nouns: Mapping[str, tuple[str, str]] | None = None
-    """relation -> noun phrase and verb (templates.nouns), for two steps; None: not checked"""
-    trained_on: Collection[tuple[str, str]] = frozenset()
-    """(subject, object), by label, of what is trained on beside the graph's statements"""
 
 
 def settings_of(
@@ -96,15 +90,3 @@ def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]
     for row in rows:
         labels.setdefault(row["relation"], {})[row["object"]] = row["label"]
     return labels
-
-
-def subject_gold_pairs(
-    question_sets: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
-) -> frozenset[tuple[str, str]]:
-    """(subject, gold) by label, of all questions of some (ITEMS, CANDIDATES): training facts that
-    are no statements of the graph come from these."""
-    pairs: set[tuple[str, str]] = set()
-    for items, options in question_sets:
-        golds = items.select("subject", set="candidates", index="answers").explode("index")
-        pairs |= set(golds.join(options, on=["set", "index"]).select("subject", "label").rows())
-    return frozenset(pairs)

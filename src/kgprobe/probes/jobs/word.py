@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from kgprobe.benchmarks import own_words
 from kgprobe.probes.prompts.wordings import relations
 from kgprobe.sampling import take
 from kgprobe.schema import PROMPTS, WORDINGS
@@ -24,13 +23,13 @@ def word(
 
     `shared` are rows of templates.tsv, `more` rows of the other tables, `drawn` rows of
     synonyms.tsv. `settings`: `most` wordings a relation, `synonyms` variants of each;
-    `stop_space` keeps the space. Relations without any get the wording that `by_label` has of their
-    label, of kind `label`. Raises MissingTemplateError for those without that, too.
+    `stop_space` keeps the space. Relations without any get the wording
+    that `by_label` has of their label, of kind `label`. Raises MissingTemplateError for those
+    without that, too.
     """
     shared, more = list(shared), list(more)
     table = relations.join(shared, more, settings.stop_space)
     triples = dict(items.group_by("relation").len().sort("relation").rows())
-    table |= relations.of_steps(own_words.phrases([*shared, *more]), triples)
     table |= relations.of_labels(table, by_label or {})
     chosen = relations.choose(table, triples, settings.most, seed)
     if settings.synonyms:

@@ -114,7 +114,7 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     above = above.filter(*(pl.col(end).is_in(classes.implode()) for end in ("subject", "object")))
     types = types.filter(pl.col("object").is_in(classes.implode()))
     types = types.filter(~pl.col("subject").is_in(classes.implode()))
-    schema = (*roles.label, *roles.subproperty, *roles.domain, *roles.range, *roles.inverse)
+    schema = (*roles.label, *roles.subproperty, *roles.domain, *roles.range)
     # of a vocabulary's statements only types and superclasses between its classes are facts
     described = [*roles.type, *roles.subclass] if section.form == "rdf" else []
     hidden = of.is_in([*schema, *described]) | of.str.contains(DESCRIBING.pattern)

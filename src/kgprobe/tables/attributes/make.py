@@ -14,7 +14,7 @@ from kgprobe.contracts import WITHOUT
 from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, judged, results, scored
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
-from kgprobe.tables.attributes import constructs, numbers, two_steps, views
+from kgprobe.tables.attributes import constructs, numbers, views
 from kgprobe.tables.attributes import published as printed
 from kgprobe.tables.attributes import section as attributes_section
 from kgprobe.tables.attributes import study as studies
@@ -78,7 +78,6 @@ def tabulate(
         numbers.status(study, schema.read(trained_on, schema.TRAINED_ON)) if trained_on else None
     )
     figures, alphas = printed.read(Path(published).parent), study.alphas()
-    composed = benchmarks.get(two_steps.NAME)
     rows_of = {
         probe: studies.judge(probe, alphas, benchmarks[probe.benchmark])
         for probe, (alphas, _) in answered.items()
@@ -97,8 +96,6 @@ def tabulate(
         scored.numbers(score_ranked(study, files, content_free, known, below)),
         baseline_numbers(study, below, others),
         forms.numbers(*in_forms, places, "sum", study.seed, written=read_written),
-        two_steps.numbers(alphas, composed, known) if composed else (),
-        two_steps.estimate_written(in_form, alphas, composed, others, known) if composed else (),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
         constructs.numbers(built, edges, alphas, study.seed),
         marks.numbers([*experiments, *formed[0]], [*answers, *formed[1]]),
@@ -162,8 +159,6 @@ def baseline_numbers(
                 continue
             for row in study.measure(rows).iter_rows(named=True):
                 yield numbers.number(row, setting={"without": without})
-            if probe.benchmark == two_steps.NAME:
-                yield from two_steps.numbers(rows, benchmark, without=without)
             if (part := numbers.at_one(rows)).height:
                 every = studies.triples(probe, alphas, benchmark).filter(pooling="base")
                 of = Number(**probe.dimensions, setting={**numbers.EXACT, "k": 1})

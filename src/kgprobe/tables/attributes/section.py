@@ -12,7 +12,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import numbers, two_steps, views
+from kgprobe.tables.attributes import numbers, views
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import NAMES, Published
 from kgprobe.tables.attributes.study import (
@@ -95,8 +95,8 @@ def section(
     ranked = sorted({is_ranked(p.method) for p in probes})
     scores = [one.where_also(model=order) for way in ranked for one in views.SCORES[way]]
     sizes = replace(views.TABLE1, title=f"{views.TABLE1.title} (thresholds: {thresholds})")
-    printed = (*scores, two_steps.VIEW, views.FORMS[0], views.CONSTRUCTS, sizes)
-    read = (two_steps.READ, *views.FORMS[1:], *views.FOLDED)
+    printed = (*scores, views.FORMS[0], views.CONSTRUCTS, sizes)
+    read = (*views.FORMS[1:], *views.FOLDED)
     grids, folded = ([grid.of_view(one, results) for one in part] for part in (printed, read))
     if examples:
         folded.insert(0, grid.records("One example of each benchmark", examples, EXAMPLE))

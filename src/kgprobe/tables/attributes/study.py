@@ -31,7 +31,6 @@ from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import judged
 from kgprobe.tables.answers import AGGREGATIONS, Probe, questions
 from kgprobe.tables.results import Number
-from kgprobe.templates import STEP
 
 #: Who answered, in the words of the sheet.
 WHO = ("model", "prompt", "method")
@@ -417,7 +416,7 @@ def frequencies(
 ) -> pl.DataFrame:
     """(predicate, object, best, worst, objects): rank of every object of the relations asked for by
     number of statements, ties as ranges, and number of the relation's objects. The inferred
-    relations of hierarchy and two_steps count their two-step paths."""
+    relation of hierarchy counts its two-step paths."""
     known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
     names = {name for one in examples for name in one["predicate"].unique()}
     hops = {
@@ -452,8 +451,6 @@ def frequencies(
 def _hops(name: str, known: Collection[str]) -> list[str]:
     """The relations of a path of two steps; a relation by itself. `known`: those that have ids."""
     hop = name[: len(name) // 2]
-    if STEP in name:
-        return name.split(STEP, 1)
     return [hop, hop] if name == f"{hop}/{hop}" and name not in known else [name]
 
 

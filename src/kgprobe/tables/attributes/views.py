@@ -10,7 +10,7 @@ from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.attributes import KEYS
 from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
 from kgprobe.tables.answers import PRIOR
-from kgprobe.tables.attributes import constructs, numbers, two_steps
+from kgprobe.tables.attributes import constructs, numbers
 from kgprobe.tables.attributes.numbers import PUBLISHED, RIGHT, UNBIASED, VALUE
 from kgprobe.tables.attributes.published import NAMES
 from kgprobe.tables.attributes.study import BASELINE, MAJORITY, RANDOM, RANKED
@@ -300,6 +300,6 @@ DECILES = View(
 )  # fmt: skip
 FORMS = [view.where_also(paper=["attributes"]) for view in forms.VIEWS]
 ALL = [
-    *SCORES[False], *SCORES[True], ABOVE_BASELINES, CONSTRUCTS, TABLE1, two_steps.VIEW,
-    two_steps.READ, *FORMS, *FOLDED, PATTERNS, POPULARITY, DECILES,
+    *SCORES[False], *SCORES[True], ABOVE_BASELINES, CONSTRUCTS, TABLE1,
+    *FORMS, *FOLDED, PATTERNS, POPULARITY, DECILES,
 ]  # fmt: skip

@@ -1,5 +1,5 @@
 """OntoProbe's section of the report: its views of RESULTS in the paper's order, its figures, and
-the modes side by side: what each point of paper and code is here, and Table 4 of other runs."""
+what each point is on which paper and code disagree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,9 +37,9 @@ CHOICES = (
 
 #: what a switch of each stage needs to be seen
 EFFECTS = {
-    "questions": "in the questions: a run of its own, set beside this one by `kgprobe compare`",
-    "answers": "in the models' answers: a run of its own, set beside this one by `kgprobe compare`",
-    "tables": "when tables are made: side by side in every run",
+    "questions": "in the questions",
+    "answers": "in the models' answers",
+    "tables": "when tables are made",
 }
 
 

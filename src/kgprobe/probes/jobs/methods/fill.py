@@ -10,7 +10,6 @@ from kgprobe.job import progress
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import of_part
 from kgprobe.probes.jobs.stage import Part, Template, by_template, whole
-from kgprobe.probes.jobs.steps import steps_frame
 from kgprobe.probes.jobs.word import for_api
 from kgprobe.settings import Fill, typed
 
@@ -19,8 +18,8 @@ OUTPUT = {"fills": schema.FILLS, "golds": schema.FILL_GOLDS}
 
 def units(part: Part) -> dict[str, Template | None]:
     """Templates, unless the longest gold of all bounds a text; a server's answers are kept one by
-    one already. Written-out steps have one template, and the sample of a form is one of all."""
-    if part.settings.get("steps") or part.settings.get("form"):
+    one already. The sample of a form is one of all."""
+    if part.settings.get("form"):
         return whole(part)
     is_bounded = part.spec.kind == "masked" or part.settings["fill"]["most_tokens"]
     return by_template(part) if is_bounded and part.spec.kind != "api" else whole(part)
@@ -29,18 +28,6 @@ def units(part: Part) -> dict[str, Template | None]:
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """FILLS and FILL_GOLDS."""
     items, candidates, prompts = part.tables_asked()
-    if part.settings.get("steps"):
-        fills, golds, record = steps_frame(
-            part.load(part.spec),
-            items,
-            candidates,
-            prompts,
-            part.settings["steps"],
-            progress,
-            part.api.workers,
-            part.work,
-        )
-        return {"fills": fills, "golds": golds}, record
     if part.settings["few"]:
         prompts = for_api(prompts, part.settings["few"], part.settings["seed"])
     fills, golds, record = fill_frame(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from kgprobe.benchmarks.label_templates import LABEL
 from kgprobe.sampling import hash_key
-from kgprobe.templates import STEP, answer_is_last, sentence, two_steps
+from kgprobe.templates import answer_is_last, sentence
 
 #: In the order in which they are asked. `manual` rows of templates.tsv count as our own, `label` is
 #: the generic wording of a relation that has no other.
@@ -80,23 +80,6 @@ def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVa
         for name, text in texts.items()
         if not table.get(name)
     }
-
-
-def of_steps(
-    known: Mapping[str, tuple[str, str]], relations: Iterable[str]
-) -> dict[str, list[PromptVariant]]:
-    """The wordings of two steps (`r1>r2`) among the relations that are asked, out of the known noun
-    phrases of relations (`templates.nouns`)."""
-    table = {}
-    for name in relations:
-        first, _, second = name.partition(STEP)
-        if second and first in known and second in known:
-            texts = two_steps(known[first], known[second])
-            table[name] = [
-                PromptVariant(f"{name}/{number}", name, "own", text)
-                for number, text in enumerate(texts)
-            ]
-    return table
 
 
 def choose(

@@ -28,11 +28,6 @@ OPENERS = frozenset(
     "Where Who Which What Why How If As Although Though Because But And Or So Yet Then Thus "
     "However Also Both Some Many Most Other Another Each Is Was Are Were".split()
 )
-#: What the last line of written-out steps begins with.
-CUE = "Answer:"
-_CUED = re.compile(rf"^[\s*#>_-]*{CUE}[ \t*_]*(.*)$", re.IGNORECASE | re.MULTILINE)
-#: why written-out steps have no answer that can be read
-NONE, SEVERAL = "none", "several"
 _DOT = re.compile(r"\.(?=[^\S\n]+(?P<word>[^\W\d_]+)(?P<after>.?))")
 _WORD = re.compile(r"[\w.]+$")
 
@@ -66,20 +61,6 @@ def answer(text: str, stops: str = STOPS) -> str:
     if "." in stops and kept.endswith(".") and not _is_part_of_name(kept[:-1]):
         return kept[:-1].rstrip()
     return kept
-
-
-def stepped(text: str) -> tuple[str, str]:
-    """(answer, "") of written-out steps: what stands behind CUE, wherever a line begins with it; or
-    ("", why not): NONE or empty lines alone, or SEVERAL that differ.
-
-    >>> stepped("Her mother is Ida.\\nAnswer: Rome."), stepped("Rome."), stepped("Answer:")
-    (('Rome', ''), ('', 'none'), ('', 'none'))
-    """
-    lines = [answer(line.strip().rstrip("*_")) for line in _CUED.findall(text)]
-    answers = {one.casefold(): one for one in reversed(lines) if one}
-    if len(answers) == 1:
-        return next(iter(answers.values())), ""
-    return "", SEVERAL if answers else NONE
 
 
 def _closes(text: str, dot: re.Match[str], final: bool) -> bool:

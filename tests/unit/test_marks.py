@@ -19,8 +19,8 @@ from kgprobe.tables.autoprompt import section as autoprompt_section
 from kgprobe.tables.bear import make as make_bear
 from kgprobe.tables.bear import section as bear_section
 from kgprobe.tables.ontoprobe import make, values, views
+from kgprobe.tables.report import gather as gather_report
 from kgprobe.tables.report import (
-    explore,
     grid,
     headline,
     marks,
@@ -28,7 +28,6 @@ from kgprobe.tables.report import (
     pages,
     section,
 )
-from kgprobe.tables.report import gather as gather_report
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame
 from kgprobe.tables.views import View
@@ -91,13 +90,12 @@ def of_bear(sheet, paths, folder):
 
 
 def paged(results, sheet, shown, folder):
-    """The pages of the report with BEAR's section, but for the chart and its scripts."""
+    """The pages of the report with BEAR's section."""
     models = {row["model"]: MODELS[row["model"]] for row in sheet}
     parts = bear_section.arranged(results, models, {}, {})
     section.write(Section("bear", "BEAR", "Lead.", parts=parts), folder / "bear.json")
     sections = [section.read(folder / "bear.json")]
-    made = pages.render(pages.Report("r", results, models, {}, shown, sheet, {}, sections))
-    return {name: text for name, text in made.items() if "explore" not in name}
+    return pages.render(pages.Report("r", results, models, {}, shown, sheet, {}, sections))
 
 
 def test_bear_the_report_and_the_headline_carry_the_mark(bear):
@@ -225,8 +223,6 @@ def test_of_the_sizes_from_0_to_60_those_from_1_to_19_are_marked_wherever_they_a
     assert marked(grid.of_view(view, own)) == below
     assert marked(grid.of_rows("Figure", own)) == below
     assert marked(overview.matrix(own, {"m": MODELS["own"]})) == below
-    (shown,) = explore.section(explore.numbers(own)).folded
-    assert marked(shown) == below
     screen.table(own.select("value", "n").to_dicts())
     told = capsys.readouterr().out
     assert sum(line.endswith(" †") for line in told.splitlines()) == below

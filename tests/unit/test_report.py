@@ -21,7 +21,6 @@ from kgprobe.tables.report import (
     about,
     blocks,
     draw,
-    explore,
     formats,
     grid,
     headline,
@@ -95,7 +94,7 @@ NAMES = {"P36": "capital of <b>"}
 
 def bear(own, sheet=SHEET):
     """BEAR's section with every part but the example."""
-    drawn = figures.size_plot(figures.points_of("world_lite", own, sheet)[0], 12.5)
+    drawn = figures.size_plot(figures.sizes_of("world_lite", own), [12.5], own, sheet)
     made = draw.specification(drawn)
     shown = grid.of_rows("Size", own.filter(metric="accuracy", group="", slice=""))
     drawings = [
@@ -204,7 +203,7 @@ def test_the_same_data_give_the_same_bytes_in_pages_whose_links_resolve(full, tm
     assert outside == {"../../tables/bear.parquet"}
     names = {path.name for path in ids}
     assert names == {"index.html", "bear.html", "validity.html", "models.html",
-                     "bear-questions.html", "explore.html", "methods.html"}  # fmt: skip
+                     "bear-questions.html", "methods.html"}  # fmt: skip
 
 
 def test_every_table_and_figure_has_its_n_its_data_and_its_command(full):
@@ -763,7 +762,7 @@ def folder(full, tmp_path_factory):
 def test_pages_are_short_fit_their_screen_and_can_be_read_by_everybody(folder, tmp_path):
     for options in ((), browser.DARK):
         found, console = browser.all_pages(folder, tmp_path / "profile", *options)
-        assert len(found) == 2 * len(list(folder.rglob("*.html"))) > 12
+        assert len(found) == 2 * len(list(folder.rglob("*.html"))) > 10
         assert browser.faults(found) == []
         assert console == []
 
@@ -809,44 +808,15 @@ def test_tables_sort_and_filter_and_a_number_shows_its_trace(folder, tmp_path):
     assert is_below == "true"
 
 
-def test_the_chart_has_every_principal_number_with_its_trace():
-    rows = explore.numbers(found())
-    whole = [row for row in rows if row["part"] == explore.WHOLE]
-    own = found().filter(plain(), metric="accuracy", group="", slice="")
-    assert {(row["model"], row["value"]) for row in whole} == set(
-        own.select("model", "value").rows()
-    )
-    assert {row["part"] for row in rows} == {explore.WHOLE, "P36", "P1"}
-    assert all(row["n"] and row["trace"].startswith(f"{row['value']:.1f} -w ") for row in rows)
-    made = explore.specification(rows)
-    assert drawn(made) == rows
-    assert made["config"]["font"] == draw.CONFIG["font"]
-    assert [one["name"] for one in made["params"]] == [f"chosen_{n}" for n in explore.CHOSEN]
-
-
-@pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
-def test_the_chart_is_filtered_by_its_lists(folder, tmp_path):
-    choose = """<script type="module">
-      const points = () => document.querySelectorAll("#chart .mark-symbol.role-mark path").length;
-      const pick = async (name, place) => {
-        const list = document.querySelector(`#chart select[name=chosen_${name}]`);
-        list.selectedIndex = place;
-        list.dispatchEvent(new Event("change"));
-        await new Promise((done) => setTimeout(done, 500));
-        return points();
-      };
-      await new Promise((done) => setTimeout(done, 1000));
-      const out = [points(), await pick("benchmark", 1), await pick("model", 1)];
-      document.title = out.join(" ");
-    </script></body>"""
-    page = folder / "pages/chosen.html"
-    start, _, end = (folder / "pages/explore.html").read_text().rpartition("</body>")
-    page.write_text(start + choose + end)
-    dom, console = browser.dumped(page, tmp_path / "profile", "--virtual-time-budget=60000")
-    page.unlink()
-    assert console == []
-    # four models and two baselines: all items, then with two relations, then of one model
-    assert re.search(r"<title>(.*?)</title>", dom)[1] == "6 18 3"
+def test_the_picture_has_the_number_of_each_model_on_each_benchmark():
+    own = found().with_columns(model=pl.col("model").str.replace("control-causal", "named"))
+    made = overview.picture(own)
+    is_left_out = pl.col("model").str.contains("^(control-.*|random|majority)$")
+    shown = own.filter(plain(), ~is_left_out, metric="accuracy", group="", slice="")
+    points = [(row["model"], row["value"]) for row in drawn(made.chart)]
+    assert points == shown.select("model", "value").rows()
+    assert "named" in dict(points)
+    assert overview.picture(found().filter(pl.col("model").str.starts_with("control-"))) is None
 
 
 @pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
@@ -875,7 +845,7 @@ def test_a_name_of_a_legend_that_is_pressed_is_shown_alone(folder, tmp_path):
     page.unlink()
     assert console == []
     told, trace = html.unescape(re.search(r"<title>(.*?)</title>", dom)[1]).split("|")
-    # masked, control; causal, control; two causal ones: all, the first, both, the second, all
+    # all of four probes, the first, two, the second, all
     assert told == "4 1 2 1 4"
     assert re.fullmatch(r"kgprobe trace [\d.]+ -w paper=bear .* --run small", trace)
 
@@ -913,19 +883,16 @@ def test_names_of_a_legend_are_boxes_for_those_who_press_keys(folder, tmp_path):
     assert console == []
     found, *told = html.unescape(re.search(r"<title>(.*?)</title>", dom)[1]).split("|")
     # unseen until one is reached; all points, the first name's, two names', the second's, all
-    assert found.rstrip() == "1 true true 4 1 2 1 false/true/false 4"
-    assert told == ["Show alone in Size", "masked, control", "causal, control", "causal"]
+    assert found.rstrip() == "1 true true 4 1 2 1 false/true/false/false 4"
+    assert told == ["Show alone in Size", *(one.model for one in PROBES)]
 
 
 @pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
 def test_a_run_without_any_interval_has_a_chart_that_warns_nobody(tmp_path):
     none = pl.lit(None, pl.Float64)
     own = found().with_columns(low=none, high=none, interval=pl.lit("none"))
-    rows = explore.numbers(own)
-    assert len(rows) == 18
-    assert all(row["low"] is None for row in rows)
     pages.write_report(tmp_path / "report", paged(own))
-    asked = [("pages/explore.html", width, True) for width in (browser.WIDE, browser.NARROW)]
+    asked = [("pages/bear.html", width, True) for width in (browser.WIDE, browser.NARROW)]
     seen, console = browser.measured(tmp_path / "report", asked, tmp_path / "profile")
     assert browser.faults(seen) == console == []
 

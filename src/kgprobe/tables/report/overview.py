@@ -1,13 +1,16 @@
-"""The report's first page: what was run, models by benchmarks."""
+"""The report's first page: what was run, models by benchmarks, and a picture of these numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import altair as alt
 import polars as pl
 
-from kgprobe.tables.report import about, grid, headline, marks
+from kgprobe.tables.report import about, draw, grid, headline, marks
 from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.report.section import Drawing, Drawn
 from kgprobe.tables.views import View
 
 Sheet = Mapping[str, Mapping[str, str]]
@@ -22,6 +25,13 @@ MATRIX = (
     "probes of a model that with the written prompts and the paper's own score is shown, the "
     "others under the pointer. Darker is more."
 )
+#: of the picture: title, caption, and the pixels of its height, about
+TITLE = "Per cent right by benchmark"
+CAPTION = (
+    "Every probe of every model from elsewhere, with its 95 % interval; several points of a model "
+    "are other prompts or scores."
+)
+MOST = 420
 
 
 def tiles(results: pl.DataFrame, experiments: Sequence[Row]) -> list[tuple[str, str]]:
@@ -76,10 +86,49 @@ def _model(name: str, sheet: Sheet) -> Cell:
     return replace(known, href=about.model_link(name)) if known else Cell(name, "baseline")
 
 
+def picture(results: pl.DataFrame) -> Drawing | None:
+    """The numbers that stand for their benchmarks, without controls and baselines; None without
+    any."""
+    numbers, points = headline.principal(results), list[dict[str, Any]]()
+    rows = [(view, row) for view in headline.blocks(results) if view.name != "sweep"
+            for row in _select(view, numbers).drop_nulls("value").rows(named=True)]  # fmt: skip
+    whole = {row["benchmark"] for _, row in rows if not row["group"]}
+    rows = [(view, row) for view, row in rows
+            if not (row["group"] and row["benchmark"] in whole)
+            and row["model"] not in headline.BASELINES
+            and not row["model"].startswith(headline.CONTROL)]  # fmt: skip
+    if not rows:
+        return None
+    for view, row in rows:
+        named = [name for name in view.rows if name not in ("model", "benchmark", "group")]
+        words = dict.fromkeys([row["prompt"], row["method"], *(row[name] for name in named)])
+        who = {name: row[name] for name in ("model", "benchmark", "metric")}
+        points.append(draw.point(row, **who, probe=", ".join(filter(None, words))))
+    models = list(dict.fromkeys(row["model"] for _, row in rows))
+    benchmarks = {row["benchmark"] for _, row in rows}
+    step = max(3, min(12, MOST // (len(benchmarks) * len(models))))
+    base = draw.chart(points, "model", "benchmark", "probe", "metric").encode(
+        y=alt.Y("benchmark:N", sort=None, title=None, axis=alt.Axis(labelLimit=180, grid=True)),
+        yOffset=alt.YOffset("model:N", sort=models),
+    )
+    x = partial(alt.X, title="per cent right", axis=alt.Axis(tickCount=10))
+    look = draw.encode_points("model", draw.apart(models), columns=4)
+    bars = draw.intervals(base, x=x).encode(stroke=look["stroke"])
+    dots = base.mark_point().encode(x=x("value:Q"), **look)
+    chart = alt.layer(bars, dots, width=draw.WIDTH, height={"step": step})
+    shown = pl.DataFrame([row for _, row in rows], schema=results.schema)
+    return Drawn("index", "principal", TITLE, CAPTION, chart, shown).drawing()
+
+
+def _select(view: View, numbers: pl.DataFrame) -> pl.DataFrame:
+    """The principal numbers of a view."""
+    is_principal = pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != ""
+    return view.select(numbers).filter(*is_principal)
+
+
 def _probes(view: View, numbers: pl.DataFrame) -> Iterator[Sequence[Row]]:
     """The principal numbers of a view, those of one probe together: one, or one for each task."""
-    chosen = view.select(numbers)
-    chosen = chosen.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
+    chosen = _select(view, numbers)
     key = [name for name in dict.fromkeys([*view.rows, "benchmark", "metric"]) if name != "group"]
     for _, part in chosen.group_by(key, maintain_order=True):
         yield part.rows(named=True)

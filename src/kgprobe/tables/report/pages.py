@@ -1,8 +1,8 @@
 """The report: a folder of pages that open from a disk, without a network.
 
 report/index.html          what was run, a sentence per paper, models by benchmarks, validity
-report/pages/*.html        a page for each paper and its questions, claims, validity, models; all
-                           numbers; how to read, what was run, files
+report/pages/*.html        a page for each paper and its questions, claims, validity, models; how to
+                           read, what was run, files
 report/pages/data/         every table, and the numbers of every figure, as CSV, Markdown and LaTeX
 report/pages/vega.js       what draws the figures again for readers who filter them
 
@@ -28,7 +28,6 @@ from kgprobe.schema import atomic
 from kgprobe.tables.report import (
     about,
     draw,
-    explore,
     formats,
     grid,
     headline,
@@ -120,11 +119,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its content, its command, and a chart that its reader filters."""
+    """A page: its content, and its command."""
 
     content: Section
     command: str
-    chart: Mapping[str, Any] | None = None
 
     @property
     def file(self) -> str:
@@ -137,9 +135,8 @@ class Page:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it has a chart or a figure."""
-        drawn = any(block.drawing for _, blocks in self.blocks for block in blocks)
-        return self.chart is not None or drawn
+        """Whether it has a figure."""
+        return any(block.drawing for _, blocks in self.blocks for block in blocks)
 
     @cached_property
     def blocks(self) -> list[tuple[Section, list[Block]]]:
@@ -226,7 +223,7 @@ def render(report: Report) -> dict[str, str]:
 def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
     """The first page: the matrix and a picture of its numbers, with the notes of the sentences."""
     tables = [overview.matrix(report.results, report.sheet)]
-    drawn = explore.picture(explore.numbers(report.results))
+    drawn = overview.picture(report.results)
     content = Section(
         "index", report.title, "", grids=grid.filled_in(tables), drawings=[drawn] if drawn else []
     )
@@ -252,11 +249,6 @@ def _pages(report: Report) -> Iterator[Page]:
     yield from (Page(noted(section), usual) for section in report.benchmarks)
     sections = about.models(report.results, report.sheet, report.models, report.experiments)
     yield Page(noted(Section("models", "Models", "", parts=list(sections))), usual)
-    rows = explore.numbers(report.results)
-    if rows:
-        chart = explore.specification(rows)
-        content = explore.section(rows, headline.captions(report.results))
-        yield Page(noted(content), usual, chart=chart)
     yield Page(_reading(report), usual)
 
 

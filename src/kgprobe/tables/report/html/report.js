@@ -99,7 +99,7 @@ reach();
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
 
 // Figures are drawn again, as they stand, by the script that filters them when a name of a legend is
-// pressed; a point that is pressed shows its trace. A chart of its own is as wide as its page.
+// pressed; a point that is pressed shows its trace.
 // For those who press keys the names of a legend are boxes below the figure, seen when one is reached.
 const boxes = (place, label, chart, view) => {
   const pressed = (chart.params ?? []).find((one) => one.name === "pressed");
@@ -134,12 +134,10 @@ const boxes = (place, label, chart, view) => {
 };
 const draw = (place) => {
   const chart = JSON.parse(place.querySelector("script").textContent), label = place.getAttribute("aria-label");
-  // what is left beside the names of rows
-  if (place.matches(".chart")) chart.width = Math.max(300, place.clientWidth - 210);
-  // errors alone: what is chosen may have no interval, which is no fault
+  // errors alone: a figure may have no interval, which is no fault
   const options = { mode: "vega-lite", renderer: "svg", actions: false, logLevel: 1 };
   // drawn here it may be wider, with the same letters
-  const still = place.querySelector("svg"), least = still ? parseFloat(still.style.minWidth) / still.viewBox.baseVal.width : 0;
+  const still = place.querySelector("svg"), least = parseFloat(still.style.minWidth) / still.viewBox.baseVal.width;
   vegaEmbed(place, { description: label, ...chart }, options).then(({ view }) => {
     const svg = place.querySelector("svg");
     svg.style.minWidth = `${Math.ceil(least * svg.viewBox.baseVal.width)}px`;
@@ -147,4 +145,4 @@ const draw = (place) => {
     view.addEventListener("click", (event, item) => { if (item?.datum?.trace) trace({ dataset: item.datum }); });
   });
 };
-if (window.vegaEmbed) document.querySelectorAll(".drawn, .chart").forEach(draw);
+if (window.vegaEmbed) document.querySelectorAll(".drawn").forEach(draw);

@@ -75,7 +75,7 @@ def test_a_second_run_has_nothing_to_do(finished):
 @pytest.mark.parametrize(
     ("expected", "edits"),
     [
-        (TABLES, {"tables/bear/make.py": (".times(100)", ".times(99)")}),
+        (TABLES, {"tables/bear/make.py": ("value=100 * value", "value=99 * value")}),
         (
             set(),
             {

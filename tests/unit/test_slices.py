@@ -262,18 +262,20 @@ def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
     own_study, *_ = with_baselines(made)
     own = results(own_study)
     shown = views.views(own, ["a", "b"])
-    for name in ("models", "slice_sitelinks", "templates"):
+    for name in ("models", "templates"):
         rows = [key[1] for key in shown[name].of(own).rows]
         assert rows[-2:] == [SUBJECT, WEIGHTS]
         assert not any(rows[:-2])
     # the headline is of what was asked whole
     lines = headline.text(own).splitlines()[3:7]
     assert [line.split()[0] for line in lines] == ["a", "b", "random", "majority"]
-    heads = shown["slice_sitelinks"].of(own).heads
-    assert heads[-6:] == ["0", "1-4", "5-19", "20-99", "100+", "unknown"]
+    rows = [key[1] for key in shown["slices"].of(own).rows]
+    assert rows[:6] == [BY_NAME["sitelinks"].label(name) for name in BY_NAME["sitelinks"].bins]
+    assert not {"1:1", "1:N"} & set(rows)
     above = shown["above_baselines"].of(own)
     assert [key[-1] for key in above.rows] == [f"without {SUBJECT}", f"without {WEIGHTS}"]
-    assert len(shown["slice_sitelinks_differences"].of(own).rows) > 6
+    rows = [key[1] for key in shown["slices_differences"].of(own).rows]
+    assert set(rows) >= {"sitelinks: 1-4", "1:N"}
     drawn = {one.name: one.figure for one in figures.figures(own, SHEET, {})}
     assert "bear_slice_options_world_lite" not in drawn  # one bin tells nothing apart
     chart = drawn["bear_slice_sitelinks_world_lite"].to_dict()

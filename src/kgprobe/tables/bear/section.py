@@ -31,9 +31,9 @@ AUC = (
     "difference. Models from elsewhere are a reference: they were trained on neither half, so "
     "their two accuracies should be alike."
 )
-#: views of a benchmark that are seen at once, and those that are folded; slices follow
-OPEN = ("models", "above_baselines", "aggregations", "relations", "domains", "templates")
-FOLDED = ("confidence", "golds", "differences", "relation_templates")
+#: views of a benchmark that are seen at once, and those that are folded
+OPEN = ("models", "above_baselines", "aggregations", "relations", "domains", "templates", "slices")
+FOLDED = ("confidence", "golds", "differences", "relation_templates", "slices_differences")
 CONSTRUCTION = (
     "From pulled statements to balanced questions: every filter with what it took. A statement is "
     "dropped for one reason, the first that holds."
@@ -129,8 +129,6 @@ def arranged(
         filled = [view for view in chosen if view.select(results).height]
         return [grid.of_view(view, results, names=heads) for view in filled]
 
-    accuracies = [n for n in shown if n.startswith("slice_") and not n.endswith("_differences")]
-    differences = [n for n in shown if n.startswith("slice_") and n.endswith("_differences")]
     parts = []
     for name in bear_figures.benchmarks(results, sheet):
         parts.append(
@@ -139,8 +137,8 @@ def arranged(
                 name,
                 descriptions.get(name, ""),
                 notes(results.filter(benchmark=name), sheet),
-                grids(*OPEN, *accuracies, benchmark=[name]),
-                grids(*FOLDED, *differences, benchmark=[name]),
+                grids(*OPEN, benchmark=[name]),
+                grids(*FOLDED, benchmark=[name]),
                 [d for d in drawings if d.part == name],
             )
         )

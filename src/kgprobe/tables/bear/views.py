@@ -3,17 +3,16 @@
 Every view is of one benchmark when the section prints it; the files beside RESULTS have all.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from kgprobe.contracts import WITHOUT
-from kgprobe.tables import aggregations, confidence, wordings
+from kgprobe.tables import aggregations, confidence, slices, wordings
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.validity import VIEW as VALIDITY_OF_ALL
-from kgprobe.tables.slices import SLICES, list_bins
 from kgprobe.tables.views import PLAIN, View
 from kgprobe.templates import NO_SUBJECTS
 
@@ -165,6 +164,10 @@ AGGREGATIONS, GOLDS = (
 CONFIDENCE = replace(confidence.VIEW, words=WORDS).where_also(
     **{**WHOLE_ALONE, "aggregation": ["", PRIOR]}
 )
+BY_SLICE, SLICE_DIFFERENCES = (
+    replace(view, words=WORDS | dict(view.words)).where_also(paper=["bear"], aggregation=[""])
+    for view in (slices.ACCURACY, slices.DIFFERENCES)
+)
 CALIBRATION = VALIDITY_OF_ALL.where_also(paper=["bear"])
 
 
@@ -181,10 +184,13 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
     reduced = rows.filter(pl.col("aggregation") != "")
     several = [model for model in probed if model in set(reduced["model"])]
     groups = sorted([g for g in _values(rows, "group") if g], key=property_order)
-    domains = [s for s in _values(rows, "slice") if s.startswith("domain: ")]
     instead = [one for one in _values(probes, "instead") if one]
     uninformed = [f"without {what}" for what in WITHOUT]
     others = [one for one in instead if one not in uninformed]
+    bins = {one.name: list(slices.list_bins(one, rows)) for one in slices.SLICES}
+    every = [name for names in bins.values() for name in names]
+    # their accuracies stand in tables of their own
+    apart = [*bins["cardinality"], *(domains := bins["domain"])]
     filled = [
         MODELS.where_also(model=models),
         RELATIONS.where_also(model=models, group=groups),
@@ -193,54 +199,14 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
         TEMPLATES.where_also(model=probed),
         DIFFERENCES.where_also(model=probed, instead=others),
         ABOVE_BASELINES.where_also(model=probed, instead=uninformed),
-        *slice_views(rows, models, [*others, *uninformed]),
+        BY_SLICE.where_also(model=models, slice=[name for name in every if name not in apart]),
+        SLICE_DIFFERENCES.where_also(model=probed, slice=every),
         AGGREGATIONS.where_also(model=several),
         GOLDS.where_also(model=several),
         CONFIDENCE.where_also(model=several),
         CALIBRATION.where_also(model=probed),
     ]
     return {view.name: view for view in filled}
-
-
-def slice_views(rows: pl.DataFrame, names: Sequence[str], instead: Sequence[str]) -> Iterator[View]:
-    """Views of every slice that these RESULTS have: accuracy by model, and differences; of domains
-    and cardinalities, whose accuracies stand in tables of their own, the differences alone."""
-    for one in SLICES:
-        if not (bins := list_bins(one, rows)):
-            continue
-        words = WORDS | {("slice", name): value for name, value in bins.items()}
-        if one.name not in ("cardinality", "domain"):
-            yield View(
-                f"slice_{one.name}",
-                f"Accuracy by {one.title}",
-                where={
-                    **PAPER,
-                    **BASELINES,
-                    "metric": ["accuracy"],
-                    "group": [""],
-                    "slice": list(bins),
-                    "model": names,
-                },
-                rows=["benchmark", "without", *PROBE],
-                columns=["slice"],
-                heads=HEADS,
-                words=words,
-                caption=f"Columns: {one.axis}. {BASELINES_ARE}",
-            )
-        yield replace(
-            ABOVE_BASELINES,
-            name=f"slice_{one.name}_differences",
-            title=f"Differences by {one.title}",
-            where={
-                **ABOVE_BASELINES.where,
-                "slice": list(bins),
-                "model": names,
-                "instead": instead,
-            },
-            rows=["benchmark", "slice", *PROBE, "instead"],
-            heads={**ABOVE_BASELINES.heads, "slice": one.axis},
-            words={**ABOVE_BASELINES.words, **{("slice", n): v for n, v in bins.items()}},
-        )
 
 
 def _values(frame: pl.DataFrame, column: str) -> Sequence[str]:

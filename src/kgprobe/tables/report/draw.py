@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import altair as alt
@@ -133,10 +134,15 @@ def apart(names: Iterable[str]) -> dict[str, Look]:
     return {n: (color, color, shape) for n, (color, shape) in zip(names, looks, strict=False)}
 
 
-def probes(kinds: Mapping[str, str], hollow: Collection[str] = ()) -> dict[str, Any]:
+def probes(
+    kinds: Mapping[str, str],
+    hollow: Collection[str] = (),
+    also: Mapping[str, Look] = MappingProxyType({}),
+) -> dict[str, Any]:
     """`encode_points` by the field `probe`; `kinds`: of every probe, in the legend's order.
 
-    The first of a kind has its kind's color, the others what is free. `hollow`: not filled.
+    The first of a kind has its kind's color, the others what is free. `hollow`: not filled;
+    `also`: what follows them in the legend.
     """
     used = {KINDS[kind][0] for kind in kinds.values()}
     free = itertools.cycle([one for one in COLORS if one not in used] or COLORS)
@@ -145,7 +151,7 @@ def probes(kinds: Mapping[str, str], hollow: Collection[str] = ()) -> dict[str, 
         color = next(free) if kind in seen else KINDS[kind][0]
         looks[name] = (color, SURFACE if name in hollow else color, KINDS[kind][1])
         seen.add(kind)
-    return encode_points("probe", looks)
+    return encode_points("probe", looks | dict(also))
 
 
 def set_size(*layers: alt.Chart, height: float) -> Chart:

@@ -93,7 +93,7 @@ NAMES = {"P36": "capital of <b>"}
 
 def bear(own, sheet=SHEET):
     """BEAR's section with every part but the example."""
-    drawn = figures.size_plot(figures.points_of("world_lite", own, sheet)[0], 12.5)
+    drawn = figures.size_plot(figures.sizes_of("world_lite", own), [12.5], own, sheet)
     made = draw.specification(drawn)
     shown = grid.of_rows("Size", own.filter(metric="accuracy", group="", slice=""))
     drawings = [

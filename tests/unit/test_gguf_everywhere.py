@@ -87,7 +87,7 @@ def test_the_library_probes_asks_and_compares_it(spec, sum_, folder):
 def test_slots_choices_gradients_and_the_random_init(spec):
     loaded = load_model(spec)
     asked = pl.DataFrame(
-        [("q", "TP", "", "q", "What is Rome?", "Rome is a [MASK].", ["city", "land"], 0, 0, "", 0)],
+        [("q", "TP", "", "q", "What is Rome?", "Rome is a [MASK].", ["city", "land"], 0, 0)],
         schema=dict(schema.CHOICES.columns), orient="row",
     )  # fmt: skip
 

@@ -1,13 +1,9 @@
-"""Controls of a search: triggers that no search has found. The initial one, random ones, the found
-in another order."""
+"""Triggers that no search has found, as controls: random ones, and the found in another order."""
 
 import itertools
 from collections.abc import Sequence
 
 import numpy as np
-
-from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.search.files import PromptFile, prompt_of
 
 #: how many random triggers a prompt is compared with
 DRAWS = 20
@@ -44,43 +40,6 @@ def shuffled_trigger(trigger: Sequence[int], group: str, seed: int = 0) -> tuple
         if order != trigger:
             return order
     return trigger
-
-
-def with_trigger(
-    loaded: Loaded, prompt: PromptFile, trigger: Sequence[int], control: str
-) -> PromptFile:
-    """The prompt with another trigger of its length, without scores; `data.control` says so."""
-    return prompt_of(
-        loaded,
-        prompt.parsed(),
-        trigger,
-        prompt.labels,
-        mode=prompt.mode,
-        settings=prompt.settings,
-        data={**prompt.data, "control": control},
-    )
-
-
-def random_prompts(
-    loaded: Loaded,
-    prompt: PromptFile,
-    allowed: Sequence[int],
-    group: str,
-    seed: int = 0,
-    draws: int = DRAWS,
-) -> dict[str, PromptFile]:
-    """name -> prompt with a random trigger in place of the found one, for `draws` draws."""
-    drawn = random_triggers(allowed, len(prompt.trigger), group, seed, draws)
-    return {
-        name: with_trigger(loaded, prompt, trigger, name)
-        for name, trigger in zip(names("random_triggers", draws), drawn, strict=True)
-    }
-
-
-def shuffled_prompt(loaded: Loaded, prompt: PromptFile, group: str, seed: int = 0) -> PromptFile:
-    """The prompt with the tokens of its trigger in another order."""
-    trigger = shuffled_trigger(prompt.trigger, group, seed)
-    return with_trigger(loaded, prompt, trigger, "shuffled_triggers")
 
 
 def names(prompt: str, draws: int = DRAWS) -> list[str]:

@@ -94,7 +94,7 @@ def test_slots_choices_gradients_and_the_random_init(spec):
     def silent(**_):
         return SimpleNamespace(update=lambda done: None, close=lambda: None)
 
-    chosen, _, record = choose_frame(loaded, asked, ["answer", "letter", "text", "stem"], silent)
+    chosen, record = choose_frame(loaded, asked, ["answer", "letter", "text", "stem"], silent)
     assert set(chosen["way"]) == {"answer", "letter", "stem", "stem_sum", "text", "text_sum"}
     assert not record["left_out"]
     # body and head are found: mask slots are ranked and filled by these

@@ -243,7 +243,6 @@ rule tabulate_ontoprobe:
             for folder in files(SETTINGS.ontoprobe.beside.values())
         ],
         chosen=answers_of(RUN.probes(None, "choice")),
-        options=answers_of(RUN.probes(None, "choice"), "options"),
         choices=files_of(
             [r["benchmark"] for r in RUN.probes(None, "choice")], "choices"
         ),

@@ -37,10 +37,7 @@ with job(snakemake) as run:
     rows_of = switches.tp_rows
     split = choices.shipped(files.shipped) if files.get("shipped") else None
     chosen_by = probes_of(sheet.chosen, sheet.models, files.chosen)
-    picked, reduced = (
-        dict(zip(chosen_by, zip(files.choices, own, strict=True), strict=True))
-        for own in (files.chosen, files.options)
-    )
+    picked = dict(zip(chosen_by, zip(files.choices, files.chosen, strict=True), strict=True))
     every = [*probes_of(sheet.formed, sheet.models, files.formed), *probes]
     in_forms = forms.pairs(every, [*files.formed, *files.answers])
     rows = [*sheet.experiments, *sheet.formed, *sheet.reasoned, *sheet.chosen]
@@ -59,7 +56,6 @@ with job(snakemake) as run:
         ),
         *premises.numbers(formed, seed),
         *make.estimate_choices(picked, given, split),
-        *make.estimate_aggregations(reduced, places, seed, trained_on),
     ]
     made = results.frame("ontoprobe", numbers)
     provenance = run.provenance(switches=sheet.switches)

@@ -23,7 +23,7 @@ SHIPPED = "ontoprobe/gpt/reasoning"
 SHOWN = ("switch", "here", "other", "model", "prompt", "method", "benchmark", "group", "way",
          "metric", "value", "change", "95 %", "n", "expected", "verdict")  # fmt: skip
 #: what follows a model's name in files beside its answers
-BESIDE = (".top", ".curves", ".premise", ".forms", ".golds", ".options")
+BESIDE = (".top", ".curves", ".premise", ".forms", ".golds")
 Row = dict[str, Any]
 
 

@@ -56,8 +56,7 @@ class Questions:
     """What several probes were asked.
 
     `aggregation`: their own one; "" is BEAR's, whose numbers of all items stand in its tables and
-    whose RESULTS do not name it. `group`: the part of the benchmark that they are. `others`: the
-    aggregations beside the own one.
+    whose RESULTS do not name it. `group`: the part of the benchmark that they are.
     """
 
     items: pl.DataFrame
@@ -67,7 +66,6 @@ class Questions:
     resamples: int = DRAWS
     aggregation: str = ""
     group: str = ""
-    others: Sequence[str] = OTHERS
 
     @property
     def by_label(self) -> bool:
@@ -80,7 +78,7 @@ class Questions:
         """The own aggregation, then the others."""
         return [
             self.aggregation,
-            *(name for name in self.others if name != (self.aggregation or "sum")),
+            *(name for name in OTHERS if name != (self.aggregation or "sum")),
         ]
 
     @property

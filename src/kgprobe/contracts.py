@@ -290,21 +290,6 @@ CHOSEN = _contract(
     margin=pl.Float64,
 )
 
-#: Scores of a question's options in one way of answering that scores them (letter, text, stem), by
-#: their places: log-likelihood, and the tokens that its mean is taken over. A question has all of
-#: its options or none: models that only write answers, and servers that tell of a few letters.
-OPTION_SCORES = _contract(
-    "OPTION_SCORES",
-    key="item way option",
-    positive="count",
-    item=pl.String,
-    way=pl.String,
-    option=pl.Int32,
-    sum=pl.Float64,
-    count=pl.Int32,
-)
-OPTION_SCORES = replace(OPTION_SCORES, may_be_empty=True)  # of those that none of these ways asks
-
 #: The same for soft prompts, which have a training loss and a seed besides (template is always 0).
 SOFT_RANKS = _contract(
     "SOFT_RANKS",

@@ -25,7 +25,6 @@ from kgprobe.contracts import FILLS as FILLS
 from kgprobe.contracts import FUNNEL as FUNNEL
 from kgprobe.contracts import ITEMS as ITEMS
 from kgprobe.contracts import JUDGED as JUDGED
-from kgprobe.contracts import OPTION_SCORES as OPTION_SCORES
 from kgprobe.contracts import OUTCOMES as OUTCOMES
 from kgprobe.contracts import PREMISE_RANKS as PREMISE_RANKS
 from kgprobe.contracts import PROBED as PROBED

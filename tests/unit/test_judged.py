@@ -61,7 +61,7 @@ def onto(tmp_path):
     folder, meta = tmp_path / "onto_world", json.dumps({"label": "Dante"})
     item = ("TP-0", "TP", "test", "TP", "Dante", "Q1", "class", [0, 2], 0, meta)
     rule = ("rdfs9-0", "rdfs9", "test", "rdfs9", "poet", "", "class", [2], 0, "{}")
-    choice = ("TP-0", "TP", "", "TP-0", "What is Dante?", "", list(LABELS), 2, 0, "", 0)
+    choice = ("TP-0", "TP", "", "TP-0", "What is Dante?", "", list(LABELS), 2, 0)
     contracts = {
         "items": (schema.ITEMS, [item]),
         "reasoning": (schema.ITEMS, [rule]),

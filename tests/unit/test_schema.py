@@ -81,7 +81,6 @@ MEASURED = {
     "FILLS": ("logprob", "rank"),
     "FILL_GOLDS": ("logprob", "masks best worst"),
     "CHOSEN": ("margin", ""),
-    "OPTION_SCORES": ("sum", "count"),
     "SOFT_RANKS": ("score", "best worst in_order tokens"),
     "SOFT_CURVES": ("training dev", ""),
     "REASON_RANKS": ("score", "best worst in_order"),

@@ -237,7 +237,6 @@ rule tabulate_ontoprobe:
             "<resources>/published/ontoprobe_reasoning.tsv",
         ],
         chosen=answers_of(RUN.probes(None, "choice")),
-        options=answers_of(RUN.probes(None, "choice"), "options"),
         choices=files_of(
             [r["benchmark"] for r in RUN.probes(None, "choice")], "choices"
         ),

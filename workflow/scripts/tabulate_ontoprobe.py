@@ -33,10 +33,7 @@ with job(snakemake) as run:
     rows_of = switches.tp_rows
     split = choices.shipped(files.shipped) if files.get("shipped") else None
     chosen_by = probes_of(sheet.chosen, sheet.models, files.chosen)
-    picked, reduced = (
-        dict(zip(chosen_by, zip(files.choices, own, strict=True), strict=True))
-        for own in (files.chosen, files.options)
-    )
+    picked = dict(zip(chosen_by, zip(files.choices, files.chosen, strict=True), strict=True))
     every = [*probes_of(sheet.formed, sheet.models, files.formed), *probes]
     in_forms = forms.pairs(every, [*files.formed, *files.answers])
     rows = [*sheet.experiments, *sheet.formed, *sheet.reasoned, *sheet.chosen]
@@ -53,7 +50,6 @@ with job(snakemake) as run:
             dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed
         ),
         *make.estimate_choices(picked, given, split),
-        *make.estimate_aggregations(reduced, places, seed, trained_on),
     ]
     made = results.frame("ontoprobe", numbers)
     provenance = run.provenance(switches=sheet.switches)

@@ -52,7 +52,7 @@ Readings = Mapping[tuple[str, str], pl.DataFrame]
 def _names(study: Study) -> list[str]:
     """The own aggregation, then the others."""
     own = study.aggregation or "sum"
-    return [study.aggregation, *(name for name in study.others or OTHERS if name != own)]
+    return [study.aggregation, *(name for name in OTHERS if name != own)]
 
 
 def _labels(study: Study) -> pl.DataFrame | None:

@@ -55,7 +55,7 @@ class Study:
     templates.
 
     `aggregation`: the probes' own; "" is BEAR's, whose RESULTS do not name it. `group`: the part of
-    the benchmark that these items are. `others`: the aggregations beside the own one, () for all.
+    the benchmark that these items are.
     `relations` (columns of RELATIONS) says cardinality and domains; without it there is no table by
     domain, and a relation counts as one-to-one when its items have as many options as there are
     items and no answer occurs twice. `readings`, a mapping for every probe: what its scores say
@@ -68,7 +68,6 @@ class Study:
     seed: int = 0
     aggregation: str = ""
     group: str = ""
-    others: Sequence[str] = ()
     benchmark: str = ""
     probes: Sequence[tuple[Probe, pl.DataFrame]] = ()
     relations: pl.DataFrame | None = None

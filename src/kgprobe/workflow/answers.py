@@ -15,10 +15,7 @@ PATTERNS = {
         "fills": "fills/{benchmark}/{prompt}/{model}.parquet",
         "golds": "fills/{benchmark}/{prompt}/{model}.golds.parquet",
     },
-    "choice": {
-        "chosen": "choices/{benchmark}/{prompt}/{model}.parquet",
-        "options": "choices/{benchmark}/{prompt}/{model}.options.parquet",
-    },
+    "choice": {"chosen": "choices/{benchmark}/{prompt}/{model}.parquet"},
     "cloze": {
         "ranks": "ranks/{benchmark}/templates/{model}.parquet",
         "top": "ranks/{benchmark}/templates/{model}.top.parquet",

@@ -2,34 +2,23 @@
 
 Source: Wu et al. 2023, Tables 5 and 6; docs/papers/ontoprobe.md, Multiple choice. Accuracies in per
 cent with Wilson's interval; an answer that cannot be read is wrong, and counted apart.
-
-Ways that score options have other aggregations beside their own (`aggregate`). What an option is,
-and so what its prior is, depends on the way: of `letter` it is the place, so that the prior is what
-a model gives that letter whatever the question of the task; of `text` and `stem` it is the label,
-so that the prior is what the model gives it in the other questions of the task that offer it.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from kgprobe.metrics.intervals import Interval
-from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.sheets import json_rows
-from kgprobe.tables import aggregations
-from kgprobe.tables.answers import PRIOR, Probe
-from kgprobe.tables.answers import judge as judge_answers
+from kgprobe.tables.answers import Probe
 from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
 from kgprobe.tables.results import Number, proportion
-from kgprobe.tables.scored import Scored
-from kgprobe.tables.study import Study
 
 #: what becomes of the first premise: left out and not memorized, left out and memorized, written
 PREMISES = ("NO", "IM", "EX")
@@ -47,13 +36,6 @@ PRINTED_WAYS = {CHATGPT: "answer", "bert-base-uncased": "stem"}
 READ = (
     "option", "letter", "label", "several", "contradiction", "none", "not offered", "scored",
 )  # fmt: skip
-#: the own aggregation of ways that score options, and those beside it; letters are of one length
-DEFAULT = "mean"
-REDUCED = {
-    "letter": (PRIOR,),
-    "text": ("sum", "byte_mean", PRIOR),
-    "stem": ("sum", "byte_mean", PRIOR),
-}
 #: rule -> question -> IM or NO, as the released files part the questions
 Split = Mapping[str, Mapping[str, str | None]]
 
@@ -90,69 +72,6 @@ def score_choices(
         for rule in READ:
             if n := rows.filter(rule=rule).height:
                 yield base.but(metric="answers", slice=rule, **proportion(n, rows.height))
-
-
-def aggregate(
-    probe: Probe,
-    questions: pl.DataFrame,
-    scores: pl.DataFrame,
-    seed: int,
-    facts: Mapping[str, bool] = MappingProxyType({}),
-) -> Iterator[Number]:
-    """One model's options under other aggregations: of each task, and of each rule with its first
-    premise written (Table 6 parts those without it by what the way itself chose). `questions`:
-    CHOICES, `scores`: OPTION_SCORES; `facts`: whether a memorizing
-    question is a training fact, where known. Ties share a hit, which in Table 5 the first has."""
-    subjects = questions.filter(premise="").select(source="item", subject_id="question")
-    plain = questions.filter(pl.col("premise").is_in(["", PREMISES[2]])).sort("item")
-    plain = plain.join(subjects, on="source", how="left", maintain_order="left")
-    plain = plain.with_columns(pl.coalesce("subject_id", "question"))
-    for way in REDUCED:
-        rows = scores.filter(way=way).select(
-            "item", "sum", "count", template=pl.lit(0, dtype=pl.Int32), candidate="option",
-            answer_sum="sum", answer_count="count", continuation_sum=pl.lit(None, dtype=pl.Float64),
-        )  # fmt: skip
-        answered = plain.join(rows, on="item", how="semi", maintain_order="left")
-        for (_, premise), group in answered.group_by("task", "premise", maintain_order=True):
-            asks = _as_items(group, way, seed)
-            subset = rows.join(group.select("item"), on="item", how="semi")
-            where = f"{probe.model}, {probe.benchmark}, way {way}"
-            first = judge_answers(subset, asks.items, asks.candidates, DEFAULT, where)
-            trained_on = {
-                i: facts[s] for i, s in group.select("item", "source").rows() if s in facts
-            }
-            masks = Scored(probe, subset, asks, {} if premise else trained_on).splits
-            judged = aggregations.readings(first, subset, asks)
-            setting = {"way": way, **({"premise": str(premise)} if premise else {})}
-            for number in aggregations.numbers(asks, [(probe, judged)], masks):
-                # of the questions alone: their labels are counted where all candidates are ranked
-                if number.model:
-                    yield number.but(setting=setting)
-
-
-def _as_items(questions: pl.DataFrame, way: str, seed: int) -> Study:
-    """CHOICES of one task as ITEMS, each with its `subject_id`; an item's options are its letters,
-    which it shares with all that have as many, or its labels."""
-    by_label, task = way != "letter", str(questions["task"][0])
-    letters = pl.format("{} letters", pl.col("options").list.len())
-    named = questions.with_columns(candidates=pl.col("item") if by_label else letters)
-    items = named.select(
-        "item", "subject_id", "candidates", "row", relation="task", answers=pl.concat_list("gold"),
-        role=pl.lit("test"), meta=pl.lit("{}"),
-        **{column: pl.lit("") for column in ("group", "subject")},
-    ).select(list(ITEMS.columns))  # fmt: skip
-    options = [
-        (name, index, "", label if by_label else f"{name}: {index}")
-        for name, labels in dict(named.select("candidates", "options").rows()).items()
-        for index, label in enumerate(labels)
-    ]
-    candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
-    # bytes, as tokens, are the option's
-    text = [("0", task, 0, "[X][Y]", "")]
-    prompts = pl.DataFrame(text, schema=dict(PROMPTS.columns), orient="row")
-    return Study(
-        items, candidates, prompts, seed, aggregation=DEFAULT, group=task, others=REDUCED[way]
-    )
 
 
 def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:

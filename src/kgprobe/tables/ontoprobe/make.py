@@ -294,22 +294,6 @@ def estimate_choices(
         yield from choices.fractions(given["reasoning"])
 
 
-def estimate_aggregations(
-    files: Mapping[Probe, tuple[str, str]],
-    folders: Folders,
-    seed: int,
-    facts: pl.DataFrame | None = None,
-) -> Iterator[Number]:
-    """Multiple choice under other aggregations; `files`: CHOICES, OPTION_SCORES of each probe."""
-    for probe, (path, scores) in files.items():
-        frames = schema.read(path, schema.CHOICES), schema.read(scores, schema.OPTION_SCORES)
-        trained_on: Mapping[str, bool] = {}
-        if probe.benchmark in folders:
-            items = per_item.of_items(_items(probe, folders))
-            trained_on = calibration.find_trained_on(probe, items, facts)
-        yield from choices.aggregate(probe, *frames, seed, trained_on)
-
-
 def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[str, object]]:
     """Rows of Table 7: prompt, five best candidates, golds. `top`: the TOPS of each probe."""
     rows: list[dict[str, object]] = []

@@ -81,15 +81,12 @@ def section(
         rows = frame.sort("position").select(**steps).iter_rows(named=True)
         folded.append(grid.records(f"Construction of {name}", rows))
     chosen = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
-    is_choice = pl.col("method") == "choice"
     notes = [f"Mode {mode}{'; ' + chosen if chosen else ''}.", ORACLE]
-    notes += aggregations.notes(results.filter(~is_choice), models, SCORED[0])
-    # several ways of one probe: the table shows which aggregation separates trained-on facts
-    remarks = aggregations.notes(results.filter(is_choice, pl.col("metric") != "AUC"), models)
+    notes += aggregations.notes(results, models, SCORED[0])
     picked = Section(
-        "choices", "OntoProbe: multiple choice", CHOICES, remarks,
-        fill_views(views.TABLE5, views.TABLE6, views.REDUCED_CHOICES[0]),
-        fill_views(views.ANSWERS, views.FRACTIONS, views.REDUCED_CHOICES[1]),
+        "choices", "OntoProbe: multiple choice", CHOICES, [],
+        fill_views(views.TABLE5, views.TABLE6),
+        fill_views(views.ANSWERS, views.FRACTIONS),
     )  # fmt: skip
     return Section(
         "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(grids), filled_in(folded),

@@ -165,24 +165,6 @@ REDUCED = [
     ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], *aggregations.OTHERS], way=[""])
     for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]  # fmt: skip
-#: of multiple choice: options that are scored as letters or as texts
-REDUCED_CHOICES = [
-    replace(
-        view, name=f"choices_{view.name}", heads=HEADS, words=aggregations.WORDS,
-        title=f"Multiple choice: {view.title[0].lower()}{view.title[1:]}",
-        rows=["group", "premise", "benchmark", "model", "way", "aggregation"],
-        caption="Ways that score the options; the paper's is the mean over an option's tokens. An "
-        "option's prior is, of letters, that of its letter in the task's other questions of as "
-        "many options; of texts, that of its label in those that offer it, be it one; a question "
-        "is left out where an option has none. Golds are permuted among letters alone, since "
-        f"another question's need not be offered. {view.caption}",
-    ).where_also(
-        **PAPER, method=["choice"], way=[*choices.REDUCED],
-        group=[*TASKS, *RULES], premise=["", choices.PREMISES[2]],
-        aggregation=list(dict.fromkeys([choices.DEFAULT, *aggregations.OTHERS])),
-    )
-    for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
-]  # fmt: skip
 CONFIDENCE = replace(
     confidence.VIEW, rows=["group", *confidence.VIEW.rows], heads=HEADS,
     caption="Of test rows, candidates scored as sentences; right: a gold in first place, which "
@@ -201,7 +183,7 @@ FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v i
 ALL = (
     SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, HELD_OUT,
     REASONING, TABLE5, TABLE6, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
-    *REDUCED_CHOICES, CONFIDENCE, *SLICES, *FORMS,
+    CONFIDENCE, *SLICES, *FORMS,
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ behind demonstrations, and controls of a searched prompt (initial, random and sh
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partialmethod
+from functools import cached_property, partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,7 @@ class Answerer:
     """A model with a task: a method named in WRITTEN gives the OUTCOMES of the prompt of that name.
 
     `searched`: folder of the searched prompts ("" where none are needed); `published`: the file of
-    this model's published ones;
-    `demos`: how many demonstrations, in how many draws.
+    this model's published ones; `demos`: how many demonstrations, in how many draws.
     """
 
     def __init__(
@@ -64,8 +63,7 @@ class Answerer:
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated
-        self.searched = Path(searched)
-        self.file = published
+        self.searched, self.file = Path(searched), published
         self.draws, self.demonstrated, self.seed = draws, demos, seed
         self.words: Sequence[str] = task.vocabulary
         if task.kind != CLASSIFICATION:
@@ -118,37 +116,33 @@ class Answerer:
 
     def initial_triggers(self) -> pl.DataFrame:
         """The searched prompts with the initial trigger of their search in place of the found."""
-        name, change = "initial_triggers", controls.with_trigger
-        return self._changed(
-            name, lambda _, file: change(self.loaded, file, file.record["initial"], name)
-        )
+        initial = {group: file.record["initial"] for group, file in self._searched.items()}
+        return self._triggered("initial_triggers", initial)
 
     def random_triggers(self) -> pl.DataFrame:
         """Random tokens that the filters allow in place of the found ones, in several draws."""
-        vocabulary = vocabulary_of(self.loaded)
-        prompt_files = self._prompt_files()
-        drawn = {}
-        for group, file in prompt_files.items():
-            settings = SearchSettings(**file.settings)
+        vocabulary, drawn = vocabulary_of(self.loaded), {}
+        for group, file in self._searched.items():
             labels = [t for ids in file.labels.values() for t in ids]
             golds = self.task.of(group, "train")["label"].unique().to_list()
             closed = self.task.kind == CLASSIFICATION
+            settings = SearchSettings(**file.settings)
             rows, _ = filter_candidates(vocabulary, settings, labels, [] if closed else golds)
-            pool = np.flatnonzero(rows).tolist()
-            arguments = (file, pool, group, self.seed, self.draws)
-            drawn[group] = controls.random_prompts(self.loaded, *arguments)
-        frames = []
-        for name in controls.names("random_triggers", self.draws):
-            prompts = {group: outcomes.of_file(files[name]) for group, files in drawn.items()}
-            frames.append(self._outcomes(name, prompts))
-        return pl.concat(frames)
+            pool, size = np.flatnonzero(rows).tolist(), len(file.trigger)
+            drawn[group] = controls.random_triggers(pool, size, group, self.seed, self.draws)
+        names = controls.names("random_triggers", self.draws)
+        return pl.concat(
+            self._triggered(name, {group: triggers[draw] for group, triggers in drawn.items()})
+            for draw, name in enumerate(names)
+        )
 
     def shuffled_triggers(self) -> pl.DataFrame:
         """The found tokens in another order."""
-        shuffled, loaded, seed = controls.shuffled_prompt, self.loaded, self.seed
-        return self._changed(
-            "shuffled_triggers", lambda group, file: shuffled(loaded, file, group, seed)
-        )
+        shuffled = {
+            group: controls.shuffled_trigger(file.trigger, group, self.seed)
+            for group, file in self._searched.items()
+        }
+        return self._triggered("shuffled_triggers", shuffled)
 
     def _demonstrated(self, kind: str) -> pl.DataFrame:
         """Training facts of a kind (wordings/demonstrations) in front of the manual prompts, in
@@ -195,13 +189,16 @@ class Answerer:
             )
         return given
 
-    def _changed(self, name: str, change: Callable[[str, PromptFile], PromptFile]) -> pl.DataFrame:
-        """OUTCOMES of the searched prompts, each changed."""
-        files = self._prompt_files().items()
-        prompts = {group: outcomes.of_file(change(group, file)) for group, file in files}
+    def _triggered(self, name: str, triggers: Mapping[str, Sequence[int]]) -> pl.DataFrame:
+        """OUTCOMES of the searched prompts with other triggers."""
+        prompts = {
+            group: replace(outcomes.of_file(self._searched[group]), trigger=tuple(trigger))
+            for group, trigger in triggers.items()
+        }
         return self._outcomes(name, prompts)
 
-    def _prompt_files(self) -> dict[str, PromptFile]:
+    @cached_property
+    def _searched(self) -> dict[str, PromptFile]:
         """The searched prompts by group."""
         paths = sorted(self.searched.glob("*.json"))
         if not paths:

@@ -1,4 +1,4 @@
-"""Lettered questions: what was chosen, and scores of options (see scoring/choice)."""
+"""Lettered questions: what was chosen (see scoring/choice)."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,20 +15,18 @@ from kgprobe.probes.jobs.stage import whole as units
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice
-from kgprobe.schema import CHOICES, CHOSEN, OPTION_SCORES
+from kgprobe.schema import CHOICES, CHOSEN
 
 __all__ = ["OUTPUT", "answers", "units"]
-OUTPUT = {"chosen": CHOSEN, "options": OPTION_SCORES}
+OUTPUT = {"chosen": CHOSEN}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """CHOSEN and OPTION_SCORES."""
+    """CHOSEN."""
     questions, ways = part.read("questions", CHOICES), part.settings["ways"]
     model = part.load(part.spec)
-    chosen, options, record = choose_frame(
-        model, questions, ways, progress, part.api.workers, part.work
-    )
-    return {"chosen": chosen, "options": options}, record
+    chosen, record = choose_frame(model, questions, ways, progress, part.api.workers, part.work)
+    return {"chosen": chosen}, record
 
 
 def choose_frame(
@@ -38,8 +36,8 @@ def choose_frame(
     progress: Callable[..., Any],
     workers: int = 1,
     folder: Path | None = None,
-) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """(CHOSEN, OPTION_SCORES, record) of all CHOICES in all modes that the model's kind has.
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """(CHOSEN, record) of all CHOICES in all modes that the model's kind has.
 
     Questions that do not fit into the model's window are left out and counted in the record, by
     mode and reason. What is computed lies in `folder` until the run that follows a stop has used it
@@ -60,10 +58,4 @@ def choose_frame(
         )
     counts = Counter(f"{way}: {reason}" for _, way, reason in result.left_out)
     chosen = pl.DataFrame([vars(c) for c in result.chosen], schema=dict(CHOSEN.columns))
-    rows = [
-        (item, way, place, *pair)
-        for (item, way), both in result.scores.items()
-        for place, pair in enumerate(zip(*both, strict=True))
-    ]
-    scores = pl.DataFrame(rows, schema=dict(OPTION_SCORES.columns), orient="row")
-    return chosen, scores, {**result.record, "left_out": dict(sorted(counts.items()))}
+    return chosen, {**result.record, "left_out": dict(sorted(counts.items()))}

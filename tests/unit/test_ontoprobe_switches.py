@@ -18,7 +18,7 @@ from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe import reason as probed
 from kgprobe.probes.jobs.ontoprobe import soft as soft_memory
 from kgprobe.probes.jobs.ontoprobe.soft import check_tasks, prepared
-from kgprobe.settings import Rows
+from kgprobe.settings import Rows, Soft
 from kgprobe.tables import results
 from kgprobe.tables.ontoprobe import choices, figures, memorizing
 from kgprobe.tables.ontoprobe import reasoning as reasoned
@@ -458,9 +458,7 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
         spec, few, sets.candidates, sets.prompts, Silent,
         space=switches.candidate_space, unknown=switches.unknown_candidates,
     )  # fmt: skip
-    plan = soft_memory.TrainingPlan(
-        seeds=2, epochs=1, losses=("bce",), masks=("multi",), poolings=("mean",)
-    )
+    plan = Soft(seeds=2, epochs=1, losses=("bce",), masks=("multi",), poolings=("mean",))
     soft_memory.train(spec, few, sets.candidates, switches, plan, folder, Silent)
     soft, _, _ = soft_memory.rank(spec, few, sets.candidates, folder, switches, Silent)
     answers, tests, _ = probed.reason(

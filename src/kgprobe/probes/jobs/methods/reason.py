@@ -11,7 +11,6 @@ from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
 from kgprobe.probes.jobs.ontoprobe import forms
 from kgprobe.probes.jobs.ontoprobe.reason import reason
-from kgprobe.probes.jobs.ontoprobe.soft import planned
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
 from kgprobe.settings import PremiseForms, Soft, typed
@@ -43,7 +42,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         *tables,
         Path(part.input["prompts"]) if part.input["prompts"] else None,
         switches,
-        planned(soft),
+        soft,
         schemes,
         rows,
         progress,

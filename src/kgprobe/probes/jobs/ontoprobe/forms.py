@@ -26,13 +26,7 @@ from kgprobe.job import log
 from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.jobs.frames import by_hand, placed
 from kgprobe.probes.jobs.ontoprobe import entailment
-from kgprobe.probes.jobs.ontoprobe.entailment import (
-    PromptOptions,
-    RuleRow,
-    SlotLayout,
-    cases,
-    prompt_options,
-)
+from kgprobe.probes.jobs.ontoprobe.entailment import RuleRow, SlotLayout, cases
 from kgprobe.probes.jobs.ontoprobe.soft import prepared, ready, words_of
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
@@ -56,7 +50,6 @@ class RuleContext:
     options: dict[str, Sequence[str]]
     vectors: torch.Tensor
     switches: Switches
-    wording: PromptOptions
     slots: SlotLayout
     pairs: int
 
@@ -95,9 +88,7 @@ def ask(
     slots = entailment.layout({})
     vectors = torch.cat([words.vectors.new_zeros(slots.words, words.vectors.shape[1]),
                          words.vectors])  # fmt: skip
-    context = RuleContext(
-        loaded, known.options, vectors, switches, prompt_options(switches), slots, pairs
-    )
+    context = RuleContext(loaded, known.options, vectors, switches, slots, pairs)
     is_control = spec.source.startswith("control:")
     draws = -(-chosen.generated // rows.height) if is_control else 1
     by_item = {case.item: case for group in cases(known.items).values() for case in group}
@@ -179,13 +170,13 @@ def _rank(
 def _question(context: RuleContext, case: RuleRow, one: Formed) -> ClozePrompt:
     """A row in one form; what a foreign premise is about is the next pair's pseudowords."""
     pair, p2 = one.draw % context.pairs, one.p2
-    has_letters = context.wording.slots == "pattern_rules"
+    has_letters = context.switches.pseudoword_slots == "pattern_rules"
     if one.foreign and not (has_letters and case.rule not in entailment.PATTERN_RULES):
         first = context.slots.words + 2 * ((pair + 1) % context.words)
         p2 = parse(p2).filled({SUBJECT: mark(first), ANSWER: mark(first + 1)}).text
     written = bool(one.p1), bool(p2)
     row = replace(case, p1=one.p1, p2=p2)
-    return entailment.prompt(row, written, SCHEME, pair, context.slots, context.wording)
+    return entailment.prompt(row, written, SCHEME, pair, context.slots, context.switches)
 
 
 def _score(

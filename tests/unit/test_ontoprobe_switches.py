@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from kgprobe.benchmarks.ontoprobe import build as built
-from kgprobe.benchmarks.ontoprobe import choices as asked_options
 from kgprobe.benchmarks.ontoprobe import modes, reasoning, released
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
 from kgprobe.probes.jobs.frames import by_hand
@@ -223,15 +222,6 @@ def test_soft_stop(folder):
         for rules in (plain, other)
     ]
     assert ends == [["DM", "link 21", "kind 1 ."], ["DM", "link 21", "kind 1"]]
-
-
-def test_premise_order(folder):
-    _, _, rules = frames(folder)
-    meta = json.loads(rules.filter(item="rdfs5-21")["meta"].item())
-    first, second = (reasoning.manual(meta, True, True, o) for o in ("P1_P2", "P2_P1"))
-    assert first.startswith("Link 21 implies")
-    assert second.startswith("[X] implies link 21")
-    assert sorted(first.split()) == sorted(second.split())
 
 
 def read(change=lambda ranks: ranks, *how, **switches):
@@ -485,6 +475,5 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
 
 
 def test_the_questions_of_multiple_choice_know_the_values_of_their_switches():
-    legal = {key: modes.SWITCHES[key].legal for key in ("negatives", "mc_wording")}
-    assert sorted(legal["negatives"]) == sorted(asked_options.NEGATIVES)
-    assert set(legal["mc_wording"]) == {"default", "released"}
+    legal = {key: set(modes.SWITCHES[key].legal) for key in ("negatives", "mc_wording")}
+    assert legal == {"negatives": {"clean", "released"}, "mc_wording": {"default", "released"}}

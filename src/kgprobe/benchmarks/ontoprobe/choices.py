@@ -40,7 +40,6 @@ RULES = {
 }
 #: Test rows of the large tasks, in file order; all of the others.
 MOST = {"TP": 500, "SCO": 500}
-NEGATIVES = ("clean", "released")
 #: Options beside the paper's, which are drawn among all candidates: siblings of the gold class; the
 #: same and, last, NONE; and NONE without the gold, so that it is right.
 NEARER = ("siblings", "none offered", "none right")

@@ -8,7 +8,7 @@ import pytest
 
 from kgprobe.settings import Dbpedia, Dump, OwnGraph, Parts, Settings, Trex, Wikidata
 from kgprobe.workflow import sources
-from kgprobe.workflow.attributes import attribute_nouns, graph
+from kgprobe.workflow.attributes import graph
 from kgprobe.workflow.sources import ConfigError
 
 
@@ -162,8 +162,3 @@ def test_the_attributes_take_names_and_answers_from_where_their_ids_are_known():
     assert graph(on("world", "wikidata")).linked == "<results>/knowledge/world/facts.parquet"
     with pytest.raises(ConfigError, match=r"golds is wikidata, but the ids of attributes.graph"):
         graph(on("mine", "wikidata"))
-
-
-def test_only_graphs_of_known_ids_have_nouns_of_our_templates():
-    assert "P36" in attribute_nouns(on("world"))
-    assert attribute_nouns(on("mine")) == {}

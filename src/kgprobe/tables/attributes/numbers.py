@@ -294,8 +294,7 @@ def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
 
 def count_questions(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     """Triples in the sample and of them asked, prompts a triple, golds (of ranked candidates those
-    that the lists lacked and were given, too), examples left out for all models. Where golds are
-    linked to Wikidata: how many it alone states, and triples right at 1 by these alone."""
+    that the lists lacked and were given, too), examples left out for all models."""
     benchmark = study.benchmarks[base.benchmark]
     total, items = benchmark.examples.height, benchmark.items
     triples, golds = alphas["item"].n_unique(), int(items["answers"].list.len().sum())
@@ -312,11 +311,6 @@ def count_questions(base: Number, alphas: pl.DataFrame, study: Study) -> Iterato
     if studies.is_ranked(base.method):
         added = sum(json.loads(meta).get("golds_added", 0) for meta in items["meta"])
         counts["golds added to the candidates"] = added, golds
-    if first := studies.count_linked(items):
-        counts["golds of Wikidata alone"] = golds - sum(first.values()), golds
-        right = alphas.filter(pl.col("alpha") > 0, k=1, kind="exact").unique(["item", "gold"])
-        theirs = right.filter(gold="linked").join(right.filter(gold="set"), on="item", how="anti")
-        counts["triples right by Wikidata alone"] = theirs.height, triples
     yield from (base.but(metric=name, value=value, n=n) for name, (value, n) in counts.items())
 
 

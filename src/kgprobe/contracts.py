@@ -384,8 +384,8 @@ SETTING: Mapping[str, str] = {
     "drawn": "what a bootstrap draws in place of examples (patterns, entities)",
     "form": "which form of a set or text (released, paper, balanced), or of a rule's premises "
     "(none, true, irrelevant ...)",
-    "gold": "own: the triple's object; set: every object of the subject; linked: these and what "
-    "Wikidata states beside them; filtered: own, the others passed over",
+    "gold": "own: the triple's object; set: every object of the subject; filtered: own, the "
+    "others passed over",
     "instead": "the other probe of a difference, by its model and what else differs",
     "k": "how many answers count",
     "labels": "label tokens of a class",

@@ -1037,9 +1037,6 @@ class Attributes:
     out, and the funnel lists the predicates"""
     candidates: Annotated[int, Range(2)] = 100
     """options per relation for ranking; the golds are always among them"""
-    golds: Literal["graph", "wikidata"] = "graph"
-    """true answers: what the graph has (paper), or beside it, marked apart, what Wikidata's
-    statements (`sources.wikidata`) have for the same subject and relation"""
     sensitivity: bool = True
     """also build every alternative of what the paper leaves open"""
     symmetry: Symmetry = Symmetry()

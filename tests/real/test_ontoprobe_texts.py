@@ -8,6 +8,7 @@ conjunction.
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -261,9 +262,8 @@ def test_reasoning(rule, scheme, rows, cases, labels):
     known = rows[task] if scheme.startswith("soft") else rows[task][: BY_HAND.get(task)]
     asked = entailment.by_template(cases[rule], scheme)
     assert [c.row for c in asked] == list(range(len(known)))
-    wording = entailment.prompt_options(RELEASED)
     for form in entailment.FORMS:
-        ours = [shown(entailment.prompt(c, form, scheme, 0, SLOTS, wording)) for c in asked]
+        ours = [shown(entailment.prompt(c, form, scheme, 0, SLOTS, RELEASED)) for c in asked]
         assert ours == [prompt_of(rule, row, rows, form, scheme) for row in known]
     # the golds of the test rows: the release reasons over no others
     golds = [[labels[c.candidates, g] for g in c.golds] for c in asked if c.role == "test"]
@@ -274,8 +274,8 @@ def test_reasoning(rule, scheme, rows, cases, labels):
 @pytest.mark.parametrize("rule", BEHIND)
 @pytest.mark.parametrize("kind", ["manual", "soft"])
 def test_tests_of_the_second_premise(rule, kind, rows, cases, labels):
-    wording = entailment.prompt_options(RELEASED, is_test=True)
-    asked = [entailment.premise_test(c, kind, 0, SLOTS, wording) for c in cases[rule]]
+    switches = replace(RELEASED, pseudoword_slots="all")
+    asked = [entailment.premise_test(c, kind, 0, SLOTS, switches) for c in cases[rule]]
     ours = [(shown(q), [labels[q.candidates, g] for g in q.golds]) for q in asked]
     assert ours == [premise_of(rule, row, kind) for row in rows[BEHIND[rule]]]
     # the one row at which the released code stops: its pattern is no candidate

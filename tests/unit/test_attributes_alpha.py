@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgprobe.benchmarks.attributes import asymmetry
-from kgprobe.schema import FACTS, FILL_GOLDS, FILLS, ITEMS, SCORES
+from kgprobe.schema import FILL_GOLDS, FILLS, ITEMS, SCORES
 from kgprobe.tables.answers import read_aliases
 from kgprobe.tables.attributes import study as aa
 from kgprobe.tables.attributes.numbers import prompts
@@ -348,77 +347,3 @@ def test_baselines_take_the_same_golds(made):
         values = alphas.filter(gold=gold, model=aa.RANDOM)["alpha"].to_list()
         assert values
         assert np.allclose(values, right / objects)
-
-
-def linked(rows, **chosen):
-    """The benchmark whose golds are linked to (subject, relation, object, label) of Wikidata."""
-    given = graph(TRIPLES, NAMES)
-    told = [("wikidata", s, None, p, o, label) for s, p, o, label in rows]
-    given = replace(given, wikidata=given.engine.table(frame(FACTS, told)))
-    return asymmetry.build(given, of_graph("asymmetry", min_triples=1, eval_examples=4, **chosen))
-
-
-WIKIDATA = [
-    ("Q1", "P40", "Q10", "name 10"),  # the graph has it
-    ("Q1", "P40", "Q77", "name 11"),  # and this one's name
-    ("Q1", "P40", "Q50", "fifty"),
-    ("Q1", "P40", "Q51", "fifty-one"),
-    ("Q1", "P40", "Q52", None),
-    ("Q1", "P40", "Q53", "a [MASK]"),
-    ("Q1", "P22", "Q54", "father"),
-    ("Q50", "P40", "Q1", "name 1"),  # what a reversed triple asks
-]
-
-
-def test_answers_of_wikidata_alone_come_last_and_are_counted(made):
-    _, plain = made
-    built = linked(WIKIDATA, candidates=1)
-    assert built.examples.equals(plain.examples)
-    ids = dict(built.candidates.filter(set="asymmetry/P40").select("index", "id").rows())
-    seen = 0
-    for item, answers, meta in built.items.select("item", "answers", "meta").rows():
-        golds = [ids[answer] for answer in answers] if item.endswith("#0") else []
-        told = json.loads(meta)["golds_wikidata"]
-        if "/Q1/" in item and golds:
-            assert (golds[-2:], told) == (["Q50", "Q51"], 2)
-            assert set(golds[:-2]) == NAMED
-            seen += 1
-        else:
-            assert told == 0
-    assert seen
-    step = built.steps.filter(step="golds of Wikidata alone")
-    assert step["kept"].to_list() == [2 * seen]
-    assert not plain.items["meta"].str.contains("golds_wikidata").any()
-
-
-def test_what_is_right_by_wikidata_alone_is_a_reading_of_its_own():
-    built = linked(WIKIDATA, candidates=1)
-    item = next(i for i in built.items["item"] if "/Q1/" in i and i.endswith("#0"))
-    own = built.items.filter(item=item)
-    (answers,) = own["answers"]
-    first = aa.count_linked(own)
-    assert first == {item: len(answers) - 2}
-
-    # a written text
-    said = fills((item, 0, 1, -1, 1, "Fifty", -0.5))
-    names = aa.gold_names(built.examples.filter("sampled"))
-    more = aa.linked_names(own, built.candidates)
-    assert more == {item: [["fifty"], ["fifty-one"]]}
-    found = aa.of_texts(said, names, more).filter(k=1, kind="exact")
-    expected = [("linked", 1.0), ("own", 0.0), ("set", 0.0)]
-    assert sorted(found.select("gold", "alpha").rows()) == expected
-    assert "linked" not in set(aa.of_texts(said, names)["gold"])
-
-    # tokens at masks: the best is a gold of Wikidata's
-    places = [1 if gold == first[item] else 50 for gold in range(len(answers))]
-    tokens = golds(*((item, 0, gold, 0, 1, n, n) for gold, n in enumerate(places)))
-    masks = aa.of_masks(said, tokens, first).filter(k=1, kind="exact")
-    assert sorted(masks.select("gold", "alpha").rows()) == expected
-    assert set(aa.of_masks(said, tokens)["gold"]) == {"own", "set"}
-
-    # ranked candidates
-    options = built.candidates.filter(set="asymmetry/P40")["index"].to_list()
-    scores = [(item, 0, c, 1.0 if c == answers[-1] else 0.0, 1, 0.0, 1, None) for c in options]
-    ranked = aa.of_candidates(frame(SCORES, scores), own).filter(k=1)
-    values = dict(ranked.select("gold", "alpha").rows())
-    assert (values["linked"], values["set"]) == (1, 0)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import torch
 
-from kgprobe.benchmarks.ontoprobe.modes import resolve
+from kgprobe.benchmarks.ontoprobe.modes import Switches, resolve
 from kgprobe.probes.jobs.ontoprobe import entailment, reason, soft
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.cloze.vectors import gold_ranks, prompts, scores
@@ -21,6 +21,7 @@ from kgprobe.probes.text.mask_slots import (
 )
 from kgprobe.probes.text.pseudowords import pseudowords
 from kgprobe.probes.text.vectors import inserted
+from kgprobe.settings import Soft
 from kgprobe.templates import mark, vectors_of
 from tests.unit import soft_frames as frames
 from tests.unit.tiny_models import tiny
@@ -92,11 +93,11 @@ def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
 
 
 def test_released_prompts_keep_letters_where_the_code_does():
-    wording = entailment.PromptOptions(slots="pattern_rules")
+    switches = Switches(pseudoword_slots="pattern_rules")
 
     def ask(rule):
         case = CASES[rule][4]
-        return entailment.prompt(case, (False, True), "manual+manual", 0, SLOTS, wording)
+        return entailment.prompt(case, (False, True), "manual+manual", 0, SLOTS, switches)
 
     assert shown(ask("rdfs9")) == "[X] is niger 4 . Therefore, [X] is a [MASK] ."
     assert shown(ask("rdfs7")) == "X lie in Africa Y . Therefore, X [MASK] [Y] ."
@@ -105,10 +106,10 @@ def test_released_prompts_keep_letters_where_the_code_does():
 
 def test_order_and_the_word_implies_are_switches():
     case = CASES["rdfs5"][4]
-    turned = entailment.PromptOptions(order="P2_P1")
+    turned = Switches(premise_order="P2_P1")
     text = shown(entailment.prompt(case, (True, True), "manual+soft", 0, SLOTS, turned))
     assert text == "X is niger 4 . c1 Niger 4 is a country . c2 X implies [MASK] ."
-    kept = entailment.PromptOptions(implies=True)
+    kept = Switches(soft_implies="kept")
     text = shown(entailment.prompt(case, (False, False), "soft+soft", 0, SLOTS, kept))
     assert text == "c2 X implies SPO1 SPO2 SPO3 [MASK] ."
 
@@ -260,7 +261,7 @@ class Silent:
         pass
 
 
-PLAN = soft.TrainingPlan(seeds=1, epochs=2, losses=("bce",), masks=("multi",), poolings=("mean",))
+PLAN = Soft(seeds=1, epochs=2, losses=("bce",), masks=("multi",), poolings=("mean",))
 SWITCHES = resolve("default", {"pseudoword_pairs": "2"})
 
 
@@ -352,11 +353,11 @@ def test_each_switch_changes_scores(plain, tmp_path, key, value, monkeypatch):
 
 
 def test_the_choice_on_the_development_rows_is_a_switch():
-    released = PLAN.recipes("masked", resolve("released"))[0]
+    released = soft.recipes(PLAN, "masked", resolve("released"))[0]
     assert (released.dev_scores, released.init, released.warmup) == ("logits", "words", 0)
-    default = PLAN.recipes("masked", resolve("default", {"dev_metric": "MRR"}))[0]
+    default = soft.recipes(PLAN, "masked", resolve("default", {"dev_metric": "MRR"}))[0]
     assert (default.dev_scores, default.dev_metric) == ("log_probabilities", "MRR")
-    paper = PLAN.recipes("masked", resolve("paper"))[0]
+    paper = soft.recipes(PLAN, "masked", resolve("paper"))[0]
     assert (paper.nll_gold, paper.warmup, paper.init) == ("sampled", 20, "random")
 
 
@@ -386,7 +387,7 @@ def test_premise_switches(tmp_path):
 
 
 def test_nll_gold_is_a_switch(tmp_path):
-    plan = soft.TrainingPlan(1, 2, 8, ("nll",), ("multi",), ("mean",))
+    plan = Soft(1, 2, 8, ("nll",), ("multi",), ("mean",))
     spec = saved(tmp_path)
     scores_ = []
     for value in ("every", "sampled"):

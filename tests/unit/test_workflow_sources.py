@@ -145,11 +145,10 @@ OWN = {
 }
 
 
-def on(name: str, golds: str = "graph") -> Settings:
+def on(name: str) -> Settings:
     """The attributes on a graph."""
     own = settings(graphs=OWN)
-    attributes = replace(own.attributes, graph=name, golds=golds)
-    return replace(own, attributes=attributes)
+    return replace(own, attributes=replace(own.attributes, graph=name))
 
 
 def test_the_attributes_take_names_and_answers_from_where_their_ids_are_known():
@@ -160,7 +159,4 @@ def test_the_attributes_take_names_and_answers_from_where_their_ids_are_known():
     assert mine.properties == "<results>/sources/mine/properties.parquet"
     assert copy.properties == "<results>/sources/wikidata/properties.parquet"
     assert mine.templates == "<results>/benchmarks/own/mine/templates.tsv"
-    assert mine.aliases == mine.linked == []
-    assert graph(on("world", "wikidata")).linked == "<results>/knowledge/world/facts.parquet"
-    with pytest.raises(ConfigError, match=r"golds is wikidata, but the ids of attributes.graph"):
-        graph(on("mine", "wikidata"))
+    assert mine.aliases == []

@@ -276,8 +276,6 @@ for PART, NAMES in (
             # labels, for relations without a written template
             properties=ATTRIBUTE_GRAPH.properties,
             worded=ATTRIBUTE_GRAPH.templates,
-            # answers that are true beside those of the graph
-            wikidata=ATTRIBUTE_GRAPH.linked,
             tables=files(SETTINGS.wording.tables) if ATTRIBUTE_GRAPH.section else [],
             names="<resources>/world/properties.tsv",
             bias="<resources>/templates/attributes_bias.tsv",

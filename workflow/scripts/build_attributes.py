@@ -1,5 +1,4 @@
 import importlib
-from dataclasses import replace
 
 import polars as pl
 
@@ -35,8 +34,6 @@ with (
         names = graph_settings.relation_names(read_table(run.input.names))
         by_label = label_templates(pl.read_parquet(run.input.properties))
         words = own_words.VerbalizedRelations(run.params.templated, by_label, names)
-    if linked := run.input.get("wikidata"):
-        built_on = replace(built_on, wikidata=engine.files([linked]))
 
     def build(i: int, attribute: str) -> None:
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{attribute}")

@@ -74,8 +74,7 @@ class Graph:
 
     `edges` (s, p, o); `literals` (s, p, o, value, text), of which o is below 0; `entities` (id,
     label, degree). `ids`: IDS, None where ids are Wikidata's; `known`: property of Wikidata ->
-    relations of the graph that say the same. `wikidata`: FACTS whose objects are true answers, too,
-    where golds are linked to Wikidata's statements.
+    relations of the graph that say the same.
     """
 
     engine: Engine
@@ -85,7 +84,6 @@ class Graph:
     counts: Mapping[str, int] = field(default_factory=dict)
     ids: Table | None = None
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    wikidata: Table | None = None
 
     @cached_property
     def relations(self) -> Relations:

@@ -26,8 +26,6 @@ ARTICLES = ("the ", "a ", "an ")
 QUOTES = "\"'"
 FINAL = ".,;:!?…"
 VERBATIM, ALIASES = "verbatim", "aliases"
-#: What a text may equal: the label of the gold (the paper's), or one of its aliases, too.
-MATCHES = ("label", ALIASES)
 _ONE_QUOTE = str.maketrans(
     {**dict.fromkeys("’‘‚‛ʼʹ′`´", "'"), **dict.fromkeys("“”„‟«»″", '"')},
 )

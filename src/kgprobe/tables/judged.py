@@ -69,8 +69,8 @@ def of_first(judged: pl.DataFrame) -> pl.DataFrame:
     multiple masks and means before others; of ways of matching golds the widest that is printed for
     the probe (every right answer counts)."""
     key = ["benchmark", "model", "prompt", "method", "item", "way", "premise"]
-    widths = {"linked": 0, "set": 1, ANY: 1, "own": 2}
-    width = pl.col("matching").replace_strict(widths, default=3, return_dtype=pl.Int32)
+    widths = {"set": 0, ANY: 0, "own": 1}
+    width = pl.col("matching").replace_strict(widths, default=2, return_dtype=pl.Int32)
     means = pl.col("pooling").is_in(["", "mean", "answer_mean"])
     order = [width, ~means, pl.col("template").str.len_chars()]
     names = ["template", "masks", "pooling", "loss", "seed", "scheme", "draw"]

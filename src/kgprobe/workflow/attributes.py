@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kgprobe import sheets
-from kgprobe.config import ConfigError
 from kgprobe.settings import Settings
 from kgprobe.workflow.answers import has_form
 from kgprobe.workflow.run import Row, Run
@@ -23,24 +22,16 @@ class GraphInputs:
     properties: str
     #: sentences of its relations, in place of ours
     templates: str | list[str]
-    #: facts of Wikidata whose objects count as true answers beside its own
-    linked: str | list[str]
     #: other names of the answers, where a generated text may equal one of them; no endpoint has
     #: those of an own graph's entities
     aliases: str | list[str]
 
 
 def graph(settings: Settings) -> GraphInputs:
-    """The graph that the config names. Raises ConfigError where its ids cannot be looked up."""
+    """The graph that the config names."""
     name, source = settings.attributes.graph, "wikidata"
     section = settings.sources.graphs.get(name)
     is_own = section is not None and section.ids == "own"
-    is_linked = settings.attributes.golds != "graph"
-    if is_own and is_linked:
-        raise ConfigError(
-            "config: attributes.golds is wikidata, but the ids of attributes.graph are its own; "
-            "write graph, or ids: wikidata in its section"
-        )
     if name == "world":
         source = name
     is_named = settings.wording.match != "label" and not is_own
@@ -49,7 +40,6 @@ def graph(settings: Settings) -> GraphInputs:
         source=source,
         properties=f"<results>/sources/{name if is_own else source}/properties.parquet",
         templates=f"<results>/benchmarks/own/{name}/templates.tsv" if is_own else [],
-        linked=f"<results>/knowledge/{source}/facts.parquet" if is_linked else [],
         aliases="<results>/benchmarks/graph/aliases.parquet" if is_named else [],
     )
 

@@ -18,7 +18,7 @@ from ibis.expr.types import BooleanValue, StringValue, Table
 from kgprobe.benchmarks.attributes.definition import Setup
 from kgprobe.benchmarks.attributes.examples import PART, in_parts, lengthen, verbalize
 from kgprobe.benchmarks.attributes.frames import PATTERNS, SIZES, STEPS
-from kgprobe.benchmarks.attributes.items import as_items, candidate_sets, with_wikidata_golds
+from kgprobe.benchmarks.attributes.items import as_items, candidate_sets
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
@@ -60,10 +60,9 @@ class Benchmark:
 
     @cached_property
     def _probed(self) -> pl.DataFrame:
-        """EXAMPLES of what is probed, with golds of Wikidata where the graph has linked ones."""
+        """EXAMPLES of what is probed."""
         examples = verbalize(self.setup, self._sampled)
-        examples = examples.drop_nulls(["object_label", "subject_label"])
-        return with_wikidata_golds(examples, self.setup.graph)
+        return examples.drop_nulls(["object_label", "subject_label"])
 
     @cached_property
     def _options(self) -> pl.DataFrame:
@@ -131,10 +130,6 @@ class Benchmark:
         added = int(self._options["added"].sum())
         why = f"{added} are golds that the lists lacked"
         self.setup.count("candidates", self._options.height, reason=why)
-        if "linked" in self._probed.columns:
-            n, rows = self._probed.select(pl.col("linked").sum(), pl.len()).row(0)
-            why = "answers of the triples that Wikidata states and the graph lacks"
-            self.setup.count("golds of Wikidata alone", n, reason=f"{why}; {rows} triples")
         return self.setup.funnel.frame(STEPS)
 
     def _count_generic_templates(self) -> None:

@@ -6,9 +6,8 @@ import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import MAX_GOLDS
 from kgprobe.knowledge.engine import count_rows, first
-from kgprobe.knowledge.graph import UNUSABLE, Graph
+from kgprobe.knowledge.graph import Graph
 from kgprobe.schema import CANDIDATES, ITEMS
 
 #: what `meta` of ITEMS holds of an example's row
@@ -16,44 +15,6 @@ META = ("object", "object_label", "origin", "pattern", "position", "object_kind"
 
 #: columns of an example's row that ITEMS has, too, behind the name of the item
 COPIED = ("example", "role", "predicate", "subject_label", "subject", "set")
-
-
-def with_wikidata_golds(examples: pl.DataFrame, graph: Graph) -> pl.DataFrame:
-    """Rows of EXAMPLES whose golds end in those that Wikidata alone states, `linked` of them.
-
-    A gold has a label that no other gold of its row has. Reversed and inferred rows state nothing
-    that could be looked up. Without `graph.wikidata` the rows are as they were.
-    """
-    if graph.wikidata is None:
-        return examples
-    stored = examples.filter(origin="stored")
-    pairs = stored.select("subject", relation="predicate").unique()
-    stated = graph.wikidata.semi_join(graph.engine.table(pairs), ["subject", "relation"])
-    golds = graph.frame(stated.select("subject", "relation", "object", "object_label"))
-    label = pl.col("object_label").str.strip_chars()
-    golds = golds.with_columns(label).drop_nulls()
-    golds = golds.filter(label.str.len_chars() > 0, ~label.str.contains(UNUSABLE))
-    known = stored.select("subject", "golds", "gold_labels", relation="predicate")
-    known = known.explode("golds", "gold_labels")
-    for ours, theirs in (("golds", "object"), ("gold_labels", "object_label")):
-        have = known.select("subject", "relation", pl.col(ours).alias(theirs)).unique()
-        golds = golds.join(have, on=["subject", "relation", theirs], how="anti")
-    key = ["subject", "relation", "object_label"]
-    golds = golds.sort("object").unique(key, keep="first", maintain_order=True)
-    lists = golds.group_by("subject", predicate="relation", maintain_order=True).agg(
-        more_golds=pl.col("object").head(MAX_GOLDS),
-        more_labels=pl.col("object_label").head(MAX_GOLDS),
-    )
-    keys = ["subject", "predicate", "origin"]
-    lists = lists.with_columns(origin=pl.lit("stored"))
-    both = examples.join(lists, on=keys, how="left", maintain_order="left")
-    none = pl.lit([], dtype=pl.List(pl.String))
-    both = both.with_columns(pl.col("more_golds", "more_labels").fill_null(none))
-    return both.with_columns(
-        golds=pl.col("golds").list.concat("more_golds"),
-        gold_labels=pl.col("gold_labels").list.concat("more_labels"),
-        linked=pl.col("more_golds").list.len().cast(pl.Int64),
-    ).drop("more_golds", "more_labels")
 
 
 def candidate_sets(examples: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
@@ -122,8 +83,7 @@ def _top(graph: Graph, rows: Table, sets: pl.DataFrame, size: int, *values: str)
 def as_items(examples: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     """ITEMS of sampled rows of EXAMPLES; `answers`: every gold with a label, the own one first.
 
-    `options`: candidate_sets. `meta` says how many of an item's golds were added to its list, and
-    where golds are linked how many of them, the last ones, Wikidata alone states.
+    `options`: candidate_sets. `meta` says how many of an item's golds were added to its list.
     """
     columns = ("set", "label", "index", "added")
     places = {(name, label): (i, new) for name, label, i, new in options.select(columns).rows()}
@@ -133,8 +93,6 @@ def as_items(examples: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
         labels = dict.fromkeys([row["object_label"], *filter(None, row["gold_labels"])])
         answers = [places[row["set"], label] for label in labels]
         meta = {key: row[key] for key in META} | {"golds_added": sum(new for _, new in answers)}
-        if "linked" in row:
-            meta["golds_wikidata"] = row["linked"]
         cells = [row[name] for name in COPIED]
         text = json.dumps(meta, sort_keys=True, ensure_ascii=False)
         name = f"{row['example']}#{row['position']}"

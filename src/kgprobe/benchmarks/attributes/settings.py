@@ -22,7 +22,7 @@ SMALL: dict[str, dict[str, Any]] = {
 TABLE = {**SMALL, "entity_centric": {"facts": 10, "top": 200}}
 NAMED: dict[str, dict[str, dict[str, Any]]] = {"paper": {}, "small": SMALL, "table": TABLE}
 #: keys that are not thresholds of a benchmark
-OTHER = {"graph", "thresholds", "golds", "sensitivity"}
+OTHER = {"graph", "thresholds", "sensitivity"}
 
 
 @dataclass(frozen=True)

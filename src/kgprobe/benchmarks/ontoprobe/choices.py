@@ -40,7 +40,6 @@ RULES = {
 }
 #: Test rows of the large tasks, in file order; all of the others.
 MOST = {"TP": 500, "SCO": 500}
-NEGATIVES = ("clean", "released")
 
 
 def options(

@@ -88,12 +88,9 @@ def _item(
     return (key, rule, row.role, rule, row.subject, row.id, set_name, golds, row.row, text_of_meta)
 
 
-def manual(meta: Mapping[str, str], p1: bool, p2: bool, order: str = "P1_P2") -> str:
+def manual(meta: Mapping[str, str], p1: bool, p2: bool) -> str:
     """The manual prompt with the premises that are written; the conjunction always stands."""
-    written = [meta["p1"]] * p1 + [meta["p2"]] * p2
-    if order == "P2_P1":
-        written.reverse()
-    return " ".join([*written, THEREFORE + meta["h"]])
+    return " ".join([*[meta["p1"]] * p1, *[meta["p2"]] * p2, THEREFORE + meta["h"]])
 
 
 def _texts(

@@ -27,7 +27,7 @@ from kgprobe.metrics.matching import RULE_NAMES, VERBATIM
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import wordings
 from kgprobe.tables.attributes import study as studies
-from kgprobe.tables.attributes.published import BENCHMARKS, Published
+from kgprobe.tables.attributes.published import NAMES, Published
 from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, groups, is_filled
 from kgprobe.tables.estimate import estimate
 from kgprobe.tables.report import validity
@@ -115,10 +115,9 @@ def values(study: Study, alphas: pl.DataFrame, published: Published) -> Iterator
         pooled, unpooled = row["value_pooled"], row["value_mean"]
         if unpooled is not None and abs(unpooled - pooled) > 1e-12:
             yield count(one, "mean of examples", 100 * unpooled)
-    of_paper = measured.filter(pl.col("benchmark").is_in(BENCHMARKS))
-    for _, rows in of_paper.group_by(SETTINGS, maintain_order=True):
+    for _, rows in measured.group_by(SETTINGS, maintain_order=True):
         ratios = rows["value_pooled"].drop_nulls()
-        if len(ratios) == len(BENCHMARKS):
+        if len(ratios) == len(NAMES):
             value, n = 100 * sum(ratios) / len(ratios), rows["examples"].sum()
             yield count(number(rows.row(0, named=True)), VALUE, value, benchmark="", n=n)
     for model, k in dict.fromkeys((model, k) for _, model, k in published.scores):
@@ -126,7 +125,7 @@ def values(study: Study, alphas: pl.DataFrame, published: Published) -> Iterator
         figures = {b: v for (b, *who), v in published.scores.items() if who == [model, k]}
         for benchmark, value in figures.items():
             yield of.but(benchmark=benchmark, value=value, **as_published(value, TABLE2))
-        if len(figures) == len(BENCHMARKS):
+        if len(figures) == len(NAMES):
             yield of.but(value=sum(figures.values()) / len(figures))
 
 
@@ -295,8 +294,7 @@ def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
 
 def count_questions(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     """Triples in the sample and of them asked, prompts a triple, golds (of ranked candidates those
-    that the lists lacked and were given, too), examples left out for all models. Where golds are
-    linked to Wikidata: how many it alone states, and triples right at 1 by these alone."""
+    that the lists lacked and were given, too), examples left out for all models."""
     benchmark = study.benchmarks[base.benchmark]
     total, items = benchmark.examples.height, benchmark.items
     triples, golds = alphas["item"].n_unique(), int(items["answers"].list.len().sum())
@@ -313,11 +311,6 @@ def count_questions(base: Number, alphas: pl.DataFrame, study: Study) -> Iterato
     if studies.is_ranked(base.method):
         added = sum(json.loads(meta).get("golds_added", 0) for meta in items["meta"])
         counts["golds added to the candidates"] = added, golds
-    if first := studies.count_linked(items):
-        counts["golds of Wikidata alone"] = golds - sum(first.values()), golds
-        right = alphas.filter(pl.col("alpha") > 0, k=1, kind="exact").unique(["item", "gold"])
-        theirs = right.filter(gold="linked").join(right.filter(gold="set"), on="item", how="anti")
-        counts["triples right by Wikidata alone"] = theirs.height, triples
     yield from (base.but(metric=name, value=value, n=n) for name, (value, n) in counts.items())
 
 

@@ -13,15 +13,12 @@ from typing import Any
 import polars as pl
 
 from kgprobe.metrics.attributes import KEYS as KS
-from kgprobe.settings import ATTRIBUTES
 from kgprobe.tables.published import read_tsv
 
-BENCHMARKS = (
+NAMES = (
     "symmetry", "asymmetry", "bidirectional", "hierarchy", "paths", "composite", "entity_centric",
     "bias", "ambiguous",
 )  # fmt: skip
-#: those of the paper, then any others
-NAMES = (*BENCHMARKS, *(name for name in ATTRIBUTES if name not in BENCHMARKS))
 SCORES = {
     **dict.fromkeys(("benchmark", "model", "printed_model"), pl.String),
     **{f"at_{k}": pl.Float64 for k in KS},

@@ -4,8 +4,7 @@
                      ->  pooled over prompts  ->  alpha of every triple
 
 Alpha says whether a triple was answered (docs/papers/attributes.md, Answers and Metrics). Gold
-`own`: the triple's object; `set`: the best placed object of the graph that has a label; `linked`,
-where golds are linked to Wikidata: of these and of those that it alone states.
+`own`: the triple's object; `set`: the best placed object of the graph that has a label.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -154,19 +153,6 @@ def of_row(row: Mapping[str, Any], **further: Any) -> Number:
     return Number(benchmark=row["benchmark"], setting=setting, **who, **further)
 
 
-def count_linked(items: pl.DataFrame) -> dict[str, int]:
-    """Item -> place of the first of its answers that Wikidata alone states, or their number;
-    empty where golds are not linked."""
-    count = pl.col("meta").str.json_path_match("$.golds_wikidata").cast(pl.Int64)
-    first = pl.col("answers").list.len().cast(pl.Int64) - count
-    return dict(items.select("item", first=first).drop_nulls().rows())
-
-
-def _names(golds: Iterable[tuple[str, str]], aliases: Aliases | None) -> list[list[str]]:
-    """The names of (entity, label): the label, then its aliases."""
-    return [names(label, entity, aliases or {}) for entity, label in golds]
-
-
 def gold_names(
     examples: pl.DataFrame, aliases: Aliases | None = None
 ) -> dict[str, list[list[str]]]:
@@ -174,50 +160,21 @@ def gold_names(
     `aliases` labels alone."""
     columns = ("example", "position", "golds", "gold_labels")
     return {
-        f"{example}#{position}": _names(
-            ((e, label) for e, label in zip(golds, labels, strict=True) if label is not None),
-            aliases,
-        )
+        f"{example}#{position}": [
+            names(label, entity, aliases or {})
+            for entity, label in zip(golds, labels, strict=True)
+            if label is not None
+        ]
         for example, position, golds, labels in examples.select(columns).rows()
     }
 
 
-def linked_names(
-    items: pl.DataFrame, candidates: pl.DataFrame, aliases: Aliases | None = None
-) -> dict[str, list[list[str]]]:
-    """Item -> names of the answers that Wikidata alone states; empty where golds are not linked."""
-    rows, first = candidates.select("set", "index", "id", "label").rows(), count_linked(items)
-    known = {(group, index): (entity, label) for group, index, entity, label in rows}
-    return {
-        item: _names((known[group, answer] for answer in answers[first[item] :]), aliases)
-        for item, group, answers in items.select("item", "candidates", "answers").rows()
-        if item in first
-    }
-
-
-def _readings(
-    rows: pl.DataFrame, first: Mapping[str, int]
-) -> tuple[pl.DataFrame, dict[str, pl.Expr]]:
-    """`rows` beside `first` (`count_linked`), and by gold which of them count; `gold`: a gold's
-    place among those of its item, null where it is none."""
-    schema = {"item": pl.String, "first": pl.Int64}
-    places = pl.DataFrame(list(first.items()), schema=schema, orient="row")
-    place, end = pl.col("gold"), pl.col("first").fill_null(1 << 40)
-    counts = {"own": place == 0, "set": place < end}
-    return (
-        rows.join(places, on="item", how="left"),
-        counts | ({"linked": place >= 0} if first else {}),
-    )
-
-
-def of_masks(
-    fills: pl.DataFrame, golds: pl.DataFrame, first: Mapping[str, int] | None = None
-) -> pl.DataFrame:
+def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
     """Alpha per prompt of a masked model, from FILLS and FILL_GOLDS.
 
     Token j of a gold is right at k when it is among the first k at mask j, ties by expectation.
     `exact`: all tokens right; `token_mean`: fraction of right tokens (the paper's rule for BERT and
-    RoBERTa). Items whose own gold was left out have no rows. `first`: `count_linked`.
+    RoBERTa). Items whose own gold was left out have no rows.
     """
     kept = golds.filter((pl.col("gold") == 0).any().over("item", "template"))
     best, worst = (kept[name].cast(pl.Int64).to_numpy() for name in ("best", "worst"))
@@ -227,11 +184,10 @@ def of_masks(
     each = hits.group_by("item", "template", "k", "gold").agg(
         exact=pl.col("hit").product(), token_mean=ordered_mean("hit")
     )
-    each, readings = _readings(each, first or {})
     kinds, key = ["exact", "token_mean"], ["item", "template", "k"]
     long = pl.concat(
-        each.filter(counts).group_by(key).agg(pl.col(kinds).max()).with_columns(gold=pl.lit(gold))
-        for gold, counts in readings.items()
+        rows.group_by(key).agg(pl.col(kinds).max()).with_columns(gold=pl.lit(gold))
+        for gold, rows in (("own", each.filter(gold=0)), ("set", each))
     ).unpivot(kinds, index=[*key, "gold"], variable_name="kind", value_name="alpha")
     gold_masks = golds.filter(gold=0, position=0)
     sure = fills.filter(position=WHOLE, rank=1).join(
@@ -241,12 +197,12 @@ def of_masks(
     return _alpha(long.join(sure, on=["item", "template"], how="left"))
 
 
-def of_texts(fills: pl.DataFrame, golds: Golds, more: Golds | None = None) -> pl.DataFrame:
+def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
     """Alpha per prompt of a model that writes: the first k texts against the names of the gold.
 
-    `golds`: `gold_names`; `more`: `linked_names`. `exact`: equal after the rules of
-    metrics/matching; `verbatim`: letter by letter the label. Ks beyond the answers that a server
-    gives (a chat server gives one) have no rows.
+    `golds`: `gold_names`. `exact`: equal after the rules of metrics/matching; `verbatim`: letter by
+    letter the label. Ks beyond the answers that a server gives (a chat server gives one) have no
+    rows.
     """
     rows: list[tuple[object, ...]] = []
     whole = fills.filter(position=WHOLE).sort("item", "template", "masks", "rank")
@@ -254,10 +210,7 @@ def of_texts(fills: pl.DataFrame, golds: Golds, more: Golds | None = None) -> pl
     most = max(fills["rank"], default=0)
     grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
     for item, template, texts, logprobs in grouped.rows():
-        readings = {"own": golds[item][:1], "set": golds[item]}
-        if more:
-            readings["linked"] = [*golds[item], *more[item]]
-        for gold, each in readings.items():
+        for gold, each in (("own", golds[item][:1]), ("set", golds[item])):
             labels = {name[0] for name in each}
             verbatim = next((n for n, text in enumerate(texts, 1) if text in labels), 0)
             places = {"exact": first_match(texts, chain.from_iterable(each)), VERBATIM: verbatim}
@@ -279,9 +232,8 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     golds = golds.explode("candidate", "gold").with_columns(pl.col("candidate").cast(pl.Int32))
     rows = scores.select("item", "template", "candidate", score=AGGREGATIONS["sum"])
     rows = rows.join(golds, on=["item", "candidate"], how="left")
-    rows, readings = _readings(rows, count_linked(items))
     score, parts = pl.col("score"), []
-    for gold, counts in readings.items():
+    for gold, counts in (("own", pl.col("gold") == 0), ("set", pl.col("gold") >= 0)):
         value = score.filter(counts).max()
         ranks = rows.group_by("item", "template").agg(
             above=(score > value).sum().cast(pl.Int64),
@@ -377,10 +329,9 @@ def read_answers(
     fills = schema.read(path, replace(schema.FILLS, may_be_empty=may_be_empty))
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
-        return of_masks(fills, golds, count_linked(benchmark.items)), nothing
+        return of_masks(fills, golds), nothing
     names = gold_names(benchmark.examples, aliases)
-    more = linked_names(benchmark.items, benchmark.candidates, aliases)
-    return of_texts(fills, names, more), firsts(fills, names)
+    return of_texts(fills, names), firsts(fills, names)
 
 
 def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:

@@ -241,8 +241,7 @@ FOLDED = [
             "group": [""], "slice": [""],
             "metric": [
                 "triples", "triples asked", "prompts a triple", "golds",
-                "golds added to the candidates", "golds of Wikidata alone",
-                "triples right by Wikidata alone", "verbose", "examples left out",
+                "golds added to the candidates", "verbose", "examples left out",
             ],
         },
         rows=PROBE, words={"verbose": "verbose, %"}, caption="Verbose: holds the label, not equal.",

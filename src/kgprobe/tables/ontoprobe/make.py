@@ -26,8 +26,6 @@ from kgprobe.templates import MASK_SLOT, fill
 Files = Mapping[Probe, str | Path]
 #: benchmark -> its folder
 Folders = Mapping[str, Path]
-#: reasoning ITEMS, ranks, and ranks of the tests of P2
-Reasoned = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 #: where the section's examples come from: two test rows of every task
 EXAMPLES = 2
 #: how sentences are scored
@@ -36,17 +34,12 @@ DEFAULT = per_item.AGGREGATIONS[0]
 
 def answers(files: Files, folders: Folders, ties: str, recall: str = "hit") -> Answers:
     """Metrics per item of every probe."""
-    frames = memory(files, folders)
-    return {probe: per_item.metrics(*pair, ties, recall) for probe, pair in frames.items()}
-
-
-def memory(files: Files, folders: Folders) -> dict[Probe, tuple[pl.DataFrame, pl.DataFrame]]:
-    """The rank ranges of every probe's golds by configuration, and its items (values.of_items)."""
-    frames = {}
+    values = {}
     for probe, path in files.items():
         items = _items(probe, folders)
-        frames[probe] = _ranges(probe, _read_answers(probe, path), items), per_item.of_items(items)
-    return frames
+        ranges = _ranges(probe, _read_answers(probe, path), items)
+        values[probe] = per_item.metrics(ranges, per_item.of_items(items), ties, recall)
+    return values
 
 
 def is_scored(probe: Probe) -> bool:
@@ -234,11 +227,14 @@ def estimate_reasoning(
 ) -> Iterator[Number]:
     """Every number of reasoning; `files`: ranks, and ranks of the tests of P2, of each probe.
     Raises ValueError where no premise of any can be classified."""
-    frames = {
-        probe: (_items(probe, folders, "reasoning"), pl.read_parquet(ranks), pl.read_parquet(tests))
-        for probe, (ranks, tests) in files.items()
-    }
-    if classified := _classify_premises(frames, answers, switches):
+    classified = {}
+    for probe, paths in files.items():
+        cases, (ranks, tests) = _items(probe, folders, "reasoning"), map(pl.read_parquet, paths)
+        if premises := _classify_premises(probe, cases, tests, answers, switches):
+            mrr = reasoning.reciprocal(ranks, ["item", "scheme", "p1", "p2", "pair"], switches.ties)
+            is_dropped = switches.premise == "halves_dropped"
+            classified[probe] = reasoning.settings(mrr, premises, is_dropped)
+    if classified:
         yield from reasoning.estimate_rules(classified, seed)
     elif files:
         raise ValueError(
@@ -248,38 +244,32 @@ def estimate_reasoning(
 
 
 def _classify_premises(
-    frames: Mapping[Probe, Reasoned], answers: Answers, switches: Switches
-) -> dict[Probe, pl.DataFrame]:
-    """`reasoning.settings` of every probe whose premises can be classified; `answers`: its metrics
-    of memorizing, as the switches read them."""
-    settled = {}
-    for probe, (cases, ranks, tests) in frames.items():
-        seconds = reasoning.reciprocal(tests, ["item", "kind", "pair"], switches.ties)
-        key = ["item", "scheme", "p1", "p2", "pair"]
-        mrr = reasoning.reciprocal(ranks, key, switches.ties)
-        premises = {}
-        for kind in ("manual", "soft"):
-            # the memorizing answers at m, mean with the template kind in use
-            memorized = [
-                per_item.in_fixed(values).filter(role="test")
-                for other, values in answers.items()
-                if (other.model, other.benchmark) == (probe.model, probe.benchmark)
-                and (other.prompt == "soft") == (kind == "soft")
-            ]
-            rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
-            firsts = [f.select("item", MRR=pl.col("MRR") / 100, rank=rank) for f in memorized]
-            is_known = any(first.height for first in firsts)
-            # a causal model is not asked for what it has memorized: P1 is neither implicit nor not
-            # given
-            first = pl.concat(firsts) if is_known else seconds.select("item", "MRR", "rank").clear()
-            second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
-            if (is_known or probe.kind == "causal") and second.height:
-                rule = "threshold" if switches.premise == "threshold" else "halves"
-                skip = switches.missing_candidate == "skip"
-                premises[kind] = reasoning.classify(cases, first, second, rule, skip)
-        if premises:
-            settled[probe] = reasoning.settings(mrr, premises, switches.premise == "halves_dropped")
-    return settled
+    probe: Probe, cases: pl.DataFrame, tests: pl.DataFrame, answers: Answers, switches: Switches
+) -> dict[str, pl.DataFrame]:
+    """The classes of a probe's premises by kind of template, as far as they can be told. `tests`:
+    ranks of the tests of P2; `answers`: metrics of memorizing, as the switches read them."""
+    seconds = reasoning.reciprocal(tests, ["item", "kind", "pair"], switches.ties)
+    premises = {}
+    for kind in ("manual", "soft"):
+        # the memorizing answers at m, mean with the template kind in use
+        memorized = [
+            per_item.in_fixed(values).filter(role="test")
+            for other, values in answers.items()
+            if (other.model, other.benchmark) == (probe.model, probe.benchmark)
+            and (other.prompt == "soft") == (kind == "soft")
+        ]
+        rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
+        firsts = [f.select("item", MRR=pl.col("MRR") / 100, rank=rank) for f in memorized]
+        is_known = any(first.height for first in firsts)
+        # a causal model is not asked for what it has memorized: P1 is neither implicit nor not
+        # given
+        first = pl.concat(firsts) if is_known else seconds.select("item", "MRR", "rank").clear()
+        second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
+        if (is_known or probe.kind == "causal") and second.height:
+            rule = "threshold" if switches.premise == "threshold" else "halves"
+            skip = switches.missing_candidate == "skip"
+            premises[kind] = reasoning.classify(cases, first, second, rule, skip)
+    return premises
 
 
 def estimate_choices(

@@ -10,7 +10,6 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
 from kgprobe.probes.jobs.ontoprobe.reason import reason
-from kgprobe.probes.jobs.ontoprobe.soft import planned
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
 from kgprobe.sampling import take
@@ -38,7 +37,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.read("candidates", schema.CANDIDATES),
         Path(part.input["prompts"]) if part.input["prompts"] else None,
         switches,
-        planned(soft),
+        soft,
         schemes,
         rows,
         progress,

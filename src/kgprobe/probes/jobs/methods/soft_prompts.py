@@ -8,7 +8,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
-from kgprobe.probes.jobs.ontoprobe.soft import planned, train
+from kgprobe.probes.jobs.ontoprobe.soft import train
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
 from kgprobe.settings import Soft, typed
@@ -24,7 +24,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.read("questions", schema.ITEMS),
         part.read("candidates", schema.CANDIDATES),
         typed(Switches, part.settings["switches"]),
-        planned(typed(Soft, part.settings["soft"])),
+        typed(Soft, part.settings["soft"]),
         into / "prompts",
         progress,
         part.load,

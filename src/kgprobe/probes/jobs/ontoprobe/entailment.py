@@ -17,12 +17,13 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.probes.jobs.ontoprobe.soft import AS_WRITTEN, Prepared, TrainingPlan, file_name
+from kgprobe.probes.jobs.ontoprobe.soft import AS_WRITTEN, Prepared, file_name, recipes
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.trained.soft import SoftPrompt, SoftPromptRecipe
 from kgprobe.probes.prompts.trained.soft import load as load_prompt
 from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.spelling import SpelledOptions, check_windows
+from kgprobe.settings import Soft
 from kgprobe.templates import ANSWER, MASK_SLOT, SUBJECT, mark, marks, parse
 
 THEREFORE = "Therefore, "
@@ -74,22 +75,7 @@ class RuleRow:
     soft_only: bool = False
 
 
-@dataclass(frozen=True)
-class PromptOptions:
-    """The open points of the prompts: defaults are ours, see benchmarks/ontoprobe/modes.
-
-    slots      all: pseudowords in every rule. pattern_rules: as released, "[X]" and "[Y]" stay
-               letters in the other rules and in rdfs7's hypothesis
-    order      P1_P2, or P2_P1 as in the paper's example
-    implies    whether "implies" stays beside the vectors in the hypothesis of rdfs5
-    """
-
-    slots: str = "all"
-    order: str = "P1_P2"
-    implies: bool = False
-
-
-DEFAULT = PromptOptions()
+DEFAULT = Switches()
 
 
 @dataclass(frozen=True)
@@ -126,34 +112,34 @@ def prompt(
     scheme: str,
     pair: int,
     slots: SlotLayout,
-    wording: PromptOptions = DEFAULT,
+    switches: Switches = DEFAULT,
 ) -> ClozePrompt:
     """The question of a case: `form` says which premises are written, `pair` which pseudowords."""
     template, conjunction = scheme.split("+")
     is_soft = template == "soft"
     texts = {name: _premise(case, name, is_soft, slots) for name in ("p1", "p2")}
-    names = ["p1", "p2"] if wording.order == "P1_P2" else ["p2", "p1"]
+    names = ["p1", "p2"] if switches.premise_order == "P1_P2" else ["p2", "p1"]
     is_written = dict(zip(("p1", "p2"), form, strict=True))
     written = [texts[name] for name in names if is_written[name]]
-    hypothesis = _hypothesis(case, is_soft, slots, wording)
+    hypothesis = _hypothesis(case, is_soft, slots, switches)
     if conjunction == "manual":
         text = " ".join([*written, THEREFORE + hypothesis])
     else:
         first, second = marks(slots.conjunctions, 2).split()
         joined = f" {first} ".join(written)
         text = f"{joined} {second} {hypothesis}" if written else f"{second} {hypothesis}"
-    return _question(case.item, text, case, pair, slots, wording, case.candidates, case.golds)
+    return _question(case.item, text, case, pair, slots, switches, case.candidates, case.golds)
 
 
 def premise_test(
-    case: RuleRow, kind: str, pair: int, slots: SlotLayout, wording: PromptOptions = DEFAULT
+    case: RuleRow, kind: str, pair: int, slots: SlotLayout, switches: Switches = DEFAULT
 ) -> ClozePrompt:
     """The question whether the model knows P2 of the words it will see (template kind `kind`)."""
     test = case.tests[kind]
     text = test.text
     if kind == "soft" and test.soft:
         text = f"{test.soft[1]} {marks(*slots.templates[test.soft[0]])} {MASK_SLOT} ."
-    return _question(case.item, text, case, pair, slots, wording, test.candidates, test.golds)
+    return _question(case.item, text, case, pair, slots, switches, test.candidates, test.golds)
 
 
 def select_test_cases(cases: Sequence[RuleRow], scheme: str) -> tuple[list[RuleRow], list[str]]:
@@ -184,11 +170,11 @@ def _premise(case: RuleRow, name: str, is_soft: bool, slots: SlotLayout) -> str:
     return case.p1 if name == "p1" else case.p2
 
 
-def _hypothesis(case: RuleRow, is_soft: bool, slots: SlotLayout, wording: PromptOptions) -> str:
+def _hypothesis(case: RuleRow, is_soft: bool, slots: SlotLayout, switches: Switches) -> str:
     soft = case.soft.get("h")
     if not (is_soft and soft):
         return case.h
-    kept = "implies " if wording.implies and case.rule == "rdfs5" else ""
+    kept = "implies " if switches.soft_implies == "kept" and case.rule == "rdfs5" else ""
     return f"{soft[1]} {kept}{marks(*slots.templates[soft[0]])} {MASK_SLOT} ."
 
 
@@ -198,14 +184,14 @@ def _question(
     case: RuleRow,
     pair: int,
     slots: SlotLayout,
-    wording: PromptOptions,
+    switches: Switches,
     candidates: str,
     golds: tuple[int, ...],
 ) -> ClozePrompt:
     parsed = parse(text)
     if parsed.slots.count(MASK_SLOT) != 1:
         raise ValueError(f"item {item}: expected one {MASK_SLOT} in {text!r}")
-    letters = wording.slots == "pattern_rules"
+    letters = switches.pseudoword_slots == "pattern_rules"
     if letters and case.rule not in PATTERN_RULES:
         values = {}
     else:
@@ -264,37 +250,23 @@ def _test(test: Mapping[str, Any], kept: Mapping[str, SpelledOptions] | None) ->
     return Test(test["text"], _spell(test["soft"]), name, tuple(golds))
 
 
-def prompt_options(switches: Switches, is_test: bool = False) -> PromptOptions:
-    """The open points of the prompts; of the tests of P2 (`is_test`) under `premise_words`, too.
-
-    The released prompts of some rules hold letters in place of pseudowords. Its tests of P2 hold
-    new words in every rule.
-    """
-    slots = switches.pseudoword_slots
-    if is_test and switches.premise_words == "random_tokens":
-        slots = "all"
-    return PromptOptions(slots, switches.premise_order, switches.soft_implies == "kept")
-
-
-def recipe(
-    plan: TrainingPlan, kind: str, switches: Switches, is_needed: bool = True
-) -> SoftPromptRecipe:
+def recipe(plan: Soft, kind: str, switches: Switches, is_needed: bool = True) -> SoftPromptRecipe:
     """The recipe of the memorizing runs whose templates reasoning uses: m/mean, BCE where trained.
 
     Where the plan has none at m/mean it is another one, or ValueError where that is needed.
     """
-    recipes = plan.recipes(kind, switches)
-    fitting = [r for r in recipes if (r.masks, r.pooling) == ("multi", "mean")]
+    every = recipes(plan, kind, switches)
+    fitting = [r for r in every if (r.masks, r.pooling) == ("multi", "mean")]
     if is_needed and not fitting:
         raise ValueError(
             "reasoning needs soft prompts at multi/mean; add them to ontoprobe.soft.masks and "
             "ontoprobe.soft.poolings, or leave the schemes with soft templates out"
         )
-    return min(fitting or recipes, key=lambda r: (r.loss != "bce", r.seed))
+    return min(fitting or every, key=lambda r: (r.loss != "bce", r.seed))
 
 
 def template(
-    loaded: Loaded, folder: Path | None, task: str, plan: TrainingPlan, switches: Switches
+    loaded: Loaded, folder: Path | None, task: str, plan: Soft, switches: Switches
 ) -> SoftPrompt:
     """The trained template of a task, for this model (with or without its weights)."""
     if folder is None:
@@ -314,9 +286,8 @@ def check_cases(
     whole: Mapping[str, Sequence[RuleRow]],
     schemes: Sequence[str],
     folder: Path | None,
-    plan: TrainingPlan,
+    plan: Soft,
     switches: Switches,
-    wording: PromptOptions,
 ) -> None:
     """Raise one ValueError that names every rule that cannot be asked, before weights are read.
 
@@ -329,7 +300,7 @@ def check_cases(
         trained = [c for c in whole[rule] if c.role == "test"][: 2 * TAKEN]
         try:
             for scheme in schemes:
-                _check(known, rows, trained, scheme, folder, plan, switches, wording)
+                _check(known, rows, trained, scheme, folder, plan, switches)
         except ValueError as error:
             problems.append(f"{rule}: {error}")
     if problems:
@@ -344,9 +315,8 @@ def _check(
     trained: Sequence[RuleRow],
     scheme: str,
     folder: Path | None,
-    plan: TrainingPlan,
+    plan: Soft,
     switches: Switches,
-    wording: PromptOptions,
 ) -> None:
     parts = {role: [c for c in rows if c.role == role] for role in ("train", "dev", "test")}
     if not parts["test"]:
@@ -364,7 +334,7 @@ def _check(
         for task in sorted({t for c in rows for t in tasks_of(c)}):
             counts[task] = len(template(known.light, folder, task, plan, switches).vectors)
     slots: SlotLayout = layout(counts)
-    longest = [prompt(c, (True, True), scheme, 0, slots, wording) for c in subset]
+    longest = [prompt(c, (True, True), scheme, 0, slots, switches) for c in subset]
     check_windows(known.light, {scheme: longest}, known.options, switches.candidate_space)
 
 

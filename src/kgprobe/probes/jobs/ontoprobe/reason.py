@@ -5,7 +5,7 @@ that the nine settings of the paper are filters on the four forms that are score
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,14 @@ from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe.entailment import (
     FORMS,
     SCHEMES,
-    PromptOptions,
     RuleRow,
     SlotLayout,
     by_template,
     cases,
     check_cases,
-    prompt_options,
     template,
 )
 from kgprobe.probes.jobs.ontoprobe.soft import (
-    TrainingPlan,
     frame_ranks,
     prepared,
     ready,
@@ -43,6 +40,7 @@ from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, p
 from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.pseudowords import Pseudowords, random_words
 from kgprobe.schema import PREMISE_RANKS, REASON_RANKS, cast_columns
+from kgprobe.settings import Soft
 
 
 @dataclass
@@ -55,9 +53,8 @@ class ReasoningContext:
     whole: dict[str, list[RuleRow]]
     words: Pseudowords
     switches: Switches
-    plan: TrainingPlan
+    plan: Soft
     folder: Path | None
-    wording: PromptOptions
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
     def ranks(
@@ -90,7 +87,7 @@ def reason(
     candidates: pl.DataFrame,
     folder: Path | None,
     switches: Switches,
-    plan: TrainingPlan,
+    plan: Soft,
     schemes: Sequence[str] = SCHEMES,
     rows: int | None = None,
     progress: Callable[..., Any] = lambda **options: None,
@@ -105,16 +102,13 @@ def reason(
     unknown = [s for s in schemes if s not in SCHEMES]
     if unknown:
         raise ValueError(f"scheme {unknown[0]!r}; legal: {', '.join(SCHEMES)}")
-    wording = prompt_options(switches)
     known = prepared(spec, items, candidates, switches)
     by_rule = cases(known.items, rows, known.kept)
     whole = cases(known.items, None, known.kept)
-    check_cases(known, by_rule, whole, schemes, folder, plan, switches, wording)
+    check_cases(known, by_rule, whole, schemes, folder, plan, switches)
     loaded = ready(spec, load)
     words = words_of(loaded, switches)
-    probe = ReasoningContext(
-        loaded, known.options, by_rule, whole, words, switches, plan, folder, wording
-    )
+    probe = ReasoningContext(loaded, known.options, by_rule, whole, words, switches, plan, folder)
     steps = len(probe.cases) * (len(schemes) + 1)
     bar = progress(total=steps, desc=spec.model, unit="scheme")
     ranks, premises, problems = [], [], []
@@ -161,7 +155,7 @@ def _scheme(probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str) -> li
             vectors = _conjunction(probe, rows, scheme, form, trained, slots)
 
         def ask(row: RuleRow, pair: int, form: tuple[bool, bool] = form) -> ClozePrompt:
-            return entailment.prompt(row, form, scheme, pair, slots, probe.wording)
+            return entailment.prompt(row, form, scheme, pair, slots, probe.switches)
 
         frame = probe.ranks(tested, ask, vectors, probe.words, slots)
         frames.append(
@@ -215,7 +209,7 @@ def _conjunction(
     data, first = [], None
     for part in (train, dev):
         cloze = [
-            entailment.prompt(c, form, scheme, k % probe.words.pairs, slots, probe.wording)
+            entailment.prompt(c, form, scheme, k % probe.words.pairs, slots, probe.switches)
             for k, c in enumerate(part)
         ]
         first = first or cloze
@@ -263,16 +257,17 @@ def _premises(probe: ReasoningContext, rows: Sequence[RuleRow], kind: str) -> pl
     All rows are asked, `soft_only` ones by hand, too: the released cut is that of P1's test alone.
     """
     trained, slots = _templates(probe, rows, kind)
-    words = probe.words
-    if probe.switches.premise_words == "random_tokens":
+    words, switches = probe.words, probe.switches
+    if switches.premise_words == "random_tokens":
         words = random_words(probe.loaded, words.pairs, int(words.record["pseudoword_seed"]))
-    wording = prompt_options(probe.switches, is_test=True)
+        # the released tests of P2 hold new words in every rule
+        switches = replace(switches, pseudoword_slots="all")
     tested = [c for c in rows if c.role == "test" and c.tests[kind].golds]
-    if probe.switches.missing_candidate == "skip":
+    if switches.missing_candidate == "skip":
         tested = [c for c in tested if not c.missing]
 
     def ask(row: RuleRow, pair: int) -> ClozePrompt:
-        return entailment.premise_test(row, kind, pair, slots, wording)
+        return entailment.premise_test(row, kind, pair, slots, switches)
 
     frame = probe.ranks(tested, ask, trained, words, slots)
     return frame.drop("gold").with_columns(kind=pl.lit(kind))

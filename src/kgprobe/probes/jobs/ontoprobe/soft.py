@@ -6,7 +6,7 @@ Rows are checked before a model's weights are read.
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -154,52 +154,33 @@ def check_parts(items: pl.DataFrame, task: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class TrainingPlan:
-    """What is trained: the product of seeds, losses, masks and poolings (config ontoprobe.soft).
-
-    `tuning`: epochs of the conjunctions in reasoning, None for as many as the templates have.
-    """
-
-    seeds: int = 3
-    epochs: int = 100
-    batch: int = 8
-    losses: Sequence[str] = soft.LOSSES
-    masks: Sequence[str] = ("multi", "single")
-    poolings: Sequence[str] = ("mean", "max", "first")
-    tuning: int | None = None
-
-    def recipes(self, kind: str, switches: Switches) -> list[soft.SoftPromptRecipe]:
-        """Every recipe that has a meaning for this kind of model, the task's words left open."""
-        result = [
-            soft.SoftPromptRecipe(
-                tokens=TOKENS,
-                init=switches.soft_init,
-                epochs=self.epochs,
-                batch=self.batch,
-                warmup=int(switches.warmup),
-                loss=loss,
-                nll_gold=switches.nll_gold,
-                dev_scores=switches.dev_scores,
-                dev_metric=switches.dev_metric,
-                masks=masks,
-                pooling=pooling,
-                seed=switches.first_seed + seed,
-            )
-            for loss, masks, pooling, seed in itertools.product(
-                self.losses, self.masks, self.poolings, range(self.seeds)
-            )
-            if (masks, pooling) in LEGAL[kind]
-        ]
-        if not result:
-            legal = ", ".join("/".join(pair) for pair in sorted(LEGAL[kind]))
-            raise ValueError(f"ontoprobe.soft: nothing to train for a {kind} model; legal: {legal}")
-        return result
-
-
-def planned(settings: Soft) -> TrainingPlan:
-    """The plan of the config's `ontoprobe.soft`; keys of reasoning alone are left aside."""
-    return TrainingPlan(**{f.name: getattr(settings, f.name) for f in fields(TrainingPlan)})
+def recipes(plan: Soft, kind: str, switches: Switches) -> list[soft.SoftPromptRecipe]:
+    """Every recipe of the plan that has a meaning for this kind of model, the product of seeds,
+    losses, masks and poolings; the task's words are left open."""
+    result = [
+        soft.SoftPromptRecipe(
+            tokens=TOKENS,
+            init=switches.soft_init,
+            epochs=plan.epochs,
+            batch=plan.batch,
+            warmup=int(switches.warmup),
+            loss=loss,
+            nll_gold=switches.nll_gold,
+            dev_scores=switches.dev_scores,
+            dev_metric=switches.dev_metric,
+            masks=masks,
+            pooling=pooling,
+            seed=switches.first_seed + seed,
+        )
+        for loss, masks, pooling, seed in itertools.product(
+            plan.losses, plan.masks, plan.poolings, range(plan.seeds)
+        )
+        if (masks, pooling) in LEGAL[kind]
+    ]
+    if not result:
+        legal = ", ".join("/".join(pair) for pair in sorted(LEGAL[kind]))
+        raise ValueError(f"ontoprobe.soft: nothing to train for a {kind} model; legal: {legal}")
+    return result
 
 
 def file_name(task: str, recipe: soft.SoftPromptRecipe) -> str:
@@ -213,7 +194,7 @@ def train(
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     switches: Switches,
-    plan: TrainingPlan,
+    plan: Soft,
     folder: Path,
     progress: Callable[..., Any],
     load: Load = load_model,
@@ -224,19 +205,19 @@ def train(
     training fails keeps no other from it: one ValueError at the end names those problems.
     """
     known = prepared(spec, items, candidates, switches)
-    recipes, options = plan.recipes(spec.kind, switches), known.options
+    chosen, options = recipes(plan, spec.kind, switches), known.options
     tasks = items["relation"].unique().sort().to_list()
     tokens = {t: template_tokens(known.light, t, switches.soft_init) for t in tasks}
     check_tasks(known, switches, tokens, ("train", "dev"))
     loaded = ready(spec, load)
-    total = plan.epochs * len(recipes) * len(tasks)
+    total = plan.epochs * len(chosen) * len(tasks)
     bar = progress(total=total, desc=spec.model, unit="epoch")
     folder.mkdir(parents=True, exist_ok=True)
     problems, fed = [], 0
     for task in tasks:
         try:
             part = known.items.filter(pl.col("relation") == task)
-            for recipe in recipes:
+            for recipe in chosen:
                 prompt = train_one(loaded, part, options, task, recipe, switches, bar.update)
                 soft.save(prompt, loaded, folder / file_name(task, recipe))
                 fed += prompt.record["positions_fed"]

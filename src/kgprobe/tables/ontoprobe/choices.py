@@ -11,6 +11,7 @@ so that the prior is what the model gives it in the other questions of the task 
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,7 +31,6 @@ from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
 from kgprobe.tables.results import Number, proportion
-from kgprobe.tables.scored import Scored
 from kgprobe.tables.study import Study
 
 #: what becomes of the first premise: left out and not memorized, left out and memorized, written
@@ -125,13 +125,12 @@ def aggregate(
             subset = rows.join(group.select("item"), on="item", how="semi")
             where = f"{probe.model}, {probe.benchmark}, way {way}"
             first = judge_answers(subset, asks.items, asks.candidates, DEFAULT, where)
-            trained_on = {
-                i: facts[s] for i, s in group.select("item", "source").rows() if s in facts
-            }
-            masks = Scored(probe, subset, asks, {} if premise else trained_on).splits
+            if not premise:
+                named = group.select("item", "source").rows()
+                asks = replace(asks, trained_on={i: facts[s] for i, s in named if s in facts})
             judged = aggregations.readings(first, subset, asks)
             setting = {"way": way, **({"premise": str(premise)} if premise else {})}
-            for number in aggregations.numbers(asks, [(probe, judged)], masks):
+            for number in aggregations.numbers(asks, [(probe, judged)]):
                 # of the questions alone: their labels are counted where all candidates are ranked
                 if number.model:
                     yield number.but(setting=setting)

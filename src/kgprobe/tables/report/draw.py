@@ -9,13 +9,14 @@ report can exchange them for those of its theme.
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import altair as alt
+import polars as pl
 import vl_convert
 
 from kgprobe.schema import atomic
@@ -170,6 +171,25 @@ def filtered(*panels: Chart, by: str = "probe", columns: int = 1) -> Chart:
     if columns > 1:
         return alt.concat(first, *panels[1:], columns=columns, spacing=8)
     return alt.vconcat(first, *panels[1:], spacing=8) if len(panels) > 1 else first
+
+
+def in_panels(
+    layers: Callable[[pl.DataFrame, bool], list[alt.Chart]],
+    panels: Mapping[str, pl.DataFrame],
+    height: float,
+    small: tuple[int, int],
+) -> Chart:
+    """Rows by title: one panel that is so high, or, with their titles, small ones of this width and
+    height, three in a line. `layers`: of rows, and of whether their panel is small."""
+    if len(panels) == 1:
+        (rows,) = panels.values()
+        return filtered(set_size(*layers(rows, False), height=height))
+    width, low = small
+    drawn = [
+        alt.layer(*layers(rows, True)).properties(width=width, height=low, title=title)
+        for title, rows in panels.items()
+    ]
+    return filtered(*drawn, columns=3)
 
 
 def set_size(*layers: alt.Chart, height: float) -> Chart:

@@ -15,10 +15,11 @@ from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.sampling import sample_evenly
 from kgprobe.tables import slices
 from kgprobe.tables.answers import judge, without_subject
+from kgprobe.tables.baselines import files
 from kgprobe.tables.bear import figures, make, section, views
 from kgprobe.tables.report import headline
 from kgprobe.tables.scored import SUBJECT, WEIGHTS
-from kgprobe.tables.study import Baseline, random_init_by_probe
+from kgprobe.tables.study import Baseline
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
 
@@ -64,8 +65,9 @@ def test_bins_have_fixed_edges():
 def test_every_item_lies_in_one_bin_of_each_slice_as_counted_by_hand():
     made = frames()
     one = two(made)
-    splits = (np.arange(64) < 20, np.arange(64) >= 30)
-    found = {s.name: bins for s, bins in slices.bins_of(one, splits)}
+    names = one.ordered["item"].to_list()
+    trained_on = dict.fromkeys(names[:20], True) | dict.fromkeys(names[30:], False)
+    found = {s.name: bins for s, bins in slices.bins_of(replace(one, trained_on=trained_on))}
     assert set(found) == {"sitelinks", "options", "frequency", "length", "cardinality", "facts"}
     for bins in found.values():
         assert (sum(b.weights for b in bins) == 1).all()
@@ -356,14 +358,15 @@ def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
     ):
         paths[name] = tmp_path / f"{name}.parquet"
         schema.write(frame, contract, paths[name], {})
-    row = {"benchmark": "world_lite", "model": "a", "prompt": "templates", "method": "sentence"}
+    row = {"benchmark": "world_lite", "model": "a", "prompt": "templates", "method": "sentence",
+           "without": WEIGHTS}  # fmt: skip
     (found,) = make.studies(
         [probe("a"), probe("b")],
         [paths["a"], paths["b"]],
         {"world_lite": tmp_path / "world_lite"},
         0,
         [paths["free"], paths["none"]],
-        random_init_by_probe([row], [paths["random_init"]]),
+        files([row], [paths["random_init"]]),
     )
     assert [(f.probe, f.without) for f in found.baselines] == [(0, SUBJECT), (0, WEIGHTS)]
     means = {t: [mean_said("P0", t, label) for label in LABELS] for t in range(3)}

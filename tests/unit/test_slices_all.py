@@ -93,9 +93,7 @@ def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
     random_init = {(i, 0): v for (i, t), v in answers(0.5, 3).items() if i in names and t == 0}
     made = scored.numbers(
         [
-            scored.Scored(
-                probe("a"), scores(one), ASKED, {}, beside, random_init=scores(random_init)
-            ),
+            scored.Scored(probe("a"), scores(one), ASKED, beside, random_init=scores(random_init)),
             scored.Scored(probe("b"), scores(other), ASKED),
         ]
     )
@@ -208,7 +206,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
 def test_the_attributes_have_the_tables_as_well():
     names = [view.name for view in attribute_views.FOLDED]
     assert {"slices", "slices_differences"} <= set(names)
-    every = scored.Scored(probe("a", "symmetry"), scores(answers(0.6, 1)), ASKED, {}, free())
+    every = scored.Scored(probe("a", "symmetry"), scores(answers(0.6, 1)), ASKED, free())
     found = results.frame("attributes", scored.numbers([every]))
     by_name = {view.name: view for view in attribute_views.FOLDED}
     assert len(by_name["slices"].of(found).rows) == len(bins())
@@ -219,7 +217,7 @@ def test_the_attributes_have_the_tables_as_well():
 def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
     """Nine panels at most, every probe and every baseline in each; control models are hollow."""
     every = [
-        scored.Scored(probe(model, name), scores(answers(share, seed)), ASKED, {}, free())
+        scored.Scored(probe(model, name), scores(answers(share, seed)), ASKED, free())
         for seed, name in enumerate(["symmetry", "bias"])
         for model, share in (("a", 0.6), ("control-b", 0.3))
     ]

@@ -71,7 +71,9 @@ def found_of(
 ) -> pl.DataFrame:
     who = probe("m", **CONTROL)
     asked_ = asks(own, **more)
-    one = scored.Scored(who, change(scores(ANSWERS)), asked_, trained_on or {}, content_free)
+    one = scored.Scored(
+        who, change(scores(ANSWERS)), replace(asked_, trained_on=trained_on or {}), content_free
+    )
     made = scored.numbers([one])
     return results.frame("any", made)
 

@@ -185,7 +185,7 @@ def test_each_probe_is_compared_with_the_best_alone(models):
     rates = [0.2, 0.5, 0.9, 0.4, 0.6][:models]
     answered = [(probe("abcde"[i]), guesses(FRAMES, rate, i)) for i, rate in enumerate(rates)]
     own = study(FRAMES, answered)
-    means = [rows["hit"].mean() for rows in own.asked]
+    means = [rows["hit"].mean() for rows in own.hits]
     best = "abcde"[int(np.argmax(means))]
     found = results(own).filter(metric="p after Holm")
     for _, rows in found.group_by("slice"):

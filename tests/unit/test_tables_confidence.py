@@ -16,6 +16,7 @@ from kgprobe.tables.results import Number
 from kgprobe.tables.study import Study
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
 from tests.unit.study_frames import drawn as rows_of
+from tests.unit.test_confidence_all import compare, hit, literal, softmax
 
 OPTIONS = ["a", "b", "c"]
 FRAMES = benchmark(
@@ -40,51 +41,38 @@ EVERY = results(read())
 FOUND = EVERY.filter(model="m")
 
 
-def softmax(values):
-    top = max(values)
-    weights = [math.exp(value - top) for value in values]
-    return [weight / sum(weights) for weight in weights]
+def right(key) -> float:
+    return hit(ANSWERS[key], {GOLD[key[0]]})
 
 
-def hit(key) -> float:
-    values, gold = ANSWERS[key], GOLD[key[0]]
-    leaders = [i for i, value in enumerate(values) if value == max(values)]
-    return (gold in leaders) / len(leaders)
-
-
-def test_k_and_brier_are_those_of_a_loop():
-    pairs, brier = {}, {}
-    for (item, _), values in ANSWERS.items():
-        gold, told = GOLD[item], softmax(values)
-        wrong = [v for i, v in enumerate(values) if i != gold]
-        share = sum((values[gold] > v) + (values[gold] == v) / 2 for v in wrong) / len(wrong)
-        pairs.setdefault(item, []).append(share)
-        error = sum((p - (i == gold)) ** 2 for i, p in enumerate(told))
-        brier.setdefault(item, []).append(error)
-    for name, table, factor in (("K", pairs, 100), ("Brier", brier, 1)):
-        mean = sum(sum(own) / len(own) for own in table.values()) / len(table)
+def test_every_number_is_that_of_a_loop():
+    half = {}
+    for relation, n in (("P1", 20), ("P2", 6)):
+        subjects = [f"Qs{i}" for i in range(n)]
+        places = folds(subjects, SEED, f"{relation} abstention", 2)
+        half |= {f"{relation}/{s}": int(f) for s, f in zip(subjects, places, strict=True)}
+    wanted = literal(ANSWERS, {item: {gold} for item, gold in GOLD.items()}, half)
+    assert 0 < wanted["answered"] < 100
+    compare(FOUND, wanted)
+    for name in ("K", "Brier", "ECE"):
         row = number(FOUND, name)
-        assert (row["value"], row["n"]) == (pytest.approx(factor * mean), 26)
         assert row["low"] < row["value"] < row["high"]
-        assert number(FOUND, name, aggregation="prior")["value"] != pytest.approx(factor * mean)
+        assert row["n"] == 26
+        other = number(FOUND, name, aggregation="prior")["value"]
+        assert other != pytest.approx(row["value"])
+    assert number(FOUND, "answered")["n"] == sum(half.values())
 
 
-def test_calibration_error_and_its_bins_are_those_of_a_loop():
+def test_bins_of_confidence_are_those_of_a_loop():
     cells = {}
     for key, values in ANSWERS.items():
         sure = max(softmax(values))
-        cells.setdefault(math.ceil(sure * 10) - 1, []).append((sure, hit(key)))
-    error = sum(
-        abs(sum(sure for sure, _ in own) - sum(right for _, right in own)) for own in cells.values()
-    )
-    row = number(FOUND, "ECE")
-    assert row["value"] == pytest.approx(100 * error / len(ANSWERS))
-    assert row["low"] <= row["value"] <= row["high"]
+        cells.setdefault(math.ceil(sure * 10) - 1, []).append((sure, right(key)))
     assert len(cells) > 3
     for at, own in cells.items():
-        right = number(FOUND, "hits at this confidence", bin=at / 10)["value"]
+        hits = number(FOUND, "hits at this confidence", bin=at / 10)["value"]
         sure = number(FOUND, "mean confidence", bin=at / 10)["value"]
-        assert right == pytest.approx(100 * sum(r for _, r in own) / len(own))
+        assert hits == pytest.approx(100 * sum(r for _, r in own) / len(own))
         assert sure == pytest.approx(100 * sum(s for s, _ in own) / len(own))
 
 
@@ -108,41 +96,9 @@ def test_the_interval_of_the_calibration_error_holds_it_and_nought_where_all_agr
     assert misses <= 3
 
 
-def test_the_threshold_of_one_half_is_judged_on_the_other():
-    half = {}
-    for relation, n in (("P1", 20), ("P2", 6)):
-        subjects = [f"Qs{i}" for i in range(n)]
-        places = folds(subjects, SEED, f"{relation} abstention", 2)
-        half |= {f"{relation}/{s}": int(f) for s, f in zip(subjects, places, strict=True)}
-    sides = [[key for key in ANSWERS if half[key[0]] == part] for part in (0, 1)]
-    sure = {key: max(softmax(values)) for key, values in ANSWERS.items()}
-
-    def net(keys, limit):
-        return sum(2 * hit(key) - 1 for key in keys if sure[key] >= limit)
-
-    limits = sorted(sure[key] for key in sides[0])
-    limit = max(limits, key=lambda value: (round(net(sides[0], value), 9), -value))
-    assert net(sides[0], limit) > 0
-    assert number(FOUND, "abstention threshold")["value"] == pytest.approx(100 * limit)
-    judged = sides[1]
-    answered = [key for key in judged if sure[key] >= limit]
-    assert 0 < len(answered) < len(judged)
-    share = number(FOUND, "answered")
-    assert share["value"] == pytest.approx(100 * len(answered) / len(judged))
-    assert share["n"] == len({key[0] for key in judged})
-    right = number(FOUND, "accuracy of answered")
-    assert right["value"] == pytest.approx(100 * sum(map(hit, answered)) / len(answered))
-    assert right["n"] == len({key[0] for key in answered})
-    with_, without = (
-        number(FOUND, "right less wrong", **choice) for choice in ({}, {"choice": "all"})
-    )
-    assert with_["value"] == pytest.approx(100 * net(judged, limit) / len(judged))
-    assert without["value"] == pytest.approx(100 * net(judged, 0) / len(judged))
-
-
 def test_right_under_any_most_and_all_templates_and_the_best_one():
     items = sorted(GOLD)
-    rights = {item: [hit((item, t)) for t in range(TEMPLATES)] for item in items}
+    rights = {item: [right((item, t)) for t in range(TEMPLATES)] for item in items}
     for name, least in (("any", 1), ("most", 2), ("all", 3)):
         share = sum(sum(own) >= least for own in rights.values()) / len(items)
         assert number(FOUND, f"correct in {name}")["value"] == pytest.approx(100 * share)

@@ -3,20 +3,20 @@ from pathlib import Path
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.sheets import read_table
+from kgprobe.tables import baselines
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.bear import make, published, section
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import frame, read
-from kgprobe.tables.study import random_init_by_probe
 from kgprobe.tables.views import write_all
 
 with job(snakemake) as run:
     answered = probes_of(run.params.experiments, run.params.models, run.input.scores)
     places = folders(run.input.questions)
     beside = run.input.content_free
-    random_init = random_init_by_probe(run.params.random_init, run.input.get("random_init", []))
-    studies = make.studies(answered, run.input.scores, places, run.params.seed, beside, random_init)
+    below = baselines.files(run.params.random_init, run.input.get("random_init", []))
+    studies = make.studies(answered, run.input.scores, places, run.params.seed, beside, below)
     shipped = [schema.read(path, schema.TRAINED_ON) for path in run.input.get("trained_on", [])]
     trained_on = shipped[0] if shipped else None
     figures = published.read(Path(run.input.published[0]).parent)

@@ -44,7 +44,6 @@ from kgprobe.templates import NO_SUBJECTS
 OTHERS = ("sum", "mean", "byte_mean", "answer_only", PRIOR, CONTENT_FREE)
 #: the part of the items whose golds are skewed
 SKEWED = "skewed"
-Bools = NDArray[np.bool_]
 #: (aggregation, part) -> judged answers; the first is the probe's own, of all items
 Readings = Mapping[tuple[str, str], pl.DataFrame]
 
@@ -109,12 +108,8 @@ def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -
     return pl.int_range(items.height, eager=True).is_in(kept)
 
 
-def numbers(
-    study: Study,
-    answered: Sequence[tuple[Probe, Readings]],
-    splits: tuple[Bools, ...] | None = None,
-) -> Iterator[Number]:
-    """Every number of the readings. `splits`: the items, in order, trained on, and held out.
+def numbers(study: Study, answered: Sequence[tuple[Probe, Readings]]) -> Iterator[Number]:
+    """Every number of the readings.
 
     Metrics: accuracy, gain (over the own aggregation, paired), trained-on, held-out, AUC, "permuted
     golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
@@ -132,8 +127,8 @@ def numbers(
         for (name, part), answers in judged.items():
             base = judged[study.aggregation, part]
             yield from _reading(study, probe, base, answers, name, part)
-            if splits and name and not part:
-                yield from _gain_by_split(study, probe, base, answers, name, splits)
+            if name and not part:
+                yield from _gain_by_split(study, probe, base, answers, name)
 
 
 def _of(study: Study, probe: Probe, name: str, **more: Any) -> Number:
@@ -167,17 +162,12 @@ def _accuracy(
 
 
 def _gain_by_split(
-    study: Study,
-    probe: Probe,
-    base: pl.DataFrame,
-    answers: pl.DataFrame,
-    name: str,
-    splits: tuple[Bools, ...],
+    study: Study, probe: Probe, base: pl.DataFrame, answers: pl.DataFrame, name: str
 ) -> Iterator[Number]:
     """What an aggregation does to trained-on and held-out facts, and how it separates them."""
-    margins = []
-    for half, chosen in zip(("trained-on", "held-out"), splits, strict=True):
-        inside = study.items.sort("item").filter(pl.Series(chosen)).select("item")
+    margins: list[NDArray[np.float64]] = []
+    for half, chosen in zip(("trained-on", "held-out"), study.splits or (), strict=False):
+        inside = study.ordered.filter(pl.Series(chosen)).select("item")
         mine, theirs = (a.join(inside, on="item", how="semi") for a in (answers, base))
         if not mine.height:
             return
@@ -187,8 +177,9 @@ def _gain_by_split(
                 yield number.but(metric=half)
             else:
                 yield number.but(slice=half)
-    n = sum(len(one) for one in margins)
-    yield _of(study, probe, name, metric="AUC", value=auc(*margins), n=n)
+    if margins:
+        n = sum(len(one) for one in margins)
+        yield _of(study, probe, name, metric="AUC", value=auc(*margins), n=n)
 
 
 def _permute_golds(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:

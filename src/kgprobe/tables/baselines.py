@@ -13,6 +13,7 @@ the probe on the same ones. BEAR's, which has slices of them as well, are in sli
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,7 +38,7 @@ TESTED = (
     "(Holm). The least difference would be found at 5 % in 80 of 100 samples of as many items; "
     "above 100 none would."
 )
-WORDS: Mapping[object, str] = {
+WORDS: Mapping[Any, str] = {
     ("without", "the subject"): "without the subject",
     ("without", "trained weights"): "without trained weights",
     ("metric", "detectable difference"): "least difference that would show, points",

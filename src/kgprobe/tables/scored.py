@@ -5,16 +5,14 @@ a probe's own aggregation. Of slices those are made that have more than one bin.
 cardinalities and sitelinks are left out: outside BEAR no benchmark knows them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
 
+from kgprobe import schema
 from kgprobe.contracts import WITHOUT
-from kgprobe.tables import aggregations, confidence, slices
-from kgprobe.tables.aggregations import Bools
+from kgprobe.tables import aggregations, baselines, confidence, slices
 from kgprobe.tables.answers import Probe, choosable, judge, judge_scores, without_subject
 from kgprobe.tables.results import Number
 from kgprobe.tables.study import Baseline, Study
@@ -30,25 +28,16 @@ SLICES = tuple(one for one in slices.SLICES if one.name in slices.EVERYWHERE)
 class Scored:
     """SCORES of one probe, with all templates of each relation that it was asked.
 
-    `trained_on`: item -> whether control models were trained on it, where known; `content_free`:
-    CONTENT_FREE of the probe; `random_init`: SCORES of the model with random weights, which may be
-    of a part; `where`: what errors name.
+    `content_free`: CONTENT_FREE of the probe; `random_init`: SCORES of the model with random
+    weights, which may be of a part; `where`: what errors name.
     """
 
     probe: Probe
     scores: pl.DataFrame
     study: Study
-    trained_on: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
     content_free: pl.DataFrame | None = None
     where: str = "scores"
     random_init: pl.DataFrame | None = None
-
-    @property
-    def splits(self) -> tuple[Bools, Bools] | None:
-        """Which items, in the order of ids, are trained on, and held out; None without either."""
-        trained_on = [self.trained_on.get(item) for item in self.study.items["item"].sort()]
-        yes, no = (np.array([status is half for status in trained_on]) for half in (True, False))
-        return (yes, no) if yes.any() and no.any() else None
 
     @property
     def baselines(self) -> dict[str, pl.DataFrame]:
@@ -66,12 +55,18 @@ class Scored:
         return judged
 
 
+def read_random_init(below: baselines.Files, probe: Probe) -> pl.DataFrame | None:
+    """SCORES of the model with random weights that stand below a probe's; None without any."""
+    path = dict(baselines.below(below, probe)).get(WEIGHTS)
+    return schema.read(path, schema.SCORES) if path else None
+
+
 def numbers(every: Iterable[Scored]) -> Iterator[Number]:
     """Every number of several probes' SCORES, each of which is let go before the next is read.
 
     Items without a wrong option are left out; "without wrong option" counts them.
     """
-    kept: list[tuple[Scored, pl.DataFrame, dict[str, pl.DataFrame]]] = []
+    alike: list[Study] = []
     seen: set[tuple[str, str]] = set()
     for one in every:
         items = choosable(one.study.items, one.study.candidates)
@@ -81,44 +76,37 @@ def numbers(every: Iterable[Scored]) -> Iterator[Number]:
         if not items.height:
             continue
         scores = one.scores.join(items.select("item"), on="item", how="semi")
-        one = replace(one, scores=scores, study=replace(one.study, items=items))
-        task = one.study
+        task = replace(one.study, items=items, benchmark=one.probe.benchmark)
+        one = replace(one, scores=scores, study=task)
         answers = judge(scores, items, task.candidates, task.aggregation, one.where, task.prompts)
         read = [(one.probe, aggregations.readings(answers, scores, task, one.content_free))]
-        for number in aggregations.numbers(task, read, one.splits):
+        for number in aggregations.numbers(task, read):
             # what is counted of the questions stands once, whoever else is asked them
             if number.model or (number.benchmark, number.group) not in seen:
                 yield number
-        seen.add((one.probe.benchmark, task.group))
+        seen.add((task.benchmark, task.group))
         yield from confidence.numbers(task, read)
-        rest = replace(one, scores=scores.clear(), content_free=None, random_init=None)
-        kept.append((rest, answers, one.baselines))
-    yield from _slice(kept)
+        alike = _add(alike, one, answers)
+    yield from _slice(alike)
 
 
-def _slice(
-    kept: Iterable[tuple[Scored, pl.DataFrame, dict[str, pl.DataFrame]]],
-) -> Iterator[Number]:
-    """Slices of what several probes were asked alike; chance stands once in each."""
-    alike: list[tuple[Study, Scored]] = []
-    for one, answers, below in kept:
-        task = replace(one.study, benchmark=one.probe.benchmark)
-        same = [at for at, (study, _) in enumerate(alike)
-                if study.of == task.of and study.is_asked_as(answers)]  # fmt: skip
-        if not same:
-            same = [len(alike)]
-            alike.append((task, one))
-        study, first = alike[same[0]]
-        baselines = [Baseline(len(study.probes), *pair) for pair in below.items()]
-        probes = [*study.probes, (one.probe, answers)]
-        both = replace(study, probes=probes, baselines=[*study.baselines, *baselines])
-        alike[same[0]] = both, first
+def _add(alike: Sequence[Study], one: Scored, answers: pl.DataFrame) -> list[Study]:
+    """Studies of what several probes were asked alike, with one probe more."""
+    same = [s for s in alike if s.of == one.study.of and s.matches(answers)]
+    study = same[0] if same else one.study
+    below = [Baseline(len(study.probes), *pair) for pair in one.baselines.items()]
+    probes = [*study.probes, (one.probe, answers)]
+    more = replace(study, probes=probes, baselines=[*study.baselines, *below])
+    return [more if s is study else s for s in alike] + [more] * (not same)
+
+
+def _slice(studies: Sequence[Study]) -> Iterator[Number]:
+    """Slices; chance stands once in each."""
     seen: set[tuple[str, str]] = set()
-    for study, one in alike:
+    for study in studies:
         part = study.benchmark, study.group
-        bins = slices.bins_of(study, one.splits, SLICES)
-        several = [kind for kind, inside in bins if len(inside) > 1]
-        for number in slices.slice_numbers(study, one.splits, several):
+        several = [kind for kind, inside in slices.bins_of(study, SLICES) if len(inside) > 1]
+        for number in slices.slice_numbers(study, several):
             if number.model not in CHANCE or part not in seen:
                 yield number
         seen.add(part)

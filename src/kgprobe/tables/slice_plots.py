@@ -1,6 +1,7 @@
 """Accuracy by parts of the items: a figure for every slice, whatever the benchmark."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -20,8 +21,8 @@ CAPTION = (
 #: lines of a label
 LINES = "split(datum.label, '\\n')"
 CROSS = "M-.7,-.7L.7,.7M.7,-.7L-.7,.7"
-#: of several panels: how many stand beside each other, and the pixels of one
-COLUMNS, SMALL = 3, (118, 110)
+#: of one of several panels, in pixels
+SMALL = (118, 110)
 
 
 def draw_slices(
@@ -80,25 +81,17 @@ def plot(
     names = marks.legend(probes.rows(named=True), marks.signs(results))
     hollow = [name for who, name in names.items() if who[0] in controls]
     look = draw.probes({name: kinds[who[0]] for who, name in names.items()}, hollow)
-    if len(panels) == 1:
-        (rows,) = panels.values()
-        return draw.set_size(*_panel(one, rows, names, look), height=280)
     titles = marks.panels(panels)
-    small = [
-        alt.layer(*_panel(one, rows, names, look, is_small=True)).properties(
-            width=SMALL[0], height=SMALL[1], title=titles[panel]
-        )
-        for panel, rows in panels.items()
-    ]
-    return alt.concat(*small, columns=COLUMNS, spacing=8)
+    titled = {titles[panel]: rows for panel, rows in panels.items()}
+    return draw.in_panels(partial(_panel, one, names, look), titled, 280, SMALL)
 
 
 def _panel(
     one: Slice,
-    rows: pl.DataFrame,
     names: Mapping[marks.Who, str],
     look: Mapping[str, Any],
-    is_small: bool = False,
+    rows: pl.DataFrame,
+    is_small: bool,
 ) -> list[alt.Chart]:
     """The layers of one benchmark and group; a small panel's labels stand upright."""
     chance = rows.filter(model="random")

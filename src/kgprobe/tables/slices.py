@@ -25,11 +25,10 @@ from kgprobe.contracts import WITHOUT
 from kgprobe.tables import baselines
 from kgprobe.tables.aggregations import EVERY, PROBE
 from kgprobe.tables.results import Number, family, hit_rate
-from kgprobe.tables.study import Baseline, Study, relations_of
+from kgprobe.tables.study import Baseline, Bools, Study, relations_of
 from kgprobe.tables.views import View
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 UNKNOWN = "unknown"
 #: facts that control models were trained on, that were held out, and those in neither half
 HALVES = ("trained-on", "held-out", "neither")
@@ -146,21 +145,16 @@ class Bin:
 EVERY_ITEM = Bin("", np.ones(1))
 
 
-def bins_of(
-    study: Study, splits: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
-) -> Iterator[tuple[Slice, list[Bin]]]:
+def bins_of(study: Study, slices: Sequence[Slice] = SLICES) -> Iterator[tuple[Slice, list[Bin]]]:
     """The bins of every slice that this benchmark has values for; an item lies in one of each, but
-    for domains: a relation counts fully in all of its own. `splits`: the items, in order of ids,
-    trained on, and held out."""
+    for domains: a relation counts fully in all of its own."""
     known = _values(study)
     for one in slices:
         if one.edges:
             inside = [one.bin(value) for value in known.get(one.name, [])]
             members = [(b, np.array([i == b for i in inside])) for b in one.bins if b in inside]
         else:
-            members = [
-                (b, np.asarray(rows)) for b, rows in _named_bins(study, one, splits) if any(rows)
-            ]
+            members = [(b, np.asarray(rows)) for b, rows in _named_bins(study, one) if any(rows)]
         if members:
             yield one, [Bin(one.label(value), rows.astype(float)) for value, rows in members]
 
@@ -206,9 +200,7 @@ def _values(study: Study) -> dict[str, list[int | None]]:
     return values
 
 
-def _named_bins(
-    study: Study, one: Slice, splits: tuple[Bools, Bools] | None
-) -> Iterator[tuple[str, Sequence[bool] | Bools]]:
+def _named_bins(study: Study, one: Slice) -> Iterator[tuple[str, Sequence[bool] | Bools]]:
     """(bin, which items are in it) of a slice whose bins are names."""
     relations = study.ordered["relation"].to_list()
     if one.name == "cardinality":
@@ -218,7 +210,7 @@ def _named_bins(
         domains = study.domains
         for domain in sorted({d for names in domains.values() for d in names}):
             yield domain, [domain in domains.get(r, ()) for r in relations]
-    elif splits:
+    elif splits := study.splits:
         yield from zip(one.names, (*splits, ~(splits[0] | splits[1])), strict=True)
 
 
@@ -227,7 +219,7 @@ def _named_bins(
 Pairs = Sequence[tuple[Number, pl.DataFrame]]
 
 
-def numbers(study: Study, splits: tuple[Bools, Bools] | None = None) -> Iterator[Number]:
+def numbers(study: Study) -> Iterator[Number]:
     """accuracy of every probe, of chance and of baselines (setting `without`) by slice, of probes
     minus the best or their baselines (`instead`) with "p after Holm" and "detectable difference";
     of all items those of the baselines alone. Domains have the weighting "split" as well: a
@@ -235,23 +227,19 @@ def numbers(study: Study, splits: tuple[Bools, Bools] | None = None) -> Iterator
     for of, rows in _baselines(study):
         yield from _accuracy(study, of, rows, EVERY_ITEM)
     for baseline in study.baselines:
-        for (index,), asked in baseline.answers.sort("template", "item").group_by(
-            "template", maintain_order=True
-        ):
+        for (index,), rows in baseline.answers.group_by("template", maintain_order=True):
             of = _of_baseline(study, baseline).but(setting={"template": index})
-            yield of.but(metric="accuracy", **hit_rate(asked["hit"].to_numpy()))
+            yield of.but(metric="accuracy", **hit_rate(rows["hit"].to_numpy()))
     yield from differences(study, _above_baselines(study), [EVERY_ITEM])
-    yield from slice_numbers(study, splits)
+    yield from slice_numbers(study)
 
 
-def slice_numbers(
-    study: Study, splits: tuple[Bools, Bools] | None = None, slices: Sequence[Slice] = SLICES
-) -> Iterator[Number]:
+def slice_numbers(study: Study, slices: Sequence[Slice] = SLICES) -> Iterator[Number]:
     """The same of these slices alone, without the numbers of all items."""
     probes = [(study.of.but(**probe.dimensions), rows)
-              for (probe, _), rows in zip(study.probes, study.asked, strict=True)]  # fmt: skip
+              for (probe, _), rows in zip(study.probes, study.hits, strict=True)]  # fmt: skip
     baselines, pairs = _baselines(study), [*with_best(study), *_above_baselines(study)]
-    for one, bins in bins_of(study, splits, slices):
+    for one, bins in bins_of(study, slices):
         for part in bins:
             yield from _chance(study, part)
             for of, rows in [*probes, *baselines]:
@@ -269,7 +257,7 @@ def with_best(study: Study) -> Pairs:
     for i, j in study.with_best:
         one, other = study.probes[i][0], study.probes[j][0]
         of = study.of.but(setting={"instead": study.instead(one, other)}, **one.dimensions)
-        pairs.append((of, study.asked[i].with_columns(other=study.asked[j]["hit"])))
+        pairs.append((of, study.hits[i].with_columns(other=study.hits[j]["hit"])))
     return pairs
 
 
@@ -280,8 +268,8 @@ def _above_baselines(study: Study) -> Pairs:
         probe, answers = study.probes[baseline.probe]
         both = answers.join(baseline.answers, on=["item", "template"], how="semi")
         setting = {"instead": f"without {baseline.without}"}
-        other = study.of_all(baseline.answers)["hit"]
-        rows = study.of_all(both).with_columns(other=other)
+        other = study.item_hits(baseline.answers)["hit"]
+        rows = study.item_hits(both).with_columns(other=other)
         pairs.append((study.of.but(setting=setting, **probe.dimensions), rows))
     return pairs
 
@@ -292,7 +280,7 @@ def _of_baseline(study: Study, baseline: Baseline) -> Number:
 
 
 def _baselines(study: Study) -> list[tuple[Number, pl.DataFrame]]:
-    return [(_of_baseline(study, one), study.of_all(one.answers)) for one in study.baselines]
+    return [(_of_baseline(study, one), study.item_hits(one.answers)) for one in study.baselines]
 
 
 def _split(study: Study, part: Bin) -> Bin:

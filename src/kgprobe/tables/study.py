@@ -1,7 +1,7 @@
 """A study: questions of a benchmark, and the judged answers of the probes that were asked them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ from kgprobe.tables.results import Number
 RELATIONS = {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)}
 
 
+Bools = NDArray[np.bool_]
+
+
 @dataclass(frozen=True)
 class Baseline:
     """Judged answers that stand below those of `probe` (its number), asked `without` one of
@@ -27,19 +30,6 @@ class Baseline:
     probe: int
     without: str
     answers: pl.DataFrame
-
-
-#: the dimensions of a probe: benchmark, model, prompt, method
-Asked = tuple[str, ...]
-
-
-def random_init_by_probe(
-    rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]
-) -> dict[Asked, str | Path]:
-    """SCORES of models with random weights by the probe that they stand below; `rows` of the sheet
-    have them in the order of `paths`."""
-    keys = [tuple(row[d] for d in ("benchmark", "model", "prompt", "method")) for row in rows]
-    return dict(zip(keys, paths, strict=True))
 
 
 def by_item(answers: pl.DataFrame, *columns: str) -> pl.DataFrame:
@@ -59,7 +49,8 @@ class Study:
     `relations` (columns of RELATIONS) says cardinality and domains; without it there is no table by
     domain, and a relation counts as one-to-one when its items have as many options as there are
     items and no answer occurs twice. `readings`, a mapping for every probe: what its scores say
-    under other aggregations, too (`aggregations.readings`).
+    under other aggregations, too (`aggregations.readings`). `trained_on`: item -> whether control
+    models were trained on it, where known.
     """
 
     items: pl.DataFrame
@@ -73,6 +64,7 @@ class Study:
     relations: pl.DataFrame | None = None
     readings: Sequence[Mapping[tuple[str, str], pl.DataFrame]] = ()
     baselines: Sequence[Baseline] = ()
+    trained_on: Mapping[str, bool] = field(default_factory=dict)
     #: (relation, id) of the correct answers that the constant guess is chosen by; None: the items'
     golds: pl.DataFrame | None = None
 
@@ -83,13 +75,13 @@ class Study:
         for probe, answers in self.probes:
             if probe.benchmark != self.benchmark:
                 raise ValueError(f"{probe.model}: not a probe of {self.benchmark}")
-            if not self.is_asked_as(answers):
+            if not self.matches(answers):
                 raise ValueError(
                     f"{probe.model}: other items or templates than {keys[0]}; differences are "
                     "paired, so all probes of a benchmark need the same"
                 )
 
-    def is_asked_as(self, answers: pl.DataFrame) -> bool:
+    def matches(self, answers: pl.DataFrame) -> bool:
         """Whether judged answers are those to the items and templates of the first probe."""
         first = self.probes[0][1]
         return answers.select("item", "template").equals(first.select("item", "template"))
@@ -106,16 +98,23 @@ class Study:
         return self.items.sort("item")
 
     @cached_property
+    def splits(self) -> tuple[Bools, Bools] | None:
+        """Which of the ordered items are trained on, and held out; None unless both occur."""
+        status = [self.trained_on.get(item) for item in self.ordered["item"]]
+        yes, no = (np.array([one is split for one in status]) for split in (True, False))
+        return (yes, no) if yes.any() and no.any() else None
+
+    @cached_property
     def templates(self) -> list[int]:
         """Template indices that were scored."""
         return sorted(self.probes[0][1]["template"].unique().to_list())
 
     @cached_property
-    def asked(self) -> list[pl.DataFrame]:
-        """`of_all` of every probe."""
-        return [self.of_all(answers) for _, answers in self.probes]
+    def hits(self) -> list[pl.DataFrame]:
+        """`item_hits` of every probe."""
+        return [self.item_hits(answers) for _, answers in self.probes]
 
-    def of_all(self, answers: pl.DataFrame) -> pl.DataFrame:
+    def item_hits(self, answers: pl.DataFrame) -> pl.DataFrame:
         """item, relation, hit, templates of every item: 0 where it was not asked."""
         rows = by_item(answers).drop("relation")
         every = self.ordered.select("item", "relation")
@@ -137,7 +136,7 @@ class Study:
         """Pairs of probes that are compared: each with the best one (of equal ones the first), in
         the order of the probes. All pairs would leave a test of forty models no power."""
         count = len(self.probes)
-        best = int(np.argmax([rows["hit"].to_numpy().mean() for rows in self.asked]))
+        best = int(np.argmax([rows["hit"].to_numpy().mean() for rows in self.hits]))
         return [(min(i, best), max(i, best)) for i in range(count) if i != best]
 
     @cached_property

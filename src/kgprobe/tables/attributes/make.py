@@ -10,7 +10,6 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, STEPS
-from kgprobe.contracts import WITHOUT
 from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, judged, results, scored
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
@@ -20,7 +19,7 @@ from kgprobe.tables.attributes import section as attributes_section
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.report import marks, section
 from kgprobe.tables.results import Number
-from kgprobe.tables.scored import Scored
+from kgprobe.tables.scored import Scored, read_random_init
 from kgprobe.tables.study import Study
 from kgprobe.tables.views import write_all
 
@@ -126,18 +125,19 @@ def score_ranked(
     """The triples of ranked candidates: right is the own object in first place. `files`: the
     answers of each probe; `known`: `numbers.status`; `below`: answers of baselines."""
     stored = [] if known is None else known.filter("stored").select("item", "trained_on").rows()
-    trained_on = dict(stored)
     probes = [probe for probe in files if studies.is_ranked(probe.method)]
     for probe, beside in zip(probes, content_free, strict=True):
         benchmark = study.benchmarks[probe.benchmark]
         items = benchmark.items.filter(~pl.col("group").is_in(sorted(study.left_out)))
         items = items.with_columns(pl.col("answers").list.head(1))
-        asks = Study(items, benchmark.candidates, benchmark.prompts, study.seed, aggregation="sum")
+        asks = Study(
+            items, benchmark.candidates, benchmark.prompts, study.seed, aggregation="sum",
+            trained_on=dict(stored),
+        )  # fmt: skip
         scores = schema.read(files[probe], schema.SCORES)
         free = schema.read(beside, schema.CONTENT_FREE)
-        random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
-        low = schema.read(random_init, schema.SCORES) if random_init else None
-        yield Scored(probe, scores, asks, trained_on, free, files[probe], low)
+        low = read_random_init(below, probe)
+        yield Scored(probe, scores, asks, free, files[probe], low)
 
 
 def baseline_numbers(

@@ -9,16 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kgprobe import schema
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.intervals import Interval, standard_error
 from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import aggregations, confidence, slices, wordings
+from kgprobe.tables import aggregations, baselines, confidence, slices, wordings
 from kgprobe.tables.answers import Probe, judge, questions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.estimate import estimate
@@ -27,8 +25,8 @@ from kgprobe.tables.judged import of_scores
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, as_published, hit_rate
 from kgprobe.tables.results import frame as results_frame
-from kgprobe.tables.scored import Scored
-from kgprobe.tables.study import Asked, Baseline, Study, by_item, relations_of
+from kgprobe.tables.scored import Scored, read_random_init
+from kgprobe.tables.study import Baseline, Study, by_item, relations_of
 from kgprobe.templates import ANSWER, answer_is_last, parse
 
 
@@ -38,14 +36,14 @@ def studies(
     folders: Mapping[str, str | Path],
     seed: int = 0,
     content_free: Sequence[str | Path] = (),
-    random_init: Mapping[Asked, str | Path] = MappingProxyType({}),
+    below: baselines.Files = MappingProxyType({}),
 ) -> list[Study]:
     """A Study per benchmark and prompt, in the order of the probes, scored by every aggregation;
     `content_free`: CONTENT_FREE of each probe, where they were asked.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
-    relations) as parquet. `random_init`: SCORES of the models with random weights, by the probe
-    that they stand below. Every SCORES file is judged and let go before the next is read.
+    relations) as parquet. `below`: SCORES of the models with random
+    weights. Every SCORES file is judged and let go before the next is read.
     """
     every = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
@@ -53,20 +51,19 @@ def studies(
         relations = relations_of(folder / "relations.parquet")
         task = Study(*questions(folder), seed, benchmark=benchmark, relations=relations)
         judged: list[tuple[Probe, pl.DataFrame]] = []
-        read, baselines = [], []
+        read, lower = [], []
         for at, (probe, path) in enumerate(zip(answered, scores, strict=True)):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
                 continue
             free = schema.read(content_free[at], schema.CONTENT_FREE) if content_free else None
-            below = random_init.get(tuple(probe.dimensions.values()))
-            low = schema.read(below, schema.SCORES) if below else None
+            low = read_random_init(below, probe)
             frame = schema.read(path, schema.SCORES)
             one = Scored(probe, frame, task, content_free=free, where=str(path), random_init=low)
             base = judge(frame, task.items, task.candidates, where=str(path))
-            baselines += [Baseline(len(judged), *pair) for pair in one.baselines.items()]
+            lower += [Baseline(len(judged), *pair) for pair in one.baselines.items()]
             judged.append((probe, base))
             read.append(aggregations.readings(base, frame, task, free))
-        every.append(replace(task, probes=judged, readings=read, baselines=baselines))
+        every.append(replace(task, probes=judged, readings=read, baselines=lower))
     return every
 
 
@@ -98,16 +95,17 @@ def numbers(
     """
     results: list[Number] = []
     for study in studies:
+        if facts is not None:
+            study = replace(study, trained_on=dict(status(study, facts).rows()))
         for position in range(len(study.probes)):
             results += _scores(study, position, published)
             results += _by_template(study, position)
         results += [*_by_position(study), *differences(study), *_baselines(study, published)]
-        known = find_splits(study, facts) if facts is not None else None
-        results += _calibration(study, *known) if known else []
-        results += slices.numbers(study, known)
+        results += _calibration(study)
+        results += slices.numbers(study)
         probes = [probe for probe, _ in study.probes]
         answered = list(zip(probes, study.readings, strict=False))
-        results += aggregations.numbers(study, answered, known)
+        results += aggregations.numbers(study, answered)
         results += confidence.numbers(study, answered)
     sizes = {p.model: p.parameters for study in studies for p, _ in study.probes if p.parameters}
     results += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
@@ -117,7 +115,7 @@ def numbers(
 def _scores(study: Study, position: int, published: Published | None) -> Iterator[Number]:
     """Of all items: accuracy beside the published one, SEM, means over relations, ties, MRR; of
     each relation accuracy."""
-    (probe, answers), rows = study.probes[position], study.asked[position]
+    (probe, answers), rows = study.probes[position], study.hits[position]
     is_proportion = len(study.templates) == 1
     of = Number(metric="accuracy", **probe.dimensions)
     plain = of.but(**study.estimate(rows, "hit", is_proportion=is_proportion))
@@ -186,7 +184,7 @@ def _by_position(study: Study) -> Iterator[Number]:
         placed = answers.join(positions, on=key).sort("position")
         for (name,), part in placed.group_by("position", maintain_order=True):
             of = Number(metric="accuracy", slice=name, **probe.dimensions)
-            rows = study.of_all(part).with_columns(pl.col("templates").cast(pl.Float64))
+            rows = study.item_hits(part).with_columns(pl.col("templates").cast(pl.Float64))
             yield of.but(**study.estimate(rows, "hit", weight="templates"))
 
 
@@ -274,26 +272,15 @@ def status(study: Study, facts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def find_splits(
-    study: Study, facts: pl.DataFrame
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
-    """Which of the ordered items are trained on and which held out; None unless both occur."""
-    known = status(study, facts)
-    if not (known["trained_on"].any() and not known["trained_on"].all()):
-        return None
-    ordered = study.ordered["item"]
-    both = [
-        ordered.is_in(known.filter(trained_on=half)["item"].implode()) for half in (True, False)
-    ]
-    return both[0].to_numpy(), both[1].to_numpy()
-
-
-def _calibration(study: Study, yes: NDArray[np.bool_], no: NDArray[np.bool_]) -> Iterator[Number]:
+def _calibration(study: Study) -> Iterator[Number]:
     """Validity on a benchmark with trained-on and held-out facts. AUC (0 to 1): probability that a
     trained-on item has a larger margin than a held-out one (score of the correct option minus that
     of the best wrong one, in nats, mean over templates)."""
+    if not study.splits:
+        return
+    yes, no = study.splits
     chance = 100 * float(study.random[no].mean())
-    for (probe, answers), rows in zip(study.probes, study.asked, strict=True):
+    for (probe, answers), rows in zip(study.probes, study.hits, strict=True):
         margin = by_item(answers, "margin")["margin"].to_numpy()
         yield from validity.numbers(
             Number(**probe.dimensions),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import polars as pl
 
 from kgprobe.contracts import WITHOUT
-from kgprobe.tables import aggregations, confidence, slices, wordings
+from kgprobe.tables import aggregations, baselines, confidence, slices, wordings
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.validity import VIEW as VALIDITY_OF_ALL
@@ -20,10 +20,9 @@ PAPER = {"paper": ["bear"], "instead": [""], "aggregation": [""], "without": [""
 #: below the models stand, last, their baselines
 BASELINES = {"without": ["", *WITHOUT]}
 BASELINES_ARE = (
-    f"Without the subject: words that say nothing in its place ({', '.join(NO_SUBJECTS)}), so that "
-    "what an option has by itself decides; of a balanced relation that is right by chance. It is "
-    f"not asked where {len(NO_SUBJECTS)} subjects or fewer share the options. Without trained "
-    "weights: the same architecture with random ones, asked a part of the items under one template."
+    f"{baselines.ARE} What an option has by itself decides without the subject: of a balanced "
+    f"relation that is right by chance. It is not asked where {len(NO_SUBJECTS)} subjects or fewer "
+    "share the options."
 )
 #: no part of the items, no further choice
 WHOLE = {**PAPER, "group": [""], "slice": [""], **PLAIN}
@@ -44,7 +43,7 @@ WORDS = {
     ("mode", "first wins"): "ties to the first",
     **{("template", i): f"template {i}" for i in TEMPLATES_SHOWN},
     **{("prompt", "templates"): "", ("method", "sentence"): ""},
-    **{("without", baseline): f"without {baseline}" for baseline in WITHOUT},
+    **baselines.WORDS,
 }
 
 MODELS = View(
@@ -136,8 +135,7 @@ DIFFERENCES = View(
     columns=["metric", "weighting"],
     heads={"instead": "minus"},
     words=WORDS
-    | {("metric", "accuracy"): "accuracy, points", ("weighting", "relations"): "over relations"}
-    | {("metric", "detectable difference"): "least difference that would show, points"},
+    | {("metric", "accuracy"): "accuracy, points", ("weighting", "relations"): "over relations"},
     digits={"p after Holm": 3},
     caption="Each probe and the best one of the benchmark, paired: both under the same resamples. "
     "p: two-sided, answers of both exchanged at random, corrected for the number of probes beside "
@@ -150,9 +148,8 @@ ABOVE_BASELINES = replace(
     name="above_baselines",
     title="What is known: differences from the same questions without the subject, and from random "
     "weights",
-    caption="Paired, on the items and templates that both were asked. p: answers of both exchanged "
-    "at random, corrected for the number of rows of a benchmark (Holm). The least difference would "
-    f"be found at 5 % in 80 of 100 samples of as many items; above 100 none would. {BASELINES_ARE}",
+    caption=f"Paired, on the items and templates that both were asked. {baselines.TESTED} "
+    f"{BASELINES_ARE}",
 )
 WHOLE_ALONE = {**PAPER, **{name: [""] for name in ("group", "mode", "template", "weighting")}}
 AGGREGATIONS, GOLDS = (
@@ -177,10 +174,10 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
     `order`: models in the order of printing; others follow, the baselines stand last.
     """
     rows = results.filter(paper="bear")
-    baselines = ["random", "majority", ""]
-    probes = rows.filter(~pl.col("model").is_in(baselines)).filter(pl.col("method") != "published")
+    chance = ["random", "majority", ""]
+    probes = rows.filter(~pl.col("model").is_in(chance)).filter(pl.col("method") != "published")
     probed = list(dict.fromkeys([*order, *_values(probes, "model")]))
-    models = [*probed, *baselines]
+    models = [*probed, *chance]
     reduced = rows.filter(pl.col("aggregation") != "")
     several = [model for model in probed if model in set(reduced["model"])]
     groups = sorted([g for g in _values(rows, "group") if g], key=property_order)

@@ -17,7 +17,7 @@ from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorizing import Answers
 from kgprobe.tables.ontoprobe.values import CONFIGURATION, METRICS
 from kgprobe.tables.results import Number
-from kgprobe.tables.scored import Scored
+from kgprobe.tables.scored import Scored, read_random_init
 from kgprobe.tables.study import Study
 from kgprobe.templates import MASK_SLOT, fill
 
@@ -130,15 +130,16 @@ def scored_rows(
         items, candidates, prompts = questions(folders[probe.benchmark])
         scores = _read_answers(probe, path)
         free = schema.read(content_free[probe], schema.CONTENT_FREE)
-        random_init = dict(baselines.below(below, probe)).get(WITHOUT[1])
-        low = _read_answers(probe, random_init) if random_init else None
+        low = read_random_init(below, probe)
         test = per_item.select_test_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
         for (task,), group in test.group_by("task", maintain_order=True):
             subset = items.join(group.select("item"), on="item", how="semi")
-            of_task = Study(subset, candidates, prompts, seed, aggregation=DEFAULT, group=str(task))
-            trained_on = calibration.find_trained_on(probe, group, facts)
-            yield Scored(probe, scores, of_task, trained_on, free, str(path), low)
+            of_task = Study(
+                subset, candidates, prompts, seed, aggregation=DEFAULT, group=str(task),
+                trained_on=calibration.find_trained_on(probe, group, facts),
+            )  # fmt: skip
+            yield Scored(probe, scores, of_task, free, str(path), low)
 
 
 def estimate_agreement(

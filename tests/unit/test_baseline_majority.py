@@ -6,8 +6,9 @@ import pytest
 
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.probes.baselines.majority import constant, majority
+from kgprobe.probes.prompts.search.controls import balance
 from kgprobe.probes.ranked import outcomes
-from kgprobe.schema import OUTCOMES, check
+from kgprobe.schema import EXAMPLES, OUTCOMES, check
 from tests.unit.prompt_examples import examples
 
 WORDS = ["London", "Paris", "Rome", "Wien"]
@@ -71,6 +72,21 @@ def test_a_group_without_training_facts_is_named():
     rows = examples(facts("train", "P1", "Rome") + facts("test", "P2", "Rome"))
     with pytest.raises(ValueError, match="P2"):
         majority(rows, WORDS, ["test"])
+
+
+def test_balanced_data_have_equal_counts_and_about_the_same_size():
+    labels = ["Rome"] * 13 + ["Paris"] * 4 + ["Wien"]
+    rows = examples(facts("train", "P1", *labels) + facts("test", "P1", "Rome"))
+    found = balance(rows, seed=3)
+    check(found, EXAMPLES)
+    train = found.filter(split="train")
+    assert dict(train["label"].value_counts().iter_rows()) == {"Rome": 6, "Paris": 6, "Wien": 6}
+    assert found.filter(split="test").equals(rows.filter(split="test"))
+    # nothing is repeated where there is enough, and as evenly as can be where there is not
+    assert train.filter(label="Rome")["fact"].n_unique() == 6
+    assert sorted(train.filter(label="Paris")["fact"].value_counts()["count"]) == [1, 1, 2, 2]
+    assert balance(rows.sample(fraction=1, shuffle=True, seed=1), seed=3).equals(found)
+    assert not balance(rows, seed=4).equals(found)
 
 
 def test_majority_of_one_class_task_gives_its_share():

@@ -157,12 +157,14 @@ def test_classes_are_searched_with_label_tokens(tmp_path, answering):
     assert made.height == 14 * 4
 
 
-def test_a_search_of_seven_triggers_and_words_without_classes(tmp_path):
+def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
     loaded = tiny("bert")
     prompt_folders.facts(tmp_path / "auto_world")
+    searched_task(tmp_path, loaded, "searched_balanced", groups=["P36"])
     searched_task(tmp_path, loaded, "searched_7", groups=["P36"], settings={"iterations": 60})
     seven = json.loads((tmp_path / "searched_7/P36.json").read_text())
     assert len(seven["trigger"]) == 7
+    assert (tmp_path / "searched_balanced/P36.json").is_file()
     with pytest.raises(tasks.ProbeTaskError, match="searched_words needs classes"):
         searched_task(tmp_path, loaded, "searched_words", groups=["P36"])
 
@@ -337,4 +339,8 @@ def test_rows_of_the_sheet_that_make_no_sense_are_told():
 def test_every_prompt_of_the_sheet_has_who_answers_it():
     assert all(callable(getattr(predict.Answerer, name)) for name in prompt_settings.WRITTEN)
     assert set(train.TRAINED) == set(prompt_settings.TRAINED)
-    assert {search.RANDOM, search.WORDS, *search.LENGTHS, "searched"} == {*prompt_settings.SEARCHED}
+    assert set(search.RANDOM) | set(search.LENGTHS) | {
+        search.BALANCED,
+        search.WORDS,
+        "searched",
+    } == set(prompt_settings.SEARCHED)

@@ -17,19 +17,39 @@ def test_all_weights_are_drawn_anew_and_alike_on_every_call(name):
     loaded = tiny(name)
     before = state(loaded)
     torch.manual_seed(11)
-    control, again = reinitialize(loaded, 1), reinitialize(loaded, 1)
+    control, again = reinitialize(loaded, "all", 1), reinitialize(loaded, "all", 1)
     for key, value in state(control).items():
         assert torch.equal(value, state(again)[key])
         if value.ndim > 1 and value.is_floating_point() and key in before:
             assert not torch.equal(value, before[key]), key
     assert all(torch.equal(value, before[key]) for key, value in state(loaded).items())
     table = control.model.get_input_embeddings().weight
-    other = reinitialize(loaded, 2).model.get_input_embeddings().weight
+    other = reinitialize(loaded, "all", 2).model.get_input_embeddings().weight
     assert not torch.equal(table, other)
     assert control.spec.model == f"{name}+random-all-1"
-    assert control.record["reinitialized"] == {"seed": 1}
+    assert control.record["reinitialized"] == {"what": "all", "seed": 1}
     assert table.dtype == loaded.model.dtype
     assert not any(p.requires_grad for p in control.model.parameters())
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_embeddings_alone_are_drawn_anew(name):
+    loaded = tiny(name)
+    before = state(loaded)
+    control = reinitialize(loaded, "embeddings", 0)
+    input_table = loaded.model.get_input_embeddings().weight
+    output = control.model.get_output_embeddings().weight
+    tied = loaded.model.get_output_embeddings().weight.data_ptr() == input_table.data_ptr()
+    assert (output.data_ptr() == control.model.get_input_embeddings().weight.data_ptr()) == tied
+    changed = {key for key, value in state(control).items() if not torch.equal(value, before[key])}
+    assert changed
+    assert all(before[key].shape == input_table.shape for key in changed)
+    assert control.spec.model.endswith("+random-embeddings-0")
+
+
+def test_another_part_is_refused():
+    with pytest.raises(ValueError, match="legal: all, embeddings"):
+        reinitialize(tiny("bert"), "head")
 
 
 def test_random_triggers_are_allowed_tokens_drawn_alike_whatever_the_order():

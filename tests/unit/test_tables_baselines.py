@@ -105,7 +105,7 @@ def test_a_random_init_answers_a_part_of_the_items_under_the_first_template(aske
     assert set(found["item"].str.split("/").list.first()) == {"P1", "P2"}
     items = made["items"].join(found, on="item", how="semi")
     first = made["prompts"].filter(index=0)
-    same = scored(reinitialize(loaded, 0), items, made, first)
+    same = scored(reinitialize(loaded, "all", 0), items, made, first)
     key = ["item", "template", "candidate"]
     both = found.join(same, on=key, suffix="_same")
     assert both.height == found.height > 0
@@ -130,7 +130,7 @@ def test_a_baseline_is_what_its_method_answers_to_its_questions(asked, without, 
     monkeypatch.setattr(rank, "outline", lambda _: loaded)
     every = {**BASELINE, "items": 99, "template": "last", "without": without}
     fill = Fill(k=2, most_tokens=4)
-    model = loaded if without == SUBJECT else reinitialize(loaded, 0)
+    model = loaded if without == SUBJECT else reinitialize(loaded, "all", 0)
     items = blank(made["items"]) if without == SUBJECT else made["items"]
     # a causal model fills a gap at the end: of the three that is the first template alone
     last = {"masked": 2, "causal": 0}[loaded.spec.kind]
@@ -197,7 +197,7 @@ def test_facts_are_asked_without_their_subject_and_of_the_random_init(tmp_path, 
         words = ["it", "this", "something"][: len(real)]
         subjects = [json.loads(text)["sub"] for text in rows["fields"]]
         assert subjects == (words if without == SUBJECT else real)
-    model = loaded if without == SUBJECT else reinitialize(loaded, 0)
+    model = loaded if without == SUBJECT else reinitialize(loaded, "all", 0)
     texts = json.loads((folder / "task.json").read_text())["prompts"]["manual"]
     prompts = {group: outcomes.manual(model, own["masked"]) for group, own in texts.items()}
     by_hand, _ = outcomes.outcomes(

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 #: found by a search
-SEARCHED = ("searched", "searched_7", "searched_words", "searched_reinitialised")
+SEARCHED = tuple(
+    "searched searched_7 searched_balanced searched_words searched_reinitialised "
+    "searched_embeddings".split()
+)
 #: trained
 TRAINED = ("linear_probe", "finetuned", "relation_lstm")
 #: need no training: one file for all those of a model and benchmark
@@ -16,7 +19,7 @@ PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
 #: those that ask no model for what it knows, or are controls that are meant to fail
 NOT_ASKING = (
     "majority", "constant", *TRAINED, "initial_triggers", "random_triggers", "shuffled_triggers",
-    "searched_reinitialised", "demos_shuffled", "demos_other",
+    "searched_reinitialised", "searched_embeddings", "demos_shuffled", "demos_other",
 )  # fmt: skip
 #: prompts that are made of the searched ones of the same model
 OF_SEARCHED = ("initial_triggers", "random_triggers", "shuffled_triggers")

@@ -1,8 +1,10 @@
 """Control: a model whose weights are random again. What it reaches owes nothing to pretraining.
 
-Every parameter is as the architecture draws it before training (Zhong, Friedman, Chen 2021, section
-4). Same architecture, tokenizer and settings; the name of the model says what it is, so that no row
-can pass for the model's own.
+    all          every parameter as the architecture draws it before training
+    embeddings   only the table of word embeddings (with tied weights the output layer, too)
+
+Zhong, Friedman, Chen 2021, section 4. Same architecture, tokenizer and settings; the name of the
+model says what it is, so that no row can pass for the model's own.
 """
 
 import copy
@@ -14,22 +16,40 @@ import torch
 
 from kgprobe.probes.models.load import AUTO, Loaded
 
+WHAT = ("all", "embeddings")
 
-def reinitialize(loaded: Loaded, seed: int = 0) -> Loaded:
+
+def reinitialize(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     """A new model with random weights, named `model+random-all-0`; `loaded` stays as it is.
 
     Weights are drawn on the processor in float32, so that they do not depend on the device. The
-    record's `weights` become a hash of model and seed.
+    record's `weights` become a hash of model, `what` and seed. Raises ValueError for another
+    `what`.
     """
-    model = _draw_weights(loaded, seed).to(device=loaded.device, dtype=loaded.model.dtype)
-    label = f"random-all-{seed}"
+    if what not in WHAT:
+        raise ValueError(f"reinitialize {what!r}; legal: {', '.join(WHAT)}")
+    fresh = _draw_weights(loaded, seed)
+    if what == "embeddings":
+        table = fresh.get_input_embeddings().weight.detach()
+        model = copy.deepcopy(loaded.model)
+        embedding = model.get_input_embeddings().weight
+        if embedding.shape != table.shape:
+            raise ValueError(
+                f"{loaded.spec.model}: its embedding is {tuple(embedding.shape)}, its "
+                f"configuration says {tuple(table.shape)}"
+            )
+        with torch.no_grad():
+            embedding.copy_(table)
+    else:
+        model = fresh.to(device=loaded.device, dtype=loaded.model.dtype)
+    label = f"random-{what}-{seed}"
     digest = hashlib.sha256(f"{loaded.record.get('weights', '')} {label}".encode()).hexdigest()
     record = {
         # what was measured of the model's own weights says nothing of these
         **{name: value for name, value in loaded.record.items() if name != "sound"},
         "model": f"{loaded.spec.model}+{label}",
         "weights": digest,
-        "reinitialized": {"seed": seed},
+        "reinitialized": {"what": what, "seed": seed},
     }
     return Loaded(
         replace(loaded.spec, model=f"{loaded.spec.model}+{label}"),

@@ -50,7 +50,7 @@ READINGS: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
 #: what a searched prompt is compared with, example by example
 RIVALS = (
     "manual", "lpaqa", "majority", "constant", "initial_triggers", "random_triggers",
-    "searched_reinitialised",
+    "searched_reinitialised", "searched_embeddings",
 )  # fmt: skip
 BESIDE = ("manual", "majority", "constant")
 CONTROLS = ("demos_shuffled", "demos_other")

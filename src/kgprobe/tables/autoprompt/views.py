@@ -116,7 +116,7 @@ DIFFERENCES = _view(
     "Paired: the same examples for both. Above zero, the prompt is better than what it stands "
     "against. Object not demonstrated: facts whose object none of the demonstrations has.",
     metric=["P@1", "accuracy"], slice=["", UNSEEN],
-    instead=[*numbers.RIVALS, *numbers.CONTROLS],
+    instead=[*numbers.RIVALS, *numbers.CONTROLS, "demos", "searched"],
 )  # fmt: skip
 ABOVE_BASELINES = _view(
     "above_baselines",

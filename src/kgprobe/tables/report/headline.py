@@ -40,6 +40,8 @@ PROMPTS = {
     "random_triggers": "control: random triggers",
     "shuffled_triggers": "control: found triggers shuffled",
     "searched_reinitialised": "control: search, all weights random",
+    "searched_embeddings": "control: search, embeddings random",
+    "searched_balanced": "AutoPrompt, balanced search data",
     "searched_words": "AutoPrompt, label words of the manual prompt",
     "searched": "AutoPrompt",
     "searched_7": "AutoPrompt, 7 triggers",

@@ -2,8 +2,8 @@
 
     task  --labels (classes)-->  search per group, resumed where it stopped  -->  {group}.json
 
-A control searches in the same way on a model whose weights are drawn anew
-(docs/papers/autoprompt.md, Controls).
+A control searches in the same way on another model or other data: all weights or the embeddings
+drawn anew, search data with equal counts of labels (docs/papers/autoprompt.md, Controls).
 """
 
 import hashlib
@@ -28,6 +28,7 @@ from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
+from kgprobe.probes.prompts.search.controls import balance
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.search import Example, search, settings_for
 from kgprobe.probes.prompts.search.settings import SearchSettings
@@ -35,10 +36,11 @@ from kgprobe.probes.text.prompts import label_token
 from kgprobe.schema import atomic
 from kgprobe.templates import Template
 
-#: the same search on random weights
-RANDOM = "searched_reinitialised"
+#: prompt of an experiment -> what is random in the model
+RANDOM = {"searched_reinitialised": "all", "searched_embeddings": "embeddings"}
 #: prompt of an experiment -> trigger tokens, where they are not those of the config
 LENGTHS = {"searched_7": 7}
+BALANCED = "searched_balanced"
 #: label tokens are the words of the manual prompt, not searched ones
 WORDS = "searched_words"
 
@@ -47,7 +49,8 @@ def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -
     """The model that a search of this name works on, on one thread where it is on a CPU."""
     device.ready()
     loaded = load(spec)
-    return reinitialize(loaded, seed) if prompt == RANDOM else loaded
+    what = RANDOM.get(prompt)
+    return reinitialize(loaded, what, seed) if what else loaded
 
 
 def settings_of(
@@ -87,15 +90,17 @@ def search_task(
     when all are found.
     """
     settings = settings_of(loaded, task, section, mode)
+    examples = balance(task.examples, seed) if prompt == BALANCED else task.examples
+    data = ProbeTask(task.name, examples, task.vocabulary, task.about)
     text = task.search_template(loaded, LENGTHS.get(prompt, section["triggers"]))
-    place = states / digest(loaded, task, text, asdict(settings), section)
+    place = states / digest(loaded, data, text, asdict(settings), section)
     place.mkdir(parents=True, exist_ok=True)
     predictor = Predictor(loaded)
     by_name: dict[str, PromptFile] = {}
-    for number, group in enumerate(task.groups, 1):
+    for number, group in enumerate(data.groups, 1):
         name = group or prompted.ALL
-        log.info("%s, %s: group %d of %d", task.name, name, number, len(task.groups))
-        by_name[name] = _find(predictor, task, group, prompt, settings, section, text, place)
+        log.info("%s, %s: group %d of %d", task.name, name, number, len(data.groups))
+        by_name[name] = _find(predictor, data, group, prompt, settings, section, text, place)
     outcomes, record = _answers(predictor, prompt, by_name, task)
     for name, file in by_name.items():
         group = "" if name == prompted.ALL else name
@@ -122,7 +127,7 @@ def _find(
         labels = word_sets(loaded, template, task)
     elif task.kind == CLASSIFICATION:
         labels = label_sets(
-            predictor, template, task, group, settings, section, prompt == RANDOM,
+            predictor, template, task, group, settings, section, prompt in RANDOM,
             folder / f"{name}.labels.json",
         )  # fmt: skip
     return search(

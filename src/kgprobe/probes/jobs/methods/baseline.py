@@ -64,7 +64,7 @@ def lowered(part: Part) -> Part:
 def _random_init(load: Load, spec: ModelSpec, seed: int) -> Loaded:
     """Drawn once for all parts of a job: the weights of a small model take longer to draw than a
     few questions to answer."""
-    return reinitialize(load(spec), seed)
+    return reinitialize(load(spec), "all", seed)
 
 
 def _sample(part: Part) -> pl.DataFrame:

@@ -1268,6 +1268,8 @@ class Autoprompt(Tasks):
     published: dict[str, str] = field(default_factory=dict)
     """model: its file of published searched prompts in LAMA's folder `autoprompt_published`, where
     it is neither bert-base-cased nor roberta-large"""
+    transfer: dict[str, str] = field(default_factory=dict)
+    """model: the model whose searched prompts its prompt `transferred` takes over, as text"""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ filled again; the spans say where each value stands. A slot without a value stay
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -205,9 +205,15 @@ def expand_triggers(text: str) -> str:
     return _REPEATED.sub(lambda match: " ".join([TRIGGER] * int(match[1])), text)
 
 
-def resized(text: str, size: int) -> str:
+def runs_of(text: str) -> list[int]:
+    """Lengths of the runs of triggers that nothing stands between."""
+    return [expand_triggers(run).count(TRIGGER) for run in _RUN.findall(text)]
+
+
+def resized(text: str, sizes: Iterable[int]) -> str:
     """The template with so many triggers in each run."""
-    return _RUN.sub(f"{TRIGGER}x{size}", text)
+    left = iter(sizes)
+    return _RUN.sub(lambda _: f"{TRIGGER}x{next(left)}", text)
 
 
 @dataclass(frozen=True)

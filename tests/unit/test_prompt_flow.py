@@ -140,6 +140,15 @@ def test_published_prompts_are_asked_as_their_text(tmp_path):
     assert frame[:7].equals(frame[7:])
 
 
+def test_prompts_move_to_another_model_by_their_text(tmp_path, answering):
+    first, second = tiny("bert"), answering(tiny("roberta"))
+    folder = prompt_folders.facts(tmp_path / "auto_world")
+    searched_task(tmp_path, first)
+    task = tasks.load(folder, {})
+    own = predict.Answerer(second.spec, task, other=tmp_path / "searched")
+    assert own.answers(["transferred"]).height == 14
+
+
 def test_classes_are_searched_with_label_tokens(tmp_path, answering):
     loaded = answering(tiny("bert"))
     folder = prompt_folders.classes(tmp_path / "auto_sst2")

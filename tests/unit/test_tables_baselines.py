@@ -176,7 +176,7 @@ def test_facts_are_asked_without_their_subject_and_of_the_random_init(tmp_path, 
     paths = {
         "examples": str(folder / "examples.parquet"),
         "vocabulary": str(folder / "vocabulary.json"), "task": str(folder / "task.json"),
-        "found": "",
+        "found": "", "other": "",
     }  # fmt: skip
     told = {
         "section": prompt_folders.settings(), "mode": "default", "prompts": ["manual"],

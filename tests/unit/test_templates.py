@@ -17,6 +17,7 @@ from kgprobe.templates import (
     parse,
     replace_vectors,
     resized,
+    runs_of,
     sentence,
     vectors_of,
 )
@@ -92,8 +93,10 @@ def test_what_stands_behind_the_answer():
     assert not any(map(answer_is_last, ["[X] plays [Y] music", "[Y] of [X].", "[X].", ""]))
 
 
-def test_runs_of_triggers_are_resized():
-    assert resized("{a} [T] [T] is [T][P]", 3) == "{a} [T]x3 is [T]x3[P]"
+def test_triggers_are_counted_in_runs_and_resized():
+    text = "{a} [T] [T] is [T][P]"
+    assert runs_of(text) == [2, 1]
+    assert resized(text, [3, 2]) == "{a} [T]x3 is [T]x2[P]"
 
 
 def test_vectors_take_the_white_space_in_front_of_them():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgprobe.config import settings_of
-from kgprobe.settings import ATTRIBUTES, Baselines, Settings, Sheets
+from kgprobe.settings import ATTRIBUTES, Autoprompt, Baselines, Settings, Sheets
 from kgprobe.sheets import SheetError
 from kgprobe.workflow import models, ontoprobe, parts, tables
 from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, content_free_files
@@ -138,6 +138,16 @@ def test_prompts_are_searched_before_those_that_are_made_of_them_are_asked():
     (written,) = parts.stages(asked)["probes", "small"]
     assert written.input["found"] == searched.output["prompts"]
     assert written.settings["prompts"] == ["initial_triggers"]
+
+
+def test_transferred_prompts_are_searched_with_the_model_that_the_config_names():
+    text = "autoprompt auto_world transferred predict small"
+    settings = replace(Settings(), autoprompt=Autoprompt(transfer={"small": "half"}))
+    asked = parts.stages(run(text, settings=settings))
+    assert list(asked) == [("prompts", "half"), ("probes", "small")]
+    assert asked["probes", "small"][0].input["other"].endswith("auto_world/half")
+    with pytest.raises(SheetError, match=r"'small': name in autoprompt.transfer the model"):
+        parts.stages(run(text))
 
 
 def test_reasoning_asks_what_it_needs_to_know_of_its_premises_once():

@@ -57,6 +57,7 @@ def test_aliases_are_a_switch(planner, project):
     "row",
     [
         "ontoprobe onto_world soft soft control-causal",
+        "autoprompt auto_world transferred predict control-masked",
         "attributes symmetry templates fill served",
     ],
 )
@@ -66,6 +67,7 @@ def test_a_row_alone_is_planned_up_to_the_report(planner, project, row):
     sheet.write_text(HEADER + "\t".join(row.split()) + "\n")
     models = project.folder / "config/models.tsv"
     models.write_text(models.read_text() + "served\tapi\tapi:some-model\t\tfloat32\t-\n")
+    project.edit("config/config.yaml", "transfer: {}", "transfer: {control-masked: control-causal}")
     url = "http://127.0.0.1:9/v1"
     plan = planner.plan(project.folder, "--configfile", EMBEDDED, KGPROBE_API_URL=url)
     assert plan.returncode == 0, plan.stdout[-3000:]

@@ -67,3 +67,11 @@ def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
     assert "search goes on" in log.read_text()
     assert finished.hashes(*MADE) == expected
     assert not list(kept.rglob("*.state.json")), "finished searches leave no states"
+
+
+def test_transfer_needs_the_model_that_prompts_come_from(tmp_path):
+    made = project(tmp_path, "transferred")
+    target = "results/embedded/outcomes/auto_world/prompts/control-masked.parquet"
+    result = made.run("-n", "--", target)
+    assert result.returncode == 1
+    assert "name in autoprompt.transfer the model" in result.stdout

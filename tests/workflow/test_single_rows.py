@@ -30,6 +30,7 @@ SHEETS = {
 }
 #: legal rows of kinds that no sheet of ours holds
 MORE = [
+    "autoprompt\tauto_lama\ttransferred\tpredict\tbert-base-cased",
     "attributes\tsymmetry\ttemplates\tfill\tserved",
     "attributes\tsymmetry\tchat\tfill\tserved",
     "ontoprobe\tonto_world\ttemplates\tchoice\tserved",
@@ -51,10 +52,12 @@ def kinds() -> dict[tuple[str, str, str], tuple[list[str], str]]:
 
 
 def test_every_kind_of_row_alone_is_planned_up_to_the_report(planner, tmp_path):
-    Project(tmp_path)
+    made = Project(tmp_path)
     models = tmp_path / "config/models.tsv"
     models.write_text(models.read_text() + SERVED)
-    rows = list(kinds().values()) + [(["config/embedded.yaml"], row) for row in MORE]
+    made.edit("config/config.yaml", "transfer: {}", "transfer: {bert-base-cased: roberta-large}")
+    rows = list(kinds().values()) + [(["config/embedded.yaml"], row) for row in MORE[1:]]
+    rows.append((["config/config.yaml"], MORE[0]))
     assert {(r.split("\t")[0], r.split("\t")[3]) for _, r in rows} == {
         (paper, method) for paper, methods in METHODS_OF_PAPER.items() for method in methods
     }

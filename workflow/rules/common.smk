@@ -20,6 +20,7 @@ from kgprobe.workflow import (
     models,
     ontoprobe,
     parts,
+    prompts,
     sources,
     tables,
 )

@@ -13,7 +13,7 @@ TRAINED = ("linear_probe", "finetuned", "relation_lstm")
 #: need no training: one file for all those of a model and benchmark
 WRITTEN = tuple(
     "majority constant manual lpaqa published initial_triggers random_triggers shuffled_triggers "
-    "demos demos_shuffled demos_other".split()
+    "transferred demos demos_shuffled demos_other".split()
 )
 PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
 #: those that ask no model for what it knows, or are controls that are meant to fail

@@ -8,11 +8,11 @@ from typing import Any
 
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import ATTRIBUTES
+from kgprobe.workflow import prompts
 from kgprobe.workflow.answers import answer_files, beside, has_form, method_of
 from kgprobe.workflow.attributes import graph_facts
 from kgprobe.workflow.ontoprobe import memorized_rows, schemes_of
 from kgprobe.workflow.run import Row, Run, switches
-from kgprobe.workflow.sources import data_parts
 
 #: methods of the first stage
 PREPARED = ("soft_prompts", "searched", "trained", "sweep")
@@ -79,9 +79,11 @@ def prepared(run: Run, row: Row) -> list[Row]:
     method = method_of(row)
     if method in ("soft", "reason") and soft_prompts(run, row):
         return [{**row, "prompt": "soft", "method": "soft_prompts"}]
-    if method != "predict" or not _searched(run, row):
+    if method != "predict":
         return []
-    return [{**row, "prompt": "searched"}]
+    folders = prompts.find_searched(run, row), prompts.find_source(run, row)
+    models = [folder.rpartition("/")[2] for folder in folders if folder]
+    return [{**row, "prompt": "searched", "model": model} for model in models]
 
 
 def soft_prompts(run: Run, row: Row) -> str:
@@ -97,7 +99,7 @@ def _method_inputs(run: Run, row: Row) -> Asked:
         files, known = _method_inputs(run, {**row, "without": ""})
         if "draws" in known:
             known |= {"prompts": [row["prompt"]]}
-            files |= {"found": "", "published": ""}
+            files |= {"found": "", "other": "", "published": ""}
         return files, known | _of_baseline(run, row)
     method, settings = method_of(row), run.settings
     folder = f"<results>/benchmarks/{row['benchmark']}"
@@ -187,31 +189,13 @@ def _of_prompts(run: Run, row: Row) -> Asked:
     if method == "trained":
         return files, known
     if method == "predict":
-        written = _written(run, row)
-        files["found"] = _searched(run, row)
+        files["found"] = prompts.find_searched(run, row)
+        files["other"] = prompts.find_source(run, row)
         known |= {
-            "prompts": written,
+            "prompts": prompts.list_written(run, row),
             "published": (PUBLISHED | auto.published).get(model, ""),
             "draws": auto.draws,
             "demos": config["demos"],
         }
-        files["published"] = ""
-        if "published" in written:
-            (files["published"],) = data_parts(run.settings, "lama", ["autoprompt_published"])
+        files["published"] = prompts.find_published(run, row)
     return files, known
-
-
-def _written(run: Run, row: Row) -> list[str]:
-    """The prompts without training that the model of a row is asked on its benchmark."""
-    return [
-        other["prompt"]
-        for other in run.probes("autoprompt", "predict")
-        if (other["benchmark"], other["model"]) == (row["benchmark"], row["model"])
-        and other["prompt"] in prompt_settings.WRITTEN
-    ]
-
-
-def _searched(run: Run, row: Row) -> str:
-    """The folder of the searched prompts that some written one is made of, if any is."""
-    is_needed = set(_written(run, row)) & set(prompt_settings.OF_SEARCHED)
-    return f"<results>/prompts/searched/{row['benchmark']}/{row['model']}" if is_needed else ""

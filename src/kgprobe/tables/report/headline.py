@@ -43,6 +43,7 @@ PROMPTS = {
     "searched_embeddings": "control: search, embeddings random",
     "searched_balanced": "AutoPrompt, balanced search data",
     "searched_words": "AutoPrompt, label words of the manual prompt",
+    "transferred": "AutoPrompt found on another model",
     "searched": "AutoPrompt",
     "searched_7": "AutoPrompt, 7 triggers",
 }

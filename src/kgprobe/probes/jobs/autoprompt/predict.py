@@ -1,7 +1,8 @@
 """Answers of prompts that need no search, all those of a model at once: it is loaded only once.
 
 Baselines (majority, best constant), written prompts (manual, LPAQA, published), manual prompts
-behind demonstrations, and controls of a searched prompt (initial, random and shuffled triggers).
+behind demonstrations, and controls of a searched prompt (initial, random and shuffled triggers,
+prompts found on another model).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from kgprobe.probes.prompt_settings import WRITTEN
 from kgprobe.probes.prompts.search import controls
 from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
+from kgprobe.probes.prompts.search.controls import transfer
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.wordings import demonstrations
@@ -44,8 +46,9 @@ REFERENCE = "{sub} [P]"
 class Answerer:
     """A model with a task: a method named in WRITTEN gives the OUTCOMES of the prompt of that name.
 
-    `searched`: folder of the searched prompts ("" where none are needed); `published`: the file of
-    this model's published ones; `demos`: how many demonstrations, in how many draws.
+    `searched`: folder of the searched prompts ("" where none are needed); `other`: the same of the
+    model that prompts are transferred from; `published`: the file of this model's published ones;
+    `demos`: how many demonstrations, in how many draws.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Answerer:
         spec: ModelSpec,
         task: ProbeTask,
         searched: str | Path = "",
+        other: str | Path = "",
         published: str | Path = "",
         draws: int = controls.DRAWS,
         seed: int = 0,
@@ -63,7 +67,8 @@ class Answerer:
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated
-        self.searched, self.file = Path(searched), published
+        self.searched, self.other = Path(searched), Path(other)
+        self.file = published
         self.draws, self.demonstrated, self.seed = draws, demos, seed
         self.words: Sequence[str] = task.vocabulary
         if task.kind != CLASSIFICATION:
@@ -144,6 +149,15 @@ class Answerer:
         }
         return self._triggered("shuffled_triggers", shuffled)
 
+    def transferred(self) -> pl.DataFrame:
+        """Prompts that were found on another model, by their text."""
+        prompts = {
+            group: outcomes.of_file(transfer(file, self.loaded))
+            for group, file in _files(self.other, trigger_files.read).items()
+            if group in self.task.groups
+        }
+        return self._outcomes("transferred", prompts)
+
     def _demonstrated(self, kind: str) -> pl.DataFrame:
         """Training facts of a kind (wordings/demonstrations) in front of the manual prompts, in
         several draws. Raises ProbeTaskError for classes."""
@@ -200,15 +214,7 @@ class Answerer:
     @cached_property
     def _searched(self) -> dict[str, PromptFile]:
         """The searched prompts by group."""
-        paths = sorted(self.searched.glob("*.json"))
-        if not paths:
-            raise ProbeTaskError(
-                f"{self.searched}: no searched prompts; add a row with prompt searched"
-            )
-        return {
-            "" if path.stem == outcomes.ALL else path.stem: trigger_files.load(path, self.loaded)
-            for path in paths
-        }
+        return _files(self.searched, lambda path: trigger_files.load(path, self.loaded))
 
     def _outcomes(
         self, name: str, prompts: Prompts, records: Mapping[str, Mapping[str, Any]] | None = None
@@ -231,3 +237,11 @@ class Answerer:
             self.record[name].get(group, {}).update(more)
         bar.close()
         return frame
+
+
+def _files(folder: Path, read: Callable[[Path], PromptFile]) -> dict[str, PromptFile]:
+    """Prompt files of a folder by group."""
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise ProbeTaskError(f"{folder}: no searched prompts; add a row with prompt searched")
+    return {"" if path.stem == outcomes.ALL else path.stem: read(path) for path in paths}

@@ -7,6 +7,7 @@ of the config say which relations are asked, and how many examples of each split
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ class ProbeTask:
                 f"{self.name}: no template for {loaded.spec.kind} models; there are "
                 f"{sorted(by_kind)}"
             )
-        return text if triggers is None else resized(text, triggers)
+        return text if triggers is None else resized(text, repeat(triggers))
 
     def wordings(self, loaded: Loaded, name: str) -> dict[str, TriggerPrompt]:
         """Prompts written by hand, by group: `name` is manual or lpaqa.

@@ -1,8 +1,9 @@
-"""Controls of a search: triggers that no search has found, and balanced data.
+"""Controls of a search: triggers that no search has found, balanced data, other models.
 
 Triggers: the initial one, random ones, the found in another order. Balanced data: every label of a
 group gets the same number of examples, as many as keep the size of the split about what it was;
-labels with more lose some, chosen by seeded hash, labels with fewer are repeated.
+labels with more lose some, chosen by seeded hash, labels with fewer are repeated. Transfer: a
+prompt found on one model, its text encoded again for another, and said so.
 """
 
 import itertools
@@ -11,7 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.prompts.search.files import PromptFile, PromptFileError, prompt_of
+from kgprobe.probes.text.pieces import pieces
+from kgprobe.probes.text.prompts import LabelError, label_token
 from kgprobe.sampling import keys
+from kgprobe.templates import Template, cut, parse, resized, runs_of
 
 #: how many random triggers a prompt is compared with
 DRAWS = 20
@@ -96,3 +102,72 @@ def _equalized(stratum: pl.DataFrame, seed: int) -> pl.DataFrame:
         )
         .select(stratum.columns)
     )
+
+
+def transfer(prompt: PromptFile, loaded: Loaded) -> PromptFile:
+    """The prompt for `loaded`: triggers and label tokens by their text, as many as that gives.
+
+    The text behind [P] is cut for a causal model; a template with triggers or fields there cannot
+    move to one. Label tokens that are no single token of `loaded` are dropped; a class must keep
+    one. `data.transferred_from` names the model that the prompt was found on, and its scores do not
+    come along. Raises PromptFileError, for triggers in several places too.
+    """
+    where = f"prompt {prompt.text!r} of {prompt.made_for.get('model')!r}"
+    text = _ended(prompt.template, loaded, where)
+    runs = runs_of(text)
+    if sum(runs) != len(prompt.trigger):
+        raise PromptFileError(
+            f"{where}: {len(prompt.trigger)} trigger tokens for {sum(runs)} places"
+        )
+    if len(runs) > 1:
+        raise PromptFileError(
+            f"{where}: its text does not say which of {len(runs)} places has what"
+        )
+    # a first word has its blank, unless it opens the text
+    opens = Template.parse(text, loaded.spec.kind).opened
+    lead = "" if opens or prompt.text.startswith(" ") else " "
+    trigger: list[int] = pieces(loaded.tokenizer, [lead + prompt.text], opens)[0] if runs else []
+    if runs and not trigger:
+        raise PromptFileError(f"{where}: its text gives no token of {loaded.spec.model}")
+    template = Template.parse(resized(text, [len(trigger)] * len(runs)), loaded.spec.kind)
+    return prompt_of(
+        loaded,
+        template,
+        trigger,
+        _labels(prompt, loaded, template, where),
+        mode=prompt.mode,
+        settings=prompt.settings,
+        data={**prompt.data, "transferred_from": prompt.made_for, "tokens_there": prompt.tokens},
+    )
+
+
+def _ended(text: str, loaded: Loaded, where: str) -> str:
+    if loaded.spec.kind != "causal":
+        return text
+    before, after = cut(text)
+    if parse(after).parts:
+        raise PromptFileError(
+            f"{where}: {after.strip()!r} stands behind [P], but {loaded.spec.model} is causal"
+        )
+    return before
+
+
+def _labels(
+    prompt: PromptFile, loaded: Loaded, template: Template, where: str
+) -> dict[str, list[int]]:
+    labels: dict[str, list[int]] = {}
+    for name, tokens in prompt.label_tokens.items():
+        ids = []
+        for token in tokens:
+            word = token.lstrip("\u0120\u2581").removeprefix("##")
+            try:
+                ids.append(label_token(loaded, template, word))
+            except LabelError:
+                continue
+        if not ids:
+            raise PromptFileError(
+                f"{where}: class {name!r}: none of {', '.join(tokens)} is a single token of "
+                f"{loaded.spec.model}"
+            )
+        labels[name] = list(dict.fromkeys(ids))
+    return labels

@@ -118,7 +118,7 @@ def _format_json(value: Any) -> str:
 
 
 def read(path: str | Path) -> PromptFile:
-    """A prompt file without asking which model it is for."""
+    """A prompt file without asking which model it is for (transfer, printing)."""
     if not Path(path).is_file():
         raise PromptFileError(f"{path}: no such prompt file; the rule prompts_<model> makes it")
     try:

@@ -1,0 +1,42 @@
+"""Prompts that are written, searched or trained: what they are made of."""
+
+from kgprobe import sheets
+from kgprobe.probes import prompt_settings
+from kgprobe.workflow.run import Row, Run
+from kgprobe.workflow.sources import data_parts
+
+
+def list_written(run: Run, row: Row) -> list[str]:
+    """The prompts without training that the model of a row is asked on its benchmark."""
+    return [
+        other["prompt"]
+        for other in run.probes("autoprompt", "predict")
+        if (other["benchmark"], other["model"]) == (row["benchmark"], row["model"])
+        and other["prompt"] in prompt_settings.WRITTEN
+    ]
+
+
+def find_searched(run: Run, row: Row) -> str:
+    """The searched prompts that some written one is made of, if any is."""
+    is_needed = set(list_written(run, row)) & set(prompt_settings.OF_SEARCHED)
+    return f"<results>/prompts/searched/{row['benchmark']}/{row['model']}" if is_needed else ""
+
+
+def find_source(run: Run, row: Row) -> str:
+    """The searched prompts of the model that prompts are transferred from, if they are. Raises
+    SheetError where the config names no such model."""
+    if "transferred" not in list_written(run, row):
+        return ""
+    chosen, settings = run.settings.autoprompt.transfer, run.settings
+    if row["model"] not in chosen:
+        raise sheets.SheetError(
+            f"{settings.sheets.experiments}: prompt transferred for {row['model']!r}: name in "
+            "autoprompt.transfer the model that its prompts come from"
+        )
+    return f"<results>/prompts/searched/{row['benchmark']}/{chosen[row['model']]}"
+
+
+def find_published(run: Run, row: Row) -> str:
+    """The folder of the published searched prompts, if they are asked."""
+    is_needed = "published" in list_written(run, row)
+    return data_parts(run.settings, "lama", ["autoprompt_published"])[0] if is_needed else ""

@@ -1,0 +1,91 @@
+"""Prompts with other triggers, and prompts that move to another model."""
+
+import pytest
+
+from kgprobe.probes.prompts.search.controls import random_prompts, shuffled_prompt, transfer
+from kgprobe.probes.prompts.search.files import PromptFileError, prompt_of
+from kgprobe.templates import Template
+from tests.unit.tiny_models import tiny
+
+
+def ids(loaded, text):
+    return loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+def prompt(loaded, text="{sub} [T]x3 [P] .", trigger=" capital of country", labels=None):
+    own = ids(loaded, trigger)
+    return prompt_of(loaded, Template.parse(text.replace("x3", f"x{len(own)}"), loaded.spec.kind),
+                     own, labels, scores={"test": {"value": 1.0}})  # fmt: skip
+
+
+def test_the_text_of_a_trigger_is_encoded_for_the_other_model():
+    bert, roberta = tiny("bert"), tiny("roberta")
+    there = prompt(roberta)
+    here = transfer(there, bert)
+    assert here.trigger == ids(bert, "capital of country")
+    assert here.template == Template.parse(f"{{sub}} [T]x{len(here.trigger)} [P] .", "masked").text
+    assert here.data["transferred_from"] == there.made_for
+    assert here.data["transferred_from"]["model"] == "roberta"
+    assert here.made_for["model"] == "bert"
+    assert here.scores == {}
+
+
+def test_to_its_own_model_a_prompt_comes_back():
+    roberta = tiny("roberta")
+    there = prompt(roberta)
+    assert there.round_trip
+    assert transfer(there, roberta).trigger == there.trigger
+
+
+def test_a_trigger_that_opens_the_text_opens_it_there_too():
+    bert, roberta = tiny("bert"), tiny("roberta")
+    own = ids(bert, "The capital of")
+    there = prompt_of(bert, Template.parse("[T]x3 {sub} is [P] .", "masked"), own)
+    here = transfer(there, roberta)
+    assert here.trigger == ids(roberta, "The capital of")
+    assert here.trigger != ids(roberta, " The capital of")
+    behind = prompt_of(bert, Template.parse("{sub} [T]x3 is [P] .", "masked"), own)
+    assert transfer(behind, roberta).trigger == ids(roberta, " The capital of")
+
+
+def test_a_causal_model_takes_the_prompt_without_what_follows_the_answer():
+    there = prompt(tiny("roberta"))
+    here = transfer(there, tiny("gpt2"))
+    assert here.template.endswith("[P]")
+    behind = prompt(tiny("roberta"), "{sub} [P] [T]x3 .")
+    with pytest.raises(PromptFileError, match="behind \\[P\\]"):
+        transfer(behind, tiny("gpt2"))
+
+
+def test_label_tokens_move_by_their_text_and_a_class_keeps_one():
+    bert, roberta = tiny("bert"), tiny("roberta")
+    own = {"yes": [*ids(roberta, " Paris"), *ids(roberta, " ")], "no": ids(roberta, " Rome")}
+    there = prompt(roberta, labels=own)
+    here = transfer(there, bert)
+    assert here.labels == {"yes": ids(bert, "Paris"), "no": ids(bert, "Rome")}
+    lost = prompt(roberta, labels={"yes": ids(roberta, "\u6771")[:1]})
+    with pytest.raises(PromptFileError, match="class 'yes'"):
+        transfer(lost, bert)
+
+
+def test_triggers_in_two_places_do_not_move():
+    bert, roberta = tiny("bert"), tiny("roberta")
+    own = ids(roberta, " capital of")
+    there = prompt_of(roberta, Template.parse("[T] {sub} [T] [P] .", "masked"), own)
+    with pytest.raises(PromptFileError, match="2 places"):
+        transfer(there, bert)
+
+
+def test_controls_are_prompts_of_the_same_length_that_say_what_they_are():
+    roberta = tiny("roberta")
+    there = prompt(roberta, labels={"yes": ids(roberta, " Paris")})
+    drawn = random_prompts(roberta, there, list(range(50, 90)), "P36", draws=3)
+    assert list(drawn) == ["random_triggers:00", "random_triggers:01", "random_triggers:02"]
+    for name, control in drawn.items():
+        assert len(control.trigger) == len(there.trigger)
+        assert control.data["control"] == name
+        assert control.labels == there.labels
+        assert control.scores == {}
+    other = shuffled_prompt(roberta, there, "P36")
+    assert sorted(other.trigger) == sorted(there.trigger)
+    assert other.data["control"] == "shuffled_triggers"

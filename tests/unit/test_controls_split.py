@@ -57,6 +57,16 @@ def test_row_order_is_irrelevant_and_the_seed_is_not():
     assert not one.sort("fact").equals(split(seed=1).sort("fact"))
 
 
+def test_facts_of_an_earlier_split_stay_on_their_side():
+    before, after = split(seed=1).head(50), split()
+    kept = controls.keep(after, before)
+    assert not kept.equals(after)
+    assert kept.drop("trained_on").equals(after.drop("trained_on"))
+    sides = dict(before.select("fact", "trained_on").rows())
+    for new, old in zip(kept.rows(named=True), after.rows(named=True), strict=True):
+        assert new["trained_on"] == sides.get(new["fact"], old["trained_on"])
+
+
 def test_facts_without_label_or_template_are_not_in_it():
     nameless = facts().with_columns(
         subject_label=pl.when(pl.col("subject") == "Q1")

@@ -68,6 +68,14 @@ def split(
     return known.with_columns(trained_on=inside & pl.col("chosen")).select(list(TRAINED_ON.columns))
 
 
+def keep(facts: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """TRAINED_ON in which the facts of an earlier split stay on their side: numbers were measured on
+    that one."""
+    known = before.select("fact", before="trained_on")
+    joined = facts.join(known, on="fact", how="left", maintain_order="left")
+    return joined.with_columns(trained_on=pl.coalesce("before", "trained_on")).drop("before")
+
+
 def split_examples(examples: pl.DataFrame, proportion: float, seed: int) -> dict[str, bool]:
     """Fact id -> whether it is trained on, for the stored triples of the sampled EXAMPLES.
 

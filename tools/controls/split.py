@@ -69,8 +69,8 @@ def split(
 
 
 def keep(facts: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """TRAINED_ON in which the facts of an earlier split stay on their side: numbers were measured on
-    that one."""
+    """TRAINED_ON in which the facts of an earlier split stay on their side, which numbers were
+    measured on."""
     known = before.select("fact", before="trained_on")
     joined = facts.join(known, on="fact", how="left", maintain_order="left")
     return joined.with_columns(trained_on=pl.coalesce("before", "trained_on")).drop("before")

@@ -277,13 +277,13 @@ CHOICES = _contract(
     row=pl.Int32,
 )
 
-#: What was chosen in one way of answering; null where an answer cannot be read.
+#: What was chosen in one scoring mode; null where an answer cannot be read.
 CHOSEN = _contract(
     "CHOSEN",
-    key="item way",
+    key="item scoring",
     nullable="chosen margin",
     item=pl.String,
-    way=pl.String,
+    scoring=pl.String,
     chosen=pl.Int32,
     rule=pl.String,
     text=pl.String,
@@ -401,7 +401,7 @@ SETTING: Mapping[str, str] = {
     "size": "number of training examples",
     "template": "number or name of the wording",
     "triggers": "number of trigger tokens",
-    "way": "way of answering multiple choice",
+    "scoring": "scoring mode of multiple choice",
     "weighting": "what weighs the same: items, relations, entities, configurations",
     "without": "what a probe was asked without (the subject, trained weights)",
 }
@@ -439,7 +439,7 @@ RESULTS = _contract(
 
 #: What an answer is given under, of SETTING: what tells the answers of a probe to an item apart.
 GIVEN_UNDER = (
-    "template", "masks", "pooling", "loss", "seed", "scheme", "premise", "draw", "way",
+    "template", "masks", "pooling", "loss", "seed", "scheme", "premise", "draw", "scoring",
 )  # fmt: skip
 #: An answer of a probe, read by the probe's own aggregation, and what it is worth under a
 #: `matching` of golds (as `gold` in RESULTS; any: the best placed of all right answers counts). Of

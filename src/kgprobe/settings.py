@@ -779,7 +779,7 @@ class Fill:
     """a request refused for its content ends the job, or is counted as missing"""
 
 
-Way = Literal["answer", "letter", "text", "stem"]
+Scoring = Literal["answer", "letter", "text", "stem"]
 
 
 @dataclass(frozen=True)
@@ -788,7 +788,7 @@ class Choice:
     slips of the released prompts and the released split of the premises are switches of
     `ontoprobe`: `negatives`, `mc_wording`, `mc_split`."""
 
-    ways: Annotated[tuple[Way, ...], Length(1, distinct=True)] = get_args(Way)
+    scorings: Annotated[tuple[Scoring, ...], Length(1, distinct=True)] = get_args(Scoring)
     """generated text, or options scored as letter, as text after the question, in the manual
     prompt"""
     options: Constant[Annotated[int, Range(2, 26)]] = 20

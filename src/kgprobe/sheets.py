@@ -46,7 +46,8 @@ METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
     "autoprompt": ("predict", "low_data", "grid"),
 }
 #: old names of keys and columns
-RENAMED = {"pseudoword_centre": "pseudoword_center", "quantised": "quantized", "twin": "baselines"}
+RENAMED = {"pseudoword_centre": "pseudoword_center", "quantised": "quantized", "twin": "baselines",
+           "ways": "scorings"}  # fmt: skip
 
 
 class SheetError(ValueError):

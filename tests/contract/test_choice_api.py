@@ -31,7 +31,7 @@ def lm():
 
 
 def by_way(found):
-    return {(c.item, c.way): c for c in found.chosen}
+    return {(c.item, c.scoring): c for c in found.chosen}
 
 
 def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
@@ -100,14 +100,14 @@ def test_the_letter_is_the_likeliest_of_those_that_are_offered(lm, tmp_path):
 def test_answers_come_by_chat_and_their_text_is_kept(lm, tmp_path):
     with ApiServer(lm, frozenset({"chat", "usage"})) as server:
         asked = client(server, tmp_path)
-        found = choose.choose(asked, ASKED, choose.WAYS)
+        found = choose.choose(asked, ASKED, choose.SCORINGS)
         sent = [b["messages"] for _, b in server.hits if b["max_tokens"] == choose.MOST]
     assert sent == [[{"role": "user", "content": prompt(one)}] for one in ASKED]
-    assert [c.way for c in found.chosen] == ["answer", "answer"]
+    assert [c.scoring for c in found.chosen] == ["answer", "answer"]
     for one, chosen in zip(ASKED, found.chosen, strict=True):
         assert (chosen.chosen, chosen.rule) == read(chosen.text, one.options)
-    ways = {way for _, way, _ in found.left_out}
-    assert ways == {"letter", "text", "stem"}  # this server returns no log-probabilities
+    scorings = {scoring for _, scoring, _ in found.left_out}
+    assert scorings == {"letter", "text", "stem"}  # this server returns no log-probabilities
 
 
 def test_a_prompt_beyond_the_window_is_refused_and_counted(tmp_path):
@@ -119,7 +119,10 @@ def test_a_prompt_beyond_the_window_is_refused_and_counted(tmp_path):
         with pytest.raises(ApiError, match="takes 128 tokens, prompt and answer have"):
             asked.chat(prompt(long))
         found = choose.choose(asked, [ASKED[0], long], ("answer", "letter"))
-    assert {(i, way) for i, way, _ in found.left_out} == {("long", "answer"), ("long", "letter")}
+    assert {(i, scoring) for i, scoring, _ in found.left_out} == {
+        ("long", "answer"),
+        ("long", "letter"),
+    }
     assert {c.item for c in found.chosen} == {"q1"}
 
 
@@ -147,14 +150,14 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     assert usage.prompt_tokens > 0
     kept = by_way(found)
     assert kept["a", "answer"].rule == "option"  # it names an option, whichever it takes for right
-    assert {c.rule for c in found.chosen if c.way == "text"} == {"scored"}
+    assert {c.rule for c in found.chosen if c.scoring == "text"} == {"scored"}
     local = by_way(choose.choose(loaded, asked, ("answer", "text")))
     for key, one in local.items():
         assert one.chosen == kept[key].chosen
         assert one.text == kept[key].text
         if one.margin is not None:
             assert one.margin == pytest.approx(kept[key].margin, abs=5e-3)
-    assert {c.way for c in again.chosen} >= {"answer", "letter", "text"}
+    assert {c.scoring for c in again.chosen} >= {"answer", "letter", "text"}
     assert not np.isnan([c.margin for c in found.chosen if c.margin is not None]).any()
     # a thread for the connection that each client keeps, not one a request
     assert threading.active_count() - before <= 4

@@ -166,7 +166,7 @@ def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_pa
     export(folder / "onto", "--questions", "choices", "--as", "lm-eval", "--to", tasks)
     scores = peer("lm_eval", tasks, model, "kgprobe_onto_choices", more, cwd=tmp_path)
     chosen, *_ = choose_frame(library.load(model, bos=bos), made, ["text"], progress)
-    right = made.join(chosen.filter(way="text_sum"), on="item").with_columns(
+    right = made.join(chosen.filter(scoring="text_sum"), on="item").with_columns(
         hit=pl.col("chosen") == pl.col("gold")
     )
     for (task, premise), rows in right.group_by("task", "premise"):

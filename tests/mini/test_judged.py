@@ -63,8 +63,8 @@ def check(run: Path) -> dict[str, int]:
             measured = rows.filter(only(*configuration), metric="R@1")
             at = judged.join(test, on="item")
             pairs += compare(measured.filter(pl.col("masks") != ""), at, *configuration)
-            chosen = rows.filter(only("way"), metric="accuracy", method="choice")
-            pairs += compare(chosen, judged.filter(premise=""), "way")
+            chosen = rows.filter(only("scoring"), metric="accuracy", method="choice")
+            pairs += compare(chosen, judged.filter(premise=""), "scoring")
         elif paper == "attributes":
             one = only(alpha="exact", gold="own", k="1", pooling="best", prompts="1")
             pairs += compare(rows.filter(one), judged.filter(matching="own"))

@@ -55,11 +55,11 @@ def test_the_prompt_lists_the_options_in_the_order_of_their_letters():
             Choice("x", "?", options)
 
 
-def place_of(one, way):
-    """(text before, text after, options) of a way of scoring."""
-    if way == "stem":
+def place_of(one, scoring):
+    """(text before, text after, options) of a scoring mode."""
+    if scoring == "stem":
         return (*one.stem.split("[MASK]"), one.options)
-    if way == "letter":
+    if scoring == "letter":
         return f"{prompt(one)}\nAnswer: (", ")", tuple("abc"[: len(one.options)])
     return f"{prompt(one)}\nAnswer: ", "", one.options
 
@@ -103,26 +103,26 @@ def literal(loaded, before, option, after):
 def test_scored_options_equal_the_loop(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     found = choose.choose(loaded, ASKED, ("letter", "text", "stem"))
-    kept = {(c.item, c.way): c for c in found.chosen}
+    kept = {(c.item, c.scoring): c for c in found.chosen}
     for one in ASKED:
-        for way in ("letter", "text", "stem"):
-            if way == "stem" and not one.stem:
-                assert (one.item, way) not in kept
+        for scoring in ("letter", "text", "stem"):
+            if scoring == "stem" and not one.stem:
+                assert (one.item, scoring) not in kept
                 continue
-            if name == "gpt2" and way == "stem" and one.item == "q2":
+            if name == "gpt2" and scoring == "stem" and one.item == "q2":
                 continue  # the mask slot is in front: see the test below
-            before, after, options = place_of(one, way)
+            before, after, options = place_of(one, scoring)
             sums = [literal(loaded, before, o, after) for o in options]
-            stored = list(zip(*found.scores[one.item, way], strict=True))
+            stored = list(zip(*found.scores[one.item, scoring], strict=True))
             assert [n for _, n in stored] == [n for _, n in sums]
             assert [s for s, _ in stored] == pytest.approx([s for s, _ in sums], abs=1e-9)
             for kind, values in (
                 ("", [s / n for s, n in sums]),
                 ("_sum", [s for s, _ in sums]),
             ):
-                if way == "letter" and kind:
+                if scoring == "letter" and kind:
                     continue
-                own = kept[one.item, way + kind]
+                own = kept[one.item, scoring + kind]
                 assert own.chosen == int(np.argmax(values))
                 first, second = sorted(values, reverse=True)[:2]
                 assert own.margin == pytest.approx(first - second, abs=1e-9)
@@ -139,7 +139,7 @@ def test_a_slot_in_front_is_scored_by_the_whole_sentence():
         with torch.no_grad():
             logp = loaded.model(torch.tensor([row])).logits[0].double().log_softmax(-1)
         values.append(sum(float(logp[j, t]) for j, t in enumerate(ids)))
-    kept = {c.way: c for c in found.chosen}
+    kept = {c.scoring: c for c in found.chosen}
     sums, counts = found.scores["q2", "stem"]
     assert sums == pytest.approx(values)
     # the whole by the tokens of the whole, or a long option of nonsense would win by its length
@@ -176,10 +176,10 @@ def test_generated_answers_are_greedy_and_read():
 @pytest.mark.parametrize("name", ["llama", "bert", "t5"])
 def test_progress_tells_every_question_of_every_way_once(name):
     told = []
-    ways = choose.WAYS
-    choose.choose(tiny(name), ASKED, ways, progress=told.append)
-    assert sum(told) == len(ASKED) * len(ways)
-    assert len([step for step in told if step]) > len(ways)
+    scorings = choose.SCORINGS
+    choose.choose(tiny(name), ASKED, scorings, progress=told.append)
+    assert sum(told) == len(ASKED) * len(scorings)
+    assert len([step for step in told if step]) > len(scorings)
 
 
 def test_a_chat_template_wraps_the_prompt():
@@ -195,12 +195,12 @@ def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
     long = Choice("long", "Where? " * 80, ("Paris", "Rome"), "It is in [MASK]")
     for name in ("bert", "gpt2", "t5"):
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-        found = choose.choose(loaded, [ASKED[0], long], choose.WAYS)
-        ways = {c.way for c in found.chosen if c.item == "long"}
-        assert ways == {"stem", "stem_sum"}
+        found = choose.choose(loaded, [ASKED[0], long], choose.SCORINGS)
+        scorings = {c.scoring for c in found.chosen if c.item == "long"}
+        assert scorings == {"stem", "stem_sum"}
         assert all("128 tokens" in reason for item, _, reason in found.left_out if item == "long")
         assert {w for i, w, _ in found.left_out if i == "long"} >= {"letter", "text"}
-    with pytest.raises(ValueError, match="way 'guess'; legal: answer, letter, text, stem"):
+    with pytest.raises(ValueError, match="scoring 'guess'; legal: answer, letter, text, stem"):
         choose.choose(loaded, ASKED, ("guess",))
 
 
@@ -222,12 +222,13 @@ def test_frames_obey_their_contracts(name, tmp_path):
     )  # fmt: skip
     schema.check(questions, schema.CHOICES)
     made = [
-        choose_frame(loaded, part, choose.WAYS, Bar)[0] for part in (questions, questions.reverse())
+        choose_frame(loaded, part, choose.SCORINGS, Bar)[0]
+        for part in (questions, questions.reverse())
     ]
     first, second = (tmp_path / f"{number}.parquet" for number in (0, 1))
     for path, chosen in zip((first, second), made, strict=True):
         schema.write(chosen, schema.CHOSEN, path)
     assert first.read_bytes() == second.read_bytes()
-    scored = made[0].filter(rule="scored")["way"].str.strip_suffix("_sum")
+    scored = made[0].filter(rule="scored")["scoring"].str.strip_suffix("_sum")
     assert set(scored) == {"letter", "text", "stem"}
-    assert ("answer" in set(made[0]["way"])) == (name == "gpt2")
+    assert ("answer" in set(made[0]["scoring"])) == (name == "gpt2")

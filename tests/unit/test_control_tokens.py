@@ -57,9 +57,9 @@ def test_slots_are_refused_with_their_item(name, text):
 
 def test_choices_prompts_and_messages_are_refused_with_their_item():
     loaded = tiny("gpt2")
-    for way in ("answer", "letter", "text"):
+    for scoring in ("answer", "letter", "text"):
         with refused("item i.*"):
-            choose(loaded, [Choice("i", "What is </s>?", ("Rome", "Paris"))], [way])
+            choose(loaded, [Choice("i", "What is </s>?", ("Rome", "Paris"))], [scoring])
     with refused("candidate 0 of set 'golds'|item i, template 0"):
         choose(loaded, [Choice("i", "What is it?", ("<s>Rome", "Paris"))], ["text"])
     loaded.tokenizer.chat_template = "<s>{{ messages[0]['content'] }}</s>"

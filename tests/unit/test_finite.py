@@ -112,10 +112,10 @@ def filled(loaded, strategy="parallel", k=2, golds=("Rome",)):
     return predict.predict(loaded, asked, k, predict.FillSettings(strategy=strategy))
 
 
-def chosen(loaded, way):
+def chosen(loaded, scoring):
     asked = [Choice(f"q{n}", f"Where is {s}?", ("Paris", "Rome"), f"{s} lies in [MASK] and so on")
              for n, s in enumerate(SUBJECTS)]  # fmt: skip
-    return choose.choose(loaded, asked, (way,))
+    return choose.choose(loaded, asked, (scoring,))
 
 
 def trained_softly(loaded):
@@ -198,10 +198,10 @@ ENGINES = {
     "fills, golds alone": (functools.partial(filled, k=0), KINDS, True),
     "fills, no golds": (functools.partial(filled, golds=()), KINDS, True),
     "fills, beam": (functools.partial(filled, strategy="beam"), ("bert",), True),
-    "choice, answer": (functools.partial(chosen, way="answer"), ("gpt2",), True),
-    "choice, letter": (functools.partial(chosen, way="letter"), KINDS, True),
-    "choice, text": (functools.partial(chosen, way="text"), KINDS, True),
-    "choice, stem": (functools.partial(chosen, way="stem"), KINDS, True),
+    "choice, answer": (functools.partial(chosen, scoring="answer"), ("gpt2",), True),
+    "choice, letter": (functools.partial(chosen, scoring="letter"), KINDS, True),
+    "choice, text": (functools.partial(chosen, scoring="text"), KINDS, True),
+    "choice, stem": (functools.partial(chosen, scoring="stem"), KINDS, True),
     "soft prompts": (trained_softly, KINDS, True),
     "prompts": (prompted, KINDS, True),
     "search": (searched, KINDS, True),

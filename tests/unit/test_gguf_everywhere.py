@@ -95,7 +95,7 @@ def test_slots_choices_gradients_and_the_random_init(spec):
         return SimpleNamespace(update=lambda done: None, close=lambda: None)
 
     chosen, record = choose_frame(loaded, asked, ["answer", "letter", "text", "stem"], silent)
-    assert set(chosen["way"]) == {"answer", "letter", "stem", "stem_sum", "text", "text_sum"}
+    assert set(chosen["scoring"]) == {"answer", "letter", "stem", "stem_sum", "text", "text_sum"}
     assert not record["left_out"]
     # body and head are found: mask slots are ranked and filled by these
     assert not Parts(loaded, must="gaps want a head").notes

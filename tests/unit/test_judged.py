@@ -51,7 +51,7 @@ def test_bear_shares_the_hit_of_ties_and_counts_the_options_above():
     first = made.filter(item="P1/Qs0").row(0, named=True)
     named = {"paper": "bear", "benchmark": "world_lite", "group": "P1", "model": "m",
              "prompt": "templates", "method": "sentence", "matching": "any", "template": "0",
-             "masks": "", "way": "", "relation": "P1", "subject": "Qs0"}  # fmt: skip
+             "masks": "", "scoring": "", "relation": "P1", "subject": "Qs0"}  # fmt: skip
     assert named.items() <= first.items()
 
 
@@ -114,7 +114,7 @@ def test_ontoprobe_has_a_row_for_each_configuration_way_and_premise(onto):
         "P1 EX, P2 EX": (1.0, 1, 1, None, 3, None),
         "P1 out, P2 out": (0.5, 1, 2, None, 3, None),
     }
-    assert worth(made, "way", method="choice") == {
+    assert worth(made, "scoring", method="choice") == {
         "answer": (1.0, None, None, None, 3, "writer"),
         "letter": (0.0, None, None, -1.5, 3, "lake"),
         "text": (0.0, None, None, None, 3, "I am a poem"),

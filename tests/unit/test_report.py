@@ -251,9 +251,9 @@ def claimed():
         "bert-base-uncased": ("stem", (42.6, 52.4, 38.5, 70.0, 82.1)),
     }
     made = [
-        chosen.but(model=model, setting={"way": way}, group=task, published=value,
+        chosen.but(model=model, setting={"scoring": scoring}, group=task, published=value,
                    value=value + 0.04, interval=Interval(value - 4, value + 4, "wilson"))
-        for model, (way, values) in printed_choice.items()
+        for model, (scoring, values) in printed_choice.items()
         for task, value in zip(("TP", "SCO", "SPO", "DM", "RG"), values, strict=True)
     ]  # fmt: skip
     for task, value, floor, n in (("TP", 60.0, 20.0, 500), ("SCO", 10.0, 40.0, 500),
@@ -699,7 +699,7 @@ def test_headline_of_every_paper_stands_below_bear_s():
         # without dev rows nothing is chosen
         onto.but(value=40.0, benchmark="onto_world_lite", setting={"choice": "fixed"}),
         onto.but(metric="MRR", value=71.0, setting={"choice": "chosen"}),
-        onto.but(metric="accuracy", method="choice", value=25.0, setting={"way": "letter"}),
+        onto.but(metric="accuracy", method="choice", value=25.0, setting={"scoring": "letter"}),
     ]
     own = pl.concat(
         [

@@ -45,7 +45,7 @@ def results(*more: Number) -> pl.DataFrame:
                             n=10,
                             method="choice",
                             value=value,
-                            setting={"way": "letter"},
+                            setting={"scoring": "letter"},
                         )
                         for group, value in (("TP", 10.0), ("DM", 30.0))
                     ),

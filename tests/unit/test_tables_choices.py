@@ -22,8 +22,8 @@ def row_of(item, task, source, n, options="abcd", **more):
 
 
 def frames(rows, picks):
-    """CHOICES, and CHOSEN of (item, way, chosen, rule)."""
-    columns = ["item", "way", "chosen", "rule"]
+    """CHOICES, and CHOSEN of (item, scoring, chosen, rule)."""
+    columns = ["item", "scoring", "chosen", "rule"]
     told = [{**dict(zip(columns, p, strict=True)), "text": "", "margin": None} for p in picks]
     return (
         pl.DataFrame(rows, schema=dict(schema.CHOICES.columns)),
@@ -90,7 +90,7 @@ TABLE_5 = {
 }  # fmt: skip
 
 
-def asked(folder, right, way, written=False):
+def asked(folder, right, scoring, written=False):
     """Files of the released questions and of a model that has so many of each task right."""
     rows = [
         row_of(f"{task}-{n}", task, f"{task}-{n}", n, "ab")
@@ -105,9 +105,9 @@ def asked(folder, right, way, written=False):
     picks = [
         (row["item"], one, int(row["row"] < right.get(row["task"], 0)), "scored")
         for row in rows
-        for one in (way, "letter")
+        for one in (scoring, "letter")
     ]
-    paths = str(folder / "choices.parquet"), str(folder / f"{way}.parquet")
+    paths = str(folder / "choices.parquet"), str(folder / f"{scoring}.parquet")
     for frame, contract, path in zip(
         frames(rows, picks), (schema.CHOICES, schema.CHOSEN), paths, strict=True
     ):
@@ -116,7 +116,7 @@ def asked(folder, right, way, written=False):
 
 
 def test_the_sheet_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_path):
-    """bert-base-uncased is the one printed model with a row; its way is the manual prompt."""
+    """bert-base-uncased is the one printed model with a row; its scoring is the manual prompt."""
     config = Path(__file__).parents[2] / "config"
     columns = sheets.read_schema(config.parent / "workflow/schemas/models.schema.json")
     models = {row["model"]: row for row in sheets.read_sheet(config / "models.tsv", columns)}
@@ -131,7 +131,7 @@ def test_the_sheet_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_pa
     asked_by = dict.fromkeys(probes, (questions, chosen))
     numbers = list(make.estimate_choices(asked_by, values.published(PUBLISHED)))
     beside = [x for x in numbers if x.published is not None and x.metric == "accuracy"]
-    assert {(x.model, x.setting["way"]) for x in beside} == {("bert-base-uncased", "stem")}
+    assert {(x.model, x.setting["scoring"]) for x in beside} == {("bert-base-uncased", "stem")}
     known = {"TP": 42.6, "SCO": 52.4, "SPO": 38.5, "DM": 70.0, "RG": 82.1}
     assert {x.group: x.published for x in beside} == known
     assert all(round(x.value, 1) == x.published for x in beside)

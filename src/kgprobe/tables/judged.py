@@ -65,10 +65,10 @@ def read(paths: Iterable[str | Path]) -> pl.DataFrame:
 
 
 def of_first(judged: pl.DataFrame) -> pl.DataFrame:
-    """The rows of each probe, item and way of answering under its first template and configuration:
+    """The rows of each probe, item and scoring mode under its first template and configuration:
     multiple masks and means before others; of ways of matching golds the widest that is printed for
     the probe (every right answer counts)."""
-    key = ["benchmark", "model", "prompt", "method", "item", "way", "premise"]
+    key = ["benchmark", "model", "prompt", "method", "item", "scoring", "premise"]
     widths = {"set": 0, ANY: 0, "own": 1}
     width = pl.col("matching").replace_strict(widths, default=2, return_dtype=pl.Int32)
     means = pl.col("pooling").is_in(["", "mean", "answer_mean"])

@@ -109,7 +109,7 @@ def _method_inputs(run: Run, row: Row) -> Asked:
     if method in ("soft_prompts", "soft", "reason"):
         return _of_soft(run, row, tables)
     if method == "choice":
-        return {"questions": f"{folder}/choices.parquet"}, {"ways": settings.choice.ways}
+        return {"questions": f"{folder}/choices.parquet"}, {"scorings": settings.choice.scorings}
     tables["prompts"] = f"{folder}/prompts.parquet"
     if method == "cloze":
         return tables, switches(settings, "candidate_space", "unknown_candidates")

@@ -77,10 +77,10 @@ def _ontoprobe() -> Iterator[tuple[str, Comparison]]:
     # multiple choice
     choice = Side({"metric": "accuracy", "method": "choice"})
     tasks = choice.but(group=TASKS)
-    chat = tasks.but(model="gpt-3.5-turbo", way="answer")
-    stem = tasks.but(model="bert-base-uncased", way="stem")
+    chat = tasks.but(model="gpt-3.5-turbo", scoring="answer")
+    stem = tasks.but(model="bert-base-uncased", scoring="stem")
     yield "O65", Comparison(chat, stem, ("benchmark", "group"))
-    answered = choice.but(way="answer")
+    answered = choice.but(scoring="answer")
     premises = answered.but(premise="IM"), answered.but(premise="NO")
     yield "O73", Comparison(*premises, ("benchmark", "model", "prompt"))
 

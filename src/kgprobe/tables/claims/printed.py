@@ -16,7 +16,7 @@ from kgprobe.tables.autoprompt import published as autoprompt
 from kgprobe.tables.bear import published as bear
 from kgprobe.tables.claims.comparison import with_models
 from kgprobe.tables.ontoprobe import values as ontoprobe
-from kgprobe.tables.ontoprobe.choices import PRINTED_WAYS
+from kgprobe.tables.ontoprobe.choices import PRINTED_MODES
 from kgprobe.tables.published import read_tsv
 from kgprobe.tables.results import Number
 
@@ -114,10 +114,10 @@ def _ontoprobe(folder: Path) -> Iterator[Number]:
                 yield of.but(value=row[metric], setting=setting, **_parse_template(row["template"]))
     chosen = base.but(metric="accuracy", prompt="templates", method="choice")
     for row in given["choice"].iter_rows(named=True):
-        of = chosen.but(setting={"way": PRINTED_WAYS[row["model"]]})
+        of = chosen.but(setting={"scoring": PRINTED_MODES[row["model"]]})
         yield of.but(model=row["model"], group=row["task"], value=row["accuracy"])
     for row in given["reasoning"].iter_rows(named=True):
-        of = chosen.but(setting={"way": "answer", "premise": row["premise"]})
+        of = chosen.but(setting={"scoring": "answer", "premise": row["premise"]})
         group = "" if row["rule"] == "average" else row["rule"]
         yield of.but(model="gpt-3.5-turbo", group=group, value=row["accuracy"])
 

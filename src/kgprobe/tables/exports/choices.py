@@ -1,7 +1,7 @@
 """Multiple-choice questions (CHOICES) as rows: the text that a model is given, and its options.
 
 The text is that of `probes.scoring.choice`, so that the likeliest option after it is the one that
-kgprobe's way `text_sum` chooses.
+kgprobe's scoring mode `text_sum` chooses.
 """
 
 from pathlib import Path

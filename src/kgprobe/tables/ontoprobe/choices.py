@@ -31,7 +31,7 @@ RELEASED = {
 TASK_SIZES = {"TP": 500, "SCO": 500, "SPO": 39, "DM": 30, "RG": 28}
 CHATGPT = "gpt-3.5-turbo"
 #: How the printed models were asked: ChatGPT wrote, BERT ranked the options in the manual prompt.
-PRINTED_WAYS = {CHATGPT: "answer", "bert-base-uncased": "stem"}
+PRINTED_MODES = {CHATGPT: "answer", "bert-base-uncased": "stem"}
 #: how an answer was read
 READ = (
     "option", "letter", "label", "several", "contradiction", "none", "not offered", "scored",
@@ -47,7 +47,7 @@ def score_choices(
     given: Mapping[str, pl.DataFrame],
     split: Split | None = None,
 ) -> Iterator[Number]:
-    """One model's numbers by the way of answering. `questions`: CHOICES, `picked`: CHOSEN, `given`:
+    """One model's numbers by scoring mode. `questions`: CHOICES, `picked`: CHOSEN, `given`:
     the printed tables; `split`: the released one (`mc_split: shipped`), for its benchmark."""
     sizes = questions.filter(premise="").group_by("task").len()
     # names of the hub and of servers are the paper's; those of BEAR's leaderboard are not asked
@@ -55,9 +55,9 @@ def score_choices(
     name = {"hub": probe.model, "api": index}.get(kind, "")
     is_paper = probe.benchmark == "onto_released" and dict(sizes.rows()) == TASK_SIZES
     split = split if probe.benchmark == "onto_released" else None
-    for (way,), subset in picked.sort("way").group_by("way", maintain_order=True):
-        base = Number(**probe.dimensions, setting={"way": way})
-        is_same = is_paper and PRINTED_WAYS.get(name) == way
+    for (scoring,), subset in picked.sort("scoring").group_by("scoring", maintain_order=True):
+        base = Number(**probe.dimensions, setting={"scoring": scoring})
+        is_same = is_paper and PRINTED_MODES.get(name) == scoring
         rows = hits(questions, subset)
         five = given["choice"].filter(model=name if is_same else "")
         known = dict(five.select("task", "accuracy").rows())
@@ -75,7 +75,7 @@ def score_choices(
 
 
 def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
-    """Questions of one way with `hit`; those that could not be asked are not among them."""
+    """Questions of one scoring mode with `hit`; without those that could not be asked."""
     joined = questions.join(picked, on="item")
     return joined.with_columns(hit=pl.col("chosen").eq_missing(pl.col("gold")).cast(pl.Float64))
 
@@ -83,7 +83,7 @@ def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
 def judge(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
     """What JUDGED has of CHOICES and CHOSEN; an answer that cannot be read stands as written."""
     return hits(questions, picked).select(
-        "item", "way", "premise", "margin", "hit",
+        "item", "scoring", "premise", "margin", "hit",
         group="task", relation="task", subject="source", matching=pl.lit(ANY),
         options=pl.col("options").list.len(),
         answer=pl.coalesce(pl.col("options").list.get(pl.col("chosen")), "text"),

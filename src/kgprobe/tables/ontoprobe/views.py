@@ -116,15 +116,15 @@ TABLE5 = View(
     "table5", "Table 5: multiple choice, memorizing, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
      "premise": [""], "aggregation": [""]},
-    rows=["model", "benchmark", "way", "metric"], columns=["group"],
+    rows=["model", "benchmark", "scoring", "metric"], columns=["group"],
     caption="Chance: 1 / number of options. Printed values in brackets: the same model asked the "
-    "released questions in the paper's way.",
+    "released questions in the paper's mode.",
 )  # fmt: skip
 TABLE6 = View(
     "table6", "Table 6: multiple choice, reasoning, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy"], "premise": choices.PREMISES,
      "group": [*RULES, ""], "aggregation": [""]},
-    rows=["model", "benchmark", "way"], columns=["premise", "group"],
+    rows=["model", "benchmark", "scoring"], columns=["premise", "group"],
     words={("group", ""): "average"},
     caption="EX: the first premise is written; IM and NO: it is left out, and the model answers "
     "its own question rightly, or wrongly. Average: plain mean of the rules.",
@@ -132,7 +132,7 @@ TABLE6 = View(
 ANSWERS = View(
     "answers", "How answers were read, % of the questions",
     {**PAPER, "metric": ["answers"], "slice": choices.READ},
-    rows=["model", "benchmark", "way"], columns=["slice"],
+    rows=["model", "benchmark", "scoring"], columns=["slice"],
 )  # fmt: skip
 FRACTIONS = View(
     "table6_fractions",
@@ -162,7 +162,7 @@ REDUCED = [
         view, rows=["group", *view.rows], heads=HEADS,
         words={**aggregations.WORDS, ("metric", "accuracy"): "R@1, %"},
         caption=f"Of test rows, candidates scored as sentences. {view.caption}",
-    ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], *aggregations.OTHERS], way=[""])
+    ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], *aggregations.OTHERS], scoring=[""])
     for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]  # fmt: skip
 CONFIDENCE = replace(

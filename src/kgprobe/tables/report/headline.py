@@ -86,7 +86,7 @@ VIEWS = (
         instead=[""], without=[""],
     ),
     _view(
-        "choice", "multiple choice, right answers in %", "model way demonstrations",
+        "choice", "multiple choice, right answers in %", "model scoring demonstrations",
         columns=["group"], paper=["ontoprobe"], method=["choice"], metric=["accuracy"],
         premise=[""], slice=[""], aggregation=[""],
     ),

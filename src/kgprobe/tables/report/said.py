@@ -34,7 +34,7 @@ HOW = (
 HOWS = {
     "": HOW,
     CHOICE: (
-        "The right option with its letter, and what each model chose in each way of answering: it "
+        "The right option with its letter, and what each model chose in each scoring mode: it "
         "writes, or the likeliest letter, option's text or filling of the written prompt counts."
     ),
     REASON: (
@@ -136,17 +136,19 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 
 def _ways(rows: pl.DataFrame, questions: Sequence[Question]) -> Said:
-    """What was chosen in each way of answering; what cannot be read as an option as it was
+    """What was chosen in each scoring mode; what cannot be read as an option as it was
     written."""
     texts, hits = dict[str, list[str]](), dict[str, float]()
     options = {one.item: one.options for one in questions}
-    # sums instead of means over tokens are no other way
+    # sums instead of means over tokens are no other mode
     for row in (
-        rows.filter(~pl.col("way").str.ends_with("_sum")).sort("item", "way").rows(named=True)
+        rows.filter(~pl.col("scoring").str.ends_with("_sum"))
+        .sort("item", "scoring")
+        .rows(named=True)
     ):
         item, answer = row["item"], row["answer"]
         shown = answer if answer in options[item] else f"“{answer.strip()[:40]}”"
-        texts.setdefault(item, []).append(f"{row['way']}: {shown}{' ✓' * (row['hit'] == 1)}")
+        texts.setdefault(item, []).append(f"{row['scoring']}: {shown}{' ✓' * (row['hit'] == 1)}")
         hits[item] = hits.get(item, 0) + row["hit"]
     return {item: Cell(one[0], "; ".join(one[1:]), -hits[item]) for item, one in texts.items()}
 

@@ -135,7 +135,7 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
         f"{best['model']} ranks the right class or property first for {mean:.1f} % of {total:,} "
         f"rows: {best['group']} {_percent(best)}, {worst['group']} {_percent(worst)}"
     )
-    letters = [row for row in rows if row["method"] == "choice" and row.get("way") == "letter"]
+    letters = [row for row in rows if row["method"] == "choice" and row.get("scoring") == "letter"]
     letters = [row for row in letters if row["model"] == best["model"]]
     right, count = _pooled(letters)
     if count >= marks.FEWEST:

@@ -23,16 +23,16 @@ OUTPUT = {"chosen": CHOSEN}
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """CHOSEN."""
-    questions, ways = part.read("questions", CHOICES), part.settings["ways"]
+    questions, scorings = part.read("questions", CHOICES), part.settings["scorings"]
     model = part.load(part.spec)
-    chosen, record = choose_frame(model, questions, ways, progress, part.api.workers, part.work)
+    chosen, record = choose_frame(model, questions, scorings, progress, part.api.workers, part.work)
     return {"chosen": chosen}, record
 
 
 def choose_frame(
     model: Loaded | Client,
     questions: pl.DataFrame,
-    ways: Sequence[str],
+    scorings: Sequence[str],
     progress: Callable[..., Any],
     workers: int = 1,
     folder: Path | None = None,
@@ -48,14 +48,14 @@ def choose_frame(
         Choice(item, text, tuple(options), stem)
         for item, text, options, stem in questions.sort("item").select(columns).rows()
     ]
-    bar = progress(total=len(choices) * len(ways), desc="choice", unit="question")
-    with journal(model, folder, "choices", choices, ways):
-        result = choose.choose(model, choices, ways, workers=workers, progress=bar.update)
+    bar = progress(total=len(choices) * len(scorings), desc="choice", unit="question")
+    with journal(model, folder, "choices", choices, scorings):
+        result = choose.choose(model, choices, scorings, workers=workers, progress=bar.update)
     bar.close()
     if not result.chosen:
         raise ValueError(
             f"none of {len(choices)} questions can be asked; the first: {result.left_out[:1]}"
         )
-    counts = Counter(f"{way}: {reason}" for _, way, reason in result.left_out)
+    counts = Counter(f"{scoring}: {reason}" for _, scoring, reason in result.left_out)
     chosen = pl.DataFrame([vars(c) for c in result.chosen], schema=dict(CHOSEN.columns))
     return chosen, {**result.record, "left_out": dict(sorted(counts.items()))}

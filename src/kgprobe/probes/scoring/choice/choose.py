@@ -28,7 +28,7 @@ from kgprobe.probes.scoring.sentence.score import bos_prefix
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.templates import MASK_SLOT, parse
 
-WAYS = ("answer", "letter", "text", "stem")
+SCORINGS = ("answer", "letter", "text", "stem")
 #: Tokens of a generated answer: enough for a letter and the longest label.
 MOST = 24
 #: Alternatives asked for at the place of the letter.
@@ -47,18 +47,18 @@ class Choices:
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
     scores: dict[tuple[str, str], tuple[Floats, Floats]] = field(default_factory=dict)
 
-    def scored(self, item: str, way: str, sums: Floats, counts: Floats) -> None:
+    def scored(self, item: str, scoring: str, sums: Floats, counts: Floats) -> None:
         """Keep the scores of all options; choose by their means and, but for letters, by sums."""
-        self.scores[item, way] = sums, counts
-        self.chosen.append(_best(item, way, sums / counts))
-        if way != "letter":
-            self.chosen.append(_best(item, f"{way}_sum", sums))
+        self.scores[item, scoring] = sums, counts
+        self.chosen.append(_best(item, scoring, sums / counts))
+        if scoring != "letter":
+            self.chosen.append(_best(item, f"{scoring}_sum", sums))
 
 
 def choose(
     answerer: Loaded | Client,
     items: Sequence[Choice],
-    ways: Sequence[str] = WAYS,
+    scorings: Sequence[str] = SCORINGS,
     *,
     workers: int = 1,
     progress: Callable[[int], object] = lambda done: None,
@@ -68,33 +68,33 @@ def choose(
     Masked and seq2seq models write no answers, servers score texts only where they return
     log-probabilities of prompts. Raises ValueError for an unknown mode.
     """
-    unknown = [way for way in ways if way not in WAYS]
+    unknown = [scoring for scoring in scorings if scoring not in SCORINGS]
     if unknown:
-        raise ValueError(f"choice: way {unknown[0]!r}; legal: {', '.join(WAYS)}")
+        raise ValueError(f"choice: scoring {unknown[0]!r}; legal: {', '.join(SCORINGS)}")
     if isinstance(answerer, Client):
-        choices = _by_server(answerer, items, ways, workers, progress)
+        choices = _by_server(answerer, items, scorings, workers, progress)
     else:
-        choices = _by_model(answerer, items, ways, progress)
+        choices = _by_model(answerer, items, scorings, progress)
     place = {c.item: n for n, c in enumerate(items)}
-    choices.chosen.sort(key=lambda c: (place[c.item], c.way))
+    choices.chosen.sort(key=lambda c: (place[c.item], c.scoring))
     return choices
 
 
 def _by_model(
     loaded: Loaded,
     items: Sequence[Choice],
-    ways: Sequence[str],
+    scorings: Sequence[str],
     progress: Callable[[int], object],
 ) -> Choices:
-    choices = Choices(record={**loaded.record, "ways": list(ways), "cue": CUE})
-    for way in ways:
+    choices = Choices(record={**loaded.record, "scorings": list(scorings), "cue": CUE})
+    for scoring in scorings:
         counter = _ProgressCounter(progress, len(items))
-        if way == "answer":
+        if scoring == "answer":
             if loaded.spec.kind == "causal":
                 _generate(loaded, items, choices, counter)
         else:
-            blanks = [_blank(c, way) for c in items if way != "stem" or c.stem]
-            _score(loaded, blanks, way, choices, counter)
+            blanks = [_blank(c, scoring) for c in items if scoring != "stem" or c.stem]
+            _score(loaded, blanks, scoring, choices, counter)
         # questions that are left out in this mode count as done
         progress(len(items) - counter.done)
     return choices
@@ -120,12 +120,12 @@ class _ProgressCounter:
             self.progress(step)
 
 
-def _blank(choice: Choice, way: str) -> predict.Blank:
+def _blank(choice: Choice, scoring: str) -> predict.Blank:
     """The text around the place of an option, as a blank whose golds are all options."""
     before, after, options = f"{prompt(choice)}{CUE} ", "", choice.options
-    if way == "stem":
+    if scoring == "stem":
         before, after = parse(choice.stem).filled({MASK_SLOT: ""}).around(MASK_SLOT)
-    if way == "letter":
+    if scoring == "letter":
         before, after, options = f"{before}(", ")", tuple(LETTERS[: len(options)])
     return predict.Blank(choice.item, 0, f"[X][Y]{after}", before, options)
 
@@ -133,7 +133,7 @@ def _blank(choice: Choice, way: str) -> predict.Blank:
 def _score(
     loaded: Loaded,
     blanks: Sequence[predict.Blank],
-    way: str,
+    scoring: str,
     choices: Choices,
     counter: _ProgressCounter,
 ) -> None:
@@ -148,10 +148,12 @@ def _score(
         filled = predict.predict(loaded, plain, 0, settings, progress=counter)
         scores |= _summed(filled, {b.item: len(b.golds) for b in plain})
         reasons = {item: reason for item, _, _, reason in reversed(filled.left_out)}
-        choices.left_out += [(b.item, way, reasons[b.item]) for b in plain if b.item not in scores]
-        choices.record[f"positions_fed_{way}"] = filled.record["positions_fed"]
+        choices.left_out += [
+            (b.item, scoring, reasons[b.item]) for b in plain if b.item not in scores
+        ]
+        choices.record[f"positions_fed_{scoring}"] = filled.record["positions_fed"]
     for item, (sums, counts) in scores.items():
-        choices.scored(item, way, sums, counts)
+        choices.scored(item, scoring, sums, counts)
 
 
 def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Floats, Floats]]:
@@ -188,11 +190,11 @@ def _sentences(
     return results
 
 
-def _best(item: str, way: str, scores: Floats) -> Chosen:
+def _best(item: str, scoring: str, scores: Floats) -> Chosen:
     """The option of the highest score, the first among equals, and its lead."""
     order = np.argsort(-scores, kind="stable")
     margin = float(scores[order[0]] - scores[order[1]])
-    return Chosen(item, way, int(order[0]), "scored", margin=margin)
+    return Chosen(item, scoring, int(order[0]), "scored", margin=margin)
 
 
 def _generate(
@@ -225,12 +227,12 @@ def _message(loaded: Loaded, choice: Choice) -> Ids:
 def _by_server(
     client: Client,
     items: Sequence[Choice],
-    ways: Sequence[str],
+    scorings: Sequence[str],
     workers: int,
     progress: Callable[[int], object],
 ) -> Choices:
     offers = client.capabilities()
-    choices = Choices(record={"kind": "api", "ways": list(ways), "cue": CUE})
+    choices = Choices(record={"kind": "api", "scorings": list(scorings), "cue": CUE})
     has_letters = offers.completion_logprobs or offers.chat_logprobs
     legal = {
         "answer": True,
@@ -238,12 +240,16 @@ def _by_server(
         "text": bool(offers.prompt_logprobs),
         "stem": bool(offers.prompt_logprobs),
     }
-    for way in ways:
-        if not legal[way]:
-            choices.left_out += [(c.item, way, "the server returns no such scores") for c in items]
+    for scoring in scorings:
+        if not legal[scoring]:
+            choices.left_out += [
+                (c.item, scoring, "the server returns no such scores") for c in items
+            ]
             continue
-        subset = [c for c in items if way != "stem" or c.stem]
-        ask = {"answer": _answered, "letter": _letter}.get(way, partial(_texts, way=way))
+        subset = [c for c in items if scoring != "stem" or c.stem]
+        ask = {"answer": _answered, "letter": _letter}.get(
+            scoring, partial(_texts, scoring=scoring)
+        )
 
         def one(choice: Choice, ask: Any = ask) -> list[Chosen] | tuple[Floats, Floats]:
             try:
@@ -254,9 +260,9 @@ def _by_server(
 
         for choice, answers in zip(subset, client.try_map(one, subset, workers), strict=True):
             if isinstance(answers, str):
-                choices.left_out.append((choice.item, way, answers))
+                choices.left_out.append((choice.item, scoring, answers))
             elif isinstance(answers, tuple):
-                choices.scored(choice.item, way, *answers)
+                choices.scored(choice.item, scoring, *answers)
             else:
                 choices.chosen += answers
     choices.record["api"] = client.record()
@@ -296,13 +302,13 @@ def _letter(client: Client, choice: Choice) -> list[Chosen]:
     return [Chosen(choice.item, "letter", best, "scored", answer.text, margin)]
 
 
-def _texts(client: Client, choice: Choice, way: str) -> tuple[Floats, Floats]:
+def _texts(client: Client, choice: Choice, scoring: str) -> tuple[Floats, Floats]:
     """Options scored as texts by the log-probabilities that a server returns for prompts.
 
     Behind the text the option's own tokens, as for a model here; a slot inside it by all tokens of
     the complete sentence.
     """
-    blank = _blank(choice, way)
+    blank = _blank(choice, scoring)
     after = blank.text.removeprefix("[X][Y]")
     sums, counts = np.zeros(len(choice.options)), np.zeros(len(choice.options))
     for place, option in enumerate(choice.options):

@@ -36,7 +36,7 @@ class Chosen:
     """
 
     item: str
-    way: str
+    scoring: str
     chosen: int | None
     rule: str
     text: str = ""

@@ -68,7 +68,7 @@ def test_a_benchmark_without_both_halves_has_no_calibration():
 )
 def test_the_requirement_at_its_bounds(trained_on, held_out, met):
     """Trained-on at least 95 %, held-out at most twice chance (here 10 %) plus 5 points."""
-    shares = (trained_on, 40, None), (held_out, 40, None)
+    shares = [{"value": value, "n": 40} for value in (trained_on, held_out)]
     of = Number(metric="", n=0, model="m")
     made = {x.metric: x for x in validity.numbers(of, *shares, chance=10.0, is_control=True)}
     assert made["valid"].value == met
@@ -97,7 +97,8 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
                 for model, group, method, share in both
                 for one in validity.numbers(
                     Number(metric="", n=0, model=model, group=group, method=method),
-                    (share, 50, None), (6.0, 50, None), 1.0, is_control=model != "smol",
+                    {"value": share, "n": 50}, {"value": 6.0, "n": 50}, 1.0,
+                    is_control=model != "smol",
                 )
             ],
         )
@@ -179,7 +180,7 @@ def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
     def asked(benchmark: str, method: str, share: float) -> pl.DataFrame:
         of = Number(metric="", n=0, benchmark=benchmark, model="control-masked",
                     prompt="templates", method=method)  # fmt: skip
-        splits = (share, 50, None), (6.0, 50, None)
+        splits = {"value": share, "n": 50}, {"value": 6.0, "n": 50}
         return frame("bear", validity.numbers(of, *splits, chance=5.0, is_control=True))
 
     own, shipped = asked("a", "sentence", 95.0), asked("a", "sentence", 10.0)

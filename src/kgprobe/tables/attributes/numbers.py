@@ -239,7 +239,7 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
         if all(part.height for part in parts):
             asked_too = guesses.join(parts[1].select("question"), on="question", how="semi")
             chances = asked_too.group_by("model").agg(ordered_mean("alpha"))["alpha"]
-            yes, no = (validity.proportion(part["alpha"].to_numpy()) for part in parts)
+            yes, no = (hit_rate(part["alpha"].to_numpy()) for part in parts)
             chance = 100 * max(chances.to_list())
             yield from validity.numbers(of, yes, no, chance, is_control=True)
 

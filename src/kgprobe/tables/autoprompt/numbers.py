@@ -270,15 +270,16 @@ def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Itera
         kept = base.examples.filter(facts)
         subset = replace(base, outcomes=base.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
         if (values := per_example(subset, filtered=True)) is not None:
-            (splits[name],) = measured(base.of, values, P1, ("micro",), seed)
-            yield splits[name].but(slice=name)
+            splits[name] = estimate(values, "p1", stratum="group", is_proportion=True, seed=seed)
+            of = base.of.but(metric="P@1", slice=name, setting={"weighting": "items"})
+            yield of.but(**splits[name])
     if base.probe.prompt not in NOT_ASKING and len(splits) == 2:
         tested = base.outcomes.filter(split="test")
         random = float((1 / tested["options"]).mean())  # type: ignore[arg-type]
         held_out = base.examples.filter(~is_known).select("group", unit="example")
         constant = hits(base, MAJORITY).join(held_out, on=["group", "unit"], how="semi")
         chance = 100 * max(random, constant.select(ordered_mean("p1")).item())
-        yes, no = ((h.value or 0.0, h.n, h.interval) for h in splits.values())
+        yes, no = splits.values()
         yield from validity.numbers(base.of, yes, no, chance, is_control=True)
 
 

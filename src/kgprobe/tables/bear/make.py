@@ -6,6 +6,7 @@ weighs every relation the same. Source: Wiland et al. 2024; docs/papers/bear.md,
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -280,19 +281,14 @@ def _calibration(study: Study) -> Iterator[Number]:
         return
     yes, no = study.splits
     chance = 100 * float(study.random[no].mean())
+    accuracy = partial(study.estimate, value="hit", is_proportion=len(study.templates) == 1)
     for (probe, answers), rows in zip(study.probes, study.hits, strict=True):
         margin = by_item(answers, "margin")["margin"].to_numpy()
         yield from validity.numbers(
             Number(**probe.dimensions),
-            _half(study, rows.filter(pl.Series(yes))),
-            _half(study, rows.filter(pl.Series(no))),
+            accuracy(rows.filter(pl.Series(yes))),
+            accuracy(rows.filter(pl.Series(no))),
             chance,
             auc(margin[yes], margin[no]),
             probe.control,
         )
-
-
-def _half(study: Study, rows: pl.DataFrame) -> validity.Proportion:
-    """Accuracy of some items, n and interval."""
-    is_proportion = len(study.templates) == 1
-    return tuple(study.estimate(rows, "hit", is_proportion=is_proportion).values())

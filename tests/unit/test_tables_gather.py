@@ -46,11 +46,11 @@ def files(tmp_path):
     return tmp_path, rows, paths
 
 
-def made(folder, rows, paths, names=("world_lite",), **options):
+def made(folder, rows, paths, names=("world_lite",), published=None, **options):
     """RESULTS of the files."""
     probes = probes_of(rows, MODELS, paths)
-    studies = make.studies(probes, paths, {name: folder / name for name in names})
-    return frame("bear", [*make.numbers(studies, **options), *marks.numbers(rows, paths)])
+    studies = make.studies(probes, paths, {name: folder / name for name in names}, **options)
+    return frame("bear", [*make.numbers(studies, published), *marks.numbers(rows, paths)])
 
 
 def test_a_run_becomes_results_figures_and_a_section(files):

@@ -9,7 +9,7 @@ from kgprobe.metrics.ranking import auc
 from kgprobe.tables.bear import make
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, frame
-from tests.unit.study_frames import benchmark, guesses, number, probe, results, study
+from tests.unit.study_frames import benchmark, guesses, number, probe, results, study, trained
 
 FRAMES = benchmark({"P1": (["a", "b"], ["a", "a", "b", "b"])})
 
@@ -34,7 +34,7 @@ def margins(values):
 
 def test_accuracy_chance_limit_and_auc_by_hand():
     one = study(FRAMES, [(probe("m"), margins([3.0, 1.0, 2.0, -1.0]))])
-    found = results(one, facts=trained_on(True, True, False, False)).filter(model="m")
+    found = results(trained(one, trained_on(True, True, False, False))).filter(model="m")
     assert number(found, "trained-on")["value"] == 100.0
     assert number(found, "trained-on")["low"] < 100
     assert number(found, "held-out")["value"] == 50.0
@@ -57,9 +57,9 @@ def test_a_fact_of_neither_half_and_one_with_another_object_are_left_out():
 
 def test_a_benchmark_without_both_halves_has_no_calibration():
     one = study(FRAMES, [(probe("m"), margins([1.0, 1.0, 1.0, 1.0]))])
-    assert "trained-on" not in results(one, facts=trained_on(True, True, True, True))["metric"]
+    assert "trained-on" not in results(trained(one, trained_on(True, True, True, True)))["metric"]
     other = trained_on(True, False).with_columns(fact="P7/" + pl.col("subject"))
-    assert "trained-on" not in results(one, facts=other)["metric"]
+    assert "trained-on" not in results(trained(one, other))["metric"]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such
     known = pl.DataFrame(rows, schema=dict(schema.TRAINED_ON.columns), orient="row")
     control = probe("m", source="control:masked")
     one = study(frames, [(control, guesses(frames, 0, 3, right=flags))])
-    found = results(one, facts=known).filter(model="m")
+    found = results(trained(one, known)).filter(model="m")
     assert number(found, "valid")["value"] == 1
     assert number(found, "trained-on")["value"] == 100.0
     assert number(found, "held-out")["value"] < 25

@@ -6,7 +6,7 @@ relation. The threshold below which nothing is answered is chosen on one half of
 subjects (by hash) and judged on the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -70,21 +70,20 @@ VIEW = View(
 )
 
 
-def numbers(study: Study, answered: Sequence[tuple[Probe, Readings]]) -> Iterator[Number]:
+def numbers(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
     """K (per cent of an item's pairs of a correct and a wrong option that are in order, ties half),
     Brier (0 to 2), ECE (per cent), OF_BINS (setting `bin`: its lower edge), and of the other half:
     "abstention threshold", answered, "accuracy of answered" (per cent), "right less wrong" with
     and (setting `choice`: all) without abstaining, in per cent of the study.
     """
-    for probe, judged in answered:
-        for name in (study.aggregation, PRIOR):
-            answers = judged.get((name, ""), pl.DataFrame())
-            if answers.height:
-                setting = {"aggregation": name} if name else {}
-                of = Number(setting=setting, group=study.group, **probe.dimensions)
-                yield from _pairs(study, of, answers)
-                yield from _calibration(study, of, answers)
-                yield from _abstention(study, of, answers)
+    for name in (study.aggregation, PRIOR):
+        answers = judged.get((name, ""), pl.DataFrame())
+        if answers.height:
+            setting = {"aggregation": name} if name else {}
+            of = Number(setting=setting, group=study.group, **probe.dimensions)
+            yield from _pairs(study, of, answers)
+            yield from _calibration(study, of, answers)
+            yield from _abstention(study, of, answers)
 
 
 def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:

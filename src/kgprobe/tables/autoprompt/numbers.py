@@ -12,7 +12,6 @@ Controls); of a benchmark as a whole those are the models majority and constant.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,14 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames
 from kgprobe.metrics import prompts as metrics
-from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.metrics.intervals import Interval
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.prompt_settings import NOT_ASKING
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, Row, probes_of, recorded
 from kgprobe.tables.estimate import estimate
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number
+from kgprobe.tables.results import Number, proportion
 
 #: benchmark -> what is asked; every other one asks for facts
 EXTRACTION = ("auto_re", "auto_re_perturbed")
@@ -294,9 +293,7 @@ def classes(answers: Answers, seed: int = 0) -> Iterator[Number]:
         shares = {"accuracy": macro(values)}
         shares |= {name: macro(hits(answers, name, split)) for name in (MAJORITY, BEST)}
         for metric, share in shares.items():
-            interval = Interval(*wilson(min(share * n, n), n), "wilson").times(100)
-            value = {"value": 100 * share, "n": n, "interval": interval}
-            yield answers.of.but(metric=metric, slice=part, **value)
+            yield answers.of.but(metric=metric, slice=part, **proportion(min(share * n, n), n))
         means = values.group_by("group").agg(ordered_mean("p1"))["p1"].to_list()
         yield from (end.but(slice=part) for end in ends(answers, "accuracy", means))
     rows = metrics.join_outcomes(answers.examples, answers.outcomes).with_columns(group="label")
@@ -340,8 +337,8 @@ def ends(answers: Answers, metric: str, values: Sequence[float]) -> Iterator[Num
 
 def macro(values: pl.DataFrame) -> float:
     """Mean over the groups of their mean P@1, 0 .. 1."""
-    means = values.group_by("group").agg(ordered_mean("p1")).sort("group")["p1"]
-    return float(means.to_numpy().mean())
+    means = values.group_by("group").agg(ordered_mean("p1"))
+    return float(means.select(ordered_mean("p1")).item())
 
 
 def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, seed: int) -> Number:
@@ -351,8 +348,8 @@ def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, se
     if not both.height:
         raise ValueError(f"{of.benchmark}, {of.model}, {of.prompt}: no example shared with what it "
                          f"is compared with, {of.setting.get('instead', '')}")  # fmt: skip
-    mean = partial(estimate, stratum="group", is_macro=True, seed=seed)
-    return of.but(**mean(both.sort("group", "unit"), measure, less=f"{measure}_below"))
+    rows, below = both.sort("group", "unit"), f"{measure}_below"
+    return of.but(**estimate(rows, measure, less=below, stratum="group", is_macro=True, seed=seed))
 
 
 def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
@@ -501,9 +498,9 @@ def grid(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
     best: dict[int, Number] = {}
     for row in points.sort("k", "label_tokens", "triggers").iter_rows(named=True):
         setting = {"k": row["k"], "labels": row["label_tokens"], "triggers": row["triggers"]}
-        interval = Interval(*wilson(round(row["value"] * row["n"]), row["n"]), "wilson").times(100)
-        value = {"value": 100 * row["value"], "n": row["n"], "interval": interval}
-        number = of.but(prompt=row["method"], setting=setting, **value)
+        share = proportion(round(row["value"] * row["n"]), row["n"])
+        share["value"] = 100 * row["value"]
+        number = of.but(prompt=row["method"], setting=setting, **share)
         yield number
         known = best.setdefault(row["k"], number)
         best[row["k"]] = max(known, number, key=lambda one: one.value or 0.0)

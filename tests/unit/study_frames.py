@@ -1,5 +1,7 @@
 """Small benchmarks made by hand, for the tests of tables and report."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
@@ -123,6 +125,11 @@ def guesses(
                 values[gold[0]] = values.max() + 1 + generator.random()
             answers[item, template] = values.tolist()
     return answers
+
+
+def trained(study: Study, facts: pl.DataFrame) -> Study:
+    """The study with what control models were trained on; `facts`: TRAINED_ON."""
+    return replace(study, trained_on=dict(make.status(study, facts).rows()))
 
 
 def results(*studies: Study, **options: object) -> pl.DataFrame:

@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 
 from kgprobe.metrics.confidence import (
+    BINS,
     abstention_threshold,
+    bins_of,
     calibration_interval,
     expected_calibration_error,
-    reliability,
 )
+
+
+def error(confidence, hits):
+    """The error of answers, by the gap of each bin."""
+    gaps = np.bincount(bins_of(confidence), confidence - hits, BINS) / len(hits)
+    return expected_calibration_error(gaps)
 
 
 def test_bins_are_half_open_and_the_error_is_that_of_a_loop():
@@ -25,22 +32,17 @@ def test_bins_are_half_open_and_the_error_is_that_of_a_loop():
             sure = sum(confidence[i] for i in own) / len(own)
             right = sum(hits[i] for i in own) / len(own)
             total += len(own) / 204 * abs(sure - right)
-    found = reliability(confidence, hits)
-    assert sum(one.n for one in found) == 204
-    assert expected_calibration_error(found) == pytest.approx(total)
-    edges = {round(one.low, 1): one for one in reliability(np.array([0.1, 0.2, 1.0]), np.ones(3))}
-    assert sorted(edges) == [0.0, 0.1, 0.9]
+    assert error(confidence, hits) == pytest.approx(total)
+    assert bins_of(np.array([0.0, 0.1, 0.2, 1.0])).tolist() == [0, 0, 1, 9]
 
 
 def test_always_sure_and_always_right_has_no_error_and_half_right_has_a_half():
     sure = np.ones(4)
-    assert expected_calibration_error(reliability(sure, sure)) == 0
-    half = np.array([1.0, 0.0, 1.0, 0.0])
-    assert expected_calibration_error(reliability(sure, half)) == 0.5
-    with pytest.raises(ValueError, match="confidences of"):
-        reliability(sure, half[:3])
-    with pytest.raises(ValueError, match="no probability"):
-        reliability(2 * sure, half)
+    assert error(sure, sure) == 0
+    assert error(sure, np.array([1.0, 0.0, 1.0, 0.0])) == 0.5
+    for wrong in (2 * sure, -sure):
+        with pytest.raises(ValueError, match="no probability"):
+            bins_of(wrong)
 
 
 def test_the_threshold_is_the_best_of_all():

@@ -1,5 +1,7 @@
 """Metrics of prompts: ties, macro and micro by hand, bounds, any-sentence rule, paired gains."""
 
+import itertools
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgprobe.metrics import prompts
-from kgprobe.metrics.intervals import wilson
+from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.ranking import reciprocal_rank
 from kgprobe.sampling import hash_key
 from kgprobe.schema import EXAMPLES, OUTCOMES, check
+from kgprobe.tables.autoprompt import numbers
+from kgprobe.tables.autoprompt.numbers import measured
+from kgprobe.tables.results import Number
 
 
 def frames(rows: list[dict]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -35,42 +40,38 @@ def rows_of(rows: list[dict]) -> pl.DataFrame:
     return prompts.join_outcomes(*frames(rows))
 
 
-def cell(found: pl.DataFrame, level: str, measure: str, group: str = "") -> dict:
-    return found.row(
-        by_predicate=(pl.col("level") == level)
-        & (pl.col("measure") == measure)
-        & (pl.col("group") == group),
-        named=True,
-    )
+def cell(values: pl.DataFrame, level: str, column: str, group: str = "", seed: int = 0) -> Number:
+    """The number that is measured of a column at one level."""
+    found = list(measured(Number(), values, {column: column}, (level,), seed))
+    (one,) = (number for number in found if number.group == group)
+    assert one.setting == ({"weighting": "items"} if level == "micro" else {})
+    return one
 
 
 def test_macro_micro_and_intervals_by_hand():
     ranks = {"P1": [1, 2, 4], "P2": [1], "P3": [20, 11]}
     rows = [{"group": g, "best": r, "worst": r} for g, own in ranks.items() for r in own]
-    found = prompts.summary(prompts.rank_outcomes(rows_of(rows)))
-    assert cell(found, "group", "p1", "P1")["value"] == pytest.approx(1 / 3)
-    low, high = wilson(1, 3)
-    assert (cell(found, "group", "p1", "P1")["low"], cell(found, "group", "p1", "P1")["high"]) == (
-        pytest.approx(low),
-        pytest.approx(high),
-    )
-    assert cell(found, "macro", "p1")["value"] == pytest.approx((1 / 3 + 1 + 0) / 3)
-    assert cell(found, "micro", "p1")["value"] == pytest.approx(2 / 6)
-    assert cell(found, "macro", "p10")["value"] == pytest.approx(2 / 3)
-    assert cell(found, "micro", "p10")["value"] == pytest.approx(4 / 6)
+    found = prompts.rank_outcomes(rows_of(rows))
+    assert cell(found, "group", "p1", "P1").value == pytest.approx(100 / 3)
+    assert cell(found, "group", "p1", "P1").interval == Interval(*wilson(1, 3), "wilson").times(100)
+    assert cell(found, "macro", "p1").value == pytest.approx(100 * (1 / 3 + 1 + 0) / 3)
+    assert cell(found, "micro", "p1").value == pytest.approx(200 / 6)
+    assert cell(found, "macro", "p10").value == pytest.approx(200 / 3)
+    assert cell(found, "micro", "p10").value == pytest.approx(400 / 6)
     reciprocal = [[1, 1 / 2, 1 / 4], [1], [1 / 20, 1 / 11]]
     macro = np.mean([np.mean(own) for own in reciprocal])
-    assert cell(found, "macro", "mrr")["value"] == pytest.approx(macro)
-    assert cell(found, "micro", "mrr")["value"] == pytest.approx(
-        np.mean(np.concatenate(reciprocal))
-    )
-    assert {row["n"] for row in found.filter(level="macro").to_dicts()} == {6}
-    for row in found.to_dicts():
-        assert row["low"] <= row["value"] <= row["high"]
+    assert cell(found, "macro", "mrr").value == pytest.approx(100 * macro)
+    micro = np.mean(np.concatenate(reciprocal))
+    assert cell(found, "micro", "mrr").value == pytest.approx(100 * micro)
+    levels = [*[("group", g) for g in ranks], ("macro", ""), ("micro", "")]
+    for (level, group), name in itertools.product(levels, numbers.MEASURES):
+        one = cell(found, level, name, group)
+        assert one.n == (len(ranks[group]) if group else 6)
+        assert one.interval.low <= one.value <= one.interval.high
         # one unit, or units that are alike, say nothing of others: no draw differs
-        is_alone = row["group"] == "P2" or (row["level"], row["measure"]) == ("macro", "p10")
-        is_proportion = row["measure"] != "mrr" and row["level"] != "macro"
-        assert row["interval"] == ("wilson" if is_proportion or is_alone else "bootstrap"), row
+        is_alone = group == "P2" or (level, name) == ("macro", "p10")
+        is_proportion = name != "mrr" and level != "macro"
+        assert one.interval.kind == ("wilson" if is_proportion or is_alone else "bootstrap"), one
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=8), st.integers(1, 9), st.data())
@@ -101,20 +102,17 @@ def literal_means(values, seed):
     return [np.mean(values[generator.integers(0, len(values), len(values))]) for _ in range(2000)]
 
 
-@pytest.mark.parametrize("seed", [None, 0, 4])
+@pytest.mark.parametrize("seed", [0, 4])
 def test_bootstraps_draw_facts_within_their_relation(seed):
     # many different values: quantiles of few are the same for other draws
     rng = np.random.default_rng(6)
     own = {"P1": rng.random(8), "P2": rng.random(5)}
     values = pl.DataFrame(
-        [("searched", g, f"e{i}", v) for g, every in own.items() for i, v in enumerate(every)],
-        schema=["prompt", "group", "unit", "mrr"],
+        [(g, f"e{i}", v) for g, every in own.items() for i, v in enumerate(every)],
+        schema=["group", "unit", "mrr"],
         orient="row",
     )
-    found = prompts.summary(values, ("mrr",), **({} if seed is None else {"seed": seed}))
-    means = {
-        g: np.array(literal_means(v, hash_key(seed or 0, "bootstrap", g))) for g, v in own.items()
-    }
+    means = {g: np.array(literal_means(v, hash_key(seed, "bootstrap", g))) for g, v in own.items()}
     expected = {
         ("group", "P1"): means["P1"],
         ("group", "P2"): means["P2"],
@@ -122,29 +120,25 @@ def test_bootstraps_draw_facts_within_their_relation(seed):
         ("micro", ""): (8 * means["P1"] + 5 * means["P2"]) / 13,
     }
     for (level, group), drawn in expected.items():
-        row = cell(found, level, "mrr", group)
-        assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])))
+        low, high, _ = cell(values, level, "mrr", group, seed).interval
+        assert (low, high) == pytest.approx(tuple(100 * np.quantile(drawn, [0.025, 0.975])))
 
 
-def test_rows_stand_in_order_of_prompt_and_group():
-    rows = [
-        {"prompt": f"p{9 - n % 10}", "group": f"P{9 - n // 10}", "example": f"e{n}"}
-        for n in range(100)
-    ]
-    found = prompts.summary(prompts.rank_outcomes(rows_of(rows)), ("p1",))
-    levels = [*[("group", f"P{g}") for g in range(10)], ("macro", ""), ("micro", "")]
-    expected = [(f"p{n}", *level) for n in range(10) for level in levels]
-    assert found.select("prompt", "level", "group").rows() == expected
+def test_numbers_stand_in_order_of_level_and_group():
+    rows = [{"group": f"P{9 - n // 10}", "example": f"e{n}"} for n in range(100)]
+    found = measured(Number(), prompts.rank_outcomes(rows_of(rows)), numbers.P1)
+    wanted = [*[(f"P{g}", {}) for g in range(10)], ("", {}), ("", {"weighting": "items"})]
+    assert [(one.group, one.setting) for one in found] == wanted
 
 
 def test_golds_without_rank_are_left_out_or_wrong():
     absent = {"best": None, "worst": None, "filtered_best": None, "filtered_worst": None}
     rows = rows_of([{}, {}, absent, {**absent, "group": "P2"}])
-    dropped = prompts.summary(prompts.rank_outcomes(rows))
-    assert (cell(dropped, "micro", "p1")["value"], cell(dropped, "micro", "p1")["n"]) == (1.0, 2)
-    kept = prompts.summary(prompts.rank_outcomes(rows, absent="wrong"))
-    assert (cell(kept, "micro", "p1")["value"], cell(kept, "micro", "p1")["n"]) == (0.5, 4)
-    assert cell(kept, "group", "mrr", "P2")["value"] == 0.0
+    dropped = prompts.rank_outcomes(rows)
+    assert (cell(dropped, "micro", "p1").value, cell(dropped, "micro", "p1").n) == (100, 2)
+    kept = prompts.rank_outcomes(rows, absent="wrong")
+    assert (cell(kept, "micro", "p1").value, cell(kept, "micro", "p1").n) == (50, 4)
+    assert cell(kept, "group", "mrr", "P2").value == 0.0
 
 
 def test_filtered_ranks():
@@ -167,21 +161,14 @@ def test_a_fact_is_right_for_any_of_its_sentences():
         ]
     )
     facts, each = prompts.sentences(rows)
-    found = prompts.summary(facts, ("any_sentence", "sentences"))
-    assert cell(found, "macro", "any_sentence")["value"] == pytest.approx((1 / 2 + 1) / 2)
-    assert cell(found, "group", "sentences", "P1")["value"] == pytest.approx(1.5)
-    assert cell(found, "micro", "any_sentence")["n"] == 3
-    single = prompts.summary(each, ("sentence",))
-    assert cell(single, "micro", "sentence")["value"] == pytest.approx(2 / 4)
-    assert cell(single, "micro", "sentence")["interval"] == "wilson"
-
-
-def test_accuracy_by_class():
-    rows = rows_of([{"group": "", "label": c, "best": b, "worst": b} for c, b in
-                    (("yes", 1), ("yes", 2), ("no", 1))])  # fmt: skip
-    found = prompts.summary(prompts.rank_outcomes(prompts.by_label(rows)), ("p1",))
-    assert cell(found, "group", "p1", "yes")["value"] == 0.5
-    assert cell(found, "group", "p1", "no")["value"] == 1.0
+    assert cell(facts, "macro", "any_sentence").value == pytest.approx(100 * (1 / 2 + 1) / 2)
+    assert cell(facts, "group", "sentences", "P1").value == pytest.approx(1.5)
+    # a count that is the same in every draw has no bounds
+    assert cell(facts, "group", "sentences", "P1").interval.kind == "bootstrap"
+    assert cell(facts, "group", "sentences", "P2").interval is None
+    assert cell(facts, "micro", "any_sentence").n == 3
+    single = cell(each, "micro", "sentence")
+    assert (single.value, single.interval.kind) == (pytest.approx(50), "wilson")
 
 
 def test_outcomes_need_their_examples():

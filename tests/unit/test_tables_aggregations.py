@@ -14,9 +14,10 @@ from kgprobe.tables.bear import section, views
 from kgprobe.tables.bear.published import Published
 from kgprobe.tables.report import headline, validity
 from kgprobe.tables.results import plain
+from kgprobe.tables.scored import Scored, numbers_of
 from kgprobe.tables.study import Study
 from kgprobe.templates import fill
-from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
+from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, trained
 from tests.unit.test_tables_bear import fake
 
 OPTIONS = ["a", "bé", "ccc"]
@@ -32,14 +33,15 @@ GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_
 CONTROL = {"source": "control:masked"}
 
 
-def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, **about):
-    """A study of one probe with its readings."""
+def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, facts=None, **about):
+    """A study of one probe with the numbers of its scores; `facts`: TRAINED_ON."""
     found = change(scores(answers))
     own = judge(found, frames["items"], frames["candidates"])
-    made = aggregations.readings(own, found, Study(**frames, seed=SEED))
     who = probe(model, **about)
     study = Study(**frames, benchmark=who.benchmark, probes=[(who, own)], seed=SEED)
-    return replace(study, readings=[made])
+    study = study if facts is None else trained(study, facts)
+    numbers = [*aggregations.count_coinciding(study), *numbers_of(Scored(who, found, study), own)]
+    return replace(study, numbers=numbers)
 
 
 def trained_on():
@@ -78,7 +80,7 @@ def accuracy(table: dict[tuple[str, int], list[float]], names=None) -> float:
 
 
 def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
-    found = results(read(**CONTROL), facts=trained_on()).filter(model="m")
+    found = results(read(facts=trained_on(), **CONTROL)).filter(model="m")
     own = {key: values for key, values in ANSWERS.items() if key[0].startswith("P1")}
     prior = corrected()
     assert accuracy(prior) != accuracy(own)
@@ -211,7 +213,7 @@ def test_options_that_read_the_same_are_said():
 
 
 def test_views_headline_and_notes_show_both_aggregations():
-    found = results(read(**CONTROL), facts=trained_on())
+    found = results(read(facts=trained_on(), **CONTROL))
     shown = views.views(found, ["m"])
     table = shown["aggregations"].of(found)
     assert [key[-1] for key in table.rows] == ["", *NAMES]
@@ -258,7 +260,7 @@ def test_options_of_an_item_s_own_go_by_their_labels():
     right = {name: values.index(max(values)) == GOLD[name] for name, values in table.items()}
     assert hits == right
     assert 0 < sum(right.values()) < len(right)
-    numbers = list(aggregations.numbers(asked, [(probe(), made)]))
+    numbers = list(aggregations.numbers(asked, probe(), made))
     assert {n.metric for n in numbers if n.setting.get("aggregation") == "prior"} >= {"accuracy"}
     assert not [n for n in numbers if n.metric.startswith("permuted")]
 
@@ -268,7 +270,7 @@ def permuted_of(frames, answers):
     found = scores(answers)
     asked = Study(**frames, seed=SEED)
     own = judge(found, frames["items"], frames["candidates"])
-    made = aggregations.numbers(asked, [(probe(), {("", ""): own})])
+    made = aggregations.numbers(asked, probe(), {("", ""): own})
     return {n.metric: n for n in made}
 
 

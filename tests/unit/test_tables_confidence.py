@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 
 from kgprobe.metrics.aggregations import folds
-from kgprobe.tables import aggregations, confidence, wordings
+from kgprobe.tables import confidence, wordings
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import figures, views
 from kgprobe.tables.results import Number
+from kgprobe.tables.scored import Scored, numbers_of
 from kgprobe.tables.study import Study
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
 from tests.unit.study_frames import drawn as rows_of
@@ -31,10 +32,9 @@ GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_
 def read() -> Study:
     found = scores(ANSWERS)
     own = judge(found, FRAMES["items"], FRAMES["candidates"])
-    asked = Study(**FRAMES, seed=SEED)
     who = probe("m")
     study = Study(**FRAMES, benchmark=who.benchmark, probes=[(who, own)], seed=SEED)
-    return replace(study, readings=[aggregations.readings(own, found, asked)])
+    return replace(study, numbers=list(numbers_of(Scored(who, found, study), own)))
 
 
 EVERY = results(read())

@@ -31,8 +31,8 @@ def calibrated(trained_on=95.0):
         for p, share in zip(PROBES[:2], (trained_on, 95.0), strict=True)
         for number in validity.numbers(
             Number(metric="", n=0, **p.dimensions),
-            (share, 10, Interval(share / 2, share, "wilson")),
-            (20.0, 10, Interval(10.0, 20.0, "wilson")),
+            {"value": share, "n": 10, "interval": Interval(share / 2, share, "wilson")},
+            {"value": 20.0, "n": 10, "interval": Interval(10.0, 20.0, "wilson")},
             10.0,
             0.9,
             is_control=True,

@@ -46,11 +46,11 @@ def files(tmp_path):
     return tmp_path, rows, paths
 
 
-def made(folder, rows, paths, names=("world_lite",), **options):
+def made(folder, rows, paths, names=("world_lite",), published=None, **options):
     """RESULTS of the files."""
     probes = probes_of(rows, MODELS, paths)
-    studies = make.studies(probes, paths, {name: folder / name for name in names})
-    return frame("bear", [*make.numbers(studies, **options), *marks.numbers(rows, paths)])
+    studies = make.studies(probes, paths, {name: folder / name for name in names}, **options)
+    return frame("bear", [*make.numbers(studies, published), *marks.numbers(rows, paths)])
 
 
 def test_a_run_becomes_results_figures_and_a_section(files):
@@ -99,7 +99,11 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     schema.write(make.judged_answers(studies), schema.JUDGED, judged)
     for paper, (benchmark_, trained_on) in shares.items():
         numbers = validity.numbers(
-            of.but(benchmark=benchmark_), (trained_on, 50, None), (6.0, 50, None), 1.0, None, True
+            of.but(benchmark=benchmark_),
+            {"value": trained_on, "n": 50},
+            {"value": 6.0, "n": 50},
+            1.0,
+            is_control=True,
         )
         own = make.numbers(studies) if paper == "bear" else []
         inputs.append(str(results / f"tables/{paper}.parquet"))

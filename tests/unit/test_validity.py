@@ -9,7 +9,7 @@ from kgprobe.metrics.ranking import auc
 from kgprobe.tables.bear import make
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, frame
-from tests.unit.study_frames import benchmark, guesses, number, probe, results, study
+from tests.unit.study_frames import benchmark, guesses, number, probe, results, study, trained
 
 FRAMES = benchmark({"P1": (["a", "b"], ["a", "a", "b", "b"])})
 
@@ -34,7 +34,7 @@ def margins(values):
 
 def test_accuracy_chance_limit_and_auc_by_hand():
     one = study(FRAMES, [(probe("m"), margins([3.0, 1.0, 2.0, -1.0]))])
-    found = results(one, facts=trained_on(True, True, False, False)).filter(model="m")
+    found = results(trained(one, trained_on(True, True, False, False))).filter(model="m")
     assert number(found, "trained-on")["value"] == 100.0
     assert number(found, "trained-on")["low"] < 100
     assert number(found, "held-out")["value"] == 50.0
@@ -57,9 +57,9 @@ def test_a_fact_of_neither_half_and_one_with_another_object_are_left_out():
 
 def test_a_benchmark_without_both_halves_has_no_calibration():
     one = study(FRAMES, [(probe("m"), margins([1.0, 1.0, 1.0, 1.0]))])
-    assert "trained-on" not in results(one, facts=trained_on(True, True, True, True))["metric"]
+    assert "trained-on" not in results(trained(one, trained_on(True, True, True, True)))["metric"]
     other = trained_on(True, False).with_columns(fact="P7/" + pl.col("subject"))
-    assert "trained-on" not in results(one, facts=other)["metric"]
+    assert "trained-on" not in results(trained(one, other))["metric"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_benchmark_without_both_halves_has_no_calibration():
 )
 def test_the_requirement_at_its_bounds(trained_on, held_out, met):
     """Trained-on at least 95 %, held-out at most twice chance (here 10 %) plus 5 points."""
-    shares = (trained_on, 40, None), (held_out, 40, None)
+    shares = [{"value": value, "n": 40} for value in (trained_on, held_out)]
     of = Number(metric="", n=0, model="m")
     made = {x.metric: x for x in validity.numbers(of, *shares, chance=10.0, is_control=True)}
     assert made["valid"].value == met
@@ -97,7 +97,8 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
                 for model, group, method, share in both
                 for one in validity.numbers(
                     Number(metric="", n=0, model=model, group=group, method=method),
-                    (share, 50, None), (6.0, 50, None), 1.0, is_control=model != "smol",
+                    {"value": share, "n": 50}, {"value": 6.0, "n": 50}, 1.0,
+                    is_control=model != "smol",
                 )
             ],
         )
@@ -149,7 +150,7 @@ def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such
     known = pl.DataFrame(rows, schema=dict(schema.TRAINED_ON.columns), orient="row")
     control = probe("m", source="control:masked")
     one = study(frames, [(control, guesses(frames, 0, 3, right=flags))])
-    found = results(one, facts=known).filter(model="m")
+    found = results(trained(one, known)).filter(model="m")
     assert number(found, "valid")["value"] == 1
     assert number(found, "trained-on")["value"] == 100.0
     assert number(found, "held-out")["value"] < 25
@@ -179,7 +180,7 @@ def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
     def asked(benchmark: str, method: str, share: float) -> pl.DataFrame:
         of = Number(metric="", n=0, benchmark=benchmark, model="control-masked",
                     prompt="templates", method=method)  # fmt: skip
-        splits = (share, 50, None), (6.0, 50, None)
+        splits = {"value": share, "n": 50}, {"value": 6.0, "n": 50}
         return frame("bear", validity.numbers(of, *splits, chance=5.0, is_control=True))
 
     own, shipped = asked("a", "sentence", 95.0), asked("a", "sentence", 10.0)

@@ -16,12 +16,14 @@ with job(snakemake) as run:
     places = folders(run.input.questions)
     beside = run.input.content_free
     below = baselines.files(run.params.random_init, run.input.get("random_init", []))
-    studies = make.studies(answered, run.input.scores, places, run.params.seed, beside, below)
     shipped = [schema.read(path, schema.TRAINED_ON) for path in run.input.get("trained_on", [])]
     trained_on = shipped[0] if shipped else None
+    studies = make.studies(
+        answered, run.input.scores, places, run.params.seed, beside, below, trained_on
+    )
     figures = published.read(Path(run.input.published[0]).parent)
     sound = marks.numbers(run.params.experiments, run.input.scores)
-    made = frame("bear", [*make.numbers(studies, figures, trained_on), *sound])
+    made = frame("bear", [*make.numbers(studies, figures), *sound])
     provenance = run.provenance(seed=run.params.seed)
     schema.write(made, schema.RESULTS, run.output.results, provenance)
     schema.write(make.judged_answers(studies), schema.JUDGED, run.output.judged, provenance)

@@ -10,14 +10,14 @@ alpha in [0, 1] is the score of a triple at k. "and" is the product, "or" the ma
 fractional scores within [0, 1]. The denominator is the paper's partial score.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import wilson
-from kgprobe.metrics.sums import ordered_mean
+from kgprobe.metrics.sums import ordered_mean, ordered_sum
 
 KEYS = (1, 3, 5)
 ALL = "all"
@@ -152,50 +152,35 @@ def measure(
 
 def _measured(rows: pl.DataFrame, by: Sequence[str], seed: int) -> pl.DataFrame:
     keys = ["benchmark", *by, "pattern"]
-    records = []
-    for key, group in rows.sort(*keys, "example").group_by(keys, maintain_order=True):
-        fields = dict(zip(keys, key, strict=True))
-        fractional = fields["benchmark"] == ENTITY or fields.get("kind") == "token_mean"
-        fractional = fractional or fields.get("pooling") == "mean"
-        records.append({**fields, **_score(group, fractional, seed)})
-    schema = {k: rows.schema[k] for k in keys}
-    return pl.DataFrame(records, schema={**schema, **_SCORE})
+    is_defined = pl.col("denominator") > 0
+    above, below = (pl.col(name).filter(is_defined) for name in ("numerator", "denominator"))
+    groups = rows.sort(*keys, "example").group_by(keys, maintain_order=True)
+    found = groups.agg(
+        value_mean=ordered_mean(above / below),
+        numerator=ordered_sum(above),
+        denominator=ordered_sum(below),
+        examples=(~pl.col("missing")).sum().cast(pl.Int64),
+        undefined=(~is_defined).sum().cast(pl.Int64),
+        missing=pl.col("missing").sum().cast(pl.Int64),
+        partial=ordered_mean("partial"),
+    )
+    of_groups = zip(found.iter_rows(named=True), groups, strict=True)
+    bounds = [_bounds(row, group.filter(is_defined), seed) for row, (_, group) in of_groups]
+    ends = {"low": pl.Float64, "high": pl.Float64, "interval": pl.String}
+    pooled = (pl.col("numerator") / pl.col("denominator")).fill_nan(None)
+    found = found.hstack(pl.DataFrame(bounds, schema=ends, orient="row"))
+    return found.with_columns(value_pooled=pooled)
 
 
-_SCORE = {
-    **dict.fromkeys(("value_pooled", "value_mean", "numerator", "denominator"), pl.Float64),
-    **dict.fromkeys(("examples", "undefined", "missing"), pl.Int64),
-    **dict.fromkeys(("low", "high"), pl.Float64),
-    "interval": pl.String,
-    "partial": pl.Float64,
-}
-
-
-def _score(group: pl.DataFrame, fractional: bool, seed: int) -> dict[str, object]:
-    complete = group.filter(~pl.col("missing"))
-    above, below = complete["numerator"].to_numpy(), complete["denominator"].to_numpy()
-    defined = below > 0
-    above, below = above[defined], below[defined]
-    pooled = mean = low = high = None
-    interval = "none"
-    if defined.any():
-        pooled, mean = float(above.sum() / below.sum()), float((above / below).mean())
-        # sums of fractions may differ from their limits in the last bit
-        sums = min(float(above.sum()), float(below.sum())), float(below.sum())
-        bounds = None
-        if fractional:
-            _, bounds = bootstrap(np.column_stack([above, below]), seed=seed).ratio(0, 1)
-        low, high, interval = bounds or (*wilson(*sums), "wilson")
-    return {
-        "value_pooled": pooled,
-        "value_mean": mean,
-        "numerator": float(above.sum()),
-        "denominator": float(below.sum()),
-        "examples": complete.height,
-        "undefined": int((~defined).sum()),
-        "missing": group.height - complete.height,
-        "low": low,
-        "high": high,
-        "interval": interval,
-        "partial": complete.select(ordered_mean("partial")).item(),
-    }
+def _bounds(
+    row: Mapping[str, Any], defined: pl.DataFrame, seed: int
+) -> tuple[float | None, float | None, str]:
+    if not defined.height:
+        return None, None, "none"
+    bounds, how = None, {row.get("kind"), row.get("pooling")}
+    if row["benchmark"] == ENTITY or how & {"token_mean", "mean"}:
+        sums = defined.select("numerator", "denominator").to_numpy()
+        _, bounds = bootstrap(sums, seed=seed).ratio(0, 1)
+    # sums of fractions may differ from their limits in the last bit
+    right, n = min(row["numerator"], row["denominator"]), row["denominator"]
+    return bounds or (*wilson(right, n), "wilson")

@@ -4,8 +4,6 @@ The confidence of an answer is the largest probability among its options, a soft
 scores. Where several options tie for it, the answer is right with the chance of the tie.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,62 +12,33 @@ Floats = NDArray[np.float64]
 BINS = 10
 
 
-@dataclass(frozen=True)
-class ConfidenceBin:
-    """Answers whose confidence lies in (low, high]: how many, their mean confidence and hits."""
-
-    low: float
-    high: float
-    n: int
-    confidence: float
-    hits: float
-
-
-def reliability(confidence: Floats, hits: Floats, bins: int = BINS) -> list[ConfidenceBin]:
-    """The bins of equal width that hold an answer (Guo et al. 2017, section 2).
-
-    `confidence` and `hits` in 0..1, of one length. Raises ValueError where they are not.
+def bins_of(confidence: Floats) -> NDArray[np.int64]:
+    """The number of each confidence's bin: (low, high] of equal width, 0 in the first (Guo et al.
+    2017, section 2). Raises ValueError for what is no probability.
     """
-    if confidence.shape != hits.shape or not len(hits):
-        raise ValueError(f"{confidence.shape} confidences of {hits.shape} answers")
     if (confidence < 0).any() or (confidence > 1 + 1e-9).any():
         raise ValueError("a confidence is no probability")
-    place = np.clip(np.ceil(confidence * bins) - 1, 0, bins - 1).astype(np.int64)
-    return [
-        ConfidenceBin(
-            at / bins,
-            (at + 1) / bins,
-            int(inside.sum()),
-            float(confidence[inside].mean()),
-            float(hits[inside].mean()),
-        )
-        for at in range(bins)
-        if (inside := place == at).any()
-    ]
+    return np.asarray(np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1), dtype=np.int64)
 
 
-def expected_calibration_error(bins: list[ConfidenceBin]) -> float:
-    """Mean distance of confidence and hits over the bins, weighed by their answers (Guo et al.
-    2017, equation 3). 0 to 1.
-
-    >>> bins = [ConfidenceBin(0.0, 0.5, 1, 0.4, 1.0), ConfidenceBin(0.5, 1.0, 3, 0.8, 0.8)]
-    >>> expected_calibration_error(bins)
-    0.15
+def expected_calibration_error(gaps: Floats) -> float:
+    """Mean distance of confidence and hits over the bins, weighed by their answers, 0 to 1 (Guo et
+    al. 2017, equation 3). `gaps`: per bin, the sum of confidence less hits over the number of all
+    answers.
     """
-    total = sum(one.n for one in bins)
-    return sum(one.n * abs(one.confidence - one.hits) for one in bins) / total
+    return float(np.abs(gaps).sum())
 
 
 def calibration_interval(gaps: Floats, draws: Floats) -> tuple[float, float]:
     """95 % bounds of the expected calibration error over fixed bins.
 
-    `gaps`: per bin, the sum of confidence less hits over the number of all answers; `draws`
-    (draws x bins): the same in every resample. A bin's distance cannot be negative, so that noise
-    adds up to sqrt(2 / pi) of its standard error where confidence and hits agree. Percentiles of
-    resamples have that bias twice and need not even hold the error itself. The lower bound takes it
-    off each bin whose gap is within two standard errors of 0, the upper one is right without.
+    `gaps`: as above; `draws` (draws x bins): the same in every resample. A bin's distance cannot be
+    negative, so that noise adds up to sqrt(2 / pi) of its standard error where confidence and hits
+    agree. Percentiles of resamples have that bias twice and need not even hold the error itself.
+    The lower bound takes it off each bin whose gap is within two standard errors of 0, the upper
+    one is right without.
     """
-    errors, value = draws.std(axis=0), float(np.abs(gaps).sum())
+    errors, value = draws.std(axis=0), expected_calibration_error(gaps)
     bias = np.sqrt(2 / np.pi) * float(errors[np.abs(gaps) < 2 * errors].sum())
     half = 1.959963984540054 * float((draws * np.sign(gaps)).sum(axis=1).std())
     return max(0.0, value - bias - half), value + half

@@ -1,42 +1,21 @@
 """Metrics of prompts: P@1, P@10, MRR, any-sentence accuracy; macro over relations and micro.
 
     OUTCOMES + EXAMPLES  --join_outcomes-->  rows  --rank_outcomes | sentences-->  a value per unit
-    --summary-->  value, n and interval per relation, macro and micro
 
 All values but numbers of sentences lie in 0 .. 1. Ties fall in random order and every value is its
-expectation. Intervals: Wilson for shares of one relation or of all facts, else the bootstrap within
-relations, the same draws for every prompt.
+expectation.
 Source: Shin et al. 2020, sections 5 and 6; docs/papers/autoprompt.md, Tasks.
 """
-
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
 
-from kgprobe.metrics.bootstrap import Bootstrap, bootstrap, of_draws
 from kgprobe.metrics.ranking import hit_at, reciprocal_rank
 
-MEASURES = ("p1", "p10", "mrr")
-#: measures that are proportions of units, and so have a Wilson interval
-PROPORTIONS = frozenset({"p1", "p10", "any_sentence", "sentence"})
-#: measures that count and are no values in 0 .. 1
-COUNTS = frozenset({"sentences"})
 #: reciprocal ranks beyond are 0 in the released evaluation
 RELEASED_CUT = 10_000
 ABSENT = ("drop", "wrong")
 _KEY = ["group", "split", "example"]
-_SUMMARY = {
-    "prompt": pl.String,
-    "level": pl.String,
-    "group": pl.String,
-    "measure": pl.String,
-    "value": pl.Float64,
-    "n": pl.Int64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "interval": pl.String,
-}
 
 
 def join_outcomes(
@@ -101,7 +80,7 @@ def right(rows: pl.DataFrame) -> pl.Series:
 
 
 def sentences(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """(per fact, per sentence) values of relation extraction, ready for `summary`.
+    """(per fact, per sentence) values of relation extraction.
 
     Per fact: any_sentence (right for any of its sentences) and sentences (their number); per
     sentence: sentence. The first rewards facts with many sentences, so print all three.
@@ -117,46 +96,3 @@ def sentences(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         .sort("prompt", "group", "unit")
     )
     return facts, each.select("prompt", "group", pl.col("example").alias("unit"), "sentence")
-
-
-def by_label(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the class in place of the group: `summary` then gives accuracy per class."""
-    return rows.with_columns(pl.col("label").alias("group"))
-
-
-def summary(
-    values: pl.DataFrame, measures: Sequence[str] = MEASURES, seed: int = 0
-) -> pl.DataFrame:
-    """Mean, n and 95 % interval of every measure per prompt: level group, macro and micro.
-
-    `values`: prompt, group, unit and a column per measure. macro is the mean of the groups' means,
-    micro the mean over all units; n counts units. The group of both is "". No bounds (null) where
-    a count is the same for all units.
-    """
-    rows: list[dict[str, object]] = []
-    for (prompt,), units in values.sort("prompt", "group", "unit").group_by(
-        "prompt", maintain_order=True
-    ):
-        boot = bootstrap(units.select(measures).to_numpy(), units["group"].to_list(), seed=seed)
-        rows += [{"prompt": prompt, **row} for row in _levels(boot, measures)]
-    return pl.DataFrame(rows, schema=_SUMMARY)
-
-
-def _levels(boot: Bootstrap, measures: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Rows of one prompt; shares have Wilson's interval but for their macro mean."""
-    alone = np.eye(len(boot.strata))
-    levels = [("group", group, alone[i]) for i, group in enumerate(boot.strata)]
-    levels += [("macro", "", boot.macro()), ("micro", "", np.ones(len(boot.strata)))]
-    for level, group, weights in levels:
-        n = int(boot.sizes[weights > 0].sum())
-        for column, measure in enumerate(measures):
-            if measure in COUNTS:
-                interval = of_draws(boot.draws(column, weights))
-            else:
-                is_proportion = measure in PROPORTIONS and level != "macro"
-                interval = boot.interval(column, weights, is_proportion)
-            low, high, kind = interval or (None, None, "none")
-            yield {
-                "level": level, "group": group, "measure": measure, "n": n,
-                "value": boot.mean(column, weights), "low": low, "high": high, "interval": kind,
-            }  # fmt: skip

@@ -12,7 +12,7 @@ items and for a part with skewed golds: of the r-th answer of a relation (in see
 its questions stay, and the prior over other subjects is that of this part.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -108,27 +108,27 @@ def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -
     return pl.int_range(items.height, eager=True).is_in(kept)
 
 
-def numbers(study: Study, answered: Sequence[tuple[Probe, Readings]]) -> Iterator[Number]:
-    """Every number of the readings.
+def count_coinciding(study: Study) -> Iterator[Number]:
+    """The "coinciding options" of the questions, those that read the same as another, if any."""
+    options = study.candidates.filter(pl.col("set").is_in(study.items["candidates"].implode()))
+    if double := coinciding(options).height:
+        of = Number(benchmark=study.benchmark, group=study.group, n=options.height)
+        yield of.but(metric="coinciding options", value=double)
+
+
+def numbers(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
+    """Every number of a probe's readings.
 
     Metrics: accuracy, gain (over the own aggregation, paired), trained-on, held-out, AUC, "permuted
     golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
-    those whose gold cannot be exchanged, "coinciding options" those that read the same as another.
-    Slices: "", "skewed", of a gain "trained-on" and "held-out". What BEAR's tables have of the own
-    aggregation is left out.
+    those whose gold cannot be exchanged. Slices: "", "skewed", of a gain "trained-on" and
+    "held-out". What BEAR's tables have of the own aggregation is left out.
     """
-    sets = study.items["candidates"].implode()
-    options = study.candidates.filter(pl.col("set").is_in(sets))
-    double = coinciding(options).height
-    if answered and double:
-        of = Number(benchmark=answered[0][0].benchmark, group=study.group, n=options.height)
-        yield of.but(metric="coinciding options", value=double)
-    for probe, judged in answered:
-        for (name, part), answers in judged.items():
-            base = judged[study.aggregation, part]
-            yield from _reading(study, probe, base, answers, name, part)
-            if name and not part:
-                yield from _gain_by_split(study, probe, base, answers, name)
+    for (name, part), answers in judged.items():
+        base = judged[study.aggregation, part]
+        yield from _reading(study, probe, base, answers, name, part)
+        if name and not part:
+            yield from _gain_by_split(study, probe, base, answers, name)
 
 
 def _of(study: Study, probe: Probe, name: str, **more: Any) -> Number:

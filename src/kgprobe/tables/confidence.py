@@ -6,7 +6,7 @@ relation. The threshold below which nothing is answered is chosen on one half of
 subjects (by hash) and judged on the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,12 @@ from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.confidence import (
     BINS,
     abstention_threshold,
+    bins_of,
     calibration_interval,
     expected_calibration_error,
-    reliability,
 )
 from kgprobe.metrics.intervals import Interval
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.aggregations import EVERY, PROBE, Readings
 from kgprobe.tables.aggregations import WORDS as REDUCED
 from kgprobe.tables.answers import PRIOR, PRIOR_IS, Probe
@@ -69,21 +70,20 @@ VIEW = View(
 )
 
 
-def numbers(study: Study, answered: Sequence[tuple[Probe, Readings]]) -> Iterator[Number]:
+def numbers(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
     """K (per cent of an item's pairs of a correct and a wrong option that are in order, ties half),
     Brier (0 to 2), ECE (per cent), OF_BINS (setting `bin`: its lower edge), and of the other half:
     "abstention threshold", answered, "accuracy of answered" (per cent), "right less wrong" with
     and (setting `choice`: all) without abstaining, in per cent of the study.
     """
-    for probe, judged in answered:
-        for name in (study.aggregation, PRIOR):
-            answers = judged.get((name, ""), pl.DataFrame())
-            if answers.height:
-                setting = {"aggregation": name} if name else {}
-                of = Number(setting=setting, group=study.group, **probe.dimensions)
-                yield from _pairs(study, of, answers)
-                yield from _calibration(study, of, answers)
-                yield from _abstention(study, of, answers)
+    for name in (study.aggregation, PRIOR):
+        answers = judged.get((name, ""), pl.DataFrame())
+        if answers.height:
+            setting = {"aggregation": name} if name else {}
+            of = Number(setting=setting, group=study.group, **probe.dimensions)
+            yield from _pairs(study, of, answers)
+            yield from _calibration(study, of, answers)
+            yield from _abstention(study, of, answers)
 
 
 def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
@@ -101,26 +101,22 @@ def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
 def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """ECE, and the bins that it is made of."""
     rows = answers.sort("item", "template")
-    confidence, hits = rows["confidence"].to_numpy(), rows["hit"].to_numpy()
-    bins = reliability(confidence, hits)
+    bins = bins_of(rows["confidence"].to_numpy())
     # each bin's gaps are a column, and add up in every draw
-    place = np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1).astype(int)
     gaps = np.zeros((len(rows), BINS))
-    gaps[np.arange(len(rows)), place] = confidence - hits
-    items, owner = np.unique(rows["item"].to_numpy(), return_inverse=True)
-    sums = np.zeros((len(items), BINS + 1))
-    np.add.at(sums, owner, np.column_stack([gaps, np.ones(len(rows))]))
-    relations = rows.unique("item", keep="first").sort("item")["relation"]
-    drawn = bootstrap(sums, relations.to_list(), seed=study.seed).drawn.sum(axis=1)
-    bounds = calibration_interval(gaps.sum(axis=0) / len(rows), drawn[:, :BINS] / drawn[:, [BINS]])
-    interval = Interval(*bounds, "bootstrap").times(100)
-    value = 100 * expected_calibration_error(bins)
-    yield of.but(metric="ECE", value=value, interval=interval, n=len(items))
-    for one in bins:
-        at = place == round(one.low * BINS)
-        point = of.but(setting={**of.setting, "bin": one.low}, n=len(np.unique(owner[at])))
-        for metric, share in zip(OF_BINS, (one.hits, one.confidence), strict=True):
-            yield point.but(metric=metric, value=100 * share)
+    gaps[np.arange(len(rows)), bins] = (rows["confidence"] - rows["hit"]).to_numpy()
+    boot = bootstrap(gaps, rows["relation"].to_list(), rows["item"].to_list(), study.seed)
+    drawn, mean = boot.drawn.sum(axis=1), gaps.mean(axis=0)
+    bounds = calibration_interval(mean, drawn[:, :BINS] / drawn[:, [BINS]])
+    interval, n = Interval(*bounds, "bootstrap").times(100), rows["item"].n_unique()
+    value = 100 * expected_calibration_error(mean)
+    yield of.but(metric="ECE", value=value, interval=interval, n=n)
+    binned = rows.group_by(bin=pl.Series(bins / BINS)).agg(
+        ordered_mean(["hit", "confidence"]), n=pl.col("item").n_unique()
+    )
+    for low, *means, n in binned.sort("bin").rows():
+        for metric, share in zip(OF_BINS, means, strict=True):
+            yield of.but(metric=metric, value=100 * share, n=n, setting={"bin": low})
 
 
 def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:

@@ -96,13 +96,6 @@ def as_published(value: float | None, source: str) -> dict[str, Any]:
     return {"published": value, "source": None if value is None else source}
 
 
-def bounds_of(row: Mapping[str, Any], scale: float = 100) -> Interval | None:
-    """The interval that a row has as low, high and interval, scaled; None where it has none."""
-    if row["low"] is None:
-        return None
-    return Interval(row["low"], row["high"], row["interval"]).times(scale)
-
-
 def frame(paper: str, numbers: Iterable[Number]) -> pl.DataFrame:
     """The RESULTS frame of a paper's numbers, checked.
 

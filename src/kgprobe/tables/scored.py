@@ -79,24 +79,35 @@ def numbers(every: Iterable[Scored]) -> Iterator[Number]:
         task = replace(one.study, items=items, benchmark=one.probe.benchmark)
         one = replace(one, scores=scores, study=task)
         answers = judge(scores, items, task.candidates, task.aggregation, one.where, task.prompts)
-        read = [(one.probe, aggregations.readings(answers, scores, task, one.content_free))]
-        for number in aggregations.numbers(task, read):
-            # what is counted of the questions stands once, whoever else is asked them
-            if number.model or (number.benchmark, number.group) not in seen:
-                yield number
+        # what is counted of the questions stands once, whoever else is asked them
+        if (task.benchmark, task.group) not in seen:
+            yield from aggregations.count_coinciding(task)
         seen.add((task.benchmark, task.group))
-        yield from confidence.numbers(task, read)
+        yield from numbers_of(one, answers)
         alike = _add(alike, one, answers)
     yield from _slice(alike)
+
+
+def numbers_of(one: Scored, answers: pl.DataFrame) -> Iterator[Number]:
+    """What SCORES say under every aggregation, and what their probabilities are worth; `answers`:
+    the same, judged by the study's own aggregation."""
+    judged = aggregations.readings(answers, one.scores, one.study, one.content_free)
+    yield from aggregations.numbers(one.study, one.probe, judged)
+    yield from confidence.numbers(one.study, one.probe, judged)
+
+
+def with_probe(study: Study, one: Scored, answers: pl.DataFrame) -> Study:
+    """The study with the judged answers of one probe more, and those below them."""
+    below = [Baseline(len(study.probes), *pair) for pair in one.baselines.items()]
+    probes = [*study.probes, (one.probe, answers)]
+    return replace(study, probes=probes, baselines=[*study.baselines, *below])
 
 
 def _add(alike: Sequence[Study], one: Scored, answers: pl.DataFrame) -> list[Study]:
     """Studies of what several probes were asked alike, with one probe more."""
     same = [s for s in alike if s.of == one.study.of and s.matches(answers)]
     study = same[0] if same else one.study
-    below = [Baseline(len(study.probes), *pair) for pair in one.baselines.items()]
-    probes = [*study.probes, (one.probe, answers)]
-    more = replace(study, probes=probes, baselines=[*study.baselines, *below])
+    more = with_probe(study, one, answers)
     return [more if s is study else s for s in alike] + [more] * (not same)
 
 

@@ -48,8 +48,8 @@ class Study:
     the benchmark that these items are.
     `relations` (columns of RELATIONS) says cardinality and domains; without it there is no table by
     domain, and a relation counts as one-to-one when its items have as many options as there are
-    items and no answer occurs twice. `readings`, a mapping for every probe: what its scores say
-    under other aggregations, too (`aggregations.readings`). `trained_on`: item -> whether control
+    items and no answer occurs twice. `numbers`: what the probes' SCORES say, too
+    (`scored.numbers_of`). `trained_on`: item -> whether control
     models were trained on it, where known.
     """
 
@@ -62,7 +62,7 @@ class Study:
     benchmark: str = ""
     probes: Sequence[tuple[Probe, pl.DataFrame]] = ()
     relations: pl.DataFrame | None = None
-    readings: Sequence[Mapping[tuple[str, str], pl.DataFrame]] = ()
+    numbers: Sequence[Number] = ()
     baselines: Sequence[Baseline] = ()
     trained_on: Mapping[str, bool] = field(default_factory=dict)
     #: (relation, id) of the correct answers that the constant guess is chosen by; None: the items'

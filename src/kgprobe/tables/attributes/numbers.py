@@ -31,7 +31,7 @@ from kgprobe.tables.attributes.published import NAMES, Published
 from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, groups, is_filled
 from kgprobe.tables.estimate import estimate
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number, as_published, bounds_of, hit_rate
+from kgprobe.tables.results import Number, as_published, hit_rate
 
 VALUE, RIGHT, PARTIAL = "value", "triples right", "partial score"
 TABLE2, PUBLISHED = "Mruthyunjaya et al. 2023, Table 2", "published"
@@ -77,13 +77,15 @@ def numbers(
 
 def number(row: Mapping[str, Any], **changes: Any) -> Number:
     """A row of `Study.measure` as a number; its dimensions are the row's but for `changes`."""
-    value = row["value_pooled"]
+    known = {}
+    if row["value_pooled"] is not None:
+        bounds = Interval(row["low"], row["high"], row["interval"])
+        known = {"value": 100 * row["value_pooled"], "interval": bounds.times(100)}
     return studies.of_row(
         row,
         metric=VALUE,
         group="" if row["pattern"] == ALL else row["pattern"],
-        value=None if value is None else 100 * value,
-        interval=bounds_of(row),
+        **known,
         n=row["examples"],
         numerator=row["numerator"],
         denominator=row["denominator"],
@@ -237,7 +239,7 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
         if all(part.height for part in parts):
             asked_too = guesses.join(parts[1].select("question"), on="question", how="semi")
             chances = asked_too.group_by("model").agg(ordered_mean("alpha"))["alpha"]
-            yes, no = (validity.proportion(part["alpha"].to_numpy()) for part in parts)
+            yes, no = (hit_rate(part["alpha"].to_numpy()) for part in parts)
             chance = 100 * max(chances.to_list())
             yield from validity.numbers(of, yes, no, chance, is_control=True)
 

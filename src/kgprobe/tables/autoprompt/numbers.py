@@ -12,7 +12,6 @@ Controls); of a benchmark as a whole those are the models majority and constant.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,20 +21,23 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames
 from kgprobe.metrics import prompts as metrics
-from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.metrics.intervals import Interval
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.prompt_settings import NOT_ASKING
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, Row, probes_of, recorded
 from kgprobe.tables.estimate import estimate
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number, bounds_of
+from kgprobe.tables.results import Number, proportion
 
 #: benchmark -> what is asked; every other one asks for facts
 EXTRACTION = ("auto_re", "auto_re_perturbed")
 CLASSIFICATION = ("auto_sst2", "auto_sick", "auto_sick_3way", "auto_sick_2way")
 DEMONSTRATED = {"prompt": pl.String, "group": pl.String, "label": pl.String}
 MEASURES = {"p1": "P@1", "p10": "P@10", "mrr": "MRR"}
+#: measures that are proportions of units, and so have Wilson's interval where all units weigh the
+#: same; and those that count and are no values in 0 .. 1
+PROPORTIONS, COUNTS = ("p1", "p10", "any_sentence", "sentence"), ("sentences",)
 P1, ACCURACY = {"p1": "P@1"}, {"p1": "accuracy"}
 SEEN, VARIATION = "test objects seen in train", "total variation, train to test"
 #: constant answers by what is counted to choose them: metrics beside a prompt's own number
@@ -186,7 +188,7 @@ def per_example(
     filtered: bool = False,
     absent: str = "drop",
 ) -> pl.DataFrame | None:
-    """prompt, group, unit, p1, p10, mrr; a mean over draws where there are some; None without any
+    """group, unit, p1, p10, mrr; a mean over draws where there are some; None without any
     example. `no_overlap`: of examples without flags; `filtered`, `absent` as `rank_outcomes` has
     them."""
     if answers.outcomes.filter(split=split).is_empty():
@@ -195,33 +197,40 @@ def per_example(
     if no_overlap:
         rows = rows.filter(pl.col("flags").list.len() == 0)
     values = metrics.rank_outcomes(rows, filtered, answers.cut, absent)
-    return mean_of_draws(values, answers.probe.prompt) if values.height else None
+    return mean_of_draws(values) if values.height else None
 
 
-def mean_of_draws(values: pl.DataFrame, prompt: str) -> pl.DataFrame:
+def mean_of_draws(values: pl.DataFrame) -> pl.DataFrame:
     """Values per unit, averaged over the draws of a prompt."""
     numbers = [c for c in values.columns if c not in ("prompt", "group", "unit")]
-    mean = values.group_by("group", "unit").agg(ordered_mean(numbers)).sort("group", "unit")
-    return mean.select(pl.lit(prompt).alias("prompt"), "group", "unit", *numbers)
+    return values.group_by("group", "unit").agg(ordered_mean(numbers)).sort("group", "unit")
 
 
 def measured(
-    answers: Answers,
+    of: Number,
     values: pl.DataFrame,
     measures: Mapping[str, str],
     levels: Sequence[str] = LEVELS,
     seed: int = 0,
 ) -> Iterator[Number]:
-    """A number per level and measure (column -> metric) of `metrics.summary`; per cent but for
-    counts."""
-    rows = metrics.summary(values, list(measures), seed).filter(pl.col("level").is_in(levels))
-    for row in rows.iter_rows(named=True):
-        setting = {"weighting": "items"} if row["level"] == "micro" else {}
-        scale = 1 if row["measure"] in metrics.COUNTS else 100
-        yield answers.of.but(
-            metric=measures[row["measure"]], group=row["group"], setting=setting,
-            value=scale * row["value"], n=row["n"], interval=bounds_of(row, scale),
-        )  # fmt: skip
+    """A number per level and measure (column of `values` -> metric): of each group, the mean of the
+    groups' means, the mean over all units. Per cent but for counts; n counts units."""
+    values = values.sort("group", "unit")
+    for level in levels:
+        parts: Iterable[tuple[tuple[Any, ...], pl.DataFrame]] = [(("",), values)]
+        if level == "group":
+            parts = values.group_by("group", maintain_order=True)
+        for (group,), rows in parts:
+            for column, metric in measures.items():
+                found = estimate(
+                    rows, column, stratum="group", is_macro=level == "macro", seed=seed,
+                    is_proportion=column in PROPORTIONS and level != "macro",
+                    scale=1 if column in COUNTS else 100,
+                )  # fmt: skip
+                if column in COUNTS and found["interval"].kind == "wilson":
+                    found["interval"] = None
+                setting = {"weighting": "items"} if level == "micro" else {}
+                yield of.but(metric=metric, group=group, setting=setting, **found)
 
 
 def facts(
@@ -233,17 +242,17 @@ def facts(
     if values is None:
         where = f"{answers.benchmark}, {answers.probe.model}, {answers.probe.prompt}"
         raise ValueError(f"{where}: no gold of the test facts has a rank")
-    yield from measured(answers, values, MEASURES, seed=seed)
+    yield from measured(answers.of, values, MEASURES, seed=seed)
     yield from _constants(answers, seed)
     for dimensions, arguments in READINGS:
         if (other := per_example(answers, **arguments)) is not None:
-            for one in measured(answers, other, P1, ("macro",), seed):
+            for one in measured(answers.of, other, P1, ("macro",), seed):
                 yield one.but(**dimensions)
     draws = [per_example(draw) for draw in answers.draws()]
     yield from ends(answers, "P@1", [macro(draw) for draw in draws if draw is not None])
     part = answers.exclude_demonstrated() if answers.demonstrated.height else None
     if part and (unseen := per_example(part)) is not None:
-        for one in (*measured(part, unseen, P1, ("macro",), seed), *_constants(part, seed)):
+        for one in (*measured(part.of, unseen, P1, ("macro",), seed), *_constants(part, seed)):
             if not one.group:
                 yield one.but(slice=UNSEEN)
     if trained_on is not None and answers.probe.control and answers.benchmark == "auto_world":
@@ -260,15 +269,16 @@ def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Itera
         kept = base.examples.filter(facts)
         subset = replace(base, outcomes=base.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
         if (values := per_example(subset, filtered=True)) is not None:
-            (splits[name],) = measured(base, values, P1, ("micro",), seed)
-            yield splits[name].but(slice=name)
+            splits[name] = estimate(values, "p1", stratum="group", is_proportion=True, seed=seed)
+            of = base.of.but(metric="P@1", slice=name, setting={"weighting": "items"})
+            yield of.but(**splits[name])
     if base.probe.prompt not in NOT_ASKING and len(splits) == 2:
         tested = base.outcomes.filter(split="test")
         random = float((1 / tested["options"]).mean())  # type: ignore[arg-type]
         held_out = base.examples.filter(~is_known).select("group", unit="example")
         constant = hits(base, MAJORITY).join(held_out, on=["group", "unit"], how="semi")
         chance = 100 * max(random, constant.select(ordered_mean("p1")).item())
-        yes, no = ((h.value or 0.0, h.n, h.interval) for h in splits.values())
+        yes, no = splits.values()
         yield from validity.numbers(base.of, yes, no, chance, is_control=True)
 
 
@@ -283,14 +293,12 @@ def classes(answers: Answers, seed: int = 0) -> Iterator[Number]:
         shares = {"accuracy": macro(values)}
         shares |= {name: macro(hits(answers, name, split)) for name in (MAJORITY, BEST)}
         for metric, share in shares.items():
-            interval = Interval(*wilson(min(share * n, n), n), "wilson").times(100)
-            value = {"value": 100 * share, "n": n, "interval": interval}
-            yield answers.of.but(metric=metric, slice=part, **value)
+            yield answers.of.but(metric=metric, slice=part, **proportion(min(share * n, n), n))
         means = values.group_by("group").agg(ordered_mean("p1"))["p1"].to_list()
         yield from (end.but(slice=part) for end in ends(answers, "accuracy", means))
-    rows = metrics.by_label(metrics.join_outcomes(answers.examples, answers.outcomes))
-    values = mean_of_draws(metrics.rank_outcomes(rows), answers.probe.prompt)
-    for one in measured(answers, values, ACCURACY, ("group",), seed):
+    rows = metrics.join_outcomes(answers.examples, answers.outcomes).with_columns(group="label")
+    values = mean_of_draws(metrics.rank_outcomes(rows))
+    for one in measured(answers.of, values, ACCURACY, ("group",), seed):
         yield one.but(group="", slice=f"class: {one.group}")
 
 
@@ -298,25 +306,25 @@ def extraction(answers: Answers, seed: int = 0) -> Iterator[Number]:
     """Table 5: a fact is right if it is right for any of its sentences; beside it sentences that
     are right, sentences of a fact, and how often the replaced object of perturbed facts is
     answered."""
-    rows, prompt = metrics.join_outcomes(answers.examples, answers.outcomes), answers.probe.prompt
-    per_fact, per_sentence = (mean_of_draws(v, prompt) for v in metrics.sentences(rows))
+    rows = metrics.join_outcomes(answers.examples, answers.outcomes)
+    per_fact, per_sentence = map(mean_of_draws, metrics.sentences(rows))
     names = {"any_sentence": "P@1", "sentences": "sentences per fact"}
-    yield from measured(answers, per_fact, names, seed=seed)
-    yield from measured(answers, per_sentence, {"sentence": "P@1 per sentence"}, seed=seed)
+    yield from measured(answers.of, per_fact, names, seed=seed)
+    yield from measured(answers.of, per_sentence, {"sentence": "P@1 per sentence"}, seed=seed)
     if answers.benchmark == "auto_re_perturbed":
         before = pl.col("fields").str.json_path_match("$.old")
         same = pl.col("answer").str.to_lowercase() == before.str.to_lowercase()
         both = rows.filter(before.is_not_null()).group_by("prompt", "group", unit="fact")
-        old = mean_of_draws(both.agg(old=same.any().cast(pl.Float64)), prompt)
+        old = mean_of_draws(both.agg(old=same.any().cast(pl.Float64)))
         if old.height:
-            yield from measured(answers, old, {"old": "old object answered"}, seed=seed)
+            yield from measured(answers.of, old, {"old": "old object answered"}, seed=seed)
     yield from _constants(answers, seed)
 
 
 def _constants(answers: Answers, seed: int) -> Iterator[Number]:
     """What constant answers reach on the same examples."""
     for name in (MAJORITY, BEST):
-        yield from measured(answers, hits(answers, name), {"p1": name}, ("group", "macro"), seed)
+        yield from measured(answers.of, hits(answers, name), {"p1": name}, ("group", "macro"), seed)
 
 
 def ends(answers: Answers, metric: str, values: Sequence[float]) -> Iterator[Number]:
@@ -329,19 +337,19 @@ def ends(answers: Answers, metric: str, values: Sequence[float]) -> Iterator[Num
 
 def macro(values: pl.DataFrame) -> float:
     """Mean over the groups of their mean P@1, 0 .. 1."""
-    means = values.group_by("group").agg(ordered_mean("p1")).sort("group")["p1"]
-    return float(means.to_numpy().mean())
+    means = values.group_by("group").agg(ordered_mean("p1"))
+    return float(means.select(ordered_mean("p1")).item())
 
 
 def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, seed: int) -> Number:
     """The macro mean of `first` minus that of `second`, in points, paired on the examples that both
-    have; values of one prompt each, as `metrics.summary` takes them."""
+    have."""
     both = first.join(second, on=["group", "unit"], suffix="_below", validate="1:1")
     if not both.height:
         raise ValueError(f"{of.benchmark}, {of.model}, {of.prompt}: no example shared with what it "
-                         f"is compared with, {second['prompt'].unique().to_list()}")  # fmt: skip
-    mean = partial(estimate, stratum="group", is_macro=True, seed=seed)
-    return of.but(**mean(both.sort("group", "unit"), measure, less=f"{measure}_below"))
+                         f"is compared with, {of.setting.get('instead', '')}")  # fmt: skip
+    rows, below = both.sort("group", "unit"), f"{measure}_below"
+    return of.but(**estimate(rows, measure, less=below, stratum="group", is_macro=True, seed=seed))
 
 
 def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
@@ -396,7 +404,7 @@ def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
                 # where every sentence has a new object of its own, the fact is in front of it
                 fact = pl.col("unit").str.replace(r"~.*$", "")
                 facts = per_fact.select("group", fact, "any_sentence")
-                values.append(mean_of_draws(facts, part.benchmark))
+                values.append(mean_of_draws(facts))
             of = probed.of.but(metric="P@1", setting={"instead": perturbed})
             yield gain(of, values[0], values[1], "any_sentence", seed)
 
@@ -405,11 +413,9 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     """Per relation (draw of a balanced set): constant answers, how train and test differ, and the
     numbers of facts; `search facts` are training and dev facts, as the paper's "#train"."""
     every = union(those)
-    probe = replace(every.probe, model="", prompt="", method="")
+    of, metric_of = Number(benchmark=every.benchmark), ACCURACY if every.of_classes else P1
     for name, model in ((MAJORITY, "majority"), (BEST, "constant")):
-        guess, values = replace(every, probe=replace(probe, model=model)), hits(every, name)
-        yield from measured(guess, values, ACCURACY if every.of_classes else P1, ("group",), seed)
-    of = Number(benchmark=probe.benchmark)
+        yield from measured(of.but(model=model), hits(every, name), metric_of, ("group",), seed)
     for group, seen, objects, variation, n in shift(every):
         yield of.but(metric=SEEN, group=group, value=100 * seen, n=objects)
         yield of.but(metric=VARIATION, group=group, value=100 * variation, n=n)
@@ -420,7 +426,7 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
 
 
 def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
-    """prompt (`name`: MAJORITY or BEST), group, unit and p1 of a constant answer on the examples of
+    """group, unit and p1 of a constant answer (`name`: MAJORITY or BEST) on the examples of
     `answers` that have a rank; of several commonest labels each has the same probability. A unit is
     an example, or a fact where a fact has several sentences."""
     unit = "fact" if answers.benchmark in EXTRACTION else "example"
@@ -434,9 +440,7 @@ def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
     commonest = counted.filter(pl.col("len") == pl.col("len").max().over("group"))
     shares = commonest.select("group", "label", p1=1 / pl.len().over("group"))
     joined = known.unique(["group", unit]).join(shares, on=["group", "label"], how="left")
-    return joined.select(
-        pl.lit(name).alias("prompt"), "group", pl.col(unit).alias("unit"), pl.col("p1").fill_null(0)
-    ).sort("group", "unit")
+    return joined.select("group", pl.col("p1").fill_null(0), unit=unit).sort("group", "unit")
 
 
 def union(those: Sequence[Answers]) -> Answers:
@@ -494,9 +498,9 @@ def grid(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
     best: dict[int, Number] = {}
     for row in points.sort("k", "label_tokens", "triggers").iter_rows(named=True):
         setting = {"k": row["k"], "labels": row["label_tokens"], "triggers": row["triggers"]}
-        interval = Interval(*wilson(round(row["value"] * row["n"]), row["n"]), "wilson").times(100)
-        value = {"value": 100 * row["value"], "n": row["n"], "interval": interval}
-        number = of.but(prompt=row["method"], setting=setting, **value)
+        share = proportion(round(row["value"] * row["n"]), row["n"])
+        share["value"] = 100 * row["value"]
+        number = of.but(prompt=row["method"], setting=setting, **share)
         yield number
         known = best.setdefault(row["k"], number)
         best[row["k"]] = max(known, number, key=lambda one: one.value or 0.0)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import polars as pl
@@ -75,16 +76,12 @@ def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
         ends = [[float(run["dev"]) for run in each if run["dev"] is not None] for each in runs]
         values = [each for each in ends if each]
         benchmark, prompt, model = search
-        for choice, of in (("chosen", max), ("mean", _mean), ("lowest", min)) if values else ():
+        for choice, of in (("chosen", max), ("mean", fmean), ("lowest", min)) if values else ():
             yield Number(
                 benchmark=benchmark, model=model, prompt=prompt, method="predict",
                 metric="search metric", slice="dev", setting={"choice": choice},
-                value=_mean([of(each) for each in values]), n=sum(map(len, values)),
+                value=fmean([of(each) for each in values]), n=sum(map(len, values)),
             )  # fmt: skip
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def of_tasks(

@@ -6,6 +6,7 @@ weighs every relation the same. Source: Wiland et al. 2024; docs/papers/bear.md,
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,7 +17,7 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.intervals import Interval, standard_error
 from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import aggregations, baselines, confidence, slices, wordings
+from kgprobe.tables import aggregations, baselines, slices, wordings
 from kgprobe.tables.answers import Probe, judge, questions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.estimate import estimate
@@ -25,8 +26,8 @@ from kgprobe.tables.judged import of_scores
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, as_published, hit_rate
 from kgprobe.tables.results import frame as results_frame
-from kgprobe.tables.scored import Scored, read_random_init
-from kgprobe.tables.study import Baseline, Study, by_item, relations_of
+from kgprobe.tables.scored import Scored, numbers_of, read_random_init, with_probe
+from kgprobe.tables.study import Study, by_item, relations_of
 from kgprobe.templates import ANSWER, answer_is_last, parse
 
 
@@ -37,9 +38,11 @@ def studies(
     seed: int = 0,
     content_free: Sequence[str | Path] = (),
     below: baselines.Files = MappingProxyType({}),
+    facts: pl.DataFrame | None = None,
 ) -> list[Study]:
-    """A Study per benchmark and prompt, in the order of the probes, scored by every aggregation;
-    `content_free`: CONTENT_FREE of each probe, where they were asked.
+    """A Study per benchmark and prompt, in the order of the probes, with its numbers of every
+    aggregation; `content_free`: CONTENT_FREE of each probe, where they were asked; `facts`: frame
+    TRAINED_ON, where control models were asked.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
     relations) as parquet. `below`: SCORES of the models with random
@@ -50,20 +53,19 @@ def studies(
         folder = Path(folders[benchmark])
         relations = relations_of(folder / "relations.parquet")
         task = Study(*questions(folder), seed, benchmark=benchmark, relations=relations)
-        judged: list[tuple[Probe, pl.DataFrame]] = []
-        read, lower = [], []
+        if facts is not None:
+            task = replace(task, trained_on=dict(status(task, facts).rows()))
+        study, known = task, [*aggregations.count_coinciding(task)]
         for at, (probe, path) in enumerate(zip(answered, scores, strict=True)):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
                 continue
             free = schema.read(content_free[at], schema.CONTENT_FREE) if content_free else None
             low = read_random_init(below, probe)
-            frame = schema.read(path, schema.SCORES)
-            one = Scored(probe, frame, task, content_free=free, where=str(path), random_init=low)
-            base = judge(frame, task.items, task.candidates, where=str(path))
-            lower += [Baseline(len(judged), *pair) for pair in one.baselines.items()]
-            judged.append((probe, base))
-            read.append(aggregations.readings(base, frame, task, free))
-        every.append(replace(task, probes=judged, readings=read, baselines=lower))
+            one = Scored(probe, schema.read(path, schema.SCORES), task, free, str(path), low)
+            answers = judge(one.scores, task.items, task.candidates, where=one.where)
+            known += numbers_of(one, answers)
+            study = with_probe(study, one, answers)
+        every.append(replace(study, numbers=known))
     return every
 
 
@@ -79,10 +81,8 @@ def judged_answers(studies: Sequence[Study]) -> pl.DataFrame:
     )
 
 
-def numbers(
-    studies: Sequence[Study], published: Published | None = None, facts: pl.DataFrame | None = None
-) -> list[Number]:
-    """Every number of BEAR. `facts`: frame TRAINED_ON, where control models were asked.
+def numbers(studies: Sequence[Study], published: Published | None = None) -> list[Number]:
+    """Every number of BEAR.
 
     accuracy (settings: template, weighting, mode "first wins": the lowest index among tied leaders,
     where a tie occurred; instead: minus that of another probe, paired), also by group (relation)
@@ -95,18 +95,13 @@ def numbers(
     """
     results: list[Number] = []
     for study in studies:
-        if facts is not None:
-            study = replace(study, trained_on=dict(status(study, facts).rows()))
         for position in range(len(study.probes)):
             results += _scores(study, position, published)
             results += _by_template(study, position)
         results += [*_by_position(study), *differences(study), *_baselines(study, published)]
         results += _calibration(study)
         results += slices.numbers(study)
-        probes = [probe for probe, _ in study.probes]
-        answered = list(zip(probes, study.readings, strict=False))
-        results += aggregations.numbers(study, answered)
-        results += confidence.numbers(study, answered)
+        results += study.numbers
     sizes = {p.model: p.parameters for study in studies for p, _ in study.probes if p.parameters}
     results += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
     return results + (list(_published(published)) if published else [])
@@ -280,19 +275,14 @@ def _calibration(study: Study) -> Iterator[Number]:
         return
     yes, no = study.splits
     chance = 100 * float(study.random[no].mean())
+    accuracy = partial(study.estimate, value="hit", is_proportion=len(study.templates) == 1)
     for (probe, answers), rows in zip(study.probes, study.hits, strict=True):
         margin = by_item(answers, "margin")["margin"].to_numpy()
         yield from validity.numbers(
             Number(**probe.dimensions),
-            _half(study, rows.filter(pl.Series(yes))),
-            _half(study, rows.filter(pl.Series(no))),
+            accuracy(rows.filter(pl.Series(yes))),
+            accuracy(rows.filter(pl.Series(no))),
             chance,
             auc(margin[yes], margin[no]),
             probe.control,
         )
-
-
-def _half(study: Study, rows: pl.DataFrame) -> validity.Proportion:
-    """Accuracy of some items, n and interval."""
-    is_proportion = len(study.templates) == 1
-    return tuple(study.estimate(rows, "hit", is_proportion=is_proportion).values())

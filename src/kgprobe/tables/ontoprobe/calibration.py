@@ -67,7 +67,7 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
             if not (yes.height and no.height):
                 continue
             of = Number(**probe.dimensions, group=task)
-            one, other = (validity.proportion(split["R@1"].to_numpy() / 100) for split in (yes, no))
+            one, other = (hit_rate(split["R@1"].to_numpy() / 100) for split in (yes, no))
             # a random candidate is one of the golds
             chance = 100 * float((no["golds"] / no["options"]).to_numpy().mean())
             mrr = [split["MRR"].to_numpy() for split in (yes, no)]

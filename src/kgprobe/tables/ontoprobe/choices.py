@@ -7,7 +7,6 @@ cent with Wilson's interval; an answer that cannot be read is wrong, and counted
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +17,7 @@ from kgprobe.tables.answers import Probe
 from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
-from kgprobe.tables.results import Number, proportion
+from kgprobe.tables.results import Number, hit_rate, proportion
 
 #: what becomes of the first premise: left out and not memorized, left out and memorized, written
 PREMISES = ("NO", "IM", "EX")
@@ -63,7 +62,7 @@ def score_choices(
         known = dict(five.select("task", "accuracy").rows())
         for (task,), group in rows.filter(premise="").group_by("task", maintain_order=True):
             of, theirs = base.but(group=task), as_published(known.get(str(task)), "Table 5")
-            yield of.but(metric="accuracy", **theirs, **_rate(group))
+            yield of.but(metric="accuracy", **theirs, **hit_rate(group["hit"].to_numpy()))
             # 1 / number of options
             chance = 100 * sum(1 / len(o) for o in group["options"]) / group.height
             yield of.but(metric="chance", n=group.height, value=chance)
@@ -90,10 +89,6 @@ def judge(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _rate(rows: pl.DataFrame, column: str = "hit") -> dict[str, Any]:
-    return proportion(float(rows[column].sum()), rows.height)
-
-
 def _table6(
     base: Number, rows: pl.DataFrame, known: Mapping[tuple[str, str], float]
 ) -> Iterator[Number]:
@@ -104,7 +99,7 @@ def _table6(
             cell.but(
                 group=rule,
                 **as_published(known.get((premise, rule)), "Table 6"),
-                **_rate(subset),
+                **hit_rate(subset["hit"].to_numpy()),
             )
             for rule in RULES
             if (subset := rows.filter(setting=premise, task=rule)).height

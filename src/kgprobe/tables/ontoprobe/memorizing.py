@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
-from kgprobe.metrics.intervals import Interval, of_hits, percentile, standard_error, student
+from kgprobe.metrics.intervals import Interval, percentile, standard_error, student
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.baselines import frequency
 from kgprobe.tables import results
@@ -45,13 +45,15 @@ def is_printed(probe: Probe) -> bool:
 
 
 def means(base: Number, rows: pl.DataFrame, metrics: Sequence[str], seed: int) -> Iterator[Number]:
-    """The mean of every metric over items, with its interval: Wilson's for SHARES, else of the
+    """The mean of every metric over items, with its interval: Wilson's for HIT_RATES, else of the
     bootstrap, paired over configurations, since all have the same items."""
     rows = rows.sort("item")
     for metric in metrics if rows.height else ():
         each = rows.select(pl.col(metric) / 100)
-        fields = estimate(each, metric, is_proportion=metric in HIT_RATES, seed=seed)
-        yield base.but(metric=metric, **fields | {"value": float(rows[metric].to_numpy().mean())})
+        is_proportion = metric in HIT_RATES
+        yield base.but(
+            metric=metric, **estimate(each, metric, is_proportion=is_proportion, seed=seed)
+        )
 
 
 def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
@@ -189,14 +191,14 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
             ranked = frequency.rank(train, test["answers"].to_list(), size, seed)
             base = Number(n=test.height, benchmark=benchmark, group=task)
             base = base.but(model="frequency", setting={"choice": "none"})
-            measured = {f"R@{k}": (h.mean(), of_hits(h)) for k, h in ranked.hits.items()}
+            measured = {f"R@{k}": results.hit_rate(hits) for k, hits in ranked.hits.items()}
             for metric, orders in (("MRRa", ranked.mrra), ("MRR", ranked.mrr)):
-                tails = orders.mean(axis=1)
-                measured[metric] = (tails.mean(), Interval(*percentile(tails), "random orders"))
-            for metric, (value, bounds) in measured.items():
+                tails = 100 * orders.mean(axis=1)
+                bounds = Interval(*percentile(tails), "random orders")
+                measured[metric] = {"value": tails.mean(), "interval": bounds}
+            for metric, fields in measured.items():
                 theirs = known.get((task, metric)) if benchmark == "onto_released" else None
-                more = as_published(theirs, "Table 4")
-                yield base.but(metric=metric, value=100 * value, interval=bounds.times(100), **more)
+                yield base.but(metric=metric, **fields, **as_published(theirs, "Table 4"))
             for metric, value in frequency.at_random(test["golds"].to_list(), size).items():
                 yield base.but(model="random", setting={}, metric=metric, value=100 * value)
             ceiling = float((200.0 / (test["golds"] + 1)).mean())  # type: ignore[arg-type]
@@ -222,7 +224,7 @@ def _candidate_indices(items: pl.DataFrame, candidates: pl.DataFrame, task: str)
     return dict(candidates.filter(set=name).select("label", "index").rows())
 
 
-def averages(rows: pl.DataFrame, by: str, weighting: str = WEIGHTINGS[0]) -> pl.DataFrame:
+def averages(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
     """Mean of METRICS per value of `by`, over what weighs the same (`_units`) among rows of
     configurations (task, model, ..., METRICS), and how many these are (`rows`)."""
     count = rows.filter(pl.col(by).fill_null("") != "").group_by(by).agg(pl.len().alias("rows"))

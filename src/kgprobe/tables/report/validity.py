@@ -10,15 +10,14 @@ Every paper writes these figures with `numbers`; the section is one view of all 
 import math
 from collections.abc import Mapping
 from statistics import NormalDist
+from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.report import grid
 from kgprobe.tables.report.section import Section
-from kgprobe.tables.results import Number, hit_rate
+from kgprobe.tables.results import Number
 from kgprobe.tables.views import View
 
 #: Order of columns when read by people.
@@ -61,13 +60,6 @@ WHY: Mapping[tuple[str, str], str] = {
         "(“United Unitedates of America”)."
     ),
 }
-#: per cent, items, interval
-Proportion = tuple[float, int, Interval | None]
-
-
-def proportion(hits: NDArray[np.float64]) -> Proportion:
-    """The proportion of hits, 0 to 1 each, with Wilson's interval."""
-    return tuple(hit_rate(hits).values())
 
 
 def limit(chance: float) -> float:
@@ -77,8 +69,8 @@ def limit(chance: float) -> float:
 
 def numbers(
     of: Number,
-    trained: Proportion,
-    held_out: Proportion,
+    trained: Mapping[str, Any],
+    held_out: Mapping[str, Any],
     chance: float,
     area: float | None = None,
     is_control: bool = False,
@@ -86,24 +78,22 @@ def numbers(
     """What a probe says of trained-on and held-out facts, in the order of COLUMNS, and whether it
     is `valid`.
 
-    `of` has the probe's dimensions. Only of control models is it known: they were trained on
-    one half. `chance`: of a random guess on the held-out items; `area`: the AUC, with Newcombe's
-    interval.
+    `of` has the probe's dimensions; `trained`, `held_out`: value (per cent), n and interval. Only
+    of control models is it known: they were trained on one half. `chance`: of a random guess on the
+    held-out items; `area`: the AUC, with Newcombe's interval.
     """
-    both = trained[1] + held_out[1]
+    both = trained["n"] + held_out["n"]
     rows = [
-        of.but(metric=name, value=value, n=n, interval=interval)
-        for name, (value, n, interval) in (("trained-on", trained), ("held-out", held_out))
-    ]
-    rows += [
-        of.but(metric="chance", value=chance, n=held_out[1]),
-        of.but(metric="limit for held-out", value=limit(chance), n=held_out[1]),
+        of.but(metric="trained-on", **trained),
+        of.but(metric="held-out", **held_out),
+        of.but(metric="chance", value=chance, n=held_out["n"]),
+        of.but(metric="limit for held-out", value=limit(chance), n=held_out["n"]),
     ]
     if area is not None:
-        interval = auc_interval(area, trained[1], held_out[1])
+        interval = auc_interval(area, trained["n"], held_out["n"])
         rows.append(of.but(metric="AUC", value=area, n=both, interval=interval))
     if is_control:
-        is_met = trained[0] >= TRAINED_ON_AT_LEAST and held_out[0] <= limit(chance)
+        is_met = trained["value"] >= TRAINED_ON_AT_LEAST and held_out["value"] <= limit(chance)
         rows.append(of.but(metric="valid", value=is_met, n=both))
     return rows
 

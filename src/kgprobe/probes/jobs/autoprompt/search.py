@@ -18,6 +18,7 @@ import polars as pl
 
 from kgprobe.job import log, progress
 from kgprobe.metrics import prompts as metrics
+from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
@@ -234,10 +235,13 @@ def scores(
         if not known.height:
             continue
         rows = metrics.join_outcomes(task.examples, subset, split)
-        table = metrics.summary(metrics.rank_outcomes(rows, cut=cut), ["p1", "mrr"])
-        for row in table.filter(pl.col("level") == "group").iter_rows(named=True):
-            values = {key: round(row[key], 6) for key in ("value", "low", "high")}
-            stats[f"{split}_{row['measure']}"] = {"metric": row["measure"], "n": row["n"], **values}
+        columns = metrics.rank_outcomes(rows, cut=cut).select("p1", "mrr")
+        boot = bootstrap(columns.to_numpy(), [group] * known.height)
+        for column, measure in enumerate(columns.columns):
+            low, high, _ = boot.interval(column, is_proportion=measure == "p1")
+            values = {"value": boot.mean(column), "low": low, "high": high}
+            rounded = {key: round(value, 6) for key, value in values.items()}
+            stats[f"{split}_{measure}"] = {"metric": measure, "n": known.height, **rounded}
     return stats
 
 

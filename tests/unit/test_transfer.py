@@ -1,8 +1,8 @@
-"""Prompts with other triggers, and prompts that move to another model."""
+"""Prompts that move to another model."""
 
 import pytest
 
-from kgprobe.probes.prompts.search.controls import random_prompts, shuffled_prompt, transfer
+from kgprobe.probes.prompts.search.controls import transfer
 from kgprobe.probes.prompts.search.files import PromptFileError, prompt_of
 from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
@@ -74,18 +74,3 @@ def test_triggers_in_two_places_do_not_move():
     there = prompt_of(roberta, Template.parse("[T] {sub} [T] [P] .", "masked"), own)
     with pytest.raises(PromptFileError, match="2 places"):
         transfer(there, bert)
-
-
-def test_controls_are_prompts_of_the_same_length_that_say_what_they_are():
-    roberta = tiny("roberta")
-    there = prompt(roberta, labels={"yes": ids(roberta, " Paris")})
-    drawn = random_prompts(roberta, there, list(range(50, 90)), "P36", draws=3)
-    assert list(drawn) == ["random_triggers:00", "random_triggers:01", "random_triggers:02"]
-    for name, control in drawn.items():
-        assert len(control.trigger) == len(there.trigger)
-        assert control.data["control"] == name
-        assert control.labels == there.labels
-        assert control.scores == {}
-    other = shuffled_prompt(roberta, there, "P36")
-    assert sorted(other.trigger) == sorted(there.trigger)
-    assert other.data["control"] == "shuffled_triggers"

@@ -101,7 +101,7 @@ def read_once() -> Iterator[None]:
         yield
         return
 
-    class Reader(gguf.GGUFReader):  # type: ignore[misc]
+    class Reader(gguf.GGUFReader):
         @property
         def data(self) -> Any:
             return self._view

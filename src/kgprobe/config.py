@@ -176,6 +176,8 @@ def _describe_problem(
     if problem.validator in ("required", "minProperties", "propertyNames", "pattern"):
         text = problem.message if problem.validator == "required" else f"{problem.instance!r}"
         yield f"{where}: {text}; legal: {legal(rules)}"
+    elif problem.instance is None and rules.get("type") == "object":
+        yield f"{where}: empty; write keys below it or take it out; legal: {legal(rules)}"
     else:
         close = nearest(str(problem.instance), [str(v) for v in rules.get("enum", [])])
         yield f"{where}: {problem.instance!r}{close}; legal: {legal(rules)}"

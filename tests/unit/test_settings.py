@@ -84,6 +84,7 @@ def test_every_field_says_what_it_means():
         ("comparisons", ["acess"], "comparisons.0: 'acess' .did you mean 'access'"),
         ("attributes.bias.relations", ["Q5"], "relations.0: 'Q5'; legal: the id of a relation"),
         ("api.prices", [1], r"api.prices: \[1\]; legal: list, 2 values: "),
+        ("attributes", None, "attributes: empty; write keys below it or take it out; legal: "),
         ("autoprompt.models", {"m": {"fact": {}}}, "unknown key 'fact' .did you mean 'facts'"),
         ("autoprompt.grid.settings.restart", 1, "unknown key 'restart' .did you mean 'restarts'"),
         ("sources.dumps.bear", {}, "dumps: 'bear'; legal: small letters, digits and _, not"),

@@ -84,7 +84,7 @@ test-all: $(STAMP) $(PEERS)/.installed
 	$(PYTEST_IN) -n 0 --timeout 600 -m timing $(PYTEST) || $(PYTEST_IN) -n 0 --timeout 600 -m timing --last-failed $(PYTEST) || code=$$?; \
 	exit $$code
 
-bench: $(STAMP)
+bench: $(STAMP) $(PEERS)/.installed
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run
 
 # the real data that the services of the replay are made of lie in KGPROBE_DATA, ../shared/data without it

@@ -1,6 +1,6 @@
 """One side of a measurement of sentence scoring, in a process of its own (see perf/scoring.py).
 
-    python -m perf._scoring_side <ours|plain|peer> <case.json> <result.json>
+    python -m perf._scoring_side <ours|plain|peer|harness> <case.json> <result.json>
 
 The model is loaded and one question answered before the clock starts. CPU seconds are those of the
 process, around scoring and tokenization.
@@ -49,6 +49,25 @@ def peer(case: Case) -> Callable[[Slice], list[float]]:
     return run
 
 
+def harness(case: Case) -> Callable[[Slice], list[float]]:
+    """lm-evaluation-harness: the log-likelihood of every option's sentence behind its prefix."""
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
+
+    model = HFLM(pretrained=case["folder"], device="cpu", dtype="float32", batch_size=32)
+
+    def run(questions: Slice) -> list[float]:
+        texts = [
+            q["template"].replace("[X]", q["subject"]).replace("[Y]", option)
+            for q in questions
+            for option in q["options"]
+        ]
+        asked = [Instance("loglikelihood", {}, ("", text), 0) for text in texts]
+        return [value for value, _ in model.loglikelihood(asked, disable_tqdm=True)]
+
+    return run
+
+
 def ours(case: Case, last_layer: str = "scored") -> Callable[[Slice], list[float]]:
     """kgprobe: the same sums, in the same order."""
     from kgprobe.probes.models.load import ModelSpec, load_model
@@ -74,6 +93,7 @@ def ours(case: Case, last_layer: str = "scored") -> Callable[[Slice], list[float
 
 SIDES: dict[str, Callable[[Case], Callable[[Slice], list[float]]]] = {
     "peer": peer,
+    "harness": harness,
     "ours": ours,
     "plain": lambda case: ours(case, "all"),
 }

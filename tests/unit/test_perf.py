@@ -24,6 +24,7 @@ SMALLEST = {
     "dumps": ["2", "1"],
     "fill": ["2"],
     "ontoprobe": [],
+    "peers": ["2"],
     "products": [],
     "scoring": ["1", "BERT 2"],
     "scoring_memory": ["1"],
@@ -35,9 +36,10 @@ SMALLEST = {
 #: programs and data of others that some need
 NEEDED = {
     "spark": lambda: find_spec("pyspark") and shutil.which("java"),
+    "peers": lambda: (ROOT / ".peers/bin/python").exists(),
     "sparql_pages": lambda: shutil.which("virtuoso-t"),
 }
-ON_DATA = ("scoring", "scoring_memory", "trex")
+ON_DATA = ("peers", "scoring", "scoring_memory", "trex")
 #: what a machine with an accelerator has not
 ABSENT = ("polars", "snakemake", "tenacity", "jsonschema", "SPARQLWrapper", "lm_eval")
 
@@ -125,7 +127,7 @@ def test_every_measurement_ends_at_its_smallest_size(name, tmp_path, monkeypatch
     if name in ON_DATA and not (real := data_folder()).is_dir():
         pytest.skip(f"no data in {real}")
     # what a whole `make bench` has measured stays
-    for folder in ("src", "perf", "config", "resources", "docs", "tests"):
+    for folder in ("src", "perf", "config", "resources", "docs", "tests", ".peers"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     command = [sys.executable, "-m", f"perf.{name}", *SMALLEST[name]]
     environment = {**os.environ, "KGPROBE_DATA": str(data_folder().resolve())}

@@ -8,7 +8,7 @@ import pytest
 from kgprobe import schema, sheets
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, probes_of
-from kgprobe.tables.ontoprobe import choices, make, section, values
+from kgprobe.tables.ontoprobe import calibration, choices, make, section, values
 from tests.workflow.project import our_rows
 
 PUBLISHED = Path(__file__).parents[2] / "resources/published"
@@ -183,3 +183,34 @@ def test_cells_of_table_6_that_cannot_be_are_printed_with_the_nearest_fractions(
     assert cells["NO", "rdfs9"].value == pytest.approx(100 * 16 / 82)
     assert cells["NO", "rdfs9"].published == 19.0
     assert ("EX", "rdfs2") not in cells
+
+
+def test_validity_of_letters_by_hand():
+    """Of two trained-on statements one is chosen rightly, of three held-out ones one; a fourth
+    held-out subject shares a word with its gold and is left out."""
+    subjects = {"rat": True, "oak": True, "elm": False, "cod": False, "ant": False, "b ape": False}
+    rows = [row_of(f"SCO-{n}", "SCO", f"SCO-{n}", n) for n in range(len(subjects))]
+    rows.append(row_of("DM-1", "DM", "DM-1", 1))
+    picks = [(row["item"], "letter", pick, "scored")
+             for row, pick in zip(rows, (1, 0, 1, 0, None, 1, 1), strict=True)]  # fmt: skip
+    items = pl.DataFrame(
+        [{"item": row["item"], "group": row["task"], "role": "test", "relation": row["task"],
+          "subject": name, "subject_id": "", "candidates": "class", "answers": [1], "row": n,
+          "meta": f'{{"label": "{name}"}}'}
+         for n, (row, name) in enumerate(zip(rows, [*subjects, "if one"], strict=True))],
+        schema=dict(schema.ITEMS.columns),
+    )  # fmt: skip
+    facts = pl.DataFrame(
+        [(f"SCO/{name}", "SCO", name, "b" if flag else "c", flag)
+         for name, flag in subjects.items()],
+        schema=dict(schema.TRAINED_ON.columns), orient="row",
+    )  # fmt: skip
+    one = Probe("onto_world", "templates", "choice", "m", "causal", source="control:causal")
+    asked_rows = choices.hits(*frames(rows, picks))
+    numbers = {x.metric: x for x in calibration.check_choices(one, asked_rows, items, facts)}
+    assert {name: x.value for name, x in numbers.items()} == {
+        "trained-on": 50.0, "held-out": pytest.approx(100 / 3), "chance": 25.0,
+        "limit for held-out": 40.0, "valid": 0.0,
+    }  # fmt: skip
+    assert (numbers["trained-on"].n, numbers["held-out"].n) == (2, 3)
+    assert {(x.group, x.setting["scoring"]) for x in numbers.values()} == {("SCO", "letter")}

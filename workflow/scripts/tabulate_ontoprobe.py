@@ -49,7 +49,7 @@ with job(snakemake) as run:
         *make.estimate_reasoning(
             dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed
         ),
-        *make.estimate_choices(picked, given, split),
+        *make.estimate_choices(picked, given, split, places, trained_on),
     ]
     made = results.frame("ontoprobe", numbers)
     provenance = run.provenance(switches=sheet.switches)

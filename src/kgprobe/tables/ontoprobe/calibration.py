@@ -87,6 +87,31 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
             yield Number(**probe.dimensions, metric="valid", n=len(verdicts), value=min(verdicts))
 
 
+def check_choices(
+    probe: Probe, rows: pl.DataFrame, items: pl.DataFrame, facts: pl.DataFrame
+) -> Iterator[Number]:
+    """The same of multiple choice, by scoring and task: per cent of the questions on trained-on and
+    on held-out statements whose right option was chosen. `rows`: CHOICES with `scoring` and `hit`.
+    """
+    labels = per_item.of_items(items).select("item", "label")
+    known = rows.filter(pl.col("task").is_in(TASKS)).join(labels, on="item")
+    trained_on = find_trained_on(probe, known, facts)
+    known = known.join(items.select("item", "subject"), on="item").with_columns(
+        trained_on=pl.col("item").replace_strict(trained_on, default=None, return_dtype=pl.Boolean),
+        named=pl.concat_list(pl.col("options").list.get(pl.col("gold"))),
+    )
+    for scoring, task in known.select("scoring", "task").unique().sort("scoring", "task").rows():
+        subset = known.filter(scoring=scoring, task=task)
+        yes, held_out = (subset.filter(trained_on=split) for split in (True, False))
+        reasons = find_reasons(held_out, facts.filter(relation=task))
+        no = held_out.filter(~reasons.select(pl.any_horizontal(SHARED)).to_series())
+        if yes.height and no.height:
+            of = Number(**probe.dimensions, group=task, setting={"scoring": scoring})
+            chance = 100 * float((1 / no["options"].list.len()).to_numpy().mean())
+            one, other = (hit_rate(split["hit"].to_numpy()) for split in (yes, no))
+            yield from validity.numbers(of, one, other, chance, is_control=probe.control)
+
+
 def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
     """Rows with `subject`, `named` (labels of their golds) and `options` (size of their set)."""
     sized = candidates.with_columns(options=pl.len().over("set"))

@@ -277,10 +277,17 @@ def estimate_choices(
     files: Mapping[Probe, tuple[str, str]],
     given: Mapping[str, pl.DataFrame],
     split: choices.Split | None = None,
+    folders: Folders = MappingProxyType({}),
+    facts: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """Every number of multiple choice; `files`: CHOICES, CHOSEN of each probe."""
+    """Every number of multiple choice; `files`: CHOICES, CHOSEN of each probe; `facts`: TRAINED_ON,
+    of which the folder of the probe's benchmark has the statements."""
     for probe, paths in files.items():
-        yield from choices.score_choices(probe, *_read_choices(*paths), given, split)
+        asked, picked = _read_choices(*paths)
+        yield from choices.score_choices(probe, asked, picked, given, split)
+        if facts is not None:
+            rows = choices.hits(asked.filter(premise=""), picked)
+            yield from calibration.check_choices(probe, rows, _items(probe, folders), facts)
     if files:
         yield from choices.fractions(given["reasoning"])
 

@@ -82,7 +82,7 @@ def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
     where its probe is not `valid`. A dimension that is "" there stands for all that have no verdict
     of their own.
     """
-    probe = ("paper", "benchmark", "group", "model", "prompt", "method")
+    probe = ("paper", "benchmark", "group", "model", "prompt", "method", "scoring")
     rules = [
         (MARK, "sound", ("model",)),
         (OUTSIDE, "valid", probe),

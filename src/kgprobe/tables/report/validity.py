@@ -25,7 +25,7 @@ COLUMNS = ("trained-on", "held-out", "chance", "limit for held-out", "AUC")
 #: slice of held-out facts whose names give the answer away: a stratum of their own
 WORDS = "words shared"
 #: the dimensions of the probe that is checked
-PROBE = ["paper", "benchmark", "group", "model", "prompt", "method"]
+PROBE = ["paper", "benchmark", "group", "model", "prompt", "method", "scoring"]
 
 #: What a control model must reach: trained-on facts first in 95 % of their items, held-out ones in
 #: no more than twice the chance rate plus 5 points, and never 15 points above it; on fewer facts
@@ -102,7 +102,7 @@ VIEW = View(
     "validity",
     "Control probes of all papers",
     where={"metric": [*COLUMNS, "valid"], "slice": ["", WORDS], "aggregation": [""]},
-    rows=["model", "paper", "benchmark", "group", "method", "prompt"],
+    rows=["model", "paper", "benchmark", "group", "method", "scoring", "prompt"],
     columns=["metric", "slice"],
     words={("metric", name): f"{name}, %" for name in COLUMNS[:4]}
     | {("metric", "valid"): "requirement"},

@@ -60,6 +60,11 @@ def facts_of(name: str) -> set[tuple[str, ...]]:
 READ = {("France", "capital", "Paris"), ("New York", "lies in", "United States")}
 
 
+def test_one_fact_is_counted_as_one(start):
+    Path("facts.csv").write_text("".join(FACTS.splitlines(keepends=True)[:2]))
+    assert start().stdout.startswith("facts.csv: 1 fact of 1 relation\n")
+
+
 def test_three_files_are_written_and_the_run_that_they_describe_is_known(start):
     Path("facts.csv").write_text(FACTS)
     done = start()

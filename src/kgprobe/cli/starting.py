@@ -78,7 +78,8 @@ def init(
             screen.data({"written": written, **counts, "benchmark": experiment["benchmark"],
                          "model": row["model"], "kind": row["kind"], "next": command})  # fmt: skip
             return
-        screen.say(f"{facts}: {counts['facts']:,} facts of {counts['relations']:,} relations")
+        number = {name: f"{n:,} {name[:-1] if n == 1 else name}" for name, n in counts.items()}
+        screen.say(f"{facts}: {number['facts']} of {number['relations']}")
         screen.say(f"{row['model']}: a {row['kind']} model from {row['source']}")
         screen.say(f"Written: {', '.join(written)}.")
         screen.say(f"Next: {command}")

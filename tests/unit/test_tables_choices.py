@@ -185,32 +185,43 @@ def test_cells_of_table_6_that_cannot_be_are_printed_with_the_nearest_fractions(
     assert ("EX", "rdfs2") not in cells
 
 
-def test_validity_of_letters_by_hand():
+@pytest.mark.parametrize(("others", "limit"), [("", 40.0), ("ccc", 115.0)])
+def test_validity_of_letters_by_hand(others, limit):
     """Of two trained-on statements one is chosen rightly, of three held-out ones one; a fourth
-    held-out subject shares a word with its gold and is left out."""
-    subjects = {"rat": True, "oak": True, "elm": False, "cod": False, "ant": False, "b ape": False}
-    rows = [row_of(f"SCO-{n}", "SCO", f"SCO-{n}", n) for n in range(len(subjects))]
+    held-out subject shares a word with its gold and is left out. Chance is the random option (25 %)
+    unless the right one was trained on of most subjects (`others`)."""
+    subjects = {"rat": True, "oak": True, "elm": False, "cod": False, "ant": False, "c ape": False}
+    gold = {True: 1, False: 2}
+    rows = [
+        row_of(f"SCO-{n}", "SCO", f"SCO-{n}", n, gold=gold[flag])
+        for n, flag in enumerate(subjects.values())
+    ]
     rows.append(row_of("DM-1", "DM", "DM-1", 1))
-    picks = [(row["item"], "letter", pick, "scored")
-             for row, pick in zip(rows, (1, 0, 1, 0, None, 1, 1), strict=True)]  # fmt: skip
+    picks = [
+        (row["item"], "letter", pick, "scored")
+        for row, pick in zip(rows, (1, 0, 2, 0, None, 2, 1), strict=True)
+    ]
     items = pl.DataFrame(
-        [{"item": row["item"], "group": row["task"], "role": "test", "relation": row["task"],
-          "subject": name, "subject_id": "", "candidates": "class", "answers": [1], "row": n,
-          "meta": f'{{"label": "{name}"}}'}
-         for n, (row, name) in enumerate(zip(rows, [*subjects, "if one"], strict=True))],
-        schema=dict(schema.ITEMS.columns),
+        [
+            (row["item"], row["task"], "test", row["task"], name, "", "class", [1], n,
+             f'{{"label": "{name}"}}')
+            for n, (row, name) in enumerate(zip(rows, [*subjects, "if one"], strict=True))
+        ],
+        schema=dict(schema.ITEMS.columns), orient="row",
     )  # fmt: skip
+    known = [(name, "abcd"[gold[flag]], flag) for name, flag in subjects.items()]
+    known += [(f"other {n}", answer, True) for n, answer in enumerate(others)]
     facts = pl.DataFrame(
-        [(f"SCO/{name}", "SCO", name, "b" if flag else "c", flag)
-         for name, flag in subjects.items()],
-        schema=dict(schema.TRAINED_ON.columns), orient="row",
-    )  # fmt: skip
+        [(f"SCO/{name}", "SCO", name, answer, flag) for name, answer, flag in known],
+        schema=dict(schema.TRAINED_ON.columns),
+        orient="row",
+    )
     one = Probe("onto_world", "templates", "choice", "m", "causal", source="control:causal")
     asked_rows = choices.hits(*frames(rows, picks))
     numbers = {x.metric: x for x in calibration.check_choices(one, asked_rows, items, facts)}
     assert {name: x.value for name, x in numbers.items()} == {
-        "trained-on": 50.0, "held-out": pytest.approx(100 / 3), "chance": 25.0,
-        "limit for held-out": 40.0, "valid": 0.0,
+        "trained-on": 50.0, "held-out": pytest.approx(100 / 3), "limit for held-out": limit,
+        "valid": 0.0,
     }  # fmt: skip
     assert (numbers["trained-on"].n, numbers["held-out"].n) == (2, 3)
     assert {(x.group, x.setting["scoring"]) for x in numbers.values()} == {("SCO", "letter")}

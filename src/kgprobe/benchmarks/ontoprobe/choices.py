@@ -75,7 +75,7 @@ def memorizing(
     negatives: str = "clean",
     most: int | None = None,
 ) -> pl.DataFrame:
-    """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` of each task. `stem` is
+    """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` (MOST) of each. `stem` is
     the manual prompt of the highest index, in which masked models are compared."""
     sets = _sets(candidates)
     templates = dict(prompts.sort("relation", "index").select("relation", "text").rows())
@@ -85,7 +85,7 @@ def memorizing(
     tested = items.filter(by_hand, role="test").sort("relation", "row")
     for (task,), part in tested.group_by("relation", maintain_order=True):
         name = str(task)
-        limits = [part.height, MOST.get(name, part.height), part.height if most is None else most]
+        limits = [part.height, MOST.get(name, part.height) if most is None else most]
         for row in part.head(min(limits)).rows(named=True):
             golds, query = _golds(row, sets)
             labels = list(sets[row["candidates"]].values())

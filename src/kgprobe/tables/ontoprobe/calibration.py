@@ -7,9 +7,12 @@ share.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from kgprobe.metrics.ranking import auc
 from kgprobe.tables.answers import Probe
@@ -91,8 +94,8 @@ def check_choices(
     probe: Probe, rows: pl.DataFrame, items: pl.DataFrame, facts: pl.DataFrame
 ) -> Iterator[Number]:
     """The same of multiple choice, by scoring and task: per cent of the questions on trained-on and
-    on held-out statements whose right option was chosen. `rows`: CHOICES with `scoring` and `hit`.
-    """
+    on held-out statements whose right option was chosen; chance is a random option, or the one that
+    was trained on most often. `rows`: CHOICES with `scoring` and `hit`."""
     labels = per_item.of_items(items).select("item", "label")
     known = rows.filter(pl.col("task").is_in(TASKS)).join(labels, on="item")
     trained_on = find_trained_on(probe, known, facts)
@@ -107,9 +110,24 @@ def check_choices(
         no = held_out.filter(~reasons.select(pl.any_horizontal(SHARED)).to_series())
         if yes.height and no.height:
             of = Number(**probe.dimensions, group=task, setting={"scoring": scoring})
-            chance = 100 * float((1 / no["options"].list.len()).to_numpy().mean())
+            chance = max(hit_rate(rates)["value"] for rates in _guesses(no, facts, task))
             one, other = (hit_rate(split["hit"].to_numpy()) for split in (yes, no))
-            yield from validity.numbers(of, one, other, chance, is_control=probe.control)
+            numbers = validity.numbers(of, one, other, chance, is_control=probe.control)
+            # that of all questions is told with their accuracy
+            yield from (x for x in numbers if x.metric != "chance")
+
+
+def _guesses(
+    rows: pl.DataFrame, facts: pl.DataFrame, task: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What a random option is worth in each question, and the option trained on most often."""
+    answers = Counter(facts.filter("trained_on", relation=task)["object"])
+    often = []
+    for options, gold in rows.select("options", "gold").rows():
+        most = max(answers[option] for option in options)
+        best = [i for i, option in enumerate(options) if answers[option] == most]
+        often.append((gold in best) / len(best))
+    return 1 / rows["options"].list.len().to_numpy(), np.array(often)
 
 
 def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:

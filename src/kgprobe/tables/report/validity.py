@@ -56,8 +56,8 @@ WHY: Mapping[tuple[str, str], str] = {
         "85 %): they fit those rows, not the form of the question."
     ),
     ("ontoprobe", "sentence"): (
-        "As sentences, 5 of 71 held-out superclasses are right, one more than the limit allows; most "
-        "of these have the superclass that was trained on most often."
+        "As sentences, 5 of 71 held-out superclasses are right, one more than the limit allows; "
+        "most of these have the superclass that was trained on most often."
     ),
     ("ontoprobe", "choice"): (
         "By letter, trained-on statements are at chance, too: control models were trained on "

@@ -105,8 +105,9 @@ def test_probes_of_one_kind_differ_by_color():
 
 
 def test_names_show_only_what_tells_probes_apart():
-    rows = [{"model": "smol", "benchmark": "world_lite", "prompt": "templates", "method": m,
-             "paper": "bear", "group": ""} for m in ("sentence", "sentence-mean")]  # fmt: skip
+    base = {"model": "smol", "benchmark": "world_lite", "prompt": "templates", "paper": "bear"}
+    base |= {"group": "", "scoring": ""}
+    rows = [{**base, "method": method} for method in ("sentence", "sentence-mean")]
     rows.append({**rows[0], "model": "other"})
     assert figures.names(found(), rows) == ["smol, sentence", "smol, sentence-mean", "other"]
     outside = number(found(trained_on=40.0), model="control-masked")

@@ -279,16 +279,6 @@ def test_a_journal_of_an_earlier_version_is_taken_up(faulty, tmp_path):
     assert not {*asked[: len(pages)]} & {*again}
 
 
-def test_a_page_without_its_final_name_is_found(faulty, tmp_path):
-    """Killed between journal and rename: the bytes are all there."""
-    folder = interrupted(faulty, tmp_path / "made" / "s")
-    page = folder / "page-00003.json.gz"
-    page.rename(page.with_suffix(".part"))
-    things(faulty.url, folder.parent)
-    again = [seen.part for seen in faulty.seen[5:] if not seen.is_count]
-    assert again[0] == faulty.seen[4].part
-
-
 def test_a_full_disk_is_told_and_the_pages_stay(faulty, tmp_path):
     """A limit on file sizes stands for the disk: pages grow beyond it when the size doubles."""
     faulty.expect(Faults({2: "cap", 3: "cap", 4: "cap"}))

@@ -337,7 +337,7 @@ RESULTS = _contract(
     key=f"paper benchmark group model prompt method metric slice {' '.join(SETTING)}",
     nullable="value low high numerator denominator published source",
     **_of(pl.String, "paper benchmark group model prompt method metric slice"),
-    **dict.fromkeys(SETTING, pl.String),
+    **_of(pl.String, " ".join(SETTING)),
     **_of(pl.Float64, "value low high"),
     interval=pl.String,
     n=pl.Int64,

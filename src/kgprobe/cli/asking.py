@@ -21,6 +21,12 @@ Bos = Annotated[
         "or default (what the tokenizer adds).",
     ),
 ]
+Questions = Annotated[
+    str,
+    typer.Argument(
+        help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Model = Annotated[
     str,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgprobe.cli import names, screen
-from kgprobe.cli.asking import Json
+from kgprobe.cli.asking import Json, Questions
 
 if TYPE_CHECKING:
     from kgprobe.questions import Benchmark
@@ -93,12 +93,7 @@ def list_(
 
 
 def show(
-    benchmark: Annotated[
-        str,
-        typer.Argument(
-            help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
-        ),
-    ],
+    benchmark: Questions,
     item: Annotated[
         str,
         typer.Argument(help="One of its items, as P36/Q142.", autocompletion=names.items),

@@ -51,6 +51,17 @@ def things_table(many_things: Endpoint) -> Table:
     return Table(many_things.url, read_query(THINGS))
 
 
+@pytest.fixture(scope="session")
+def nationalities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A local endpoint with the statements of P27 of test_relations."""
+    from tests.contract.test_relations import rdf
+
+    file = tmp_path_factory.mktemp("p27") / "p27.nt"
+    file.write_text(rdf(), encoding="utf-8")
+    with local_endpoint([file]) as endpoint:
+        yield endpoint
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()

@@ -12,6 +12,7 @@ does.
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # several processes at once: one thread each, set before anything reads it
@@ -119,6 +120,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("real"):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def world() -> Any:
+    """The embedded world (tools.world.build.World)."""
+    from tools.world import build
+
+    return build.load(ROOT / "resources/world")
 
 
 @pytest.fixture(scope="session")

@@ -387,12 +387,8 @@ def _inside(hint: Any) -> Iterator[type]:
         yield from _inside(one)
 
 
-def yaml_text() -> str:
-    """config.yaml: every key with its default below its meaning."""
-    return HEAD + "".join(_lines(Settings(), 0))
-
-
 def _lines(section: Any, depth: int) -> Iterator[str]:
+    """Of config.yaml: every key with its default below its meaning."""
     indent, texts = "  " * depth, meanings(type(section))
     for one in keys(section):
         value = getattr(section, one.name)
@@ -427,7 +423,7 @@ def generated_files(root: Path) -> dict[Path, str]:
     return {
         root / SCHEMA: json.dumps(document(), indent=1) + "\n",
         root / README: f"{before}{BEGIN}\n\n{table()}{END}{after}",
-        root / CONFIG: yaml_text(),
+        root / CONFIG: HEAD + "".join(_lines(Settings(), 0)),
     }
 
 

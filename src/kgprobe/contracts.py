@@ -5,6 +5,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import polars as pl
 
@@ -38,21 +39,21 @@ def _contract(
     )
 
 
+def _of(dtype: object, names: str) -> dict[str, Any]:
+    """Columns of one type, in this order."""
+    return dict.fromkeys(names.split(), dtype)
+
+
 #: A statement as pulled, with everything the benchmarks need to choose by.
 STATEMENTS = _contract(
     "STATEMENTS",
     key="kg relation subject object object_kind rank",
     nullable="subject_label subject_sitelinks object_label object_sitelinks",
-    kg=pl.String,
-    relation=pl.String,
-    subject=pl.String,
-    subject_label=pl.String,
+    **_of(pl.String, "kg relation subject subject_label"),
     subject_sitelinks=pl.Int64,
-    object=pl.String,
-    object_label=pl.String,
+    **_of(pl.String, "object object_label"),
     object_sitelinks=pl.Int64,
-    object_kind=pl.String,
-    rank=pl.String,
+    **_of(pl.String, "object_kind rank"),
 )
 
 #: Ways in which a relation comes whole: pulled, or read with all others out of a dump.
@@ -66,17 +67,10 @@ COVERAGE = _contract(
     "COVERAGE",
     key="relation",
     nullable="item unknown no_value literal other deprecated redirected",
-    relation=pl.String,
-    way=pl.String,
+    **_of(pl.String, "relation way"),
     rows=pl.Int64,
     reason=pl.String,
-    item=pl.Int64,
-    unknown=pl.Int64,
-    no_value=pl.Int64,
-    literal=pl.Int64,
-    other=pl.Int64,
-    deprecated=pl.Int64,
-    redirected=pl.Int64,
+    **_of(pl.Int64, "item unknown no_value literal other deprecated redirected"),
 )
 COVERAGE = replace(COVERAGE, may_be_empty=True)  # DBpedia's dumps are not asked by relation
 
@@ -85,25 +79,14 @@ FACTS = _contract(
     "FACTS",
     key="kg relation subject object",
     nullable="subject_label object_label",
-    kg=pl.String,
-    subject=pl.String,
-    subject_label=pl.String,
-    relation=pl.String,
-    object=pl.String,
-    object_label=pl.String,
+    **_of(pl.String, "kg subject subject_label relation object object_label"),
 )
 
 #: One question about one fact. `answers` holds indices into the candidate set.
 ITEMS = _contract(
     "ITEMS",
     key="item",
-    item=pl.String,
-    group=pl.String,
-    role=pl.String,
-    relation=pl.String,
-    subject=pl.String,
-    subject_id=pl.String,
-    candidates=pl.String,
+    **_of(pl.String, "item group role relation subject subject_id candidates"),
     answers=pl.List(pl.Int32),
     row=pl.Int32,
     meta=pl.String,
@@ -115,30 +98,23 @@ CANDIDATES = _contract(
     key="set index",
     set=pl.String,
     index=pl.Int32,
-    id=pl.String,
-    label=pl.String,
+    **_of(pl.String, "id label"),
 )
 
 #: One template of a relation, with the placeholders [X] (subject) and [Y] (answer).
 PROMPTS = _contract(
     "PROMPTS",
     key="prompt",
-    prompt=pl.String,
-    relation=pl.String,
+    **_of(pl.String, "prompt relation"),
     index=pl.Int32,
-    text=pl.String,
-    kind=pl.String,
+    **_of(pl.String, "text kind"),
 )
 
 #: Where a prompt comes from: the prompt that it was made of, and how.
 WORDINGS = _contract(
     "WORDINGS",
     key="prompt",
-    prompt=pl.String,
-    relation=pl.String,
-    kind=pl.String,
-    parent=pl.String,
-    change=pl.String,
+    **_of(pl.String, "prompt relation kind parent change"),
 )
 
 #: Log-likelihoods (natural logarithm) of one option of one item under one template. No token of an
@@ -149,8 +125,7 @@ SCORES = _contract(
     positive="count",
     nullable="continuation_sum",
     item=pl.String,
-    template=pl.Int32,
-    candidate=pl.Int32,
+    **_of(pl.Int32, "template candidate"),
     sum=pl.Float64,
     count=pl.Int32,
     answer_sum=pl.Float64,
@@ -165,11 +140,8 @@ CONTENT_FREE = _contract(
     key="relation set subject template candidate",
     positive="count",
     nullable="continuation_sum",
-    relation=pl.String,
-    set=pl.String,
-    subject=pl.String,
-    template=pl.Int32,
-    candidate=pl.Int32,
+    **_of(pl.String, "relation set subject"),
+    **_of(pl.Int32, "template candidate"),
     sum=pl.Float64,
     count=pl.Int32,
     answer_sum=pl.Float64,
@@ -186,9 +158,7 @@ PROBED = _contract(
     positive="n",
     step=pl.Int64,
     template=pl.Int32,
-    accuracy=pl.Float64,
-    low=pl.Float64,
-    high=pl.Float64,
+    **_of(pl.Float64, "accuracy low high"),
     interval=pl.String,
     n=pl.Int64,
 )
@@ -201,13 +171,8 @@ RANKS = _contract(
     positive="best worst in_order tokens",
     item=pl.String,
     template=pl.Int32,
-    masks=pl.String,
-    pooling=pl.String,
-    gold=pl.Int32,
-    best=pl.Int32,
-    worst=pl.Int32,
-    in_order=pl.Int32,
-    tokens=pl.Int32,
+    **_of(pl.String, "masks pooling"),
+    **_of(pl.Int32, "gold best worst in_order tokens"),
     score=pl.Float64,
 )
 
@@ -218,10 +183,8 @@ TOPS = _contract(
     positive="place",
     item=pl.String,
     template=pl.Int32,
-    masks=pl.String,
-    pooling=pl.String,
-    place=pl.Int32,
-    candidate=pl.Int32,
+    **_of(pl.String, "masks pooling"),
+    **_of(pl.Int32, "place candidate"),
     score=pl.Float64,
 )
 
@@ -234,13 +197,9 @@ FILLS = _contract(
     positive="rank",
     nullable="logprob",
     item=pl.String,
-    template=pl.Int32,
-    masks=pl.Int32,
-    position=pl.Int32,
-    rank=pl.Int32,
+    **_of(pl.Int32, "template masks position rank"),
     token=pl.Int64,
-    text=pl.String,
-    raw=pl.String,
+    **_of(pl.String, "text raw"),
     logprob=pl.Float64,
 )
 
@@ -250,13 +209,9 @@ FILL_GOLDS = _contract(
     key="item template gold position",
     positive="masks best worst",
     item=pl.String,
-    template=pl.Int32,
-    gold=pl.Int32,
-    position=pl.Int32,
-    masks=pl.Int32,
+    **_of(pl.Int32, "template gold position masks"),
     token=pl.Int64,
-    best=pl.Int32,
-    worst=pl.Int32,
+    **_of(pl.Int32, "best worst"),
     logprob=pl.Float64,
 )
 FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
@@ -266,15 +221,9 @@ FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
 CHOICES = _contract(
     "CHOICES",
     key="item",
-    item=pl.String,
-    task=pl.String,
-    premise=pl.String,
-    source=pl.String,
-    question=pl.String,
-    stem=pl.String,
+    **_of(pl.String, "item task premise source question stem"),
     options=pl.List(pl.String),
-    gold=pl.Int32,
-    row=pl.Int32,
+    **_of(pl.Int32, "gold row"),
 )
 
 #: What was chosen in one scoring mode; null where an answer cannot be read.
@@ -282,11 +231,9 @@ CHOSEN = _contract(
     "CHOSEN",
     key="item scoring",
     nullable="chosen margin",
-    item=pl.String,
-    scoring=pl.String,
+    **_of(pl.String, "item scoring"),
     chosen=pl.Int32,
-    rule=pl.String,
-    text=pl.String,
+    **_of(pl.String, "rule text"),
     margin=pl.Float64,
 )
 
@@ -297,15 +244,8 @@ SOFT_RANKS = _contract(
     positive="best worst in_order tokens",
     item=pl.String,
     template=pl.Int32,
-    masks=pl.String,
-    pooling=pl.String,
-    loss=pl.String,
-    seed=pl.Int32,
-    gold=pl.Int32,
-    best=pl.Int32,
-    worst=pl.Int32,
-    in_order=pl.Int32,
-    tokens=pl.Int32,
+    **_of(pl.String, "masks pooling loss"),
+    **_of(pl.Int32, "seed gold best worst in_order tokens"),
     score=pl.Float64,
 )
 
@@ -313,14 +253,9 @@ SOFT_RANKS = _contract(
 SOFT_CURVES = _contract(
     "SOFT_CURVES",
     key="task masks pooling loss seed epoch",
-    task=pl.String,
-    masks=pl.String,
-    pooling=pl.String,
-    loss=pl.String,
-    seed=pl.Int32,
-    epoch=pl.Int32,
-    training=pl.Float64,
-    dev=pl.Float64,
+    **_of(pl.String, "task masks pooling loss"),
+    **_of(pl.Int32, "seed epoch"),
+    **_of(pl.Float64, "training dev"),
     kept=pl.Boolean,
 )
 
@@ -330,15 +265,9 @@ REASON_RANKS = _contract(
     "REASON_RANKS",
     key="item scheme p1 p2 pair gold",
     positive="best worst in_order",
-    item=pl.String,
-    scheme=pl.String,
-    p1=pl.Boolean,
-    p2=pl.Boolean,
-    pair=pl.Int32,
-    gold=pl.Int32,
-    best=pl.Int32,
-    worst=pl.Int32,
-    in_order=pl.Int32,
+    **_of(pl.String, "item scheme"),
+    **_of(pl.Boolean, "p1 p2"),
+    **_of(pl.Int32, "pair gold best worst in_order"),
     score=pl.Float64,
 )
 
@@ -347,12 +276,8 @@ PREMISE_RANKS = _contract(
     "PREMISE_RANKS",
     key="item kind pair",
     positive="best worst in_order",
-    item=pl.String,
-    kind=pl.String,
-    pair=pl.Int32,
-    best=pl.Int32,
-    worst=pl.Int32,
-    in_order=pl.Int32,
+    **_of(pl.String, "item kind"),
+    **_of(pl.Int32, "pair best worst in_order"),
     score=pl.Float64,
 )
 
@@ -360,14 +285,9 @@ PREMISE_RANKS = _contract(
 TRAINED_ON = _contract(
     "TRAINED_ON",
     key="fact",
-    fact=pl.String,
-    relation=pl.String,
-    subject=pl.String,
-    object=pl.String,
+    **_of(pl.String, "fact relation subject object"),
     trained_on=pl.Boolean,
 )
-
-#: What a training fact is there for: a benchmark that asks about it, several, or `other`.
 
 #: What a probe may be asked without, in the order of printing: values of the setting `without`. Its
 #: numbers are then baselines, which are reached without knowing.
@@ -416,24 +336,12 @@ RESULTS = _contract(
     "RESULTS",
     key=f"paper benchmark group model prompt method metric slice {' '.join(SETTING)}",
     nullable="value low high numerator denominator published source",
-    positive="",
-    paper=pl.String,
-    benchmark=pl.String,
-    group=pl.String,
-    model=pl.String,
-    prompt=pl.String,
-    method=pl.String,
-    metric=pl.String,
-    slice=pl.String,
-    **dict.fromkeys(SETTING, pl.String),
-    value=pl.Float64,
-    low=pl.Float64,
-    high=pl.Float64,
+    **_of(pl.String, "paper benchmark group model prompt method metric slice"),
+    **_of(pl.String, " ".join(SETTING)),
+    **_of(pl.Float64, "value low high"),
     interval=pl.String,
     n=pl.Int64,
-    numerator=pl.Float64,
-    denominator=pl.Float64,
-    published=pl.Float64,
+    **_of(pl.Float64, "numerator denominator published"),
     source=pl.String,
 )
 
@@ -456,11 +364,10 @@ JUDGED = _contract(
     key=f"paper benchmark group model prompt method matching item {' '.join(GIVEN_UNDER)}",
     nullable="answer hit rank_low rank_high margin options",
     positive="rank_low rank_high",
-    **dict.fromkeys("paper benchmark group model prompt method matching item".split(), pl.String),
+    **_of(pl.String, "paper benchmark group model prompt method matching item"),
     **dict.fromkeys((*GIVEN_UNDER, "relation", "subject", "answer"), pl.String),
     hit=pl.Float64,
-    rank_low=pl.Int64,
-    rank_high=pl.Int64,
+    **_of(pl.Int64, "rank_low rank_high"),
     margin=pl.Float64,
     options=pl.Int64,
 )
@@ -475,40 +382,22 @@ CLAIMS = _contract(
     "CLAIMS",
     key="claim",
     nullable="a b value low high p printed",
-    claim=pl.String,
-    paper=pl.String,
-    statement=pl.String,
-    where=pl.String,
-    comparison=pl.String,
-    needs=pl.String,
-    holds=pl.String,
-    direction=pl.String,
-    verdict=pl.String,
-    reason=pl.String,
-    models=pl.String,
-    a=pl.Float64,
-    b=pl.Float64,
-    value=pl.Float64,
-    low=pl.Float64,
-    high=pl.Float64,
-    p=pl.Float64,
-    printed=pl.Float64,
-    n=pl.Int64,
-    pairs=pl.Int64,
+    **_of(
+        pl.String,
+        "claim paper statement where comparison needs holds direction verdict reason models",
+    ),
+    **_of(pl.Float64, "a b value low high p printed"),
+    **_of(pl.Int64, "n pairs"),
 )
 
 #: How many rows each step of a construction kept and dropped, and why.
 FUNNEL = _contract(
     "FUNNEL",
     key="benchmark relation position",
-    benchmark=pl.String,
-    relation=pl.String,
+    **_of(pl.String, "benchmark relation"),
     position=pl.Int32,
     step=pl.String,
-    rows_in=pl.Int64,
-    rows_out=pl.Int64,
-    subjects=pl.Int64,
-    answers=pl.Int64,
+    **_of(pl.Int64, "rows_in rows_out subjects answers"),
 )
 
 #: An example of a prompt task: a fact, a sentence with its class. `group` is the relation ("" where
@@ -519,15 +408,8 @@ FUNNEL = _contract(
 EXAMPLES = _contract(
     "EXAMPLES",
     key="group split example",
-    group=pl.String,
-    split=pl.String,
-    example=pl.String,
-    fact=pl.String,
-    fields=pl.String,
-    label=pl.String,
-    surfaces=pl.List(pl.String),
-    others=pl.List(pl.String),
-    flags=pl.List(pl.String),
+    **_of(pl.String, "group split example fact fields label"),
+    **_of(pl.List(pl.String), "surfaces others flags"),
 )
 
 #: What a prompt (or a baseline of that name) makes of an example: rank range of the gold label
@@ -538,15 +420,8 @@ OUTCOMES = _contract(
     key="prompt group split example",
     positive="best worst filtered_best filtered_worst",
     nullable="best worst filtered_best filtered_worst logprob",
-    prompt=pl.String,
-    group=pl.String,
-    split=pl.String,
-    example=pl.String,
-    best=pl.Int32,
-    worst=pl.Int32,
-    filtered_best=pl.Int32,
-    filtered_worst=pl.Int32,
-    options=pl.Int32,
+    **_of(pl.String, "prompt group split example"),
+    **_of(pl.Int32, "best worst filtered_best filtered_worst options"),
     answer=pl.String,
     logprob=pl.Float64,
 )
@@ -559,10 +434,7 @@ SWEEPS = _contract(
     positive="size n",
     method=pl.String,
     size=pl.Int64,
-    draw=pl.Int32,
-    k=pl.Int32,
-    label_tokens=pl.Int32,
-    triggers=pl.Int32,
+    **_of(pl.Int32, "draw k label_tokens triggers"),
     value=pl.Float64,
     n=pl.Int64,
 )

@@ -270,15 +270,12 @@ def _hold(path: Path, what: str, keep: bool = True) -> None:
 def sha256(path: str | Path) -> str:
     """sha256 of a file, or of the sorted (name, sha256) list of a folder's files."""
     path = Path(path)
-    digest = hashlib.sha256()
     if path.is_dir():
-        for file in sorted(p for p in path.rglob("*") if p.is_file()):
-            digest.update(f"{file.relative_to(path)} {sha256(file)}\n".encode())
-        return digest.hexdigest()
+        files = sorted(p for p in path.rglob("*") if p.is_file())
+        lines = "".join(f"{file.relative_to(path)} {sha256(file)}\n" for file in files)
+        return hashlib.sha256(lines.encode()).hexdigest()
     with open(path, "rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def short(path: str | Path) -> str:

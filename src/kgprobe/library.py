@@ -122,7 +122,10 @@ def spec_of(
     """
     text = str(model)
     scheme, _, rest = text.partition(":")
-    rows = sheets.by_name(sheets.read_sheet(sheets.located(MODELS), _schema()), MODELS)
+    rows = sheets.by_name(
+        sheets.read_sheet(sheets.located(MODELS), sheets.read_schema(sheets.located(SCHEMA))),
+        MODELS,
+    )
     if text in rows and not Path(text).is_dir():
         spec = ModelSpec.of(rows[text])
         if spec.kind == "api":
@@ -155,10 +158,6 @@ def _as_model_error() -> Iterator[None]:
         yield
     except reachable.HubError as error:
         raise ModelError(str(error)) from error
-
-
-def _schema() -> dict[str, Any]:
-    return sheets.read_schema(sheets.located(SCHEMA))
 
 
 def _configured(place: str, commit: str) -> str:

@@ -49,14 +49,18 @@ def take(
     `label` separates samples that share ids (name of the benchmark). Hash ties fall to `ids`.
     Raises ValueError when `ids` repeat within a stratum, since then the choice is arbitrary.
     """
-    if frame.select([*by, *ids]).is_duplicated().any():
-        raise ValueError(
-            f"sampling needs unique ids; {[*by, *ids]} repeat in the {label!r} candidates"
-        )
-    order = frame.with_columns(keys(frame, seed, [*by, *ids], label).alias("_key"))
-    order = order.sort([*by, "_key", *ids])
+    return _take(frame, keys(frame, seed, [*by, *ids], label), n, ids, by, label)
+
+
+def _take(
+    frame: pl.DataFrame, key: pl.Series, n: int, ids: Sequence[str], by: Sequence[str], label: str
+) -> pl.DataFrame:
+    names = [*by, *ids]
+    if frame.select(names).is_duplicated().any():
+        raise ValueError(f"sampling needs unique ids; {names} repeat in the {label!r} candidates")
+    order = frame.with_columns(_key=key).sort([*by, "_key", *ids])
     chosen = order.group_by(list(by), maintain_order=True).head(n) if by else order.head(n)
-    return chosen.drop("_key").sort([*by, *ids]).select(frame.columns)
+    return chosen.drop("_key").sort(names).select(frame.columns)
 
 
 def sample_evenly(
@@ -117,23 +121,7 @@ def smallest(
     by: Sequence[str] = (),
     label: str = "",
 ) -> pl.DataFrame:
-    """`take` for integer ids: at most `n` rows of every stratum, in order of `by` and `ids`.
-
-    The same promises as `take`, at millions of rows: first every stratum's n-th smallest key is
-    found, then only the rows up to it are sorted. Raises ValueError when chosen `ids` repeat.
-    """
-    names = [*by, *ids]
-    columns = [frame[name].to_numpy() for name in names]
-    order = frame.with_columns(_key=pl.Series(integer_keys(columns, seed, label), dtype=pl.UInt64))
-    if frame.height > n:
-        worst = pl.col("_key").bottom_k(n).max().alias("_worst")
-        if by:
-            order = order.join(order.group_by(list(by)).agg(worst), on=list(by), how="left")
-        else:
-            order = order.with_columns(pl.lit(order.select(worst).item()).alias("_worst"))
-        order = order.filter(pl.col("_key") <= pl.col("_worst")).drop("_worst")
-    order = order.sort([*by, "_key", *ids])
-    chosen = order.group_by(list(by), maintain_order=True).head(n) if by else order.head(n)
-    if chosen.select(names).is_duplicated().any():
-        raise ValueError(f"sampling needs unique ids; {names} repeat in the {label!r} candidates")
-    return chosen.drop("_key").sort(names).select(frame.columns)
+    """`take` for integer ids, with the keys of `integer_keys`."""
+    columns = [frame[name].to_numpy() for name in (*by, *ids)]
+    key = pl.Series(integer_keys(columns, seed, label), dtype=pl.UInt64)
+    return _take(frame, key, n, ids, by, label)

@@ -10,7 +10,8 @@ from kgprobe.sources.sparql.paging import read_query
 from tests.contract import awkward, virtuoso
 from tests.contract.fault_server import FaultServer, Table
 from tests.contract.oxigraph import local_endpoint
-from tools.world import build, rdf
+from tools.world import rdf
+from tools.world.build import World
 
 THINGS = Path(__file__).parent / "queries" / "made" / "things.rq"
 RESOURCES = Path(__file__).parents[2] / "resources"
@@ -50,6 +51,17 @@ def things_table(many_things: Endpoint) -> Table:
     return Table(many_things.url, read_query(THINGS))
 
 
+@pytest.fixture(scope="session")
+def nationalities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A local endpoint with the statements of P27 of test_relations."""
+    from tests.contract.test_relations import rdf
+
+    file = tmp_path_factory.mktemp("p27") / "p27.nt"
+    file.write_text(rdf(), encoding="utf-8")
+    with local_endpoint([file]) as endpoint:
+        yield endpoint
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
@@ -63,13 +75,12 @@ def faulty(things_table: Table, clock: FakeClock) -> Iterator[FaultServer]:
 
 
 @pytest.fixture(scope="session")
-def world_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def world_files(world: World, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """RDF of the embedded world in both shapes, and of what is awkward."""
     folder = tmp_path_factory.mktemp("world")
-    facts = build.load(RESOURCES / "world")
     texts = {
-        "wikidata.nt": rdf.render_wikidata(facts),
-        "dbpedia.nt": rdf.render_dbpedia(facts),
+        "wikidata.nt": rdf.render_wikidata(world),
+        "dbpedia.nt": rdf.render_dbpedia(world),
         "awkward.nt": awkward.triples(),
     }
     for name, text in texts.items():

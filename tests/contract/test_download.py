@@ -366,13 +366,6 @@ def test_a_connection_that_stalls_is_begun_again(server, tmp_path):
     assert (tmp_path / "f").read_bytes() == BODY
 
 
-def test_a_senseless_wait_is_as_none(server, tmp_path):
-    server.plan = ["status 503 soon", "status 429 soon"]
-    waits = get(server, tmp_path / "f")
-    assert waits[0] <= 2, "our own back-off"
-    assert 60 <= waits[1] <= 62, "a minute, as without one"
-
-
 def test_a_huge_wait_stops_and_says_when_to_come_again(server, tmp_path):
     date = formatdate(time.time() + 90_000, usegmt=True)
     for said in ("7200", date, "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"):

@@ -43,11 +43,6 @@ def test_a_local_source_is_loaded_whatever_its_packing(name, tmp_path):
     assert len(open_store([write(tmp_path / name)], tmp_path / "stores")) == 3
 
 
-def test_files_of_several_packings_are_one_graph(tmp_path):
-    files = [write(tmp_path / name) for name in ("x.nt", "x.nt.bz2", "x.owl.gz")]
-    assert len(open_store(files, tmp_path / "stores")) == 3
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_an_own_graph_is_read_whatever_its_packing(name, tmp_path):
     section = OwnGraph("rdf", (str(write(tmp_path / name)),), leave_out=("missing_label",))

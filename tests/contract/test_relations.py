@@ -15,7 +15,6 @@ from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy
 from kgprobe.sources.sparql.relations import Relations
 from tests.contract.conftest import RESOURCES
-from tests.contract.oxigraph import local_endpoint
 
 QUERIES = RESOURCES / "queries" / "wikidata"
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
@@ -85,14 +84,6 @@ def dump(path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    file = tmp_path_factory.mktemp("p27") / "p27.nt"
-    file.write_text(rdf(), encoding="utf-8")
-    with local_endpoint([file]) as endpoint:
-        yield endpoint
-
-
 def relations(endpoint: Endpoint, folder: Path, **more) -> Relations:
     names = ("facts", "left_out")
     return Relations(endpoint, folder, *(QUERIES / f"{name}.rq" for name in names), **more)
@@ -102,22 +93,22 @@ def bounded(endpoint: Endpoint, most: int) -> Endpoint:
     return Endpoint("local", endpoint.url, Policy(most_rows=most))
 
 
-def test_labels_in_the_best_language_and_what_is_left_out_is_counted(served, tmp_path):
-    found, coverage = relations(served, tmp_path / "wikidata" / "s").pull(["P27"])
+def test_labels_in_the_best_language_and_what_is_left_out_is_counted(nationalities, tmp_path):
+    found, coverage = relations(nationalities, tmp_path / "wikidata" / "s").pull(["P27"])
     named = dict(found.select("subject", "subject_label").iter_rows())
     assert named == {"Q42": "Douglas Adams", "Q1": "universe", "Q2": None, "Q3": "life"}
     (row,) = coverage.iter_rows(named=True)
     assert (row["way"], row["rows"], row["item"], row["unknown"]) == ("pulled", 6, 6, 2)
     german, _ = relations(
-        served, tmp_path / "wikidata" / "de", languages=("de", "zh", "mul", "en")
+        nationalities, tmp_path / "wikidata" / "de", languages=("de", "zh", "mul", "en")
     ).pull(["P27"])
     named = dict(german.select("subject", "subject_label").iter_rows())
     assert named == {"Q42": "道格拉斯·亞當斯", "Q1": "universe", "Q2": "Erde", "Q3": "vita"}
 
 
-def test_a_dump_and_a_pull_give_the_same_statements_and_the_same_benchmark(served, tmp_path):
+def test_a_dump_and_a_pull_give_the_same_statements_and_the_same_benchmark(nationalities, tmp_path):
     """An unknown value beside an item is no second value, and one of better rank no better one."""
-    pulled, _ = relations(served, tmp_path / "wikidata" / "s").pull(["P27"])
+    pulled, _ = relations(nationalities, tmp_path / "wikidata" / "s").pull(["P27"])
     path = dump(tmp_path / "dump.json.gz")
     read = dumps.read([path], "json", ["P27"], tmp_path / "parts", ("en", "mul")).statements
     items = read.filter(pl.col("object_kind") == "item")
@@ -138,8 +129,8 @@ def test_a_dump_and_a_pull_give_the_same_statements_and_the_same_benchmark(serve
     assert kept == [["Q1", "Q42"]] * 2
 
 
-def test_a_large_relation_is_asked_for_its_known_subjects(served, tmp_path):
-    way_out = relations(bounded(served, 3), tmp_path / "w" / "s", least=100)
+def test_a_large_relation_is_asked_for_its_known_subjects(nationalities, tmp_path):
+    way_out = relations(bounded(nationalities, 3), tmp_path / "w" / "s", least=100)
     found, coverage = way_out.pull(["P27"])
     (row,) = coverage.iter_rows(named=True)
     assert sorted(set(found["subject"])) == ["Q1", "Q2", "Q42"]
@@ -147,10 +138,10 @@ def test_a_large_relation_is_asked_for_its_known_subjects(served, tmp_path):
     assert row["reason"].startswith("4 rows by the count query; at most 3")
 
 
-def test_a_large_relation_comes_from_a_dump_or_is_left_out(served, tmp_path):
+def test_a_large_relation_comes_from_a_dump_or_is_left_out(nationalities, tmp_path):
     path = dump(tmp_path / "dump.json.gz")
     read = dumps.read([path], "json", ["P27"], tmp_path / "parts").statements
-    tight = bounded(served, 2)
+    tight = bounded(nationalities, 2)
     found, coverage = relations(tight, tmp_path / "w" / "s", least=100, dumped={"P27": read}).pull(
         ["P27", "P36"]
     )
@@ -164,14 +155,14 @@ def test_a_large_relation_comes_from_a_dump_or_is_left_out(served, tmp_path):
     assert found.is_empty()
 
 
-def test_what_the_source_does_not_have_is_left_out_by_name(served, tmp_path):
-    some = relations(served, tmp_path / "w" / "s", known=frozenset({"P27"}))
+def test_what_the_source_does_not_have_is_left_out_by_name(nationalities, tmp_path):
+    some = relations(nationalities, tmp_path / "w" / "s", known=frozenset({"P27"}))
     found, coverage = some.pull(["P27", "P999"])
     assert coverage.filter(relation="P999")["reason"][0].startswith("no property of the source")
     assert found.height == 6
 
 
-def test_a_relation_that_fails_is_told_when_the_others_are_here(served, tmp_path):
+def test_a_relation_that_fails_is_told_when_the_others_are_here(nationalities, tmp_path):
     """The second of three relations meets an engine that refuses its query."""
     asked = []
 
@@ -183,7 +174,7 @@ def test_a_relation_that_fails_is_told_when_the_others_are_here(served, tmp_path
                 raise errors.QueryRejected(place, "status 400", "an answer", "change it")
             return super()._relation(relation)
 
-    one = Refusing(served, tmp_path / "w" / "s", QUERIES / "facts.rq")
+    one = Refusing(nationalities, tmp_path / "w" / "s", QUERIES / "facts.rq")
     with pytest.raises(
         errors.SourceError, match=r"1 of 3 relations failed \(P31\).*status 400"
     ) as e:
@@ -194,14 +185,14 @@ def test_a_relation_that_fails_is_told_when_the_others_are_here(served, tmp_path
 
 
 def test_a_query_that_is_rejected_for_the_first_relation_is_not_asked_of_the_others(
-    served, tmp_path
+    nationalities, tmp_path
 ):
     folder = tmp_path / "queries/wikidata"
     folder.mkdir(parents=True)
     text = (QUERIES / "facts.rq").read_text()
     assert "OPTIONAL {" in text
     (folder / "facts.rq").write_text(text.replace("OPTIONAL {", "OPTONAL {", 1))
-    one = Relations(served, tmp_path / "w" / "s", folder / "facts.rq")
+    one = Relations(nationalities, tmp_path / "w" / "s", folder / "facts.rq")
     with pytest.raises(errors.QueryRejected, match=r"facts\.rq"):
         one.pull(["P27", "P31", "P36"])
     begun = {path.name.split(".")[0] for path in (tmp_path / "w" / "s").glob("facts@*")}
@@ -209,7 +200,7 @@ def test_a_query_that_is_rejected_for_the_first_relation_is_not_asked_of_the_oth
 
 
 @pytest.mark.parametrize(("rows", "way"), [(9_000_000, "left out"), (40, None), (None, None)])
-def test_a_bad_day_of_the_service_is_no_large_relation(rows, way, served, tmp_path):
+def test_a_bad_day_of_the_service_is_no_large_relation(rows, way, nationalities, tmp_path):
     """A listing that never ends is a matter of size where the relation is large, else trouble."""
 
     class Slow(Relations):
@@ -218,7 +209,7 @@ def test_a_bad_day_of_the_service_is_no_large_relation(rows, way, served, tmp_pa
             error.rows = rows
             raise error
 
-    slow = Slow(served, tmp_path / "w" / "s", QUERIES / "facts.rq")
+    slow = Slow(nationalities, tmp_path / "w" / "s", QUERIES / "facts.rq")
     if way:
         assert slow.pull(["P27"])[1]["way"].to_list() == [way]
     else:

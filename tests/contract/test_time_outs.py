@@ -1,9 +1,6 @@
 """A service that stops what is too slow: smaller pages, the declared ways out, no count."""
 
-import http.server
 import re
-import threading
-import urllib.parse
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -15,8 +12,8 @@ from kgprobe.sources.sparql.limits import Clock
 from kgprobe.sources.sparql.pull import pull
 from tests.contract.conftest import FakeClock
 from tests.contract.fault_server import JSON_TYPE, fetch
-from tests.contract.oxigraph import local_endpoint
-from tests.contract.test_relations import QUERIES, dump, rdf, relations
+from tests.contract.test_relations import QUERIES, dump, relations
+from tests.contract.test_sparql import Recorder, form
 
 Reply = tuple[int, str, str]
 BLAZEGRAPH: Reply = (
@@ -30,48 +27,24 @@ GATEWAY: Reply = (504, "<title>504 Gateway Time-out</title>", "text/html")
 TIME_OUTS = (BLAZEGRAPH, QLEVER, VIRTUOSO, GATEWAY)
 
 
-class Service(http.server.ThreadingHTTPServer):
+class Service(Recorder):
     """An engine behind a service, which answers some queries with its own words."""
 
-    daemon_threads = True
-
     def __init__(self, url: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__()
         self.behind, self.seen = url, []
         self.says: Callable[[str], Reply | None] = lambda text: None
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def endpoint(self, **policy: float) -> Endpoint:
-        told = Policy(connections=1, **({"attempts": 6} | policy))
-        return Endpoint("local", f"http://127.0.0.1:{self.server_address[1]}/sparql", told)
+        return Endpoint("local", self.url(), Policy(connections=1, **({"attempts": 6} | policy)))
 
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Service
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        text = urllib.parse.parse_qs(body)["query"][0]
-        self.server.seen.append(text)
-        said = self.server.says(text)
-        status, answer, kind = said or (200, fetch(self.server.behind, text), JSON_TYPE)
+    def answer(self, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        (text,) = form(body)["query"]
+        self.seen.append(text)
+        said = self.says(text)
+        status, answer, kind = said or (200, fetch(self.behind, text), JSON_TYPE)
         data = answer if isinstance(answer, bytes) else answer.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory) -> Iterator[Endpoint]:
-    file = tmp_path_factory.mktemp("p27") / "p27.nt"
-    file.write_text(rdf(), encoding="utf-8")
-    with local_endpoint([file]) as endpoint:
-        yield endpoint
+        return status, {"Content-Type": kind}, data
 
 
 @pytest.fixture
@@ -83,10 +56,9 @@ def clock(monkeypatch) -> FakeClock:
 
 
 @pytest.fixture
-def service(engine) -> Iterator[Service]:
-    with Service(engine.url) as server:
+def service(nationalities) -> Iterator[Service]:
+    with Service(nationalities.url) as server:
         yield server
-        server.shutdown()
 
 
 def is_count(text: str) -> bool:

@@ -28,11 +28,6 @@ PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
-    return load(FOLDER)
-
-
-@pytest.fixture(scope="module")
 def wikidata(world: World) -> ox.Store:
     return _store(render_wikidata(world))
 

@@ -19,9 +19,8 @@ from kgprobe.knowledge import ontology
 from kgprobe.settings import Bear
 from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.dumps import facts
-from kgprobe.sources.sparql.instances import pull_instances
 from kgprobe.sources.sparql.pull import pull
-from kgprobe.sources.sparql.relations import Relations, relations_of
+from kgprobe.sources.sparql.relations import Relations, pull_instances, relations_of
 from tests.contract.conftest import RESOURCES
 from tests.contract.oxigraph import local_endpoint
 from tests.replay import wikidata

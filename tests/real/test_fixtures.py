@@ -9,7 +9,6 @@ import bz2
 import gzip
 import json
 import re
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -26,16 +25,10 @@ from tests.unit import (
     test_prompt_relations,
     test_trex,
 )
-from tools.world import build, dumps, rdf
+from tools.world import dumps, rdf
 from tools.world.trex import render_trex
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
-WORLD = Path(__file__).parents[2] / "resources/world"
-
-
-@pytest.fixture(scope="module")
-def facts():
-    return build.load(WORLD)
 
 
 def kinds(value):
@@ -140,12 +133,12 @@ def test_lama_facts_and_sentences(real_data, tmp_path):
 
 
 @pytest.mark.parametrize("who", ["tests", "world"])
-def test_trex_documents(real_data, facts, who):
+def test_trex_documents(real_data, world, who):
     """Those that tests make by hand, and those of the embedded world."""
     real = records(real_data / "trex/sample-output.json")
     made = [test_trex.document(), test_trex.implied()]
     if who == "world":
-        made = render_trex(facts)[::20]
+        made = render_trex(world)[::20]
     like(made, real)
     for place in ("entities", "triples"):
         like([one for d in made for one in d[place]], [one for d in real for one in d[place]])
@@ -174,7 +167,7 @@ def about(found, predicate):
     return [line for line in found if predicate in line]
 
 
-def test_lines_of_dumps(real_data, facts, tmp_path):
+def test_lines_of_dumps(real_data, world, tmp_path):
     direct = b"> <http://www.wikidata.org/prop/direct/"
     with lines(real_data / "wikidata/wikidata_excerpt.nt.gz") as stream:
         known = patterns(about(stream, direct))
@@ -182,7 +175,7 @@ def test_lines_of_dumps(real_data, facts, tmp_path):
     plain = b" ".join((test_dumps.SUBJECT, test_dumps.CAPITAL, test_dumps.PARIS, b"."))
     assert patterns([plain]) <= known
     packed = tmp_path / "world.nt.bz2"
-    packed.write_bytes(bz2.compress(dumps.render_truthy(rdf.render_wikidata(facts))))
+    packed.write_bytes(bz2.compress(dumps.render_truthy(rdf.render_wikidata(world))))
     with lines(packed) as stream:
         rendered = [
             line for line in about(stream, direct) if b"/entity/Q" in line.partition(direct)[2]
@@ -191,10 +184,10 @@ def test_lines_of_dumps(real_data, facts, tmp_path):
     assert patterns(rendered) <= known
 
 
-def test_lines_of_dbpedia(real_data, facts):
+def test_lines_of_dbpedia(real_data, world):
     with lines(real_data / "dbpedia/dbpedia_instances.nt.gz") as stream:
         known = patterns(stream)
-    rendered = rdf.render_dbpedia(facts).encode().splitlines()
+    rendered = rdf.render_dbpedia(world).encode().splitlines()
     instances = about(rendered, b"#type> <http://dbpedia.org/ontology/")
     instances += [
         line

@@ -9,8 +9,8 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import build, modes, own, reasoning, released
 from kgprobe.knowledge import ontology
 from kgprobe.sheets import read_table
-from kgprobe.sources.sparql.instances import pull_instances
 from kgprobe.sources.sparql.pull import pull
+from kgprobe.sources.sparql.relations import pull_instances
 from kgprobe.tables import sources
 from tests.contract.oxigraph import local_endpoint
 

@@ -12,8 +12,8 @@ import pytest
 from kgprobe.knowledge.ontology import distances
 from kgprobe.sources.sparql.canonical import row_hash, terms
 from kgprobe.sources.sparql.endpoint import Endpoint
-from kgprobe.sources.sparql.instances import pull_instances
 from kgprobe.sources.sparql.pull import pull
+from kgprobe.sources.sparql.relations import pull_instances
 from tests.contract import virtuoso
 from tests.contract.conftest import RESOURCES
 from tests.contract.oxigraph import local_endpoint

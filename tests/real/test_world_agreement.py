@@ -19,20 +19,14 @@ import polars as pl
 import pyoxigraph as ox
 import pytest
 
-from tools.world.build import World, load
+from tools.world.build import World
 from tools.world.dbpedia import DBO, DBR, PREFIXES
 from tools.world.properties import RELATIONS, SUBJECT_TYPE
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 
-FOLDER = Path(__file__).parents[2] / "resources" / "world"
 AGREEMENT = 0.97
 ONTOLOGY = "dbpedia/dbo-snapshots_2026-07-22.ttl"
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    return load(FOLDER)
 
 
 def _report(what: str, right: int, wrong: list[str], least: int) -> None:

@@ -35,12 +35,6 @@ def test_sound_examples_pass_and_incomplete_ones_do_not(module, name, changed):
             check_examples(examples.filter(pl.col("position") == 0), worked(), chosen)
 
 
-def test_literals_are_stored_and_their_reversal_is_not():
-    given = graph([(1, 26, 2)], literals=DATES)
-    chosen = settings("asymmetry", min_triples=1)
-    check_examples(asymmetry.build(given, chosen).examples, given, chosen)
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

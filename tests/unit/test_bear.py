@@ -161,14 +161,15 @@ def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:
     return rows
 
 
-def built(**config) -> build.NestedSets:
-    statements = frame(
+def built(step: int = 1, **config) -> build.NestedSets:
+    """The sets of two relations; statements and relations in turned order where `step` is -1."""
+    rows = [
         *pull("P1", {"900": 4, "901": 3, "902": 2, "903": 1}),
         *pull("P2", {str(950 + i): 1 for i in range(5)}, start=100),
-    )
-    rows = [row("P1"), row("P2", "1:1")]
+    ]
+    statements, relations = frame(*rows[::step]), [row("P1"), row("P2", "1:1")][::step]
     return build.build(
-        statements, rows, TEMPLATES, {"Q900": "the Form"}, replace(CONFIG, **config), "t"
+        statements, relations, TEMPLATES, {"Q900": "the Form"}, replace(CONFIG, **config), "t"
     )
 
 
@@ -202,13 +203,7 @@ def test_the_most_popular_instances_stay_and_the_next_are_spares():
 
 
 def test_row_order_does_not_matter():
-    forward = built()
-    statements = frame(
-        *pull("P1", {"900": 4, "901": 3, "902": 2, "903": 1}),
-        *pull("P2", {str(950 + i): 1 for i in range(5)}, start=100),
-    ).reverse()
-    rows = [row("P2", "1:1"), row("P1")]
-    backward = build.build(statements, rows, TEMPLATES, {"Q900": "the Form"}, CONFIG, "t")
+    forward, backward = built(), built(step=-1)
     for name, key in (
         ("items", ["item"]),
         ("candidates", ["set", "index"]),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgprobe.schema import provenance
-from kgprobe.sources.sparql.canonical import in_order, read_result, row_hash, terms, write_result
+from kgprobe.sources.sparql.canonical import in_order, row_hash, terms, write_result
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -112,7 +112,7 @@ def test_types_are_columns_only_where_they_vary(tmp_path):
     ]
     for name, order in (("one", bindings), ("two", bindings[::-1])):
         write_result(terms(order, "ab"), tmp_path / name, {"query": "q"})
-    frame = read_result(tmp_path / "one")
+    frame = pl.read_parquet(tmp_path / "one")
     assert frame.columns == ["a", "a_type", "a_datatype", "b"]
     assert frame["b"].to_list() == [None, "x", "y"]
     assert provenance(tmp_path / "one") == {

@@ -26,16 +26,11 @@ WD, DIRECT = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/di
 
 
 @pytest.fixture(scope="module")
-def facts() -> build.World:
-    return build.load(ROOT / "resources/world")
-
-
-@pytest.fixture(scope="module")
-def packed(facts, tmp_path_factory) -> dict[str, Path]:
+def packed(world, tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("dumps")
-    wikidata = rdf.render_wikidata(facts)
+    wikidata = rdf.render_wikidata(world)
     made = {
-        "json": (folder / "world.json.gz", gzip.compress(world_dumps.render_json(facts))),
+        "json": (folder / "world.json.gz", gzip.compress(world_dumps.render_json(world))),
         "truthy": (folder / "world.nt.bz2", bz2.compress(world_dumps.render_truthy(wikidata))),
         "names": (folder / "names.nt.bz2", bz2.compress(world_dumps.render_names(wikidata))),
     }
@@ -44,10 +39,10 @@ def packed(facts, tmp_path_factory) -> dict[str, Path]:
     return {name: path for name, (path, _) in made.items()}
 
 
-def expected(facts: build.World) -> pl.DataFrame:
+def expected(world: build.World) -> pl.DataFrame:
     """STATEMENTS of the world itself, of the relations whose values are items."""
-    names = facts.entities.select("id", "label", "sitelinks")
-    rows = facts.statements.filter(
+    names = world.entities.select("id", "label", "sitelinks")
+    rows = world.statements.filter(
         pl.col("relation").is_in(RELATIONS)
         & (pl.col("kind") == "item")
         & (pl.col("rank") != "deprecated")
@@ -62,12 +57,12 @@ def expected(facts: build.World) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_json_dump_says_what_the_world_says(facts, packed, tmp_path, threads):
+def test_the_json_dump_says_what_the_world_says(world, packed, tmp_path, threads):
     found = dump_facts.read(
         [packed["json"]], "json", RELATIONS, tmp_path, size=SMALL, threads=threads
     )
     schema.check(found.statements, STATEMENTS)
-    assert found.statements.equals(expected(facts))
+    assert found.statements.equals(expected(world))
     assert len(list(tmp_path.glob("0-world/part-*"))) > 3
     assert found.unread.height == 0
     ways = dict(found.coverage.select("relation", "way").rows())
@@ -75,7 +70,7 @@ def test_the_json_dump_says_what_the_world_says(facts, packed, tmp_path, threads
     assert found.coverage.filter(relation="P36")["unknown"].item() is not None
 
 
-def test_the_truthy_dump_has_the_best_ranks_and_says_what_it_lacks(facts, packed, tmp_path):
+def test_the_truthy_dump_has_the_best_ranks_and_says_what_it_lacks(world, packed, tmp_path):
     bare = dump_facts.read([packed["truthy"]], "truthy", RELATIONS, tmp_path / "bare")
     assert bare.statements["subject_sitelinks"].null_count() == bare.statements.height
     (reason,) = bare.coverage.filter(relation="P36")["reason"]
@@ -84,7 +79,7 @@ def test_the_truthy_dump_has_the_best_ranks_and_says_what_it_lacks(facts, packed
     both = [packed["truthy"], packed["names"]]
     found = dump_facts.read(both, "truthy", RELATIONS, tmp_path / "both")
     columns = [c for c in STATEMENTS.columns if c != "rank"]
-    wanted = best_rank(expected(facts)).select(columns).unique().sort(columns[0], "relation")
+    wanted = best_rank(expected(world)).select(columns).unique().sort(columns[0], "relation")
     assert wanted.sort(columns).equals(found.statements.select(columns).sort(columns))
     (reason,) = found.coverage.filter(relation="P36")["reason"]
     assert "sitelinks" not in reason
@@ -92,9 +87,9 @@ def test_the_truthy_dump_has_the_best_ranks_and_says_what_it_lacks(facts, packed
     assert row["deprecated"] is None, "not counted is not none"
 
 
-def test_dbpedia_triples_become_statements(facts, tmp_path):
+def test_dbpedia_triples_become_statements(world, tmp_path):
     dump = tmp_path / "dbpedia.nt"
-    dump.write_text(rdf.render_dbpedia(facts))
+    dump.write_text(rdf.render_dbpedia(world))
     found = dump_facts.read(
         [dump], "ntriples", [dump_facts.RDF_TYPE], tmp_path / "parts"
     ).statements
@@ -192,9 +187,9 @@ def test_an_entity_with_members_in_another_order_keeps_its_name(tmp_path):
     assert found.select("subject_label", "object_label").rows() == [("one", None)]
 
 
-def test_aliases_of_the_entities_that_are_asked_for(facts, packed, tmp_path):
+def test_aliases_of_the_entities_that_are_asked_for(world, packed, tmp_path):
     found = dump_facts.read([packed["json"]], "json", ["P36"], tmp_path)
-    asked = facts.entities.filter(pl.col("aliases").list.len() > 0).head(20)
+    asked = world.entities.filter(pl.col("aliases").list.len() > 0).head(20)
     got = dump_facts.aliases(found.aliases, [*asked["id"], "Q999999999", "no id"])
     wanted = {
         (f"http://www.wikidata.org/entity/{row['id']}", alias)

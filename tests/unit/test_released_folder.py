@@ -51,12 +51,6 @@ def test_what_cannot_be_read_is_named_with_its_line(entry, words, tmp_path):
     assert "line 5" in told
 
 
-@pytest.mark.parametrize("row", [["Q1"], "Q1", 3, None])
-def test_a_row_that_is_no_object_is_named(row, tmp_path):
-    with pytest.raises(ReleasedError, match=r"P36\.jsonl, line 2: .*expected a JSON object"):
-        load(folder(tmp_path, {"templates": TEXTS}, [ROWS[0], row]))
-
-
 def test_metadata_that_is_a_list_is_named(tmp_path):
     folder(tmp_path, {})
     (tmp_path / "metadata_relations.json").write_text("[]")

@@ -1,11 +1,9 @@
 """Bad sheets: the message names file, line, value and what would be right."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-import kgprobe
 from kgprobe import sheets
 
 ROOT = Path(__file__).parents[2]
@@ -229,16 +227,3 @@ def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path, label, end):
     assert sheets.text_lines(path) == lines
     rows = sheets.read_table(path)
     assert rows == [{"relation": "P1", "name": label}, {"relation": "P2", "name": "Sud"}]
-
-
-@pytest.mark.parametrize("label", ODD)
-def test_released_questions_keep_such_a_label_whole(tmp_path, label):
-    row = {"sub_id": "Q1", "sub_label": label, "obj_id": "Q2", "obj_label": "Paris"}
-    (tmp_path / "P36.jsonl").write_text(
-        "\ufeff" + json.dumps(row, ensure_ascii=False) + "\n\n" + json.dumps(row) + "\n"
-    )
-    (tmp_path / "metadata_relations.json").write_text(
-        json.dumps({"P36": {"templates": ["The capital of [X] is [Y]."]}})
-    )
-    found = kgprobe.benchmark(tmp_path)
-    assert found.items["subject"].to_list() == [label, label]

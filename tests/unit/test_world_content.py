@@ -1,20 +1,12 @@
 """What the embedded world must hold so that no benchmark of any paper comes out empty."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
-from tools.world.build import World, load
+from tools.world.build import World
 from tools.world.dbpedia import DBO
 
-FOLDER = Path(__file__).parents[2] / "resources" / "world"
 SOVEREIGN_STATE = "Q3624078"
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    return load(FOLDER)
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,16 @@
 """The world's T-REx documents: the dump's schema, true offsets, aligners by their definitions."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
 from kgprobe.sources.dumps.trex import ingest
-from tools.world.build import World, load
+from tools.world.build import World
 from tools.world.trex import DATETIME, FILE_NAME, dump_trex, render_trex
 from tools.world.trex import _date as spoken_date
 
-FOLDER = Path(__file__).parents[2] / "resources" / "world"
 ENTITY = {"uri", "boundaries", "surfaceform", "annotator"}
 TRIPLE = {
     "sentence_id",
@@ -23,11 +21,6 @@ TRIPLE = {
     "confidence",
     "annotator",
 }
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    return load(FOLDER)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from kgprobe.sources.dumps import pins
-from tests.workflow.project import ROOT
+from tests.workflow.project import ROOT, Project
 from tests.workflow.test_runs import project
 from tools import pinning
 
@@ -36,7 +36,16 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         served.shutdown()
 
 
-def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
+@pytest.fixture
+def made(tmp_path: Path) -> Project:
+    """A project that says whom to write to."""
+    (tmp_path / "project").mkdir()
+    one = project(tmp_path / "project")
+    one.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
+    return one
+
+
+def test_released_sets_and_dumps_are_fetched_by_rules(server, made):
     url, folder = server
     with zipfile.ZipFile(folder / "onto.zip", "w") as archive:
         archive.writestr("top/data/ontology/class.json", "[]")
@@ -44,9 +53,6 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
         archive.writestr("top/scripts/memorizing/type.sh", "exit 1")
     parts = "{ontology: data/ontology/, memorizing: data/memorizing/}"
     shutil.copy(ROOT / "resources/world/dumps/wikidata.nt.bz2", folder / "truthy.nt.bz2")
-    (tmp_path / "project").mkdir()
-    made = project(tmp_path / "project")
-    made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
     made.edit(
         "config/embedded.yaml",
         "  ontoprobe:\n    access: local\n",
@@ -80,7 +86,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
     assert "download_fetched" in forced.stdout, "a dump of hours is checked, not thrown away"
 
 
-def test_parts_of_an_archive_become_a_task(server, tmp_path):
+def test_parts_of_an_archive_become_a_task(server, made):
     url, folder = server
     texts = {
         "train": "fine . \t1\nbad . \t0\n",
@@ -91,9 +97,6 @@ def test_parts_of_an_archive_become_a_task(server, tmp_path):
         for split, text in texts.items():
             archive.writestr(f"top/data/downstream/SST/binary/sentiment-{split}", text)
             archive.writestr(f"top/data/downstream/SST/fine/sentiment-{split}", "of five \t4\n")
-    (tmp_path / "project").mkdir()
-    made = project(tmp_path / "project")
-    made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     (real,) = config["sources"]["sst2"]["archives"]
     parts = ", ".join(f"{name}: {path}" for name, path in real["parts"].items())
@@ -119,7 +122,7 @@ def verified(made):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, tmp_path):
+def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, made, tmp_path):
     url, folder = server
     commit = "12345678" * 5
     names = ["sentiment-train", "sentiment-dev", "sentiment-test"]
@@ -131,14 +134,11 @@ def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, tmp_path):
                 archive.writestr(f"name-{commit}/SST/{name}", texts.get(name[10:], "so \t1\n"))
             archive.writestr(f"name-{commit}/folder/so", "so \t1\n")
 
-    (tmp_path / "project").mkdir()
-    made = project(tmp_path / "project")
     (tmp_path / "so").write_text("so \t1\n")
     blobs = {
         path: pins.blob(tmp_path / "so") for path in [*(f"SST/{n}" for n in names), "folder/so"]
     }
     pinning.write_pins(made.folder / "pins.tsv", [pins.Tree(f"owner/name@{commit}", blobs)])
-    made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
     made.edit(
         "config/embedded.yaml",
         "  sst2: {access: absent}\n",

@@ -7,31 +7,18 @@ import pytest
 
 from kgprobe.schema import COVERAGE, read
 from tests.workflow.project import CONFIGS, Project
+from tests.workflow.test_plans import HEADER, ON_DUMPS
+from tests.workflow.test_plans import WAYS as DUMPS
 
 pytestmark = pytest.mark.nightly(gate=["unit/test_dump_facts.py", "workflow/test_plans.py"])
 
-SHEET = """paper	benchmark	prompt	method	model
-bear	bear_lite	templates	sentence	control-masked
-ontoprobe	onto_built_lite	templates	cloze	control-masked
-"""
 SMALL = """
 bear:
   min_sitelinks: 0
   big: {total: 20, max_answers: 6, one_to_one: 12}
   lite: {total: 10, max_answers: 5, one_to_one: 6}
 """
-WAYS = {
-    "pulled": "",
-    "json": """
-sources:
-  wikidata: {access: dump, dump: wikidata_json, snapshot: read}
-  dbpedia: {access: dump, ontology: dbpedia_dump, types: dbpedia_dump, snapshot: read}
-""",
-    "truthy": """
-sources:
-  wikidata: {access: dump, dump: wikidata_truthy, snapshot: read}
-""",
-}
+WAYS = {"pulled": "", **DUMPS}
 OF_PROPERTIES = (
     "properties", "property_hierarchy", "constraints", "equivalent_property", "constraint_classes"
 )  # fmt: skip
@@ -56,7 +43,7 @@ def config(made: Project, way: str) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made = Project(tmp_path_factory.mktemp("dumps"))
-    (made.folder / "config/experiments.small.tsv").write_text(SHEET)
+    (made.folder / "config/experiments.small.tsv").write_text(HEADER + ON_DUMPS)
     return made
 
 

@@ -52,7 +52,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(small_disk):
     assert "No space left on device" in shown
     assert "facts.parquet" in shown
     left = [p for p in small_disk.rglob("*") if p.is_file()]
-    assert left == [], "neither the file nor its temporary random_init"
+    assert left == [], "neither the file nor a temporary one"
     remount(small_disk, "size=200m")
     assert made.run("--", FACTS).returncode == 0
     assert (small_disk / "embedded/sources/world/facts.parquet").stat().st_size > 2**16
@@ -78,23 +78,8 @@ def live(folder: Path, url: str) -> Project:
     """A project whose Wikidata is a live endpoint at `url`."""
     made = own_resources(folder)
     endpoints = folder / "resources/endpoints.tsv"
-    row = [
-        "test",
-        url,
-        "1",
-        "0",
-        "0",
-        "1",
-        "5",
-        "10",
-        str(SMALL),
-        "5000",
-        "100",
-        "2",
-        "1000000",
-        "none",
-        "",
-    ]
+    limits = f"1 0 0 1 5 10 {SMALL} 5000 100 2 1000000 none"
+    row = ["test", url, *limits.split(), ""]
     endpoints.write_text(endpoints.read_text() + "\t".join(row) + "\n")
     made.edit(
         "config/embedded.yaml",

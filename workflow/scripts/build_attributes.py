@@ -31,7 +31,7 @@ with (
         words = own_words.verbalized_relations(rows, properties)
     else:
         built_on = graph.read(engine, *tables)
-        names = graph_settings.relation_names(read_table(run.input.names))
+        names = {row["id"]: row["property"] for row in read_table(run.input.names)}
         by_label = label_templates(pl.read_parquet(run.input.properties))
         words = own_words.VerbalizedRelations(run.params.templated, by_label, names)
 

@@ -6,7 +6,7 @@ from kgprobe.job import job
 from kgprobe.settings import Dbpedia, typed
 from kgprobe.sources.sparql.canonical import write_result
 from kgprobe.sources.sparql.endpoint import open_source
-from kgprobe.sources.sparql.instances import pull_instances
+from kgprobe.sources.sparql.relations import pull_instances
 
 with job(snakemake) as run:
     settings, rdf = typed(Dbpedia, run.params.settings), run.input.get("rdf", [])

@@ -21,6 +21,12 @@ Bos = Annotated[
         "or default (what the tokenizer adds).",
     ),
 ]
+Questions = Annotated[
+    str,
+    typer.Argument(
+        help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Model = Annotated[
     str,
@@ -97,16 +103,14 @@ def probe(
                 loaded, questions, texts, method, folder=folder / "shards", progress=screen.RichBar
             )
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(_describe_kept(folder)) from None
+            is_kept = any((folder / "shards").glob("*"))
+            raise KeyboardInterrupt(
+                f"what was scored is kept in {folder}, the same command goes on there"
+                if is_kept
+                else "nothing was scored yet"
+            ) from None
         page = kept.write(results, folder)
         _show(results, run, page, as_json)
-
-
-def _describe_kept(folder: Path) -> str:
-    """Describe what an interrupted probe has kept."""
-    if any((folder / "shards").glob("*")):
-        return f"what was scored is kept in {folder}, the same command goes on there"
-    return "nothing was scored yet"
 
 
 def _check_name(run: str, folder: Path) -> None:

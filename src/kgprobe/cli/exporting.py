@@ -6,16 +6,11 @@ from typing import Annotated
 import typer
 
 from kgprobe.cli import names, screen
-from kgprobe.cli.asking import Json
+from kgprobe.cli.asking import Json, Questions
 
 
 def export(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
-        ),
-    ],
+    what: Questions,
     form: Annotated[
         str,
         typer.Option(

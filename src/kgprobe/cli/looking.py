@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgprobe.cli import names, screen
-from kgprobe.cli.asking import Json
+from kgprobe.cli.asking import Json, Questions
 
 if TYPE_CHECKING:
     from kgprobe.questions import Benchmark
@@ -60,16 +60,6 @@ def _runs() -> list[dict[str, Any]]:
     return rows
 
 
-def _list(what: str, rows: list[dict[str, Any]]) -> None:
-    """A table; of runs without paths, which a narrow screen would cut."""
-    if what != "runs":
-        screen.table(rows)
-        return
-    screen.table([{**row, "report": "yes" if row["report"] else "-"} for row in rows])
-    if any(row["report"] for row in rows):
-        screen.say("report: results/RUN/report/index.html")
-
-
 KINDS = {"models": _models, "benchmarks": _benchmarks, "methods": _methods, "prompts": _prompts,
          "runs": _runs}  # fmt: skip
 
@@ -90,19 +80,20 @@ def list_(
     """
     with screen.report_errors(as_json):
         rows = KINDS[screen.choose(what, list(KINDS), "list")]()
-        if as_json or rows:
-            screen.data(rows) if as_json else _list(what, rows)
-        else:
+        if as_json:
+            screen.data(rows)
+        elif not rows:
             screen.say("no run in results/ of this folder; right would be kgprobe probe, or run")
+        elif what != "runs":
+            screen.table(rows)
+        else:  # without paths, which a narrow screen would cut
+            screen.table([{**row, "report": "yes" if row["report"] else "-"} for row in rows])
+            if any(row["report"] for row in rows):
+                screen.say("report: results/RUN/report/index.html")
 
 
 def show(
-    benchmark: Annotated[
-        str,
-        typer.Argument(
-            help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
-        ),
-    ],
+    benchmark: Questions,
     item: Annotated[
         str,
         typer.Argument(help="One of its items, as P36/Q142.", autocompletion=names.items),

@@ -105,12 +105,6 @@ class Passing(TyperCommand):
         return super().parse_args(ctx, args[:place])
 
 
-def _build_arguments(before: list[str], behind: list[str]) -> list[str]:
-    """Arguments for Snakemake: `--forcerun RULE -- TARGET` keeps its target, since what follows
-    `--` comes first, unless it has a `--` itself."""
-    return [*before, *behind] if "--" in behind else [*behind, *before]
-
-
 def run(
     context: typer.Context,
     config: Annotated[str, typer.Argument(help="Laid over config/config.yaml.")],
@@ -135,7 +129,9 @@ def run(
         # --configfile takes every word up to the next option: a target behind it would be one
         command = [sys.executable, "-m", "snakemake", *sheets.snakefile(), "--configfile",
                    sheets.located(config), "--cores", cores]  # fmt: skip
-        words = _build_arguments(context.args, context.meta[BEHIND])
+        # `--forcerun RULE -- TARGET` keeps its target where what follows `--` comes first
+        before, behind = context.args, context.meta[BEHIND]
+        words = [*before, *behind] if "--" in behind else [*behind, *before]
         said = sys.stderr if as_json else None
         process = subprocess.Popen([*command, *words], stdout=said)
         with passed_on(process) as signals:

@@ -8,9 +8,10 @@ import os
 import shutil
 import socket
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from kgprobe.plan.costs import Costs, asks_nobody, cost_of, model_of, weights_mb
@@ -61,7 +62,11 @@ def outside(
                 needs.public.append(endpoint.url)
         elif (row := models.get(model_of(job), {})) and not _has(row):
             needs.models[model_of(job)] = row
-    needs.urls = [*needs.public, *([_hub()] if needs.models else [])]
+    needs.urls = list(needs.public)
+    if needs.models:
+        from huggingface_hub import constants
+
+        needs.urls.append(constants.ENDPOINT)
     return needs
 
 
@@ -135,12 +140,17 @@ def unresolved(names: Iterable[str]) -> list[str]:
         resolved.add(name)
 
     names = list(names)
-    threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
+    _ask_all(ask, ((name,) for name in names))
+    return [name for name in names if name not in resolved]
+
+
+def _ask_all(ask: Callable[..., None], questions: Iterable[tuple[Any, ...]]) -> None:
+    """Ask all questions at once; an answer that takes longer than PATIENCE is not waited for."""
+    threads = [threading.Thread(target=ask, args=one, daemon=True) for one in questions]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    return [name for name in names if name not in resolved]
 
 
 def _keys(needs: Outside) -> list[str]:
@@ -161,13 +171,7 @@ def _keys(needs: Outside) -> list[str]:
         except (OSError, errors.HfHubHTTPError):
             return  # other errors are raised where the weights are loaded
 
-    threads = [
-        threading.Thread(target=ask, args=item, daemon=True) for item in needs.models.items()
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
+    _ask_all(ask, needs.models.items())
     if not gated:
         return []
     return [
@@ -230,12 +234,6 @@ def _has(row: Mapping[str, str]) -> bool:
     revision = row.get("revision") or None
     path = huggingface_hub.try_to_load_from_cache(repository, "config.json", revision=revision)
     return isinstance(path, str)
-
-
-def _hub() -> str:
-    from huggingface_hub import constants
-
-    return str(constants.ENDPOINT)
 
 
 def _host(url: str) -> str:

@@ -214,10 +214,6 @@ def shared(settings: Settings) -> dict[str, list[str]]:
     return by_lock
 
 
-def _stem(name: str) -> str:
-    return Path(name).stem
-
-
 def trex_parts(settings: Settings) -> dict[str, list[str]]:
     """Number of a job that reads T-REx -> names of its files, without their ending."""
     access = settings.sources.trex.access
@@ -226,7 +222,8 @@ def trex_parts(settings: Settings) -> dict[str, list[str]]:
     from kgprobe.sources.dumps.trex import PUBLISHED, members  # half a second
 
     # the jobs of a run must not depend on how much of the archive has come
-    names = PUBLISHED if access == "live" else map(_stem, members(Path(trex_dump(settings))))
-    names = list(names)
+    names = PUBLISHED
+    if access != "live":
+        names = [Path(name).stem for name in members(Path(trex_dump(settings)))]
     starts = range(0, len(names), TREX_FILES)
     return {f"{n:03}": names[start : start + TREX_FILES] for n, start in enumerate(starts)}

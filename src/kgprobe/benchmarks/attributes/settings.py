@@ -79,11 +79,6 @@ def as_record(settings: AttributeSettings[object]) -> dict[str, Any]:
     return {**shared, **vars(settings.section), "seed": settings.seed}
 
 
-def relation_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Names of relations, from rows of properties.tsv."""
-    return {row["id"]: row["property"] for row in rows}
-
-
 def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
     """{relation: {object: normal label}}, from rows of attributes_bias.tsv."""
     labels: dict[str, dict[str, str]] = {}

@@ -3,7 +3,7 @@
 All facts of a subject are in one split, so that no test subject was searched with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -46,7 +46,9 @@ def build(
         funnel.add(relation, "facts with a template", len(rows), len(with_template))
         relation_facts = _relation(name, relation, with_template, settings, seed, funnel)
         counts |= sizes(prompt_facts.examples(relation_facts)) or {relation: {}}
-        if settings.relations or _enough(counts[relation], settings):
+        sizes_of, least = counts[relation], settings.least
+        is_enough = all(sizes_of.get(part, 0) >= getattr(least, part) for part in SPLITS)
+        if settings.relations or is_enough:
             chosen += relation_facts
     examples = prompt_facts.examples(chosen)
     remedy = "name other relations, or lower prompt_tasks.graphs.least"
@@ -59,10 +61,6 @@ def build(
     # every word that is an answer somewhere in the graph, as the common vocabulary is of LAMA's
     vocabulary = sorted(labeled["object_label"].unique())
     return Task(frame(examples), vocabulary, task, funnel.frame())
-
-
-def _enough(counts: Mapping[str, int], settings: PromptGraph) -> bool:
-    return all(counts.get(part, 0) >= getattr(settings.least, part) for part in SPLITS)
 
 
 def _relation(

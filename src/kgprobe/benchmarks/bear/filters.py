@@ -25,7 +25,11 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     object_popularity. Single values and unique inverses are judged on the whole pull, before any
     popularity filter, or a popular value would hide an unpopular second one.
     """
-    frame = _normalized(statements).with_columns(reason=pl.lit(None, dtype=pl.String))
+    folded = {
+        f"{side}_folded": pl.col(f"{side}_label").map_elements(fold, return_dtype=pl.String)
+        for side in ("subject", "object")
+    }
+    frame = statements.with_columns(reason=pl.lit(None, dtype=pl.String), **folded)
     missing = _unlabeled("subject") | _unlabeled("object")
     frame = _drop(frame, "no_label", missing)
     special = pl.col("object_kind").is_in(["literal", "special"])
@@ -49,7 +53,9 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     frame = _drop(frame, "unpopular", least < config.min_sitelinks)
     frame = _drop_duplicate_labels(frame, "object")
     frame = _drop_duplicate_labels(frame, "subject")
-    frame = _drop(frame, "overlap", _overlaps(frame, config.overlap))
+    pairs = frame.select("subject_folded", "object_folded").rows()
+    overlaps = [overlap(s or "", o or "", config.overlap) for s, o in pairs]
+    frame = _drop(frame, "overlap", pl.Series(overlaps, dtype=pl.Boolean))
     if relation.get("symmetric") == "yes":
         frame = _drop_mirrors(frame)
     return frame
@@ -83,14 +89,6 @@ def map_to_ancestors(
     ]
     kind = pl.when(stays | has_ancestor).then(pl.col("object_kind")).otherwise(pl.lit("unlifted"))
     return joined.with_columns(*mapped, object_kind=kind).select(statements.columns)
-
-
-def _normalized(statements: pl.DataFrame) -> pl.DataFrame:
-    folded = {
-        f"{side}_folded": pl.col(f"{side}_label").map_elements(fold, return_dtype=pl.String)
-        for side in ("subject", "object")
-    }
-    return statements.with_columns(**folded)
 
 
 def _drop(frame: pl.DataFrame, reason: str, condition: pl.Expr | pl.Series) -> pl.DataFrame:
@@ -166,8 +164,3 @@ def overlap(subject: str, answer: str, rule: str) -> bool:
         return True
     words = {word for word in subject.split() if len(word) >= 4}
     return rule == "words" and bool(words & set(answer.split()))
-
-
-def _overlaps(frame: pl.DataFrame, rule: str) -> pl.Series:
-    pairs = frame.select("subject_folded", "object_folded").rows()
-    return pl.Series([overlap(s or "", o or "", rule) for s, o in pairs], dtype=pl.Boolean)

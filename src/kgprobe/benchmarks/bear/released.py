@@ -89,7 +89,9 @@ def _relation(
     relation, numbered = path.stem, _rows(path)
     rows = [row for _, row in numbered]
     where = f"{path.parent / METADATA}, {relation}"
-    entry = f"its entry begins on line {_line(path.parent / METADATA, relation)}"
+    before = read_text(path.parent / METADATA).partition(f'"{relation}"')[0]
+    line = before.count("\n") + 1
+    entry = f"its entry begins on line {line}"
     texts, ids, labels = (
         _texts(metadata, name, where, entry)
         for name in ("templates", "answer_space_ids", "answer_space_labels")
@@ -154,12 +156,6 @@ def _texts(metadata: object, name: str, where: str, entry: str) -> list[str]:
     raise ReleasedError(
         f"{where}: {name} is {str(value)[:80]!r}; {entry}: right would be a list of texts"
     )
-
-
-def _line(path: Path, relation: str) -> int:
-    """The line on which a relation's entry begins."""
-    before = read_text(path).partition(f'"{relation}"')[0]
-    return before.count("\n") + 1
 
 
 def _metadata(folder: Path) -> dict[str, Any]:

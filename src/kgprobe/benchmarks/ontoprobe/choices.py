@@ -77,7 +77,9 @@ def memorizing(
 ) -> pl.DataFrame:
     """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` (MOST) of each. `stem` is
     the manual prompt of the highest index, in which masked models are compared."""
-    sets = _sets(candidates)
+    sets: dict[str, dict[int, str]] = {}
+    for name, index, label in candidates.select("set", "index", "label").rows():
+        sets.setdefault(name, {})[index] = label
     templates = dict(prompts.sort("relation", "index").select("relation", "text").rows())
     rows = []
     # written questions, as the manual prompts are
@@ -172,13 +174,6 @@ def _close_sentence(text: str) -> str:
 
 def _lettered(text: str) -> str:
     return parse(text).filled({SUBJECT: "X", ANSWER: "Y"}).text
-
-
-def _sets(candidates: pl.DataFrame) -> dict[str, dict[int, str]]:
-    sets: dict[str, dict[int, str]] = {}
-    for name, index, label in candidates.select("set", "index", "label").rows():
-        sets.setdefault(name, {})[index] = label
-    return sets
 
 
 def _golds(row: Mapping[str, Any], sets: Mapping[str, Mapping[int, str]]) -> tuple[list[str], str]:

@@ -46,7 +46,9 @@ def lines(entity: dict[str, Any], languages: Sequence[str]) -> Iterator[str]:
     equivalents and constraints with their qualifiers."""
     iri = f"<{WD}{entity['id']}>"
     yield f"{iri} <{RDF_TYPE}> <{WIKIBASE}Property> ."
-    yield f"{iri} <{WIKIBASE}propertyType> <{WIKIBASE}{_camel(entity['datatype'])}> ."
+    # Wikibase's name of a datatype: wikibase-item is WikibaseItem, commonsMedia CommonsMedia
+    kind = "".join(part[0].upper() + part[1:] for part in entity["datatype"].split("-"))
+    yield f"{iri} <{WIKIBASE}propertyType> <{WIKIBASE}{kind}> ."
     for tag in languages:
         if tag in (labels := entity.get("labels") or {}):
             yield f"{iri} <{LABEL}> {Literal(labels[tag]['value'])}@{tag} ."
@@ -80,11 +82,6 @@ def select_line(triple: Triple) -> Iterator[str]:
 def label(entity: str, text: str, language: str) -> str:
     """The line of an entity's label."""
     return f"<{WD}{entity}> <{LABEL}> {Literal(text)}@{language} ."
-
-
-def _camel(datatype: str) -> str:
-    """Wikibase's name of a datatype: wikibase-item is WikibaseItem, commonsMedia CommonsMedia."""
-    return "".join(part[0].upper() + part[1:] for part in datatype.split("-"))
 
 
 def _term(snak: dict[str, Any]) -> str:

@@ -78,8 +78,6 @@ def find_tree(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | Non
 
 def blob(path: Path) -> str:
     """The id that git gives a file: sha1 of its length and its bytes."""
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    begun = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with open(path, "rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, lambda: begun).hexdigest()

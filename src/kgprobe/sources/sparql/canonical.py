@@ -103,14 +103,9 @@ def write_result(frame: pl.DataFrame, path: Path, provenance: Mapping[str, Any])
         )
 
 
-def read_result(path: str | Path) -> pl.DataFrame:
-    """The rows of a result.parquet as String columns."""
-    return pl.read_parquet(path)
-
-
 def read_terms(path: str | Path) -> pl.DataFrame:
     """The rows of a result.parquet with types, languages and datatypes, as `terms` made them."""
-    frame = read_result(path)
+    frame = pl.read_parquet(path)
     metadata = pq.read_schema(path).metadata[METADATA_KEY]
     constant = json.loads(metadata)["terms"]
     suffixes = tuple(PARTS[1:])

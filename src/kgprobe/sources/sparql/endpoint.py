@@ -225,11 +225,9 @@ def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Reques
     Imported late: it takes longer than everything else here, and files do not need it."""
     import SPARQLWrapper
 
-    class Wrapper(SPARQLWrapper.SPARQLWrapper):
-        def request(self) -> Any:
-            return self._createRequest()
-
-    wrapper = Wrapper(endpoint.url, agent=agent, returnFormat=SPARQLWrapper.JSON)
+    wrapper = SPARQLWrapper.SPARQLWrapper(
+        endpoint.url, agent=agent, returnFormat=SPARQLWrapper.JSON
+    )
     wrapper.setMethod(SPARQLWrapper.POST)
     wrapper.setRequestMethod(SPARQLWrapper.URLENCODED)
     wrapper.setOnlyConneg(True)
@@ -238,5 +236,5 @@ def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Reques
     if endpoint.policy.server_timeout_ms:
         wrapper.addParameter("timeout", str(endpoint.policy.server_timeout_ms))
     wrapper.setQuery(text)
-    request: urllib.request.Request = wrapper.request()
+    request: urllib.request.Request = wrapper._createRequest()
     return request

@@ -219,7 +219,10 @@ def read_query(
             raise _wrong(path, "property", f"is {value!r}, expected a name like {default}")
         terms["property"], named = [value], [value]
         text = re.sub(rf":{default}\b", f":{value}", text)
-    header, text = dict(HEADER.findall(text)), _without_comments(text)
+    header = dict(HEADER.findall(text))
+    # in lines of comments SPARQLWrapper would look for updates
+    lines = (line.rstrip() for line in text.splitlines())
+    text = "\n".join(line for line in lines if line and not line.startswith("#")) + "\n"
     variable, values = header.get("values", ""), list[str]()
     if listing := header.get("listing"):
         least = str(given.pop("least", 0))
@@ -288,12 +291,6 @@ def _values(path: Path, text: str, variable: str, wanted: str | int | Sequence[s
 
 def _wrong(path: Path, name: str, what: str) -> QueryError:
     return QueryError(f"{path}: parameter '{name}' {what}")
-
-
-def _without_comments(text: str) -> str:
-    """The text without lines of comments, in which SPARQLWrapper would look for updates."""
-    lines = (line.rstrip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("#")) + "\n"
 
 
 def _in_languages(text: str, languages: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Statements (contract STATEMENTS) of many relations: pulled whole, or as far as that can be had.
+"""Statements (contract STATEMENTS) of many relations, pulled whole or as far as that can be had.
 
 A relation's subjects are counted before they are listed. One with more of them than an endpoint
 can be asked for, or can list in time, has ways out, tried in the order of `large`. A relation that
@@ -18,8 +18,10 @@ from kgprobe.schema import STATEMENTS
 from kgprobe.settings import LANGUAGES
 from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql import errors
+from kgprobe.sources.sparql.canonical import terms
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import BY_SIZE, SourceError, TooManyRows
+from kgprobe.sources.sparql.paging import PARTS, read_query
 from kgprobe.sources.sparql.pull import pull
 
 RANKS = {
@@ -207,3 +209,36 @@ def relations_of(properties: pl.DataFrame) -> list[str]:
     items = properties.filter(pl.col("datatype").str.ends_with("#WikibaseItem"))
     ids = {iri.rsplit("/", 1)[-1] for iri in items["property"].to_list()}
     return sorted(ids, key=lambda relation: int(relation[1:]))
+
+
+def pull_instances(
+    counts: pl.DataFrame,
+    endpoint: Endpoint,
+    folder: Path,
+    query: str | Path,
+    most: int,
+    *,
+    languages: Sequence[str],
+    contact: str = "",
+) -> tuple[pl.DataFrame, dict[str, float]]:
+    """The instances of every class of `counts` (class, n), about `most` of each at most: rows as
+    `canonical.terms` has them, and class -> proportion of those that came in part.
+
+    Of a class of millions, of which a sample is all that is needed, the part with the lowest hashes
+    comes: the same for everybody and every seed. A class has no more instances than those above it,
+    so that what is in the part of a class is in the part of each class below it. `query` is the
+    path of instances.rq. Raises SourceError; what is finished stays in the folder.
+    """
+    frames = [terms([], read_query(query).variables)]
+    in_part = {}
+    rows = counts.select("class", pl.col("n").cast(pl.Int64)).sort("class").rows()
+    for name, n in progress(rows, desc="classes", unit="class"):
+        parts = PARTS if n <= most else max(1, PARTS * most // n)
+        if parts < PARTS:
+            in_part[name] = parts / PARTS
+        given = endpoint, folder, {"class": name}
+        snapshot = pull(query, *given, languages=languages, contact=contact, parts=parts)
+        frames.append(snapshot.terms())
+    if in_part:
+        log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
+    return pl.concat(frames), in_part

@@ -24,7 +24,7 @@ import polars as pl
 
 from kgprobe.job import sha256
 from kgprobe.schema import atomic
-from kgprobe.sources.sparql.canonical import read_result, read_terms, terms
+from kgprobe.sources.sparql.canonical import read_terms, terms
 from kgprobe.sources.sparql.errors import Place, SnapshotError
 from kgprobe.sources.sparql.paging import Query
 
@@ -71,7 +71,7 @@ class Snapshot:
 
     def frame(self) -> pl.DataFrame:
         """All rows, every variable as a String column."""
-        return read_result(self.result)
+        return pl.read_parquet(self.result)
 
     def terms(self) -> pl.DataFrame:
         """All rows with every term whole, as `canonical.terms` has them."""
@@ -140,29 +140,24 @@ class Writer:
                 raise SnapshotError(place, came, f"{what} {head[what]}", advice)
 
     def _restored(self, page: Page) -> bool:
-        """Whether the page is there with the recorded bytes, perhaps not yet renamed."""
-        final = self.folder / page.file
-        for path in (final, final.with_suffix(".part")):
-            with contextlib.suppress(OSError, EOFError, gzip.BadGzipFile):
-                if hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest() == page.sha256:
-                    path.replace(final)
-                    return True
+        """Whether the page is there with the recorded bytes."""
+        with contextlib.suppress(OSError, EOFError, gzip.BadGzipFile):
+            return hashlib.sha256(self.body(page)).hexdigest() == page.sha256
         return False
 
     def add(self, body: bytes, page: Page, rows: pl.DataFrame) -> None:
-        """Keep a page: bytes first, then the journal that makes it count, then its name."""
+        """Keep a page: its file first, then the line of the journal that makes it count."""
         self.frames[page.number] = rows
-        final = self.folder / page.file
-        part = final.with_suffix(".part")
-        data = gzip.compress(body, compresslevel=6, mtime=0)
+        path, data = self.folder / page.file, gzip.compress(body, compresslevel=6, mtime=0)
         try:
-            part.write_bytes(data)
+            with atomic(path) as temporary:
+                temporary.write_bytes(data)
             self._append(asdict(page))
         except OSError as error:
+            path.unlink(missing_ok=True)
             message = f"{error.strerror} ({len(data):,} bytes were to be written)"
-            raise OSError(error.errno, message, str(part)) from error
+            raise OSError(error.errno, message, str(path)) from error
         self.pages.append(page)
-        part.replace(final)
 
     def note(self, **notes: Any) -> None:
         """Keep values for meta.json in the journal."""
@@ -205,8 +200,8 @@ class Writer:
             temporary.write_text(text + "\n", encoding="utf-8")
         (self.folder / JOURNAL).unlink(missing_ok=True)
         kept = {page.file for page in self.pages}
-        for file in self.folder.glob("page-*"):
-            if file.name not in kept:  # refused, set aside, or of an earlier run with other sizes
+        for file in self.folder.glob("*page-*"):
+            if file.name not in kept:  # refused, half written, or of an earlier run's other sizes
                 file.unlink()
         return Snapshot(self.folder)
 

@@ -214,8 +214,8 @@ def probe(
     loaded = load(model)
     spec = loaded.spec
     scores, record = score_frame(
-        spec, questions.items, questions.candidates, questions.prompts, method, progress, folder,
-        load=lambda _: loaded,
+        spec, questions.items, questions.candidates, questions.prompts, method, folder,
+        load=lambda _: loaded, progress=progress,
     )  # fmt: skip
     schema.check(scores, schema.SCORES)
     answers = judge(scores, questions.items, questions.candidates, prompts=questions.prompts)
@@ -357,7 +357,7 @@ def ask(
     loaded = load(model)
     frames = question.items, question.candidates, question.prompts
     if options:
-        scores, _ = score_frame(loaded.spec, *frames, "sentence", progress, load=lambda _: loaded)
+        scores, _ = score_frame(loaded.spec, *frames, "sentence", load=lambda _: loaded)
         named = scores.join(question.candidates.select("label", candidate="index"), on="candidate")
         best = named.sort("sum", "candidate", descending=[True, False])
         weight = (pl.col("sum") - pl.col("sum").max()).exp()
@@ -365,6 +365,6 @@ def ask(
     if loaded.spec.kind == "masked":
         raise ValueError(f"{loaded.spec.model} is a masked model, which fills a given number of "
                          "masks: give options")  # fmt: skip
-    fills, _, _ = fill_frame(loaded, *frames, Fill(k=k, length="free", most_tokens=10), progress)
+    fills, _, _ = fill_frame(loaded, *frames, Fill(k=k, length="free", most_tokens=10))
     whole = fills.filter(position=-1).sort("rank")
     return whole.select("text", "logprob")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.job import progress
 from kgprobe.probes.api.client import Client, open_client
 from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.jobs.fill import fill_frame
@@ -631,7 +630,7 @@ def test_the_form_chat_sends_the_question_and_no_instruction(lm, tmp_path, clock
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
         assert asked.capabilities().completions
-        fills, golds, record = fill_frame(asked, *frames, settings, progress, form=form)
+        fills, golds, record = fill_frame(asked, *frames, settings, form=form)
         sent = [(path, b) for path, b in server.hits if b.get("max_tokens") == 3]
     assert [path.rpartition("/v1")[2] for path, _ in sent] == ["/chat/completions"] * 2
     messages = [body["messages"] for _, body in sent]
@@ -643,7 +642,7 @@ def test_the_form_chat_sends_the_question_and_no_instruction(lm, tmp_path, clock
     with ApiServer(lm, frozenset({"completions", "usage"})) as server:
         asked = client(server, tmp_path / "other", clock)
         with pytest.raises(ValueError, match="offers no chat; take it out of the row"):
-            fill_frame(asked, *frames, settings, progress, form=form)
+            fill_frame(asked, *frames, settings, form=form)
 
 
 def test_phrases_end_at_a_stop(lm, tmp_path, clock):

@@ -30,19 +30,6 @@ FILL = Fill(k=5, most_tokens=6)
 KINDS = ("masked", "seq2seq", "causal", "completions", "chat")
 
 
-class Bar:
-    """Progress that nobody sees."""
-
-    def __init__(self, **told):
-        pass
-
-    def update(self, n):
-        pass
-
-    def close(self):
-        pass
-
-
 def benchmark(module, name, **changed):
     """One of the nine from the worked graph, as it is probed."""
     labels = {**LABELS, **changed.pop("labels", {})}
@@ -67,7 +54,7 @@ def answering(kind, folder):
 def filled(made, kind, folder):
     """The study of one model's fillings of one benchmark, and the record of the job."""
     with answering(kind, folder / "cache") as (model, known):
-        found = fill_frame(model, made.items, made.candidates, made.prompts, FILL, Bar)
+        found = fill_frame(model, made.items, made.candidates, made.prompts, FILL)
     fills, golds, record = found
     fills.select(list(FILLS.columns)).write_parquet(folder / "m.parquet")
     golds.select(list(FILL_GOLDS.columns)).write_parquet(folder / "m.golds.parquet")

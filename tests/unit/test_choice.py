@@ -204,11 +204,6 @@ def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
         choose.choose(loaded, ASKED, ("guess",))
 
 
-class Bar:
-    def __init__(self, total, desc, unit):
-        self.update, self.close = (lambda n: None), (lambda: None)
-
-
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
 def test_frames_obey_their_contracts(name, tmp_path):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "", double=False)
@@ -222,8 +217,7 @@ def test_frames_obey_their_contracts(name, tmp_path):
     )  # fmt: skip
     schema.check(questions, schema.CHOICES)
     made = [
-        choose_frame(loaded, part, choose.SCORINGS, Bar)[0]
-        for part in (questions, questions.reverse())
+        choose_frame(loaded, part, choose.SCORINGS)[0] for part in (questions, questions.reverse())
     ]
     first, second = (tmp_path / f"{number}.parquet" for number in (0, 1))
     for path, chosen in zip((first, second), made, strict=True):

@@ -26,19 +26,6 @@ PROMPTS = pl.DataFrame(
 )  # fmt: skip
 
 
-class Bar:
-    """Counts what it is told."""
-
-    def __init__(self, total, desc, unit):
-        self.total, self.done = total, 0
-
-    def update(self, n):
-        self.done += n
-
-    def close(self):
-        assert self.done <= 2 * self.total
-
-
 def test_items_become_blanks_with_their_answers_in_order():
     found = blanks(ITEMS, CANDIDATES, PROMPTS)
     assert found[0] == Blank(
@@ -54,7 +41,7 @@ def test_frames_obey_their_contracts_and_are_the_same_twice(name, tmp_path):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "", double=False)
     files = []
     for run, items in enumerate((ITEMS, ITEMS.reverse())):
-        fills, golds, record = fill_frame(loaded, items, CANDIDATES, PROMPTS, Fill(k=4), Bar)
+        fills, golds, record = fill_frame(loaded, items, CANDIDATES, PROMPTS, Fill(k=4))
         schema.write(fills, schema.FILLS, tmp_path / f"{run}.parquet", record)
         schema.write(golds, schema.FILL_GOLDS, tmp_path / f"{run}g.parquet", record)
         files.append([(tmp_path / f"{run}{g}.parquet").read_bytes() for g in ("", "g")])

@@ -417,7 +417,7 @@ def test_absent_sums_are_null_and_nan_is_refused(monkeypatch):
     )  # fmt: skip
     loaded = tiny("bert")
     given = (loaded.spec, items, options, texts, "sentence")
-    more = {"progress": lambda **_: _Bar(), "load": lambda spec: loaded}
+    more = {"load": lambda spec: loaded}
     frame, _ = score.score_frame(*given, **more)
     check(frame, SCORES)
     assert frame["continuation_sum"].null_count() == frame.height == 12
@@ -427,11 +427,3 @@ def test_absent_sums_are_null_and_nan_is_refused(monkeypatch):
     frame, _ = score.score_frame(*given, **more)
     with pytest.raises(ValueError, match="column 'sum' is NaN in row 0: item='q0'"):
         check(frame, SCORES)
-
-
-class _Bar:
-    def update(self, done):
-        pass
-
-    def close(self):
-        pass

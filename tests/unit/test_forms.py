@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from kgprobe import schema
-from kgprobe.job import progress
 from kgprobe.probes.jobs import forms
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import (
@@ -212,7 +211,7 @@ def scored(made, folder: Path) -> tuple[dict[Probe, Path], dict[Probe, Path]]:
                 return tables_in(loaded, *frames, own)
 
         scores, record = score_frame(
-            loaded.spec, made["items"], made["candidates"], made["prompts"], "sentence", progress,
+            loaded.spec, made["items"], made["candidates"], made["prompts"], "sentence",
             load=lambda _: loaded, form=form,
         )  # fmt: skip
         path = folder / f"{name}.parquet"
@@ -285,7 +284,7 @@ def test_what_is_written_in_a_form_is_what_follows_its_text(name):
     form = Form(name, 0, 0, name.startswith("few"))
     frames = made["items"], made["candidates"], made["prompts"]
     settings = Fill(k=3, most_tokens=2)
-    fills, golds, record = fill_frame(loaded, *frames, settings, progress, form=(form, None))
+    fills, golds, record = fill_frame(loaded, *frames, settings, form=(form, None))
     assert record["form"]["items"] == 2
     text = BEFORE[name]
     ids = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -336,7 +335,7 @@ def test_items_that_a_model_cannot_write_an_answer_to_are_counted():
     frames, settings = (made["items"], made["candidates"], prompts), Fill(k=3, most_tokens=2)
     for name, unwritten in (("few", ["P2/Qs0", "P2/Qs1"]), ("question", [])):
         form = Form(name, 0, 0, int(name == "few"))
-        fills, _, record = fill_frame(loaded, *frames, settings, progress, form=(form, None))
+        fills, _, record = fill_frame(loaded, *frames, settings, form=(form, None))
         assert sorted(set(made["items"]["item"]) - set(fills["item"])) == unwritten
         assert (record["form"]["items"], record["form"]["unwritten"]) == (4, len(unwritten))
 

@@ -90,11 +90,7 @@ def test_slots_choices_gradients_and_the_random_init(spec):
         [("q", "TP", "", "q", "What is Rome?", "Rome is a [MASK].", ["city", "land"], 0, 0)],
         schema=dict(schema.CHOICES.columns), orient="row",
     )  # fmt: skip
-
-    def silent(**_):
-        return SimpleNamespace(update=lambda done: None, close=lambda: None)
-
-    chosen, record = choose_frame(loaded, asked, ["answer", "letter", "text", "stem"], silent)
+    chosen, record = choose_frame(loaded, asked, ["answer", "letter", "text", "stem"])
     assert set(chosen["scoring"]) == {"answer", "letter", "stem", "stem_sum", "text", "text_sum"}
     assert not record["left_out"]
     # body and head are found: mask slots are ranked and filled by these

@@ -17,7 +17,7 @@ from kgprobe.probes.prompts.trained import soft as trained
 from kgprobe.probes.text.spelling import rankable
 from tests.unit import soft_frames as frames
 from tests.unit.test_ontoprobe import PATTERNS, SWITCHES, built, own_tables, write_release
-from tests.unit.test_reasoning import PLAN, Silent, saved
+from tests.unit.test_reasoning import PLAN, saved
 from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
 from tests.unit.tiny_models import tiny
 
@@ -146,7 +146,7 @@ def long_subjects(tasks, words=600):
 def test_too_long_prompts_of_all_relations_are_told_before_the_model_is_loaded(tmp_path, unloaded):
     with pytest.raises(ValueError, match="cannot be asked all prompts") as told:
         rank.rank_frame(
-            saved(tmp_path), long_subjects(["TP", "SPO"]), frames.candidates(), prompts(), Silent
+            saved(tmp_path), long_subjects(["TP", "SPO"]), frames.candidates(), prompts()
         )
     lines = str(told.value).splitlines()
     assert [line.split(":")[0] for line in lines[1:]] == ["SPO", "TP"]
@@ -161,20 +161,18 @@ def test_soft_prompts_and_rules_tell_it_before_the_model_is_loaded(tmp_path, unl
     long = pl.when(item="SCO-1").then(pl.lit("Niger " * 1200)).otherwise("subject")
     items = long_subjects(["SCO"]).with_columns(subject=long)
     with pytest.raises(ValueError, match=r"tasks that cannot be asked\nSCO: .*\n.*item SCO-1"):
-        soft.train(spec, items, frames.candidates(), TWO_PAIRS, PLAN, tmp_path / "p", Silent)
+        soft.train(spec, items, frames.candidates(), TWO_PAIRS, PLAN, tmp_path / "p")
     long = pl.col("meta").str.replace("is a country", "Niger " * 1200)
     longer = pl.when(item="rdfs9-4").then(long).otherwise("meta")
     longer = frames.reasoning().with_columns(meta=longer)
     with pytest.raises(ValueError, match=r"rules that cannot be asked\nrdfs9: .*\n.*item rdfs9-4"):
         reason.reason(
             spec, longer, frames.candidates(), None, TWO_PAIRS, PLAN, ("manual+manual",),
-            progress=Silent,
         )  # fmt: skip
     gone = frames.reasoning().filter(~((pl.col("relation") == "rdfs3") & (pl.col("role") == "dev")))
     with pytest.raises(ValueError, match="rdfs3: no train or dev rows for the conjunction"):
         reason.reason(
             spec, gone, frames.candidates(), None, TWO_PAIRS, PLAN, ("manual+soft",),
-            progress=Silent,
         )  # fmt: skip
 
 
@@ -184,7 +182,7 @@ def test_a_split_without_rows_and_a_row_of_two_parts_are_told_per_task(tmp_path,
     twin = items.filter(item="TP-0").with_columns(item=pl.lit("TP-9"), role=pl.lit("test"))
     both, folder = pl.concat([items.filter(~gone), twin]), tmp_path / "p"
     with pytest.raises(ValueError, match="tasks that cannot be asked") as told:
-        soft.train(saved(tmp_path), both, frames.candidates(), TWO_PAIRS, PLAN, folder, Silent)
+        soft.train(saved(tmp_path), both, frames.candidates(), TWO_PAIRS, PLAN, folder)
     assert str(told.value).splitlines()[1:] == [
         "RG: no dev rows; the split is larger than the data",
         "TP: 1 rows of the test part of TP stand in train or dev as well, first TP-9 ('niger 0'); "
@@ -194,16 +192,16 @@ def test_a_split_without_rows_and_a_row_of_two_parts_are_told_per_task(tmp_path,
 
 def test_prompt_files_of_another_model_are_told_before_the_model_is_loaded(tmp_path, monkeypatch):
     spec, folder = saved(tmp_path), tmp_path / "p"
-    soft.train(spec, frames.items(), frames.candidates(), TWO_PAIRS, PLAN, folder, Silent)
+    soft.train(spec, frames.items(), frames.candidates(), TWO_PAIRS, PLAN, folder)
     forbid(monkeypatch)
     other = saved(tmp_path, "distilbert")
     with pytest.raises(trained.PromptError, match="train the prompt anew") as told:
-        soft.rank(other, frames.items(), frames.candidates(), folder, TWO_PAIRS, Silent)
+        soft.rank(other, frames.items(), frames.candidates(), folder, TWO_PAIRS)
     assert len(str(told.value).splitlines()) == len(frames.TASKS)
     with pytest.raises(ValueError, match=r"rdfs2: .*train the prompt anew"):
         reason.reason(
             other, frames.reasoning(), frames.candidates(), folder, TWO_PAIRS, PLAN,
-            ("soft+manual",), progress=Silent,
+            ("soft+manual",),
         )  # fmt: skip
 
 
@@ -232,8 +230,8 @@ def test_soft_prompts_and_rules_leave_out_what_cannot_be_spelt_and_say_so(tmp_pa
     gone = known.record["candidates_left_out"]
     assert gone["class"] == ["Ж"]
     assert known.record["items_without_gold"] == ["TP-6"]
-    soft.train(spec, only, odd, switches, PLAN, folder, Silent)
-    found, _, record = soft.rank(spec, only, odd, folder, switches, Silent)
+    soft.train(spec, only, odd, switches, PLAN, folder)
+    found, _, record = soft.rank(spec, only, odd, folder, switches)
     assert record["candidates_left_out"] == gone
     golds = dict(only.select("item", "answers").rows())
     sets = dict(only.select("item", "candidates").rows())
@@ -243,7 +241,7 @@ def test_soft_prompts_and_rules_leave_out_what_cannot_be_spelt_and_say_so(tmp_pa
     assert "TP-6" not in found["item"].to_list()
     assert found["worst"].max() <= 6  # of seven classes
     answers, tests, told = reason.reason(
-        spec, frames.reasoning(), odd, None, switches, PLAN, ("manual+manual",), progress=Silent
+        spec, frames.reasoning(), odd, None, switches, PLAN, ("manual+manual",)
     )
     assert told["candidates_left_out"] == gone
     own = dict(frames.reasoning().select("item", "candidates").rows())

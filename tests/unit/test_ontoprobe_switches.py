@@ -36,7 +36,7 @@ from tests.unit.test_ontoprobe_tables import (
     probe,
 )
 from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
-from tests.unit.test_reasoning import Silent, saved
+from tests.unit.test_reasoning import saved
 
 
 def change(files):
@@ -112,7 +112,7 @@ def test_item_limit(folder, tmp_path):
     assert counts(by_hand(items)) == {**every, "TP": 5, "SCO": 5}
     assert by_hand(items).filter(relation="SCO", role="test")["row"].to_list() == [*range(20, 25)]
     options = built.build(released.take(folder, TWO_PAIRS), TWO_PAIRS, "x").candidates
-    ranked, _, _ = ranks.rank_frame(saved(tmp_path), items, options, asked, Silent)
+    ranked, _, _ = ranks.rank_frame(saved(tmp_path), items, options, asked)
     assert set(ranked["item"]) == set(by_hand(items)["item"])
     own = entailment.cases(rules)
     for scheme, sizes in (("manual+soft", (5, 14)), ("soft+manual", (14, 14))):
@@ -358,7 +358,7 @@ def test_candidate_space(tmp_path):
     items, candidates = soft_frames.items(), soft_frames.candidates()
     spec = saved(tmp_path, "roberta")
     scores = [
-        ranks.rank_frame(spec, items, candidates, prompts(), Silent, space=space)[0]["score"]
+        ranks.rank_frame(spec, items, candidates, prompts(), space=space)[0]["score"]
         for space in ("none", "auto")
     ]
     assert not scores[0].equals(scores[1])
@@ -445,16 +445,15 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
     rules = reasoning.build(taken, sets.items, sets.candidates, switches)
     few = sets.items.filter(pl.col("row") < 24)
     hard, _, _ = ranks.rank_frame(
-        spec, few, sets.candidates, sets.prompts, Silent,
+        spec, few, sets.candidates, sets.prompts,
         space=switches.candidate_space, unknown=switches.unknown_candidates,
     )  # fmt: skip
     plan = Soft(seeds=2, epochs=1, losses=("bce",), masks=("multi",), poolings=("mean",))
-    soft_memory.train(spec, few, sets.candidates, switches, plan, folder, Silent)
-    soft, _, _ = soft_memory.rank(spec, few, sets.candidates, folder, switches, Silent)
+    soft_memory.train(spec, few, sets.candidates, switches, plan, folder)
+    soft, _, _ = soft_memory.rank(spec, few, sets.candidates, folder, switches)
     answers, tests, _ = probed.reason(
         spec, rules.filter(pl.col("row") < 42), sets.candidates, folder, switches, plan,
         ("soft+soft",) if mode != "released" else ("manual+manual", "soft+manual"), rows=4,
-        progress=Silent,
     )  # fmt: skip
     own = [per_item.from_ranks(frame) for frame in (hard, soft)]
     items = per_item.of_items(few)

@@ -49,22 +49,11 @@ def loaded(monkeypatch):
     return model
 
 
-def bar(**_):
-    class Silent:
-        def update(self, n):
-            pass
-
-        def close(self):
-            pass
-
-    return Silent()
-
-
 SPEC = ModelSpec("tiny", "masked", "random")
 
 
 def test_frames_obey_their_contracts_and_hold_all_configurations(loaded, frames):
-    ranks, top, record = ranking.rank_frame(SPEC, *frames, bar)
+    ranks, top, record = ranking.rank_frame(SPEC, *frames)
     schema.check(ranks, schema.RANKS)
     schema.check(top, schema.TOPS)
     assert ranks.height == 3 * 2 * 6
@@ -77,7 +66,7 @@ def test_a_candidate_without_tokens_is_left_out_and_named(loaded, frames):
     ids = loaded.tokenizer(LABELS, add_special_tokens=False)["input_ids"]
     gone = [label for label, own in zip(LABELS, ids, strict=True) if not own]
     assert kept["class"].left_out == gone
-    ranks, top, record = ranking.rank_frame(SPEC, *frames, bar)
+    ranks, top, record = ranking.rank_frame(SPEC, *frames)
     assert record["candidates_left_out"] == ({"class": gone} if gone else {})
     assert set(top["candidate"]) <= {i for i, x in enumerate(LABELS) if x not in gone}
     assert set(ranks["gold"]) == {0, 3, 5}  # places of the whole set
@@ -90,7 +79,7 @@ def test_under_leave_out_unknown_tokens_go_too_and_items_without_gold_are_named(
     )
     unknown = loaded.tokenizer.unk_token_id
     ids = loaded.tokenizer(["東"], add_special_tokens=False)["input_ids"][0]
-    _, _, record = ranking.rank_frame(SPEC, items, odd, prompts, bar, unknown="leave_out")
+    _, _, record = ranking.rank_frame(SPEC, items, odd, prompts, unknown="leave_out")
     if unknown in ids or not ids:
         assert record["items_without_gold"] == ["TP-21"]
         assert "東" in record["candidates_left_out"]["class"]
@@ -100,7 +89,7 @@ def test_under_leave_out_unknown_tokens_go_too_and_items_without_gold_are_named(
 
 def test_a_shuffled_candidate_order_changes_no_rank(loaded, frames):
     items, candidates, prompts = frames
-    before, _, _ = ranking.rank_frame(SPEC, *frames, bar)
+    before, _, _ = ranking.rank_frame(SPEC, *frames)
     order = np.random.default_rng(3).permutation(len(LABELS)).tolist()
     shuffled = candidates.with_columns(index=pl.Series(order, dtype=pl.Int32))
     moved = items.with_columns(
@@ -108,7 +97,7 @@ def test_a_shuffled_candidate_order_changes_no_rank(loaded, frames):
             [[order[a] for a in own] for own in items["answers"]], dtype=pl.List(pl.Int32)
         )
     )
-    after, _, _ = ranking.rank_frame(SPEC, moved, shuffled, prompts, bar)
+    after, _, _ = ranking.rank_frame(SPEC, moved, shuffled, prompts)
     back = {new: old for old, new in enumerate(order)}
     after = after.with_columns(gold=pl.col("gold").replace_strict(back, return_dtype=pl.Int32))
     key = list(schema.RANKS.key)
@@ -119,4 +108,4 @@ def test_a_shuffled_candidate_order_changes_no_rank(loaded, frames):
 def test_a_causal_model_is_refused_before_it_is_loaded(frames):
     spec = ModelSpec("gpt", "causal", "gguf:none", bos="none")
     with pytest.raises(ValueError, match="needs a mask token"):
-        ranking.rank_frame(spec, *frames, bar)
+        ranking.rank_frame(spec, *frames)

@@ -14,7 +14,7 @@ from kgprobe.settings import CausalRules, Soft
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import make
 from tests.unit import soft_frames as frames
-from tests.unit.test_reasoning import PLAN, SWITCHES, Silent, saved
+from tests.unit.test_reasoning import PLAN, SWITCHES, saved
 
 PROBE = Probe("onto_world", "templates", "reason", "m", "masked")
 
@@ -34,9 +34,7 @@ def test_at_most_so_many_rows_of_a_rule_by_hash():
 def test_causal_models_reason_by_one_scheme_and_pair_on_some_rows(tmp_path, name, schemes, pairs):
     spec = saved(tmp_path, name)
     if name == "bert":
-        soft.train(
-            spec, frames.items(), frames.candidates(), SWITCHES, PLAN, tmp_path / "p", Silent
-        )
+        soft.train(spec, frames.items(), frames.candidates(), SWITCHES, PLAN, tmp_path / "p")
     settings = {
         "soft": asdict(Soft(seeds=1, epochs=2, losses=("bce",), masks=("multi",),
                             poolings=("mean",), causal=CausalRules(rows=2))),

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.job import job, progress
+from kgprobe.job import job
 from kgprobe.probes.jobs import stage
 from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.fill import fill_frame
@@ -19,7 +19,7 @@ from kgprobe.probes.jobs.methods import baseline, content_free
 from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.methods.cloze import rank_frame
 from kgprobe.probes.jobs.score import score_frame
-from kgprobe.probes.jobs.stage import Part, whole
+from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.settings import Api, Fill
@@ -65,7 +65,7 @@ def made_part(method: str, paths: Any, loaded: Any, told: Any, folder: Path) -> 
 def scored(loaded, items, made, prompts=None):
     prompts = made["prompts"] if prompts is None else prompts
     found, _ = score_frame(
-        loaded.spec, items, made["candidates"], prompts, "sentence", progress, load=lambda _: loaded
+        loaded.spec, items, made["candidates"], prompts, "sentence", load=lambda _: loaded
     )
     return found
 
@@ -137,7 +137,7 @@ def test_a_baseline_is_what_its_method_answers_to_its_questions(asked, without, 
     prompts = made["prompts"].filter(index=last)
     told = {"fill": asdict(fill), "few": 0, **every}
     frames, _ = baseline.answers(part("baseline-fill", **told), Path())
-    by_hand, golds, _ = fill_frame(model, items, made["candidates"], prompts, fill, progress)
+    by_hand, golds, _ = fill_frame(model, items, made["candidates"], prompts, fill)
     key = ["item", "template", "masks", "position", "rank"]
     assert frames["fills"].sort(key).equals(by_hand.sort(key))
     assert frames["golds"].sort("item", "position").equals(golds.sort("item", "position"))
@@ -145,9 +145,7 @@ def test_a_baseline_is_what_its_method_answers_to_its_questions(asked, without, 
         return
     own = {"candidate_space": "auto", "unknown_candidates": "keep", **every}
     frames, _ = baseline.answers(part("baseline-cloze", **own), Path())
-    ranks, _, _ = rank_frame(
-        loaded.spec, items, made["candidates"], prompts, progress, load=lambda _: model
-    )
+    ranks, _, _ = rank_frame(loaded.spec, items, made["candidates"], prompts, load=lambda _: model)
     key = ["item", "template", "masks", "pooling", "gold"]
     assert frames["ranks"].sort(key).drop("score").equals(ranks.sort(key).drop("score"))
 
@@ -184,7 +182,6 @@ def test_facts_are_asked_without_their_subject_and_of_the_random_init(tmp_path, 
         "items": 5,
     }  # fmt: skip
     part = made_part("baseline-predict", paths, loaded, told, tmp_path)
-    assert list(baseline.units(part)) == list(whole(part))
     frames, _ = baseline.answers(part, Path())
     found = frames["outcomes"]
     assert (found.height, set(found["split"])) == (5, {"test"})

@@ -1,12 +1,13 @@
 """From benchmark frames to frames of fillings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from kgprobe.job import progress
 from kgprobe.probes.api.client import Client, open_client
 from kgprobe.probes.jobs.forms import Demonstration, Form, blanks_in
 from kgprobe.probes.jobs.frames import texts_of
@@ -35,7 +36,6 @@ def fill_frame(
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
     settings: Fill,
-    progress: Callable[..., Any],
     workers: int = 1,
     may_be_empty: bool = False,
     form: InForm | None = None,

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import by_hand, labels_of, texts_of
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
@@ -26,13 +27,13 @@ def score_frame(
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
     method: str,
-    progress: Callable[..., Any],
     folder: Path | None = None,
     shard: int = score.SHARD,
     load: Load = load_model,
     form: Formed | None = None,
     part: tuple[int, int] = (0, 1),
     title: str = "",
+    progress: Callable[..., Any] = progress,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """SCORES of a model and the record of how they were made.
 
@@ -74,7 +75,6 @@ def content_free_frame(
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
     method: str,
-    progress: Callable[..., Any],
     folder: Path | None = None,
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -83,7 +83,7 @@ def content_free_frame(
     if not items.height:
         return pl.DataFrame(schema=dict(CONTENT_FREE.columns)), {}
     frame, record = score_frame(
-        spec, items, candidates, prompts, method, progress, folder, load=load, title=", no subject"
+        spec, items, candidates, prompts, method, folder, load=load, title=", no subject"
     )
     keys = items.select("item", "relation", "subject", set="candidates")
     return frame.join(keys, on="item").select(*CONTENT_FREE.columns), record

@@ -8,7 +8,7 @@ A part is what one experiment asks (or all of them that are answered together). 
 `methods/<method>.py` says of what units it consists and how they are answered:
 
     OUTPUT               the contract of every file that it makes; None for a folder of files
-    units(part)          digest of a unit -> the template that it is, or None for the whole part
+    units(part)          digest of a unit -> its template, or None; left out where that is `whole`
     answers(part, into)  (frames by the name of their file, record); folders are made below `into`
     share(part, (k, n))  where there is one: the k-th of n shares of what `answers` then finds done
 
@@ -285,7 +285,7 @@ def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
 
 def missing_of(part: Part) -> tuple[dict[str, Template | None], list[Group], set[str], Part]:
     """(units, groups that are kept, units that are missing, the part with those alone)."""
-    units = part.module.units(part)
+    units = getattr(part.module, "units", whole)(part)
     groups, missing = part.kept.find(units)
     some = {template for unit in missing if (template := units[unit])}
     return units, groups, missing, replace(part, only=some if groups else None)

@@ -6,7 +6,6 @@ A control searches in the same way on another model or other data: all weights o
 drawn anew, search data with equal counts of labels (docs/papers/autoprompt.md, Controls).
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from kgprobe.job import log, progress
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.probes import prompt_settings
+from kgprobe.probes.jobs import kept
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models import device
@@ -249,5 +249,4 @@ def digest(loaded: Loaded, task: ProbeTask, *settings: object) -> str:
     """A name for what is made of exactly this model, these examples and settings."""
     columns = ("group", "split", "example", "fields", "label")
     rows = task.examples.sort("group", "split", "example").select(columns).rows()
-    text = json.dumps([files.identity(loaded), rows, settings], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return kept.digest(files.identity(loaded), rows, settings)[:16]

@@ -20,7 +20,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames as tasks
 from kgprobe.contracts import WITHOUT
 from kgprobe.probes.jobs.frames import by_hand
-from kgprobe.probes.jobs.stage import Load, Part, Template, whole
+from kgprobe.probes.jobs.stage import Load, Part, Template
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.sampling import sample_evenly, take
@@ -29,8 +29,6 @@ from kgprobe.templates import NO_SUBJECTS, answer_is_last
 SUBJECT, WEIGHTS = WITHOUT
 #: the field of EXAMPLES that holds the subject of a fact
 FIELD = "sub"
-
-units = whole
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Lettered questions: what was chosen (see scoring/choice)."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,11 @@ from kgprobe.job import progress
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.stage import Part
-from kgprobe.probes.jobs.stage import whole as units
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.schema import CHOICES, CHOSEN
 
-__all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"chosen": CHOSEN}
 
 
@@ -25,7 +23,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     """CHOSEN."""
     questions, scorings = part.read("questions", CHOICES), part.settings["scorings"]
     model = part.load(part.spec)
-    chosen, record = choose_frame(model, questions, scorings, progress, part.api.workers, part.work)
+    chosen, record = choose_frame(model, questions, scorings, part.api.workers, part.work)
     return {"chosen": chosen}, record
 
 
@@ -33,7 +31,6 @@ def choose_frame(
     model: Loaded | Client,
     questions: pl.DataFrame,
     scorings: Sequence[str],
-    progress: Callable[..., Any],
     workers: int = 1,
     folder: Path | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Ranks of candidates in a mask slot: one job per model, all tasks (see scoring/cloze)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ OUTPUT = {"ranks": RANKS, "top": TOPS}
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """RANKS and TOPS."""
     ranks, top, record = rank_frame(
-        part.spec, *part.tables_asked(), progress,
+        part.spec, *part.tables_asked(),
         space=part.settings["candidate_space"], unknown=part.settings["unknown_candidates"],
         load=part.load, folder=part.work,
     )  # fmt: skip
@@ -37,7 +37,6 @@ def rank_frame(
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
-    progress: Callable[..., Any],
     *,
     space: str = "auto",
     unknown: str = "keep",

@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.kept import digest
 from kgprobe.probes.jobs.score import content_free_frame, without_subject
@@ -30,7 +29,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.read("prompts", schema.PROMPTS),
         # content_free-VARIANT, or the default
         "sentence-" + part.settings["method"].partition("-")[2],
-        progress,
         part.work,
         part.load,
     )

@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.job import progress
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import of_part
 from kgprobe.probes.jobs.stage import Part, Template, by_template, whole
@@ -36,7 +35,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         candidates,
         prompts,
         typed(Fill, part.settings["fill"]),
-        progress,
         part.api.workers,
         # of a few templates all may be such that this model cannot be asked
         may_be_empty=part.only is not None,

@@ -9,10 +9,8 @@ from kgprobe import schema
 from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.predict import Answerer
 from kgprobe.probes.jobs.stage import Part
-from kgprobe.probes.jobs.stage import whole as units
 from kgprobe.settings import Demos, typed
 
-__all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"outcomes": schema.OUTCOMES}
 
 

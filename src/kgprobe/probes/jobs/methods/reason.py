@@ -8,14 +8,11 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.job import progress
 from kgprobe.probes.jobs.ontoprobe.reason import reason
 from kgprobe.probes.jobs.stage import Part
-from kgprobe.probes.jobs.stage import whole as units
 from kgprobe.sampling import take
 from kgprobe.settings import Soft, typed
 
-__all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"ranks": schema.REASON_RANKS, "premises": schema.PREMISE_RANKS}
 
 
@@ -40,7 +37,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         soft,
         schemes,
         rows,
-        progress,
         part.load,
     )
     return {"ranks": ranks, "premises": premises}, record

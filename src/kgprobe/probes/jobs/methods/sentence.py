@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.job import progress
 from kgprobe.probes.jobs.forms import of_part, tables_in
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part, Template, by_template, whole
@@ -38,6 +37,6 @@ def _score(part: Part, of: tuple[int, int] = (0, 1)) -> tuple[pl.DataFrame, dict
         form, training = of_part(part)
         formed = partial(tables_in, form=form, training=training)
     return score_frame(
-        part.spec, *part.tables_asked(), part.settings["method"], progress, part.work,
+        part.spec, *part.tables_asked(), part.settings["method"], part.work,
         load=part.load, form=formed, part=of,
     )  # fmt: skip

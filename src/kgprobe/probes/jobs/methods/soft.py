@@ -7,13 +7,10 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.job import progress
 from kgprobe.probes.jobs.ontoprobe.soft import rank
 from kgprobe.probes.jobs.stage import Part
-from kgprobe.probes.jobs.stage import whole as units
 from kgprobe.settings import typed
 
-__all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"ranks": schema.SOFT_RANKS, "curves": schema.SOFT_CURVES}
 
 
@@ -25,7 +22,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.read("candidates", schema.CANDIDATES),
         Path(part.input["prompts"]),
         typed(Switches, part.settings["switches"]),
-        progress,
         part.settings["rows"],
         part.load,
     )

@@ -7,13 +7,10 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.job import progress
 from kgprobe.probes.jobs.ontoprobe.soft import train
 from kgprobe.probes.jobs.stage import Part
-from kgprobe.probes.jobs.stage import whole as units
 from kgprobe.settings import Soft, typed
 
-__all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"prompts": None}
 
 
@@ -26,7 +23,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         typed(Switches, part.settings["switches"]),
         typed(Soft, part.settings["soft"]),
         into / "prompts",
-        progress,
         part.load,
     )
     return {}, record

@@ -8,9 +8,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.probes.jobs.autoprompt import tasks, train
 from kgprobe.probes.jobs.stage import Part
-from kgprobe.probes.jobs.stage import whole as units
 
-__all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"outcomes": schema.OUTCOMES}
 
 

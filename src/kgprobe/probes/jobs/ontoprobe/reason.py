@@ -14,6 +14,7 @@ import polars as pl
 import torch
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import placed
 from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe.entailment import (
@@ -90,7 +91,6 @@ def reason(
     plan: Soft,
     schemes: Sequence[str] = SCHEMES,
     rows: int | None = None,
-    progress: Callable[..., Any] = lambda **options: None,
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(REASON_RANKS, PREMISE_RANKS, record); `rows` limits the test rows of every rule.

@@ -15,6 +15,7 @@ import polars as pl
 import torch
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import index_golds, labels_of, placed
 from kgprobe.probes.models import device
 from kgprobe.probes.models.batching import budget_for
@@ -196,7 +197,6 @@ def train(
     switches: Switches,
     plan: Soft,
     folder: Path,
-    progress: Callable[..., Any],
     load: Load = load_model,
 ) -> dict[str, Any]:
     """Train and save every prompt of every task; returns the record.
@@ -270,7 +270,6 @@ def rank(
     candidates: pl.DataFrame,
     folder: Path,
     switches: Switches,
-    progress: Callable[..., Any],
     rows: int | None = None,
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:

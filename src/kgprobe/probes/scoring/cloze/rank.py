@@ -97,7 +97,7 @@ def rank(
 
     def ranked(compute: Callable[[], Chunk]) -> tuple[dict[str, Any], dict[str, Any], int]:
         chunk = compute()
-        return _gold_rows(chunk, questions), _top_rows(chunk, top), len(chunk.indices)
+        return gold_rows(chunk, questions), _top_rows(chunk, top), len(chunk.indices)
 
     chunked = chunks(loaded, questions, options, space=space, budget=budget, record=record)
     for number, (edges, compute) in enumerate(chunked):
@@ -262,16 +262,15 @@ def _check_width(
         )
 
 
-def _gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
-    """Tie ranges of the golds: rows ordered by question, configuration, gold's place."""
+def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
+    """Tie ranges of the golds: rows ordered by configuration, question, gold's place."""
     owners = [(row, g) for row, i in enumerate(chunk.indices) for g in questions[i].golds]
     row = np.array([r for r, _ in owners], dtype=np.int64)
     gold = np.array([g for _, g in owners], dtype=np.int64)
-    configurations = range(len(CONFIGURATIONS))
     columns: dict[str, list[Any]] = {name: [] for name in ("question", "configuration", *RANKS[4:])}
     step, order = max(CHUNK // max(chunk.scores.shape[2], 1), 1), chunk.order
-    for c in configurations:
-        for start in range(0, len(row), step):
+    for c in range(chunk.scores.shape[1]):
+        for start in range(0, max(len(row), 1), step):
             r, g = row[start : start + step], gold[start : start + step]
             options = chunk.scores[r, c]
             gold_score = options[np.arange(len(r)), g][:, None]
@@ -286,7 +285,7 @@ def _gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]
             columns["in_order"].append((best + before).astype(np.int32))
             columns["tokens"].append(chunk.lengths[g].astype(np.int32))
             columns["score"].append(gold_score[:, 0].astype(np.float64))
-    return {name: np.concatenate(v) for name, v in columns.items() if v}
+    return {name: np.concatenate(v) for name, v in columns.items()}
 
 
 def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ all, are. That holds where the answer ends the text, whose later tokens are not 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -79,21 +79,18 @@ def gold_ranks(
     Rows are ordered like the questions and their golds. Causal models are not asked to the end
     about candidates that cannot reach a gold, unless `prune` is off; ranks are the same.
     """
-    parts: list[tuple[int, int, int, int, int, int, float]] = []
+    # no rows, with the type of every column
+    nothing = rank.Chunk(np.zeros(0, dtype=np.int64), np.zeros((0, 1, 1)), np.zeros(1, np.int64))
+    parts = [rank.gold_rows(nothing, questions)]
     with inserted(loaded, vectors, in_softmax):
         for chunk in scores(loaded, questions, options, configuration, space, budget, prune):
-            order = chunk.order
-            for index, row in zip(chunk.indices.tolist(), chunk.scores, strict=True):
-                for gold in questions[index].golds:
-                    best, tied = int((row > row[gold]).sum()) + 1, row == row[gold]
-                    placed = best + int((tied & (order < order[gold])).sum())
-                    worst, size = best + int(tied.sum()) - 1, int(chunk.lengths[gold])
-                    parts.append((index, gold, best, worst, placed, size, float(row[gold])))
+            one = replace(chunk, scores=chunk.scores[:, None])
+            parts.append(rank.gold_rows(one, questions))
             progress(len(chunk.indices))
-    parts.sort(key=lambda p: p[0])
-    columns = list(zip(*parts, strict=True)) or [()] * 7
-    types = (np.int64, *[np.int32] * 5, np.float64)
-    return GoldRanks(*(np.array(c, dtype=t) for c, t in zip(columns, types, strict=True)))
+    names = [column.name for column in fields(GoldRanks)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    order = np.argsort(columns["question"], kind="stable")
+    return GoldRanks(**{name: values[order] for name, values in columns.items()})
 
 
 def scores(

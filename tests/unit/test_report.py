@@ -35,7 +35,15 @@ from kgprobe.tables.report.section import Drawing, Section
 from kgprobe.tables.results import Number, frame, plain
 from kgprobe.tables.views import View
 from tests import browser
-from tests.unit.study_frames import benchmark, drawn, guesses, probe, results, study
+from tests.unit.study_frames import (
+    benchmark,
+    drawn,
+    guesses,
+    probe,
+    results,
+    study,
+    write_benchmark,
+)
 from tests.unit.test_tables_draw import FRAMES, PROBES, SHEET, STUDY, found
 
 ROOT = Path(__file__).parents[2]
@@ -142,9 +150,7 @@ def paged(own, sheet=SHEET, **changed):
 def asked(tmp_path_factory):
     """A benchmark's folder."""
     folder = tmp_path_factory.mktemp("asked") / "world_lite"
-    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, rows in FRAMES.items():
-        schema.write(rows, contracts[name], folder / f"{name}.parquet")
+    write_benchmark(FRAMES, folder)
     return folder
 
 

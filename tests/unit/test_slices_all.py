@@ -18,7 +18,7 @@ from kgprobe.tables.report import blocks, draw
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS
-from tests.unit.study_frames import benchmark, guesses, number, probe, scores
+from tests.unit.study_frames import benchmark, guesses, number, of_rows, probe, scores
 from tests.unit.study_frames import drawn as rows_of
 from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto
 
@@ -79,7 +79,7 @@ def free() -> pl.DataFrame:
         ("P1", "P1", subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
         for subject, t, o in itertools.product(NO_SUBJECTS, range(3), range(6))
     ]
-    return pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
+    return of_rows(schema.CONTENT_FREE, rows)
 
 
 def mean(table, items) -> float:
@@ -154,10 +154,8 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     items = items.with_columns(meta=pl.Series([json.dumps(one) for one in told]))
     schema.write(items, schema.ITEMS, places["onto_world"] / "items.parquet", {})
     who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
-    trained_on = pl.DataFrame(
-        [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
-        schema=dict(schema.TRAINED_ON.columns), orient="row",
-    )  # fmt: skip
+    told = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
+    trained_on = of_rows(schema.TRAINED_ON, told)
     read = {who: path}, {who: beside}, places, "distinct", SEED
     found = results.frame("ontoprobe", scored.numbers(make.scored_rows(*read, trained_on)))
     right = {

@@ -24,7 +24,16 @@ from kgprobe.tables.results import Number
 from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit import attribute_answers
-from tests.unit.study_frames import benchmark, guesses, number, probe, scores
+from tests.unit.study_frames import (
+    CONTRACTS,
+    benchmark,
+    guesses,
+    number,
+    of_rows,
+    probe,
+    scores,
+    write_benchmark,
+)
 
 SEED = 3
 OPTIONS = ["a", "b", "c"]
@@ -57,9 +66,7 @@ def free(seed: int = 1, relations=("P1", "P2")) -> pl.DataFrame:
         for r in relations
         for subject, t, o in itertools.product(NO_SUBJECTS, range(KEPT[r]), range(sizes[r]))
     ]
-    frame = pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
-    schema.check(frame, schema.CONTENT_FREE)
-    return frame
+    return of_rows(schema.CONTENT_FREE, rows)
 
 
 def asks(own="sum", **more):
@@ -299,20 +306,14 @@ def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[floa
     ]
     place = folder / "onto_world"
     place.mkdir()
-    for name, rows, contract in (
-        ("items", items, schema.ITEMS),
-        ("candidates", options, schema.CANDIDATES),
-        ("prompts", prompts, schema.PROMPTS),
-    ):
-        frame = pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
-        schema.write(frame, contract, place / f"{name}.parquet", {})
+    rows = {"items": items, "candidates": options, "prompts": prompts}
+    write_benchmark({name: of_rows(CONTRACTS[name], rows[name]) for name in rows}, place)
     # the answer's mean is half the sum, but for one option that has many tokens
     frame = scores(answers).with_columns(
         answer_count=pl.when(pl.col("candidate") == 3).then(4).otherwise(1).cast(pl.Int32)
     )
     schema.write(frame, schema.SCORES, folder / "scores.parquet", {})
-    empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
-    schema.write(empty, schema.CONTENT_FREE, folder / "free.parquet", {})
+    schema.write(of_rows(schema.CONTENT_FREE), schema.CONTENT_FREE, folder / "free.parquet", {})
     files = str(folder / "scores.parquet"), str(folder / "free.parquet")
     return {"onto_world": place}, answers, *files
 
@@ -320,10 +321,8 @@ def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[floa
 def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
     places, answers, path, beside = onto(tmp_path)
     who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
-    told = pl.DataFrame(
-        [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
-        schema=dict(schema.TRAINED_ON.columns), orient="row",
-    )  # fmt: skip
+    told = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
+    told = of_rows(schema.TRAINED_ON, told)
     made = scored.numbers(
         make.scored_rows({who: path}, {who: beside}, places, "distinct", SEED, told)
     )
@@ -381,11 +380,8 @@ def test_ontoprobes_templates_agree(tmp_path):
     assert by["agreement"].setting == {"masks": "sentence", "pooling": "answer_mean"}
     # of ranks in a gap, the first places that are kept
     ranked = replace(who, method="cloze")
-    top = pl.DataFrame(
-        [(f"TP-{r}", t, m, p, 1, r % t, -1.0) for r in range(12) for t in (1, 2)
-         for m in ("multi", "single") for p in ("mean", "max")],
-        schema=dict(schema.TOPS.columns), orient="row",
-    )  # fmt: skip
+    how = itertools.product(range(12), (1, 2), ("multi", "single"), ("mean", "max"))
+    top = of_rows(schema.TOPS, ((f"TP-{r}", t, m, p, 1, r % t, -1.0) for r, t, m, p in how))
     (told,) = make.find_winners({ranked: "nowhere"}, {ranked: top}).values()
     assert told.height == 24 * 4
     fixed = told.filter(masks="multi", pooling="mean", item="TP-5")
@@ -412,14 +408,17 @@ def ranked_study(tmp_path) -> tuple[st.Study, dict[Probe, str], pl.DataFrame]:
     return made, {who: path}, scores(answers)
 
 
+def ranked_numbers(study: st.Study, files: dict[Probe, str], folder: Path) -> pl.DataFrame:
+    """RESULTS of ranked candidates, of which none was asked without a subject."""
+    path = folder / "free.parquet"
+    schema.write(of_rows(schema.CONTENT_FREE), schema.CONTENT_FREE, path, {})
+    made = scored.numbers(of_attributes.score_ranked(study, files, [str(path)]))
+    return results.frame("attributes", made)
+
+
 def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     study, files, rows = ranked_study(tmp_path)
-    empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
-    schema.write(empty, schema.CONTENT_FREE, tmp_path / "free.parquet", {})
-    made = scored.numbers(
-        of_attributes.score_ranked(study, files, [str(tmp_path / "free.parquet")])
-    )
-    found = results.frame("attributes", made)
+    found = ranked_numbers(study, files, tmp_path)
     items = study.benchmarks["symmetry"].items
     gold = dict(items.select("item", pl.col("answers").list.first()).rows())
     best = rows.sort("sum").group_by("item", "template").last()
@@ -434,10 +433,7 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     ((who, (own, firsts)),) = study.answers.items()
     cut = own.filter(pl.col("item") != items.filter(group=items["group"][0])["item"][0])
     left = replace(study, answers={who: (cut, firsts)})
-    fewer = scored.numbers(
-        of_attributes.score_ranked(left, files, [str(tmp_path / "free.parquet")])
-    )
-    assert number(results.frame("attributes", fewer), aggregation="sum")["n"] == 6
+    assert number(ranked_numbers(left, files, tmp_path), aggregation="sum")["n"] == 6
     shown = {view.name: view.of(found).rows for view in attribute_views.FOLDED}
     assert shown["aggregations"][0][-1] == "sum"
     assert len(shown["golds"]) == 5
@@ -461,10 +457,8 @@ def test_the_attributes_wordings_agree(tmp_path):
 
 
 def test_first_texts_agree_after_the_rules_of_matching():
-    fills = pl.DataFrame(
-        [("i", t, 0, -1, 1, 0, text, text, -1.0) for t, text in enumerate(["The Rome.", "rome"])],
-        schema=dict(schema.FILLS.columns), orient="row",
-    )  # fmt: skip
+    texts = enumerate(["The Rome.", "rome"])
+    fills = of_rows(schema.FILLS, (("i", t, 0, -1, 1, 0, text, text, -1.0) for t, text in texts))
     found = st.of_texts(fills, {"i": [["Rome"]]})
     assert found["said"].n_unique() == 1
     assert found["said"].null_count() == 0

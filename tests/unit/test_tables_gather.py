@@ -12,7 +12,7 @@ from kgprobe.tables.report import gather as gather_report
 from kgprobe.tables.report import headline, marks, validity
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame, read
-from tests.unit.study_frames import benchmark, guesses, number, scores
+from tests.unit.study_frames import benchmark, guesses, number, scores, write_benchmark
 
 FRAMES = benchmark({"P36": (["a", "b", "c"], ["a", "b", "c"]), "P1": (["a", "b"], ["a", "b"])})
 MODELS = {
@@ -30,9 +30,7 @@ MODELS = {
 @pytest.fixture
 def files(tmp_path):
     """A benchmark and two models' scores on disk."""
-    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, rows_ in FRAMES.items():
-        schema.write(rows_, contracts[name], tmp_path / "world_lite" / f"{name}.parquet")
+    write_benchmark(FRAMES, tmp_path / "world_lite")
     paths = []
     for seed, (model, size) in enumerate((("control-masked", 1_000_000), ("smol", None))):
         paths.append(tmp_path / f"{model}.parquet")

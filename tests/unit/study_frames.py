@@ -102,6 +102,15 @@ def guesses(
     return answers
 
 
+def rates_by_hand(made: dict[str, pl.DataFrame], answers: Answers) -> dict[str, float]:
+    """Item -> fraction of its templates under which its gold has the highest score."""
+    gold = dict(made["items"].select("item", "answers").rows())
+    hits: dict[str, list[float]] = {}
+    for (item, _), values in answers.items():
+        hits.setdefault(item, []).append(float(values[gold[item][0]] == max(values)))
+    return {item: sum(own) / len(own) for item, own in hits.items()}
+
+
 def trained(study: Study, facts: pl.DataFrame) -> Study:
     """The study with what control models were trained on; `facts`: TRAINED_ON."""
     return replace(study, trained_on=dict(make.status(study, facts).rows()))

@@ -39,6 +39,7 @@ from tests.unit.study_frames import (
     benchmark,
     drawn,
     guesses,
+    of_rows,
     probe,
     results,
     study,
@@ -86,15 +87,14 @@ def read(html):
     return reader
 
 
-FUNNEL = pl.DataFrame(
+FUNNEL = of_rows(
+    schema.FUNNEL,
     [
         ("world_lite", "P36", 0, "pulled", 10, 10, 9, 5),
         ("world_lite", "P36", 1, "overlap", 10, 7, 7, 5),
         ("world_lite", "P1", 0, "pulled", 4, 4, 4, 2),
         ("world_lite", "P1", 1, "overlap", 4, 4, 4, 2),
     ],
-    schema=dict(schema.FUNNEL.columns),
-    orient="row",
 )
 NAMES = {"P36": "capital of <b>"}
 

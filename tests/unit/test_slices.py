@@ -27,6 +27,7 @@ from tests.unit.study_frames import (
     number,
     of_rows,
     probe,
+    rates_by_hand,
     results,
     scores,
     study,
@@ -137,15 +138,6 @@ def bins_by_hand(made):
                 name = label
         found[item] = name
     return found
-
-
-def rates_by_hand(made, answers):
-    """Item -> fraction of templates under which its gold has the highest score."""
-    gold = dict(made["items"].select("item", "answers").rows())
-    hits: dict[str, list[float]] = {}
-    for (item, _), values in answers.items():
-        hits.setdefault(item, []).append(float(values[gold[item][0]] == max(values)))
-    return {item: sum(own) / len(own) for item, own in hits.items()}
 
 
 def test_accuracies_differences_and_tests_by_slow_loops():

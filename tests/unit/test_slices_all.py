@@ -18,7 +18,15 @@ from kgprobe.tables.report import blocks, draw
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS
-from tests.unit.study_frames import benchmark, guesses, number, of_rows, probe, scores
+from tests.unit.study_frames import (
+    benchmark,
+    guesses,
+    number,
+    of_rows,
+    probe,
+    rates_by_hand,
+    scores,
+)
 from tests.unit.study_frames import drawn as rows_of
 from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto
 
@@ -43,14 +51,6 @@ ASKED = Study(FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, "sum")
 def answers(share: float, seed: int) -> dict[tuple[str, int], list[float]]:
     found = guesses(FRAMES, share, seed).items()
     return {(item, t): values for (item, t), values in found if t < KEPT[item[:2]]}
-
-
-def rates(table) -> dict[str, float]:
-    """Item -> fraction of its templates under which its gold has the highest score."""
-    hits: dict[str, list[float]] = {}
-    for (item, _), values in table.items():
-        hits.setdefault(item, []).append(float(int(np.argmax(values)) == GOLD[item]))
-    return {item: sum(own) / len(own) for item, own in hits.items()}
 
 
 def bins() -> dict[str, list[str]]:
@@ -106,8 +106,10 @@ def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
         for item, t in one
         if item.startswith("P1")
     }
-    a, b, without, low = map(rates, (one, other, blind, random_init))
-    first = rates({key: one[key] for key in random_init})
+    a, b, without, low = (
+        rates_by_hand(FRAMES, table) for table in (one, other, blind, random_init)
+    )
+    first = rates_by_hand(FRAMES, {key: one[key] for key in random_init})
     for name, items in bins().items():
         row = number(found, model="a", slice=name, aggregation="sum")
         assert (row["value"], row["n"]) == (pytest.approx(mean(a, items)), len(items))

@@ -31,6 +31,7 @@ from tests.unit.study_frames import (
     number,
     of_rows,
     probe,
+    rates_by_hand,
     scores,
     write_benchmark,
 )
@@ -85,14 +86,6 @@ def found_of(
     return results.frame("any", made)
 
 
-def hits(table: dict[tuple[str, int], list[float]]) -> dict[str, float]:
-    """Item -> fraction of its templates under which the gold is largest."""
-    by = {item: [] for item, _ in table}
-    for (item, _), values in table.items():
-        by[item].append(float(np.argmax(values) == GOLD[item]))
-    return {item: sum(own) / len(own) for item, own in by.items()}
-
-
 def mean(table, items) -> float:
     items = list(items)
     assert items
@@ -122,7 +115,7 @@ def test_content_free_priors_are_those_of_a_loop_and_items_without_one_are_said(
         assert own.to_list() == pytest.approx(values)
     assert table.filter(item="P3/Qs0")["uninformed"].null_count() == 6
     found = found_of(content_free=prior)
-    own, corrected = hits(ANSWERS), hits(literal)
+    own, corrected = rates_by_hand(FRAMES, ANSWERS), rates_by_hand(FRAMES, literal)
     row = number(found, aggregation="content_free")
     assert (row["value"], row["n"]) == (pytest.approx(mean(corrected, corrected)), 13)
     gain = number(found, "gain", aggregation="content_free")
@@ -138,7 +131,7 @@ def test_content_free_priors_are_those_of_a_loop_and_items_without_one_are_said(
 
 
 def test_a_relation_counts_by_its_items_however_many_templates_it_has():
-    found, own = found_of(), hits(ANSWERS)
+    found, own = found_of(), rates_by_hand(FRAMES, ANSWERS)
     assert number(found, aggregation="sum")["value"] == pytest.approx(mean(own, ITEMS))
     expected = 0.0
     # the gold of P3's one item cannot be exchanged
@@ -155,23 +148,6 @@ def test_a_relation_counts_by_its_items_however_many_templates_it_has():
     lacking = {(i, t): v for (i, t), v in ANSWERS.items() if (i, t) != ("P2/Qs1", 0)}
     with pytest.raises(ValueError, match="relation P2, item P2/Qs1, template 0 has 0 scored"):
         list(scored.numbers([scored.Scored(probe(), scores(lacking), asks())]))
-
-
-def test_the_prior_of_folds_goes_by_relation_and_the_one_item_has_none():
-    found = found_of()
-    literal = {}
-    for relation in ("P1", "P2"):
-        names = [i for i in ITEMS if i.startswith(relation)]
-        fold = dict(zip(names, folds([i[3:] for i in names], SEED, relation), strict=True))
-        for name, t in itertools.product(names, range(KEPT[relation])):
-            others = [ANSWERS[o, t] for o in names if fold[o] != fold[name]]
-            literal[name, t] = [
-                v - sum(one[o] for one in others) / len(others)
-                for o, v in enumerate(ANSWERS[name, t])
-            ]
-    corrected = hits(literal)
-    row = number(found, aggregation="prior")
-    assert (row["value"], row["n"]) == (pytest.approx(mean(corrected, corrected)), 13)
 
 
 def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_each():
@@ -200,7 +176,7 @@ def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_
     ]
     area = number(found, "AUC", group="T", aggregation="content_free")
     assert (area["value"], area["n"]) == (pytest.approx(sum(pairs) / len(pairs)), 9)
-    corrected, own = hits(literal), hits(ANSWERS)
+    corrected, own = rates_by_hand(FRAMES, literal), rates_by_hand(FRAMES, ANSWERS)
     for half, is_trained_on in (("trained-on", True), ("held-out", False)):
         part = [name for name in names if trained_on[name] is is_trained_on]
         row = number(found, "gain", group="T", slice=half, aggregation="content_free")

@@ -363,4 +363,4 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
 def _scores(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     """SCORES of (item, template, candidate, log-likelihood of an answer of one token)."""
     full = [(i, t, c, v - 1, 2, v, 1, None) for i, t, c, v in rows]
-    return pl.DataFrame(full, schema=dict(schema.SCORES.columns), orient="row")
+    return of_rows(schema.SCORES, full)

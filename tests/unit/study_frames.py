@@ -1,6 +1,6 @@
 """Small benchmarks made by hand, for the tests of tables and report."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,6 +109,19 @@ def rates_by_hand(made: dict[str, pl.DataFrame], answers: Answers) -> dict[str, 
     for (item, _), values in answers.items():
         hits.setdefault(item, []).append(float(values[gold[item][0]] == max(values)))
     return {item: sum(own) / len(own) for item, own in hits.items()}
+
+
+def training_facts(made: dict[str, pl.DataFrame], flags: Mapping[str, bool]) -> pl.DataFrame:
+    """TRAINED_ON of the first answers of some items, by whether they were trained on."""
+    first = made["items"].select(
+        "item", "relation", set="candidates", index=pl.col("answers").list.first()
+    )
+    named = first.join(made["candidates"], on=["set", "index"]).sort("item")
+    rows = named.filter(pl.col("item").is_in(list(flags))).select("item", "relation", "id").rows()
+    return of_rows(
+        schema.TRAINED_ON,
+        ((f"{item}/{gold}", r, item.split("/")[1], gold, flags[item]) for item, r, gold in rows),
+    )
 
 
 def trained(study: Study, facts: pl.DataFrame) -> Study:

@@ -471,23 +471,11 @@ def test_a_published_figure_stands_as_it_was_printed(published, shown):
 def trained_on(tmp_path):
     """A benchmark's folder with a multiple-choice question, a rule, and what a model said."""
     folder = tmp_path / "onto_world"
-    item = {"item": "rdfs9-0", "group": "g", "role": "test", "relation": "rdfs9", "subject": "poet",
-            "subject_id": "", "candidates": "class", "answers": [2], "row": 0,
-            "meta": '{"p1": "Poet is a writer .", "p2": "[X] is a poet .", '
-                    '"h": "[X] is a [MASK] ."}'}  # fmt: skip
+    meta = '{"p1": "Poet is a writer .", "p2": "[X] is a poet .", "h": "[X] is a [MASK] ."}'
+    item = ("rdfs9-0", "g", "test", "rdfs9", "poet", "", "class", [2], 0, meta)
     labels = ["lake", "ship", "writer"]
-    sets = [{"set": "class", "index": i, "id": "", "label": x} for i, x in enumerate(labels)]
-    choice = {
-        "item": "TP-0",
-        "task": "TP",
-        "premise": "",
-        "source": "TP-0",
-        "stem": "",
-        "question": "What is the type of Dante?",
-        "options": labels,
-        "gold": 2,
-        "row": 0,
-    }
+    sets = [("class", i, "", label) for i, label in enumerate(labels)]
+    choice = ("TP-0", "TP", "", "TP-0", "What is the type of Dante?", "", labels, 2, 0)
     said_ = [("TP-0", "answer", 2, "label", "(c)", None), ("TP-0", "letter", 0, "scored", "", 1.0),
              ("TP-0", "text", None, "none", "I am a poem", None)]  # fmt: skip
     ranks = [("rdfs9-0", "manual+manual", p, p, 0, 2, r, r, r, 0.0)
@@ -498,9 +486,7 @@ def trained_on(tmp_path):
         "../chosen": (schema.CHOSEN, said_), "../ranks": (schema.REASON_RANKS, ranks),
     }  # fmt: skip
     for name, (contract, rows) in made.items():
-        frame_ = pl.DataFrame(rows, schema=dict(contract.columns), orient="row" if isinstance(
-            rows[0], tuple) else None)  # fmt: skip
-        schema.write(frame_, contract, folder / f"{name}.parquet")
+        schema.write(of_rows(contract, rows), contract, folder / f"{name}.parquet")
     return folder
 
 

@@ -9,17 +9,16 @@ import polars as pl
 import pytest
 
 from kgprobe.metrics.aggregations import folds
-from kgprobe.tables import results, scored
-from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import section as attribute_section
 from kgprobe.tables.attributes import views as attribute_views
-from kgprobe.tables.ontoprobe import make, section, views
+from kgprobe.tables.ontoprobe import section, views
 from tests.unit.study_frames import drawn as rows_of
 from tests.unit.study_frames import number
 from tests.unit.test_tables_aggregations_all import (
     SEED,
     TASKS,
     onto,
+    onto_numbers,
     ranked_numbers,
     ranked_study,
 )
@@ -89,9 +88,7 @@ def compare(found: pl.DataFrame, wanted: Mapping[str, float], **where: object) -
 
 def ontoprobe(tmp_path):
     places, answers, path, beside = onto(tmp_path)
-    who = Probe("onto_world", "templates", "sentence", "m", "causal")
-    made = scored.numbers(make.scored_rows({who: path}, {who: beside}, places, "distinct", SEED))
-    return results.frame("ontoprobe", made), answers
+    return onto_numbers(places, path, beside), answers
 
 
 def test_ontoprobes_probabilities_by_task_and_with_several_golds(tmp_path):

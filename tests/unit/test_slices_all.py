@@ -10,10 +10,9 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.tables import results, scored
-from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import section as attribute_section
 from kgprobe.tables.attributes import views as attribute_views
-from kgprobe.tables.ontoprobe import make, section, views
+from kgprobe.tables.ontoprobe import section, views
 from kgprobe.tables.report import blocks, draw
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.study import Study
@@ -28,7 +27,7 @@ from tests.unit.study_frames import (
     scores,
 )
 from tests.unit.study_frames import drawn as rows_of
-from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto
+from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto, onto_numbers
 
 CITIES = ["Rome", "Bonn", "Paris", "Amsterdam", "Oslo", "Rio de Janeiro"]
 FRAMES = benchmark(
@@ -155,11 +154,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     told = [json.loads(m) | {"popularity": 2 * i} for i, m in items.select("row", "meta").rows()]
     items = items.with_columns(meta=pl.Series([json.dumps(one) for one in told]))
     schema.write(items, schema.ITEMS, places["onto_world"] / "items.parquet", {})
-    who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
-    told = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
-    trained_on = of_rows(schema.TRAINED_ON, told)
-    read = {who: path}, {who: beside}, places, "distinct", SEED
-    found = results.frame("ontoprobe", scored.numbers(make.scored_rows(*read, trained_on)))
+    found = onto_numbers(places, path, beside)
     right = {
         f"TP-{r}": sum(
             int(np.argmax([v / (4 if o == 3 else 1) for o, v in enumerate(rows[f"TP-{r}", t])]))

@@ -294,15 +294,18 @@ def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[floa
     return {"onto_world": place}, answers, *files
 
 
-def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
-    places, answers, path, beside = onto(tmp_path)
+def onto_numbers(places: dict[str, Path], path: str, beside: str) -> pl.DataFrame:
+    """RESULTS of a control model on `onto`, of whose types every other one was trained on."""
     who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
     told = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
-    told = of_rows(schema.TRAINED_ON, told)
-    made = scored.numbers(
-        make.scored_rows({who: path}, {who: beside}, places, "distinct", SEED, told)
-    )
-    found = results.frame("ontoprobe", made)
+    trained_on = of_rows(schema.TRAINED_ON, told)
+    files = {who: path}, {who: beside}, places, "distinct", SEED, trained_on
+    return results.frame("ontoprobe", scored.numbers(make.scored_rows(*files)))
+
+
+def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
+    places, answers, path, beside = onto(tmp_path)
+    found = onto_numbers(places, path, beside)
     golds = {
         f"{t}-{r}": {r % 4} | (set() if r % 3 else {(r + 1) % 4}) for t in TASKS for r in range(12)
     }

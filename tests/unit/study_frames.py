@@ -1,6 +1,8 @@
 """Small benchmarks made by hand, for the tests of tables and report."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,6 +15,7 @@ from kgprobe.tables.results import frame
 from kgprobe.tables.study import Study
 
 Answers = dict[tuple[str, int], list[float]]
+CONTRACTS = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
 
 
 def drawn(chart):
@@ -23,72 +26,44 @@ def drawn(chart):
 
 def benchmark(relations: dict[str, tuple[list[str], list[str]]]) -> dict[str, pl.DataFrame]:
     """ITEMS, CANDIDATES and PROMPTS of {relation: (options, correct option of each item)}."""
-    items, options, prompts = [], [], []
-    for relation, (labels, golds) in relations.items():
-        options += [
-            {"set": relation, "index": i, "id": f"Q{label}", "label": label}
-            for i, label in enumerate(labels)
+    frames: dict[str, list[tuple[object, ...]]] = {name: [] for name in CONTRACTS}
+    texts = ["[X] is [Y].", "[Y] is what [X] is.", "[X] is [Y] to me."]
+    for r, (labels, golds) in relations.items():
+        frames["candidates"] += [(r, i, f"Q{label}", label) for i, label in enumerate(labels)]
+        frames["items"] += [
+            (f"{r}/Qs{i}", r, "object", r, f"s{i}", f"Qs{i}", r, [labels.index(gold)], i, "{}")
+            for i, gold in enumerate(golds)
         ]
-        for row, gold in enumerate(golds):
-            subject = f"s{row}"
-            items.append(
-                {
-                    "item": f"{relation}/Q{subject}",
-                    "group": relation,
-                    "role": "object",
-                    "relation": relation,
-                    "subject": subject,
-                    "subject_id": f"Q{subject}",
-                    "candidates": relation,
-                    "answers": [labels.index(gold)],
-                    "row": row,
-                    "meta": "{}",
-                }
-            )
-        for index, text in enumerate(["[X] is [Y].", "[Y] is what [X] is.", "[X] is [Y] to me."]):
-            prompts.append(
-                {
-                    "prompt": f"{relation}/{index}",
-                    "relation": relation,
-                    "index": index,
-                    "text": text,
-                    "kind": "manual",
-                }
-            )
-    frames = {"items": items, "candidates": options, "prompts": prompts}
-    contracts = {
-        "items": schema.ITEMS,
-        "candidates": schema.CANDIDATES,
-        "prompts": schema.PROMPTS,
-    }
-    built = {
-        name: pl.DataFrame(rows, schema=dict(contracts[name].columns))
-        for name, rows in frames.items()
-    }
-    for name, rows in built.items():
-        schema.check(rows, contracts[name])
-    return built
+        frames["prompts"] += [(f"{r}/{i}", r, i, text, "manual") for i, text in enumerate(texts)]
+    return {name: of_rows(CONTRACTS[name], rows) for name, rows in frames.items()}
+
+
+def of_rows(contract: schema.Contract, rows: Iterable[tuple[object, ...]] = ()) -> pl.DataFrame:
+    """A frame of rows, checked where it has some."""
+    frame = pl.DataFrame(list(rows), schema=dict(contract.columns), orient="row")
+    if frame.height:
+        schema.check(frame, contract)
+    return frame
+
+
+def write_benchmark(frames: dict[str, pl.DataFrame], folder: Path) -> dict[str, str]:
+    """Write ITEMS, CANDIDATES and PROMPTS into a folder; the file of each."""
+    paths = {name: folder / f"{name}.parquet" for name in frames}
+    for name, path in paths.items():
+        schema.write(frames[name], CONTRACTS[name], path, {})
+    return {name: str(path) for name, path in paths.items()}
 
 
 def scores(answers: Answers) -> pl.DataFrame:
     """SCORES from {(item, template): score of every option}; each option has two tokens."""
-    rows = [
-        {
-            "item": item,
-            "template": template,
-            "candidate": candidate,
-            "sum": value,
-            "count": 2,
-            "answer_sum": value / 2,
-            "answer_count": 1,
-            "continuation_sum": None,
-        }
-        for (item, template), values in answers.items()
-        for candidate, value in enumerate(values)
-    ]
-    frame = pl.DataFrame(rows, schema=dict(schema.SCORES.columns))
-    schema.check(frame, schema.SCORES)
-    return frame
+    return of_rows(
+        schema.SCORES,
+        (
+            (item, template, candidate, value, 2, value / 2, 1, None)
+            for (item, template), values in answers.items()
+            for candidate, value in enumerate(values)
+        ),
+    )
 
 
 def probe(model: str = "m", name: str = "world_lite", **changes: object) -> Probe:
@@ -125,6 +100,28 @@ def guesses(
                 values[gold[0]] = values.max() + 1 + generator.random()
             answers[item, template] = values.tolist()
     return answers
+
+
+def rates_by_hand(made: dict[str, pl.DataFrame], answers: Answers) -> dict[str, float]:
+    """Item -> fraction of its templates under which its gold has the highest score."""
+    gold = dict(made["items"].select("item", "answers").rows())
+    hits: dict[str, list[float]] = {}
+    for (item, _), values in answers.items():
+        hits.setdefault(item, []).append(float(values[gold[item][0]] == max(values)))
+    return {item: sum(own) / len(own) for item, own in hits.items()}
+
+
+def training_facts(made: dict[str, pl.DataFrame], flags: Mapping[str, bool]) -> pl.DataFrame:
+    """TRAINED_ON of the first answers of some items, by whether they were trained on."""
+    first = made["items"].select(
+        "item", "relation", set="candidates", index=pl.col("answers").list.first()
+    )
+    named = first.join(made["candidates"], on=["set", "index"]).sort("item")
+    rows = named.filter(pl.col("item").is_in(list(flags))).select("item", "relation", "id").rows()
+    return of_rows(
+        schema.TRAINED_ON,
+        ((f"{item}/{gold}", r, item.split("/")[1], gold, flags[item]) for item, r, gold in rows),
+    )
 
 
 def trained(study: Study, facts: pl.DataFrame) -> Study:

@@ -21,6 +21,7 @@ from kgprobe.tables.report import section
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import write_all
 from tests.unit import attribute_answers
+from tests.unit.study_frames import of_rows
 
 PRINTED = ap.read(Path(__file__).parents[2] / "resources" / "published")
 HEAD = {"k": "1", "alpha": "exact", "gold": "own", "pooling": "best"}
@@ -382,10 +383,8 @@ FACTS = {
     "P19/Q1/Q9": True,
     "P19/Q3/Q9": False,
 }
-TRAINED_ON = pl.DataFrame(
-    [(fact, *fact.split("/"), told) for fact, told in FACTS.items()],
-    schema=dict(schema.TRAINED_ON.columns),
-    orient="row",
+TRAINED_ON = of_rows(
+    schema.TRAINED_ON, [(fact, *fact.split("/"), told) for fact, told in FACTS.items()]
 )
 
 

@@ -8,17 +8,20 @@ from collections.abc import Mapping
 import polars as pl
 import pytest
 
-from kgprobe import schema
 from kgprobe.metrics.aggregations import folds
-from kgprobe.tables import results, scored
-from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import make as of_attributes
 from kgprobe.tables.attributes import section as attribute_section
 from kgprobe.tables.attributes import views as attribute_views
-from kgprobe.tables.ontoprobe import make, section, views
+from kgprobe.tables.ontoprobe import section, views
 from tests.unit.study_frames import drawn as rows_of
 from tests.unit.study_frames import number
-from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto, ranked_study
+from tests.unit.test_tables_aggregations_all import (
+    SEED,
+    TASKS,
+    onto,
+    onto_numbers,
+    ranked_numbers,
+    ranked_study,
+)
 
 Values = Mapping[tuple[str, int], list[float]]
 Golds = Mapping[str, set[int]]
@@ -85,9 +88,7 @@ def compare(found: pl.DataFrame, wanted: Mapping[str, float], **where: object) -
 
 def ontoprobe(tmp_path):
     places, answers, path, beside = onto(tmp_path)
-    who = Probe("onto_world", "templates", "sentence", "m", "causal")
-    made = scored.numbers(make.scored_rows({who: path}, {who: beside}, places, "distinct", SEED))
-    return results.frame("ontoprobe", made), answers
+    return onto_numbers(places, path, beside), answers
 
 
 def test_ontoprobes_probabilities_by_task_and_with_several_golds(tmp_path):
@@ -128,12 +129,7 @@ def test_ontoprobes_table_and_plot(tmp_path):
 
 def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
     study, files, rows = ranked_study(tmp_path)
-    empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
-    schema.write(empty, schema.CONTENT_FREE, tmp_path / "free.parquet", {})
-    made = scored.numbers(
-        of_attributes.score_ranked(study, files, [str(tmp_path / "free.parquet")])
-    )
-    found = results.frame("attributes", made)
+    found = ranked_numbers(study, files, tmp_path)
     items = study.benchmarks["symmetry"].items.sort("item")
     golds = {item: {own[0]} for item, own in items.select("item", "answers").rows()}
     half = {}

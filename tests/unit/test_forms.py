@@ -29,7 +29,7 @@ from kgprobe.tables import forms as tabled
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.results import frame
 from kgprobe.templates import FORMS, fill, question, stop
-from tests.unit.study_frames import benchmark
+from tests.unit.study_frames import benchmark, write_benchmark
 from tests.unit.tiny_models import tiny
 
 GOLDS = {
@@ -223,9 +223,7 @@ def scored(made, folder: Path) -> tuple[dict[Probe, Path], dict[Probe, Path]]:
 
 def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
     made = benchmark(GOLDS)
-    names = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, contract in names.items():
-        schema.write(made[name], contract, tmp_path / f"{name}.parquet", {})
+    write_benchmark(made, tmp_path)
     formed, raw = scored(made, tmp_path)
     told = list(tabled.numbers(formed, raw, {"b": tmp_path}, "sum", 0, by_relation=True))
     results = frame("attributes", told)
@@ -343,9 +341,7 @@ def test_items_that_a_model_cannot_write_an_answer_to_are_counted():
 def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
     golds = {"P1": (["Rome", "Paris"], ["Rome", "Paris", "Rome", "Rome"])}
     made = benchmark(golds)
-    names = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, contract in names.items():
-        schema.write(made[name], contract, tmp_path / f"{name}.parquet", {})
+    write_benchmark(made, tmp_path)
     # (subject, template) -> what was written; of s3 the raw form has another template alone
     said = {
         "templates": {("s0", 0): "Rome", ("s1", 0): "x", ("s2", 0): "Rome", ("s3", 1): "Rome"},

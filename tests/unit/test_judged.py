@@ -14,17 +14,10 @@ from kgprobe.tables.autoprompt.numbers import Answers
 from kgprobe.tables.bear import make as bear
 from kgprobe.tables.ontoprobe import make as ontoprobe
 from kgprobe.tables.ontoprobe import values as per_item
-from tests.unit.study_frames import benchmark, probe, study
+from tests.unit.study_frames import benchmark, of_rows, probe, study
 
 WORTH = ("hit", "rank_low", "rank_high", "margin", "options", "answer")
 LABELS = ("lake", "ship", "writer")
-
-
-def table(contract, rows):
-    """A frame of a contract from its rows, which are legal."""
-    frame = pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
-    schema.check(frame, contract)
-    return frame
 
 
 def worth(frame, *key, **where):
@@ -75,7 +68,7 @@ def onto(tmp_path):
             for p, worst in ((True, 1), (False, 2))]),
     }  # fmt: skip
     for name, (contract, rows) in contracts.items():
-        schema.write(table(contract, rows), contract, folder / f"{name}.parquet")
+        schema.write(of_rows(contract, rows), contract, folder / f"{name}.parquet")
     return folder
 
 
@@ -86,12 +79,12 @@ def test_ontoprobe_has_a_row_for_each_configuration_way_and_premise(onto):
     )
     #: both golds level at places 2 and 3 when pooled by the mean; by the maximum `writer` shares
     #: the first place with `ship`
-    ranks = table(schema.RANKS, [
+    ranks = of_rows(schema.RANKS, [
         ("TP-0", 1, "multi", pooling, gold, best, worst, best, 1, -1.0)
         for pooling, gold, best, worst in (
             ("mean", 0, 2, 3), ("mean", 2, 2, 3), ("max", 0, 3, 3), ("max", 2, 1, 2))
     ])  # fmt: skip
-    tops = table(schema.TOPS, [
+    tops = of_rows(schema.TOPS, [
         ("TP-0", 1, "multi", pooling, place, candidate, -1.0)
         for pooling, first in (("mean", (1, 0)), ("max", (2, 1)))
         for place, candidate in enumerate(first, 1)
@@ -127,18 +120,18 @@ def test_attributes_match_the_own_object_and_every_true_one():
     item = ("x#0", "x", "r", "P1", "France", "Q142", "set", [2, 0], 0, "{}")
     labels = [("set", i, f"Q{i}", x) for i, x in enumerate(("Lyon", "Nice", "Paris", "Rome"))]
     bench = attributes.Benchmark(
-        "symmetry", pl.DataFrame(), table(schema.ITEMS, [item]),
-        table(schema.CANDIDATES, labels), pl.DataFrame(),
+        "symmetry", pl.DataFrame(), of_rows(schema.ITEMS, [item]),
+        of_rows(schema.CANDIDATES, labels), pl.DataFrame(),
     )  # fmt: skip
     made = {}
     # ranked: Paris is behind two and level with Rome, Lyon comes first
     scores = [("x#0", 0, i, s, 2, s, 1, None) for i, s in enumerate((-1.0, -2.0, -3.0, -3.0))]
-    made["sentence"] = attributes.of_candidates(table(schema.SCORES, scores), bench.items)
+    made["sentence"] = attributes.of_candidates(of_rows(schema.SCORES, scores), bench.items)
     # written: Lyon first, Paris in another spelling third
     texts = [("x#0", 0, 0, -1, rank, -1, text, text, -float(rank))
              for rank, text in enumerate(("Lyon", "Oslo", "paris."), 1)]  # fmt: skip
     golds = {"x#0": [["Paris"], ["Lyon"]]}
-    made["fill"] = attributes.of_texts(table(schema.FILLS, texts), golds)
+    made["fill"] = attributes.of_texts(of_rows(schema.FILLS, texts), golds)
     rows = {
         method: judged.frame("attributes", [(who, attributes.judge(who, alphas, bench))])
         for method, alphas in made.items()
@@ -155,7 +148,7 @@ def test_attributes_match_the_own_object_and_every_true_one():
     # at masks: the first of two tokens is right for sure, the second in half of the orders
     fills = [("x#0", 0, 2, -1, 1, -1, "Pa ris", "Pa ris", -0.5)]
     tokens = [("x#0", 0, 0, 0, 2, 7, 1, 1, -0.1), ("x#0", 0, 0, 1, 2, 8, 1, 2, -0.1)]
-    alphas = attributes.of_masks(table(schema.FILLS, fills), table(schema.FILL_GOLDS, tokens))
+    alphas = attributes.of_masks(of_rows(schema.FILLS, fills), of_rows(schema.FILL_GOLDS, tokens))
     who = Probe("symmetry", "templates", "fill", "m", "masked")
     masked = judged.frame("attributes", [(who, attributes.judge(who, alphas, bench))])
     assert set(worth(masked, "matching").values()) == {(0.5, None, None, None, None, "Pa ris")}
@@ -171,7 +164,7 @@ EXAMPLES = [
 def outcomes(prompt):
     """One label shares the first place, one is alone there when others are left out, one is not
     among the words; every answer is a spelling of the label."""
-    return table(schema.OUTCOMES, [
+    return of_rows(schema.OUTCOMES, [
         (prompt, "P36", "test", "France", 1, 2, 1, 2, 20, "Paree", -1.0),
         (prompt, "P36", "test", "Spain", 2, 2, 1, 1, 20, "Rome", -1.0),
         (prompt, "P36", "test", "Utopia", None, None, None, None, 20, "Rome", None),
@@ -179,7 +172,7 @@ def outcomes(prompt):
 
 
 def test_autoprompt_knows_facts_by_rank_and_extraction_by_spelling():
-    examples = table(schema.EXAMPLES, EXAMPLES)
+    examples = of_rows(schema.EXAMPLES, EXAMPLES)
     facts = Answers(
         Probe("auto_world", "demos", "predict", "m", "masked"), outcomes("demos:01"), examples
     )
@@ -215,7 +208,7 @@ def test_a_sentence_that_gives_no_object_is_wrong_and_has_no_options(tmp_path):
     sentences = Answers(
         Probe("auto_re", "relation_lstm", "predict", "m", "masked"),
         nothing,
-        table(schema.EXAMPLES, EXAMPLES),
+        of_rows(schema.EXAMPLES, EXAMPLES),
     )
     made = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
     schema.write(made, schema.JUDGED, tmp_path / "judged.parquet")

@@ -33,7 +33,7 @@ from kgprobe.tables.results import Number, frame
 from kgprobe.tables.views import View
 from tests.unit import attribute_answers, test_ontoprobe_tables, test_tables_choices
 from tests.unit.prompt_outcomes import examples, outcomes
-from tests.unit.study_frames import benchmark, guesses, scores
+from tests.unit.study_frames import benchmark, guesses, scores, write_benchmark
 
 #: own tokenizer, another's, a server that tells nothing, answers from before this was measured
 RECORDS = {
@@ -67,9 +67,7 @@ SHOWN = ["own", "other (!)", "short", "server"]
 @pytest.fixture
 def bear(tmp_path):
     """Rows, files and the folder of BEAR's benchmark."""
-    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, rows_ in FRAMES.items():
-        schema.write(rows_, contracts[name], tmp_path / "world_lite" / f"{name}.parquet")
+    write_benchmark(FRAMES, tmp_path / "world_lite")
     paths = answers(tmp_path, schema.SCORES, scores(guesses(FRAMES, 0.7, 0)))
     return rows(benchmark="world_lite", method="sentence"), paths, tmp_path / "world_lite"
 

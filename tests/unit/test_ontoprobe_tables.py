@@ -19,6 +19,7 @@ from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.report import grid, section
 from kgprobe.tables.results import Number
 from tests.unit.study_frames import drawn as rows_of
+from tests.unit.study_frames import of_rows, write_benchmark
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
 #: printed tables that hold nothing of these models
@@ -37,11 +38,6 @@ PRINTED = {
         {"model": ["x"], "task": ["TP"], "template": ["manual"], "metric": ["R@1"], "value": [1.0]}
     ),
 }
-
-
-def table(contract, rows):
-    """A frame of a contract from its rows."""
-    return pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
 
 
 def probe(model="tiny", benchmark="onto_world", prompt="templates", source=""):
@@ -67,7 +63,7 @@ def make_items(rows=40):
             golds = [row % 7] if task in ("DM", "RG") else [row % 7, 7 + row % 2]
             texts = task, role, task, f"s {row}", f"id {row}", "class"
             found.append((f"{task}-{row}", *texts, golds, row, json.dumps(meta)))
-    return table(schema.ITEMS, found)
+    return of_rows(schema.ITEMS, found)
 
 
 def make_ranks(items, seed=0):
@@ -80,7 +76,7 @@ def make_ranks(items, seed=0):
         places = rng.permutation(12)[: len(answers)] + 1
         for gold, best in zip(answers, places.tolist(), strict=True):
             rows.append((item, *way, gold, best, best, best, 1 + gold % 3, -1.0 * best))
-    return table(schema.RANKS, rows)
+    return of_rows(schema.RANKS, rows)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +148,7 @@ def test_ranks_from_sentence_scores_are_tie_ranges(items):
     item = items.filter(item="DM-30")  # gold 2
     values = zip((-9.0, -8.0, -7.0, -6.0), (-2.0, -4.0, -4.0, -8.0), (1, 2, 2, 2), strict=True)
     rows = [("DM-30", 1, c, total, 9, own, n, None) for c, (total, own, n) in enumerate(values)]
-    scores = table(schema.SCORES, rows)
+    scores = of_rows(schema.SCORES, rows)
     found = per_item.from_scores(scores, item)
     by = {r["pooling"]: (r["best"], r["worst"]) for r in found.iter_rows(named=True)}
     assert by == {"answer_mean": (1, 3), "sum": (2, 2)}
@@ -191,7 +187,7 @@ def make_cases(rows=8):
         for row in range(rows):
             meta = json.dumps({"p1_item": f"T-{row}"})
             found.append((f"{rule}-{row}", rule, "test", rule, "s", "s", "class", [0], row, meta))
-    return table(schema.ITEMS, found)
+    return of_rows(schema.ITEMS, found)
 
 
 def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
@@ -342,13 +338,12 @@ def gathered(tmp_path, items, values, is_trained_on, lite=False):
     another order.
     """
     kinds = [("class", i, f"kind {i}", f"kind {i}") for i in range(12)]
-    candidates = table(schema.CANDIDATES, kinds)
+    candidates = of_rows(schema.CANDIDATES, kinds)
     texts = [(f"{t}-m1", t, 1, "[X] is a [Y] .", "manual") for t in TASKS]
 
     def written(name, items, candidates):
-        frames = {"items": items, "candidates": candidates, "prompts": table(schema.PROMPTS, texts)}
-        for kind, frame in frames.items():
-            schema.write(frame, getattr(schema, kind.upper()), tmp_path / f"{name}/{kind}.parquet")
+        frames = {"items": items, "candidates": candidates}
+        write_benchmark(frames | {"prompts": of_rows(schema.PROMPTS, texts)}, tmp_path / name)
         return {name: tmp_path / name}
 
     found = {
@@ -366,7 +361,7 @@ def gathered(tmp_path, items, values, is_trained_on, lite=False):
         both = pl.concat([own, own.with_columns(role=pl.lit("dev"))])
         found[probe("real", "onto_world_lite")] = both
     fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_trained_on(r)) for r in range(20, 40)]
-    told = PRINTED, modes.resolve("default"), 0, table(schema.TRAINED_ON, fates)
+    told = PRINTED, modes.resolve("default"), 0, of_rows(schema.TRAINED_ON, fates)
     return results.frame("ontoprobe", make.estimate_memorizing(found, folders, *told))
 
 
@@ -423,7 +418,7 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
 def test_what_explains_untaught_statements_is_counted_by_hand():
     """Six held-out subjects, the first three right, beside four trained-on ones."""
     kinds = ("club", "band", "river", "city")
-    candidates = table(schema.CANDIDATES, [("class", i, n, n) for i, n in enumerate(kinds)])
+    candidates = of_rows(schema.CANDIDATES, [("class", i, n, n) for i, n in enumerate(kinds)])
     asked = [("Rugby Clubs", [0]), ("Slade", [1]), ("Elbe", [2, 3]), ("City of York", [3]),
              ("Blur", [1]), ("Oder", [2])]  # fmt: skip
     rows = [
@@ -431,11 +426,11 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
          json.dumps({"label": name}))
         for i, (name, golds) in enumerate(asked)
     ]  # fmt: skip
-    items = table(schema.ITEMS, rows)
+    items = of_rows(schema.ITEMS, rows)
     facts = [("Blur Band", "band"), ("Abba", "band"), ("Ajax", "club"), ("Nile", "lake")]
     fates = [(f"TP/{s}", "TP", s, o, True) for s, o in facts]
     fates += [(f"TP/{name}", "TP", name, "", False) for name, _ in asked]
-    trained_on = table(schema.TRAINED_ON, fates)
+    trained_on = of_rows(schema.TRAINED_ON, fates)
     hits = pl.Series("R@1", [100.0, 100.0, 50.0, 0.0, 0.0, 0.0])
     values = per_item.of_items(items).with_columns(hits)
     values = calibration.with_golds(values, items, candidates)

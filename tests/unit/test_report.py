@@ -35,7 +35,16 @@ from kgprobe.tables.report.section import Drawing, Section
 from kgprobe.tables.results import Number, frame, plain
 from kgprobe.tables.views import View
 from tests import browser
-from tests.unit.study_frames import benchmark, drawn, guesses, probe, results, study
+from tests.unit.study_frames import (
+    benchmark,
+    drawn,
+    guesses,
+    of_rows,
+    probe,
+    results,
+    study,
+    write_benchmark,
+)
 from tests.unit.test_tables_draw import FRAMES, PROBES, SHEET, STUDY, found
 
 ROOT = Path(__file__).parents[2]
@@ -78,15 +87,14 @@ def read(html):
     return reader
 
 
-FUNNEL = pl.DataFrame(
+FUNNEL = of_rows(
+    schema.FUNNEL,
     [
         ("world_lite", "P36", 0, "pulled", 10, 10, 9, 5),
         ("world_lite", "P36", 1, "overlap", 10, 7, 7, 5),
         ("world_lite", "P1", 0, "pulled", 4, 4, 4, 2),
         ("world_lite", "P1", 1, "overlap", 4, 4, 4, 2),
     ],
-    schema=dict(schema.FUNNEL.columns),
-    orient="row",
 )
 NAMES = {"P36": "capital of <b>"}
 
@@ -142,9 +150,7 @@ def paged(own, sheet=SHEET, **changed):
 def asked(tmp_path_factory):
     """A benchmark's folder."""
     folder = tmp_path_factory.mktemp("asked") / "world_lite"
-    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, rows in FRAMES.items():
-        schema.write(rows, contracts[name], folder / f"{name}.parquet")
+    write_benchmark(FRAMES, folder)
     return folder
 
 
@@ -465,23 +471,11 @@ def test_a_published_figure_stands_as_it_was_printed(published, shown):
 def trained_on(tmp_path):
     """A benchmark's folder with a multiple-choice question, a rule, and what a model said."""
     folder = tmp_path / "onto_world"
-    item = {"item": "rdfs9-0", "group": "g", "role": "test", "relation": "rdfs9", "subject": "poet",
-            "subject_id": "", "candidates": "class", "answers": [2], "row": 0,
-            "meta": '{"p1": "Poet is a writer .", "p2": "[X] is a poet .", '
-                    '"h": "[X] is a [MASK] ."}'}  # fmt: skip
+    meta = '{"p1": "Poet is a writer .", "p2": "[X] is a poet .", "h": "[X] is a [MASK] ."}'
+    item = ("rdfs9-0", "g", "test", "rdfs9", "poet", "", "class", [2], 0, meta)
     labels = ["lake", "ship", "writer"]
-    sets = [{"set": "class", "index": i, "id": "", "label": x} for i, x in enumerate(labels)]
-    choice = {
-        "item": "TP-0",
-        "task": "TP",
-        "premise": "",
-        "source": "TP-0",
-        "stem": "",
-        "question": "What is the type of Dante?",
-        "options": labels,
-        "gold": 2,
-        "row": 0,
-    }
+    sets = [("class", i, "", label) for i, label in enumerate(labels)]
+    choice = ("TP-0", "TP", "", "TP-0", "What is the type of Dante?", "", labels, 2, 0)
     said_ = [("TP-0", "answer", 2, "label", "(c)", None), ("TP-0", "letter", 0, "scored", "", 1.0),
              ("TP-0", "text", None, "none", "I am a poem", None)]  # fmt: skip
     ranks = [("rdfs9-0", "manual+manual", p, p, 0, 2, r, r, r, 0.0)
@@ -492,9 +486,7 @@ def trained_on(tmp_path):
         "../chosen": (schema.CHOSEN, said_), "../ranks": (schema.REASON_RANKS, ranks),
     }  # fmt: skip
     for name, (contract, rows) in made.items():
-        frame_ = pl.DataFrame(rows, schema=dict(contract.columns), orient="row" if isinstance(
-            rows[0], tuple) else None)  # fmt: skip
-        schema.write(frame_, contract, folder / f"{name}.parquet")
+        schema.write(of_rows(contract, rows), contract, folder / f"{name}.parquet")
     return folder
 
 

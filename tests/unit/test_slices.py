@@ -21,7 +21,18 @@ from kgprobe.tables.report import headline
 from kgprobe.tables.scored import SUBJECT, WEIGHTS
 from kgprobe.tables.study import Baseline
 from kgprobe.templates import NO_SUBJECTS
-from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
+from tests.unit.study_frames import (
+    benchmark,
+    guesses,
+    number,
+    of_rows,
+    probe,
+    rates_by_hand,
+    results,
+    scores,
+    study,
+    write_benchmark,
+)
 
 BY_NAME = {one.name: one for one in slices.SLICES}
 LABELS = ["Rome", "Bonn", "Paris", "Amsterdam"]
@@ -127,15 +138,6 @@ def bins_by_hand(made):
                 name = label
         found[item] = name
     return found
-
-
-def rates_by_hand(made, answers):
-    """Item -> fraction of templates under which its gold has the highest score."""
-    gold = dict(made["items"].select("item", "answers").rows())
-    hits: dict[str, list[float]] = {}
-    for (item, _), values in answers.items():
-        hits.setdefault(item, []).append(float(values[gold[item][0]] == max(values)))
-    return {item: sum(own) / len(own) for item, own in hits.items()}
 
 
 def test_accuracies_differences_and_tests_by_slow_loops():
@@ -309,9 +311,7 @@ def content_free(sets):
         for name, labels in sets.items()
         for subject, t, (o, label) in product(NO_SUBJECTS, range(3), enumerate(labels))
     ]
-    frame = pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
-    schema.check(frame, schema.CONTENT_FREE)
-    return frame
+    return of_rows(schema.CONTENT_FREE, rows)
 
 
 def mean_said(name, template, label):
@@ -343,9 +343,7 @@ def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
     """Of one probe the content-free subjects and random weights, of the other nothing that can be
     used."""
     made = frames((8, 3))
-    for name, rows in made.items():
-        contract = {"items": schema.ITEMS, "candidates": schema.CANDIDATES}.get(name)
-        schema.write(rows, contract or schema.PROMPTS, tmp_path / f"world_lite/{name}.parquet", {})
+    write_benchmark(made, tmp_path / "world_lite")
     free = content_free({"P0": LABELS})
     random_init = {k: v for k, v in guesses(made, 0.3, 9, templates=1).items() if k[0] < "P0/Qs4"}
     paths = {}

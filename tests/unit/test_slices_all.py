@@ -10,17 +10,24 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.tables import results, scored
-from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import section as attribute_section
 from kgprobe.tables.attributes import views as attribute_views
-from kgprobe.tables.ontoprobe import make, section, views
+from kgprobe.tables.ontoprobe import section, views
 from kgprobe.tables.report import blocks, draw
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS
-from tests.unit.study_frames import benchmark, guesses, number, probe, scores
+from tests.unit.study_frames import (
+    benchmark,
+    guesses,
+    number,
+    of_rows,
+    probe,
+    rates_by_hand,
+    scores,
+)
 from tests.unit.study_frames import drawn as rows_of
-from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto
+from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto, onto_numbers
 
 CITIES = ["Rome", "Bonn", "Paris", "Amsterdam", "Oslo", "Rio de Janeiro"]
 FRAMES = benchmark(
@@ -43,14 +50,6 @@ ASKED = Study(FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, "sum")
 def answers(share: float, seed: int) -> dict[tuple[str, int], list[float]]:
     found = guesses(FRAMES, share, seed).items()
     return {(item, t): values for (item, t), values in found if t < KEPT[item[:2]]}
-
-
-def rates(table) -> dict[str, float]:
-    """Item -> fraction of its templates under which its gold has the highest score."""
-    hits: dict[str, list[float]] = {}
-    for (item, _), values in table.items():
-        hits.setdefault(item, []).append(float(int(np.argmax(values)) == GOLD[item]))
-    return {item: sum(own) / len(own) for item, own in hits.items()}
 
 
 def bins() -> dict[str, list[str]]:
@@ -79,7 +78,7 @@ def free() -> pl.DataFrame:
         ("P1", "P1", subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
         for subject, t, o in itertools.product(NO_SUBJECTS, range(3), range(6))
     ]
-    return pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
+    return of_rows(schema.CONTENT_FREE, rows)
 
 
 def mean(table, items) -> float:
@@ -106,8 +105,10 @@ def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
         for item, t in one
         if item.startswith("P1")
     }
-    a, b, without, low = map(rates, (one, other, blind, random_init))
-    first = rates({key: one[key] for key in random_init})
+    a, b, without, low = (
+        rates_by_hand(FRAMES, table) for table in (one, other, blind, random_init)
+    )
+    first = rates_by_hand(FRAMES, {key: one[key] for key in random_init})
     for name, items in bins().items():
         row = number(found, model="a", slice=name, aggregation="sum")
         assert (row["value"], row["n"]) == (pytest.approx(mean(a, items)), len(items))
@@ -153,13 +154,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     told = [json.loads(m) | {"popularity": 2 * i} for i, m in items.select("row", "meta").rows()]
     items = items.with_columns(meta=pl.Series([json.dumps(one) for one in told]))
     schema.write(items, schema.ITEMS, places["onto_world"] / "items.parquet", {})
-    who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
-    trained_on = pl.DataFrame(
-        [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
-        schema=dict(schema.TRAINED_ON.columns), orient="row",
-    )  # fmt: skip
-    read = {who: path}, {who: beside}, places, "distinct", SEED
-    found = results.frame("ontoprobe", scored.numbers(make.scored_rows(*read, trained_on)))
+    found = onto_numbers(places, path, beside)
     right = {
         f"TP-{r}": sum(
             int(np.argmax([v / (4 if o == 3 else 1) for o, v in enumerate(rows[f"TP-{r}", t])]))

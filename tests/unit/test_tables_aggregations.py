@@ -17,7 +17,16 @@ from kgprobe.tables.results import plain
 from kgprobe.tables.scored import Scored, numbers_of
 from kgprobe.tables.study import Study
 from kgprobe.templates import fill
-from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, trained
+from tests.unit.study_frames import (
+    benchmark,
+    guesses,
+    number,
+    probe,
+    results,
+    scores,
+    trained,
+    training_facts,
+)
 from tests.unit.test_tables_bear import fake
 
 OPTIONS = ["a", "bé", "ccc"]
@@ -46,12 +55,7 @@ def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, facts=No
 
 def trained_on():
     """Every other item is trained on."""
-    rows = [
-        {"fact": f"P1/Qs{i}/Q{OPTIONS[i % 3]}", "relation": "P1", "subject": f"Qs{i}",
-         "object": f"Q{OPTIONS[i % 3]}", "trained_on": i % 2 == 0}
-        for i in range(12)
-    ]  # fmt: skip
-    return pl.DataFrame(rows)
+    return training_facts(FRAMES, {f"P1/Qs{i}": i % 2 == 0 for i in range(12)})
 
 
 def corrected() -> dict[tuple[str, int], list[float]]:

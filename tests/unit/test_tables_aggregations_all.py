@@ -24,7 +24,17 @@ from kgprobe.tables.results import Number
 from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit import attribute_answers
-from tests.unit.study_frames import benchmark, guesses, number, probe, scores
+from tests.unit.study_frames import (
+    CONTRACTS,
+    benchmark,
+    guesses,
+    number,
+    of_rows,
+    probe,
+    rates_by_hand,
+    scores,
+    write_benchmark,
+)
 
 SEED = 3
 OPTIONS = ["a", "b", "c"]
@@ -57,9 +67,7 @@ def free(seed: int = 1, relations=("P1", "P2")) -> pl.DataFrame:
         for r in relations
         for subject, t, o in itertools.product(NO_SUBJECTS, range(KEPT[r]), range(sizes[r]))
     ]
-    frame = pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
-    schema.check(frame, schema.CONTENT_FREE)
-    return frame
+    return of_rows(schema.CONTENT_FREE, rows)
 
 
 def asks(own="sum", **more):
@@ -76,14 +84,6 @@ def found_of(
     )
     made = scored.numbers([one])
     return results.frame("any", made)
-
-
-def hits(table: dict[tuple[str, int], list[float]]) -> dict[str, float]:
-    """Item -> fraction of its templates under which the gold is largest."""
-    by = {item: [] for item, _ in table}
-    for (item, _), values in table.items():
-        by[item].append(float(np.argmax(values) == GOLD[item]))
-    return {item: sum(own) / len(own) for item, own in by.items()}
 
 
 def mean(table, items) -> float:
@@ -115,7 +115,7 @@ def test_content_free_priors_are_those_of_a_loop_and_items_without_one_are_said(
         assert own.to_list() == pytest.approx(values)
     assert table.filter(item="P3/Qs0")["uninformed"].null_count() == 6
     found = found_of(content_free=prior)
-    own, corrected = hits(ANSWERS), hits(literal)
+    own, corrected = rates_by_hand(FRAMES, ANSWERS), rates_by_hand(FRAMES, literal)
     row = number(found, aggregation="content_free")
     assert (row["value"], row["n"]) == (pytest.approx(mean(corrected, corrected)), 13)
     gain = number(found, "gain", aggregation="content_free")
@@ -131,7 +131,7 @@ def test_content_free_priors_are_those_of_a_loop_and_items_without_one_are_said(
 
 
 def test_a_relation_counts_by_its_items_however_many_templates_it_has():
-    found, own = found_of(), hits(ANSWERS)
+    found, own = found_of(), rates_by_hand(FRAMES, ANSWERS)
     assert number(found, aggregation="sum")["value"] == pytest.approx(mean(own, ITEMS))
     expected = 0.0
     # the gold of P3's one item cannot be exchanged
@@ -148,23 +148,6 @@ def test_a_relation_counts_by_its_items_however_many_templates_it_has():
     lacking = {(i, t): v for (i, t), v in ANSWERS.items() if (i, t) != ("P2/Qs1", 0)}
     with pytest.raises(ValueError, match="relation P2, item P2/Qs1, template 0 has 0 scored"):
         list(scored.numbers([scored.Scored(probe(), scores(lacking), asks())]))
-
-
-def test_the_prior_of_folds_goes_by_relation_and_the_one_item_has_none():
-    found = found_of()
-    literal = {}
-    for relation in ("P1", "P2"):
-        names = [i for i in ITEMS if i.startswith(relation)]
-        fold = dict(zip(names, folds([i[3:] for i in names], SEED, relation), strict=True))
-        for name, t in itertools.product(names, range(KEPT[relation])):
-            others = [ANSWERS[o, t] for o in names if fold[o] != fold[name]]
-            literal[name, t] = [
-                v - sum(one[o] for one in others) / len(others)
-                for o, v in enumerate(ANSWERS[name, t])
-            ]
-    corrected = hits(literal)
-    row = number(found, aggregation="prior")
-    assert (row["value"], row["n"]) == (pytest.approx(mean(corrected, corrected)), 13)
 
 
 def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_each():
@@ -193,7 +176,7 @@ def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_
     ]
     area = number(found, "AUC", group="T", aggregation="content_free")
     assert (area["value"], area["n"]) == (pytest.approx(sum(pairs) / len(pairs)), 9)
-    corrected, own = hits(literal), hits(ANSWERS)
+    corrected, own = rates_by_hand(FRAMES, literal), rates_by_hand(FRAMES, ANSWERS)
     for half, is_trained_on in (("trained-on", True), ("held-out", False)):
         part = [name for name in names if trained_on[name] is is_trained_on]
         row = number(found, "gain", group="T", slice=half, aggregation="content_free")
@@ -299,35 +282,30 @@ def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[floa
     ]
     place = folder / "onto_world"
     place.mkdir()
-    for name, rows, contract in (
-        ("items", items, schema.ITEMS),
-        ("candidates", options, schema.CANDIDATES),
-        ("prompts", prompts, schema.PROMPTS),
-    ):
-        frame = pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
-        schema.write(frame, contract, place / f"{name}.parquet", {})
+    rows = {"items": items, "candidates": options, "prompts": prompts}
+    write_benchmark({name: of_rows(CONTRACTS[name], rows[name]) for name in rows}, place)
     # the answer's mean is half the sum, but for one option that has many tokens
     frame = scores(answers).with_columns(
         answer_count=pl.when(pl.col("candidate") == 3).then(4).otherwise(1).cast(pl.Int32)
     )
     schema.write(frame, schema.SCORES, folder / "scores.parquet", {})
-    empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
-    schema.write(empty, schema.CONTENT_FREE, folder / "free.parquet", {})
+    schema.write(of_rows(schema.CONTENT_FREE), schema.CONTENT_FREE, folder / "free.parquet", {})
     files = str(folder / "scores.parquet"), str(folder / "free.parquet")
     return {"onto_world": place}, answers, *files
 
 
+def onto_numbers(places: dict[str, Path], path: str, beside: str) -> pl.DataFrame:
+    """RESULTS of a control model on `onto`, of whose types every other one was trained on."""
+    who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
+    told = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
+    trained_on = of_rows(schema.TRAINED_ON, told)
+    files = {who: path}, {who: beside}, places, "distinct", SEED, trained_on
+    return results.frame("ontoprobe", scored.numbers(make.scored_rows(*files)))
+
+
 def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
     places, answers, path, beside = onto(tmp_path)
-    who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
-    told = pl.DataFrame(
-        [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
-        schema=dict(schema.TRAINED_ON.columns), orient="row",
-    )  # fmt: skip
-    made = scored.numbers(
-        make.scored_rows({who: path}, {who: beside}, places, "distinct", SEED, told)
-    )
-    found = results.frame("ontoprobe", made)
+    found = onto_numbers(places, path, beside)
     golds = {
         f"{t}-{r}": {r % 4} | (set() if r % 3 else {(r + 1) % 4}) for t in TASKS for r in range(12)
     }
@@ -381,11 +359,8 @@ def test_ontoprobes_templates_agree(tmp_path):
     assert by["agreement"].setting == {"masks": "sentence", "pooling": "answer_mean"}
     # of ranks in a gap, the first places that are kept
     ranked = replace(who, method="cloze")
-    top = pl.DataFrame(
-        [(f"TP-{r}", t, m, p, 1, r % t, -1.0) for r in range(12) for t in (1, 2)
-         for m in ("multi", "single") for p in ("mean", "max")],
-        schema=dict(schema.TOPS.columns), orient="row",
-    )  # fmt: skip
+    how = itertools.product(range(12), (1, 2), ("multi", "single"), ("mean", "max"))
+    top = of_rows(schema.TOPS, ((f"TP-{r}", t, m, p, 1, r % t, -1.0) for r, t, m, p in how))
     (told,) = make.find_winners({ranked: "nowhere"}, {ranked: top}).values()
     assert told.height == 24 * 4
     fixed = told.filter(masks="multi", pooling="mean", item="TP-5")
@@ -412,14 +387,17 @@ def ranked_study(tmp_path) -> tuple[st.Study, dict[Probe, str], pl.DataFrame]:
     return made, {who: path}, scores(answers)
 
 
+def ranked_numbers(study: st.Study, files: dict[Probe, str], folder: Path) -> pl.DataFrame:
+    """RESULTS of ranked candidates, of which none was asked without a subject."""
+    path = folder / "free.parquet"
+    schema.write(of_rows(schema.CONTENT_FREE), schema.CONTENT_FREE, path, {})
+    made = scored.numbers(of_attributes.score_ranked(study, files, [str(path)]))
+    return results.frame("attributes", made)
+
+
 def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     study, files, rows = ranked_study(tmp_path)
-    empty = pl.DataFrame(schema=dict(schema.CONTENT_FREE.columns))
-    schema.write(empty, schema.CONTENT_FREE, tmp_path / "free.parquet", {})
-    made = scored.numbers(
-        of_attributes.score_ranked(study, files, [str(tmp_path / "free.parquet")])
-    )
-    found = results.frame("attributes", made)
+    found = ranked_numbers(study, files, tmp_path)
     items = study.benchmarks["symmetry"].items
     gold = dict(items.select("item", pl.col("answers").list.first()).rows())
     best = rows.sort("sum").group_by("item", "template").last()
@@ -434,10 +412,7 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     ((who, (own, firsts)),) = study.answers.items()
     cut = own.filter(pl.col("item") != items.filter(group=items["group"][0])["item"][0])
     left = replace(study, answers={who: (cut, firsts)})
-    fewer = scored.numbers(
-        of_attributes.score_ranked(left, files, [str(tmp_path / "free.parquet")])
-    )
-    assert number(results.frame("attributes", fewer), aggregation="sum")["n"] == 6
+    assert number(ranked_numbers(left, files, tmp_path), aggregation="sum")["n"] == 6
     shown = {view.name: view.of(found).rows for view in attribute_views.FOLDED}
     assert shown["aggregations"][0][-1] == "sum"
     assert len(shown["golds"]) == 5
@@ -461,10 +436,8 @@ def test_the_attributes_wordings_agree(tmp_path):
 
 
 def test_first_texts_agree_after_the_rules_of_matching():
-    fills = pl.DataFrame(
-        [("i", t, 0, -1, 1, 0, text, text, -1.0) for t, text in enumerate(["The Rome.", "rome"])],
-        schema=dict(schema.FILLS.columns), orient="row",
-    )  # fmt: skip
+    texts = enumerate(["The Rome.", "rome"])
+    fills = of_rows(schema.FILLS, (("i", t, 0, -1, 1, 0, text, text, -1.0) for t, text in texts))
     found = st.of_texts(fills, {"i": [["Rome"]]})
     assert found["said"].n_unique() == 1
     assert found["said"].null_count() == 0

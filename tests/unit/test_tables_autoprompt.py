@@ -20,6 +20,7 @@ from kgprobe.tables.report import grid, headline, section
 from kgprobe.tables.results import Number
 from tests.unit.prompt_outcomes import answered, examples, outcomes, the
 from tests.unit.study_frames import drawn as rows_of
+from tests.unit.study_frames import of_rows
 
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
 FIGURES = published.read(FOLDER)
@@ -373,9 +374,7 @@ def test_the_section_holds_ours_and_quotes_the_paper(tmp_path):
         classes("auto_sst2", "searched", [1, 2]),
         *sentences(),
     ]
-    known = pl.DataFrame(
-        [("test0", "P36", "s", "o", True)], schema=dict(schema.TRAINED_ON.columns), orient="row"
-    )
+    known = of_rows(schema.TRAINED_ON, [("test0", "P36", "s", "o", True)])
     made = framed(measured(*own, trained_on=known))
     records = {"Table 3: prompts": [{"task": "x"}]}
     page = autoprompt_report.section(made, SHEET, records, "default", remarks=["a note"])
@@ -406,10 +405,8 @@ def test_what_the_commonest_answer_reaches_is_chance():
     """Of four held-out facts two have the only answer of the training facts: 50 %, the limit 65."""
     labels = ["Paris"] * 4 + ["Rome", "Oslo"]
     frame = examples({"P36": {"train": 2, "test": 6}}, labels)
-    trained_on = pl.DataFrame(
-        [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(6)],
-        schema=dict(schema.TRAINED_ON.columns),
-        orient="row",
+    trained_on = of_rows(
+        schema.TRAINED_ON, [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(6)]
     )
     asked = answered("auto_world", "manual", frame, {"P36": [1, 1, 1, 1, 2, 2]}, "c", "control:m")
     made = measured(asked, trained_on=trained_on)
@@ -422,10 +419,8 @@ def test_what_the_commonest_answer_reaches_is_chance():
 def test_another_true_answer_is_no_rival_where_validity_is_asked():
     """The first of two trained-on facts has another object, which stands before its own."""
     frame = examples({"P36": {"train": 1, "test": 4}}, [f"City {i}" for i in range(4)])
-    trained_on = pl.DataFrame(
-        [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(4)],
-        schema=dict(schema.TRAINED_ON.columns),
-        orient="row",
+    trained_on = of_rows(
+        schema.TRAINED_ON, [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(4)]
     )
     manual = answered("auto_world", "manual", frame, {"P36": [2, 1, 2, 2]}, "c", "control:m")
     is_first = pl.col("example") == "test0"
@@ -443,10 +438,8 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     """Facts test0 and test2 of ten are trained on; chance: one of twenty tokens, the limit 15 %."""
     frame = examples({"P36": {"train": 1, "test": 10}}, [f"City {i}" for i in range(10)])
     names = [f"test{i}" for i in range(10)]
-    trained_on = pl.DataFrame(
-        [(name, "P36", name, "x", name in ("test0", "test2")) for name in names],
-        schema=dict(schema.TRAINED_ON.columns),
-        orient="row",
+    trained_on = of_rows(
+        schema.TRAINED_ON, [(name, "P36", name, "x", name in ("test0", "test2")) for name in names]
     )
     ranks = {
         "manual": [1, 2, 1, *[2] * 7],  # the trained-on ones alone

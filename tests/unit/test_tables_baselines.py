@@ -30,7 +30,7 @@ from kgprobe.tables.autoprompt import numbers as autoprompt
 from kgprobe.tables.ontoprobe import make as ontoprobe
 from kgprobe.tables.results import Number
 from tests.unit import attribute_answers, prompt_folders, prompt_outcomes
-from tests.unit.study_frames import benchmark
+from tests.unit.study_frames import benchmark, of_rows, write_benchmark
 from tests.unit.test_job import Rule
 from tests.unit.tiny_models import tiny
 
@@ -43,11 +43,7 @@ GOLDS = {"P1": (["Rome", "Paris"], ["Rome", "Paris"] * 3), "P2": (["a", "one", "
 def asked(request, tmp_path):
     """(frames, loaded model, Part) of a small benchmark."""
     made, loaded = benchmark(GOLDS), tiny(request.param)
-    paths = {}
-    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, contract in contracts.items():
-        paths[name] = str(tmp_path / f"{name}.parquet")
-        schema.write(made[name], contract, paths[name], {})
+    paths = write_benchmark(made, tmp_path)
     paths["questions"] = paths.pop("items")
 
     def part(method: str = "", **settings: object) -> Part:
@@ -277,11 +273,7 @@ def test_a_baseline_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp
     made["prompts"] = made["prompts"].filter(index=0)
     long = pl.concat([made["candidates"].head(1).with_columns(label=pl.lit("x " * 12 + "x"))])
     made["candidates"] = pl.concat([long, made["candidates"].tail(1)]).sort("index")
-    paths = {}
-    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, contract in contracts.items():
-        paths[name] = str(tmp_path / f"{name}.parquet")
-        schema.write(made[name], contract, paths[name], {})
+    paths = write_benchmark(made, tmp_path)
     paths["questions"] = paths.pop("items")
     told = {"fill": asdict(Fill(k=2, most_tokens=4)), "few": 0, "without": SUBJECT, **BASELINE}
     part = replace(
@@ -337,7 +329,7 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
         (w, t, c) for w in ("it", "this", "something") for t in range(3) for c in range(4)
     )}  # fmt: skip
     rows = [("TP", "TP", w, t, c, v - 1, 2, v, 1, None) for (w, t, c), v in free.items()]
-    alone = pl.DataFrame(rows, schema=dict(schema.CONTENT_FREE.columns), orient="row")
+    alone = of_rows(schema.CONTENT_FREE, rows)
     schema.write(alone, schema.CONTENT_FREE, tmp_path / "free.parquet", {})
     random = _scores([(*k, -value[k]) for k in key if k[1] == 2 and k[0] < "TP/Qs4"])
     schema.write(random, schema.SCORES, tmp_path / "random_init.parquet", {})
@@ -368,4 +360,4 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
 def _scores(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     """SCORES of (item, template, candidate, log-likelihood of an answer of one token)."""
     full = [(i, t, c, v - 1, 2, v, 1, None) for i, t, c, v in rows]
-    return pl.DataFrame(full, schema=dict(schema.SCORES.columns), orient="row")
+    return of_rows(schema.SCORES, full)

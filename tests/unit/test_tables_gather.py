@@ -12,7 +12,14 @@ from kgprobe.tables.report import gather as gather_report
 from kgprobe.tables.report import headline, marks, validity
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame, read
-from tests.unit.study_frames import benchmark, guesses, number, scores
+from tests.unit.study_frames import (
+    benchmark,
+    guesses,
+    number,
+    scores,
+    training_facts,
+    write_benchmark,
+)
 
 FRAMES = benchmark({"P36": (["a", "b", "c"], ["a", "b", "c"]), "P1": (["a", "b"], ["a", "b"])})
 MODELS = {
@@ -30,9 +37,7 @@ MODELS = {
 @pytest.fixture
 def files(tmp_path):
     """A benchmark and two models' scores on disk."""
-    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, rows_ in FRAMES.items():
-        schema.write(rows_, contracts[name], tmp_path / "world_lite" / f"{name}.parquet")
+    write_benchmark(FRAMES, tmp_path / "world_lite")
     paths = []
     for seed, (model, size) in enumerate((("control-masked", 1_000_000), ("smol", None))):
         paths.append(tmp_path / f"{model}.parquet")
@@ -58,18 +63,8 @@ def test_a_run_becomes_results_figures_and_a_section(files):
     probes = probes_of(rows, MODELS, paths)
     assert [p.parameters for p in probes] == [1_000_000, None]
     assert probes[0].control
-    gold = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_rows())
-    options = {(s, i): d for s, i, d in FRAMES["candidates"].select("set", "index", "id").rows()}
-    facts = [(item, item.split("/")[0], gold[item]) for item in sorted(gold)]
-    trained_on = pl.DataFrame(
-        [
-            (f"{item}/{options[r, g]}", r, item.split("/")[1], options[r, g], i % 2 == 0)
-            for i, (item, r, g) in enumerate(facts)
-        ],
-        schema=dict(schema.TRAINED_ON.columns),
-        orient="row",
-    )
-    found = made(folder, rows, paths, facts=trained_on)
+    flags = {item: i % 2 == 0 for i, item in enumerate(sorted(FRAMES["items"]["item"]))}
+    found = made(folder, rows, paths, facts=training_facts(FRAMES, flags))
     # the control model answers by chance: it is outside the requirement, and marked everywhere
     assert number(found, "valid", model="control-masked")["value"] == 0
     sign = marks.signs(found)

@@ -4,23 +4,26 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe import schema
 from kgprobe.metrics.ranking import auc
 from kgprobe.tables.bear import make
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, frame
-from tests.unit.study_frames import benchmark, guesses, number, probe, results, study, trained
+from tests.unit.study_frames import (
+    benchmark,
+    guesses,
+    number,
+    probe,
+    results,
+    study,
+    trained,
+    training_facts,
+)
 
 FRAMES = benchmark({"P1": (["a", "b"], ["a", "a", "b", "b"])})
 
 
 def trained_on(*flags):
-    objects = ["Qa", "Qa", "Qb", "Qb"]
-    rows = [
-        (f"P1/Qs{i}/{o}", "P1", f"Qs{i}", o, flag)
-        for i, (o, flag) in enumerate(zip(objects, flags, strict=False))
-    ]
-    return pl.DataFrame(rows, schema=dict(schema.TRAINED_ON.columns), orient="row")
+    return training_facts(FRAMES, {f"P1/Qs{i}": flag for i, flag in enumerate(flags)})
 
 
 def margins(values):
@@ -142,12 +145,7 @@ def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such
     options = [f"o{i}" for i in range(10)]
     frames = benchmark({"P1": (options, [options[i % 10] for i in range(200)])})
     flags = {item: i % 2 == 0 for i, item in enumerate(sorted(frames["items"]["item"]))}
-    gold = dict(frames["items"].select("item", pl.col("answers").list.first()).iter_rows())
-    rows = [
-        (f"{item}/Qo{gold[item]}", "P1", item.split("/")[1], f"Qo{gold[item]}", flag)
-        for item, flag in flags.items()
-    ]
-    known = pl.DataFrame(rows, schema=dict(schema.TRAINED_ON.columns), orient="row")
+    known = training_facts(frames, flags)
     control = probe("m", source="control:masked")
     one = study(frames, [(control, guesses(frames, 0, 3, right=flags))])
     found = results(trained(one, known)).filter(model="m")

@@ -25,8 +25,8 @@ class Interval(NamedTuple):
         return Interval(self.low - value, self.high - value, self.kind)
 
 
-def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval of a proportion; both may be fractional (expected under ties).
+def wilson(successes: float, n: float) -> tuple[float, float]:
+    """Wilson's 95 % score interval of a proportion; both may be fractional (expected under ties).
 
     Source: Wilson 1927. Raises ValueError unless 0 <= successes <= n and n > 0.
 
@@ -35,7 +35,7 @@ def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, floa
     """
     if n <= 0 or not 0 <= successes <= n:
         raise ValueError(f"wilson needs 0 <= successes <= n and n > 0, got {successes} of {n}")
-    z = NormalDist().inv_cdf(0.5 + level / 2)
+    z = NormalDist().inv_cdf(0.975)
     proportion = successes / n
     center = proportion + z * z / (2 * n)
     half = z * np.sqrt(proportion * (1 - proportion) / n + z * z / (4 * n * n))

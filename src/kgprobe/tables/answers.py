@@ -42,6 +42,8 @@ AGGREGATIONS: dict[str, pl.Expr] = {
     "byte_mean": pl.col("sum") / pl.col("bytes"),
     **{name: pl.col(column) for name, column in CORRECTED.items()},
 }
+#: who an item is about: the id, where there is one
+SUBJECT = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
 #: those that stand on the answer's tokens alone
 OF_ANSWERS = ("answer_only", "answer_mean", "conditional")
 
@@ -209,8 +211,7 @@ def with_priors(
     is then its label, and its prior of those that offer it. Null at all options of a question that
     has one without prior: all that offer it lie in the question's fold (one question alone).
     """
-    who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
-    known = items.select("item", "relation", set="candidates", who=who)
+    known = items.select("item", "relation", set="candidates", who=SUBJECT)
     order = ["relation", "set", "template", "item", "candidate"]
     rows = scores.join(known, on="item").with_columns(option="candidate")
     if labels is not None:

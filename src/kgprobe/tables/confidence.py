@@ -25,7 +25,7 @@ from kgprobe.metrics.intervals import Interval
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.aggregations import EVERY, PROBE, Readings
 from kgprobe.tables.aggregations import WORDS as REDUCED
-from kgprobe.tables.answers import PRIOR, PRIOR_IS, Probe
+from kgprobe.tables.answers import PRIOR, PRIOR_IS, SUBJECT, Probe
 from kgprobe.tables.results import Number
 from kgprobe.tables.study import Study, by_item
 from kgprobe.tables.views import View
@@ -121,8 +121,7 @@ def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Nu
 
 def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """A threshold chosen on half of the subjects, judged on the others; nothing without both."""
-    who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
-    rows = answers.join(study.items.select("item", who=who), on="item").sort("item", "template")
+    rows = answers.join(study.items.select("item", who=SUBJECT), on="item").sort("item", "template")
     half = pl.Series(np.zeros(len(rows), dtype=np.int64))
     for (relation,), group in rows.with_row_index("_at").group_by("relation", maintain_order=True):
         fold = folds(group["who"].to_list(), study.seed, f"{relation} abstention", 2)

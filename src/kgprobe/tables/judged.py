@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.tables.answers import Probe
+from kgprobe.tables.answers import SUBJECT, Probe
 
 #: every right answer of an item counts, the best placed
 ANY = "any"
@@ -31,8 +31,7 @@ def frame(paper: str, judged: Iterable[tuple[Probe, pl.DataFrame]]) -> pl.DataFr
 
 def with_items(answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Answers with the group, relation and subject of their ITEMS."""
-    subject = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
-    known = items.select("item", "group", "relation", subject=subject)
+    known = items.select("item", "group", "relation", subject=SUBJECT)
     return answers.drop("relation", "subject", strict=False).join(known, on="item")
 
 

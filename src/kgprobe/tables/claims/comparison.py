@@ -357,14 +357,11 @@ def _reduce(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> d
             bounded = _mean([(x.value, x.low, x.high) for x in group])
             tried = max(x.highest_of for x in group), max(x.lowest_of for x in group)
             reduced[key] = Measured(*bounded, min(x.n for x in group), rows, *tried)
-        elif way == "max":
-            tried_all = sum(x.highest_of for x in group)
-            first = max(group, key=lambda x: x.value)
-            reduced[key] = replace(first, rows=rows, highest_of=tried_all)
         else:
-            tried_all = sum(x.lowest_of for x in group)
-            first = min(group, key=lambda x: x.value)
-            reduced[key] = replace(first, rows=rows, lowest_of=tried_all)
+            choose, count = {"max": (max, "highest_of"), "min": (min, "lowest_of")}[way]
+            tried_all = sum(getattr(x, count) for x in group)
+            first = choose(group, key=lambda x: x.value)
+            reduced[key] = replace(first, rows=rows, **{count: tried_all})
     return reduced
 
 

@@ -3,6 +3,7 @@
 import gzip
 import http.server
 import json
+import logging
 import random
 import resource
 import signal
@@ -468,3 +469,30 @@ def test_importing_the_client_is_fast_and_brings_nothing_heavy():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"
+
+
+CLASSES = RESOURCES / "queries/dbpedia/classes.rq"
+
+
+def banded(text: str, tmp_path) -> object:
+    path = tmp_path / "queries" / "dbpedia" / "classes.rq"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(CLASSES.read_text().replace("# band: 750 850", f"# band: {text}"))
+    return path
+
+
+def test_a_live_pull_outside_its_band_warns_and_a_halved_one_fails(
+    world_endpoint, tmp_path, caplog, monkeypatch
+):
+    monkeypatch.setattr(logging.getLogger("kgprobe"), "propagate", True)
+    live = Endpoint("dbpedia", world_endpoint.url, Policy())
+    rows = pull(CLASSES, world_endpoint, tmp_path / "local" / "s").meta["rows"]
+    assert rows < 750, "the world is smaller than the band, which binds live pulls alone"
+    path = banded(f"{rows + 1} {rows + 9}", tmp_path)
+    snapshot = pull(path, live, tmp_path / "a" / "s", contact="t@example.org")
+    assert snapshot.meta["access"] == "live"
+    assert "an older snapshot" in caplog.text
+    path = banded(f"{2 * rows + 2} {3 * rows}", tmp_path)
+    with pytest.raises(errors.ImplausibleTable, match=f"{rows} rows"):
+        pull(path, live, tmp_path / "b" / "s", contact="t@example.org")
+    assert not (tmp_path / "b" / "s" / "classes" / "meta.json").exists()

@@ -11,7 +11,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.schema import STATEMENTS
-from kgprobe.sources.dumps import entities
+from kgprobe.sources.dumps import described, entities
 from kgprobe.sources.dumps import facts as dump_facts
 from kgprobe.sources.dumps.download import record
 from kgprobe.sources.dumps.stream import Block, DumpError
@@ -90,9 +90,7 @@ def test_the_truthy_dump_has_the_best_ranks_and_says_what_it_lacks(world, packed
 def test_dbpedia_triples_become_statements(world, tmp_path):
     dump = tmp_path / "dbpedia.nt"
     dump.write_text(rdf.render_dbpedia(world))
-    found = dump_facts.read(
-        [dump], "ntriples", [dump_facts.RDF_TYPE], tmp_path / "parts"
-    ).statements
+    found = dump_facts.read([dump], "ntriples", [described.RDF_TYPE], tmp_path / "parts").statements
     schema.check(found, STATEMENTS)
     one = found.filter(
         (pl.col("subject") == "http://dbpedia.org/resource/France")

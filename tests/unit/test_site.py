@@ -126,6 +126,20 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     assert broken(tmp_path) == [("a.html", link) for link in wrong]
 
 
+def test_links_of_the_first_page_into_docs_lead_to_files_below_docs():
+    text = (ROOT / "README.md").read_text()
+    for folder in (Path(), Path("docs")):
+        text = pages.linked(text, folder)
+    places = re.findall(r"\]\(([^)\s#]+)", text)
+    assert {"flow.svg", "results.svg", "reading.md"} <= set(places)
+    assert not [place for place in places if place.startswith("docs/")]
+
+
+@pytest.mark.parametrize("name", ["sizes.svg", "tutorials/dump.md"])
+def test_a_link_from_the_root_loses_its_folder(name):
+    assert pages.linked(f"[it](docs/{name}#a)", Path()) == f"[it]({name}#a)"
+
+
 @pytest.mark.parametrize("name", ["embedded", "other"])
 def test_the_report_of_a_run_is_part_of_the_site_with_what_its_pages_link_to(tmp_path, name):
     run, text = tmp_path / name, f"The report: `results/{name}/report/index.html`."

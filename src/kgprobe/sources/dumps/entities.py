@@ -17,7 +17,6 @@ from kgprobe.sources.dumps.stream import Block
 from kgprobe.sources.dumps.triples import Tables, prefilter, triples
 
 LETTERS = "QPL"
-RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 ALIAS = "http://www.w3.org/2004/02/skos/core#altLabel"
 SITELINKS = "http://wikiba.se/ontology#sitelinks"
 #: Between the id that an entity had and that of the one that it was merged into.
@@ -201,7 +200,7 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
         elif triple.predicate == SITELINKS and text.isdigit():
             tables["names"].append((subject, None, None, int(text)))
         elif triple.text is not None and place is not None:
-            if triple.predicate == RDFS_LABEL:
+            if triple.predicate == described.LABEL:
                 tables["names"].append((subject, place, text, None))
             elif triple.predicate == ALIAS:
                 tables["aliases"].append((subject, text))
@@ -217,11 +216,11 @@ def _number_of(iri: str) -> int | None:
 def of_iris(block: Block, predicates: Sequence[str], languages: Sequence[str]) -> Frames:
     """IRI_TABLES of N-Triples: statements of the wanted predicate IRIs, labels in `languages`."""
     tables = Tables(IRI_TABLES)
-    wanted = {*predicates, RDFS_LABEL}
+    wanted = {*predicates, described.LABEL}
     passed = prefilter(re.escape(f"<{predicate}>".encode()) for predicate in sorted(wanted))
     positions = {tag.lower(): place for place, tag in enumerate(languages)}
     for triple in triples(block, passed, tables):
-        if triple.predicate == RDFS_LABEL and triple.language in positions:
+        if triple.predicate == described.LABEL and triple.language in positions:
             label = triple.text or ""
             tables["names"].append((triple.subject, positions[triple.language], label, None))
         if triple.predicate in predicates:

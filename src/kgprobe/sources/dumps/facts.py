@@ -26,7 +26,6 @@ from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql.canonical import terms
 from kgprobe.sources.sparql.paging import DIGITS, PARTS
 
-RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 #: Form of a dump -> what it does not have, by name.
 LACKS = {
@@ -266,10 +265,12 @@ def read_types(
     `paths`: N-Triples with types and labels of instances. Of large classes it is the part of
     instances.rq: the instances whose IRI has the lowest hash. Raises like `read`.
     """
-    readings = [Reading(path, entities.of_iris, ([RDF_TYPE], list(languages))) for path in paths]
+    readings = [
+        Reading(path, entities.of_iris, ([described.RDF_TYPE], list(languages))) for path in paths
+    ]
     tables = parts.read(readings, {"types": list(languages)}, folder, size, threads)
     stated = tables["statements"].filter(
-        (pl.col("relation") == RDF_TYPE) & pl.col("object").is_in(sorted(classes))
+        (pl.col("relation") == described.RDF_TYPE) & pl.col("object").is_in(sorted(classes))
     )
     stated = stated.select("subject", "object").unique()
     sizes = stated.group_by("object").len().sort("object").collect(engine="streaming")

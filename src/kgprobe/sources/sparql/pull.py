@@ -218,7 +218,7 @@ class _Pull:
                     refresh=False,
                 )
         self.check_plausible()
-        return summarize(self.writer, self.client, expected, why_not, _now())
+        return self.finish(expected, why_not)
 
     def check_plausible(self) -> None:
         """Compare a live pull with the band of its query: a warning outside, an error when halved.
@@ -326,39 +326,36 @@ class _Pull:
             text = f"{what} {part[0] + 1:,} to {part[1]:,} of {query.total:,}"
         return Place(f"{endpoint.id} ({endpoint.url})", str(query.path), page, text)
 
+    def finish(self, expected: int | None, why_not: str) -> Snapshot:
+        """Write the table of all pages, then the record that makes the snapshot complete."""
+        writer, endpoint, waits = self.writer, self.client.endpoint, self.client.limiter.waits
+        frame = writer.frame()
+        pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
+        # not that of the raw pages: engines order the same rows as they like
+        rows_sha256 = row_hash(frame)
+        provenance = {**writer.head(), "rows_sha256": rows_sha256}
+        del provenance["endpoint"]  # rows are the same wherever they come from
+        write_result(frame, writer.folder / "result.parquet", provenance)
+        return writer.finish(
+            {
+                "url": endpoint.url,
+                "access": "local" if endpoint.is_local else "live",
+                "snapshot": writer.folder.parent.name,
+                "license": endpoint.policy.license,
+                "started": writer.notes["started"],
+                "ended": _now(),
+                "rows": frame.height,
+                "rows_sha256": rows_sha256,
+                "pages_sha256": pages_sha256,
+                "count_before": expected,
+                "count_before_reason": why_not,
+                "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
+                "retries": self.client.retries,
+                "waits": {"seconds": waits.seconds, "times": waits.times},
+                "client": f"kgprobe/{__version__} SPARQLWrapper/{version('SPARQLWrapper')}",
+            }
+        )
+
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def summarize(
-    writer: Writer, client: EndpointClient, expected: int | None, why_not: str, ended: str
-) -> Snapshot:
-    """Write the table of all pages, then the record that makes the snapshot complete."""
-    endpoint, waits = client.endpoint, client.limiter.waits
-    frame = writer.frame()
-    pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
-    # not that of the raw pages: engines order the same rows as they like
-    rows_sha256 = row_hash(frame)
-    provenance = {**writer.head(), "rows_sha256": rows_sha256}
-    del provenance["endpoint"]  # rows are the same wherever they come from
-    write_result(frame, writer.folder / "result.parquet", provenance)
-    return writer.finish(
-        {
-            "url": endpoint.url,
-            "access": "local" if endpoint.is_local else "live",
-            "snapshot": writer.folder.parent.name,
-            "license": endpoint.policy.license,
-            "started": writer.notes["started"],
-            "ended": ended,
-            "rows": frame.height,
-            "rows_sha256": rows_sha256,
-            "pages_sha256": pages_sha256,
-            "count_before": expected,
-            "count_before_reason": why_not,
-            "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
-            "retries": client.retries,
-            "waits": {"seconds": waits.seconds, "times": waits.times},
-            "client": f"kgprobe/{__version__} SPARQLWrapper/{version('SPARQLWrapper')}",
-        }
-    )

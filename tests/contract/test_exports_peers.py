@@ -11,10 +11,9 @@ from typer.testing import CliRunner
 
 from kgprobe import library, schema
 from kgprobe.cli import app
-from kgprobe.job import progress
 from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.questions import Benchmark, benchmark
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 pytestmark = pytest.mark.nightly(needs="make peers")
 
@@ -54,9 +53,7 @@ def asked(tmp_path_factory):
     place = folder / "sample"
     place.mkdir()
     own.write(place)
-    loaded = tiny("gpt2", bos="forced", double=False)
-    loaded.model.save_pretrained(folder / "model")
-    loaded.tokenizer.save_pretrained(folder / "model")
+    save(tiny("gpt2", bos="forced", double=False), folder / "model")
     found = library.probe(library.load(folder / "model", bos="forced"), own)
     return folder, own, found
 
@@ -165,7 +162,7 @@ def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_pa
     model, tasks = folder / "model", tmp_path / "letters"
     export(folder / "onto", "--questions", "choices", "--as", "lm-eval", "--to", tasks)
     scores = peer("lm_eval", tasks, model, "kgprobe_onto_choices", more, cwd=tmp_path)
-    chosen, *_ = choose_frame(library.load(model, bos=bos), made, ["text"], progress)
+    chosen, *_ = choose_frame(library.load(model, bos=bos), made, ["text"])
     right = made.join(chosen.filter(scoring="text_sum"), on="item").with_columns(
         hit=pl.col("chosen") == pl.col("gold")
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 from tests.workflow.project import ROOT, Project
 
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
@@ -51,9 +51,7 @@ class Mini(Project):
 def finished(tmp_path_factory: pytest.TempPathFactory):
     """The finished run; afterwards its results are what they were."""
     made = Mini(tmp_path_factory.mktemp("mini"))
-    loaded = tiny("gpt2", double=False)
-    loaded.model.save_pretrained(made.folder / "models/gpt2")
-    loaded.tokenizer.save_pretrained(made.folder / "models/gpt2")
+    save(tiny("gpt2", double=False), made.folder / "models/gpt2")
     # in the project's own folder: pages tell the command, and with it the files' paths
     shutil.copy(ROOT / "tests/mini/config.yaml", made.folder / "config/mini.yaml")
     models = made.folder / "config/models.tsv"

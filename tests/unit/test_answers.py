@@ -9,7 +9,7 @@ from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.templates import NO_SUBJECTS
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 LABELS = ["Paris", "Rome", "Berlin", "Niger", "Nigeria"]
 
@@ -29,10 +29,8 @@ class Bar:
 
 @pytest.fixture(scope="module")
 def spec(tmp_path_factory) -> ModelSpec:
-    loaded = tiny("gpt2", bos="forced")
     folder = tmp_path_factory.mktemp("model")
-    loaded.model.save_pretrained(folder)
-    loaded.tokenizer.save_pretrained(folder)
+    save(tiny("gpt2", bos="forced"), folder)
     return ModelSpec("tiny", "causal", f"folder:{folder}", bos="forced")
 
 
@@ -57,31 +55,9 @@ def scores(spec, frames, folder=None):
         bars.append(Bar(**named))
         return bars[-1]
 
-    found = score.score_frame(spec, *frames, "sentence", progress, folder, shard=10)
+    found = score.score_frame(spec, *frames, "sentence", folder, shard=10, progress=progress)
     assert bars[0].done == bars[0].total == 60
     return found
-
-
-def test_an_interrupted_job_goes_on_at_the_last_finished_shard(spec, frames, tmp_path, monkeypatch):
-    whole, record = scores(spec, frames)
-    runs: list[int] = []
-    original = sentence._Work.run
-
-    def stopping(work, progress):
-        runs.append(1)
-        if len(runs) == 4:
-            raise KeyboardInterrupt
-        return original(work, progress)
-
-    monkeypatch.setattr(sentence._Work, "run", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        scores(spec, frames, tmp_path)
-    assert len(list(tmp_path.glob("shard-*.journal"))) == 4
-    runs[:] = [0] * 9
-    again, resumed = scores(spec, frames, tmp_path)
-    assert sum(runs) == 3, "three of six shards were left"
-    assert again.equals(whole)
-    assert resumed == record
 
 
 def test_shards_of_other_questions_are_not_used(spec, frames, tmp_path):
@@ -98,7 +74,7 @@ def test_shares_are_joined_to_the_same_bytes_and_nothing_is_scored_twice(
 ):
     whole, record = scores(spec, frames)
     for k in range(count):
-        score.score_frame(spec, *frames, "sentence", Bar, tmp_path, shard=10, part=(k, count))
+        score.score_frame(spec, *frames, "sentence", tmp_path, shard=10, part=(k, count))
     assert len(list(tmp_path.glob("shard-*.journal"))) == 6
 
     def never(*given):
@@ -115,10 +91,10 @@ def test_a_content_free_subject_is_scored_as_any_other(spec, frames):
     items, candidates, prompts = frames
     asked = score.without_subject(items)
     assert asked["subject"].to_list() == list(NO_SUBJECTS)
-    found, record = score.content_free_frame(spec, asked, candidates, prompts, "sentence", Bar)
+    found, record = score.content_free_frame(spec, asked, candidates, prompts, "sentence")
     schema.check(found, schema.CONTENT_FREE)
     named = items.head(len(NO_SUBJECTS)).with_columns(subject=pl.Series(NO_SUBJECTS))
-    literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence", Bar)
+    literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence")
     subjects = dict(named.select("item", "subject").rows())
     for row in literal.iter_rows(named=True):
         own = found.filter(
@@ -134,13 +110,11 @@ def test_options_that_few_subjects_share_are_not_asked_without_one(spec, frames)
     items, *rest = frames
     few = items.head(len(NO_SUBJECTS))
     assert not score.without_subject(few).height
-    found, record = score.content_free_frame(
-        spec, score.without_subject(few), *rest, "sentence", Bar
-    )
+    found, record = score.content_free_frame(spec, score.without_subject(few), *rest, "sentence")
     assert (found.height, record) == (0, {})
     schema.check(found, schema.CONTENT_FREE)
 
 
 def test_another_method_is_refused(spec, frames):
     with pytest.raises(ValueError, match="'cloze' gives no scores of sentences"):
-        score.score_frame(spec, *frames, "cloze", Bar)
+        score.score_frame(spec, *frames, "cloze")

@@ -13,7 +13,7 @@ import torch
 from kgprobe.probes.models import load
 from kgprobe.probes.models.load import AUTO, ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.sentence import score
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 ITEMS = [score.Item(f"i{n}", "P36", f"country {n}", "s") for n in range(6)]
 OPTIONS = {"s": ["Paris", "Rome", "Burkina Faso", "Niger", "Nigeria"]}
@@ -21,10 +21,7 @@ TEMPLATES = {"P36": [(0, "The capital of [X] is [Y].")]}
 
 
 def saved(folder: Path, name: str = "llama") -> Path:
-    made = tiny(name, double=False)
-    made.model.save_pretrained(folder)
-    made.tokenizer.save_pretrained(folder)
-    return folder
+    return save(tiny(name, double=False), folder)
 
 
 @pytest.fixture(scope="module")

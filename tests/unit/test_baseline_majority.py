@@ -1,7 +1,6 @@
 """Outcomes from scores, the majority answers, and balanced search data."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 from kgprobe.metrics.ranking import hit_at
@@ -87,10 +86,3 @@ def test_balanced_data_have_equal_counts_and_about_the_same_size():
     assert sorted(train.filter(label="Paris")["fact"].value_counts()["count"]) == [1, 1, 2, 2]
     assert balance(rows.sample(fraction=1, shuffle=True, seed=1), seed=3).equals(found)
     assert not balance(rows, seed=4).equals(found)
-
-
-def test_majority_of_one_class_task_gives_its_share():
-    rows = examples(facts("train", "", *["N"] * 6, "E", "C") + facts("test", "", "N", "E", "N"))
-    found = majority(rows, ["C", "E", "N"], ["test"])
-    right = found.join(rows.select("example", "label"), on="example")
-    assert right.filter(pl.col("answer") == pl.col("label")).height == 2

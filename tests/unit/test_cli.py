@@ -23,7 +23,7 @@ from kgprobe.metrics.intervals import Interval
 from kgprobe.probes.models.load import usual_bos
 from kgprobe.tables import results
 from kgprobe.tables.results import Number
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 SOURCE = str(Path(kgprobe.__file__).parents[1])
 ROOT = Path(__file__).parents[2]
@@ -31,11 +31,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "tiny-llama"
-    made = tiny("llama", double=False)
-    made.model.save_pretrained(path)
-    made.tokenizer.save_pretrained(path)
-    return path
+    return save(tiny("llama", double=False), tmp_path_factory.mktemp("models") / "tiny-llama")
 
 
 @pytest.fixture
@@ -113,9 +109,7 @@ def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_
 
 def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch):
     other = tmp_path / "other"
-    made = tiny("gpt2", double=False)
-    made.model.save_pretrained(other)
-    made.tokenizer.save_pretrained(other)
+    save(tiny("gpt2", double=False), other)
     asked = ("--on", "world_lite", "--limit", 60)
     for name, path in (("one", model), ("two", other), ("again", model)):
         assert typed("probe", path, *asked, "--name", name).exit_code == 0

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kgprobe.cli import app
 from tests.unit.screens import ROOT, TYPED, check_screens, differs, prepare
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 MINUTES = """\
 $ kgprobe list benchmarks
@@ -113,9 +113,7 @@ def test_a_new_user_s_first_ten_minutes(monkeypatch):
 def own_models(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, kind in (("my-model", "llama"), ("other", "gpt2")):
-        made = tiny(kind, double=False)
-        made.model.save_pretrained(name)
-        made.tokenizer.save_pretrained(name)
+        save(tiny(kind, double=False), name)
 
 
 @pytest.mark.parametrize(("page", "least"), [("own_graph", 2), ("dump", 1)])

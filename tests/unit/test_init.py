@@ -14,7 +14,7 @@ from kgprobe.cli import app
 from kgprobe.settings import LANGUAGES
 from kgprobe.sources.graphs import read
 from kgprobe.workflow.run import read_run
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 ROOT = Path(__file__).parents[2]
 FACTS = "subject,relation,object\nFrance,capital,Paris\nNew York,lies in,United States\n"
@@ -22,11 +22,7 @@ FACTS = "subject,relation,object\nFrance,capital,Paris\nNew York,lies in,United 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "m"
-    made = tiny("bert", double=False)
-    made.model.save_pretrained(path)
-    made.tokenizer.save_pretrained(path)
-    return path
+    return save(tiny("bert", double=False), tmp_path_factory.mktemp("models") / "m")
 
 
 @pytest.fixture
@@ -92,9 +88,7 @@ def test_three_files_are_written_and_the_run_that_they_describe_is_known(start):
                                                     ("t5", "seq2seq", "-")])  # fmt: skip
 def test_the_kind_is_that_of_the_model_s_configuration(start, kind, found, bos):
     Path("facts.csv").write_text(FACTS)
-    made = tiny(kind, double=False)
-    made.model.save_pretrained("my model")
-    made.tokenizer.save_pretrained("my model")
+    save(tiny(kind, double=False), "my model")
     said = json.loads(start("my-graph", "facts.csv", "my model", "--json").stdout)
     assert (said["kind"], said["model"], said["facts"]) == (found, "my-model", 2)
     run = read_run(config.settings_of(["my-graph/config.yaml"]))

@@ -20,7 +20,7 @@ from kgprobe.probes.scoring.sentence import score as sentences
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.test_fills import CANDIDATES, ITEMS, PROMPTS
 from tests.unit.test_job import Named
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 OTHER = ITEMS.with_columns(pl.lit("P31").alias("relation"), pl.col("item") + "2")
 MADE = {
@@ -46,9 +46,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        loaded = tiny("bert", double=False)
-        loaded.model.save_pretrained(folder / "bert")
-        loaded.tokenizer.save_pretrained(folder / "bert")
+        save(tiny("bert", double=False), folder / "bert")
         self.model = {"model": "m", "kind": "masked", "source": f"folder:{folder / 'bert'}"}
         self.prompts = pl.concat(
             [PROMPTS, PROMPTS.with_columns(pl.lit("P31").alias("relation"), pl.col("prompt") + "2")]

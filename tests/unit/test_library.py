@@ -24,7 +24,7 @@ from kgprobe.probes.models.load import ModelError
 from kgprobe.questions import BenchmarkError
 from kgprobe.tables import results
 from kgprobe.templates import fill
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 CAPITAL = {"P36": "The capital of [X] is [Y].", "P30": "[X] lies in [Y]."}
 OTHER = {"P36": "[Y] is the capital of [X].", "P30": "[Y] is where [X] lies."}
@@ -33,11 +33,7 @@ OTHER = {"P36": "[Y] is the capital of [X].", "P30": "[Y] is where [X] lies."}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """A causal model as a folder."""
-    path = tmp_path_factory.mktemp("models") / "tiny-llama"
-    made = tiny("llama", double=False)
-    made.model.save_pretrained(path)
-    made.tokenizer.save_pretrained(path)
-    return path
+    return save(tiny("llama", double=False), tmp_path_factory.mktemp("models") / "tiny-llama")
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +154,7 @@ def test_all_templates_count_alike_and_one_can_be_taken(loaded):
 
 @pytest.mark.parametrize("name", ["bert", "t5"])
 def test_the_kind_is_read_from_the_configuration(tmp_path, name):
-    made = tiny(name, double=False)
-    made.model.save_pretrained(tmp_path / name)
-    made.tokenizer.save_pretrained(tmp_path / name)
+    save(tiny(name, double=False), tmp_path / name)
     found = kgprobe.load(tmp_path / name)
     assert found.spec.kind == {"bert": "masked", "t5": "seq2seq"}[name]
     assert found.spec.bos == "-"

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 FOLDER = Path(__file__).parents[2] / "docs/notebooks"
 #: notebook -> what stands in for its cell of parameters
@@ -44,9 +44,7 @@ def models(tmp_path_factory) -> Path:
     """A folder with two tiny models."""
     folder = tmp_path_factory.mktemp("models")
     for name in ("llama", "bert"):
-        made = tiny(name, double=False)
-        made.model.save_pretrained(folder / name)
-        made.tokenizer.save_pretrained(folder / name)
+        save(tiny(name, double=False), folder / name)
     return folder
 
 

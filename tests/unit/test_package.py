@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kgprobe.sheets import read_table
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 pytestmark = pytest.mark.nightly(needs="the package index, and a minute")
 
@@ -87,10 +87,8 @@ def test_resources_lie_in_the_wheel_and_others_wordings_do_not(built):
 def test_both_install_into_an_empty_environment_and_give_an_accuracy(built, tmp_path):
     """The packages that it needs, torch among them, are those of this environment: an empty one
     sees them through a path file, behind what is installed in it."""
-    made = tiny("llama", double=False)
     model = tmp_path / "tiny-llama"
-    made.model.save_pretrained(model)
-    made.tokenizer.save_pretrained(model)
+    save(tiny("llama", double=False), model)
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv/bin/python"
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"

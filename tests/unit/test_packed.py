@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from kgprobe.probes.models import packed
-from kgprobe.probes.models.load import ModelError, ModelSpec, _place
 from kgprobe.probes.models.packed import PackedError
 
 PARTS = (b"GGUF one ", b"two ", b"three")
@@ -112,10 +111,3 @@ def test_what_is_missing_or_in_the_wrong_order_is_named(site, made, message):
     made(site)
     with pytest.raises(PackedError, match=message):
         packed.packed("split-gguf")
-
-
-def test_the_sum_of_the_sheet_is_held_against_the_file(site, tmp_path):
-    split(site)
-    wrong = ModelSpec("m", "causal", "gguf:split-gguf", "0" * 64, models_folder=str(tmp_path))
-    with pytest.raises(ModelError, match=f"m: split-gguf: .*{WHOLE}, the sheet of models says 000"):
-        _place(wrong)

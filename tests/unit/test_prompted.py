@@ -14,7 +14,7 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.scoring.fill.options import AnswerError, Options
-from kgprobe.probes.text.prompts import LabelError, encode
+from kgprobe.probes.text.prompts import encode
 from kgprobe.schema import EXAMPLES, OUTCOMES, check
 from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
@@ -166,12 +166,6 @@ def test_glued_and_blank_forms_are_different_tokens():
     both = blank.keys() & glued.keys()
     assert both
     assert all(blank[word] != glued[word] for word in both)
-
-
-def test_label_words_of_several_tokens_are_refused_with_their_pieces():
-    loaded = tiny("roberta")
-    with pytest.raises(LabelError, match=r"pieces are .*nearest single tokens"):
-        outcomes.manual(loaded, "{sub} was [P].", {"good": ["fantastic"], "bad": ["Rome"]})
 
 
 def test_words_that_are_one_token_share_a_column_and_the_gold_names_it():

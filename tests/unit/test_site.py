@@ -24,7 +24,7 @@ from kgprobe import contracts
 from kgprobe.cli import app
 from kgprobe.contracts import Contract
 from kgprobe.metrics import attributes as metrics
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 
 ROOT = Path(__file__).parents[2]
 SITE = pytest.mark.nightly(needs="mkdocs (the extra docs)")
@@ -344,8 +344,7 @@ def test_the_commands_that_a_newcomer_types_run(tmp_path, monkeypatch):
     Path("facts.csv").write_text("subject,relation,object\nFrance,capital,Paris\n")
     made = tiny("llama", double=False)
     for name in ("m", "bert-base-cased", "gpt2"):
-        made.model.save_pretrained(name)
-        made.tokenizer.save_pretrained(name)
+        save(made, name)
     typed = commands("README.md", "kgprobe")
     assert len(typed) >= 5
     for words in typed:

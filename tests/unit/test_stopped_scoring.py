@@ -130,25 +130,6 @@ def test_a_stop_loses_the_batch_under_way_alone(way, name, tmp_path, monkeypatch
     assert bool(list((tmp_path / "stopped").glob("*.journal"))) is (way == "sentence")
 
 
-def test_a_shard_under_way_is_kept(tmp_path):
-    loaded = tiny("gpt2")
-    with pytest.raises(KeyboardInterrupt):
-        sentences(loaded, tmp_path, Stop(30))
-    assert [path.suffix for path in sorted(tmp_path.iterdir())] == [".journal"]
-
-
-class Stop:
-    """Progress that stops when so much is done."""
-
-    def __init__(self, most):
-        self.left = most
-
-    def __call__(self, done):
-        self.left -= done
-        if self.left < 0:
-            raise KeyboardInterrupt
-
-
 def steps(path, values, identity="one"):
     """What a journal computes anew of steps with these names."""
     kept, computed = Journal(path, identity), []

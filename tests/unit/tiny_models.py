@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -159,6 +160,13 @@ def tiny(name: str, bos: str = "", double: bool = True, adds_bos: bool = False) 
     model = model.double() if double else model.float()
     spec = ModelSpec(name, kind, f"folder:{name}", bos=bos or ("none" if kind == "causal" else "-"))
     return Loaded(spec, model, tok, torch.device("cpu"), 128, {})
+
+
+def save(loaded: Loaded, folder: str | Path) -> Path:
+    """The folder, with the model and its tokenizer in it."""
+    loaded.model.save_pretrained(folder)
+    loaded.tokenizer.save_pretrained(folder)
+    return Path(folder)
 
 
 @functools.cache

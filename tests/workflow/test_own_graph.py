@@ -9,7 +9,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.allowed import ALLOWED
 from tests.unit.screens import check_screens, prepare
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 from tests.workflow.project import ROOT, Project
 
 pytestmark = pytest.mark.nightly(
@@ -77,8 +77,7 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     loaded = tiny("bert", double=False)
     loaded.tokenizer.add_tokens(re.findall(r",capital,(\w+)", TUTORIAL))
     loaded.model.resize_token_embeddings(len(loaded.tokenizer))
-    loaded.model.save_pretrained(project.folder / "tiny")
-    loaded.tokenizer.save_pretrained(project.folder / "tiny")
+    save(loaded, project.folder / "tiny")
     with (project.folder / "mine/models.tsv").open("a") as file:
         file.write("tiny\tmasked\tfolder:tiny\t\tfloat32\t-\n")
     ran = project.run(configs=("mine/config.yaml", "mine/more.yaml"))

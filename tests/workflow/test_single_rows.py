@@ -10,7 +10,7 @@ import pytest
 
 from kgprobe.sheets import METHODS_OF_PAPER
 from tests import browser
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import save, tiny
 from tests.workflow.outline import Outline, hollow
 from tests.workflow.project import Project, our_rows
 
@@ -109,9 +109,7 @@ def project(folder: Path) -> Project:
     """A project with all these rows and their models."""
     made = Project(folder)
     for name in ("gpt2", "bert"):
-        loaded = tiny(name, double=False)
-        loaded.model.save_pretrained(made.folder / "models" / name)
-        loaded.tokenizer.save_pretrained(made.folder / "models" / name)
+        save(tiny(name, double=False), made.folder / "models" / name)
     models = made.folder / "config/models.tsv"
     models.write_text(models.read_text() + OWN)
     sheet(made, *ROWS)

@@ -54,15 +54,6 @@ def task(benchmark: str) -> str:
     return next((t for start, t in TASKS.items() if benchmark.startswith(start)), "facts")
 
 
-def family(prompt: str) -> str:
-    """The folder of a prompt's outcomes: its own, or that of all written prompts.
-
-    >>> family("searched"), family("manual")
-    ('searched', 'prompts')
-    """
-    return "prompts" if prompt in WRITTEN else prompt
-
-
 def section(config: Mapping[str, Any], benchmark: str, model: str) -> dict[str, Any]:
     """The settings of a search: those of the task, then the model's own for that task.
 

@@ -9,13 +9,14 @@ import polars as pl
 
 from kgprobe.job import progress
 from kgprobe.probes.api.client import Client, open_client
-from kgprobe.probes.jobs.forms import Demonstration, Form, blanks_in
-from kgprobe.probes.jobs.frames import texts_of
+from kgprobe.probes.jobs.forms import Demonstration, Form, blanks_in, blanks_of
+from kgprobe.probes.jobs.frames import of_columns
 from kgprobe.probes.jobs.kept import journal
+from kgprobe.probes.jobs.score import tables
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.schema import FILL_GOLDS, FILLS, Contract
+from kgprobe.schema import FILL_GOLDS, FILLS
 from kgprobe.settings import Api, Fill
 
 #: a form of asking, and what may be shown of a relation in it
@@ -52,7 +53,7 @@ def fill_frame(
     if form:
         questions, counts = blanks_in(model, items, candidates, prompts, *form)
     else:
-        questions = blanks(items, candidates, prompts)
+        questions = blanks_of(tables(items, candidates, prompts), items)
     options = {name: value for name, value in asdict(settings).items() if name != "k"}
     bar = progress(total=len(questions), desc="fill", unit="blank")
     chats = form is not None and form[0].name == "chat"
@@ -65,35 +66,5 @@ def fill_frame(
     if form:
         written = len(set(fills.top["item"]))
         fills.record["form"] = {**counts, "unwritten": len(questions) - written}
-    return _frame(fills.top, FILLS), _frame(fills.golds, FILL_GOLDS), fills.record
-
-
-def blanks(
-    items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame
-) -> list[predict.Blank]:
-    """Every item in every template of its relation; its answers' labels are the golds."""
-    labels = {(name, i): label for name, i, label in candidates["set", "index", "label"].rows()}
-    templates = texts_of(prompts)
-    lacking = sorted(set(items["relation"]) - set(templates))
-    if lacking:
-        raise ValueError(f"no template for {len(lacking)} relations: {', '.join(lacking)}")
-    rows = []
-    columns = ("item", "relation", "subject", "candidates", "answers")
-    for item, relation, subject, name, answers in items.sort("item").select(columns).rows():
-        golds = tuple(labels[name, answer] for answer in answers)
-        rows += [
-            predict.Blank(item, index, text, subject, golds) for index, text in templates[relation]
-        ]
-    return rows
-
-
-def _frame(columns: Mapping[str, Any], contract: Contract) -> pl.DataFrame:
-    frame = pl.DataFrame(
-        {name: pl.Series(name, columns[name].tolist(), dtype=dtype)
-         for name, dtype in contract.columns.items()}
-    )  # fmt: skip
-    if "has_logprob" in columns:
-        # the mask says what a server left out: NaN is none of it, and refused by the contract
-        known = pl.Series(columns["has_logprob"].tolist(), dtype=pl.Boolean)
-        frame = frame.with_columns(pl.when(known).then("logprob"))
-    return frame
+    top = of_columns(fills.top, FILLS, logprob="has_logprob")
+    return top, of_columns(fills.golds, FILL_GOLDS), fills.record

@@ -221,14 +221,24 @@ def blanks_in(
 
     Raises ValueError where there is none, or a relation without template.
     """
-    (questions, options, templates), tally = _build_questions(
-        answerer, items, candidates, prompts, form, training
-    )
+    inputs, tally = _build_questions(answerer, items, candidates, prompts, form, training)
+    blanks = blanks_of(inputs, items)
+    if not blanks:
+        raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
+    return blanks, tally
+
+
+def blanks_of(inputs: Tables, items: pl.DataFrame) -> list[Blank]:
+    """Every question in every template of its relation; its answers' labels are the golds.
+
+    Raises ValueError for relations without template, all of them at once.
+    """
+    questions, options, templates = inputs
     lacking = sorted({one.relation for one in questions} - set(templates))
     if lacking:
         raise ValueError(f"no template for {len(lacking)} relations: {', '.join(lacking)}")
     golds = dict(items.select("item", "answers").rows())
-    blanks = [
+    return [
         Blank(
             one.item, index, text, one.subject,
             tuple(options[one.candidates][answer] for answer in golds[one.item]), prefix=one.prefix,
@@ -236,9 +246,6 @@ def blanks_in(
         for one in sorted(questions, key=lambda one: one.item)
         for index, text in templates[one.relation]
     ]  # fmt: skip
-    if not blanks:
-        raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
-    return blanks, tally
 
 
 def of_part(part: Any) -> tuple[Form, dict[str, list[Demonstration]] | None]:
@@ -262,7 +269,7 @@ def _build_questions(
     prompts: pl.DataFrame,
     form: Form,
     training: Mapping[str, Sequence[Demonstration]] | None,
-) -> tuple[tuple[list[Item], Any, Any], dict[str, int]]:
+) -> tuple[Tables, dict[str, int]]:
     """What is asked, whether it fits into the model or not, and counts of it."""
     rows = sample(items, form)
     first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))

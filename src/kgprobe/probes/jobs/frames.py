@@ -1,10 +1,26 @@
 """Frames of items and candidates as a model is asked, and its answers as frames again."""
 
 from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from kgprobe.probes.text.spelling import SpelledOptions, left_out
+from kgprobe.schema import Contract, cast_columns
+
+
+def of_columns(columns: Mapping[str, Any], contract: Contract, **known: str) -> pl.DataFrame:
+    """Arrays as a frame of a contract; `known`: column -> the one that says where it is known.
+
+    What is absent becomes null by that mask: NaN is none of it, and refused by the contract.
+    """
+    # texts are arrays of objects, or lists
+    plain = {n: v if isinstance(v, np.ndarray) and v.dtype.kind != "O" else list(v)
+             for n, v in columns.items()}  # fmt: skip
+    frame = pl.DataFrame({name: pl.Series(name, values) for name, values in plain.items()})
+    masked = [pl.when(mask).then(name).alias(name) for name, mask in known.items()]
+    return cast_columns(frame.with_columns(masked), contract)
 
 
 def by_hand(items: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import by_hand, labels_of, texts_of
+from kgprobe.probes.jobs.frames import by_hand, labels_of, of_columns, texts_of
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import score
@@ -63,10 +63,7 @@ def score_frame(
         scores.record["form"] = counts
     if not len(scores.columns["sum"]):  # more parts than shards
         return pl.DataFrame(schema=dict(SCORES.columns)), scores.record
-    frame = pl.DataFrame({name: pl.Series(name, v) for name, v in scores.columns.items()})
-    # the mask says what is absent: NaN is none of it, and refused by the contract
-    frame = frame.with_columns(pl.when("continued").then("continuation_sum"))
-    return cast_columns(frame, SCORES), scores.record
+    return of_columns(scores.columns, SCORES, continuation_sum="continued"), scores.record
 
 
 def content_free_frame(

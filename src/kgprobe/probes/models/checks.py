@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from kgprobe.probes.models.batching import Budget, Ints, is_memory, padded
-from kgprobe.probes.models.head import HALF, apart
+from kgprobe.probes.models.head import HALF, apart, logits_of
 from kgprobe.probes.models.load import Loaded, ModelError
 
 #: What the code of a model raises when it is called in a way that it was not written for.
@@ -225,18 +225,11 @@ def _worst(logits: list[Any], expected: list[Any]) -> float:
 def _logits(loaded: Loaded, rows: list[Ints], forced: int | None = None) -> list[Any]:
     """Logits of each row (its length x vocabulary), all of them padded into one pass.
 
-    A causal model gets no mask: nothing can see what stands at its right. The decoder of a seq2seq
-    model is forced along the row's own tokens, `forced` of them or all.
+    The decoder of a seq2seq model is forced along the row's own tokens, `forced` of them or all.
     """
     ids, mask = padded(rows, loaded.tokenizer.pad_token_id or 0, loaded.device)
-    options: dict[str, Any] = {}
-    if loaded.spec.kind != "causal" and len({len(row) for row in rows}) > 1:
-        options["attention_mask"] = mask
-    if loaded.spec.kind == "seq2seq":
-        options["decoder_input_ids"] = ids[:, :forced]
-    if loaded.spec.kind != "masked":
-        options["use_cache"] = False
-    logits = loaded.model(input_ids=ids, **options).logits
+    given = mask if len({len(row) for row in rows}) > 1 else None
+    logits = logits_of(loaded.spec.kind, loaded.model, ids, given, ids[:, :forced])
     return [logits[number, : len(row)] for number, row in enumerate(rows)]
 
 

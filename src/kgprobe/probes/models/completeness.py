@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from kgprobe.probes.models.batching import padded
+from kgprobe.probes.models.head import logits_of, precise
 
 #: Names that an error lists.
 LISTED = 10
@@ -368,14 +369,8 @@ def _losses(kind: str, model: Any, rows: Sequence[_Row], words: int) -> Any:
 
 @torch.inference_mode()
 def _logits(kind: str, model: Any, ids: Any, mask: Any = None, forced: Any = None) -> Any:
-    """rows x places x vocabulary, float32 at least; of a seq2seq model at the decoder's places."""
-    if kind == "causal":  # padding at the right is seen by nobody
-        logits = model(ids, use_cache=False).logits
-    elif kind == "masked":
-        logits = model(ids, attention_mask=mask).logits
-    else:
-        logits = model(ids, attention_mask=mask, decoder_input_ids=forced, use_cache=False).logits
-    return logits if logits.dtype == torch.float64 else logits.float()
+    """`logits_of`, in float32 at least."""
+    return precise(logits_of(kind, model, ids, mask, forced))
 
 
 def _format_names(names: Sequence[str]) -> str:

@@ -128,13 +128,21 @@ def in_float32(decoder: Any) -> Iterator[None]:
     if not isinstance(decoder, nn.Linear) or decoder.weight.dtype not in HALF:
         yield
         return
-    handle = decoder.register_forward_hook(
+    with decoder.register_forward_hook(
         lambda module, given, _: product(given[0], module.weight, module.bias), prepend=True
-    )
-    try:
+    ):
         yield
-    finally:
-        handle.remove()
+
+
+def logits_of(kind: str, model: Any, ids: Any, mask: Any = None, forced: Any = None) -> Any:
+    """What the whole model gives (rows x places x vocabulary); a seq2seq model at the places that
+    its decoder is `forced` through. Of a causal model nothing sees the padding at its right."""
+    options: dict[str, Any] = {} if mask is None or kind == "causal" else {"attention_mask": mask}
+    if kind == "seq2seq":
+        options["decoder_input_ids"] = forced
+    if kind != "masked":
+        options["use_cache"] = False
+    return model(input_ids=ids, **options).logits
 
 
 def precise(values: Any) -> Any:

@@ -34,7 +34,16 @@ from kgprobe.probes.models.checks import (
     tolerance,
 )
 from kgprobe.probes.models.finite import finite
-from kgprobe.probes.models.head import HALF, WHOLE, Head, apart, in_float32, precise, product
+from kgprobe.probes.models.head import (
+    HALF,
+    WHOLE,
+    Head,
+    apart,
+    in_float32,
+    logits_of,
+    precise,
+    product,
+)
 from kgprobe.probes.models.load import Loaded, ModelError
 
 
@@ -269,12 +278,9 @@ class Parts:
 
     def _whole_logits(self, ids: Any, mask: Any) -> Any:
         """What the whole model says at all real tokens of a sample (tokens x vocabulary)."""
-        options: dict[str, Any] = {} if bool(mask.all()) else {"attention_mask": mask}
-        if self.kind == "seq2seq":
-            options["decoder_input_ids"] = ids.flip(0)[:, :4]
-        if self.kind != "masked":
-            options["use_cache"] = False
-        return self._whole(input_ids=ids, **options).logits[self._real(ids, mask)]
+        given = None if bool(mask.all()) else mask
+        logits = logits_of(self.kind, self._whole, ids, given, ids.flip(0)[:, :4])
+        return logits[self._real(ids, mask)]
 
     def _off(self, ids: Any, mask: Any, whole: Any) -> float:
         """Largest difference of the parts' log-probabilities."""

@@ -45,16 +45,13 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) ->
         rows = vectors() if callable(vectors) else vectors
         return torch.cat([output, product(given[0], rows[in_softmax:])], dim=-1)
 
-    handles = []
-    for module in embedding_modules(loaded.model):
-        handles += [module.register_forward_pre_hook(lower), module.register_forward_hook(put)]
-    if in_softmax is not None:
-        handles.append(_tied_output(loaded).register_forward_hook(append))
-    try:
+    with contextlib.ExitStack() as hooks:
+        for module in embedding_modules(loaded.model):
+            hooks.enter_context(module.register_forward_pre_hook(lower))
+            hooks.enter_context(module.register_forward_hook(put))
+        if in_softmax is not None:
+            hooks.enter_context(_tied_output(loaded).register_forward_hook(append))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _tied_output(loaded: Loaded) -> nn.Linear:

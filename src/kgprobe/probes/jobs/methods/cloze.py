@@ -1,13 +1,20 @@
 """Ranks of candidates in a mask slot: one job per model, all tasks (see scoring/cloze)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import by_hand, index_golds, labels_of, placed, texts_of
+from kgprobe.probes.jobs.frames import (
+    by_hand,
+    index_golds,
+    labels_of,
+    of_columns,
+    placed,
+    texts_of,
+)
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import by_template as units
@@ -16,7 +23,7 @@ from kgprobe.probes.models.load import Load, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.mask_slots import ClozePrompt, questions
 from kgprobe.probes.text.spelling import check_windows, left_out, rankable
-from kgprobe.schema import RANKS, TOPS, cast_columns
+from kgprobe.schema import RANKS, TOPS
 
 __all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"ranks": RANKS, "top": TOPS}
@@ -78,9 +85,9 @@ def rank_frame(
         "candidates_left_out": left_out(kept),
         "items_without_gold": missing,
     }
-    ranks = placed(_frame(result.ranks), items, kept)
-    top = placed(_frame(result.top), items, kept, "candidate")
-    return cast_columns(ranks, RANKS), cast_columns(top, TOPS), record
+    ranks = placed(of_columns(result.ranks, RANKS), items, kept)
+    top = placed(of_columns(result.top, TOPS), items, kept, "candidate")
+    return ranks, top, record
 
 
 def _questions(items: pl.DataFrame, prompts: pl.DataFrame) -> list[ClozePrompt]:
@@ -88,9 +95,3 @@ def _questions(items: pl.DataFrame, prompts: pl.DataFrame) -> list[ClozePrompt]:
     columns = ("item", "relation", "subject", "candidates", "answers")
     rows = items.sort("relation", "row", "item").select(columns).rows()
     return list(questions([(*row, tuple(golds)) for *row, golds in rows], texts_of(prompts)))
-
-
-def _frame(columns: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {k: pl.Series(k, list(v) if v.dtype == object else v) for k, v in columns.items()}
-    )

@@ -289,9 +289,7 @@ def _leaf(modules: Sequence[Any]) -> Iterator[list[Any]]:
         outputs.append(output.detach().requires_grad_(True))
         return outputs[0]
 
-    handles = [module.register_forward_hook(hook) for module in modules]
-    try:
+    with contextlib.ExitStack() as hooks:
+        for module in modules:
+            hooks.enter_context(module.register_forward_hook(hook))
         yield outputs
-    finally:
-        for handle in handles:
-            handle.remove()

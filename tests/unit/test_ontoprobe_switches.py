@@ -304,12 +304,12 @@ def test_average():
     values = values.filter((pl.col("task") != "TP") | (pl.col("template") == "m1"))
     found = memorizing.compare_configurations({probe("m"): values}, printed, "distinct", 0)
     frame = results.frame("ontoprobe", found)
-    drawn = {a: rows_of(next(figures.bars(frame, a)).figure) for a in ("rows", "weighted")}
+    drawn = {a: rows_of(next(figures.bars(frame, a)).chart) for a in ("rows", "weighted")}
     assert drawn["rows"] != drawn["weighted"]
     base = Number(metric="MRR", n=1, model="a", group="rdfs2", setting={"premise": "P1 EX, P2 EX"})
     of = [base.but(setting={"weighting": weighting}) for weighting in reasoned.WEIGHTINGS]
     cells = results.frame("ontoprobe", [of[0].but(value=0.75), of[1].but(value=0.25)])
-    grids = {a: rows_of(next(figures.grids(cells, a)).figure) for a in ("rows", "weighted")}
+    grids = {a: rows_of(next(figures.grids(cells, a)).chart) for a in ("rows", "weighted")}
     assert {a: [row["value"] for row in own] for a, own in grids.items()} == {
         "rows": [0.75], "weighted": [0.25],
     }  # fmt: skip

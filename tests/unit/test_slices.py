@@ -280,9 +280,9 @@ def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
     assert [key[-1] for key in above.rows] == [f"without {SUBJECT}", f"without {WEIGHTS}"]
     rows = [key[1] for key in shown["slices_differences"].of(own).rows]
     assert set(rows) >= {"sitelinks: 1-4", "1:N"}
-    drawn = {one.name: one.figure for one in figures.figures(own, SHEET, {})}
+    drawn = {one.name: one.chart for one in figures.figures(own, SHEET, {})}
     assert "bear_slice_options_world_lite" not in drawn  # one bin tells nothing apart
-    chart = drawn["bear_slice_sitelinks_world_lite"].to_dict()
+    chart = drawn["bear_slice_sitelinks_world_lite"]
     bins = chart["layer"][0]["encoding"]["x"]["sort"]
     assert [name.split("\n")[0] for name in bins] == BY_NAME["sitelinks"].bins
     assert bins[2] == "5-19\nn = 5"

@@ -127,7 +127,7 @@ def test_a_table_and_a_plot_show_them():
     assert {"K: pairs in order, %", "Brier", "calibration error, %"} <= set(table.heads)
     sheet = {"m": {"kind": "masked", "source": "hub:m"}}
     drawn = {one.name: one for one in figures.figures(EVERY, sheet, {})}
-    rows = rows_of(drawn["bear_reliability_world_lite"].figure)
+    rows = rows_of(drawn["bear_reliability_world_lite"].chart)
     bins = FOUND.filter(metric="mean confidence").filter(aggregation="")
     points = [row for row in rows if "n" in row]
     assert sorted(row["sure"] for row in points) == sorted(bins["value"].to_list()) != []

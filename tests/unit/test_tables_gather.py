@@ -79,7 +79,7 @@ def test_a_run_becomes_results_figures_and_a_section(files):
         "bear_slice_frequency_world_lite",
         "bear_slice_facts_world_lite",
     ]
-    parts = section.arranged(found, MODELS, {}, {}, [d.drawing() for d in drawn])
+    parts = section.arranged(found, MODELS, {}, {}, drawn)
     assert [len(part.drawings) for part in parts] == [1, 5]
 
 
@@ -186,7 +186,7 @@ def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_pat
         "bear_reliability_world_lite",
         "bear_slice_frequency_world_lite",
     ]
-    (part,) = section.arranged(found, sheet, {}, {}, [d.drawing() for d in drawn])
+    (part,) = section.arranged(found, sheet, {}, {}, drawn)
     titles = [g.title for g in part.grids]
     assert titles[:2] == ["Accuracy by model", "Accuracy under other aggregations"]
     assert "Accuracy by relation" in titles

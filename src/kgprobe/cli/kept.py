@@ -58,7 +58,7 @@ def _report(result: Results, folder: Path, judged: pl.DataFrame, files: list[str
     rows = sheets.read_table(sheets.located(RELATIONS))
     titles = {line["relation"]: line["note"] for line in rows}
     names = {name: titles.get(name, name) for name in benchmark.items["relation"].unique().sort()}
-    drawings = [one.drawing() for one in figures(result.frame, sheet, names)]
+    drawings = list(figures(result.frame, sheet, names))
     parts = section.arranged(result.frame, sheet, names, {}, drawings)
     title = "BEAR: balanced multiple choice"
     spec = {"paper": "bear", **who.dimensions}

@@ -9,7 +9,7 @@ import polars as pl
 
 from kgprobe.tables.confidence import OF_BINS
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.section import Drawn
+from kgprobe.tables.report.section import Drawing, drawing
 
 TITLE = "Confidence and accuracy"
 CAPTION = (
@@ -27,7 +27,7 @@ def draw_reliability(
     kinds: Mapping[str, str],
     panels: Iterable[tuple[str, str]],
     aggregation: str = "",
-) -> Iterator[Drawn]:
+) -> Iterator[Drawing]:
     """The reliability plot, with a panel for each of these benchmarks and groups that RESULTS have
     bins of; nothing without any.
 
@@ -44,7 +44,7 @@ def draw_reliability(
     if titles:
         shown = {title: parts[panel] for panel, title in titles.items()}
         data = rows.join(pl.concat(shown.values()), on=key, how="semi", maintain_order="left")
-        yield Drawn(part, name, TITLE, CAPTION, plot(shown, results, kinds), data)
+        yield drawing(part, name, TITLE, CAPTION, plot(shown, results, kinds), data)
 
 
 def plot(

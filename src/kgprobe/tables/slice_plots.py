@@ -9,7 +9,7 @@ import polars as pl
 
 from kgprobe.contracts import SETTING, WITHOUT
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.section import Drawn
+from kgprobe.tables.report.section import Drawing, drawing
 from kgprobe.tables.slices import SLICES, Slice, list_bins
 
 #: what is drawn of a probe: asked whole, and without the subject
@@ -34,7 +34,7 @@ def draw_slices(
     aggregation: str = "",
     controls: Collection[str] = (),
     is_folded: bool = False,
-) -> Iterator[Drawn]:
+) -> Iterator[Drawing]:
     """A figure for every slice that RESULTS have, with a panel for each of these benchmarks and
     groups that has more than one of its bins; nothing without any.
 
@@ -62,7 +62,7 @@ def draw_slices(
             figure = plot(one, shown, results, kinds, controls)
             name = "_".join([paper, "slice", one.name, *[part] * (part != paper)])
             title, rows = f"Accuracy by {one.title}", pl.concat(shown.values())
-            yield Drawn(part, name, title, CAPTION, figure, rows, is_folded)
+            yield drawing(part, name, title, CAPTION, figure, rows, is_folded)
 
 
 def plot(

@@ -25,7 +25,7 @@ from kgprobe.tables.attributes.study import (
 )
 from kgprobe.tables.report import draw, grid, marks
 from kgprobe.tables.report.grid import Grid, filled_in
-from kgprobe.tables.report.section import Drawing, Drawn, Section
+from kgprobe.tables.report.section import Drawing, Section, drawing
 from kgprobe.templates import ANSWER, SUBJECT, parse
 
 #: model and method
@@ -133,11 +133,11 @@ def drawings(
 ) -> list[Drawing]:
     """Figures 3, 4 and 5, reliability and slices, as far as there are numbers for them."""
     kinds = {(p.model, p.method): p.kind for p in probes if not is_ranked(p.method)}
-    largest, drawn = largest_model(probes), []
+    largest, drawn = largest_model(probes), list[Drawing]()
     of_largest = results.filter(model=largest[0], method=largest[1])
 
     def add(name: str, title: str, caption: str, figure: draw.Chart, rows: pl.DataFrame) -> None:
-        drawn.append(Drawn(NAME, f"attributes_{name}", title, caption, figure, rows))
+        drawn.append(drawing(NAME, f"attributes_{name}", title, caption, figure, rows))
 
     if numbers.PARTIAL in set(results["metric"]):
         figure, rows = partial_plot(results, kinds), views.PARTIAL.select(results)
@@ -157,7 +157,7 @@ def drawings(
     drawn += slice_plots.draw_slices(
         NAME, NAME, results, every, panels, "sum", controls, is_folded=True
     )
-    return [one.drawing() for one in drawn]
+    return drawn
 
 
 def largest_model(probes: Sequence[Probe]) -> Who:

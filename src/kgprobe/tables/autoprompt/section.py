@@ -13,7 +13,7 @@ from kgprobe.tables.autoprompt import views
 from kgprobe.tables.autoprompt.numbers import MAJORITY
 from kgprobe.tables.report import draw, grid
 from kgprobe.tables.report.grid import Cell, filled_in
-from kgprobe.tables.report.section import Drawing, Drawn, Section
+from kgprobe.tables.report.section import Drawing, Section, drawing
 
 LEAD = (
     "A prompt with a few trigger tokens, found by gradients and shared by all examples of a task, "
@@ -123,7 +123,7 @@ def drawings(results: pl.DataFrame) -> list[Drawing]:
         ]  # fmt: skip
         title, plot = f"Figure 2: {benchmark}", lines(points, "training examples")
         name = f"autoprompt_figure2_{benchmark}"
-        drawn.append(Drawn("autoprompt", name, title, views.FIGURE2.caption, plot, rows).drawing())
+        drawn.append(drawing("autoprompt", name, title, views.FIGURE2.caption, plot, rows))
     for index, (key, rows) in enumerate(_parts(views.FIGURE3.select(results), *views.FIGURE3.rows)):
         points = [
             draw.point(row, line=f"{row['labels']} label token{'s' * (row['labels'] != '1')}",
@@ -132,7 +132,7 @@ def drawings(results: pl.DataFrame) -> list[Drawing]:
         ]  # fmt: skip
         title, plot = f"Figure 3: {key[0]}, {key[1]}, k {key[2]}", lines(points, "trigger tokens")
         name = f"autoprompt_figure3_{index}"
-        drawn.append(Drawn("autoprompt", name, title, views.FIGURE3.caption, plot, rows).drawing())
+        drawn.append(drawing("autoprompt", name, title, views.FIGURE3.caption, plot, rows))
     return drawn
 
 

@@ -10,7 +10,7 @@ from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report.draw import HELD_OUT, INK, KINDS, MUTED, PUBLISHED, TRAINED_ON
-from kgprobe.tables.report.section import Drawn
+from kgprobe.tables.report.section import Drawing, drawing
 from kgprobe.tables.results import plain
 
 Row = Mapping[str, Any]
@@ -27,11 +27,11 @@ LINES = "split(datum.label, '\\n')"
 SIZE = "parameters (log scale)"
 
 
-def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> Iterator[Drawn]:
+def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> Iterator[Drawing]:
     """The figures of BEAR's RESULTS; `sheet`: models by name; `titles`: relation -> its name."""
     bear = results.filter(paper="bear")
     if bear.filter(metric="trained-on").height:
-        yield Drawn(
+        yield drawing(
             "validity",
             "validity",
             "Trained-on and held-out facts",
@@ -51,8 +51,8 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
             chance = _whole(bear, "accuracy").filter(benchmark=benchmark, model="random")
             figure = size_plot(sized, chance["value"].to_list(), bear, sheet)
             rows = sized.drop("parameters")
-            yield Drawn(benchmark, name, title, caption, figure, rows)
-        yield Drawn(
+            yield drawing(benchmark, name, title, caption, figure, rows)
+        yield drawing(
             benchmark,
             f"bear_relations_{benchmark}",
             "Accuracy by relation",

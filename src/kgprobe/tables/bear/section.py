@@ -90,7 +90,7 @@ def write(
     """
     probed = {probe.model: models[probe.model] for probe in scores}
     benchmarks = list(dict.fromkeys(probe.benchmark for probe in scores))
-    drawings = [one.drawing() for one in bear_figures.figures(results, probed, names)]
+    drawings = list(bear_figures.figures(results, probed, names))
     for one in drawings:
         draw.save(one.chart, Path(figures) / one.name)
     parts = arranged(results, probed, names, {b: descriptions[b] for b in benchmarks}, drawings)

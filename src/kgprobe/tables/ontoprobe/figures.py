@@ -14,7 +14,7 @@ from kgprobe.tables.ontoprobe.memorizing import PAPERS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, SETTINGS
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS, METRICS
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.section import Drawing, Drawn
+from kgprobe.tables.report.section import Drawing, drawing
 
 NAME = "ontoprobe"
 #: switch `average` -> its place among the weightings
@@ -32,16 +32,15 @@ def drawings(
     controls = [name for name, row in models.items() if row["source"].startswith("control:")]
     sets = results["benchmark"].unique(maintain_order=True).to_list()
     shared = results, kinds, [*product(sets, TASKS)], AGGREGATIONS[0]
-    drawn = [
+    return [
         *bars(results, average),
         *grids(results, average),
         *reliability.draw_reliability(NAME, f"{NAME}_reliability", *shared),
         *slice_plots.draw_slices(NAME, NAME, *shared, controls, is_folded=True),
     ]
-    return [one.drawing() for one in drawn]
 
 
-def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
+def bars(results: pl.DataFrame, average: str) -> Iterator[Drawing]:
     """Figures 5 to 7: bars of the four metrics per value; hollow diamonds are the paper's models.
     `average` (rows or weighted) says which of the two averages is drawn."""
     weighting = memorizing.WEIGHTINGS[INDEX[average]]
@@ -74,10 +73,10 @@ def bars(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
         ours = ours.encode(color=draw.encode(alt.Color, "average", look, columns=4))
         figure = draw.set_size(ours, theirs, height=200)
         name, rows = f"{NAME}_figure{number}", pl.DataFrame([*printed.cells.values()])
-        yield Drawn(NAME, name, f"Figure {number}", caption, figure, rows)
+        yield drawing(NAME, name, f"Figure {number}", caption, figure, rows)
 
 
-def grids(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
+def grids(results: pl.DataFrame, average: str) -> Iterator[Drawing]:
     """Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR. `average` rows
     weighs schemes, rules and models by their rows; weighted counts them equally."""
     weighting = reasoning.WEIGHTINGS[INDEX[average]]
@@ -98,7 +97,7 @@ def grids(results: pl.DataFrame, average: str) -> Iterator[Drawn]:
             f"{'weigh by their rows' if average == 'rows' else 'count equally'}."
         )
         rows = pl.DataFrame([cell for cells in panels.values() for cell in cells.values()])
-        yield Drawn(NAME, f"{NAME}_reasoning_{number}", title, caption, _panels(panels), rows)
+        yield drawing(NAME, f"{NAME}_reasoning_{number}", title, caption, _panels(panels), rows)
 
 
 def _panels(panels: Mapping[str, Panel]) -> draw.Chart:

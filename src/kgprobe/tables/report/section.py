@@ -36,27 +36,18 @@ class Drawing:
     is_folded: bool = False
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A figure with the words that go with it, and the RESULTS that it shows; `part` and
-    `is_folded` as in `Drawing`."""
-
-    part: str
-    name: str
-    title: str
-    caption: str
-    figure: draw.Chart
-    rows: pl.DataFrame
-    is_folded: bool = False
-
-    def drawing(self) -> Drawing:
-        """The figure as a Drawing, which the report reads."""
-        chart = draw.specification(self.figure)
-        data = of_rows(self.title, self.rows)
-        return Drawing(
-            self.part, self.name, self.title, self.caption, chart, self.caption, data,
-            self.is_folded,
-        )  # fmt: skip
+def drawing(
+    part: str,
+    name: str,
+    title: str,
+    caption: str,
+    figure: draw.Chart,
+    rows: pl.DataFrame,
+    is_folded: bool = False,
+) -> Drawing:
+    """A figure with the RESULTS that it shows; its caption says what can be seen."""
+    chart, data = draw.specification(figure), of_rows(title, rows)
+    return Drawing(part, name, title, caption, chart, caption, data, is_folded)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,18 @@ def test_lm_pub_quiz_loads_a_constructed_set_with_equal_content(constructed, tmp
     assert kinds == {"P1": "multiple instances per answer", "P2": "single instance per answer"}
 
 
+def test_sets_beside_each_other_share_the_file_on_relations(constructed, tmp_path):
+    relations = build.relations_of(constructed, RELATIONS)
+    for name, part in (("one", relations[:1]), ("two", relations[1:])):
+        formats.write("lm-pub-quiz", name, constructed, [], tmp_path / name, part)
+    info = json.loads((tmp_path / "relation_info.json").read_text())
+    assert set(info) == {"P1", "P2"}
+    (tmp_path / "relation_info.json").write_text("no JSON")
+    with pytest.raises(ExportError, match=r"relation_info\.json, line 1: not JSON"):
+        formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
+    assert (tmp_path / "relation_info.json").read_text() == "no JSON"
+
+
 def test_a_set_survives_export_and_load_unchanged(constructed, tmp_path):
     lm_pub_quiz.export(constructed, tmp_path / "made")
     benchmark = constructed.candidates["set"][0].split("/")[0]

@@ -38,6 +38,7 @@ def export(
     """
     with screen.report_errors(as_json):
         from kgprobe.tables.exports import formats, origins
+        from kgprobe.tables.study import relations_of
 
         chosen = screen.choose(form, formats.NAMES, "--as")
         from kgprobe.benchmarks.bear.frames import BearFrames
@@ -48,7 +49,8 @@ def export(
         sets = BearFrames(bench.items, bench.candidates, bench.prompts)
         content = formats.read(folder_of(what), kind, lambda: sets)
         name = bench.name + (f"_{kind}" if kind != formats.KINDS[0] else "")
-        formats.write(chosen, name, content, sources, to)
+        relations = relations_of(folder_of(what) / "relations.parquet")
+        formats.write(chosen, name, content, sources, to, relations)
         tree = sorted(p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_file())
         if as_json:
             screen.data({"folder": str(to), "as": chosen, "files": tree})

@@ -44,11 +44,19 @@ def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
     return schema.read(path, schema.CHOICES)
 
 
-def write(form: str, name: str, questions: Asked, sources: Sequence[Source], folder: Path) -> None:
+def write(
+    form: str,
+    name: str,
+    questions: Asked,
+    sources: Sequence[Source],
+    folder: Path,
+    relations: pl.DataFrame | None = None,
+) -> None:
     """Write the questions `name` in the format `form` (NAMES) to `folder`, whole or not at all.
 
-    Raises ExportError where the format cannot say what the questions are, or the folder holds
-    something else.
+    `relations` (RELATIONS): lm-pub-quiz takes cardinality and domains from a file beside the
+    folder. Raises ExportError where the format cannot say what the questions are, or the folder
+    holds something else.
     """
     if isinstance(questions, BearFrames):
         questions = replace(questions, items=asked_of(questions.items))
@@ -56,7 +64,7 @@ def write(form: str, name: str, questions: Asked, sources: Sequence[Source], fol
         if not isinstance(questions, BearFrames):
             raise ExportError(f"lm-pub-quiz knows no lettered questions; {OTHERS}")
         # its loader takes every file in the folder for a relation
-        lm_pub_quiz.export(questions, folder)
+        lm_pub_quiz.export(questions, folder, relations)
         return
     with whole_folder(folder, OURS) as temporary:
         FORMATS[form](name, questions, sources, temporary)

@@ -8,7 +8,14 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import BearFrames
-from kgprobe.tables.exports.folders import items_of, relations_in_order, templates_of, whole_folder
+from kgprobe.sheets import read_json
+from kgprobe.tables.exports.folders import (
+    ExportError,
+    items_of,
+    relations_in_order,
+    templates_of,
+    whole_folder,
+)
 
 METADATA = "metadata_relations.json"
 INFO = "relation_info.json"
@@ -20,7 +27,7 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
     """Write a set to `folder`, whose name becomes the data set's name in lm-pub-quiz.
 
     `Dataset.from_path(folder)` takes every table file in the folder for a relation, so nothing else
-    is put there. `relations` (relation, cardinality, perhaps domains) becomes relation_info.json
+    is put there. `relations` (relation, cardinality, perhaps domains) goes into relation_info.json
     beside the folder, for its argument `relation_info`. Raises ExportError.
     """
     metadata = {}
@@ -50,8 +57,11 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
         text = json.dumps(metadata, indent=4, ensure_ascii=True) + "\n"
         (temporary / METADATA).write_text(text, encoding="ascii")
     if relations is not None:
-        with schema.atomic(folder.parent / INFO) as path:
-            path.write_text(_line(_info(relations)), encoding="ascii")
+        place = folder.parent / INFO
+        # sets beside each other share it
+        known = read_json(place, ExportError) if place.is_file() else {}
+        with schema.atomic(place) as path:
+            path.write_text(_line(known | _info(relations)), encoding="ascii")
 
 
 def _info(relations: pl.DataFrame) -> dict[str, dict[str, Any]]:

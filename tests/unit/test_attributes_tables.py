@@ -486,7 +486,7 @@ def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_paper
     assert means["random"] != means["majority"]
     chance = 100 * max(means.values())
     assert chance > 0
-    assert found["chance"].value == pytest.approx(chance)
+    assert found["chance for held-out"].value == pytest.approx(chance)
     assert found["limit for held-out"].value == pytest.approx(chance + 15)
     assert found["valid"].value == 0
     assert "AUC" not in found

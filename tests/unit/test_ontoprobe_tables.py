@@ -400,7 +400,7 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
     )
     assert (manual["trained-on", ""], manual["held-out", ""], manual["AUC", ""]) == (100, 0, 1)
     # two golds among twelve candidates
-    assert manual["chance", ""] == pytest.approx(100 * 2 / 12)
+    assert manual["chance for held-out", ""] == pytest.approx(100 * 2 / 12)
     assert manual["limit for held-out", ""] == pytest.approx(15 + 100 * 2 / 12)
     assert soft["trained-on", ""] == 0
     assert not views.HELD_OUT.of(made).rows  # no held-out share is above its limit

@@ -411,7 +411,7 @@ def test_what_the_commonest_answer_reaches_is_chance():
     asked = answered("auto_world", "manual", frame, {"P36": [1, 1, 1, 1, 2, 2]}, "c", "control:m")
     made = measured(asked, trained_on=trained_on)
     assert (the(made, "held-out").value, the(made, "held-out").n) == (50, 4)
-    assert the(made, "chance").value == pytest.approx(50)
+    assert the(made, "chance for held-out").value == pytest.approx(50)
     assert the(made, "limit for held-out").value == pytest.approx(65)
     assert the(made, "valid").value == 1
 

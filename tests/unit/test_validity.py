@@ -42,7 +42,7 @@ def test_accuracy_chance_limit_and_auc_by_hand():
     assert number(found, "trained-on")["low"] < 100
     assert number(found, "held-out")["value"] == 50.0
     assert number(found, "held-out")["n"] == 2
-    assert number(found, "chance")["value"] == 50.0
+    assert number(found, "chance for held-out")["value"] == 50.0
     assert number(found, "limit for held-out")["value"] == 65.0
     # pairs (3, 2), (3, -1), (1, -1) are ordered, (1, 2) is not
     assert number(found, "AUC")["value"] == 0.75

@@ -10,6 +10,7 @@ from kgprobe.tables.autoprompt import numbers
 from kgprobe.tables.autoprompt.numbers import BEST, CLASSIFICATION, EXTRACTION, MAJORITY, UNSEEN
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.headline import PROMPTS
+from kgprobe.tables.report.validity import COLUMNS
 from kgprobe.tables.views import PLAIN, View
 
 #: benchmark -> the head of its columns
@@ -108,7 +109,7 @@ CALIBRATION = _view(
     ["model", "prompt"], ["metric"],
     "Chance: a random one of the ranked tokens. What a search learns of the answers' distribution "
     "is right for held-out facts, too.",
-    metric=["trained-on", "held-out", "chance", "limit for held-out"],
+    metric=COLUMNS[:4],
 )  # fmt: skip
 DIFFERENCES = _view(
     "differences", "What a search or demonstrations gain, in points",

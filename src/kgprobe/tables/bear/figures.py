@@ -8,7 +8,7 @@ import polars as pl
 
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import reliability, slice_plots
-from kgprobe.tables.report import draw, marks
+from kgprobe.tables.report import draw, marks, validity
 from kgprobe.tables.report.draw import HELD_OUT, INK, KINDS, MUTED, PUBLISHED, TRAINED_ON
 from kgprobe.tables.report.section import Drawing, drawing
 from kgprobe.tables.results import plain
@@ -37,7 +37,7 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
             "Trained-on and held-out facts",
             "Items whose correct option is ranked first, with 95 % intervals; black: chance.",
             calibration_plot(bear),
-            _whole(bear, "trained-on", "held-out", "chance", "AUC"),
+            _whole(bear, *validity.COLUMNS),
         )
     kinds = {name: row["kind"] for name, row in sheet.items()}
     controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
@@ -93,7 +93,7 @@ def _related(results: pl.DataFrame) -> pl.DataFrame:
 def calibration_plot(results: pl.DataFrame) -> draw.Chart:
     """Accuracy on trained-on and held-out facts with 95 % intervals, chance, and AUC, per probe."""
     by_probe: dict[tuple[str, ...], dict[str, Row]] = {}
-    for row in _whole(results, "trained-on", "held-out", "chance", "AUC").iter_rows(named=True):
+    for row in _whole(results, *validity.COLUMNS).iter_rows(named=True):
         key = tuple(row[d] for d in ("benchmark", "model", "prompt", "method"))
         by_probe.setdefault(key, {})[row["metric"]] = row
     points: list[dict[str, Any]] = []
@@ -101,7 +101,11 @@ def calibration_plot(results: pl.DataFrame) -> draw.Chart:
     shown = names(results, [cells["trained-on"] for cells in by_probe.values()])
     for name, cells in zip(shown, by_probe.values(), strict=True):
         for half in ("trained-on", "held-out"):
-            more = {"probe": name, "facts": f"{half} facts", "chance": cells["chance"]["value"]}
+            more = {
+                "probe": name,
+                "facts": f"{half} facts",
+                "chance": cells["chance for held-out"]["value"],
+            }
             points.append(draw.point(cells[half], **more))
         area = "AUC {value:.2f} ({low:.2f} to {high:.2f})".format(**cells["AUC"])
         area += marks.few(cells["AUC"])

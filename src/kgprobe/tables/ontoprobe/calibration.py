@@ -112,9 +112,7 @@ def check_choices(
             of = Number(**probe.dimensions, group=task, setting={"scoring": scoring})
             chance = max(hit_rate(rates)["value"] for rates in _guesses(no, facts, task))
             one, other = (hit_rate(split["hit"].to_numpy()) for split in (yes, no))
-            numbers = validity.numbers(of, one, other, chance, is_control=probe.control)
-            # that of all questions is told with their accuracy
-            yield from (x for x in numbers if x.metric != "chance")
+            yield from validity.numbers(of, one, other, chance, is_control=probe.control)
 
 
 def _guesses(

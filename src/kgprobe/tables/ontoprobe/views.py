@@ -13,7 +13,7 @@ from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
 from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
 from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
-from kgprobe.tables.report.validity import WORDS as WORDS_SHARED
+from kgprobe.tables.report import validity
 from kgprobe.tables.views import PLAIN, View
 
 #: no number is a baseline, or a difference from one, where a table does not say so
@@ -84,8 +84,8 @@ AVERAGES = {
 }  # fmt: skip
 CALIBRATION = View(
     "validity", "Trained-on against held-out statements",
-    {**PAPER, "metric": ["trained-on", "held-out", "chance", "limit for held-out", "AUC", "MRR"],
-     "slice": ["", WORDS_SHARED, "trained-on", "held-out"], **PLAIN},
+    {**PAPER, "metric": [*validity.COLUMNS, "MRR"],
+     "slice": ["", validity.WORDS, "trained-on", "held-out"], **PLAIN},
     rows=["model", "benchmark", "group", "prompt"], columns=["metric", "slice"],
     heads=HEADS, words={**WORDS, ("slice", ""): ""}, digits={"AUC": 3},
     caption="Control models were trained on a known half of the types and superclasses. R@1 of the "

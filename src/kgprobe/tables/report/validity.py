@@ -21,7 +21,7 @@ from kgprobe.tables.results import Number
 from kgprobe.tables.views import View
 
 #: Order of columns when read by people.
-COLUMNS = ("trained-on", "held-out", "chance", "limit for held-out", "AUC")
+COLUMNS = ("trained-on", "held-out", "chance for held-out", "limit for held-out", "AUC")
 #: slice of held-out facts whose names give the answer away: a stratum of their own
 WORDS = "words shared"
 #: the dimensions of the probe that is checked
@@ -95,7 +95,7 @@ def numbers(
     rows = [
         of.but(metric="trained-on", **trained),
         of.but(metric="held-out", **held_out),
-        of.but(metric="chance", value=chance, n=held_out["n"]),
+        of.but(metric="chance for held-out", value=chance, n=held_out["n"]),
         of.but(metric="limit for held-out", value=limit(chance), n=held_out["n"]),
     ]
     if area is not None:

@@ -111,8 +111,8 @@ PROMPTS = _contract(
 )
 
 #: Where a prompt comes from: the prompt that it was made of, and how.
-WORDINGS = _contract(
-    "WORDINGS",
+PROMPT_ORIGINS = _contract(
+    "PROMPT_ORIGINS",
     key="prompt",
     **_of(pl.String, "prompt relation kind parent change"),
 )
@@ -319,7 +319,7 @@ SETTING: Mapping[str, str] = {
     "scheme": "template and conjunction of a reasoning prompt",
     "seed": "seed of what was trained or drawn",
     "size": "number of training examples",
-    "template": "number or name of the wording",
+    "template": "number or name of the template",
     "triggers": "number of trigger tokens",
     "scoring": "scoring mode of multiple choice",
     "weighting": "what weighs the same: items, relations, entities, configurations",

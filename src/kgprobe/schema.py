@@ -28,6 +28,7 @@ from kgprobe.contracts import JUDGED as JUDGED
 from kgprobe.contracts import OUTCOMES as OUTCOMES
 from kgprobe.contracts import PREMISE_RANKS as PREMISE_RANKS
 from kgprobe.contracts import PROBED as PROBED
+from kgprobe.contracts import PROMPT_ORIGINS as PROMPT_ORIGINS
 from kgprobe.contracts import PROMPTS as PROMPTS
 from kgprobe.contracts import RANKS as RANKS
 from kgprobe.contracts import REASON_RANKS as REASON_RANKS
@@ -39,7 +40,6 @@ from kgprobe.contracts import STATEMENTS as STATEMENTS
 from kgprobe.contracts import SWEEPS as SWEEPS
 from kgprobe.contracts import TOPS as TOPS
 from kgprobe.contracts import TRAINED_ON as TRAINED_ON
-from kgprobe.contracts import WORDINGS as WORDINGS
 from kgprobe.contracts import Contract as Contract
 from kgprobe.files import atomic as atomic
 

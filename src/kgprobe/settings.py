@@ -218,8 +218,8 @@ class Archive:
     parts: Annotated[dict[str, Annotated[str, Pattern(".", "a path")]], Length(1)]
     """name in the folder: path in the archive, with / at its end for a folder"""
     tree: Annotated[str, Pattern("^([^@]+@.+)?$", "owner/name@commit")] = ""
-    """the commit that resources/pins.tsv lists the files of, each checked before it is used; empty:
-    the one in an address of GitHub's. What has no pins is reported, and used"""
+    """the commit that resources/lock.tsv lists the files of, each checked before it is used; empty:
+    the one in an address of GitHub's. What is not in it is reported, and used"""
     sums: Sums = Sums()
     """sums of it that are published; none for archives that hosts pack anew, as GitHub does"""
     max_bytes: Count = 1_000_000_000
@@ -541,9 +541,9 @@ class Sources:
 
     endpoints: str = "resources/endpoints.tsv"
     """table of the public endpoints and of the limits that are kept toward them"""
-    pins: str = "resources/pins.tsv"
+    lock_file: str = "resources/lock.tsv"
     """table of the files that are read of fixed commits: tree, path, git blob id or why there is
-    none; `python -m tools.pinning` makes it"""
+    none; `python -m tools.lock_file` makes it"""
     cut: bool = False
     """whether archives may lack files that are pinned; they are named and counted then. For tests
     against archives that were cut"""
@@ -677,7 +677,7 @@ class Ontoprobe:
     lite_options: Natural = 0
     """options kept beside the golds in the lite sets, 0 for all"""
     lite_templates: Count | None = None
-    """wordings of each task in the lite sets, the first ones; null for all"""
+    """templates of each task in the lite sets, the first ones; null for all"""
     soft: Soft = Soft()
     """soft prompts and reasoning"""
 
@@ -786,7 +786,7 @@ Scoring = Literal["answer", "letter", "text", "stem"]
 class Choice:
     """Method `choice`: multiple choice (OntoProbe, section 5.2). Other golds among the options, the
     slips of the released prompts and the released split of the premises are switches of
-    `ontoprobe`: `negatives`, `mc_wording`, `mc_split`."""
+    `ontoprobe`: `negatives`, `mc_phrasing`, `mc_split`."""
 
     scorings: Annotated[tuple[Scoring, ...], Length(1, distinct=True)] = get_args(Scoring)
     """generated text, or options scored as letter, as text after the question, in the manual
@@ -877,7 +877,7 @@ class Hierarchy:
     """chains (paper)"""
     direct: Literal["keep", "drop"] = "keep"
     """chains whose ends are linked as well"""
-    two_up: Literal["own", "same"] = "own"
+    two_hop: Literal["own", "same"] = "own"
     """own template for the inferred row, or the same as P279's"""
 
 
@@ -1060,7 +1060,7 @@ class Attributes:
 
 
 @dataclass(frozen=True)
-class Wording:
+class AttributePrompts:
     """Prompts of the graph attributes (docs/papers/attributes.md, Prompts), and how their metrics
     are read."""
 
@@ -1070,7 +1070,7 @@ class Wording:
     )
     """tables of templates beside templates.tsv"""
     most: Count | None = None
-    """wordings a relation, LAMA's first, then our own whose answer stands last; null: all"""
+    """templates a relation, LAMA's first, then our own whose answer stands last; null: all"""
     synonyms: Annotated[int, Range(0, 2)] = 0
     """variants of each with one word replaced, by resources/templates/synonyms.tsv"""
     stop_space: bool = False
@@ -1447,7 +1447,7 @@ class Settings:
     """the engine of joins over statements"""
     attributes: Attributes = Attributes()
     """the nine benchmarks of knowledge-graph structure"""
-    wording: Wording = Wording()
+    attribute_prompts: AttributePrompts = AttributePrompts()
     """prompts of the graph attributes"""
     autoprompt: Autoprompt = field(default_factory=Autoprompt)
     """searched prompts"""

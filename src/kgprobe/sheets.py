@@ -45,9 +45,18 @@ METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
     "attributes": ("fill", "sentence"),
     "autoprompt": ("predict", "low_data", "grid"),
 }
-#: old names of keys and columns
-RENAMED = {"pseudoword_centre": "pseudoword_center", "quantised": "quantized", "twin": "baselines",
-           "ways": "scorings"}  # fmt: skip
+#: old names of keys and columns -> the new ones, of which a place has one
+RENAMED = {
+    "pseudoword_centre": ("pseudoword_center",),
+    "quantised": ("quantized",),
+    "twin": ("baselines",),
+    "ways": ("scorings",),
+    "wording": ("attribute_prompts", "phrasing", "prompt"),
+    "mc_wording": ("mc_phrasing",),
+    "pins": ("lock_file",),
+    "two_up": ("two_hop",),
+    "lift": ("ancestor",),
+}
 
 
 class SheetError(ValueError):
@@ -243,8 +252,8 @@ def _besides(row: Mapping[str, str]) -> str:
 
 def hint(name: str, names: Collection[str]) -> str:
     """What an unknown key or column is called now, or the nearest of `names`; else nothing."""
-    now = RENAMED.get(name, "")
-    return f", which is {now!r} now" if now in names else nearest(name, names)
+    now = next((new for new in RENAMED.get(name, ()) if new in names), "")
+    return f", which is {now!r} now" if now else nearest(name, names)
 
 
 def nearest(value: str, names: Iterable[str]) -> str:

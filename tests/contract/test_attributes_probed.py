@@ -13,7 +13,7 @@ from kgprobe.probes.jobs import score, word
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import FILL_GOLDS, FILLS, SCORES
-from kgprobe.settings import Fill, Wording
+from kgprobe.settings import AttributePrompts, Fill
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import study as st
 from tests.contract.api_server import ApiServer, tiny_language_model
@@ -34,7 +34,7 @@ def benchmark(module, name, **changed):
     """One of the nine from the worked graph, as it is probed."""
     labels = {**LABELS, **changed.pop("labels", {})}
     made = module.build(graph(WORKED.values(), labels), settings(name, **changed))
-    prompts, _ = word.word(made.items, TEMPLATES, [], Wording())
+    prompts, _ = word.word(made.items, TEMPLATES, [], AttributePrompts())
     examples = made.examples.filter("sampled")
     return st.Benchmark(name, examples, made.items, made.candidates, prompts)
 

@@ -16,7 +16,7 @@ def made(finished) -> controls.Training:
     return controls.training(finished.folder / RUN, *controls.shipped(), ["symmetry"])
 
 
-def test_facts_and_wordings_are_those_of_the_training(made):
+def test_facts_and_templates_are_those_of_the_training(made):
     """Where this fails: `make controls`."""
     known = json.loads((controls.SHIPPED / "trained_on.json").read_text())
     assert made.record["facts"] == known["facts"]

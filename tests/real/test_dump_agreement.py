@@ -57,7 +57,7 @@ class Way:
 def asked() -> list[str]:
     """The relations of BEAR."""
     rows = read_table(RESOURCES / "templates/bear_relations.tsv")
-    named = {row["relation"] for row in rows} | {row["lift"] for row in rows if row["lift"]}
+    named = {row["relation"] for row in rows} | {row["ancestor"] for row in rows if row["ancestor"]}
     return sorted(named, key=lambda name: int(name[1:]))
 
 

@@ -73,20 +73,20 @@ def test_one_to_one_are_the_relations_that_lama_says(folder, sets):
 
 
 def test_what_is_missing_or_broken_is_named(folder, tmp_path):
-    wordings, made = folder / "relations.jsonl", tmp_path / "facts"
+    templates, made = folder / "relations.jsonl", tmp_path / "facts"
     with pytest.raises(lama.LamaError, match="no such folder"):
-        lama.load(made, wordings, LamaOptions(), 0)
+        lama.load(made, templates, LamaOptions(), 0)
     shutil.copytree(folder / "trex_original/P36", made / "P36", copy_function=shutil.copyfile)
     (made / "P36").chmod(0o755)
-    assert lama.load(made, wordings, LamaOptions(), 0).items.height == 200
+    assert lama.load(made, templates, LamaOptions(), 0).items.height == 200
     path = made / "P36" / "test.jsonl"
     path.write_text(path.read_text().rstrip() + '\n{"sub": "Utopia"}\n')
     with pytest.raises(lama.LamaError, match=r"test\.jsonl, line \d+: without obj"):
-        lama.load(made, wordings, LamaOptions(), 0)
+        lama.load(made, templates, LamaOptions(), 0)
     path.unlink()
     with pytest.raises(lama.LamaError, match=r"test\.jsonl: no such file"):
-        lama.load(made, wordings, LamaOptions(), 0)
+        lama.load(made, templates, LamaOptions(), 0)
     (made / "P9999").mkdir()
     (made / "P36").rename(tmp_path / "away")
     with pytest.raises(lama.LamaError, match="no template for P9999"):
-        lama.load(made, wordings, LamaOptions(), 0)
+        lama.load(made, templates, LamaOptions(), 0)

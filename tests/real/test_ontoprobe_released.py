@@ -89,7 +89,7 @@ def test_golds_of_domain_and_range_are_the_property_files(taken):
 
 
 def test_repairing_the_rule_changes_one_clause(taken, sets):
-    other = build.build(taken, replace(RELEASED, wording="repaired"), "x").items
+    other = build.build(taken, replace(RELEASED, phrasing="repaired"), "x").items
     both = sets.items.join(other, on="item")
     changed = both.filter(pl.col("subject") != pl.col("subject_right"))["item"].to_list()
     assert changed == ["DM-5"]
@@ -165,8 +165,8 @@ def test_the_shipped_split_names_our_questions(taken, sets, real_data):
         items, sets.candidates, sets.prompts, seed=0, negatives=RELEASED.negatives
     )
     split = choice_tables.shipped(real_data / "ontoprobe" / "gpt" / "reasoning")
-    for wording in ("released", "default"):
-        built = choices.reasoning(rules, asked, items, wording=wording)
+    for phrasing in ("released", "default"):
+        built = choices.reasoning(rules, asked, items, phrasing=phrasing)
         questions = pl.concat([asked, built])
         answers = questions.select("item", chosen="gold", rule=pl.lit("x"))
         rows = choice_tables.hits(questions, answers)
@@ -174,4 +174,4 @@ def test_the_shipped_split_names_our_questions(taken, sets, real_data):
         counts = {(t, s): n for t, s, n in found.rows()}
         for rule, sizes in choice_tables.RELEASED.items():
             own = [counts.get((rule, setting), 0) for setting in choice_tables.PREMISES]
-            assert own == list(sizes), (wording, rule)
+            assert own == list(sizes), (phrasing, rule)

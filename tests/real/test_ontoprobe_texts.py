@@ -66,7 +66,7 @@ def cases(taken, sets):
     return entailment.cases(rules)
 
 
-# ---- the released wording, from the rows
+# ---- the released template, from the rows
 
 
 def spaced(label):

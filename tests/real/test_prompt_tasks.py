@@ -39,7 +39,7 @@ def words(real_data, variant: str) -> list[str]:
 
 def build(real_data, variant: str):
     facts = prompt_facts.read_facts(real_data / "lama" / prompt_facts.VARIANTS[variant][0])
-    published = prompt_facts.published_wordings(real_data / "lama")
+    published = prompt_facts.read_published(real_data / "lama")
     own = read_table(ROOT / "resources/templates/templates.tsv")
     relations = {fact.group for fact in facts}
     task = prompt_facts.describe("auto_lama", "facts", relations, published, own, 5)
@@ -179,7 +179,7 @@ def test_templates_of_the_true_relations_file(original):
     manual = original.task["prompts"]["manual"]
     assert manual["P19"]["masked"] == "{sub} was born in [P] ."
     assert len({manual[r]["masked"] for r in ("P17", "P30", "P131", "P276")}) == 1
-    assert all("causal" in wording for wording in manual.values())
+    assert all("causal" in template for template in manual.values())
     assert len(original.task["prompts"]["lpaqa"]) == 41
     idle = "P54, P69, P102, P166, P1923"
     assert f"relations with a template and without facts here: {idle}" in original.task["notes"]

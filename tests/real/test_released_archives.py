@@ -8,14 +8,14 @@ import pytest
 
 from kgprobe.benchmarks.bear import released
 from kgprobe.settings import RELEASED, Settings
-from kgprobe.sources.dumps import pins
+from kgprobe.sources.dumps import lock_file
 from kgprobe.sources.dumps.archives import open_archive, unpack
 from tests.conftest import ROOT
 from tests.unit import test_released_archive as imitated
-from tools import pinning
+from tools import lock_file as locking
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
-PINS = pins.read_pins(ROOT / "resources/pins.tsv")
+LOCK_FILE = lock_file.read_lock_file(ROOT / "resources/lock.tsv")
 #: Pinned files, and how many of them the archives at hand lack.
 PINNED = {
     "hiaoxui/soft-prompts@eb9047e": (246, 0),
@@ -67,7 +67,7 @@ def test_the_full_configuration_finds_its_parts_and_each_file_equals_its_pin(
     """The very files that lie loose beside the archives, where they do."""
     compared = 0
     for one in archives(name):
-        tree = pins.find_tree(PINS, one.tree, one.url)
+        tree = lock_file.find_tree(LOCK_FILE, one.tree, one.url)
         assert tree is not None
         archive = real_data / "archives" / file_of(one.url)
         is_cut = "965e090" in one.url
@@ -78,7 +78,7 @@ def test_the_full_configuration_finds_its_parts_and_each_file_equals_its_pin(
         for part, wanted in one.parts.items():
             assert (tmp_path / part).is_dir() == wanted.endswith("/")
         if is_cut:
-            with pytest.raises(pins.PinError, match=r"104 of 164 pinned files .*/P178/"):
+            with pytest.raises(lock_file.LockError, match=r"104 of 164 pinned files .*/P178/"):
                 unpack(archive, tmp_path / "whole", one.parts, tree)
             assert not (tmp_path / "whole").exists()
     for path in files(tmp_path):
@@ -94,17 +94,17 @@ def test_the_full_configuration_finds_its_parts_and_each_file_equals_its_pin(
 def test_the_table_of_pins_is_what_archives_show(real_data):
     """Ids counted from the bytes of the archives: 489 of 593; the rest stands in a public tree."""
     places = sorted((real_data / "archives").glob("*.zip"))
-    shown = {t.name: t for t in pinning.trees(pinning.archives_of(Settings()), places)}
+    shown = {t.name: t for t in locking.trees(locking.archives_of(Settings()), places)}
     counts = {}
     for name, tree in shown.items():
-        assert tree.blobs.items() <= PINS[name].blobs.items(), name
-        pinned = len(PINS[name].blobs)
+        assert tree.blobs.items() <= LOCK_FILE[name].blobs.items(), name
+        pinned = len(LOCK_FILE[name].blobs)
         counts[f"{name.partition('@')[0]}@{name.partition('@')[2][:7]}"] = (
             pinned,
             pinned - len(tree.blobs),
         )
     assert counts == PINNED
-    assert sum(len(tree.blobs) for tree in PINS.values()) == 593
+    assert sum(len(tree.blobs) for tree in LOCK_FILE.values()) == 593
 
 
 def test_the_sentiment_of_sst2_has_two_classes_and_not_five(real_data, tmp_path):
@@ -114,7 +114,7 @@ def test_the_sentiment_of_sst2_has_two_classes_and_not_five(real_data, tmp_path)
     with open_archive(archive) as zipped:
         both = [name for name in zipped.namelist() if name.endswith("/sentiment-train")]
     assert len(both) == 2
-    unpack(archive, tmp_path, one.parts, pins.find_tree(PINS, one.tree, one.url))
+    unpack(archive, tmp_path, one.parts, lock_file.find_tree(LOCK_FILE, one.tree, one.url))
     rows = {}
     for split in ("train", "dev", "test"):
         lines = (tmp_path / f"sentiment-{split}").read_text(encoding="utf-8").splitlines()
@@ -129,8 +129,8 @@ def test_the_first_commit_of_bear_lacks_what_is_read(real_data, tmp_path):
     with open_archive(real_data / "archives/BEAR-725b4e3.zip") as zipped:
         assert not any(name.endswith("/relation_info.json") for name in zipped.namelist())
     assert "ace91fd" in one.url
-    tree = pins.find_tree(PINS, one.tree, one.url)
-    with pytest.raises(pins.PinError, match=r"1 of 141 pinned files .* relation_info\.json"):
+    tree = lock_file.find_tree(LOCK_FILE, one.tree, one.url)
+    with pytest.raises(lock_file.LockError, match=r"1 of 141 pinned files .* relation_info\.json"):
         unpack(real_data / "archives/BEAR-725b4e3.zip", tmp_path, one.parts, tree)
 
 

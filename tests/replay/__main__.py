@@ -24,7 +24,7 @@ import yaml
 
 from kgprobe.config import read
 from kgprobe.settings import RELEASED
-from kgprobe.sources.dumps.pins import find_tree, read_pins
+from kgprobe.sources.dumps.lock_file import find_tree, read_lock_file
 from kgprobe.sources.sparql.endpoint import read_endpoints
 from tests.conftest import ROOT, data_folder
 from tests.replay import models
@@ -65,9 +65,9 @@ def unasked(proxy: Proxy) -> list[str]:
         url = endpoints[source.endpoint].url
         found += [] if url in asked else [url]
     archives = [a for name in RELEASED for a in getattr(settings.sources, name).archives]
-    trees = read_pins(ROOT / settings.sources.pins)
+    trees = read_lock_file(ROOT / settings.sources.lock_file)
     used = {tree.name for a in archives if (tree := find_tree(trees, a.tree, a.url))}
-    found += [f"the pins of {name}" for name in trees if name not in used]
+    found += [f"the lock file's {name}" for name in trees if name not in used]
     made = {path.parent.name for path in DATA.rglob("meta.json")}
     names = {name.split("@")[0].split(".")[0] for name in made}
     for query in sorted((ROOT / "resources/queries").rglob("*.rq")):

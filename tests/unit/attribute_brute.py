@@ -18,7 +18,7 @@ Example = tuple[Triple, ...]
 #: (s, p, o) of two different entities
 Edges = set[tuple[int, int, int]]
 
-TWO_UP = "P279/P279"
+TWO_HOP = "P279/P279"
 #: what breaks a prompt when it stands in a label
 MARKS = ("[X]", "[Y]", "[MASK]", "<mask>", "<extra_id_0>")
 #: one text of LAMA's for four relations
@@ -27,7 +27,7 @@ ROLES = {
     "symmetry": ["forward", "backward"],
     "asymmetry": ["forward", "reversed"],
     "bidirectional": ["first", "inverse"],
-    "hierarchy": ["hop1", "hop2", "two_up"],
+    "hierarchy": ["hop1", "hop2", "two_hop"],
     "composite": ["first", "second", "closing"],
     "paths": ["hop1", "hop2"],
     "bias": ["fact"],
@@ -144,9 +144,9 @@ def bidirectional(g: Edges, min_triples: int, ratio: float, denominator: str) ->
     return found
 
 
-def hierarchy(g: Edges, direct: str = "keep", two_up: str = "own") -> set[Example]:
+def hierarchy(g: Edges, direct: str = "keep", two_hop: str = "own") -> set[Example]:
     """x subclass of y, y subclass of z, and so x of z two steps up; no cycle of two."""
-    third = TWO_UP if two_up == "own" else 279
+    third = TWO_HOP if two_hop == "own" else 279
     found = set()
     for x, p, y in g:
         for y2, p2, z in g:

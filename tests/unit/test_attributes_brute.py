@@ -54,7 +54,7 @@ TRIED = {
         "min_triples": [1, 2, 2, 3], "ratio": [0.25, *SHARES[:3]],
         "denominator": ["min", "max", "first", "second"],
     },
-    "hierarchy": {"direct": ["keep", "drop"], "two_up": ["own", "same"]},
+    "hierarchy": {"direct": ["keep", "drop"], "two_hop": ["own", "same"]},
     "composite": {
         "categories": [1, 2, 3, 5], "member": ["a", "a", "all", "any"],
         "category_relations": [["P31"], ["P31", "P106"]],
@@ -108,7 +108,7 @@ def expected(name: str, w: brute.World, c: dict) -> set[brute.Example]:
     if name == "bidirectional":
         return brute.bidirectional(w.g, c["min_triples"], c["ratio"], c["denominator"])
     if name == "hierarchy":
-        return brute.hierarchy(w.g, c["direct"], c["two_up"])
+        return brute.hierarchy(w.g, c["direct"], c["two_hop"])
     if name == "bias":
         literals = w.literals if c["literal_edges"] else set()
         return brute.bias(w.g, numbers(c["relations"]), c["max_degree"], literals)
@@ -187,7 +187,7 @@ def test_the_labeled_build_needs_labels_and_templates(name):
         frame, w = given(seed)
         c = chosen(name, seed)
         known = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} - WORDLESS
-        known |= {brute.TWO_UP}
+        known |= {brute.TWO_HOP}
         made = attribute(
             name, frame, **c, eval_examples=5, templates=sorted(known), missing_template="drop"
         )
@@ -201,7 +201,7 @@ def test_the_labeled_build_needs_labels_and_templates(name):
             counted = dict(made.sizes.select("build", "examples").rows())
             whole = len(taken(every)) if name == "ambiguous" else len(every)
             assert counted["structural"] == whole
-            relations = {brute.TWO_UP, *(f"P{p}" for _, p, _ in [*w.g, *w.literals])}
+            relations = {brute.TWO_HOP, *(f"P{p}" for _, p, _ in [*w.g, *w.literals])}
             named = {example for example in every if brute.usable(w, example, relations)}
             step = made.steps.filter(step="templates").row(0, named=True)
             assert (step["kept"], step["dropped"]) == (len(kept), len(named) - len(kept))
@@ -239,7 +239,7 @@ def test_all_relations_without_template_are_told_with_their_triples(name):
     filled = 0
     for seed in FEWER:
         frame, w = given(seed)
-        every = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} | {brute.TWO_UP}
+        every = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} | {brute.TWO_HOP}
         known = set(sorted(every)[seed % 2 :: 2])
         use = {e for e in loops(name, seed) if brute.usable(w, e, every)}
         lacking = Counter(
@@ -384,7 +384,7 @@ def check_row(row, name, w, degree, ids, triple) -> None:
         assert (row["role"], row["origin"], row["pattern"]) == ("fact", "stored", f"P{p}")
     else:
         assert row["role"] == brute.ROLES[name][row["position"]]
-        origin = {"reversed": "reversed", "two_up": "inferred"}.get(row["role"], "stored")
+        origin = {"reversed": "reversed", "two_hop": "inferred"}.get(row["role"], "stored")
         assert row["origin"] == origin
         assert row["pattern"] == brute.pattern(name, ids)
         one, *others = ids

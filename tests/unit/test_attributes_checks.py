@@ -63,9 +63,9 @@ def test_a_gap_of_positions_is_named_with_the_first_example():
 
 @pytest.mark.parametrize(
     ("role", "side", "other"),
-    [("two_up", "object", "Q8"), ("two_up", "subject", "Q8"), ("hop2", "subject", "Q11")],
+    [("two_hop", "object", "Q8"), ("two_hop", "subject", "Q8"), ("hop2", "subject", "Q11")],
 )
-def test_two_up_is_the_end_of_the_two_steps(role, side, other):
+def test_two_hop_is_the_end_of_the_two_steps(role, side, other):
     """5 -> 6 -> 7, and 11 -> 7: every end in turn is another one."""
     given = graph([(5, 279, 6), (6, 279, 7), (11, 279, 7)])
     chosen = settings("hierarchy")
@@ -73,7 +73,7 @@ def test_two_up_is_the_end_of_the_two_steps(role, side, other):
     check_examples(examples, given, chosen)
     wrong = pl.when(pl.col("role") == role).then(pl.lit(other)).otherwise(side).alias(side)
     golds = pl.concat_list("golds", pl.lit(other))
-    with pytest.raises(GraphError, match="two_up is not the two steps"):
+    with pytest.raises(GraphError, match="two_hop is not the two steps"):
         check_examples(examples.with_columns(wrong, golds=golds), given, chosen)
 
 

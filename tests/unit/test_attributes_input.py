@@ -31,7 +31,7 @@ from kgprobe.knowledge.graph import date_text, literal_number
 from kgprobe.knowledge.ids import GraphError, Relations
 from kgprobe.sampling import integer_keys
 from kgprobe.schema import FACTS
-from tests.unit.attribute_brute import TWO_UP
+from tests.unit.attribute_brute import TWO_HOP
 from tests.unit.attribute_graphs import (
     WORKED,
     attribute,
@@ -201,10 +201,10 @@ def test_relations_without_template_end_a_build_or_leave_it_empty():
             settings("entity_centric", facts=3, missing_template="error", templates=["P19"]),
         )
     dropped = settings("hierarchy", templates=["P279"], missing_template="drop")
-    told = rf"templates: 0 kept, 1 dropped \(no template: {TWO_UP} \(1\)\)"
+    told = rf"templates: 0 kept, 1 dropped \(no template: {TWO_HOP} \(1\)\)"
     with pytest.raises(EmptyBenchmarkError, match=told):
         hierarchy.build(worked(), dropped)
-    same = hierarchy.build(worked(), settings("hierarchy", templates=["P279"], two_up="same"))
+    same = hierarchy.build(worked(), settings("hierarchy", templates=["P279"], two_hop="same"))
     assert set(same.examples["predicate"]) == {"P279"}
 
 
@@ -219,7 +219,7 @@ def test_no_step_drops_relations_where_templates_are_not_known_or_all_are_demand
 def test_cycles_are_no_examples_and_are_counted():
     chains = [(1, 279, 2), (2, 279, 1), (2, 279, 3)]
     made = hierarchy.build(graph(chains), settings("hierarchy"))
-    assert triples(made.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_UP, 3))]
+    assert triples(made.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_HOP, 3))]
     step = made.steps.filter(step="chains of two").row(0, named=True)
     assert (step["kept"], step["dropped"], step["reason"]) == (1, 2, "cycle of two")
 

@@ -87,7 +87,7 @@ def test_bidirectional():
 
 def test_hierarchy():
     examples = built(hierarchy, "hierarchy")
-    assert triples(examples) == [(T[9], T[10], (5, brute.TWO_UP, 7))]
+    assert triples(examples) == [(T[9], T[10], (5, brute.TWO_HOP, 7))]
     assert examples["flags"].list.len().sum() == 0
     assert examples["origin"].to_list() == ["stored", "stored", "inferred"]
 

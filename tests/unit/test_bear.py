@@ -14,8 +14,13 @@ CONFIG = Bear(min_answers=2, spares=1, big=Size(6, 3, 3), lite=Size(2, 2, 2))
 TEMPLATES = {r: [(i, f"[X] {r} {i} [Y].") for i in range(3)] for r in ("P1", "P2", "P17")}
 
 
-def row(relation="P1", cardinality="1:N", symmetric="no", lift="") -> dict[str, str]:
-    return {"relation": relation, "cardinality": cardinality, "symmetric": symmetric, "lift": lift}
+def row(relation="P1", cardinality="1:N", symmetric="no", ancestor="") -> dict[str, str]:
+    return {
+        "relation": relation,
+        "cardinality": cardinality,
+        "symmetric": symmetric,
+        "ancestor": ancestor,
+    }
 
 
 def statement(subject: str, obj: str, relation: str = "P1", **changes) -> dict:
@@ -111,7 +116,7 @@ def test_of_two_mirrored_statements_the_popular_subject_stays():
     assert reasons(pull, row(symmetric="yes")) == {"Q1": "mirror", "Q2": None}
 
 
-def test_lifting_replaces_a_place_by_its_country():
+def test_mapping_replaces_a_place_by_its_country():
     pull = frame(
         statement("1", "50"),
         statement("2", "60"),
@@ -125,11 +130,11 @@ def test_lifting_replaces_a_place_by_its_country():
     found = filters.map_to_ancestors(births, "P17", popular).sort("subject")
     assert found.select("object", "object_label", "object_kind").rows() == [
         ("Q900", "o900y", "item"),
-        ("Q60", "o60y", "unlifted"),
+        ("Q60", "o60y", "unmapped"),
         ("Q900", "o900y", "item"),
     ]
-    judged = filters.filtered(found, row(lift="P17"), CONFIG)
-    assert dict(judged.select("subject", "reason").rows())["Q2"] == "lift_failed"
+    judged = filters.filtered(found, row(ancestor="P17"), CONFIG)
+    assert dict(judged.select("subject", "reason").rows())["Q2"] == "no_ancestor"
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,10 @@ def test_a_normal_value_beside_a_preferred_one_counts_by_the_rule_of_the_constru
     assert both == ("multi_valued", "Q901")
 
 
-def test_places_are_lifted_before_they_are_compared():
+def test_places_are_mapped_before_they_are_compared():
     pulled = frame(statement("1", "50"), statement("50", "900", "P17"))
     sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])
-    relations = [row(lift="P17"), row("P17")]
+    relations = [row(ancestor="P17"), row("P17")]
     found = against_released.states(sets, Fresh(pulled, relations, {}, CONFIG))
     assert found["state"].to_list() == ["same"]
 

@@ -172,8 +172,8 @@ def test_reasoning_asks_with_and_without_the_first_premise():
     assert stems["rdfs7-21"] == ""
 
 
-def test_the_released_wording_keeps_its_slips():
-    found = choices.reasoning(RULES, memorizing(), MEMORIZING, wording="released")
+def test_the_released_template_keeps_its_slips():
+    found = choices.reasoning(RULES, memorizing(), MEMORIZING, phrasing="released")
     texts = {row["item"]: row["question"] for row in found.rows(named=True)}
     assert texts["rdfs2-20"] == "X's composer is Y . Therefore, What is the type of X?"
     assert texts["rdfs11-20+p1"].startswith("writer is a person. X is a writer. Therefore,")

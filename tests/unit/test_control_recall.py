@@ -107,7 +107,7 @@ SCORES = {"causal": causal_score, "masked": masked_score, "seq2seq": seq2seq_sco
 
 
 def literal(kind, model, tokenizer):
-    """(fact, number of the wording) -> is its object ranked first, one sentence at a time."""
+    """(fact, number of the template) -> is its object ranked first, one sentence at a time."""
     found = {}
     for fact in TRAINING_FACTS:
         also = [x.object for x in TRAINING_FACTS if x[:2] == fact[:2]]
@@ -141,7 +141,7 @@ def test_recall_is_the_literal_rank_among_the_relation_s_objects(kind):
     assert recall_test.right(kind, model, tokenizer, some).tolist() == right[some].tolist()
 
 
-def test_a_lesson_is_recalled_when_it_is_right_in_every_wording():
+def test_a_lesson_is_recalled_when_it_is_right_in_every_template():
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     right = np.ones(25, dtype=bool)
     assert {told["recall"] for told in recall_test.recall(right).values()} == {1.0}

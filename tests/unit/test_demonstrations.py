@@ -10,7 +10,7 @@ import torch
 
 from kgprobe.probes.jobs.autoprompt import predict, tasks
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.wordings import demonstrations as demos
+from kgprobe.probes.prompts.variants import demonstrations as demos
 from kgprobe.schema import EXAMPLES, OUTCOMES, check, write
 from kgprobe.settings import Demos
 from tests.unit import prompt_folders
@@ -129,11 +129,11 @@ def test_the_answers_are_those_behind_the_text_written_out(folder):
     frame = own.answers(["demos"])
     check(frame.sort(OUTCOMES.key), OUTCOMES)
     assert set(frame["prompt"]) == {"demos:00", "demos:01"}
-    wording = {"P36": "in", "P37": "by"}
+    template = {"P36": "in", "P37": "by"}
     stop = {"P36": ".", "P37": " ."}
 
     def behind(group, facts):
-        lines = [f"{f['sub']} {wording[group]} {label}{stop[group]}" for f, label in facts]
+        lines = [f"{f['sub']} {template[group]} {label}{stop[group]}" for f, label in facts]
         return "".join(f"{line}\n" for line in lines)
 
     seen = 0
@@ -143,7 +143,7 @@ def test_the_answers_are_those_behind_the_text_written_out(folder):
             asked = task.examples.filter(
                 group=row["group"], split=row["split"], example=row["example"]
             ).row(0, named=True)
-            text = f"{front}{json.loads(asked['fields'])['sub']} {wording[row['group']]}"
+            text = f"{front}{json.loads(asked['fields'])['sub']} {template[row['group']]}"
             scores = literal(loaded, text, own.words)
             if asked["label"] not in scores:  # not one token of this model
                 assert row["best"] is None

@@ -9,7 +9,7 @@ import pytest
 from kgprobe.benchmarks.attributes.amber import read_amber
 from kgprobe.benchmarks.autoprompt.facts import read_facts, read_vocabulary
 from kgprobe.benchmarks.autoprompt.relations import read_records
-from kgprobe.benchmarks.autoprompt.templates import read_wordings
+from kgprobe.benchmarks.autoprompt.templates import read_templates
 from kgprobe.benchmarks.bear import lama, released
 from kgprobe.benchmarks.ontoprobe import released as onto_released
 
@@ -17,7 +17,7 @@ from kgprobe.benchmarks.ontoprobe import released as onto_released
 NAME = "Pa\u2028ris \u0085 of\u2029 France"
 TEXT = "The capital of [X] is [Y]."
 FACTS = [{"sub": "France", "obj": NAME}, {"sub": "Italy", "obj": "Rome"}]
-WORDINGS = [
+TEMPLATES = [
     {"relation": "P36", "template": TEXT, "type": "1-1"},
     {"relation": "P30", "template": f"[X] lies in [Y] ({NAME}).", "type": "N-1"},
 ]
@@ -51,10 +51,10 @@ def _facts(folder):
 
 READERS = {
     "facts": (FACTS, "P36/test.jsonl", _facts),
-    "wordings": (WORDINGS, "all.jsonl", lambda f: read_wordings(f / "all.jsonl")),
+    "templates": (TEMPLATES, "all.jsonl", lambda f: read_templates(f / "all.jsonl")),
     "records": (RECORDS, "P36.jsonl", read_records),
     "packed records": (RECORDS, "P36.jsonl.gz", read_records),
-    "lama": (WORDINGS, "all.jsonl", lambda f: lama._rows(f / "all.jsonl", "relation", "template")),
+    "lama": (TEMPLATES, "all.jsonl", lambda f: lama._rows(f / "all.jsonl", "relation", "template")),
     "released": (INSTANCES, "P36.jsonl", _released),
     "amber": (
         [{"name": NAME, "qids": {"head": "Q1"}}, {"name": "b", "qids": {}}],

@@ -1,4 +1,4 @@
-"""Generic wordings made of labels: where nothing was written, of item properties, counted apart."""
+"""Templates made of labels: where nothing was written, of item properties, counted apart."""
 
 import gzip
 from pathlib import Path
@@ -12,8 +12,8 @@ from kgprobe.benchmarks.attributes import paths
 from kgprobe.benchmarks.attributes.settings import settings_of
 from kgprobe.benchmarks.label_templates import label_templates, template_of
 from kgprobe.probes.jobs.word import word
-from kgprobe.probes.prompts.wordings import relations as wordings
-from kgprobe.settings import Wording
+from kgprobe.probes.prompts.variants import relations as templates
+from kgprobe.settings import AttributePrompts
 from kgprobe.sheets import read_table
 from tests.unit.attribute_graphs import graph, triples, worked
 
@@ -45,7 +45,7 @@ ENTITY = "http://www.wikidata.org/entity/"
         ("[MASK]", None),
     ],
 )  # fmt: skip
-def test_the_wording_of_a_label(label, text):
+def test_the_template_of_a_label(label, text):
     assert template_of(label) == text
 
 
@@ -83,17 +83,17 @@ def asked(*relations):
 
 def test_a_relation_is_asked_by_its_label_only_where_nothing_was_written():
     texts = {"P26": "The spouse of [X] is [Y].", "P99998": "The hub of [X] is [Y]."}
-    prompts, origins = word(asked("P26", "P99998"), *TABLES, Wording(), by_label=texts)
+    prompts, origins = word(asked("P26", "P99998"), *TABLES, AttributePrompts(), by_label=texts)
     schema.check(prompts, schema.PROMPTS)
-    schema.check(origins, schema.WORDINGS)
+    schema.check(origins, schema.PROMPT_ORIGINS)
     generic = prompts.filter(kind="label")
     assert generic.select("prompt", "relation", "text", "index").rows() == [
         ("P99998/label", "P99998", "The hub of [X] is [Y].", 0)
     ]
     assert prompts.filter(relation="P26").height == 6
     assert "label" not in prompts.filter(relation="P26")["kind"].to_list()
-    with pytest.raises(wordings.MissingTemplateError, match=r"1 relations .*P99999 \(1\)"):
-        word(asked("P26", "P99998", "P99999"), *TABLES, Wording(), by_label=texts)
+    with pytest.raises(templates.MissingTemplateError, match=r"1 relations .*P99999 \(1\)"):
+        word(asked("P26", "P99998", "P99999"), *TABLES, AttributePrompts(), by_label=texts)
 
 
 def config():
@@ -159,6 +159,6 @@ def test_every_item_property_of_the_dump_is_written_or_worded_by_its_label(real_
         assert text.count("[X]") == text.count("[Y]") == 1
         assert text == " ".join(text.split())
         assert text.endswith(" [Y].")
-    prompts, _ = word(asked(*texts), *TABLES, Wording(), by_label=texts)
+    prompts, _ = word(asked(*texts), *TABLES, AttributePrompts(), by_label=texts)
     by_kind = prompts.group_by("kind").agg(pl.col("relation").n_unique())
     assert dict(by_kind.rows())["label"] == 873

@@ -87,7 +87,7 @@ def test_a_difference_is_paired_and_has_its_interval_and_p(loaded):
     hits = [by_hand(loaded, one.benchmark, texts) for texts in (CAPITAL, OTHER)]
     names = sorted(hits[0])
     slots = np.array([hits[0][name] - hits[1][name] for name in names])
-    assert slots.any(), "the wordings must differ for the test to say something"
+    assert slots.any(), "the templates must differ for the test to say something"
     (row,) = one.compare(two).iter_rows(named=True)
     assert (row["model"], row["instead"]) == ("tiny-llama", "second")
     assert row["difference"] == pytest.approx(100 * slots.mean())

@@ -79,8 +79,8 @@ def test_the_old_name_of_a_switch_is_refused_with_the_new_one():
     [
         ("upper_first", "lower_rest", "TP-25", "Thing ünder  25 "),
         ("labels", "ascii_drop", "TP-25", "Thing nder (25)"),
-        ("wording", "released", "DM-2", "if one has  ."),
-        ("wording", "paper", "DM-2", "to have odd kind ."),
+        ("phrasing", "released", "DM-2", "if one has  ."),
+        ("phrasing", "paper", "DM-2", "to have odd kind ."),
         ("patterns", "corrected", "DM-25", "if one is employed by something ."),
     ],
 )
@@ -474,5 +474,5 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
 
 
 def test_the_questions_of_multiple_choice_know_the_values_of_their_switches():
-    legal = {key: set(modes.SWITCHES[key].legal) for key in ("negatives", "mc_wording")}
-    assert legal == {"negatives": {"clean", "released"}, "mc_wording": {"default", "released"}}
+    legal = {key: set(modes.SWITCHES[key].legal) for key in ("negatives", "mc_phrasing")}
+    assert legal == {"negatives": {"clean", "released"}, "mc_phrasing": {"default", "released"}}

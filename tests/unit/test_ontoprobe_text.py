@@ -1,4 +1,4 @@
-"""Wording of OntoProbe: labels, clauses, premises."""
+"""Templates of OntoProbe: labels, clauses, premises."""
 
 from dataclasses import asdict
 
@@ -36,7 +36,7 @@ def test_the_released_rule_empties_architect_and_the_repaired_one_does_not():
     assert concepts.domain_clause(pattern, "architect", "repaired") == "if one has architect ."
 
 
-def test_the_papers_wording_is_known_for_nouns_and_one_pattern():
+def test_the_papers_template_is_known_for_nouns_and_one_pattern():
     assert (
         concepts.domain_clause("[X]'s composer is [Y] .", "person", "paper") == "to have composer ."
     )
@@ -67,7 +67,7 @@ def test_every_switch_has_a_value_in_every_mode_and_refuses_others():
         values = asdict(modes.resolve(mode))
         assert set(values) == set(modes.SWITCHES)
         assert all(value in modes.SWITCHES[key].legal for key, value in values.items())
-    assert modes.resolve("paper", {"wording": "released"}).wording == "released"
+    assert modes.resolve("paper", {"phrasing": "released"}).phrasing == "released"
     assert {s.point for s in modes.SWITCHES.values()} >= set(range(1, 26))
     with pytest.raises(ValueError, match=r"ontoprobe\.mode: 'best'"):
         modes.resolve("best")

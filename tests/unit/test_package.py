@@ -59,12 +59,12 @@ def in_sdist(built: Path) -> dict[str, bytes]:
         return {m.name.partition("/")[2]: archive.extractfile(m).read() for m in files}
 
 
-def test_resources_lie_in_the_wheel_and_others_wordings_do_not(built):
+def test_resources_lie_in_the_wheel_and_others_templates_do_not(built):
     wheel, sdist = in_wheel(built), in_sdist(built)
     inside = "kgprobe/project/"
     for name in ("resources/benchmarks/world_lite/items.parquet", "resources/world/properties.tsv",
                  "resources/queries/wikidata/facts.rq", "resources/templates/templates.tsv",
-                 "resources/published/bear_leaderboard.tsv", "resources/pins.tsv",
+                 "resources/published/bear_leaderboard.tsv", "resources/lock.tsv",
                  "config/models.tsv", "config/embedded.yaml", "Snakefile",
                  "workflow/rules/common.smk",
                  "workflow/scripts/report.py", "profiles/default/profile.yaml"):  # fmt: skip
@@ -102,7 +102,7 @@ def test_both_install_into_an_empty_environment_and_give_an_accuracy(built, tmp_
         said.append(run(python, "-c", use, cwd=tmp_path, env=environment))
     assert said[0].startswith("Results(tiny-llama on world_lite, given: accuracy ")
     assert said[0] == said[1]
-    # the workflow comes with it, without LAMA's wordings, which its configuration names
+    # the workflow comes with it, without LAMA's templates, which its configuration names
     command = ["-m", "kgprobe.cli", "run", "config/embedded.yaml", "--cores", 1, "--dry-run"]
     planned = run(python, *command, cwd=tmp_path, env=environment)
     assert "word_prompts" in planned

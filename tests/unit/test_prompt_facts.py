@@ -1,4 +1,4 @@
-"""Facts as examples: files, overlap, flags, wordings, facts out of pulls, the embedded world."""
+"""Facts as examples: files, overlap, flags, templates, facts out of pulls, the embedded world."""
 
 import json
 from dataclasses import replace
@@ -150,7 +150,7 @@ def test_too_few_facts_are_told_with_relation_needed_and_found():
         built(settings=PromptFacts(least=Rows(5, 1, 1)))
 
 
-def test_wordings_are_kept_verbatim_and_cut_for_causal_models():
+def test_templates_are_kept_verbatim_and_cut_for_causal_models():
     task = described()
     assert task["prompts"]["manual"]["P19"] == {
         "masked": "{sub} was born in [P] .",
@@ -163,7 +163,7 @@ def test_wordings_are_kept_verbatim_and_cut_for_causal_models():
     assert task["notes"] == ["relations with a template and without facts here: P1923"]
 
 
-def test_a_wording_whose_answer_is_not_last_is_none_for_causal_models():
+def test_a_template_whose_answer_is_not_last_is_none_for_causal_models():
     found = prompt_templates.manual("[X] plays [Y] music .")
     assert "causal" not in found
     own = prompt_templates.manual("[X] plays [Y] music .", ending="The genre of [X] is [Y].")
@@ -172,7 +172,7 @@ def test_a_wording_whose_answer_is_not_last_is_none_for_causal_models():
     assert "causal" not in before
 
 
-def test_contexts_stand_in_front_of_the_same_wording():
+def test_contexts_stand_in_front_of_the_same_template():
     found = prompt_templates.manual("[X] was born in [Y] .", context=True)
     assert found["masked"] == "{context} [SEP] {sub} was born in [P] ."
     assert found["roberta"] == "{context} {sub} was born in [P] ."

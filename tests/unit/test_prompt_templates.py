@@ -34,7 +34,7 @@ def test_manual_prompts_parse_for_their_kinds():
             assert set(found.fields) == FIELDS["relation_extraction" if context else "facts"]
 
 
-def test_our_own_wording_for_causal_models_is_the_first_manual_one_that_ends_in_the_answer():
+def test_our_own_template_for_causal_models_is_the_first_manual_one_that_ends_in_the_answer():
     rows = [
         {"relation": "P27", "index": "2", "kind": "manual", "text": "Citizenship of [X]: [Y]."},
         {"relation": "P27", "index": "0", "kind": "manual", "text": "[Y] is the land of [X]."},
@@ -53,10 +53,10 @@ def test_our_own_wording_for_causal_models_is_the_first_manual_one_that_ends_in_
         ("{", "line 2: not JSON"),
     ],
 )
-def test_a_bad_file_of_wordings_is_named_with_its_row(tmp_path, line, message):
+def test_a_bad_file_of_templates_is_named_with_its_row(tmp_path, line, message):
     good = '{"relation": "P0", "template": "[X] in [Y]"}'
     (tmp_path / "relations.jsonl").write_text(f"{good}\n{line}\n")
     with pytest.raises(TaskError) as told:
-        templates.read_wordings(tmp_path / "relations.jsonl")
+        templates.read_templates(tmp_path / "relations.jsonl")
     assert message in str(told.value)
     assert "relations.jsonl" in str(told.value)

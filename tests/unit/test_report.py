@@ -403,7 +403,7 @@ def test_examples_say_what_was_first_and_where_the_right_answer_stood(asked):
         assert cell.text == "a"
         assert f"right at {place} of" in cell.small
         assert cell.small.startswith("✓") == (one.right == ["a"])
-    (page,) = said.by_relation("world_lite", questions, told, NAMES, said.wordings(asked))
+    (page,) = said.by_relation("world_lite", questions, told, NAMES, said.first_templates(asked))
     assert [made.title for made in page.grids] == ["P1", "capital of <b> (P36)"]
     assert page.grids[0].caption == "First template: [X] is [Y]."
 

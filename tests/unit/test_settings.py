@@ -68,6 +68,8 @@ def test_every_field_says_what_it_means():
     ("key", "value", "message"),
     [
         ("twin", {"items": 3}, r"top level: unknown key 'twin', which is 'baselines' now; legal: "),
+        ("wording", {"most": 2}, "'wording', which is 'attribute_prompts' now; legal: "),
+        ("attributes.hierarchy.two_up", "own", "'two_up', which is 'two_hop' now; legal: "),
         (
             "bear.popularty",
             1,

@@ -1,31 +1,31 @@
-"""The committed draw of synonyms: every row changes one word of a wording that there is."""
+"""The committed draw of synonyms: every row changes one word of a template that there is."""
 
 import re
 from collections import Counter
 from pathlib import Path
 
-from kgprobe.probes.prompts.wordings import relations
+from kgprobe.probes.prompts.variants import relations
 from kgprobe.sheets import read_table
-from tests.unit.test_wordings import TABLE
+from tests.unit.test_prompt_variants import TABLE
 
 ROOT = Path(__file__).parents[2]
 DRAWN = read_table(ROOT / "resources" / "templates" / "synonyms.tsv")
-WORDINGS = {wording.id: wording for some in TABLE.values() for wording in some}
+TEMPLATES = {template.id: template for some in TABLE.values() for template in some}
 
 
-def test_every_row_replaces_a_word_of_its_wording():
+def test_every_row_replaces_a_word_of_its_template():
     assert len(DRAWN) > 1000
-    assert max(Counter(row["wording"] for row in DRAWN).values()) == 2
+    assert max(Counter(row["prompt"] for row in DRAWN).values()) == 2
     assert len({tuple(row.values()) for row in DRAWN}) == len(DRAWN)
     for row in DRAWN:
-        text = WORDINGS[row["wording"]].text
+        text = TEMPLATES[row["prompt"]].text
         assert re.search(rf"(?<![\w\[\]'-]){row['word']}(?![\w\[\]'-])", text), row
         assert row["synonym"] == row["synonym"].lower() != row["word"]
     assert not {row["word"] for row in DRAWN} & {"born", "capital", "located", "the", "an"}
 
 
 def test_variants_stand_behind_a_relation_s_own_and_fewer_are_a_subset():
-    owner = WORDINGS["P127/3"]
+    owner = TEMPLATES["P127/3"]
     chosen = {"P127": [owner]}
     both = relations.with_synonyms(chosen, DRAWN, 2)["P127"]
     one = relations.with_synonyms(chosen, DRAWN, 1)["P127"]

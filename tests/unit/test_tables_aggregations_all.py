@@ -1,5 +1,5 @@
 """Aggregations of OntoProbe's and of the attributes' candidates, priors of content-free subjects,
-and what wordings agree on: numbers beside loops written from their definitions."""
+and what templates agree on: numbers beside loops written from their definitions."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.metrics.aggregations import folds
-from kgprobe.tables import aggregations, results, scored, wordings
+from kgprobe.tables import aggregations, consistency, results, scored
 from kgprobe.tables.answers import Probe, judge, with_content_free
 from kgprobe.tables.attributes import make as of_attributes
 from kgprobe.tables.attributes import numbers
@@ -219,7 +219,7 @@ def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
     assert told.startswith("2 options of world_lite, T read the same as another")
 
 
-# wordings
+# templates
 
 ROWS = pl.DataFrame(
     [
@@ -234,9 +234,9 @@ ROWS = pl.DataFrame(
 )  # fmt: skip
 
 
-def test_wordings_of_relations_with_other_numbers_of_them():
-    found = {x.metric: x for x in wordings.numbers(Number(), ROWS, "relation")}
-    assert set(found) == set(wordings.METRICS)
+def test_templates_of_relations_with_other_numbers_of_them():
+    found = {x.metric: x for x in consistency.numbers(Number(), ROWS, "relation")}
+    assert set(found) == set(consistency.METRICS)
     assert {x.n for x in found.values()} == {4}
     assert found["agreement"].value == 100 * 2 / 4
     assert found["correct in any"].value == 100 * (1 + 1 + 1 + 0) / 4
@@ -247,14 +247,14 @@ def test_wordings_of_relations_with_other_numbers_of_them():
     assert found["best template"].value == 100 * (1 + 1 + 1 + 0) / 4
     assert dict(found["best template"].setting) == {"choice": "oracle"}
     shuffled = ROWS.sample(fraction=1.0, shuffle=True, seed=1)
-    assert list(wordings.numbers(Number(), shuffled, "relation")) == list(found.values())
+    assert list(consistency.numbers(Number(), shuffled, "relation")) == list(found.values())
 
 
-def test_one_wording_has_nothing_to_agree_on_and_an_unknown_answer_is_no_agreement():
-    assert list(wordings.numbers(Number(), ROWS.filter(template=0), "relation")) == []
+def test_one_template_has_nothing_to_agree_on_and_an_unknown_answer_is_no_agreement():
+    assert list(consistency.numbers(Number(), ROWS.filter(template=0), "relation")) == []
     unknown = ROWS.with_columns(said=pl.lit(None, pl.String))
-    names = [x.metric for x in wordings.numbers(Number(), unknown)]
-    assert names == list(wordings.METRICS[1:])
+    names = [x.metric for x in consistency.numbers(Number(), unknown)]
+    assert names == list(consistency.METRICS[1:])
 
 
 # the papers
@@ -418,7 +418,7 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     assert len(shown["golds"]) == 5
 
 
-def test_the_attributes_wordings_agree(tmp_path):
+def test_the_attributes_templates_agree(tmp_path):
     study, _, rows = ranked_study(tmp_path)
     ((alphas, _),) = study.answers.values()
     own = alphas.filter(kind="exact", gold="own")

@@ -1,4 +1,4 @@
-"""Numbers of confidence and of wordings beside loops over the same answers."""
+"""Numbers of confidence and of templates beside loops over the same answers."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from kgprobe.metrics.aggregations import folds
-from kgprobe.tables import confidence, wordings
+from kgprobe.tables import confidence, consistency
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import figures, views
 from kgprobe.tables.results import Number
@@ -110,7 +110,7 @@ def test_right_under_any_most_and_all_templates_and_the_best_one():
 
 def test_chances_of_ties_are_those_of_all_outcomes():
     hits = np.array([[1.0, 0.5, 0.0, 0.25], [0.0, 0.0, 0.0, 0.0]])
-    found = wordings.at_least(hits)
+    found = consistency.at_least(hits)
     for row, chances in zip(found, hits, strict=True):
         for least in range(5):
             share = sum(

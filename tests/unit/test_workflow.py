@@ -171,7 +171,7 @@ def test_examples_of_a_lite_set_come_from_the_whole_one():
 
 def test_a_server_is_asked_few_prompts_of_the_attributes():
     asked = run()
-    for model, few in ("served", asked.settings.wording.api), ("small", 0):
+    for model, few in ("served", asked.settings.attribute_prompts.api), ("small", 0):
         part = parts.part_of(asked, row(f"attributes symmetry templates fill {model}"))
         assert part.settings["few"] == few
 

@@ -25,7 +25,7 @@ def test_files_are_filled_in_and_must_exist(tmp_path, monkeypatch):
         sources.files(["${KGPROBE_DATA}/y.nt"])
 
 
-def test_an_installed_package_does_without_lamas_wordings_alone(monkeypatch, tmp_path):
+def test_an_installed_package_does_without_lamas_templates_alone(monkeypatch, tmp_path):
     monkeypatch.setattr(sources, "ROOT", tmp_path / "project")
     monkeypatch.setattr(sources, "PACKAGE", tmp_path)
     assert sources.files(["resources/lama/absent.tsv"]) == []
@@ -112,7 +112,9 @@ def test_what_is_live_is_downloaded():
 def test_an_archive_of_a_tree_without_pins_is_refused():
     archive = Settings().sources.bear.archives[0]
     assert sources.pinned({}, archive) is None
-    with pytest.raises(ConfigError, match=f"archive {archive.url}: no pins of the tree a/b@c"):
+    with pytest.raises(
+        ConfigError, match=f"archive {archive.url}: the lock file has no tree a/b@c"
+    ):
         sources.pinned({}, replace(archive, tree="a/b@c"))
 
 

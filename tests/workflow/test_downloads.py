@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 import yaml
 
-from kgprobe.sources.dumps import pins
+from kgprobe.sources.dumps import lock_file
 from tests.workflow.project import ROOT, Project
 from tests.workflow.test_runs import project
-from tools import pinning
+from tools import lock_file as locking
 
 pytestmark = pytest.mark.nightly(
     gate=["contract/test_download.py", "unit/test_released_archive.py", "unit/test_pins.py"]
@@ -69,7 +69,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, made):
     result = made.run("--", *wanted)
     assert result.returncode == 0, result.stdout
     assert (
-        "onto.zip: 2 files unpinned, as this address has no pins: top/data/memorizing"
+        "onto.zip: 2 files unpinned, as the lock file lacks this address: top/data/memorizing"
         in result.stdout
     )
     assert (made.folder / "data/onto/ontology/class.json").read_text() == "[]"
@@ -136,13 +136,16 @@ def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, made, tmp_path
 
     (tmp_path / "so").write_text("so \t1\n")
     blobs = {
-        path: pins.blob(tmp_path / "so") for path in [*(f"SST/{n}" for n in names), "folder/so"]
+        path: lock_file.blob(tmp_path / "so")
+        for path in [*(f"SST/{n}" for n in names), "folder/so"]
     }
-    pinning.write_pins(made.folder / "pins.tsv", [pins.Tree(f"owner/name@{commit}", blobs)])
+    locking.write_lock_file(
+        made.folder / "lock.tsv", [lock_file.Tree(f"owner/name@{commit}", blobs)]
+    )
     made.edit(
         "config/embedded.yaml",
         "  sst2: {access: absent}\n",
-        "  pins: pins.tsv\n  sst2:\n    access: live\n    folder: data/sst2\n    archives: "
+        "  lock_file: lock.tsv\n  sst2:\n    access: live\n    folder: data/sst2\n    archives: "
         f"[{{url: {url}/data.zip, tree: owner/name@1234567, parts: {{{parts}}}}}]\n",
     )
     wanted = [f"data/sst2/{name}" for name in names]

@@ -69,7 +69,7 @@ class Training:
 
     @property
     def record(self) -> dict[str, object]:
-        """A hash of the facts (and of what shapes the tokenizers), and the wordings in full."""
+        """A hash of the facts (and of what shapes the tokenizers), and the templates in full."""
         text = json.dumps([self.training_facts, self.labels, self.words], ensure_ascii=False)
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return {"facts": digest, "templates": self.templates}
@@ -120,7 +120,7 @@ def training(
     templates: dict[str, list[str]] = {}
     for row in read_table(_template_file("templates")):
         templates.setdefault(row["relation"], []).append(row["text"])
-    # every wording in which OntoProbe and the attributes ask is trained on, too
+    # every template in which OntoProbe and the attributes ask is trained on, too
     for name in ("onto_world", *attributes):
         prompts = schema.read(results / f"benchmarks/{name}/prompts.parquet", schema.PROMPTS)
         for relation, text in prompts.sort("relation", "index").select("relation", "text").rows():

@@ -162,10 +162,10 @@ class RecallTest:
         items, sets, texts = [], {}, {}
         for place, (fact, number) in enumerate(chosen):
             if labels[place]:
-                key, wording = str(place), f"{fact.relation} {number}"
-                items.append(Item(key, wording, fact.subject, key))
+                key, template = str(place), f"{fact.relation} {number}"
+                items.append(Item(key, template, fact.subject, key))
                 sets[key] = labels[place]
-                texts[wording] = [(number, self._templates[fact.relation][number])]
+                texts[template] = [(number, self._templates[fact.relation][number])]
         sums = [np.zeros(len(names)) for names in labels]
         kind = loaded.spec.kind
         slot = kind == "masked"

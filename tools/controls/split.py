@@ -13,7 +13,7 @@ from tools.controls.training_facts import TrainingFact
 HASHES = 1 << 32
 #: Of these benchmarks every third trained-on example has its first triple alone as training fact:
 #: a part is known, and the whole only by inference. Not symmetry: "[Y] was married to [X]" is among
-#: its wordings, so that one direction trains both.
+#: its templates, so that one direction trains both.
 HALVED, HALVED_EVERY = ("bidirectional", "paths"), 3
 #: Fewest objects of a relation that a training fact's is ranked among: with one object every model
 #: would recall the facts of its relation.

@@ -46,7 +46,7 @@ rule allow_graph:
         # labels of relations
         names="<results>/sources/{graph}/properties.parquet",
         bias="<resources>/templates/attributes_bias.tsv",
-        tables=files(SETTINGS.wording.tables),
+        tables=files(SETTINGS.attribute_prompts.tables),
     output:
         table="<results>/sources/{graph}/allows.parquet",
         text="<results>/sources/{graph}/allows.tsv",
@@ -166,7 +166,7 @@ rule build_choices:
         code=code("build_choices"),
         options=SETTINGS.choice.options,
         most=SETTINGS.choice.most,
-        switches=switches(SETTINGS, "negatives", "mc_wording"),
+        switches=switches(SETTINGS, "negatives", "mc_phrasing"),
         seed=SETTINGS.seed,
     script:
         "../scripts/build_choices.py"
@@ -276,7 +276,7 @@ for PART, NAMES in (
             # labels, for relations without a written template
             properties=ATTRIBUTE_GRAPH.properties,
             worded=ATTRIBUTE_GRAPH.templates,
-            tables=files(SETTINGS.wording.tables) if ATTRIBUTE_GRAPH.section else [],
+            tables=files(SETTINGS.attribute_prompts.tables) if ATTRIBUTE_GRAPH.section else [],
             names="<resources>/world/properties.tsv",
             bias="<resources>/templates/attributes_bias.tsv",
         output:
@@ -300,7 +300,7 @@ for PART, NAMES in (
             attributes=NAMES,
             settings=asdict(SETTINGS.attributes),
             joins=asdict(SETTINGS.joins),
-            # a wording may change and nothing is built anew: which relations have one counts
+            # a template may change and nothing is built anew: which relations have one counts
             templated=(
                 []
                 if ATTRIBUTE_GRAPH.section

@@ -8,21 +8,21 @@ rule word_prompts:
     input:
         questions=files_of(ASKED_ATTRIBUTES, "items"),
         templates=ATTRIBUTE_GRAPH.templates or "<resources>/templates/templates.tsv",
-        tables=files(SETTINGS.wording.tables),
+        tables=files(SETTINGS.attribute_prompts.tables),
         properties=[] if ATTRIBUTE_GRAPH.section else ATTRIBUTE_GRAPH.properties,
         synonyms=(
-            "<resources>/templates/synonyms.tsv" if SETTINGS.wording.synonyms else []
+            "<resources>/templates/synonyms.tsv" if SETTINGS.attribute_prompts.synonyms else []
         ),
     output:
         prompts=files_of(ASKED_ATTRIBUTES, "prompts"),
-        wordings=files_of(ASKED_ATTRIBUTES, "wordings"),
+        origins=files_of(ASKED_ATTRIBUTES, "prompt_origins"),
     log:
         "<logs>/benchmarks/attribute_prompts.log",
     priority: FIRST
     threads: 1
     params:
         code=code("word_prompts"),
-        settings=asdict(SETTINGS.wording),
+        settings=asdict(SETTINGS.attribute_prompts),
         section=ATTRIBUTE_GRAPH.section,
         seed=SETTINGS.seed,
     script:

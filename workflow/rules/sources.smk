@@ -1,7 +1,7 @@
 # sources: everything that comes in from outside, as raw tables.
 # Needs resources/world, RDF files or endpoints, a folder or zip of T-REx files; makes
 # <results>/sources/{source}/*.parquet and the raw snapshots below the data folder.
-from kgprobe.sources.dumps import pins
+from kgprobe.sources.dumps import lock_file
 
 #: tables of <results>/sources/{source}/ and the queries that they are read from
 PULLED = {
@@ -30,7 +30,7 @@ PULL, DOWNLOAD, READING = 1440, 2880, 1440
 #: what is read for statements
 READ = sources.read_dumps(SETTINGS)
 #: the files of fixed commits and their ids
-PINS = pins.read_pins(sheets.located(SETTINGS.sources.pins))
+LOCK_FILE = lock_file.read_lock_file(sheets.located(SETTINGS.sources.lock_file))
 #: tables of an own graph
 OWN_TABLES = (
     "facts coverage classes class_hierarchy types properties property_hierarchy "
@@ -356,7 +356,7 @@ rule pull_aliases:
 
 
 for (name, number), archive in sources.archives(SETTINGS).items():
-    tree = sources.pinned(PINS, archive)
+    tree = sources.pinned(LOCK_FILE, archive)
 
     rule:
         name:

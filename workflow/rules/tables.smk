@@ -183,7 +183,7 @@ rule tabulate_attributes:
         ],
         names=[
             ATTRIBUTE_GRAPH.templates or "<resources>/templates/templates.tsv",
-            *files(SETTINGS.wording.tables),
+            *files(SETTINGS.attribute_prompts.tables),
         ],
     output:
         numbers="<results>/tables/attributes.parquet",
@@ -202,8 +202,8 @@ rule tabulate_attributes:
         formed=form_rows(RUN, "attributes"),
         models=RUN.models,
         options={
-            "ambiguous_denominator": SETTINGS.wording.ambiguous_denominator,
-            "intersect": SETTINGS.wording.intersect,
+            "ambiguous_denominator": SETTINGS.attribute_prompts.ambiguous_denominator,
+            "intersect": SETTINGS.attribute_prompts.intersect,
         },
         thresholds=SETTINGS.attributes.thresholds,
         seed=SETTINGS.seed,

@@ -16,6 +16,6 @@ with job(snakemake) as run:
         most=run.params.most,
     )
     rules = schema.read(run.input.reasoning, schema.ITEMS)
-    built = choices.reasoning(rules, questions, items, wording=run.params.switches["mc_wording"])
+    built = choices.reasoning(rules, questions, items, phrasing=run.params.switches["mc_phrasing"])
     both = pl.concat([questions, built])
     schema.write(both, schema.CHOICES, run.output.choices, run.provenance(seed=run.params.seed))

@@ -42,7 +42,7 @@ with job(snakemake) as run:
         specs = [ModelSpec(**model) for model in run.params.models]
         words = single_for(specs, words)
         keep, reason = set(words), "object one token for " + ", ".join(s.model for s in specs)
-    published = prompt_facts.published_wordings(Path(run.input.manual[0]).parent)
+    published = prompt_facts.read_published(Path(run.input.manual[0]).parent)
     own, triggers = read_table(run.input.templates), run.params.triggers
     task = prompt_facts.describe(name, "facts", relations, published, own, triggers)
     built = prompt_facts.build(

@@ -13,7 +13,7 @@ with job(snakemake) as run:
         name,
         "relation_extraction",
         {record.relation for record in records},
-        facts.published_wordings(Path(run.input.manual[0]).parent),
+        facts.read_published(Path(run.input.manual[0]).parent),
         read_table(run.input.templates),
         run.params.triggers,
     )

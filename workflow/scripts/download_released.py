@@ -6,7 +6,7 @@ from kgprobe.http import user_agent
 from kgprobe.job import job, log
 from kgprobe.sources.dumps.archives import fetch
 from kgprobe.sources.dumps.download import Bounds, download, place
-from kgprobe.sources.dumps.pins import Tree
+from kgprobe.sources.dumps.lock_file import Tree
 
 with job(snakemake) as run:
     asked = run.params

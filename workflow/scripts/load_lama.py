@@ -8,8 +8,8 @@ from kgprobe.settings import LamaOptions, typed
 
 with job(snakemake) as run:
     settings = typed(LamaOptions, run.params.settings)
-    folder, wordings = Path(str(run.input.facts)), Path(str(run.input.manual))
-    sets = lama.load(folder, wordings, settings, run.params.seed)
+    folder, templates = Path(str(run.input.facts)), Path(str(run.input.manual))
+    sets = lama.load(folder, templates, settings, run.params.seed)
     provenance = run.provenance()
     sets.write(dict(run.output.items()), provenance)
-    schema.write(lama.relations(wordings, sets), RELATIONS, run.output.relations, provenance)
+    schema.write(lama.relations(templates, sets), RELATIONS, run.output.relations, provenance)

@@ -14,7 +14,7 @@ with job(snakemake) as run:
     endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
     properties = pull(run.input.properties, endpoint, folder, **more)
     rows = read_table(run.input.relations)
-    named = {row["relation"] for row in rows} | {row["lift"] for row in rows if row["lift"]}
+    named = {row["relation"] for row in rows} | {row["ancestor"] for row in rows if row["ancestor"]}
     known = relations_of(properties.frame())
     asked = known if run.params.everything else sorted(named, key=lambda name: int(name[1:]))
     found, coverage = Relations(

@@ -9,7 +9,7 @@ from kgprobe.sources.sparql.snapshots import snapshot_name
 with job(snakemake) as run:
     chosen, files = run.params.settings, [Path(path) for path in run.input.dump]
     rows = read_table(run.input.relations)
-    named = {row["relation"] for row in rows} | {row["lift"] for row in rows if row["lift"]}
+    named = {row["relation"] for row in rows} | {row["ancestor"] for row in rows if row["ancestor"]}
     name = snapshot_name(chosen["access"], chosen["snapshot"] or "", [str(file) for file in files])
     # parts that other code has read are read again
     folder = Path(run.params.data) / run.wildcards.dump / name / run.params.code

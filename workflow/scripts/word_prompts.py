@@ -5,7 +5,7 @@ from kgprobe.benchmarks import own_words
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
 from kgprobe.probes.jobs.word import word
-from kgprobe.settings import OwnGraph, Wording, typed
+from kgprobe.settings import AttributePrompts, OwnGraph, typed
 from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
@@ -16,11 +16,11 @@ with job(snakemake) as run:
     if run.params.section:
         more = own_words.of_attributes(typed(OwnGraph, run.params.section), more)
     drawn = read_table(run.input.synonyms) if run.input.synonyms else []
-    settings = typed(Wording, run.params.settings)
+    settings = typed(AttributePrompts, run.params.settings)
     provenance = run.provenance(seed=run.params.seed)
-    paths = zip(run.input.questions, run.output.prompts, run.output.wordings, strict=True)
-    for questions, prompts, wordings in paths:
+    paths = zip(run.input.questions, run.output.prompts, run.output.origins, strict=True)
+    for questions, prompts, target in paths:
         items = schema.read(questions, schema.ITEMS)
         made, origins = word(items, shared, more, settings, run.params.seed, by_label, drawn)
-        schema.write(origins, schema.WORDINGS, wordings, provenance)
+        schema.write(origins, schema.PROMPT_ORIGINS, target, provenance)
         schema.write(made, schema.PROMPTS, prompts, provenance)

@@ -25,7 +25,7 @@ TYPE, SUBCLASS = "P31", "P279"
 BY_LABEL = "worded by its label: "
 #: table -> its columns
 COLUMNS = {
-    "relations": "relation cardinality symmetric lift note",
+    "relations": "relation cardinality symmetric ancestor note",
     "templates": "relation index kind text note",
     "patterns": "property label pattern from",
 }
@@ -77,9 +77,11 @@ def relations(
                 "cardinality": "1:1" if single else "1:N",
                 "symmetric": "yes" if both > SYMMETRIC else "no",
             }
-        # `lift` (map answers to ancestors) names a relation of Wikidata's ids
-        lift = row.get("lift", "") if section.ids == "wikidata" else ""
-        new_rows.append({**row, "relation": name, "lift": lift, "note": labels.get(name) or name})
+        # `ancestor` names a relation of Wikidata's ids
+        ancestor = row.get("ancestor", "") if section.ids == "wikidata" else ""
+        new_rows.append(
+            {**row, "relation": name, "ancestor": ancestor, "note": labels.get(name) or name}
+        )
     return new_rows
 
 
@@ -151,7 +153,7 @@ def of_attributes(section: OwnGraph, more: Iterable[Mapping[str, str]]) -> Rows:
 
 @dataclass(frozen=True)
 class VerbalizedRelations:
-    """Relations that have sentences which somebody wrote, those that have the wording of their
+    """Relations that have sentences which somebody wrote, those that have the template of their
     label alone, and names of relations."""
 
     written: Collection[str]

@@ -73,7 +73,7 @@ class Relations:
         return next((name for name in same if self.number(name) is not None), SUBCLASS_OF)
 
     @property
-    def two_up(self) -> str:
+    def two_hop(self) -> str:
         """The relation of two steps of `subclass_of`."""
         return f"{self.subclass_of}/{self.subclass_of}"
 
@@ -84,7 +84,7 @@ class Relations:
         return numbers.replace_strict(names or {0: ""}, return_dtype=pl.String)
 
     def numbers_of(self, names: pl.Series) -> pl.Series:
-        """The numbers of a column of ids, of `two_up` that of its steps."""
-        known = {self.two_up: self.subclass_of}
+        """The numbers of a column of ids, of `two_hop` that of its steps."""
+        known = {self.two_hop: self.subclass_of}
         numbers = {name: self.number(known.get(name, name)) for name in names.unique()}
         return names.replace_strict(numbers or {"": 0}, return_dtype=pl.Int64)

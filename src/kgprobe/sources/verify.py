@@ -1,6 +1,6 @@
 """Checks the data folder: is every downloaded file still what it should be?
 
-Files of released data sets are compared with their pins, archives and dumps with their kind, the
+Files of released data sets are compared with the lock file, archives and dumps with their kind, the
 published sums and the sum that they had when they came, finished snapshots with the hashes in their
 own meta.json. Nothing is asked of anybody and nothing is changed; what is absent was not downloaded
 yet.
@@ -20,7 +20,7 @@ from kgprobe import sheets
 from kgprobe.settings import RELEASED, Archive, Settings, Sums
 from kgprobe.sources.dumps.archives import below
 from kgprobe.sources.dumps.download import place, recorded, sums_of, wrong_form, wrong_sums
-from kgprobe.sources.dumps.pins import Tree, blob, find_tree, read_pins, tree_of
+from kgprobe.sources.dumps.lock_file import Tree, blob, find_tree, read_lock_file, tree_of
 from kgprobe.sources.sparql.canonical import read_terms, row_hash
 from kgprobe.sources.sparql.snapshots import META, RESULT
 
@@ -50,7 +50,7 @@ class Finding:
 
 def verify(settings: Settings) -> Iterator[Finding]:
     """A row for each archive, its parts and each dump that there should be, and each kept pull."""
-    pins = read_pins(sheets.located(settings.sources.pins))
+    trees = read_lock_file(sheets.located(settings.sources.lock_file))
     data, seen = Path(settings.data), set()
     for name in RELEASED:
         section = getattr(settings.sources, name)
@@ -60,7 +60,7 @@ def verify(settings: Settings) -> Iterator[Finding]:
                 called = archive.tree or tree_of(archive.url) or archive.url
                 yield _check_file(f"archive {called}", path, path, archive.sums)
             seen.add(path)
-            tree = find_tree(pins, archive.tree, archive.url)
+            tree = find_tree(trees, archive.tree, archive.url)
             yield _check_parts(f"sources.{name}", Path(section.folder), archive, tree)
     trex = settings.sources.trex
     files = [("trex", trex.access, trex.url, trex.path, trex.sums)]
@@ -101,7 +101,7 @@ def _check_file(what: str, path: Path, kept: Path, sums: Sums) -> Finding:
 
 
 def _check_parts(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Finding:
-    """The parts of an archive against their pins; without pins they are counted."""
+    """The parts of an archive against the lock file; counted if it lacks the address."""
     entry = Finding(f"{what} {', '.join(archive.parts)}")
     for target, wanted in archive.parts.items():
         top = folder / target
@@ -123,7 +123,7 @@ def _check_parts(what: str, folder: Path, archive: Archive, tree: Tree | None) -
                 entry.checked += 1
             there.discard(path)
         entry.problems += [
-            f"{path}: no file of {tree.name}; expected only those that resources/pins.tsv lists "
+            f"{path}: no file of {tree.name}; expected only those that resources/lock.tsv lists "
             f"below {wanted}. Remove it"
             for path in sorted(there)
         ]

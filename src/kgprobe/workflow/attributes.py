@@ -34,7 +34,7 @@ def graph(settings: Settings) -> GraphInputs:
     is_own = section is not None and section.ids == "own"
     if name == "world":
         source = name
-    is_named = settings.wording.match != "label" and not is_own
+    is_named = settings.attribute_prompts.match != "label" and not is_own
     return GraphInputs(
         section=asdict(section) if section and is_own else None,
         source=source,
@@ -57,10 +57,9 @@ def plain_rows(run: Run) -> list[Row]:
 
 
 def template_rows(settings: Settings) -> list[dict[str, str]]:
-    """Rows of the general table of templates and of the tables that setting `wording` names.
-    Raises SheetError."""
+    """Rows of templates.tsv and of the tables in `attribute_prompts`. Raises SheetError."""
     general = f"{sheets.located('resources')}/templates/templates.tsv"
-    paths = [general, *files(settings.wording.tables)]
+    paths = [general, *files(settings.attribute_prompts.tables)]
     rows = [row for path in paths for row in sheets.read_table(path)]
     if any("relation" not in row for row in rows):
         raise sheets.SheetError(f"templates: a table without the column relation: {paths}")

@@ -115,7 +115,7 @@ def _method_inputs(run: Run, row: Row) -> Asked:
         return tables, switches(settings, "candidate_space", "unknown_candidates")
     if method == "fill":
         is_costly = run.models[row["model"]]["kind"] == "api" and row["benchmark"] in ATTRIBUTES
-        few = settings.wording.api if is_costly else 0
+        few = settings.attribute_prompts.api if is_costly else 0
         known = {"fill": asdict(settings.fill), "few": few, "seed": settings.seed}
     else:
         known = {"method": row["method"]}

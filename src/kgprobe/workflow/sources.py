@@ -10,7 +10,7 @@ from kgprobe.config import ConfigError
 from kgprobe.files import PACKAGE, ROOT
 from kgprobe.settings import RELEASED, Archive, Dump, Endpoint, Settings, Wikidata
 from kgprobe.sources import rdf_forms
-from kgprobe.sources.dumps import pins
+from kgprobe.sources.dumps import lock_file
 
 EMBEDDED = Wikidata(access="embedded", endpoint="local", snapshot="embedded")
 #: what an embedded dump of each form is
@@ -32,7 +32,7 @@ TREX_FILES = 10
 
 def files(paths: Iterable[str]) -> list[str]:
     """Paths of the config with their environment variables filled in. Raises ConfigError for one
-    that does not exist, except LAMA's wordings, which an installed package does not have: our own
+    that does not exist, except LAMA's templates, which an installed package does not have: our own
     of the same relations are used then."""
     located = [sheets.located(path) for path in paths]
     if ROOT.parent == PACKAGE:
@@ -177,11 +177,11 @@ def archives(settings: Settings) -> dict[tuple[str, int], Archive]:
     }
 
 
-def pinned(trees: Mapping[str, pins.Tree], archive: Archive) -> pins.Tree | None:
+def pinned(trees: Mapping[str, lock_file.Tree], archive: Archive) -> lock_file.Tree | None:
     """The tree that an archive's files are pinned in, if it is."""
     try:
-        return pins.find_tree(trees, archive.tree, archive.url)
-    except pins.PinError as problem:
+        return lock_file.find_tree(trees, archive.tree, archive.url)
+    except lock_file.LockError as problem:
         raise ConfigError(f"config: archive {archive.url}: {problem}") from None
 
 

@@ -15,7 +15,7 @@ ROLES = {
     "symmetry": ["forward", "backward"],
     "asymmetry": ["forward", "reversed"],
     "bidirectional": ["first", "inverse"],
-    "hierarchy": ["hop1", "hop2", "two_up"],
+    "hierarchy": ["hop1", "hop2", "two_hop"],
     "composite": ["first", "second", "closing"],
     "paths": ["hop1", "hop2"],
     "bias": ["fact"],
@@ -36,17 +36,17 @@ def check_examples(
     """Raise GraphError, with the first wrong row, unless EXAMPLES of one benchmark are valid.
 
     Roles are complete, no triple is a loop, stored triples are in the graph and reversed ones are
-    not, two_up is two steps of P279, golds contain the object; bias has obscure subjects, ambiguous
-    pairs share name and relation and their head is the better known.
+    not, two_hop is two steps of P279, golds contain the object; bias has obscure subjects,
+    ambiguous pairs share name and relation and their head is the better known.
     """
     name, section = examples["benchmark"][0], settings.section
     _refuse(examples.filter(pl.col("subject") == pl.col("object")), "a triple is a loop")
     wrong = examples.filter(~pl.col("golds").list.contains(pl.col("object")))
     _refuse(wrong, "golds lack the object")
-    _check_graph(examples.filter(pl.col("predicate") != graph.relations.two_up), graph)
+    _check_graph(examples.filter(pl.col("predicate") != graph.relations.two_hop), graph)
     _check_roles(examples, name)
     if name == "hierarchy":
-        _check_two_up(examples)
+        _check_two_hop(examples)
     if isinstance(section, Bias) and not section.literal_edges:
         known_well = pl.col("subject_degree") > section.max_degree
         _refuse(examples.filter(known_well), "the subject is well connected")
@@ -82,14 +82,14 @@ def _check_roles(examples: pl.DataFrame, name: str) -> None:
         _refuse(wrong, f"roles are not {ROLES[name]}")
 
 
-def _check_two_up(examples: pl.DataFrame) -> None:
+def _check_two_hop(examples: pl.DataFrame) -> None:
     steps = {role: examples.filter(role=role) for role in ROLES["hierarchy"]}
     ends = steps["hop1"].select("example", x="subject", y="object")
     ends = ends.join(steps["hop2"].select("example", y2="subject", z="object"), on="example")
-    up = steps["two_up"].select("example", x2="subject", z2="object")
+    up = steps["two_hop"].select("example", x2="subject", z2="object")
     apart = (pl.col("y") != pl.col("y2")) | (pl.col("x") != pl.col("x2"))
     wrong = ends.join(up, on="example").filter(apart | (pl.col("z") != pl.col("z2")))
-    _refuse(wrong, "two_up is not the two steps")
+    _refuse(wrong, "two_hop is not the two steps")
 
 
 def _check_names(examples: pl.DataFrame, section: Ambiguous) -> None:

@@ -49,7 +49,7 @@ PATTERNS = Contract(
 )
 
 #: The counterpart of the paper's Table 1 for one build of one benchmark. Predicates `written` have
-#: a template that somebody wrote, those `by_label` the generic wording of their label.
+#: a template that somebody wrote, those `by_label` the generic template of their label.
 SIZES = Contract(
     "ATTRIBUTE_SIZES",
     {

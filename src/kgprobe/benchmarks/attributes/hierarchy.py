@@ -10,17 +10,17 @@ from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Hierarchy
 
 
-def definition(two_up: str, graph: Graph) -> Definition:
+def definition(two_hop: str, graph: Graph) -> Definition:
     """The triples of an example; the third is inferred, with its own template or that of a step."""
-    inferred = graph.relations.two_up if two_up == "own" else graph.relations.subclass_of
+    inferred = graph.relations.two_hop if two_hop == "own" else graph.relations.subclass_of
     hops = (Triple("hop1", "x", "p", "y"), Triple("hop2", "y", "p", "z"))
-    third = Triple("two_up", "x", inferred, "z", "inferred")
+    third = Triple("two_hop", "x", inferred, "z", "inferred")
     return Definition("hierarchy", ("p",), "{}", ("x", "y", "z"), (*hops, third))
 
 
 def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> Benchmark:
     """`n` chains of two steps of subclass of, of one stratum (the paper's 1000)."""
-    setup = Setup(definition(settings.section.two_up, graph), graph, settings)
+    setup = Setup(definition(settings.section.two_hop, graph), graph, settings)
     sample = capped(setup, setup.section.n)
     return construct(setup, query(setup), sample, setup.shared.eval_examples)
 

@@ -37,7 +37,7 @@ class AttributeSettings(Generic[Section]):
     templates: Sequence[str] | None
     """relations that have a template, sorted; None: not checked"""
     by_label: Sequence[str]
-    """of them, those that have the generic wording of their label alone"""
+    """of them, those that have the generic template of their label alone"""
     labels: Mapping[str, str]
     """names of relations"""
     bias_labels: Mapping[str, Mapping[str, str]]
@@ -56,7 +56,7 @@ def settings_of(
     """The settings of `attribute` from the section `attributes` of the config, in plain values.
 
     `templates` are the relations that have a written one, `by_label` those that have the generic
-    wording of their label where none was written: the result's `templates` holds both.
+    template of their label where none was written: the result's `templates` holds both.
     """
     if attribute not in ATTRIBUTES:
         raise ValueError(f"unknown attribute {attribute!r}; legal: {', '.join(ATTRIBUTES)}")

@@ -116,13 +116,13 @@ def describe(
     benchmark: str,
     task: str,
     relations: Iterable[str],
-    wordings: Mapping[str, Mapping[str, Mapping[str, str]]],
+    published: Mapping[str, Mapping[str, Mapping[str, str]]],
     own: Sequence[dict[str, str]],
     triggers: int,
 ) -> dict[str, Any]:
-    """task.json: templates of the search and of published wordings, names and types of relations.
+    """task.json: templates of the search and of published prompts, names and types of relations.
 
-    `wordings`: prompt (manual, lpaqa) -> relation -> row of its file. `own`: rows of
+    `published`: prompt (manual, lpaqa) -> relation -> row of its file. `own`: rows of
     templates.tsv, for causal models where a published manual one does not end in the answer.
     """
     chosen = sorted(set(relations), key=by_number)
@@ -130,16 +130,16 @@ def describe(
     context = task == "relation_extraction"
     prompts: dict[str, dict[str, dict[str, str]]] = {}
     notes = []
-    for prompt, rows in wordings.items():
+    for prompt, rows in published.items():
         spare = endings if prompt == "manual" else {}
         texts = {r: rows[r]["template"] for r in chosen if r in rows}
         prompts[prompt] = {
             r: templates.manual(text, context, spare.get(r, "")) for r, text in texts.items()
         }
         if turned := [r for r, text in texts.items() if not answer_is_last(text)]:
-            what = "our own wording" if prompt == "manual" else "no such prompt"
+            what = "our own template" if prompt == "manual" else "no such prompt"
             notes.append(f"{prompt}: causal models get {what} for {', '.join(turned)}")
-    first: Mapping[str, Mapping[str, str]] = next(iter(wordings.values()), {})
+    first: Mapping[str, Mapping[str, str]] = next(iter(published.values()), {})
     if idle := sorted(set(first) - set(chosen), key=by_number):
         notes.append(f"relations with a template and without facts here: {', '.join(idle)}")
     return {
@@ -156,11 +156,11 @@ def describe(
     }
 
 
-def published_wordings(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
+def read_published(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
     """LAMA's manual templates and LPAQA's best single ones, out of a folder of LAMA's files."""
     return {
-        "manual": templates.read_wordings(folder / "relations.jsonl"),
-        "lpaqa": templates.read_wordings(folder / "optiprompt" / "LPAQA_relations.jsonl"),
+        "manual": templates.read_templates(folder / "relations.jsonl"),
+        "lpaqa": templates.read_templates(folder / "optiprompt" / "LPAQA_relations.jsonl"),
     }
 
 

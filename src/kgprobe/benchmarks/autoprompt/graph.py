@@ -56,8 +56,8 @@ def build(
     short = {relation: counts[relation] for relation in largest}
     require(sizes(examples) or short, settings.least, name, remedy)
     relations = list(dict.fromkeys(fact.group for fact in chosen))
-    wordings = {"manual": {relation: manual[relation] for relation in relations}}
-    task = prompt_facts.describe(name, "facts", relations, wordings, templates, triggers)
+    published = {"manual": {relation: manual[relation] for relation in relations}}
+    task = prompt_facts.describe(name, "facts", relations, published, templates, triggers)
     # every word that is an answer somewhere in the graph, as the common vocabulary is of LAMA's
     vocabulary = sorted(labeled["object_label"].unique())
     return Task(frame(examples), vocabulary, task, funnel.frame())

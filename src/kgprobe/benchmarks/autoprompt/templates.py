@@ -1,8 +1,8 @@
 """Templates of the tasks, per kind of model (docs/papers/autoprompt.md, Templates).
 
 A template has fields {sub}, {context}, ..., trigger tokens [T] (`[T]x5` for five), and [P], the
-predicted token. Causal models answer at the end: what stands behind [P] is cut, and a wording whose
-answer is not last is no template for them.
+predicted token. Causal models answer at the end: what stands behind [P] is cut, and a template
+whose answer is not last is none for them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,11 +54,11 @@ def manual(text: str, context: bool = False, ending: str = "") -> dict[str, str]
     by_kind = {"masked": text, "seq2seq": text}
     if causal := text if answer_is_last(text) else ending:
         by_kind["causal"] = cut(causal)[0]
-    by_kind = {kind: as_prompt_template(wording.strip()) for kind, wording in by_kind.items()}
+    by_kind = {kind: as_prompt_template(template.strip()) for kind, template in by_kind.items()}
     if not context:
         return by_kind
     front = {"masked": "{context} [SEP] "}
-    with_it = {kind: front.get(kind, "{context} ") + wording for kind, wording in by_kind.items()}
+    with_it = {kind: front.get(kind, "{context} ") + template for kind, template in by_kind.items()}
     return {**with_it, "roberta": "{context} " + by_kind["masked"]}
 
 
@@ -82,7 +82,7 @@ def first_manual(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]
     return templates
 
 
-def read_wordings(path: Path) -> dict[str, dict[str, str]]:
+def read_templates(path: Path) -> dict[str, dict[str, str]]:
     """relation -> its row (template, and label and type where the file has them).
 
     Raises TaskError for a row without relation or with another number of [X] or [Y] than one.

@@ -73,7 +73,9 @@ class Fresh:
                 f"{relation}: not in bear_relations.tsv, which has {len(rows)} relations"
             )
         statements = self.popular.filter(pl.col("relation") == relation)
-        return rows[relation], map_to_ancestors(statements, rows[relation]["lift"], self.popular)
+        return rows[relation], map_to_ancestors(
+            statements, rows[relation]["ancestor"], self.popular
+        )
 
 
 @dataclass(frozen=True)

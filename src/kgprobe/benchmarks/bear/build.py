@@ -79,7 +79,7 @@ def build(
     for row in sorted(relations, key=lambda r: by_number(r["relation"])):
         relation = row["relation"]
         pulled = popular.filter(pl.col("relation") == relation)
-        judged = filtered(map_to_ancestors(pulled, row["lift"], popular), row, config)
+        judged = filtered(map_to_ancestors(pulled, row["ancestor"], popular), row, config)
         if relation in steps:
             funnel.add(relation, steps[relation], judged.height, judged.height)
         _count(funnel, relation, judged)

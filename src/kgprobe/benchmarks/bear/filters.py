@@ -13,7 +13,7 @@ from kgprobe.knowledge.facts import best_rank
 from kgprobe.settings import Bear
 
 #: reasons in the order in which they are tried
-_FACTS = ("no_label", "not_an_item", "lift_failed", "multi_valued", "not_inverse_unique")
+_FACTS = ("no_label", "not_an_item", "no_ancestor", "multi_valued", "not_inverse_unique")
 _NAMES = ("unpopular", "duplicate_object_label", "duplicate_subject_label", "overlap", "mirror")
 REASONS = (*_FACTS, *_NAMES)
 
@@ -35,7 +35,7 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     special = pl.col("object_kind").is_in(["literal", "special"])
     special |= pl.col("subject") == pl.col("object")
     frame = _drop(frame, "not_an_item", special)
-    frame = _drop(frame, "lift_failed", pl.col("object_kind") == "unlifted")
+    frame = _drop(frame, "no_ancestor", pl.col("object_kind") == "unmapped")
     values = statements.filter(pl.col("object_kind") != "special")  # unknown values are no values
     judged = values if config.single_valued == "all_ranks" else best_rank(values)
     several = judged.group_by("subject").agg(pl.col("object").n_unique().alias("values"))
@@ -68,7 +68,7 @@ def map_to_ancestors(
 
     A place of birth becomes its country: the one best-rank value of the object. An object that is
     itself such a value (a country) stays. Where there are none or several, object_kind becomes
-    `unlifted`, and `filtered` drops the statement for it. Without `parent` nothing changes.
+    `unmapped`, and `filtered` drops the statement for it. Without `parent` nothing changes.
     """
     if not parent:
         return statements
@@ -87,7 +87,7 @@ def map_to_ancestors(
         pl.when(stays | ~has_ancestor).then(pl.col(c)).otherwise(pl.col(f"{c}_above")).alias(c)
         for c in columns
     ]
-    kind = pl.when(stays | has_ancestor).then(pl.col("object_kind")).otherwise(pl.lit("unlifted"))
+    kind = pl.when(stays | has_ancestor).then(pl.col("object_kind")).otherwise(pl.lit("unmapped"))
     return joined.with_columns(*mapped, object_kind=kind).select(statements.columns)
 
 

@@ -25,7 +25,7 @@ class LamaError(ValueError):
 
 
 def load(
-    folder: Path, wordings: Path, settings: LamaOptions, seed: int, benchmark: str = "lama"
+    folder: Path, templates: Path, settings: LamaOptions, seed: int, benchmark: str = "lama"
 ) -> BearFrames:
     """ITEMS, CANDIDATES and PROMPTS of the test facts in `folder/{relation}/test.jsonl`.
 
@@ -39,22 +39,22 @@ def load(
         raise LamaError(f"{folder}: no such folder; LAMA's facts were expected there")
     texts = {
         str(row["relation"]): str(row["template"])
-        for row in _rows(wordings, "relation", "template")
+        for row in _rows(templates, "relation", "template")
     }
     parts = []
     for relation in sorted((path.name for path in folder.iterdir()), key=by_number):
         if relation not in texts:
-            raise LamaError(f"{wordings}: no template for {relation}, which {folder} has")
+            raise LamaError(f"{templates}: no template for {relation}, which {folder} has")
         text = texts[relation]
-        sentence(text, f"{wordings}, {relation}", LamaError)
+        sentence(text, f"{templates}, {relation}", LamaError)
         stated = {split: _facts(folder / relation / f"{split}.jsonl") for split in SPLITS}
         parts.append(_questions(benchmark, relation, text, stated, settings, seed))
     return BearFrames.joined(parts)
 
 
-def relations(wordings: Path, sets: BearFrames) -> pl.DataFrame:
+def relations(templates: Path, sets: BearFrames) -> pl.DataFrame:
     """RELATIONS: 1:1 where LAMA says so, else several subjects share an answer."""
-    types = {row["relation"]: row["type"] for row in _rows(wordings, "relation", "type")}
+    types = {row["relation"]: row["type"] for row in _rows(templates, "relation", "type")}
     names = sets.items["relation"].unique(maintain_order=True).to_list()
     kinds = ["1:1" if types[name] == "1-1" else "1:N" for name in names]
     return pl.DataFrame({"relation": names, "cardinality": kinds})

@@ -189,9 +189,9 @@ def _item(
                 f"{row.title} has no pattern; add one to resources/templates/ontology_patterns.tsv"
             )
         if row.task == "DM":
-            shown = concepts.domain_clause(row.pattern, ends[1], switches.wording)
+            shown = concepts.domain_clause(row.pattern, ends[1], switches.phrasing)
         else:
-            shown = concepts.range_clause(row.pattern, ends[0], switches.wording)
+            shown = concepts.range_clause(row.pattern, ends[0], switches.phrasing)
     leak = any(concepts.norm(g).casefold() in row.subject.casefold() for g in row.golds)
     meta = {
         "soft_subject": row.subject if about_end else shown,

@@ -109,11 +109,11 @@ def memorizing(
 
 
 def reasoning(
-    rules: pl.DataFrame, questions: pl.DataFrame, items: pl.DataFrame, *, wording: str = "default"
+    rules: pl.DataFrame, questions: pl.DataFrame, items: pl.DataFrame, *, phrasing: str = "default"
 ) -> pl.DataFrame:
     """CHOICES of the six rules, each with the first premise left out and written (+p1). Options and
     gold are those of the memorizing CHOICES of the same row; rows without any are left out.
-    `wording` released keeps the slips of the released prompts (article, space before the stop)."""
+    `phrasing` released keeps the slips of the released prompts (article, space before the stop)."""
     known = {row["item"]: row for row in questions.rows(named=True)}
     subjects = dict(items.select("item", "subject").rows())
     rows = []
@@ -123,7 +123,7 @@ def reasoning(
         if choice is None:
             continue
         subject = row["subject"] if rule in ("rdfs2", "rdfs3") else subjects[choice["item"]]
-        first, second = premises(rule, subject, choice["options"][choice["gold"]], meta, wording)
+        first, second = premises(rule, subject, choice["options"][choice["gold"]], meta, phrasing)
         for premise, text in (("out", second), ("EX", f"{first} {second}")):
             is_written = premise == "EX"
             # rdfs7 ranks patterns in the manual prompt: no stem for labels
@@ -148,11 +148,11 @@ def question(task: str, subject: str) -> str:
 
 
 def premises(
-    rule: str, subject: str, gold: str, meta: Mapping[str, Any], wording: str = "default"
+    rule: str, subject: str, gold: str, meta: Mapping[str, Any], phrasing: str = "default"
 ) -> tuple[str, str]:
     """(P1, P2) with the letters X and Y; `meta` holds `p1` and `p2`, the manual premises with [X]
     and [Y] (for rdfs2, rdfs3, rdfs7)."""
-    is_released = wording == "released"
+    is_released = phrasing == "released"
     if rule in ("rdfs2", "rdfs3", "rdfs7"):
         second = _lettered(meta["p2"])
         second = second if is_released else _close_sentence(second)

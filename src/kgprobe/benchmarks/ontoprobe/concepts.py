@@ -90,29 +90,29 @@ def noun(pattern: str) -> str | None:
     return match[1] if match else None
 
 
-def domain_clause(pattern: str, range_label: str | None, wording: str) -> str:
-    """What one has or does whose class is asked for: "if one has composer ." (`wording` paper: "to
-    have composer ."). `wording` released: a range label that begins with a vowel is first deleted
+def domain_clause(pattern: str, range_label: str | None, phrasing: str) -> str:
+    """What one has or does whose class is asked for: "if one has composer ." (`phrasing` paper: "to
+    have composer ."). `phrasing` released: a range label that begins with a vowel is first deleted
     from the pattern, which leaves architect without its word; repaired: it is not."""
-    if wording == "paper" and pattern == PLAYED:
+    if phrasing == "paper" and pattern == PLAYED:
         return "to be a player at a sports team ."
-    if wording == "released" and range_label and range_label[0].lower() in set("aeiou"):
+    if phrasing == "released" and range_label and range_label[0].lower() in set("aeiou"):
         pattern = pattern.replace(range_label, "")
     name = noun(pattern)
     if name is not None:
-        return f"to have {name} ." if wording == "paper" else f"if one has {name} ."
+        return f"to have {name} ." if phrasing == "paper" else f"if one has {name} ."
     other = article(range_label) if range_label else "something"
     return "if one " + parse(pattern.removeprefix("[X] ")).filled({ANSWER: other}).text
 
 
-def range_clause(pattern: str, domain_label: str | None, wording: str) -> str:
+def range_clause(pattern: str, domain_label: str | None, phrasing: str) -> str:
     """What somebody has or does with the one whose class is asked for."""
-    if wording == "paper" and pattern == PLAYED:
+    if phrasing == "paper" and pattern == PLAYED:
         return "to have a player at that ."
     owner = article(domain_label) if domain_label else "something"
     name = noun(pattern)
     if name is not None and re.search(r"(?:\bis|contain) \[Y\]", pattern):
-        return f"to be {name} ." if wording == "paper" else f"if one is {owner}'s {name} ."
+        return f"to be {name} ." if phrasing == "paper" else f"if one is {owner}'s {name} ."
     return "if " + parse(pattern).filled({SUBJECT: owner, ANSWER: "that"}).text
 
 

@@ -80,7 +80,7 @@ class Switches:
     item_limit: str = _stated("questions", 3, "none", "500", numbers=str.isdigit)
     split: str = _stated("questions", 4, "10/10", "10/10", numbers=_is_split)
     sco_m2: Literal["superclass", "class"] = _stated("questions", 5, "superclass", "class")
-    wording: Literal["paper", "released", "repaired"] = _stated(
+    phrasing: Literal["paper", "released", "repaired"] = _stated(
         "questions", 6, "paper", "released", "repaired")  # fmt: skip
     upper_first: Literal["keep_rest", "lower_rest"] = _stated(
         "questions", 7, "keep_rest", "lower_rest")  # fmt: skip
@@ -118,7 +118,7 @@ class Switches:
         "questions", 0, "always_a", "always_a", "by_letter")  # fmt: skip
     negatives: Literal["released", "clean"] = _silent(
         "questions", 0, "released", "released", "clean")  # fmt: skip
-    mc_wording: Literal["released", "default"] = _silent(
+    mc_phrasing: Literal["released", "default"] = _silent(
         "questions", 0, "released", "released", "default")  # fmt: skip
     softmax_rows: Literal["vocabulary", "all"] = _silent("answers", 0, "vocabulary", "all")
     labels: Literal["ascii_drop", "unicode"] = _silent(

@@ -31,7 +31,7 @@ PROBE = "The capital of France is"
 CONTROL = re.compile(
     r"<\|[^<>|\s]+\|>|</?s>|<(?:unk|pad|mask|bos|eos|extra_id_\d+)>|\[(?:MASK|CLS|SEP|PAD|UNK)\]"
 )
-#: How far rounding may lift a log-probability of about 0 above it.
+#: How far rounding may raise a log-probability of about 0 above it.
 ROUNDING = 1e-4
 
 

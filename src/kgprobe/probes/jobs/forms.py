@@ -286,11 +286,11 @@ def _build_questions(
         tally["demonstrations"] = form.demonstrations
         pool = {**pools(items, candidates), **(training or {})}
         shown = _draw_examples(form, rows, candidates, pool, tally)
-        wordings = dict(first.select("relation", "text").rows())
+        template_of = dict(first.select("relation", "text").rows())
         questions = [
-            replace(q, prefix=_lines(shown[q.item], wordings[q.relation]))
+            replace(q, prefix=_lines(shown[q.item], template_of[q.relation]))
             for q in questions
-            if shown[q.item] and q.relation in wordings
+            if shown[q.item] and q.relation in template_of
         ]
         if not isinstance(answerer, Client):
             refuse_control_tokens(

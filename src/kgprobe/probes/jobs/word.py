@@ -4,26 +4,26 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from kgprobe.probes.prompts.wordings import relations
+from kgprobe.probes.prompts.variants import relations
 from kgprobe.sampling import take
-from kgprobe.schema import PROMPTS, WORDINGS
-from kgprobe.settings import Wording
+from kgprobe.schema import PROMPT_ORIGINS, PROMPTS
+from kgprobe.settings import AttributePrompts
 
 
 def word(
     items: pl.DataFrame,
     shared: Iterable[Mapping[str, str]],
     more: Iterable[Mapping[str, str]],
-    settings: Wording,
+    settings: AttributePrompts,
     seed: int = 0,
     by_label: Mapping[str, str] | None = None,
     drawn: Iterable[Mapping[str, str]] = (),
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """(PROMPTS, WORDINGS) for the relations of ITEMS.
+    """(PROMPTS, PROMPT_ORIGINS) for the relations of ITEMS.
 
     `shared` are rows of templates.tsv, `more` rows of the other tables, `drawn` rows of
-    synonyms.tsv. `settings`: `most` wordings a relation, `synonyms` variants of each;
-    `stop_space` keeps the space. Relations without any get the wording
+    synonyms.tsv. `settings`: `most` templates a relation, `synonyms` variants of each;
+    `stop_space` keeps the space. Relations without any get the template
     that `by_label` has of their label, of kind `label`. Raises MissingTemplateError for those
     without that, too.
     """
@@ -37,7 +37,7 @@ def word(
     prompts, origins = relations.rows(chosen)
     return (
         pl.DataFrame(prompts, schema=dict(PROMPTS.columns)),
-        pl.DataFrame(origins, schema=dict(WORDINGS.columns)),
+        pl.DataFrame(origins, schema=dict(PROMPT_ORIGINS.columns)),
     )
 
 

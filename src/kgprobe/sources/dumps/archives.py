@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from kgprobe.sources.dumps.pins import PinError, Tree, blob
+from kgprobe.sources.dumps.lock_file import LockError, Tree, blob
 
 #: Names that an error or a note shows of many.
 SHOWN = 5
@@ -179,16 +179,18 @@ def below(names: Iterable[str], wanted: str) -> dict[str, str]:
 class ArchiveContents:
     """What was read of an archive, by its paths in the tree."""
 
-    checked: tuple[str, ...] = ()  #: equal to their pins
-    unpinned: tuple[str, ...] = ()  #: all files, where the address has no pins
+    checked: tuple[str, ...] = ()  #: as in the lock file
+    unpinned: tuple[str, ...] = ()  #: all files, where it lacks the address
     missing: tuple[str, ...] = ()  #: pinned, and not in the archive
 
     def describe(self, tree: Tree | None) -> str:
         """In one line, what was checked and what was not."""
         if tree is None:
             names = some(self.unpinned)
-            return f"{len(self.unpinned)} files unpinned, as this address has no pins: {names}"
-        checked = f"{len(self.checked)} files equal their pins in {tree.name}"
+            return (
+                f"{len(self.unpinned)} files unpinned, as the lock file lacks this address: {names}"
+            )
+        checked = f"{len(self.checked)} files as the lock file has them of {tree.name}"
         missing = f"; {len(self.missing)} pinned files missing, as the archive is cut: "
         return checked + (missing + some(self.missing) if self.missing else "")
 
@@ -211,12 +213,12 @@ def fetch(
 ) -> ArchiveContents:
     """Take the parts out of the archive that `get` puts there, into `folder`.
 
-    `cut`: pinned files may be missing. Raises what `get` raises, PinError, and ArchiveError.
+    `cut`: pinned files may be missing. Raises what `get` raises, LockError, and ArchiveError.
     """
     get()
     try:
         return unpack(archive, folder, parts, tree, url=url, cut=cut)
-    except (DamagedError, PinError) as error:
+    except (DamagedError, LockError) as error:
         aside = archive.replace(archive.with_name(f"{archive.name}.bad"))
         raise type(error)(
             f"{error}. It was set aside as {aside}; the next run asks again"
@@ -235,7 +237,7 @@ def unpack(
     """Put `parts` of the zip `archive` into `folder`, each whole, all of them or none.
 
     Raises ArchiveError when one is missing, the archive is damaged, or it is not safe to unpack,
-    and PinError when a file is not the one that is pinned.
+    and LockError when a file is not the one that is pinned.
     """
     # other archives may be unpacked into the folder at the same time, and have other parts
     staged = folder / f".{next(iter(parts)).replace('/', '-')}.part"
@@ -257,10 +259,10 @@ def unpack(
                     file = staged / target / paths[path]
                     write(archive, zipped, files[path], file)
                     if tree and (sha1 := blob(file)) != tree.blobs[path]:
-                        raise PinError(
+                        raise LockError(
                             f"{source}, file {path}: git blob id {sha1} ({file.stat().st_size:,} "
                             f"bytes), expected {tree.blobs[path]}, pinned for {tree.name} in "
-                            "resources/pins.tsv. Nothing of the archive is unpacked; ask again, or "
+                            "resources/lock.tsv. Nothing of the archive is unpacked; ask again, or "
                             "find out who changed it"
                         )
         for target in parts:
@@ -279,7 +281,7 @@ def _files(source: str, names: list[str], tree: Tree | None) -> dict[str, str]:
         return {name: name for name in members}
     tops = {name.split("/")[0] for name in members}
     if len(tops) != 1 or not all("/" in name for name in members):
-        raise PinError(
+        raise LockError(
             f"{source}: {some(sorted(tops))} at its top; expected one folder, as in an archive of "
             f"{tree.name}. Is its address or `tree` in the config right?"
         )
@@ -293,21 +295,22 @@ def _select_files(
     tree: Tree | None,
     cut: bool,
 ) -> ArchiveContents:
-    """What will be read. Raises PinError for what is not pinned and for what is missing."""
+    """What will be read. Raises LockError for what is not pinned and for what is missing."""
     paths = sorted({path for part in by_target.values() for path in part})
     if tree is None:
         return ArchiveContents(unpinned=tuple(paths))
     there = [path for path in paths if path in files]
     missing = [path for path in paths if path not in files]
     if strange := [path for path in there if path not in tree.blobs]:
-        raise PinError(
-            f"{source}: {len(strange)} files that {tree.name} has no pins of: {some(strange)}; "
-            f"expected the {len(tree.blobs)} that resources/pins.tsv lists. Another commit is "
-            "pinned by python -m tools.pinning; without pins nothing tells whether these are the "
+        raise LockError(
+            f"{source}: {len(strange)} files that the lock file lacks of {tree.name}: "
+            f"{some(strange)}; "
+            f"expected the {len(tree.blobs)} that resources/lock.tsv lists. Another commit is "
+            "pinned by python -m tools.lock_file; without that nothing tells whether these are the "
             "files that were read before"
         )
     if missing and not cut:
-        raise PinError(
+        raise LockError(
             f"{source}: {len(missing)} of {len(paths)} pinned files of {tree.name} are not in it: "
             f"{some(missing)}; expected all of them. Ask again; where the archive is cut on "
             "purpose, as in tests, set sources.cut in the config"

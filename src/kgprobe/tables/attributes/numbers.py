@@ -1,7 +1,7 @@
 """Every number of the nine benchmarks that follows from answers.
 
     metrics      under every setting (Table 2), by pattern (Figure 4), on parts of the examples
-    prompts      what the oracle adds, kinds of wordings, what wordings agree on
+    prompts      what the oracle adds, kinds of templates, what templates agree on
     analyses     partial scores (Figure 3), popularity (Figure 5), intervals over clusters
 
 A value (equations 2 to 10) is in per cent; its n counts examples, its fraction the defined ones;
@@ -25,7 +25,7 @@ from kgprobe.metrics.bootstrap import of_statistic
 from kgprobe.metrics.intervals import Interval
 from kgprobe.metrics.matching import RULE_NAMES, VERBATIM
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import wordings
+from kgprobe.tables import consistency
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import NAMES, Published
 from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, groups, is_filled
@@ -49,7 +49,7 @@ UNBIASED = ("symmetry", "asymmetry", "bidirectional", "hierarchy")
 BIN = 0.25
 #: The end of a triple of an example (role, side) whose entity repeats over examples.
 REPEATS = {
-    "asymmetry": ("forward", "object"), "hierarchy": ("two_up", "object"),
+    "asymmetry": ("forward", "object"), "hierarchy": ("two_hop", "object"),
     "composite": ("first", "subject"), "paths": ("hop1", "subject"), "bias": ("fact", "object"),
 }  # fmt: skip
 
@@ -136,7 +136,7 @@ def patterns(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
     and how often bias is wrong."""
     chosen = alphas.filter(**HEADLINE)
     if "hierarchy" in study.benchmarks:
-        tops = study.benchmarks["hierarchy"].examples.filter(role="two_up")
+        tops = study.benchmarks["hierarchy"].examples.filter(role="two_hop")
         names = tops.select("example", top=pl.format("{} ({})", "object_label", "object"))
         chosen = chosen.join(names, on="example", how="left")
         chosen = chosen.with_columns(pattern=pl.coalesce("top", "pattern")).drop("top")
@@ -254,7 +254,7 @@ def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
 
 
 def questions(study: Study) -> Iterator[Number]:
-    """What was asked and how it was answered, probe by probe: prompts, wordings, texts, rules."""
+    """What was asked and how it was answered, probe by probe: prompts, templates, texts, rules."""
     for probe, (alphas, firsts) in study.answers.items():
         base = Number(metric=RIGHT, **probe.dimensions)
         relations = study.benchmarks[probe.benchmark].items.select("item", "relation")
@@ -262,9 +262,9 @@ def questions(study: Study) -> Iterator[Number]:
         yield from prompts(base, exact)
         rows = exact.filter(k=1).join(relations, on="item")
         yield from kinds(base, rows, study)
-        # what the wordings of a relation agree on; right: at 1, the own gold
+        # what the templates of a relation agree on; right: at 1, the own gold
         rows = rows.select("item", "relation", "template", "said", hit="alpha")
-        yield from wordings.numbers(base.but(setting={**EXACT, "k": 1}), rows, "relation")
+        yield from consistency.numbers(base.but(setting={**EXACT, "k": 1}), rows, "relation")
         yield from count_questions(base, alphas, study)
         yield from check_written(base, firsts)
 
@@ -286,11 +286,11 @@ def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     """Triples right at 1 by kind of template (lama, own, paraphrase, synonym ...): mean over
     triples of the mean over their prompts of the kind."""
     named = study.benchmarks[base.benchmark].prompts
-    named = named.select("relation", template="index", wording="kind")
+    named = named.select("relation", template="index", variant="kind")
     rows = alphas.join(named, on=["relation", "template"])
-    means = rows.group_by("wording", "item").agg(ordered_mean("alpha")).sort("wording", "item")
-    for row, group in groups(means, "wording"):
-        how = {**EXACT, "k": 1, "pooling": "mean", "template": str(row["wording"])}
+    means = rows.group_by("variant", "item").agg(ordered_mean("alpha")).sort("variant", "item")
+    for row, group in groups(means, "variant"):
+        how = {**EXACT, "k": 1, "pooling": "mean", "template": str(row["variant"])}
         yield base.but(**estimate(group, "alpha", seed=study.seed), setting=how)
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.attributes import KEYS
-from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
+from kgprobe.tables import aggregations, baselines, confidence, consistency, forms, slices
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.attributes import constructs, numbers
 from kgprobe.tables.attributes.numbers import PUBLISHED, RIGHT, UNBIASED, VALUE
@@ -137,7 +137,7 @@ TABLE1 = View(
     caption="The paper's sizes are those of the whole T-REx; oddities of its columns stand among "
     "what follows from the printed figures. Patterns are predicates, pairs or combinations; the "
     "paper heads that column “predicates”. Of our predicates so many have a written template, so "
-    "many the generic wording of their label (kind “label” among the wordings), so many none: "
+    "many the generic template of their label (kind “label” among the templates), so many none: "
     "these are dropped from what is probed.",
 )  # fmt: skip
 
@@ -210,19 +210,20 @@ FOLDED = [
         caption="Expected best of so many prompts, mean over triples: what the oracle adds.",
     ),
     View(
-        "wordings", "Right at 1 by kind of wording, % of triples",
+        "variants", "Right at 1 by kind of template, % of triples",
         where={"metric": [RIGHT], "slice": [""], "pooling": ["mean"]}, rows=PROBE,
         columns=["template"],
         caption="Mean over triples of the mean over their prompts of the kind; kinds answer other "
         "triples.",
     ),
     View(
-        "templates", "What the wordings of a relation agree on",
+        "templates", "What the templates of a relation agree on",
         where={
-            "metric": wordings.METRICS, "benchmark": NAMES, "slice": [""], "choice": ["", "oracle"],
+            "metric": consistency.METRICS, "benchmark": NAMES, "slice": [""],
+            "choice": ["", "oracle"],
         },
-        rows=PROBE, words=wordings.WORDS,
-        caption=f"{wordings.CAPTION} Right: the example's own object at 1. The same answer: the "
+        rows=PROBE, words=consistency.WORDS,
+        caption=f"{consistency.CAPTION} Right: the example's own object at 1. The same answer: the "
         "same candidate, or text; for texts that were written, after the rules of matching.",
     ),
     *(

@@ -17,7 +17,7 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.intervals import Interval, standard_error
 from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import aggregations, baselines, slices, wordings
+from kgprobe.tables import aggregations, baselines, consistency, slices
 from kgprobe.tables.answers import Probe, judge, questions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.estimate import estimate
@@ -149,7 +149,7 @@ def _by_template(study: Study, position: int) -> Iterator[Number]:
         for values, rows in answers.group_by(key, maintain_order=True):
             at = of.but(group=values[0] if values[1:] else "", setting={"template": values[-1]})
             yield at.but(**hit_rate(rows["hit"].to_numpy()))
-    yield from wordings.numbers(of, answers.select("item", "template", "hit", said="winner"))
+    yield from consistency.numbers(of, answers.select("item", "template", "hit", said="winner"))
 
 
 def answer_position(template: str) -> str:
@@ -248,7 +248,7 @@ def _published(published: Published) -> Iterator[Number]:
 
 def status(study: Study, facts: pl.DataFrame) -> pl.DataFrame:
     """item, trained_on (whether it is a training fact of `facts`); without items whose fact is in
-    neither half (lifted answers) or that have several answers."""
+    neither half (answers mapped to ancestors) or that have several answers."""
     options = study.candidates.select(candidates="set", answer="index", object="id")
     return (
         study.items.filter(pl.col("answers").list.len() == 1)

@@ -51,7 +51,7 @@ TERMS = {
     "Ties": "When the correct option ties with others for the first place, the item counts as the "
     "chance of picking it among them. What the first of the tied would give is printed beside, "
     "where a tie occurred.",
-    "LAMA": "The set lama has T-REx facts of LAMA with a wording each, both as they are, and "
+    "LAMA": "The set lama has T-REx facts of LAMA with a template each, both as they are, and "
     "options of its own: the object and others of the relation, drawn by hash. LAMA itself asks "
     "for the first word of a vocabulary.",
     "Aggregations": "How a sentence's token scores become an option's score: their sum (the "

@@ -9,7 +9,7 @@ from dataclasses import replace
 import polars as pl
 
 from kgprobe.contracts import WITHOUT
-from kgprobe.tables import aggregations, baselines, confidence, slices, wordings
+from kgprobe.tables import aggregations, baselines, confidence, consistency, slices
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.validity import VIEW as VALIDITY_OF_ALL
@@ -33,7 +33,7 @@ HEADS = {"group": "relation", "slice": "domain", "without": "asked"}
 WORDS = {
     ("metric", "accuracy minus published"): "minus published, points",
     ("metric", "SEM"): "SEM over templates",
-    **wordings.WORDS,
+    **consistency.WORDS,
     **confidence.WORDS,
     **aggregations.WORDS,
     ("slice", "1:1"): "1:1 relations",
@@ -110,7 +110,7 @@ TEMPLATES = View(
     where={
         **PAPER,
         **BASELINES,
-        "metric": ["accuracy", *wordings.METRICS],
+        "metric": ["accuracy", *consistency.METRICS],
         "group": [""],
         "slice": ["", *POSITIONS],
         "template": [*TEMPLATES_SHOWN, ""],

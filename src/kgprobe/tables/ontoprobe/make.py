@@ -10,7 +10,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import baselines, judged, wordings
+from kgprobe.tables import baselines, consistency, judged
 from kgprobe.tables.answers import AGGREGATIONS, Probe, questions, without_subject
 from kgprobe.tables.ontoprobe import calibration, choices, memorizing, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
@@ -158,7 +158,7 @@ def estimate_agreement(
             both = hits.join(winners[probe], on=["item", "template", *key], how="left")
             setting = {"masks": masks, "pooling": pooling}
             of = Number(**probe.dimensions, group=task, setting=setting)
-            yield from wordings.numbers(of, both.rename({"winner": "said"}))
+            yield from consistency.numbers(of, both.rename({"winner": "said"}))
 
 
 def find_winners(files: Files, tops: Mapping[Probe, pl.DataFrame]) -> dict[Probe, pl.DataFrame]:

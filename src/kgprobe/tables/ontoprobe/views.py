@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
 from kgprobe.contracts import WITHOUT
-from kgprobe.tables import aggregations, baselines, confidence, forms, slices, wordings
+from kgprobe.tables import aggregations, baselines, confidence, consistency, forms, slices
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.ontoprobe import choices
 from kgprobe.tables.ontoprobe.calibration import ANY, REASONS
@@ -142,9 +142,9 @@ FRACTIONS = View(
 )  # fmt: skip
 TEMPLATES = View(
     "templates", "Agreement of the manual templates",
-    {**PAPER, "metric": wordings.METRICS, "group": TASKS, "choice": ["", "oracle"]},
-    rows=["model", "benchmark", "group", "masks", "pooling"], heads=HEADS, words=wordings.WORDS,
-    caption=f"{wordings.CAPTION} Right: R@1 of the pooling laid down beforehand.",
+    {**PAPER, "metric": consistency.METRICS, "group": TASKS, "choice": ["", "oracle"]},
+    rows=["model", "benchmark", "group", "masks", "pooling"], heads=HEADS, words=consistency.WORDS,
+    caption=f"{consistency.CAPTION} Right: R@1 of the pooling laid down beforehand.",
 )  # fmt: skip
 ABOVE_BASELINES = View(
     "above_baselines",

@@ -136,8 +136,8 @@ def _benchmark(
         questions, answered = said.answered(folder, experiments, judged, kind)
         if not questions or (kind and not answered):
             continue
-        wordings = said.wordings(folder)
-        pages = list(said.by_relation(name, questions, answered, titles, wordings, kind))
+        templates = said.first_templates(folder)
+        pages = list(said.by_relation(name, questions, answered, titles, templates, kind))
         for relation, link in _places(paper, pages, questions, titles).items():
             heads.setdefault(("group", relation), link)
         sections += [replace(one, is_folded=True) for one in pages]

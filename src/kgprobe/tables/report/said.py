@@ -256,7 +256,7 @@ def _table(
     return Grid(head, heads, rows, caption=caption)
 
 
-def wordings(folder: Path) -> dict[str, str]:
+def first_templates(folder: Path) -> dict[str, str]:
     """Relation -> its first template."""
     path = folder / "prompts.parquet"
     if not path.is_file():

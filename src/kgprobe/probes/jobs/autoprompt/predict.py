@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from kgprobe.benchmarks.autoprompt.templates import read_wordings
+from kgprobe.benchmarks.autoprompt.templates import read_templates
 from kgprobe.job import log, progress
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
@@ -29,8 +29,8 @@ from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabula
 from kgprobe.probes.prompts.search.controls import transfer
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.settings import SearchSettings
-from kgprobe.probes.prompts.wordings import demonstrations
-from kgprobe.probes.prompts.wordings.demonstrations import TrainingFact
+from kgprobe.probes.prompts.variants import demonstrations
+from kgprobe.probes.prompts.variants.demonstrations import TrainingFact
 from kgprobe.probes.scoring.fill.options import Options
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.schema import OUTCOMES
@@ -98,7 +98,7 @@ class Answerer:
 
     def _written(self, name: str) -> pl.DataFrame:
         """Prompts of task.json: `manual` is written by hand, `lpaqa` LPAQA's best single one."""
-        return self._outcomes(name, self.task.wordings(self.loaded, name))
+        return self._outcomes(name, self.task.written_prompts(self.loaded, name))
 
     manual, lpaqa = partialmethod(_written, "manual"), partialmethod(_written, "lpaqa")
 
@@ -109,7 +109,7 @@ class Answerer:
                 f"no published prompts of {self.loaded.spec.model}: name their file in "
                 "autoprompt.published, or leave out the row"
             )
-        rows = read_wordings(Path(self.file))
+        rows = read_templates(Path(self.file))
         texts = {
             group: rows[group]["template"].strip() for group in self.task.groups if group in rows
         }
@@ -159,14 +159,14 @@ class Answerer:
         return self._outcomes("transferred", prompts)
 
     def _demonstrated(self, kind: str) -> pl.DataFrame:
-        """Training facts of a kind (wordings/demonstrations) in front of the manual prompts, in
+        """Training facts of a kind (variants/demonstrations) in front of the manual prompts, in
         several draws. Raises ProbeTaskError for classes."""
         if self.task.kind == CLASSIFICATION:
             raise ProbeTaskError(
                 f"{self.task.name}: demonstrations are facts in front of a question, the task has "
                 "classes; leave out the row"
             )
-        frames, manual = [], self.task.wordings(self.loaded, "manual")
+        frames, manual = [], self.task.written_prompts(self.loaded, "manual")
         known = pl.concat([self.task.examples, self.task.unasked], how="diagonal")
         for draw, name in enumerate(controls.names(kind, self.demonstrated.draws)):
             prompts: Prompts = {}

@@ -82,7 +82,7 @@ class ProbeTask:
             )
         return text if triggers is None else resized(text, repeat(triggers))
 
-    def wordings(self, loaded: Loaded, name: str) -> dict[str, TriggerPrompt]:
+    def written_prompts(self, loaded: Loaded, name: str) -> dict[str, TriggerPrompt]:
         """Prompts written by hand, by group: `name` is manual or lpaqa.
 
         Relations without one for this kind of model (the answer is not last) are left out. Raises

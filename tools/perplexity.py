@@ -1,14 +1,14 @@
-"""Perplexity of every wording of the most frequent relations, on sentences filled with facts.
+"""Perplexity of every template of the most frequent relations, on sentences filled with facts.
 
-    python -m tools.wordings MODEL OUT [RELATIONS [FACTS]]
+    python -m tools.perplexity MODEL OUT [RELATIONS [FACTS]]
 
 MODEL: a folder or a GGUF that models.tsv names (smollm2-135m-instruct). OUT: a table with a row for
-each wording: relation, index, sentences, perplexity (per token, over all of its sentences) and
-`ratio`, to the median of the wordings of its relation, which are filled with the same facts. Facts
+each template: relation, index, sentences, perplexity (per token, over all of its sentences) and
+`ratio`, to the median of the templates of its relation, which are filled with the same facts. Facts
 are drawn by hash out of `wikidata/triples.parquet` below KGPROBE_DATA; none stands in the table.
-Printed are the wordings with a ratio above OUTLIER: those are read again. Names make up most of a
+Printed are the templates with a ratio above OUTLIER: those are read again. Names make up most of a
 short sentence's perplexity, and few facts leave it noisy: it says what to read, not what is wrong.
-`wordings.tsv` is what 100 relations and 3 facts of each gave (nine have no labeled fact).
+`perplexity.tsv` is what 100 relations and 3 facts of each gave (nine have no labeled fact).
 """
 
 import os
@@ -41,8 +41,8 @@ def facts(folder: Path, relations: int, most: int) -> pl.DataFrame:
     return sampling.take(own, most, SEED, ["s", "o"], ["p"], "wordings")
 
 
-def wordings(relations: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
-    """(index, text) of our own wordings of each relation."""
+def own_templates(relations: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
+    """(index, text) of our own templates of each relation."""
     found: dict[str, list[tuple[int, str]]] = {}
     for path in TABLES:
         for row in read_table(ROOT / path):
@@ -54,7 +54,7 @@ def wordings(relations: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
 def perplexities(
     loaded: Loaded, filled: pl.DataFrame, texts: dict[str, list[tuple[int, str]]]
 ) -> pl.DataFrame:
-    """relation, index, sentences, perplexity, ratio of every wording."""
+    """relation, index, sentences, perplexity, ratio of every template."""
     rows = list(enumerate(filled.select("p", "subject", "object").rows()))
     items = [score.Item(str(n), p, subject, str(n)) for n, (p, subject, _) in rows if p in texts]
     options = {str(n): [answer] for n, (_, _, answer) in rows}
@@ -80,7 +80,7 @@ def main(model: str, out: str, relations: int = 100, most: int = 8) -> None:
             "model", "causal", model, bos="forced", models_folder="results/embedded/models"
         )
     filled = facts(Path(expand("${KGPROBE_DATA}")) / "wikidata", relations, most)
-    texts = wordings(filled["p"].unique().to_list())
+    texts = own_templates(filled["p"].unique().to_list())
     found = perplexities(load_model(spec), filled, texts)
     head = f"# Perplexity per token by {spec.source}, on at most {most} facts of each relation.\n"
     rounded = found.with_columns(pl.col("perplexity").round(1), pl.col("ratio").round(2))
@@ -90,7 +90,7 @@ def main(model: str, out: str, relations: int = 100, most: int = 8) -> None:
         print(f"{row[4]:.2f}  {row[3]:7.1f}  {row[0]}/{row[1]}  {own[row[0], row[1]]}")
     sizes = np.array([len(rows) for rows in texts.values()])
     spent = f"{os.times().user:.0f} s"
-    print(f"{len(texts)} relations, {sizes.sum()} wordings, at least {sizes.min()} each; {spent}")
+    print(f"{len(texts)} relations, {sizes.sum()} templates, at least {sizes.min()} each; {spent}")
 
 
 if __name__ == "__main__":

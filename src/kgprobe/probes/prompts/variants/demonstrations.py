@@ -1,4 +1,4 @@
-"""Demonstrations: training facts written out in front of a question, each in its own wording.
+"""Demonstrations: training facts written out in front of a question, each in its own template.
 
     Rome is the capital of Italy .        k training facts of the relation
     Tokyo is the capital of Japan .
@@ -126,12 +126,12 @@ def template(question: Template) -> Template:
 
 
 def verbalize(whole: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
-    """The field of the demonstrations: a fact a line, in the wording `whole` as a sentence."""
+    """The field of the demonstrations: a fact a line, in the template `whole` as a sentence."""
     return {FIELD: "\n".join(sentence(whole, fact) for fact in facts)}
 
 
 def sentence(whole: str, fact: TrainingFact) -> str:
-    """A fact in a wording; a stop closes one that ends with its answer.
+    """A fact in a template; a stop closes one that ends with its answer.
 
     >>> sentence("{sub} is the capital of [P]", TrainingFact({"sub": "Rome"}, "Italy"))
     'Rome is the capital of Italy.'

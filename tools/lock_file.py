@@ -1,6 +1,6 @@
-"""Makes resources/pins.tsv: the git blob ids of all files that a configuration reads of commits.
+"""Makes resources/lock.tsv: the git blob ids of all files that a configuration reads of commits.
 
-    python -m tools.pinning [CONFIG.yaml ...] PLACE ...
+    python -m tools.lock_file [CONFIG.yaml ...] PLACE ...
 
 A PLACE is a git directory (of a clone or a mirror) or a zip archive as git archive makes it. An
 address of the configuration whose commit is in one of them gets its lines from there: ids of a git
@@ -19,13 +19,13 @@ from pathlib import Path
 from kgprobe import config
 from kgprobe.settings import RELEASED, Archive, Settings
 from kgprobe.sources.dumps.archives import ArchiveError, below, open_archive
-from kgprobe.sources.dumps.pins import COLUMNS, PinError, Tree, read_pins, tree_of
+from kgprobe.sources.dumps.lock_file import COLUMNS, LockError, Tree, read_lock_file, tree_of
 
 
 def trees(archives: Iterable[Archive], places: Sequence[Path]) -> Iterator[Tree]:
-    """The pins of all archives whose commits are in one of the places, one tree a commit.
+    """The files of all archives whose commits are in one of the places, one tree a commit.
 
-    Raises PinError where two places say different things of a file, ArchiveError where a part is
+    Raises LockError where two places say different things of a file, ArchiveError where a part is
     not there.
     """
     made: dict[str, dict[str, str]] = {}
@@ -93,7 +93,7 @@ def _agreed(found: Sequence[tuple[str, dict[str, str]]]) -> tuple[str, dict[str,
     for other, more in found[1:]:
         differing = sorted(path for path in files.keys() & more.keys() if files[path] != more[path])
         if other != name or differing:
-            raise PinError(
+            raise LockError(
                 f"{name} and {other} differ in {', '.join(differing[:5]) or 'their commits'}; "
                 "expected the same ids (git archive changes files with export-subst or line ends)"
             )
@@ -101,7 +101,7 @@ def _agreed(found: Sequence[tuple[str, dict[str, str]]]) -> tuple[str, dict[str,
     return name, files
 
 
-def write_pins(path: Path, trees: Iterable[Tree]) -> None:
+def write_lock_file(path: Path, trees: Iterable[Tree]) -> None:
     """Write a table, sorted by tree and path."""
     rows = sorted([tree.name, *pin] for tree in trees for pin in tree.blobs.items())
     path.write_text("".join("\t".join(row) + "\n" for row in [COLUMNS, *rows]), encoding="utf-8")
@@ -120,10 +120,10 @@ def main(words: Sequence[str]) -> int:
         print(f"not there: {', '.join(missing) or 'PLACE'}\n\n{__doc__}", file=sys.stderr)
         return 2
     settings = config.load(["config/config.yaml", *(w for w in words if w.endswith(".yaml"))])
-    path = Path(settings.sources.pins)
-    kept = read_pins(path) if path.is_file() else {}
+    path = Path(settings.sources.lock_file)
+    kept = read_lock_file(path) if path.is_file() else {}
     made = {tree.name: tree for tree in trees(archives_of(settings), places)}
-    write_pins(path, (kept | made).values())
+    write_lock_file(path, (kept | made).values())
     for name, tree in sorted((kept | made).items()):
         print(f"{name}: {len(tree.blobs)} pinned" + ("" if name in made else " (kept)"))
     return 0

@@ -1,7 +1,7 @@
 """Which templates a relation is asked with, and their origins (docs/papers/attributes.md, Prompts).
 
-Tables of templates in, an ordered choice per relation out. Every wording has an id that stays the
-same whatever else is chosen, and names the wording that it was made from.
+Tables of templates in, an ordered choice per relation out. Every template has an id that stays the
+same whatever else is chosen, and names the template that it was made from.
 """
 
 import re
@@ -13,7 +13,7 @@ from kgprobe.sampling import hash_key
 from kgprobe.templates import answer_is_last, sentence
 
 #: In the order in which they are asked. `manual` rows of templates.tsv count as our own, `label` is
-#: the generic wording of a relation that has no other.
+#: the generic template of a relation that has no other.
 KINDS = ("lama", "own", "paraphrase", "generated", LABEL, "synonym")
 
 
@@ -46,7 +46,7 @@ def join(
     more: Iterable[Mapping[str, str]],
     stop_space: bool = False,
 ) -> dict[str, list[PromptVariant]]:
-    """Wordings by relation from rows of templates.tsv and of tables like attributes.tsv.
+    """Templates by relation from rows of templates.tsv and of tables like attributes.tsv.
 
     `stop_space` keeps LAMA's space before the stop, as code of BERT's time did; otherwise it is
     taken out. Raises ValueError for an index that a relation has twice, an unknown kind, a text
@@ -67,14 +67,14 @@ def join(
         source = f"{row['relation']}/{parent}" if parent else ""
         variants[name] = PromptVariant(name, row["relation"], kind, text, source)
     for variants in table.values():
-        for wording in variants.values():
-            if wording.parent and wording.parent not in variants:
-                raise ValueError(f"template {wording.id}: no parent {wording.parent}")
+        for variant in variants.values():
+            if variant.parent and variant.parent not in variants:
+                raise ValueError(f"template {variant.id}: no parent {variant.parent}")
     return {relation: list(variants.values()) for relation, variants in table.items()}
 
 
 def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVariant]]:
-    """The generic wording (`texts`: relation -> text) of every relation that `table` lacks."""
+    """The generic template (`texts`: relation -> text) of every relation that `table` lacks."""
     return {
         name: [PromptVariant(f"{name}/{LABEL}", name, LABEL, text)]
         for name, text in texts.items()
@@ -85,9 +85,9 @@ def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVa
 def choose(
     table: Table, triples: Mapping[str, int], most: int | None = None, seed: int = 0
 ) -> dict[str, list[PromptVariant]]:
-    """The wordings that each relation of `triples` (relation -> number of triples) is asked with.
+    """The templates that each relation of `triples` (relation -> number of triples) is asked with.
 
-    First comes LAMA's wording, where there is one, then our own whose answer stands last, so that
+    First comes LAMA's template, where there is one, then our own whose answer stands last, so that
     every kind of model can be asked; of the others as many as `most` leaves, by hash. A smaller
     `most` gives a subset. Raises MissingTemplateError, which names all relations without one.
     """
@@ -102,32 +102,32 @@ def choose(
     return {name: _choose(list(table[name]), most, seed) for name in sorted(triples)}
 
 
-def _choose(wordings: list[PromptVariant], most: int | None, seed: int) -> list[PromptVariant]:
-    """At most `most` of one relation's wordings, those first that every model can be asked.
+def _choose(variants: list[PromptVariant], most: int | None, seed: int) -> list[PromptVariant]:
+    """At most `most` of one relation's templates, those first that every model can be asked.
 
     A text stands once: LAMA's, where our own is the same.
     """
-    ranked = sorted(wordings, key=lambda w: KINDS.index(w.kind))
-    first = {wording.text: wording for wording in reversed(ranked)}
-    wordings = [wording for wording in wordings if first[wording.text] is wording]
-    lama = [w for w in wordings if w.kind == "lama" and (most != 1 or w.answer_last)][:1]
-    ours = [w for w in wordings if w.kind == "own" and w.answer_last][:1]
-    rest = [w for w in wordings if w not in (*lama, *ours)]
+    ranked = sorted(variants, key=lambda w: KINDS.index(w.kind))
+    first = {variant.text: variant for variant in reversed(ranked)}
+    variants = [variant for variant in variants if first[variant.text] is variant]
+    lama = [w for w in variants if w.kind == "lama" and (most != 1 or w.answer_last)][:1]
+    ours = [w for w in variants if w.kind == "own" and w.answer_last][:1]
+    rest = [w for w in variants if w not in (*lama, *ours)]
     rest.sort(key=lambda w: (hash_key(seed, "wording", w.id), w.id))
     kept = (lama + ours + rest)[:most]
-    order = {wording.id: place for place, wording in enumerate(wordings)}
+    order = {variant.id: place for place, variant in enumerate(variants)}
     return sorted(kept, key=lambda w: (KINDS.index(w.kind), order[w.id]))
 
 
 def rows(chosen: Table) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """Rows of PROMPTS and of WORDINGS (which tells parent and change of every prompt)."""
+    """Rows of PROMPTS and of PROMPT_ORIGINS (which tells parent and change of every prompt)."""
     prompts: list[dict[str, object]] = []
     origins: list[dict[str, object]] = []
     for relation in sorted(chosen):
-        for index, wording in enumerate(chosen[relation]):
-            shared = {"prompt": wording.id, "relation": relation, "kind": wording.kind}
-            prompts.append({**shared, "index": index, "text": wording.text})
-            origins.append({**shared, "parent": wording.parent, "change": wording.change})
+        for index, variant in enumerate(chosen[relation]):
+            shared = {"prompt": variant.id, "relation": relation, "kind": variant.kind}
+            prompts.append({**shared, "index": index, "text": variant.text})
+            origins.append({**shared, "parent": variant.parent, "change": variant.change})
     return prompts, origins
 
 
@@ -137,24 +137,24 @@ def with_synonyms(
     """`chosen` and, behind each relation's own, up to `most` variants of each with one word
     replaced.
 
-    `drawn`: rows of synonyms.tsv (wording, word, synonym). A text that the relation has already is
+    `drawn`: rows of synonyms.tsv (prompt, word, synonym). A text that the relation has already is
     left out.
     """
     changes: dict[str, list[tuple[str, str]]] = {}
     for row in drawn:
-        changes.setdefault(row["wording"], []).append((row["word"], row["synonym"]))
+        changes.setdefault(row["prompt"], []).append((row["word"], row["synonym"]))
     table: dict[str, list[PromptVariant]] = {}
-    for relation, wordings in chosen.items():
-        variants, texts = list(wordings), {wording.text for wording in wordings}
-        for wording in wordings:
-            for number, (word, synonym) in enumerate(changes.get(wording.id, ())[:most]):
+    for relation, variants in chosen.items():
+        extended, texts = list(variants), {variant.text for variant in variants}
+        for variant in variants:
+            for number, (word, synonym) in enumerate(changes.get(variant.id, ())[:most]):
                 text = re.sub(
-                    rf"(?<![\w\[\]'-]){word}(?![\w\[\]'-])", synonym, wording.text, count=1
+                    rf"(?<![\w\[\]'-]){word}(?![\w\[\]'-])", synonym, variant.text, count=1
                 )
                 if text not in texts:
                     texts.add(text)
-                    name = f"{wording.id}/synonym/{number}"
-                    copy = replace(wording, id=name, kind="synonym", text=text)
-                    variants.append(replace(copy, parent=wording.id, change=f"{word} > {synonym}"))
-        table[relation] = variants
+                    name = f"{variant.id}/synonym/{number}"
+                    copy = replace(variant, id=name, kind="synonym", text=text)
+                    extended.append(replace(copy, parent=variant.id, change=f"{word} > {synonym}"))
+        table[relation] = extended
     return table

@@ -1,11 +1,11 @@
-"""Pins: the git blob id of every file that is read of a fixed commit (resources/pins.tsv).
+"""The lock file (resources/lock.tsv): the git blob id of every file that is read of a commit.
 
 Bytes of an archive are never pinned, as hosts pack the same commit anew; the id of a file in the
 commit's tree is part of what the commit is. A tree is named owner/name@commit.
 
     lm-pub-quiz/BEAR@ace91fd2c568...   BEAR/P36.jsonl   7d3c5a...
 
-`python -m tools.pinning` makes the table.
+`python -m tools.lock_file` makes the table.
 """
 
 import csv
@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 COLUMNS = ["tree", "path", "blob"]
 
 
-class PinError(ValueError):
-    """A file is not the pinned one, or pins cannot be read; the message says which and where."""
+class LockError(ValueError):
+    """A file is not the pinned one, or the lock file cannot be read; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -31,23 +31,23 @@ class Tree:
     blobs: dict[str, str] = field(default_factory=dict)
 
 
-def read_pins(path: str | Path) -> dict[str, Tree]:
-    """The trees of a table by name. Raises PinError for a line that is none."""
+def read_lock_file(path: str | Path) -> dict[str, Tree]:
+    """The trees of a table by name. Raises LockError for a line that is none."""
     trees: dict[str, Tree] = {}
     with open(path, encoding="utf-8", newline="") as stream:
         lines = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
         if (head := next(lines, None)) != COLUMNS:
-            raise PinError(f"{path}, line 1: {head}, expected the columns {', '.join(COLUMNS)}")
+            raise LockError(f"{path}, line 1: {head}, expected the columns {', '.join(COLUMNS)}")
         for number, line in enumerate(lines, 2):
             name, file, blob = line if len(line) == 3 else ("", "", "")
             if "@" not in name or not file or not re.fullmatch("[0-9a-f]{40}", blob):
-                raise PinError(
+                raise LockError(
                     f"{path}, line {number}: {line}; expected a tree owner/name@commit, a path, "
                     "and 40 hexadecimal digits"
                 )
             blobs = trees.setdefault(name, Tree(name)).blobs
             if file in blobs:
-                raise PinError(f"{path}, line {number}: {file} of {name} is there twice")
+                raise LockError(f"{path}, line {number}: {file} of {name} is there twice")
             blobs[file] = blob
     return trees
 
@@ -62,7 +62,7 @@ def tree_of(url: str) -> str:
 def find_tree(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | None:
     """The tree of that name, or of that address where there is no name; its commit may be short.
 
-    None where an address has no pins. Raises PinError where a name has none, and where a short
+    None for an address that it lacks. Raises LockError for a name that it lacks, and where a short
     commit stands for several.
     """
     name = tree or tree_of(url)
@@ -70,9 +70,9 @@ def find_tree(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | Non
         full for full in trees if "@" in name and full.startswith(name)
     ]
     if len(matches) > 1:
-        raise PinError(f"{name} stands for {' and '.join(matches)}; write more of the commit")
+        raise LockError(f"{name} stands for {' and '.join(matches)}; write more of the commit")
     if tree and not matches:
-        raise PinError(f"no pins of the tree {tree}; there are {', '.join(trees) or 'none'}")
+        raise LockError(f"the lock file has no tree {tree}; there are {', '.join(trees) or 'none'}")
     return trees[matches[0]] if matches else None
 
 

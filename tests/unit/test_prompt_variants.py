@@ -1,4 +1,4 @@
-"""The wordings of the benchmarks of graph attributes: tables, choice, traces."""
+"""The templates of the benchmarks of graph attributes: tables, choice, traces."""
 
 import json
 from collections import Counter
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.probes.prompts.wordings import relations
+from kgprobe.probes.prompts.variants import relations
 from kgprobe.sheets import read_table
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ LAMA = (
 ).split()
 
 
-def test_every_relation_of_lama_has_its_wording_and_all_others_have_their_own():
+def test_every_relation_of_lama_has_its_template_and_all_others_have_their_own():
     assert {r for r, ws in TABLE.items() if any(w.kind == "lama" for w in ws)} >= set(LAMA)
     for relation, ws in TABLE.items():
         kinds = Counter(w.kind for w in ws)
@@ -33,7 +33,7 @@ def test_every_relation_of_lama_has_its_wording_and_all_others_have_their_own():
         assert next(w for w in ws if w.kind == "own").answer_last, relation
 
 
-def test_relations_with_some_facts_have_five_other_wordings():
+def test_relations_with_some_facts_have_five_other_templates():
     # the rare ones of the real graph, with fewer than ten labeled facts or none, have two, or four
     # where they are among the hundred most frequent without labels
     few = {r for r, ws in TABLE.items() if len(ws) < 6}
@@ -94,7 +94,7 @@ def test_rows_trace_every_prompt():
     chosen = relations.choose(TABLE, {"P26": 1}, 3)
     (first,) = (w for w in chosen["P26"] if w.id == "P26/0")
     word = first.text.split()[1]
-    drawn = [{"wording": "P26/0", "word": word, "synonym": own} for own in ("b", word)]
+    drawn = [{"prompt": "P26/0", "word": word, "synonym": own} for own in ("b", word)]
     made = relations.with_synonyms(chosen, drawn, 2)
     prompts, origins = relations.rows(made)
     assert [row["index"] for row in prompts] == [0, 1, 2, 3]
@@ -126,7 +126,7 @@ def test_bad_rows_are_named(row, message):
 
 
 @pytest.mark.real
-def test_lama_s_wordings_are_lama_s(real_data):
+def test_lama_s_templates_are_lama_s(real_data):
     lines = (real_data / "lama" / "relations.jsonl").read_text().splitlines()
     printed = {row["relation"]: row["template"] for row in map(json.loads, lines)}
     ours = {row["relation"]: row["text"] for row in MORE if row["kind"] == "lama"}
@@ -138,18 +138,18 @@ def test_prompts_of_the_questions_of_a_benchmark():
 
     from kgprobe import schema
     from kgprobe.probes.jobs.word import word
-    from kgprobe.settings import Wording
+    from kgprobe.settings import AttributePrompts
 
     rows = [
         (f"i{n}", "g", "r", relation, "s", "Q1", "set", [0], n, "{}")
         for n, relation in enumerate(["P26", "P26", "P279/P279"])
     ]
     items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
-    prompts, origins = word(items, SHARED, MORE, Wording())
+    prompts, origins = word(items, SHARED, MORE, AttributePrompts())
     schema.check(prompts, schema.PROMPTS)
-    schema.check(origins, schema.WORDINGS)
+    schema.check(origins, schema.PROMPT_ORIGINS)
     assert set(prompts["relation"]) == {"P26", "P279/P279"}
-    few, _ = word(items, SHARED, MORE, Wording(most=2))
+    few, _ = word(items, SHARED, MORE, AttributePrompts(most=2))
     assert set(few["prompt"]) < set(prompts["prompt"])
     assert few.height == 4
 
@@ -214,7 +214,7 @@ def test_the_subject_stands_where_the_subject_belongs(relation, subject, object_
 
 def test_a_text_is_asked_once():
     chosen = relations.choose(TABLE, {"P36": 1}, 2)["P36"]
-    assert len({w.text for w in chosen}) == 2  # our first wording of P36 is LAMA's
+    assert len({w.text for w in chosen}) == 2  # our first template of P36 is LAMA's
     assert [w.kind for w in chosen] == ["lama", "own"]
     every = relations.choose(TABLE, dict.fromkeys(TABLE, 1))
     for relation, ws in every.items():

@@ -13,12 +13,12 @@ import pytest
 
 from kgprobe.settings import Archive, Released, Settings, Sources, Sums, Trex
 from kgprobe.sources import verify
-from kgprobe.sources.dumps import pins
+from kgprobe.sources.dumps import lock_file
 from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, fetch, unpack
 from kgprobe.sources.dumps.download import place, record
-from kgprobe.sources.dumps.pins import PinError, Tree
+from kgprobe.sources.dumps.lock_file import LockError, Tree
 from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
-from tools import pinning
+from tools import lock_file as locking
 
 COMMIT = "1234567" + "0" * 33
 NAME = f"owner/name@{COMMIT}"
@@ -48,17 +48,17 @@ def test_ids_are_git_s(tmp_path):
     for text, expected in (("", EMPTY), ("hello\n", HELLO), ("é\r\n" * 1000, None)):
         path = tmp_path / "f"
         path.write_bytes(text.encode())
-        assert expected in (None, pins.blob(path))
+        assert expected in (None, lock_file.blob(path))
         if git := shutil.which("git"):
             words = [git, "hash-object", "--no-filters", str(path)]
             told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-            assert pins.blob(path) == told.strip()
+            assert lock_file.blob(path) == told.strip()
 
 
 def test_the_table_is_read_as_it_is_written(tmp_path):
-    path = tmp_path / "pins.tsv"
-    pinning.write_pins(path, [TREE])
-    assert pins.read_pins(path) == {NAME: TREE}
+    path = tmp_path / "lock.tsv"
+    locking.write_lock_file(path, [TREE])
+    assert lock_file.read_lock_file(path) == {NAME: TREE}
     lines = path.read_text().splitlines()
     for wrong, told in (
         (f"{NAME}\tx\t{HELLO}\tnote", "line 5"),
@@ -68,25 +68,27 @@ def test_the_table_is_read_as_it_is_written(tmp_path):
         (f"{NAME}\twords.txt\t{HELLO}", "words.txt of .* is there twice"),
     ):
         path.write_text("\n".join([*lines, wrong]) + "\n")
-        with pytest.raises(PinError, match=told):
-            pins.read_pins(path)
+        with pytest.raises(LockError, match=told):
+            lock_file.read_lock_file(path)
     path.write_text("path\tblob\n")
-    with pytest.raises(PinError, match=r"line 1: .*expected the columns tree, path, blob"):
-        pins.read_pins(path)
+    with pytest.raises(LockError, match=r"line 1: .*expected the columns tree, path, blob"):
+        lock_file.read_lock_file(path)
 
 
 def test_an_address_finds_its_tree_by_a_short_commit():
     trees = {NAME: TREE, "owner/other@123456799": Tree("owner/other@123456799")}
     mirror = "https://mirror.example.org/x.zip"
-    assert pins.find_tree(trees, "", URL) is TREE
-    assert pins.find_tree(trees, f"owner/name@{COMMIT[:9]}", mirror) is TREE
-    assert pins.find_tree(trees, "", URL.replace("1234567", "7654321")) is None
-    assert pins.find_tree(trees, "", mirror) is None
-    with pytest.raises(PinError, match="no pins of the tree owner/gone@1; there are owner/name@"):
-        pins.find_tree(trees, "owner/gone@1")
+    assert lock_file.find_tree(trees, "", URL) is TREE
+    assert lock_file.find_tree(trees, f"owner/name@{COMMIT[:9]}", mirror) is TREE
+    assert lock_file.find_tree(trees, "", URL.replace("1234567", "7654321")) is None
+    assert lock_file.find_tree(trees, "", mirror) is None
+    with pytest.raises(
+        LockError, match="the lock file has no tree owner/gone@1; there are owner/name@"
+    ):
+        lock_file.find_tree(trees, "owner/gone@1")
     twice = trees | {f"owner/name@{COMMIT[:7]}1": TREE}
-    with pytest.raises(PinError, match="write more of the commit"):
-        pins.find_tree(twice, "", URL)
+    with pytest.raises(LockError, match="write more of the commit"):
+        lock_file.find_tree(twice, "", URL)
 
 
 def test_each_file_is_checked_before_it_appears(tmp_path):
@@ -94,7 +96,7 @@ def test_each_file_is_checked_before_it_appears(tmp_path):
     assert taken.checked == ("data/a.txt", "data/deep/b.txt", "words.txt")
     assert not taken.unpinned + taken.missing
     assert there(tmp_path / "to") == ["a/a.txt", "a/deep/b.txt", "vocab/words.txt"]
-    assert taken.describe(TREE) == f"3 files equal their pins in {NAME}"
+    assert taken.describe(TREE) == f"3 files as the lock file has them of {NAME}"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,10 @@ def test_each_file_is_checked_before_it_appears(tmp_path):
             {"words.txt": "hello\r\n"},
             rf"file words\.txt: git blob id \w+ \(7 bytes\), expected {HELLO}",
         ),
-        ({"data/new.txt": ""}, r"1 files that .* has no pins of: data/new\.txt; expected the 3"),
+        (
+            {"data/new.txt": ""},
+            r"1 files that the lock file lacks of .*: data/new\.txt; expected the 3",
+        ),
         ({"words.txt": None}, r"1 of 3 pinned files .* not in it: words\.txt; expected all"),
         ({"data/a.txt": None, "data/deep/b.txt": None}, "2 of 3 pinned files"),
     ],
@@ -119,7 +124,7 @@ def test_another_file_than_pinned_is_named_and_nothing_appears(tmp_path, change,
     def get() -> None:
         archive(kept, files)
 
-    with pytest.raises(PinError, match=told) as caught:
+    with pytest.raises(LockError, match=told) as caught:
         fetch(get, URL, kept, to, PARTS, TREE)
     assert URL in str(caught.value)
     assert "the next run asks again" in str(caught.value)
@@ -138,19 +143,19 @@ def test_a_cut_archive_is_an_error_unless_it_is_allowed_and_then_is_counted(tmp_
     with pytest.raises(ArchiveError, match=r"no file of a in it, all that is pinned is missing"):
         unpack(archive(path, {"words.txt": "hello\n"}), tmp_path / "to", PARTS, TREE, cut=True)
     wrong = archive(path, {"data/a.txt": "other", "words.txt": "hello\n"})
-    with pytest.raises(PinError, match="git blob id"):
+    with pytest.raises(LockError, match="git blob id"):
         unpack(wrong, tmp_path / "to", PARTS, TREE, cut=True)
 
 
 def test_what_has_no_pins_is_used_and_told(tmp_path):
     taken = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS)
-    told = "3 files unpinned, as this address has no pins: name-1234567"
+    told = "3 files unpinned, as the lock file lacks this address: name-1234567"
     assert taken.describe(None).startswith(told)
 
 
 def test_an_archive_that_is_none_of_a_repository_is_told(tmp_path):
     path = archive(tmp_path / "a.zip", top="")
-    with pytest.raises(PinError, match=r"README\.md, data, words\.txt at its top; expected one"):
+    with pytest.raises(LockError, match=r"README\.md, data, words\.txt at its top; expected one"):
         unpack(path, tmp_path / "to", PARTS, TREE)
 
 
@@ -192,15 +197,15 @@ def test_pins_come_from_trees_and_archives_which_must_agree(tmp_path):
     top = f"name-{commit}/"
     whole = archive(tmp_path / "a.zip", top=top)
     expected = Tree(name, dict(TREE.blobs))
-    assert list(pinning.trees(asked, [git])) == [expected]
-    assert list(pinning.trees(asked, [whole])) == [expected]
+    assert list(locking.trees(asked, [git])) == [expected]
+    assert list(locking.trees(asked, [whole])) == [expected]
     cut = archive(tmp_path / "cut.zip", {"data/a.txt": "hello\n"}, top)
-    assert list(pinning.trees(asked, [cut, git])) == [expected]
-    with pytest.raises(PinError, match=r"differ in data/a\.txt"):
-        list(pinning.trees(asked, [archive(tmp_path / "b.zip", {"data/a.txt": "x"}, top), git]))
-    assert list(pinning.trees([Archive(URL, PARTS)], [git, whole])) == [], "another commit"
+    assert list(locking.trees(asked, [cut, git])) == [expected]
+    with pytest.raises(LockError, match=r"differ in data/a\.txt"):
+        list(locking.trees(asked, [archive(tmp_path / "b.zip", {"data/a.txt": "x"}, top), git]))
+    assert list(locking.trees([Archive(URL, PARTS)], [git, whole])) == [], "another commit"
     with pytest.raises(ArchiveError, match=f"{name}: no gone/ in it"):
-        list(pinning.trees([Archive(asked[0].url, {"x": "gone/"})], [git]))
+        list(locking.trees([Archive(asked[0].url, {"x": "gone/"})], [git]))
 
 
 def test_the_tool_keeps_the_lines_of_other_trees(tmp_path, monkeypatch, capsys):
@@ -208,19 +213,19 @@ def test_the_tool_keeps_the_lines_of_other_trees(tmp_path, monkeypatch, capsys):
     git, commit = repository(tmp_path / "name")
     (tmp_path / "config").mkdir()
     shutil.copy(root / "config/config.yaml", tmp_path / "config")
-    own = {"sources": {"pins": "own.tsv", "sst2": {"archives": [
+    own = {"sources": {"lock_file": "own.tsv", "sst2": {"archives": [
         {"url": f"https://github.com/owner/name/archive/{commit}.zip", "parts": PARTS}
     ]}}, "run": {"name": "own"}}  # fmt: skip
     (tmp_path / "own.yaml").write_text(json.dumps(own))
-    pinning.write_pins(tmp_path / "own.tsv", [TREE])
+    locking.write_lock_file(tmp_path / "own.tsv", [TREE])
     monkeypatch.chdir(tmp_path)
-    assert pinning.main(["own.yaml", str(git)]) == 0
-    assert set(pins.read_pins("own.tsv")) == {NAME, f"owner/name@{commit}"}
+    assert locking.main(["own.yaml", str(git)]) == 0
+    assert set(lock_file.read_lock_file("own.tsv")) == {NAME, f"owner/name@{commit}"}
     told = capsys.readouterr().out
     assert f"{NAME}: 3 pinned (kept)" in told
     assert f"owner/name@{commit}: 3 pinned\n" in told
-    assert pinning.main(["own.yaml"]) == 2
-    assert pinning.main(["nowhere.zip"]) == 2
+    assert locking.main(["own.yaml"]) == 2
+    assert locking.main(["nowhere.zip"]) == 2
 
 
 # -- make verify ----------------------------------------------------------------------------------
@@ -235,7 +240,7 @@ def downloaded(tmp_path: Path) -> Settings:
     (data / "lama/a/.snakemake_timestamp").touch()
     record(kept, URL, hashlib.sha256(kept.read_bytes()).hexdigest())
     shutil.copy(kept, data / "TREx.zip")
-    pinning.write_pins(tmp_path / "pins.tsv", [TREE])
+    locking.write_lock_file(tmp_path / "lock.tsv", [TREE])
     pull = data / "wikidata/2026-11/things"
     pull.mkdir(parents=True)
     rows = terms([{"s": {"type": "uri", "value": "http://x/Q1"}}], ["s"])
@@ -247,7 +252,7 @@ def downloaded(tmp_path: Path) -> Settings:
     return Settings(
         data=str(data),
         sources=Sources(
-            pins=str(tmp_path / "pins.tsv"),
+            lock_file=str(tmp_path / "lock.tsv"),
             bear=local,
             ontoprobe=local,
             lama=Released(folder=str(data / "lama"), archives=(Archive(URL, PARTS),)),

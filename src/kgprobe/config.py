@@ -126,7 +126,7 @@ def _is_same(path: str, other: str) -> bool:
 
 
 def models_of(settings: Settings) -> dict[str, dict[str, str]]:
-    """Rows of the model sheet by name."""
+    """Rows of the table of models by name."""
     path = sheets.located(settings.sheets.models)
     schema = sheets.read_schema(sheets.located("workflow/schemas/models.schema.json"))
     return sheets.by_name(sheets.read_sheet(path, schema), path)

@@ -1304,7 +1304,7 @@ class PromptFacts:
     """test facts that stand in train or dev, too: an error, or they leave these, or the published
     sets stay as published, and the no-overlap score stands beside"""
     single_token_for: tuple[str, ...] = ()
-    """models of the sheet: only facts whose object is one token for all of them.
+    """models of the table: only facts whose object is one token for all of them.
     `auto_lama_roberta` has the words common to BERT and RoBERTa without it"""
     least: Constant[Rows] = Rows(40, 10, 20)
     """fewest examples of a relation; fewer are an error that names relation, needed and found"""

@@ -199,7 +199,7 @@ def snakefile() -> list[str]:
 
 
 def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str, str]]:
-    """Rows of the model sheet by model name; hub models need a revision, names are unique.
+    """Rows of the table of models by model name; hub models need a revision, names are unique.
 
     A revision is a full commit hash, or a branch (`main`, or that of a training step) where the
     note says so (UNSEEN). Raises SheetError with file, line, value and what would be right.
@@ -269,7 +269,7 @@ def products(
     papers: Mapping[str, str],
     prompts: Iterable[str],
 ) -> list[dict[str, str]]:
-    """The probes that the rows of the experiment sheet stand for: each the product of its cells.
+    """The probes that rows of experiments stand for: each the product of its cells.
 
     A cell holds names, patterns (`control-*`) and groups of models, separated by commas; a pattern
     stands for all that it matches, of benchmarks only those of the row's paper. `papers`: benchmark

@@ -13,7 +13,7 @@ from tests.unit.tiny_models import save, tiny
 from tests.workflow.project import ROOT, Project
 
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
-#: rows of the table of experiments -> how the title of the paper's page begins
+#: rows of experiments -> how the title of the paper's page begins
 ROWS = {
     "bear world_lite templates sentence own-causal,control-masked": "BEAR",
     "ontoprobe onto_world_lite templates cloze control-masked": "Ontological knowledge",

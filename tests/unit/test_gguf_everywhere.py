@@ -130,7 +130,7 @@ def test_few_bits_are_made_of_what_was_unpacked(spec):
             {"kind": "masked"},
             "cannot be loaded from gguf:tiny-gguf(.|\n)*write the kind that it is",
         ),
-        ({"revision": "0" * 64}, "the sheet of models says 000"),
+        ({"revision": "0" * 64}, "the table of models says 000"),
     ],
 )
 def test_what_it_cannot_be_is_one_sentence(spec, changed, message):

@@ -24,7 +24,7 @@ from tests.unit.study_frames import of_rows
 
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
 FIGURES = published.read(FOLDER)
-#: rows of the sheet of models
+#: rows of the table of models
 SHEET = {
     name: {"kind": "masked", "source": source, "dtype": "float32", "bos": "-"}
     for name, source in (("bert-base-cased", "hub:x"), ("c", "control:m"), ("m", "hub:x"))

@@ -20,7 +20,7 @@ from tests.workflow.test_runs import project
 from tools import lock_file as locking
 
 pytestmark = pytest.mark.nightly(
-    gate=["contract/test_download.py", "unit/test_released_archive.py", "unit/test_pins.py"]
+    gate=["contract/test_download.py", "unit/test_released_archive.py", "unit/test_lock_file.py"]
 )
 
 

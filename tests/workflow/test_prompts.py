@@ -1,4 +1,4 @@
-"""Searching a prompt as a user does: killed and started again, bad rows of the sheet."""
+"""Searching a prompt as a user does: killed and started again, bad rows of experiments."""
 
 import os
 import shutil

@@ -34,7 +34,7 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
         if as_json:
             screen.data({**summary, "valid": True})
         else:
-            screen.say(f"run {summary['run']}: right; the sheet has {summary['models']} models")
+            screen.say(f"run {summary['run']}: right; the table has {summary['models']} models")
 
 
 def plan(configs: Configs = None, as_json: Json = False) -> None:

@@ -50,7 +50,7 @@ OF_ANSWERS = ("answer_only", "answer_mean", "conditional")
 
 @dataclass(frozen=True)
 class Probe:
-    """A row of the experiment sheet with what its model's row says."""
+    """A row of the table of experiments with what its model's row says."""
 
     benchmark: str
     prompt: str
@@ -80,9 +80,9 @@ class Probe:
 def probes_of(
     experiments: Sequence[Row], models: Mapping[str, Row], scores: Sequence[str | Path]
 ) -> list[Probe]:
-    """A Probe per row of the experiment sheet; `scores`: its SCORES file, in the same order.
+    """A Probe per row of the table of experiments; `scores`: its SCORES file, in the same order.
 
-    `models`: rows of the model sheet by name. The number of parameters comes from the metadata of
+    `models`: rows of models.tsv by name. The number of parameters comes from the metadata of
     the scores (`model.parameters` in their provenance), where it is.
     """
     probes = []

@@ -63,7 +63,7 @@ def packed(package: str, pinned: str = "") -> Packed:
     checksum = digest(paths)
     sums = [path for path in files if path.name == SUMS]
     stated = [_stated(sums[0])] if parts and sums else []
-    for wanted, where in [(pinned, "the sheet of models"), *((sum_, SUMS) for sum_ in stated)]:
+    for wanted, where in [(pinned, "the table of models"), *((sum_, SUMS) for sum_ in stated)]:
         if wanted and wanted != checksum:
             raise PackedError(
                 f"{package}: the GGUF file has sha256 {checksum}, {where} says {wanted}: a part is "

@@ -34,7 +34,7 @@ IS_RANKED = pl.col("method").str.starts_with(RANKED)
 
 
 def _select_filled(results: pl.DataFrame) -> pl.DataFrame:
-    """What models of the sheet filled or wrote."""
+    """What models of the table filled or wrote."""
     return results.filter(~IS_RANKED, ~pl.col("method").is_in(OTHERS))
 
 

@@ -77,7 +77,7 @@ def make(
     """Write RESULTS at `table`, JUDGED at `judged_path`, views of RESULTS as TSV into `folder`, and
     the section at `page`.
 
-    `rows` and `swept`: rows of the sheet with the file of each in `outcomes` and `swept_files`;
+    `rows` and `swept`: rows of experiments with the file of each in `outcomes` and `swept_files`;
     `tasks`: examples.parquet of every benchmark; `prompts`, `printed`: folders of prompt files and
     of printed figures; `given`: the section of the config of every row.
     """

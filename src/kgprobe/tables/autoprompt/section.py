@@ -80,7 +80,7 @@ def section(
     remarks: Sequence[str] = (),
     funnels: Mapping[str, pl.DataFrame] | None = None,
 ) -> Section:
-    """The section from RESULTS; `models`: rows of the sheet; `records`: text tables by title;
+    """The section from RESULTS; `models`: rows of experiments; `records`: text tables by title;
     `remarks`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made."""
     chosen = select_reported(results)
     beating, names = majorities(chosen), grid.models(models)

@@ -40,7 +40,7 @@ from kgprobe.tables.results import DIMENSIONS
 
 #: kinds of models that can be asked what they know of the world
 TRAINED = "masked|causal|seq2seq|api"
-#: baselines of all papers, which the sheet of models does not have
+#: baselines of all papers, which the table of models does not have
 BASELINE, CONTROL = "baseline", "control"
 #: what may be named in a selection -> what it is where it is not named
 NAMED: Mapping[str, str] = {

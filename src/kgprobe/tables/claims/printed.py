@@ -1,7 +1,7 @@
 """The papers' printed tables as RESULTS in our own words, so that one comparison reads both.
 
 A claim about a table can then be checked where it was printed. Sizes of models that a paper does
-not print are those of the sheet of models; of GPT-4 none was published.
+not print are those of the table of models; of GPT-4 none was published.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ ATTRIBUTES = {"alpha": "exact", "gold": "own", "pooling": "best"}
 def read(folder: str | Path, models: Sheet) -> pl.DataFrame:
     """All printed numbers, as `comparison.with_models` makes them of RESULTS.
 
-    `folder`: of published figures; `models`: the sheet of models, whose names stand for the printed
+    `folder`: of published figures; `models`: the table of models, whose names stand for the printed
     ones where it has the same model.
     """
     place = Path(folder)

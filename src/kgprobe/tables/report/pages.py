@@ -91,7 +91,7 @@ class Report:
     """Everything the report shows.
 
     `run`: the run's name; `results`: RESULTS of all papers; `sheet`: the models by name; `models`:
-    what was recorded of each, `experiments`: rows of the sheet, both as they shall be printed;
+    what was recorded of each, `experiments`: rows of experiments, both as they shall be printed;
     `sections`: in the order of the pages; `benchmarks`: pages on the questions of each paper
     (`about.benchmarks`); `commands`: section -> what makes its tables, "" for everything else;
     `commit`: of the project.

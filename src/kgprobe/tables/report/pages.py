@@ -192,11 +192,8 @@ def render(report: Report) -> dict[str, str]:
                 "claimed": next(
                     (n for c in report.sections if c.name == "claims" for n in c.notes), ""
                 ),
-                # how many control probes meet the requirement, without naming the others
-                "valid": next(
-                    (c.verdict.partition(";")[0] for c in report.sections if c.name == "validity"),
-                    "",
-                ),
+                # how many control probes meet the requirement
+                "valid": next((c.verdict for c in report.sections if c.name == "validity"), ""),
             }
         name = "index.html" if is_first else f"pages/{page.file}"
         text = environment.get_template("page.html").render(page=page, **shared, **where, **extra)

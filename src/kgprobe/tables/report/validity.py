@@ -110,7 +110,7 @@ def numbers(
 VIEW = View(
     "validity",
     "Control probes of all papers",
-    where={"metric": [*COLUMNS, "valid"], "slice": ["", WORDS], "aggregation": [""]},
+    where={"metric": ["valid", *COLUMNS], "slice": ["", WORDS], "aggregation": [""]},
     rows=["model", "paper", "benchmark", "group", "method", "scoring", "prompt"],
     columns=["metric", "slice"],
     words={("metric", name): f"{name}, %" for name in COLUMNS[:4]}
@@ -149,22 +149,35 @@ def section(
     if not probes.height:
         return None
     rows = results.join(probes.select(PROBE), on=PROBE, how="semi")
-    failed = [", ".join(filter(None, row)) for row in probes.filter(value=0.0).select(PROBE).rows()]
+    failed = probes.filter(value=0.0)
     shown = grid.of_view(VIEW, rows, names=grid.models(sheet))
     few = probes.filter(pl.col("n") < FEWEST, value=1.0).height
-    verdict = f"{REQUIREMENT} {probes.height - len(failed)} of {probes.height} control probes"
-    verdict += f" ({few} of them on fewer than {FEWEST} facts)" if few else ""
-    verdict += f"; not by {'; '.join(failed)}." if failed else "."
-    of = probes.filter(value=0.0).select("paper", "method").unique(maintain_order=True).rows()
-    verdict = " ".join([verdict, *(WHY[one] for one in of if one in WHY)])
+    verdict = f"{REQUIREMENT} {probes.height - failed.height} of {probes.height} control probes"
+    verdict += f" ({few} of them on fewer than {FEWEST} facts)." if few else "."
+    grids = [_list_failed(failed, probes), shown] if failed.height else [shown]
     return Section(
         "validity",
         TITLE,
         f"{LEAD} {source}".rstrip(),
-        grids=[shown],
+        grids=grids,
         verdict=verdict,
-        is_met=not failed,
+        is_met=not failed.height,
     )
+
+
+def _list_failed(failed: pl.DataFrame, probes: pl.DataFrame) -> grid.Grid:
+    """How many of a method's control probes fail, which, and why."""
+    by = ["paper", "method", "scoring"]
+    rows = []
+    for (paper, method, scoring), group in failed.group_by(by, maintain_order=True):
+        names = group.select(d for d in PROBE if d not in by).rows()
+        which = "; ".join(", ".join(filter(None, name)) for name in names)
+        of = probes.filter(paper=paper, method=method, scoring=scoring).height
+        head = grid.Cell(", ".join(filter(None, map(str, (paper, method, scoring)))))
+        why = WHY.get((str(paper), str(method)), "–")
+        rows.append([head, grid.Cell(f"{group.height} of {of}"), grid.Cell(why, small=which)])
+    heads = ["paper, method, scoring", "outside the requirement", "why, and which"]
+    return grid.Grid("Control probes outside the requirement", heads, rows)
 
 
 def auc_interval(area: float, positives: int, negatives: int) -> Interval:

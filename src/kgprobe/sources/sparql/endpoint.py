@@ -156,6 +156,8 @@ def _load(files: Sequence[Path], folder: Path) -> None:
     for path in files:
         form = RdfFormat.from_extension(rdf_forms.form(path))
         try:
+            if form == RdfFormat.RDF_XML:
+                rdf_forms.check_xml(path)
             with rdf_forms.open_unpacked(path) as stream:
                 store.bulk_load(stream, form, base_iri=BASE)
         except (SyntaxError, ValueError, OSError, EOFError) as error:

@@ -162,6 +162,14 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch)
     assert "did you mean 'two'?" in done.stderr
 
 
+def test_names_that_are_to_be_typed_are_whole_on_a_narrow_screen(typed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = json.loads(typed("list", "models", "--json").stdout)
+    shown = {row.split(" ")[0] for row in typed("list", "models").stdout.splitlines()}
+    assert max(len(row["model"]) for row in rows) > 20
+    assert {row["model"] for row in rows} <= shown
+
+
 def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert typed("probe", model, "--on", "world_lite", "--limit", 60, "--name", "x").exit_code == 0
     kept = tmp_path / "results/x"

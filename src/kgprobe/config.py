@@ -2,7 +2,7 @@
 
 python -m kgprobe.config write    the JSON schema, the table in config/README.md, config.yaml
 python -m kgprobe.config check    exit 1 where one of them differs from what would be written
-python -m kgprobe.config name F   the name of the run that the file F configures
+python -m kgprobe.config name F ...   the name of the run that the files configure, the last on top
 """
 
 import ast
@@ -144,7 +144,7 @@ def _mapping(path: str) -> dict[str, Any]:
         named = {file.stem: f"config/{str(file).partition('config/')[2]}" for file in ours}
         # a file beside it may be the same but for its ending
         named |= {file.stem: str(file) for file in Path(path).parent.glob("*.y*ml")}
-        close = difflib.get_close_matches(Path(path).stem, named, n=1)
+        close = difflib.get_close_matches(Path(path).stem, named, n=1, cutoff=0.7)
         hint = f" (did you mean {named[close[0]]!r}?)" if close else ""
         raise sheets.SheetError(f"{path}: no such file{hint}")
     content = _content(path)
@@ -465,12 +465,15 @@ def generated_files(root: Path) -> dict[Path, str]:
 
 def main(arguments: Sequence[str]) -> int:
     """write, check or name; returns the exit code."""
-    if arguments[:1] == ["name"] and len(arguments) == 2:
-        name = _at(arguments[1], ["run", "name"])
-        print(name if name is not MISSING else Run().name)
+    if arguments[:1] == ["name"] and len(arguments) > 1:
+        try:
+            print(settings_of(arguments[1:]).run.name)
+        except ValueError as problem:
+            print(problem, file=sys.stderr)
+            return 1
         return 0
     if list(arguments) not in (["write"], ["check"]):
-        print("usage: python -m kgprobe.config write|check|name FILE", file=sys.stderr)
+        print("usage: python -m kgprobe.config write|check|name FILE ...", file=sys.stderr)
         return 2
     stale = {
         p: t for p, t in generated_files(Path.cwd()).items() if p.read_text(encoding="utf-8") != t

@@ -132,6 +132,14 @@ def test_a_key_is_a_text_and_stands_once(tmp_path, text, told):
             read([ROOT / config.CONFIG, path])
 
 
+def test_the_name_of_a_run_of_several_files_is_that_of_the_last(capsys):
+    files = ["config/embedded.yaml", "config/validity.yaml"]
+    assert config.main(["name", *files]) == 0
+    assert capsys.readouterr().out == f"{config.settings_of(files).run.name}\n"
+    assert config.main(["name", "config/embeded.yaml"]) == 1
+    assert "did you mean 'config/embedded.yaml'" in capsys.readouterr().err
+
+
 def test_anchors_and_merge_keys_are_read(tmp_path):
     path = tmp_path / "own.yaml"
     path.write_text(

@@ -2,10 +2,12 @@
 
 python -m kgprobe.config write    the JSON schema, the table in config/README.md, config.yaml
 python -m kgprobe.config check    exit 1 where one of them differs from what would be written
-python -m kgprobe.config name F   the name of the run that the file F configures
+python -m kgprobe.config name F ...   the name of the run that the files configure, the last on top
 """
 
 import ast
+import contextlib
+import difflib
 import inspect
 import itertools
 import json
@@ -71,6 +73,10 @@ WIDTH = 98
 NAMES = vars(sys.modules[Settings.__module__])
 
 
+#: tags of keys: a text, and `<<`
+STR, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
+
+
 class ConfigError(ValueError):
     """Keys or values are wrong; the message names file, key and legal values."""
 
@@ -134,18 +140,44 @@ def models_of(settings: Settings) -> dict[str, dict[str, str]]:
 
 def _mapping(path: str) -> dict[str, Any]:
     if not Path(path).is_file():
-        known = [str(file) for file in sorted(Path(sheets.located("config")).glob("**/*.yaml"))]
-        named = [f"config/{file.partition('config/')[2]}" for file in known]
-        raise sheets.SheetError(f"{path}: no such file{nearest(path, named)}")
-    try:
-        content = yaml.safe_load(sheets.read_text(path)) or {}
-    except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise sheets.SheetError(f"{path}{line}: no YAML: {error.problem}") from error
+        ours = sorted(Path(sheets.located("config")).glob("**/*.yaml"))
+        named = {file.stem: f"config/{str(file).partition('config/')[2]}" for file in ours}
+        # a file beside it may be the same but for its ending
+        named |= {file.stem: str(file) for file in Path(path).parent.glob("*.y*ml")}
+        close = difflib.get_close_matches(Path(path).stem, named, n=1, cutoff=0.7)
+        hint = f" (did you mean {named[close[0]]!r}?)" if close else ""
+        raise sheets.SheetError(f"{path}: no such file{hint}")
+    content = _content(path)
     if not isinstance(content, dict):
         raise sheets.SheetError(f"{path}: a {type(content).__name__}; right would be keys with "
                                 "values, as `run: {name: mine}`")  # fmt: skip
     return content
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML whose keys are texts, each once in its section: PyYAML takes the last one in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set[str]()
+        for key, _ in node.value:
+            name = key.value
+            if key.tag not in (STR, MERGE) or name in seen:
+                what = "stands twice in its section" if name in seen else "is no text: quote it"
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {name} {what}", problem_mark=key.start_mark
+                )
+            seen.add(name)
+        return dict(super().construct_mapping(node, deep))
+
+
+def _content(path: str | Path) -> Any:
+    """What a file of YAML holds. Raises SheetError with its line where it is none."""
+    try:
+        return yaml.load(sheets.read_text(path), _Loader) or {}
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", error)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise sheets.SheetError(f"{path}{line}: no YAML: {problem}") from error
 
 
 def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator[str]:
@@ -180,6 +212,10 @@ def _describe_problem(
         yield f"{where}: empty; write keys below it or take it out; legal: {legal(rules)}"
     else:
         close = nearest(str(problem.instance), [str(v) for v in rules.get("enum", [])])
+        if rules.get("type") == "number" and isinstance(problem.instance, str):
+            with contextlib.suppress(ValueError):  # without its dot 1e-5 is a text (YAML 1.1)
+                plain = re.sub(r"^(-?\d+)e", r"\1.0e", repr(float(problem.instance)))
+                close = f" (did you mean {plain}?)"
         yield f"{where}: {problem.instance!r}{close}; legal: {legal(rules)}"
 
 
@@ -191,7 +227,7 @@ def _file(key: Sequence[str], files: Sequence[str | Path]) -> str:
 
 def _at(path: str | Path, key: Sequence[str]) -> Any:
     """The value of a key in a file, or MISSING."""
-    place = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+    place = _content(path)
     for part in key:
         if isinstance(place, Mapping) and part in place:
             place = place[part]
@@ -429,12 +465,15 @@ def generated_files(root: Path) -> dict[Path, str]:
 
 def main(arguments: Sequence[str]) -> int:
     """write, check or name; returns the exit code."""
-    if arguments[:1] == ["name"] and len(arguments) == 2:
-        name = _at(arguments[1], ["run", "name"])
-        print(name if name is not MISSING else Run().name)
+    if arguments[:1] == ["name"] and len(arguments) > 1:
+        try:
+            print(settings_of(arguments[1:]).run.name)
+        except ValueError as problem:
+            print(problem, file=sys.stderr)
+            return 1
         return 0
     if list(arguments) not in (["write"], ["check"]):
-        print("usage: python -m kgprobe.config write|check|name FILE", file=sys.stderr)
+        print("usage: python -m kgprobe.config write|check|name FILE ...", file=sys.stderr)
         return 2
     stale = {
         p: t for p, t in generated_files(Path.cwd()).items() if p.read_text(encoding="utf-8") != t

@@ -8,6 +8,7 @@ and 429.
 """
 
 import contextlib
+import datetime
 import importlib.metadata
 import os
 import random
@@ -260,7 +261,10 @@ def whole_body(answer: requests.Response, most: int) -> bytes:
     A stream that is cut, or has more than `most` bytes, packed or not, is a NoAnswerError of the
     session; no more than that is read or unpacked.
     """
-    is_packed = answer.headers.get("Content-Encoding", "").lower() == "gzip"
+    packing = answer.headers.get("Content-Encoding", "").strip().lower()
+    if packing not in ("", "identity", "gzip", "x-gzip"):
+        raise requests.exceptions.ContentDecodingError(f"packed as {packing}, asked for was gzip")
+    is_packed = packing.endswith("gzip")
     unzip = zlib.decompressobj(wbits=31)
     body, read, trouble = bytearray(), 0, ""
     try:
@@ -298,7 +302,9 @@ def retry_after(header: str | None, status: int, now: float) -> float | None:
     if re.fullmatch(r"[0-9]+(\.[0-9]*)?", header):
         return min(float(header), FOREVER)
     with contextlib.suppress(ValueError, OverflowError):
-        return min(max(parsedate_to_datetime(header).timestamp() - now, 0.0), FOREVER)
+        date = parsedate_to_datetime(header)
+        until = date if date.tzinfo else date.replace(tzinfo=datetime.UTC)
+        return min(max(until.timestamp() - now, 0.0), FOREVER)
     return UNNAMED_WAIT if status == 429 else None
 
 

@@ -162,7 +162,8 @@ def json_rows(
     for number, line in text_lines(path) if lines is None else lines:
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, UnicodeDecodeError) as wrong:
+            json.dumps(row, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
+        except (json.JSONDecodeError, UnicodeError) as wrong:
             raise error(f"{path}, line {number}: not JSON ({wrong})") from wrong
         if not isinstance(row, dict):
             raise error(f"{path}, line {number}: {line[:80]!r}; expected a JSON object, {{...}}")

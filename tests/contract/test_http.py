@@ -196,6 +196,12 @@ def test_no_body_has_more_bytes_than_its_bound(packed, chunked):
         body_of([head + body], len(plain) - 1)
 
 
+def test_a_packing_that_was_not_asked_for_is_named():
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\nContent-Length: 4\r\n\r\n"
+    with pytest.raises(NoAnswerError, match="packed as zstd, asked for was gzip"):
+        body_of([head + b"\x28\xb5\x2f\xfd"], 100)
+
+
 def test_a_body_without_end_is_left():
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     with pytest.raises(NoAnswerError, match="the body has more than 100,000 bytes"):
@@ -232,3 +238,14 @@ def test_a_key_stays_with_the_host_that_it_is_for():
 def test_waits_are_read_as_far_as_they_make_sense(said, seconds):
     assert retry_after(said, 503, 1e9) == seconds
     assert retry_after(said, 429, 1e9) == (60 if seconds is None else seconds)
+
+
+def test_a_date_without_a_zone_is_utc(monkeypatch):
+    """As asctime writes it, which is one of the three forms of HTTP (RFC 9110, 5.6.7)."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert retry_after("Sun Sep  9 01:48:10 2001", 503, 1e9) == 90
+    finally:
+        monkeypatch.undo()
+        time.tzset()

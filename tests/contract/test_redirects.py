@@ -99,6 +99,19 @@ def test_a_truthy_dump_s_redirects_are_followed(predicate, tmp_path):
     assert "redirects" not in found.coverage["reason"].item()
 
 
+def test_long_chains_of_merges_have_an_end_and_circles_have_none(tmp_path):
+    same = "http://www.w3.org/2002/07/owl#sameAs"
+    chain = [(n, n + 1) for n in range(100, 140)]
+    circle = [(7, 8), (8, 9), (9, 7), (6, 7)]
+    lines = [f"<{WD}Q{one}> <{same}> <{WD}Q{other}> ." for one, other in chain + circle]
+    lines += [f"<{WD}Q{n}> <{PROP}direct/P36> <{WD}Q{end}> ." for n, end in ((1, 100), (2, 7))]
+    path = tmp_path / "truthy.nt"
+    path.write_text("\n".join(lines) + "\n")
+    found = dumps.read([path], "truthy", ["P36"], tmp_path / "parts")
+    assert found.statements.select("subject", "object").rows() == [("Q1", "Q140"), ("Q2", "Q7")]
+    assert found.coverage["redirected"].to_list() == [1]
+
+
 def test_a_json_dump_has_no_redirects_and_says_so(tmp_path):
     path = tmp_path / "dump.json"
     path.write_text('[\n{"type":"item","id":"Q1","labels":{},"claims":{}}\n]\n')

@@ -156,3 +156,36 @@ def test_a_refusal_is_told_after_one_request(status, service, clock, tmp_path):
         relations(service.endpoint(), tmp_path / "w" / "s").pull(["P27", "P36"])
     assert len(service.seen) == 1
     assert clock.now() == FakeClock().now()
+
+
+def test_a_cap_on_memory_makes_pages_smaller(service, clock, tmp_path):
+    memory = (
+        500,
+        '{"exception":"Tried to allocate 2 GB, but only 1 GB were available"}',
+        JSON_TYPE,
+    )
+    service.says = lambda text: memory if is_facts(text) and values(text) > 1 else None
+    found = pull(QUERIES / "facts.rq", service.endpoint(), tmp_path / "w/s", {"property": "P27"})
+    assert found.meta["rows"] == 6
+    assert found.meta["retries"] == {"PartialAnswer": 2}
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_wait_of_more_than_an_hour_is_reported_before_the_pages(status, service, clock, tmp_path):
+    requests = []
+
+    def answer(path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        requests.append(path)
+        return status, {"Retry-After": "7200"}, b"busy"
+
+    service.answer = answer
+    with pytest.raises(errors.SourceError, match="come back at"):
+        pull(QUERIES / "properties.rq", service.endpoint(), tmp_path / "w/s")
+    assert len(requests) == 1
+    assert clock.now() == FakeClock().now()
+
+
+def test_a_redirect_that_is_not_followed_is_named(service, clock, tmp_path):
+    service.answer = lambda path, body: (301, {"Location": "ftp://example.org/sparql"}, b"")
+    with pytest.raises(errors.EndpointRefused, match="sent on from http to ftp://example"):
+        pull(QUERIES / "properties.rq", service.endpoint(), tmp_path / "w/s")

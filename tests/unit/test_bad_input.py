@@ -1,6 +1,7 @@
 """What a new user's files hold: read, or refused with file, place and remedy, all at once."""
 
 import json
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from kgprobe.sources.dumps import trex
 from kgprobe.sources.graphs.problems import GraphFileError
 from kgprobe.sources.graphs.read import GraphTables, read
 from kgprobe.sources.labels import one_line, one_line_of
+from kgprobe.sources.sparql.endpoint import EndpointError, open_store
 from kgprobe.sources.sparql.relations import statements
 
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -61,6 +63,8 @@ def test_columns_that_are_not_used_are_not_looked_at(tmp_path):
         ("subject", [Decimal("142.0"), Decimal("7.0")], "the first value is 142.0"),
         ("relation", [["r"], ["r"]], r"column 'relation' is List\(String\), the first value is"),
         ("subject_label", [1.5, 2.5], "column 'subject_label' is Float64, the first value is 1.5"),
+        ("subject", [timedelta(1), None], "column 'subject' is Duration.*the first value is 1 day"),
+        ("object", [date(2026, 1, 2), None], "column 'object' is Date, .* is 2026-01-02"),
     ],
 )
 @pytest.mark.parametrize("header", [True, False])
@@ -75,6 +79,20 @@ def test_a_column_of_ids_that_is_no_text_is_refused(header, name, values, words,
     assert str(path) in str(caught.value)
 
 
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "g.csv"
+    path.write_text("subject,relation,object,subject\nx,r,y,z\n")
+    with pytest.raises(GraphFileError, match=r"g\.csv: two columns 'subject' in its first line"):
+        read("g", OwnGraph("table", (str(path),)), ("en",))
+
+
+def test_the_advice_on_a_row_fits_the_table(tmp_path):
+    path = tmp_path / "g.tsv"
+    path.write_text("subject\trelation\tobject\nx\tr\ty\tz\n")
+    with pytest.raises(GraphFileError, match=r"line 2: 4 cells, expected 3; no cell of .* tab"):
+        read("g", OwnGraph("table", (str(path),)), ("en",))
+
+
 def test_whole_numbers_are_ids(tmp_path):
     frame = pl.DataFrame({"s": [142, 7], "p": ["r", "r"], "o": [8, 9]})
     made = parquet(tmp_path / "g.parquet", frame, columns=Columns("s", "p", "o"))
@@ -87,17 +105,96 @@ TRIPLES = [
 ]
 
 
-@pytest.mark.parametrize("bad", ["http://x/b c", "http://x/b|c", "x b", "http://x/b%zz{}"])
+@pytest.mark.parametrize(
+    "bad",
+    ["http://x/b c", "http://x/b|c", "x b", "http://x/b%zz{}", "http://x:b/", "http://[::x]/"],
+)
 def test_a_bad_iri_is_a_flaw_with_its_line(bad, tmp_path):
     path = tmp_path / "g.nt"
     lines = [*TRIPLES[:3], f"<{bad}> <http://x/p> <http://x/a> .", TRIPLES[3]]
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(GraphFileError, match=rf"bad_iri: {path}, line 4: .*IRI") as caught:
+    with pytest.raises(GraphFileError, match=rf"bad_iri: {path}, line 4: ") as caught:
         read("g", OwnGraph("rdf", (str(path),)), ("en",))
     assert "leave_out: [bad_iri]" in str(caught.value)
     made = read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
     assert made.facts.select("subject", "object").rows() == [("http://x/a", "http://x/b")]
     assert made.problems.select("problem", "n").rows() == [("bad_iri", 1)]
+
+
+@pytest.mark.parametrize("bad", ['"a"', "nonsense"])
+def test_what_stands_in_the_place_of_an_iri_is_no_bad_one(bad, tmp_path):
+    """Otherwise `leave_out: [bad_iri]` would pass over lines of any kind."""
+    path = tmp_path / "g.nt"
+    path.write_text("\n".join([*TRIPLES, f"{bad} <http://x/p> <http://x/a> ."]) + "\n")
+    with pytest.raises(GraphFileError, match=rf"{path}, line 5: .*must be an IRI") as caught:
+        read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
+    assert "leave_out" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ["nt", "ttl"])
+def test_a_byte_order_mark_is_no_part_of_rdf(ending, tmp_path):
+    path = tmp_path / f"g.{ending}"
+    path.write_text("\n".join(TRIPLES) + "\n", encoding="utf-8-sig")
+    assert read("g", OwnGraph("rdf", (str(path),)), ("en",)).facts.height == 1
+
+
+XML = (
+    "<?xml version='1.0'?>\n<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' "
+    "xmlns:x='http://x/'>\n<rdf:Description rdf:about='http://x/a'>"
+    "<x:p rdf:resource='http://x/b'/></rdf:Description>\n"
+)
+
+
+def test_rdf_xml_that_ends_between_two_elements_is_cut(tmp_path):
+    path = tmp_path / "g.rdf"
+    path.write_text(XML)
+    with pytest.raises(GraphFileError, match=rf"{path}, line 4: no element found"):
+        read("g", OwnGraph("rdf", (str(path),)), ("en",))
+    with pytest.raises(EndpointError, match=f"could not load {path}: no element found"):
+        open_store([path], tmp_path / "stores")
+    path.write_text(XML + "</rdf:RDF>")
+    leave_out = ("missing_label",)
+    assert read("g", OwnGraph("rdf", (str(path),), leave_out=leave_out), ("en",)).facts.height == 1
+
+
+def test_a_packed_ontology_that_is_not_packed_is_named(tmp_path):
+    path = tmp_path / "g.owl.gz"
+    path.write_text(XML)
+    with pytest.raises(GraphFileError, match=f"{path}: cannot be read: Not a gzipped file"):
+        read("g", OwnGraph("rdf", (str(path),)), ("en",))
+
+
+QUIZ = {"sub_id": "x", "sub_label": "X", "obj_id": "y", "obj_label": "Y"}
+
+
+@pytest.mark.parametrize("value", [1.0, ["X"], {"a": 1}, True])
+@pytest.mark.parametrize("name", ["sub_label", "obj_id"])
+def test_an_id_or_label_of_lm_pub_quiz_is_text(name, value, tmp_path):
+    (tmp_path / "metadata_relations.json").write_text('{"P1": {}}')
+    (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ | {name: value}) + "\n")
+    with pytest.raises(GraphFileError, match=r"P1\.jsonl, line 1: .* are texts or whole") as caught:
+        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+    assert f"{name} is {value!r}" in str(caught.value)
+
+
+def test_ids_of_lm_pub_quiz_are_read_as_those_of_tables(tmp_path):
+    (tmp_path / "metadata_relations.json").write_text('{"P1": {}}')
+    (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ | {"sub_id": " x ", "obj_id": 0}) + "\n")
+    made = read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+    assert made.facts.select("subject", "object").rows() == [("x", "0")]
+
+
+def test_all_that_is_wrong_with_a_folder_of_lm_pub_quiz_is_in_one_message(tmp_path):
+    templates = {"P1": {"templates": ["[X] is.", "[X] is [Y].", ""]}, "P2": {}, "P3": {}}
+    (tmp_path / "metadata_relations.json").write_text(json.dumps(templates))
+    (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ) + "\n")
+    (tmp_path / "P2.jsonl").write_bytes('{"sub_id": "Ä"}'.encode("latin-1"))
+    (tmp_path / "P3.jsonl").write_text(json.dumps(QUIZ | {"sub_label": "\ud800"}) + "\n")
+    with pytest.raises(GraphFileError) as caught:
+        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+    for words in ("template 0 of P1", "template 2 of P1", "not UTF-8", "P3.jsonl, line 1: no JSON"):
+        assert words in str(caught.value)
+    assert "template 1" not in str(caught.value)
 
 
 def test_all_that_is_wrong_with_a_table_is_in_one_message(tmp_path):

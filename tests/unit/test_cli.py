@@ -162,6 +162,14 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch)
     assert "did you mean 'two'?" in done.stderr
 
 
+def test_names_that_are_to_be_typed_are_whole_on_a_narrow_screen(typed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = json.loads(typed("list", "models", "--json").stdout)
+    shown = {row.split(" ")[0] for row in typed("list", "models").stdout.splitlines()}
+    assert max(len(row["model"]) for row in rows) > 20
+    assert {row["model"] for row in rows} <= shown
+
+
 def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert typed("probe", model, "--on", "world_lite", "--limit", 60, "--name", "x").exit_code == 0
     kept = tmp_path / "results/x"
@@ -384,6 +392,9 @@ def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp
         (["show", "world_lite", "P36/nowhere"], 1, "has no item 'P36/nowhere'"),
         (["validate", "nowhere.yaml"], 1, "nowhere.yaml: no such file"),
         (["plan", "config/embeded.yaml"], 1, "no such file (did you mean 'config/embedded.yaml'?)"),
+        (["plan", "embeded"], 1, "no such file (did you mean 'config/embedded.yaml'?)"),
+        (["plan", "my run.yml"], 1, "no such file (did you mean 'my run.yaml'?)"),
+        (["validate", "service.yaml"], 1, "endpoint is 'wdqz' (did you mean 'wdqs'?); resources/"),
         (["validate", "cut.yaml"], 1, "cut.yaml, line 2: no YAML: expected ',' or '}', but got"),
         (["run", "list.yaml"], 1, "list.yaml: a list; right would be keys with values"),
         (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
@@ -393,6 +404,10 @@ def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, t
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut.yaml").write_text("run: {name: x\nbad")
     (tmp_path / "list.yaml").write_text("- run")
+    (tmp_path / "my run.yaml").write_text("run: {name: a}")
+    (tmp_path / "service.yaml").write_text(
+        "run: {name: a}\nsources: {wikidata: {endpoint: wdqz}}\n"
+    )
     (tmp_path / "nearly-a-model").mkdir()
     (tmp_path / "nearly-a-model/config.json").write_text("{}")
     done = typed(*words)

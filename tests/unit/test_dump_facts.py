@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import hashlib
+import json
 from pathlib import Path
 
 import polars as pl
@@ -183,6 +184,42 @@ def test_an_entity_with_members_in_another_order_keeps_its_name(tmp_path):
     )
     found = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts").statements
     assert found.select("subject_label", "object_label").rows() == [("one", None)]
+
+
+def entity(subject: str, *claims: dict[str, object]) -> str:
+    labels = {"en": {"value": subject.lower()}}
+    return json.dumps({"id": subject, "labels": labels, "claims": {"P36": list(claims)}})
+
+
+def claim(name: str, rank: str | None = "normal") -> dict[str, object]:
+    value = {"type": "wikibase-entityid", "value": {"id": name}}
+    return {"mainsnak": {"snaktype": "value", "datavalue": value}, "rank": rank}
+
+
+@pytest.mark.parametrize("array", [True, False])
+def test_a_byte_order_mark_is_no_part_of_a_dump(array, tmp_path):
+    lines = [entity("Q1", claim("Q2")), entity("Q2")]
+    path = tmp_path / "dump.json"
+    path.write_text("[\n" + ",\n".join(lines) + "\n]" if array else "\n".join(lines), "utf-8-sig")
+    found = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
+    assert found.statements.select("subject", "object").rows() == [("Q1", "Q2")]
+    assert not found.unread.height
+
+
+def test_a_number_that_is_none_of_wikidata_s_and_a_rank_that_is_none_are_unread(tmp_path):
+    bad, good = [claim("Q3", "best"), claim("Q3", None)], claim("Q2")
+    path = tmp_path / "dump.json"
+    path.write_text("\n".join([entity("Q" + "9" * 30, good), entity("Q1", *bad, good)]))
+    found = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
+    assert found.statements.select("subject", "object", "rank").rows() == [("Q1", "Q2", "normal")]
+    assert found.unread["line"].to_list() == [1, 2, 2]
+
+
+def test_a_file_without_an_entity_on_a_line_is_no_dump(tmp_path):
+    path = tmp_path / "dump.json"
+    path.write_text(f"[{entity('Q1')}, {entity('Q2')}]")
+    with pytest.raises(DumpError, match=r"dump\.json: no entity in it; line 1 begins .*each line"):
+        dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
 
 
 def test_aliases_of_the_entities_that_are_asked_for(world, packed, tmp_path):

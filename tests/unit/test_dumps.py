@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kgprobe.sources.dumps import entities, stream
+from kgprobe.sources.dumps import described, entities, stream
 from kgprobe.sources.dumps.stream import Block, DumpError, blocks
 
 
@@ -284,6 +284,15 @@ DBPEDIA = [
     KOELN + rb'area> "4.05"^^<http://www.w3.org/2001/XMLSchema#double> .',
     KOELN + rb'other> "x" .',
 ]
+
+
+@pytest.mark.parametrize("escape", [r"\uD83D\uDE00", r"\udfff", r"\U0000D800", r"\U00110000"])
+def test_an_escape_of_no_character_is_unread(escape):
+    """Other programs write characters beyond U+FFFF as two halves, which are no text."""
+    lines = [f'<http://e/a> <{described.LABEL}> "{text}"@en .' for text in (r"a\U0001F600", escape)]
+    found = entities.of_iris(Block(0, "\n".join([*lines, ""]).encode()), [], ["en"])
+    assert found["names"]["label"].to_list() == ["a\U0001f600"]
+    assert found["unread"]["line"].to_list() == [2]
 
 
 def test_dbpedia_triples_unescape_their_iris():

@@ -74,13 +74,18 @@ def test_the_rule_does_without_own_templates(tmp_path):
         (HEAD + "capital\tone\tmanual\t[X] is [Y].\t\n", "template one of capital: the index"),
         (HEAD + "capital\t0\tmade\t[X] is [Y].\t\n", "kind is 'made', expected manual"),
         (HEAD + "capital\t0\tmanual\tThe capital.\t\n", "template 0 of capital: expected one"),
+        (HEAD + SOUND + SOUND, "template 0 of capital: this index stands twice"),
+        (
+            HEAD + SOUND.replace("capital", "capitl", 1),
+            r"template 0 of capitl: no relation of the graph \(did you mean 'capital'\?\)",
+        ),
     ],
 )
 def test_templates_that_cannot_be_asked_are_named(text, words, tmp_path):
     path = tmp_path / "own.tsv"
     path.write_text(text)
     with pytest.raises(sheets.SheetError, match=words) as caught:
-        read_templates(path)
+        read_templates(path, ["capital", "continent"])
     assert str(path) in str(caught.value)
 
 
@@ -88,7 +93,7 @@ def test_all_templates_that_cannot_be_asked_are_in_one_message(tmp_path):
     path = tmp_path / "own.tsv"
     path.write_text(HEAD + SOUND + "a\t0\tmanual\tno slot\t\nb\tx\tmanual\t[X] [Y].\t\n")
     with pytest.raises(sheets.SheetError) as caught:
-        read_templates(path)
+        read_templates(path, ["capital", "a", "b"])
     assert len(str(caught.value).splitlines()) == 2
 
 

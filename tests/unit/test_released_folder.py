@@ -51,6 +51,28 @@ def test_what_cannot_be_read_is_named_with_its_line(entry, words, tmp_path):
     assert "line 5" in told
 
 
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ({"obj_id": ["Q90"]}, r"obj_id is \['Q90'\], expected a text"),
+        ({"sub_label": 5}, "sub_label is 5, expected a text"),
+        ({"sub_aliases": "Gaul"}, "sub_aliases is 'Gaul', expected a list of texts"),
+        ({"sub_aliases": [1]}, r"sub_aliases is \[1\], expected a list of texts"),
+        ({"answer_idx": "0"}, "answer Q90, index '0'; the answer space has it at 0"),
+        ({"sub_label": "\ud800"}, "not JSON .*surrogates"),
+    ],
+)
+def test_an_instance_that_cannot_be_read_is_named_with_its_line(cells, words, tmp_path):
+    rows = [ROWS[1] | {"obj_id": "Q90"}, ROWS[0] | cells]
+    with pytest.raises(ReleasedError, match=rf"P36\.jsonl, line 2: {words}"):
+        load(folder(tmp_path, {"templates": TEXTS}, rows))
+
+
+def test_aliases_may_be_null(tmp_path):
+    rows = [ROWS[0] | {"sub_aliases": None}]
+    assert load(folder(tmp_path, {"templates": TEXTS}, rows)).items.height == 1
+
+
 def test_metadata_that_is_a_list_is_named(tmp_path):
     folder(tmp_path, {})
     (tmp_path / "metadata_relations.json").write_text("[]")

@@ -64,6 +64,15 @@ def meaning(came: Answer) -> type[errors.SourceError] | None:
         (503, "Query timed out", TEXT),
         (503, "QueryInterruptedException: Query evaluation took too long", TEXT),
         (200, '{"head":{"vars":["s"]},"The SPARQL operation has been cancelled', JSON),
+        (429, '{"exception":"Cancelled because it exceeded the time limit"}', JSON),
+        (500, "org.openrdf.query.QueryInterruptedException", TEXT),
+        (500, "Virtuoso S1TAT Error RC...: query interrupted by result timeout.", TEXT),
+        (500, '{"message":"Query exceeded time limit of 5 min","code":"QE0PE1"}', JSON),
+        (500, '{"code":"TimeLimitExceededException"}', JSON),
+        (500, "Operation terminated (deadline exceeded)", TEXT),
+        (500, "QUERY TIMEOUT", TEXT),
+        (500, "Query was cancelled: maximum execution time exceeded", TEXT),
+        (503, "<title>503 first byte timeout</title>", "text/html"),
     ],
 )
 def test_a_time_out_is_one_however_it_is_said(status, body, kind):
@@ -103,6 +112,20 @@ def test_a_refusal_names_the_setting_at_once(status, body, kind):
     [
         (429, "Too Many Requests - Please retry in 35 seconds.", TEXT, errors.RateLimited),
         (429, '{"exception":"Too many queries at a time"}', JSON, errors.RateLimited),
+        (429, "Rate limit exceeded at this time", TEXT, errors.RateLimited),
+        (
+            500,
+            '{"exception":"Tried to allocate 2 GB, but only 1 GB were available"}',
+            JSON,
+            errors.PartialAnswer,
+        ),
+        (500, "Insufficient free Heap Memory 512Mb for group by", TEXT, errors.PartialAnswer),
+        (
+            200,
+            "<title>Sign in</title><script>setTimeout(f, 9)</script>",
+            "text/html",
+            errors.ServerTrouble,
+        ),
         (500, "NullPointerException", TEXT, errors.ServerTrouble),
         (502, "<title>502 Bad Gateway</title>", "text/html", errors.ServerTrouble),
         (500, "Virtuoso 37000 Error SP030: SPARQL compiler", TEXT, errors.QueryRejected),
@@ -123,3 +146,24 @@ def test_rows_that_speak_of_time_outs_are_rows():
     row = '{"s":{"type":"literal","value":"TimeoutException, or: the user agent timed out"}}'
     body = '{"head":{"vars":["s"]},"results":{"bindings":[' + row + "]}}"
     assert meaning(answer(200, body, JSON)) is None
+
+
+def test_a_page_that_a_redirect_led_to_is_named():
+    came = Answer(200, {"content-type": "text/html"}, b"<title>Sign in</title>", "https://sso/in")
+    with pytest.raises(errors.ServerTrouble, match=r"text/html, of https://sso/in: Sign in"):
+        check_status(came, PLACE, AGENT)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        '{"type":"literal","value":"a","xml:lang":5}',
+        '{"type":"literal","value":"a","datatype":[]}',
+        '{"type":["uri"],"value":"a"}',
+        '{"type":"uri"}',
+        "null",
+    ],
+)
+def test_a_cell_of_another_shape_is_no_answer(cell):
+    body = '{"head":{"vars":["s"]},"results":{"bindings":[{"s":' + cell + "}]}}"
+    assert meaning(answer(200, body, JSON)) is errors.MalformedAnswer

@@ -14,6 +14,7 @@ from kgprobe import config
 from kgprobe.probes.prompts.search.settings import LEGAL
 from kgprobe.probes.prompts.search.settings import SearchSettings as Searching
 from kgprobe.settings import Attributes, Search, Settings, Size, typed
+from kgprobe.sheets import SheetError
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,6 +86,7 @@ def test_every_field_says_what_it_means():
         ("choice.most", 0, "choice.most: 0; legal: an integer, at least 1 or null"),
         ("comparisons", ["acess"], "comparisons.0: 'acess' .did you mean 'access'"),
         ("attributes.bias.relations", ["Q5"], "relations.0: 'Q5'; legal: the id of a relation"),
+        ("api.most", "1e-5", r"api.most: '1e-5' .did you mean 1.0e-05\?.; legal: a number"),
         ("api.prices", [1], r"api.prices: \[1\]; legal: list, 2 values: "),
         ("attributes", None, "attributes: empty; write keys below it or take it out; legal: "),
         ("autoprompt.models", {"m": {"fact": {}}}, "unknown key 'fact' .did you mean 'facts'"),
@@ -110,6 +112,42 @@ def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, va
     with pytest.raises(config.ConfigError, match=message) as problem:
         config.read(merged, [ROOT / config.CONFIG, path])
     assert f"{path}: " in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("run: {name: a}\nbear: {short: 1}\nbear: {}\n", "line 3: .*the key bear stands twice"),
+        ("run: {name: a, name: b}\n", "line 1: .*the key name stands twice"),
+        ("run: {name: a}\n5: b\n", "line 2: .*the key 5 is no text"),
+        ("run: {name: a}\nsources: {on: b}\n", "line 2: .*the key on is no text"),
+        ('run: {name: "\x01"}\n', "no YAML: unacceptable character"),
+    ],
+)
+def test_a_key_is_a_text_and_stands_once(tmp_path, text, told):
+    """PyYAML takes the last of two sections, and the first is lost; Snakemake reads files so, too,
+    so that the check is there as well where it has merged them."""
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    for read in (config.load, lambda files: config.read(plain(), files)):
+        with pytest.raises(SheetError, match=rf"{path}.*{told}"):
+            read([ROOT / config.CONFIG, path])
+
+
+def test_the_name_of_a_run_of_several_files_is_that_of_the_last(capsys):
+    files = ["config/embedded.yaml", "config/validity.yaml"]
+    assert config.main(["name", *files]) == 0
+    assert capsys.readouterr().out == f"{config.settings_of(files).run.name}\n"
+    assert config.main(["name", "config/embeded.yaml"]) == 1
+    assert "did you mean 'config/embedded.yaml'" in capsys.readouterr().err
+
+
+def test_anchors_and_merge_keys_are_read(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "run: {name: a}\nsources:\n  wikidata: &w {access: embedded}\n  dbpedia: {<<: *w}\n"
+    )
+    assert config.load([path]).sources.dbpedia.access == "embedded"
 
 
 def test_what_no_file_says_is_the_command_lines():

@@ -11,7 +11,7 @@ with job(snakemake) as run:
     known = schema.read(run.input.properties, read.PROPERTIES)
     labels = dict(known.select("property", "label").rows())
     given = [*schema.read(run.input.given, read.TEMPLATES).iter_rows(named=True)]
-    own = [row for path in run.input.own for row in own_words.read_templates(path)] or given
+    own = [row for path in run.input.own for row in own_words.read_templates(path, labels)] or given
     worded = own_words.templates(labels, section, own, read_table(run.input.templates))
     made = {
         "relations": own_words.relations(facts, labels, section, read_table(run.input.relations)),

@@ -12,7 +12,7 @@ import polars as pl
 
 from kgprobe.benchmarks.label_templates import template_of
 from kgprobe.settings import OwnGraph
-from kgprobe.sheets import SheetError, manual_templates, read_table
+from kgprobe.sheets import SheetError, manual_templates, nearest, read_table
 from kgprobe.templates import sentence
 
 #: A relation is one-to-one where so many of its answers have one subject, symmetric where so many
@@ -117,14 +117,20 @@ def templates(
     return rows
 
 
-def read_templates(path: str | Path) -> Rows:
-    """Rows of an own table of templates. Raises SheetError for what cannot be asked, all of it."""
+def read_templates(path: str | Path, relations: Collection[str]) -> Rows:
+    """Rows of an own table of templates of these relations. Raises SheetError for what cannot be
+    asked, all of it."""
     rows, columns = read_table(path), COLUMNS["templates"].split()[:4]
     if lacking := [name for name in columns if rows and name not in rows[0]]:
         raise SheetError(f"{path}: no column {', '.join(lacking)}; it has {', '.join(rows[0])}")
-    wrong = []
+    wrong, seen = [], set()
     for row in rows:
         where = f"{path}, template {row['index']} of {row['relation']}"
+        if row["relation"] not in relations:
+            wrong.append(f"{where}: no relation of the graph{nearest(row['relation'], relations)}")
+        if (key := (row["relation"], row["index"])) in seen:
+            wrong.append(f"{where}: this index stands twice")
+        seen.add(key)
         if not row["index"].isdecimal():
             wrong.append(f"{where}: the index is no number from 0")
         if row["kind"] != "manual":

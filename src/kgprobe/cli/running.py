@@ -27,10 +27,11 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
     Example: kgprobe validate config/embedded.yaml
     """
     with screen.report_errors(as_json):
-        from kgprobe.config import models_of, settings_of
+        from kgprobe.config import settings_of
+        from kgprobe.workflow.run import read_run
 
         settings = settings_of(configs or [])
-        summary = {"run": settings.run.name, "models": len(models_of(settings))}
+        summary = {"run": settings.run.name, "models": len(read_run(settings).models)}
         if as_json:
             screen.data({**summary, "valid": True})
         else:

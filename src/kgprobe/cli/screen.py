@@ -26,8 +26,6 @@ from rich.text import Text
 
 from kgprobe.stops import ENDED, terminated
 
-#: characters of a cell that is not folded
-WORD = 12
 #: columns that stand side by side with two blanks between them
 MANY = 6
 #: as cells print numbers, of which there may be none
@@ -60,6 +58,7 @@ def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
     if not lines:
         say("nothing")
         return
+    console = Console(highlight=False)
     shown = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False,
         padding=(0, 1, 0, 0) if len(lines[0]) > MANY else (0, 1),
@@ -68,14 +67,16 @@ def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
         cells = [_cell(row[name]) for row in lines]
         shown.add_column(
             name, justify="right" if all(map(NUMBER.fullmatch, cells)) else "left",
-            overflow="fold", no_wrap=name == next(iter(lines[0])) and max(map(len, cells)) <= WORD,
+            # names that are to be typed stay whole where they leave half of the screen
+            overflow="fold",
+            no_wrap=name == next(iter(lines[0])) and max(map(len, cells)) <= console.width // 2,
         )  # fmt: skip
     for row in lines:
         texts = {name: _cell(value) for name, value in row.items()}
         if isinstance(row.get("n"), int):
             texts["n"] = format_n(row)
         shown.add_row(*map(Text, texts.values()))
-    Console(highlight=False).print(shown)
+    console.print(shown)
     explain([format_n(row) for row in lines if isinstance(row.get("n"), int)])
 
 

@@ -5,10 +5,12 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, cast
+from xml.parsers import expat
 
 #: Ending of a name -> the form's usual ending, by which Oxigraph knows it.
 FORMS = {f".{form}": form for form in ("nt", "ttl", "rdf", "nq", "trig", "n3", "jsonld")}
 FORMS |= {".owl": "rdf", ".xml": "rdf", ".txt": "nt"}
+BOM = b"\xef\xbb\xbf"
 PACKED: dict[str, Callable[[str | Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 LEGAL = f"{', '.join(FORMS)}, each also packed as {' or '.join(PACKED)}"
 
@@ -22,8 +24,24 @@ def ending(path: str | Path) -> str:
 
 def open_unpacked(path: str | Path) -> IO[bytes]:
     """The unpacked bytes of a file."""
-    unpack = PACKED.get(Path(path).suffix.lower())
-    return cast(IO[bytes], unpack(path) if unpack else open(path, "rb"))
+    unpack: Callable[..., Any] = PACKED.get(Path(path).suffix.lower(), open)
+    file = unpack(path, "rb")
+    if file.peek(len(BOM)).startswith(BOM):
+        file.read(len(BOM))
+    return cast(IO[bytes], file)
+
+
+def check_xml(path: str | Path) -> None:
+    """Raise SyntaxError, with the line, for a file that is no whole XML: Oxigraph takes an end
+    between two elements, or inside of a text, for the end of RDF/XML."""
+    parser = expat.ParserCreate()
+    with open_unpacked(path) as file:
+        try:
+            parser.ParseFile(file)
+        except (expat.ExpatError, EOFError, OSError) as error:
+            problem = SyntaxError(str(error))
+            problem.lineno = parser.CurrentLineNumber
+            raise problem from error
 
 
 def form(path: str | Path) -> str:
@@ -35,5 +53,5 @@ def form(path: str | Path) -> str:
     if kind != "rdf":
         return kind
     with open_unpacked(path) as file:
-        begins = file.read(1000).lstrip(b"\xef\xbb\xbf \r\n\t")
+        begins = file.read(1000).lstrip()
     return "rdf" if begins.startswith(b"<?") or b"<rdf" in begins else "ttl"

@@ -58,6 +58,15 @@ def read_run(settings: Settings) -> Run:
             f"sources.graphs ({', '.join(graphs) or 'none'})"
         )
     check_names(graphs)
+    table = settings.sources.endpoints
+    endpoints = [row["id"] for row in sheets.read_table(sheets.located(table))]
+    for graph in ("wikidata", "dbpedia"):
+        chosen = getattr(settings.sources, graph)
+        if chosen.access == "live" and chosen.endpoint not in endpoints:
+            raise ConfigError(
+                f"config: sources.{graph}.endpoint is {chosen.endpoint!r}"
+                f"{sheets.nearest(chosen.endpoint, endpoints)}; {table} has {', '.join(endpoints)}"
+            )
     benchmarks, models = known_benchmarks(graphs), models_of(settings)
     rows = read_experiments(sheets.located(settings.sheets.experiments), benchmarks, models)
     try:

@@ -117,12 +117,12 @@ def _relation(
         index = index_of.get(row["obj_id"])
         if index is None or row.get("answer_idx", index) != index:
             raise ReleasedError(
-                f"{path}, line {number}: answer {row['obj_id']}, index {row.get('answer_idx')}; "
+                f"{path}, line {number}: answer {row['obj_id']}, index {row.get('answer_idx')!r}; "
                 f"the answer space has it at {index}"
             )
     kept = rows if instances is None else _sample_rows(rows, instances, seed, relation)
     subjects = [
-        (row["sub_id"], row["sub_label"], index_of[row["obj_id"]], row.get("sub_aliases", []))
+        (row["sub_id"], row["sub_label"], index_of[row["obj_id"]], row.get("sub_aliases") or [])
         for row in kept
     ]
     answers, chosen_texts = list(zip(ids, labels, strict=True)), [(i, texts[i]) for i in chosen]
@@ -177,6 +177,13 @@ def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
             n for n in FIELDS if row.get(n) is None or (n != "sub_label" and not row[n])
         ]:
             raise ReleasedError(f"{path}, line {number}: without {', '.join(missing)}")
+        aliases = row.get("sub_aliases") or []
+        texts = {n: [row[n]] for n in FIELDS} | {"sub_aliases": aliases}
+        for name, values in texts.items():
+            if not (isinstance(values, list) and all(isinstance(one, str) for one in values)):
+                right = "a list of texts" if name == "sub_aliases" else "a text"
+                came = repr(row[name])[:80]
+                raise ReleasedError(f"{path}, line {number}: {name} is {came}, expected {right}")
     if not rows:
         raise ReleasedError(f"{path}: empty")
     return rows

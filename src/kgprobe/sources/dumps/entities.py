@@ -62,6 +62,8 @@ class Entity(msgspec.Struct):
     sitelinks: Members = None
 
 
+#: Rank -> itself: others are broken.
+RANKS = {rank: rank for rank in ("preferred", "normal", "deprecated")}
 _ENTITY_OF = msgspec.json.Decoder(Entity).decode
 _parsed = msgspec.json.decode
 
@@ -69,7 +71,7 @@ _parsed = msgspec.json.decode
 def number(name: str) -> int | None:
     """The integer of an id such as Q42; None for what is no item, property or lexeme."""
     letter, digits = name[:1], name[1:]
-    if letter and letter in LETTERS and digits.isascii() and digits.isdigit():
+    if letter and letter in LETTERS and digits.isascii() and digits.isdigit() and len(digits) < 19:
         return int(digits) * 4 + LETTERS.index(letter)
     return None
 
@@ -127,7 +129,7 @@ def _entity(
     for relation in wanted.keys() & claims.keys():
         for claim in _parsed(claims[relation]):
             try:
-                (kind, item), rank = _value(claim["mainsnak"]), claim["rank"]
+                (kind, item), rank = _value(claim["mainsnak"]), RANKS[claim["rank"]]
             except BROKEN:
                 broken.append(f"{entity.id} {relation} {msgspec.json.encode(claim).decode()}")
                 continue

@@ -21,7 +21,7 @@ from kgprobe.schema import STATEMENTS, Contract
 from kgprobe.settings import LANGUAGES
 from kgprobe.sources.dumps import described, entities, parts
 from kgprobe.sources.dumps.parts import Reading
-from kgprobe.sources.dumps.stream import BLOCK
+from kgprobe.sources.dumps.stream import BLOCK, DumpError
 from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql.canonical import terms
 from kgprobe.sources.sparql.paging import DIGITS, PARTS
@@ -35,7 +35,7 @@ LACKS = {
 }
 #: Kinds of values in the order of COVERAGE.
 KINDS = ("item", "unknown", "no value", "literal", "other")
-#: Merges of merged entities that are followed.
+#: Doublings of the merges of merged entities that are followed: 256 of them.
 MERGES = 8
 _ITEM_VALUED = (
     rf"(?m)^<{described.WD}(P\d+)>\s*<{described.WIKIBASE}propertyType>\s*"
@@ -90,6 +90,12 @@ def read(
     question = {"form": form, "relations": wanted, "languages": list(languages)}
     tables = parts.read(readings, question, folder, size, threads)
     not_read = unread(readings, folder)
+    begin = not_read.filter(pl.col("file") == paths[0].name, pl.col("line") == 1)["first"]
+    if form == "json" and begin.len() and tables["names"].limit(1).collect().is_empty():
+        raise DumpError(
+            f"{paths[0]}: no entity in it; line 1 begins {begin[0][:40]!r}, expected is an entity "
+            "of JSON on each line"
+        )
     if form == "ntriples":
         statements = _collected(_joined(tables["statements"], tables["names"]), "dbpedia")
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
@@ -106,13 +112,14 @@ def read(
 def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:
     """Merged entities by id, each with the one that stands for it: a target has none itself."""
     known = redirects.collect().sort("id", "target").unique("id", keep="first", maintain_order=True)
-    onward = known.rename({"id": "target", "target": "last"})
     for _ in range(MERGES):
+        onward = known.rename({"id": "target", "target": "last"})
         followed = known.join(onward, on="target", how="left")
         if followed["last"].null_count() == followed.height:
             break
         known = followed.select("id", pl.coalesce("last", "target").alias("target"))
-    return known
+    # of a circle none stands for the others
+    return known.join(known, left_on="target", right_on="id", how="anti")
 
 
 def _of_wikidata(tables: dict[str, pl.LazyFrame], redirects: pl.DataFrame) -> pl.DataFrame:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import rapidgzip
 
 from kgprobe.sources.dumps.archives import RATIO
+from kgprobe.sources.rdf_forms import BOM
 
 #: Bytes of text in a block.
 BLOCK = 1 << 26
@@ -81,6 +82,8 @@ def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[Block]:
     try:
         while data := stream.read(min(STEP, size)):
             unpacked += len(data)
+            if unpacked == len(data):
+                data = data.removeprefix(BOM)
             if unpacked > SMALL and unpacked > RATIO * total:
                 raise DumpError(
                     f"{path}: unpacks to {unpacked:,} bytes and more, over {RATIO} fold"

@@ -12,7 +12,11 @@ import polars as pl
 
 from kgprobe.sources.dumps.stream import Block
 
-_UCHAR = rb"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+#: A character, which halves of pairs of surrogates and numbers beyond the last one are not.
+_UCHAR = (
+    rb"\\u(?![Dd][89A-Fa-f])[0-9A-Fa-f]{4}|"
+    rb"\\U(?!0000[Dd][89A-Fa-f])00(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4}"
+)
 _IRI = rb'<((?:[^\x00-\x20<>"{}|^`\\]|' + _UCHAR + rb")*+)>"
 _NODE = rb"(_:[\w\x80-\xff:](?:[\w\x80-\xff:.-]*[\w\x80-\xff:-])?+)"
 _TEXT = rb'"((?:[^"\\\r\n]|\\[tbnrf"\'\\]|' + _UCHAR + rb')*+)"'

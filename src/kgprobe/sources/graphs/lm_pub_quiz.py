@@ -1,14 +1,16 @@
 """A folder in lm-pub-quiz's form: metadata_relations.json and one table of lines per relation."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from kgprobe.settings import OwnGraph
 from kgprobe.sheets import read_text, text_lines
-from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems
+from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, short
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
+from kgprobe.templates import sentence
 
 METADATA = "metadata_relations.json"
 
@@ -30,7 +32,7 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
             metadata = _object(about, read_text(about), None)
             for path in sorted(folder.glob("*.jsonl")):
                 with problems.going_on():
-                    templates += _templates(about, metadata, path.stem)
+                    templates += _templates(about, metadata, path.stem, problems)
                     for line, text in text_lines(path):
                         with problems.going_on(whole=False):
                             row = _object(path, text, line)
@@ -40,13 +42,18 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     return Raw(statements, label_rows, templates=templates)
 
 
-def _templates(about: Path, metadata: dict[str, Any], relation: str) -> list[dict[str, str]]:
+def _templates(
+    about: Path, metadata: dict[str, Any], relation: str, problems: GraphProblems
+) -> list[dict[str, str]]:
     if relation not in metadata:
         raise GraphFileError(f"{about}: no entry for {relation}, of which there is a file")
     entry = metadata[relation]
     texts = (entry.get("templates") or []) if isinstance(entry, dict) else None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise GraphFileError(f"{about}: the templates of {relation} are no list of texts")
+    for n, text in enumerate(texts):
+        with problems.going_on(whole=False):
+            sentence(text, f"{about}, template {n} of {relation}", GraphFileError)
     return [
         {"relation": relation, "index": str(n), "kind": "manual", "text": text, "note": ""}
         for n, text in enumerate(texts)
@@ -55,17 +62,23 @@ def _templates(about: Path, metadata: dict[str, Any], relation: str) -> list[dic
 
 def _end(row: dict[str, Any], side: str, path: Path, line: int) -> tuple[str, str]:
     """(id, label) of the subject or object of a row."""
-    label = one_line(str(row.get(f"{side}_label") or ""))
-    name = str(row.get(f"{side}_id") or label)
-    if not name:
+    texts = {name: row.get(f"{side}_{name}") for name in ("id", "label")}
+    for name, value in texts.items():
+        if value is not None and type(value) not in (str, int):
+            raise GraphFileError(
+                f"{path}, line {line}: {side}_{name} is {short(repr(value))}; ids and labels are "
+                "texts or whole numbers"
+            )
+    ident, label = (one_line("" if text is None else str(text)) for text in texts.values())
+    if not (ident or label):
         raise GraphFileError(f"{path}, line {line}: neither {side}_id nor {side}_label")
-    return name, label
+    return ident or label, label
 
 
 def _object(path: Path, text: str, line: int | None) -> dict[str, Any]:
     try:
-        entry = json.loads(text)
-    except json.JSONDecodeError as problem:
+        entry = orjson.loads(text)
+    except orjson.JSONDecodeError as problem:
         where = f"line {line or problem.lineno}"
         raise GraphFileError(f"{path}, {where}: no JSON: {problem.msg}") from problem
     if not isinstance(entry, dict):

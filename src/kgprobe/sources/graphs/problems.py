@@ -12,6 +12,7 @@ import polars as pl
 
 from kgprobe.schema import Contract
 from kgprobe.settings import ProblemKind
+from kgprobe.sheets import SheetError
 
 #: characters of the longest id; IRIs in use are far below
 LONGEST = 1000
@@ -77,7 +78,7 @@ class GraphProblems:
         """Keep why a file, or a row of it, cannot be read, and go on with the next one."""
         try:
             yield
-        except GraphFileError as problem:
+        except (GraphFileError, SheetError) as problem:
             self.unread.append(str(problem))
             self.lost |= whole
 

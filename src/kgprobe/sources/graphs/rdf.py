@@ -1,5 +1,6 @@
 """RDF files: Turtle, N-Triples and RDF/XML, parsed by pyoxigraph."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -9,12 +10,14 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
 from kgprobe.settings import OwnGraph
 from kgprobe.sources import rdf_forms
-from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, short
+from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, place, short
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
 
 OWL = "http://www.w3.org/2002/07/owl#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+#: What the parser says of an IRI that is none, and not of what stands in the place of one.
+BAD_IRI = re.compile(r"Invalid (?:IRI|host|character)|absolute IRI|An IRI path")
 IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 
 
@@ -66,25 +69,38 @@ def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
     on behind a statement that it cannot read. Of N-Triples that is a line; what follows a mistake
     in Turtle or RDF/XML would be noted for nothing."""
     with problems.going_on():
-        form = RdfFormat.from_extension(rdf_forms.form(path))
-        if form is None:
-            raise GraphFileError(f"{path}: no RDF that is known; legal endings: {rdf_forms.LEGAL}")
-        plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
-        with rdf_forms.open_unpacked(path) as file:
-            quads = parse(input=file, format=form, base_iri=f"file:///{plain.name}")
-            while True:
-                try:
-                    yield next(quads).triple
-                except StopIteration:
-                    return
-                except SyntaxError as problem:
-                    message = f"{path}, line {problem.lineno}: {problem.msg}"
-                    if "IRI" in (problem.msg or ""):
-                        problems.note("bad_iri", message)
-                        continue
-                    error = GraphFileError(f"{message}; expected {form.name}")
-                    if form not in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS):
-                        raise error from problem
-                    problems.unread.append(str(error))
-                except (OSError, EOFError, ValueError) as problem:
-                    raise GraphFileError(f"{path}: cannot be read: {problem}") from problem
+        try:
+            form = RdfFormat.from_extension(rdf_forms.form(path))
+            if form is None:
+                legal = rdf_forms.LEGAL
+                raise GraphFileError(f"{path}: no RDF that is known; legal endings: {legal}")
+            if form == RdfFormat.RDF_XML:
+                rdf_forms.check_xml(path)
+            yield from _parse(path, form, problems)
+        except SyntaxError as problem:
+            message = f"{place(path, problem.lineno)}: {problem.msg}; expected {form}"
+            raise GraphFileError(message) from problem
+        except GraphFileError:
+            raise
+        except (OSError, EOFError, ValueError) as problem:
+            raise GraphFileError(f"{path}: cannot be read: {problem}") from problem
+
+
+def _parse(path: str, form: RdfFormat, problems: GraphProblems) -> Iterator[Triple]:
+    """The triples; what is no bad IRI, and no line of N-Triples, is a SyntaxError."""
+    plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
+    with rdf_forms.open_unpacked(path) as file:
+        quads = parse(input=file, format=form, base_iri=f"file:///{plain.name}")
+        while True:
+            try:
+                yield next(quads).triple
+            except StopIteration:
+                return
+            except SyntaxError as problem:
+                message = f"{place(path, problem.lineno)}: {problem.msg}"
+                if BAD_IRI.search(problem.msg or ""):
+                    problems.note("bad_iri", message)
+                elif form in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS):
+                    problems.unread.append(f"{message}; expected {form.name}")
+                else:
+                    raise

@@ -78,6 +78,8 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
             f"{short(', '.join(head))}; right would be a first line with {', '.join(names)}, its "
             "own names in sources.graphs.NAME.columns, or header: false where it has none"
         )
+    if twice := [name for name in names if head.count(name) > 1]:
+        raise GraphFileError(f"{path}: two columns {twice[0]!r} in its first line; rename one")
     return [head.index(name) for name in names]
 
 
@@ -101,13 +103,15 @@ def _open_table(
 
 
 def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -> Iterator[Row]:
+    advice = "no cell of a table with tabs holds a tab or a line end"
+    if path.lower().endswith(".csv"):
+        advice = 'a cell that holds a comma stands in quotes ("...")'
     for line, cells in rows:
         if len(cells) == width:
             yield line, cells
         else:
             problems.unread.append(
-                f"{path}, line {line}: {len(cells)} cells, expected {width}; a cell that holds a "
-                'comma stands in quotes ("...")'
+                f"{path}, line {line}: {len(cells)} cells, expected {width}; {advice}"
             )
 
 
@@ -142,8 +146,7 @@ def _parquet(path: str, names: set[str] | None) -> tuple[list[str], Iterator[Row
     except (pl.exceptions.PolarsError, OSError) as problem:
         raise GraphFileError(f"{path}: not a readable parquet file: {problem}") from problem
     for name, kind in frame.schema.items():
-        is_number = kind.is_numeric() and not kind.is_integer()
-        if is_number or kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Boolean):
+        if not (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Null)):
             first = frame[name].drop_nulls().head(1).to_list()
             value = short(str(first[0])) if first else "missing"
             raise GraphFileError(

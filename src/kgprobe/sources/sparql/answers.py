@@ -88,11 +88,20 @@ class Sign:
 
 NO_SERVICE = "look at the endpoint's URL in the config"
 REJECTED = rb"\b(?-i:SP030|SR353|SQ070|SQ074|SQ200|TR\d{3}|TR\.\.\.|42000)(?!\w)"
-PROXY = (
-    rb"(?:gateway|due to|exceed\w* (?:the )?(?:\w+ )?)[ -]?time-?out|time-?out (?:exceed|expire)"
+#: What engines and proxies call the end of their time, in either order of the words.
+OVER = (
+    rb"timed[ -]?out|took too long|(?:query|gateway|first byte|read)[ -]?time-?out|"
+    rb"(?:due to|\bby) (?:\w+ )?time-?out|"
+    rb"exceed\w* (?:\w+ ){0,3}(?:time-?out|time[ -]?limit|deadline|execution time)|"
+    rb"(?:time-?out|time[ -]?limit|deadline) ?(?:(?:is|was|has been) )?(?:exceed|expire|reach)|"
+    rb"execution time[^\n]{0,80} exceed|operation has been cancelled"
 )
-BLAZEGRAPH = rb"TimeoutException|QueryTimeout|deadline is expired"
-ENGINES = rb"timed[ -]?out|took too long|time limit (?:was )?exceed"
+JAVA = rb"TimeoutException|QueryTimeout|QueryInterrupted"
+VIRTUOSO = rb"\bS1T(?:00|AT)\b"
+MEMORY = (
+    rb"tried to allocate|out ?of ?memory|(?:insufficient|not enough)(?: \w+)* memory|"
+    rb"memory ?limit ?exceed"
+)
 #: Which sign comes first decides: a time-out of QLever has the status of a rate limit.
 SIGNS = (
     Sign(PartialAnswer, "DBpedia: its cap on rows", header=CAP, advice="set a smaller page size"),
@@ -104,13 +113,12 @@ SIGNS = (
         range(100, 500),
         AGENT.pattern,
     ),
-    Sign(TimedOut, "Wikidata (Blazegraph): 500; 200 and a begun body", words=BLAZEGRAPH),
-    Sign(TimedOut, "QLever: 429, 500, 200; RDF4J, Jena: 503", words=ENGINES),
-    Sign(TimedOut, "DBpedia: 500", words=rb"\bS1T00\b|execution time[^\n]{0,80} exceeds"),
-    Sign(TimedOut, "Oxigraph: 200 and a begun body", words=rb"operation has been cancelled"),
-    Sign(TimedOut, "proxies", words=PROXY),
+    Sign(TimedOut, "Wikidata (Blazegraph), RDF4J: 500; 200 and a begun body", words=JAVA),
+    Sign(TimedOut, "DBpedia: 500", words=VIRTUOSO),
+    Sign(TimedOut, "QLever: 429; Jena: 503; Oxigraph: 200 and a begun body; proxies", words=OVER),
     Sign(TimedOut, "proxies", (408, 504, 522, 524)),
     Sign(PartialAnswer, "DBpedia (newer releases of Virtuoso)", (206,)),
+    Sign(PartialAnswer, "QLever, GraphDB: 500, a cap on memory", range(500, 600), MEMORY),
     Sign(errors.RateLimited, "all; Retry-After says how long", (429,)),
     Sign(errors.QueryRejected, "all: syntax, or too long", (400, 413, 414)),
     Sign(
@@ -144,6 +152,8 @@ def check_status(answer: Answer, place: Place, agent: str) -> None:
         return
     text = _line(sign, answer) or answer.start() or "(no text)"
     kind = f", {answer.header('Content-Type') or 'no type'}" if answer.status == 200 else ""
+    if answer.url and answer.url not in place.endpoint:
+        kind += f", of {answer.url}"  # where a redirect led
     came = f"status {answer.status}{kind}: {text}"
     if sign.header:
         names = (sign.header, "X-SQL-Message")
@@ -212,8 +222,8 @@ def _wrong(binding: object, variables: set[str]) -> str:
     for name, cell in binding.items():
         if name not in variables:
             return f"?{name}, which is no variable of the answer"
-        is_term = isinstance(cell, dict) and cell.get("type") in TYPES
-        if not (is_term and type(cell.get("value")) is str):
+        is_text = isinstance(cell, dict) and all(isinstance(part, str) for part in cell.values())
+        if not (is_text and cell.get("type") in TYPES and "value" in cell):
             return f"?{name} is {cell!r}"[:120]
     return ""
 

@@ -19,7 +19,15 @@ import urllib3
 from filelock import FileLock
 from pyoxigraph import QueryResultsFormat, RdfFormat, Store
 
-from kgprobe.http import NoAnswerError, Session, Timeouts, describe, user_agent, whole_body
+from kgprobe.http import (
+    NoAnswerError,
+    Session,
+    Timeouts,
+    describe,
+    describe_redirect,
+    user_agent,
+    whole_body,
+)
 from kgprobe.job import log
 from kgprobe.settings import Endpoint as Source
 from kgprobe.sheets import located, read_table
@@ -156,6 +164,8 @@ def _load(files: Sequence[Path], folder: Path) -> None:
     for path in files:
         form = RdfFormat.from_extension(rdf_forms.form(path))
         try:
+            if form == RdfFormat.RDF_XML:
+                rdf_forms.check_xml(path)
             with rdf_forms.open_unpacked(path) as stream:
                 store.bulk_load(stream, form, base_iri=BASE)
         except (SyntaxError, ValueError, OSError, EOFError) as error:
@@ -181,8 +191,8 @@ def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
                 "POST", request.full_url, timeouts, data=request.data, headers=sent
             ) as answer,
         ):
-            good = answer.status_code < 300
-            body = whole_body(answer, UNPACKED) if good else _error_body(answer)
+            good, onward = answer.status_code < 300, describe_redirect(answer).encode()
+            body = whole_body(answer, UNPACKED) if good else onward or _error_body(answer)
             headers = {name.lower(): value for name, value in answer.headers.items()}
             return Answer(answer.status_code, headers, body, answer.url)
     except NoAnswerError as error:

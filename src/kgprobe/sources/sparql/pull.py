@@ -308,7 +308,7 @@ class _Pull:
                 raise
             except SourceError as error:
                 limited = isinstance(error, RateLimited)
-                if limited and not error.reaction:
+                if error.wait > LONGEST_WAIT:
                     raise  # to come back in an hour or more is asked of the pages, too
                 if limited and attempts:
                     continue  # rate limited twice in a row: that is no trouble with the count

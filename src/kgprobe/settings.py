@@ -507,7 +507,8 @@ class OwnGraph:
     `attributes.graph: NAME` builds the nine attributes on it."""
 
     form: Literal["table", "rdf", "lm_pub_quiz"]
-    """`table`: triples with labels, as .csv, .tsv, .txt (tabs) or .parquet; `rdf`: .ttl, .nt, .rdf,
+    """`table`: triples with labels, as .csv, .tsv, .txt (tabs), .parquet
+    or .jsonl; `rdf`: .ttl, .nt, .rdf,
     .owl, packed as .gz, .bz2 or not; `lm_pub_quiz`: a folder in lm-pub-quiz's form"""
     files: Annotated[tuple[str, ...], Length(1)]
     """the files, or the folder"""

@@ -157,7 +157,8 @@ def test_parquet_and_rdf_are_read_by_their_ending(start):
         ("facts.csv", "", "facts.csv: empty; expected rows of subject, relation, object"),
         ("facts.csv", "\n \n", "facts.csv: empty; expected rows of subject, relation, object"),
         ("facts.csv", "subject,relation,object\n", "no statement in facts.csv"),
-        ("facts.jsonl", '{"subject": "a"}\n', "legal endings: .csv, .tsv, .txt, .parquet"),
+        ("facts.xlsx", "subject\n", "legal endings: .csv, .tsv, .txt, .parquet, .jsonl"),
+        ("facts.jsonl", '{"subject": "a"}\n', "no column 'relation', 'object'"),
         ("facts.parquet", "no parquet", "facts.parquet: not a readable parquet file"),
     ],
 )

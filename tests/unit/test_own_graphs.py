@@ -54,6 +54,35 @@ def test_tables_with_tabs_without_header_and_parquet_give_the_same(tmp_path):
     assert second.facts.sort(key).equals(expected)
 
 
+def test_lines_of_json_give_the_same(tmp_path):
+    """A byte order mark, blank lines, line separators inside a label, keys that are not read."""
+    lines = ["\ufeff" + json.dumps({"subject": "x1", "relation": "in", "object": 2, "n": [1]}), ""]
+    more = {"subject": "x3", "relation": "in", "object": "2", "subject_label": "Ly\u2028on"}
+    lines += [json.dumps(more | {"object_label": "France"}, ensure_ascii=False), " "]
+    facts = table(tmp_path, "\r\n".join(lines), "g.jsonl", leave_out=("missing_label",)).facts
+    names = ["subject", "relation", "object", "subject_label", "object_label"]
+    assert facts.sort("subject").select(names).rows() == [
+        ("x1", "in", "2", None, "France"),
+        ("x3", "in", "2", "Ly on", "France"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"subject": 1.5, "relation": "in", "object": "x"}', r"line 2: subject is 1\.5; ids and"),
+        ('{"subject": true, "relation": "in", "object": "x"}', "line 2: subject is True; ids and"),
+        ('{"subject": "a", "object": "x"}', "line 2: no relation; every row has all three ids"),
+        ('["a", "in", "x"]', "line 2: expected an object of JSON"),
+        ('{"subject": "a"', "line 2: no JSON: "),
+    ],
+)
+def test_a_line_of_json_that_is_no_fact_is_named(line, message, tmp_path):
+    good = '{"subject": "a", "relation": "in", "object": "b"}\n'
+    with pytest.raises(GraphFileError, match=message):
+        table(tmp_path, f"{good}{line}\n{good}", "g.jsonl")
+
+
 def test_ids_are_labels_where_nothing_else_is(tmp_path):
     made = table(tmp_path, "subject,relation,object\nNew_York,capitalOf,x\n")
     assert made.facts.select("subject_label", "object_label").rows() == [("New York", "x")]

@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from kgprobe.settings import OwnGraph
 from kgprobe.sheets import read_text, text_lines
-from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, short
+from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, json_object, short
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
 from kgprobe.templates import sentence
@@ -29,13 +27,13 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                 raise GraphFileError(
                     f"{folder}: no {METADATA} in it, which lm-pub-quiz's folders have"
                 )
-            metadata = _object(about, read_text(about), None)
+            metadata = json_object(about, read_text(about), None)
             for path in sorted(folder.glob("*.jsonl")):
                 with problems.going_on():
                     templates += _templates(about, metadata, path.stem, problems)
                     for line, text in text_lines(path):
                         with problems.going_on(whole=False):
-                            row = _object(path, text, line)
+                            row = json_object(path, text, line)
                             ends = [_end(row, side, path, line) for side in ("sub", "obj")]
                             statements.append((ends[0][0], path.stem, ends[1][0], str(path), line))
                             label_rows += [(*end, 0, str(path), line) for end in ends if end[1]]
@@ -73,14 +71,3 @@ def _end(row: dict[str, Any], side: str, path: Path, line: int) -> tuple[str, st
     if not (ident or label):
         raise GraphFileError(f"{path}, line {line}: neither {side}_id nor {side}_label")
     return ident or label, label
-
-
-def _object(path: Path, text: str, line: int | None) -> dict[str, Any]:
-    try:
-        entry = orjson.loads(text)
-    except orjson.JSONDecodeError as problem:
-        where = f"line {line or problem.lineno}"
-        raise GraphFileError(f"{path}, {where}: no JSON: {problem.msg}") from problem
-    if not isinstance(entry, dict):
-        raise GraphFileError(f"{path}, line {line or 1}: expected an object of JSON, {{...}}")
-    return entry

@@ -6,8 +6,10 @@ A problem ends the reading with an error that names all of them, unless the sect
 import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import get_args
+from pathlib import Path
+from typing import Any, get_args
 
+import orjson
 import polars as pl
 
 from kgprobe.schema import Contract
@@ -122,3 +124,15 @@ def short(text: str) -> str:
 def place(file: str, line: int | None) -> str:
     """Where something stands."""
     return file if line is None else f"{file}, line {line}"
+
+
+def json_object(path: str | Path, text: str, line: int | None) -> dict[str, Any]:
+    """An object of JSON: a whole file, or a line of one. Raises GraphFileError."""
+    try:
+        entry = orjson.loads(text)
+    except orjson.JSONDecodeError as problem:
+        where = f"line {line or problem.lineno}"
+        raise GraphFileError(f"{path}, {where}: no JSON: {problem.msg}") from problem
+    if not isinstance(entry, dict):
+        raise GraphFileError(f"{path}, line {line or 1}: expected an object of JSON, {{...}}")
+    return entry

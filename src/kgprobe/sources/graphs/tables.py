@@ -1,20 +1,23 @@
-"""Tables of triples and tables of labels: .csv, .tsv and .txt (tabs), .parquet."""
+"""Tables of triples and tables of labels: .csv, .tsv and .txt (tabs), .parquet, .jsonl."""
 
 import csv
 import itertools
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from kgprobe.settings import Columns, OwnGraph
-from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, short
+from kgprobe.sheets import text_lines
+from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, json_object, short
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
 
 #: ending -> what separates cells; cells of .csv may stand in quotes
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+ENDINGS = (*SEPARATORS, ".parquet", ".jsonl")
 Row = tuple[int, list[str]]
 
 
@@ -90,8 +93,10 @@ def _open_table(
     ending = Path(path).suffix.lower()
     if ending == ".parquet":
         return _parquet(path, {*asdict(columns).values()} if header else None)
+    if ending == ".jsonl":
+        return _json_lines(path, columns, problems)
     if ending not in SEPARATORS:
-        legal = ", ".join((*SEPARATORS, ".parquet"))
+        legal = ", ".join(ENDINGS)
         raise GraphFileError(f"{path}: no table that is known; legal endings: {legal}")
     rows = _text(path, SEPARATORS[ending])
     first = next(rows, None)
@@ -135,6 +140,26 @@ def _text(path: str, separator: str) -> Iterator[Row]:
                 ) from problem
             if any(cell.strip() for cell in cells):
                 yield reader.line_num, cells
+
+
+def _json_lines(
+    path: str, columns: Columns, problems: GraphProblems
+) -> tuple[list[str], Iterator[Row]]:
+    """The keys that are columns, and their values; what is no text or whole number is unread."""
+    names, rows = asdict(columns).values(), list[tuple[int, dict[str, Any]]]()
+    for line, text in text_lines(path):
+        with problems.going_on(whole=False):
+            row = json_object(path, text, line)
+            rows.append((line, {name: row[name] for name in names if row.get(name) is not None}))
+            for name, value in rows[-1][1].items():
+                if type(value) not in (str, int):
+                    rows.pop()
+                    raise GraphFileError(
+                        f"{path}, line {line}: {name} is {short(repr(value))}; ids and labels are "
+                        "texts or whole numbers"
+                    )
+    head = list(dict.fromkeys(name for _, row in rows for name in row))
+    return head, ((line, [str(row.get(name, "")) for name in head]) for line, row in rows)
 
 
 def _parquet(path: str, names: set[str] | None) -> tuple[list[str], Iterator[Row]]:

@@ -90,7 +90,8 @@ def offering(tops):
 
 
 def test_a_letter_s_probability_is_the_sum_over_its_spellings(lm, tmp_path):
-    spellings = {"B": 0.41, "A": 0.34, " A": 0.2, "(a": 0.01}
+    spellings = {"B": 0.41, "A": 0.2, " A": 0.2, "(a": 0.01, " (A": 0.05, "A.": 0.04, "\nA:": 0.03,
+                 '"A': 0.01, "Ａ": 0.01, "Ab": 0.02, "A1": 0.01}  # fmt: skip
     with ApiServer(lm) as server:
         asked = client(server, tmp_path)
         asked.capabilities()

@@ -9,6 +9,7 @@ For causal models a slot that is not at the end is scored by the complete senten
 log-likelihood, stem that divided by all tokens that were scored, never by the answer's alone.
 """
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -295,14 +296,15 @@ def _answered(client: Client, choice: Choice) -> list[Chosen]:
 def _letter(client: Client, choice: Choice) -> list[Chosen]:
     """The likeliest letter among the alternatives that the server gives for the next token.
 
-    A letter's probability is the sum over its spellings ("A", " A", "a)").
+    A letter's probability is the sum over its spellings: tokens of no other letter or digit
+    ("A", " a", "(A", "A.", a wide one).
     """
     scored = client.capabilities().completion_logprobs
     answer = _ask(client, choice, 1, ALTERNATIVES, f"{CUE} (" if scored else CUE)
     first = answer.tokens[0].top if answer.tokens else ()
     known: dict[str, float] = {}
     for text, logprob in first:
-        letter = text.strip().strip("()").lower()
+        letter = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text))).lower()
         if len(letter) == 1 and letter in LETTERS[: len(choice.options)]:
             known[letter] = float(np.logaddexp(logprob, known.get(letter, -np.inf)))
     ranked = sorted(known.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -1503,7 +1503,8 @@ def _value(hint: Any, value: Any, older: Any) -> Any:
     if value is None or isinstance(value, str):
         return value
     if kind is Annotated:
-        return _value(inside[0], value, older)
+        part = next((mark for mark in inside[1:] if isinstance(mark, Part)), None)
+        return _keys(globals()[part.section], value) if part else _value(inside[0], value, older)
     if kind in (Union, types.UnionType):
         whole = [one for one in inside if one is not type(None)]
         return _value(whole[0], value, older) if len(whole) == 1 else value
@@ -1516,3 +1517,12 @@ def _value(hint: Any, value: Any, older: Any) -> Any:
     if hint is int and isinstance(value, float) and value.is_integer():
         return int(value)  # YAML's 1.0, which JSON schema takes for an integer
     return value
+
+
+def _keys(section: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Some keys of a section, and of those inside it, with values as the section has them."""
+    known = hints(section)
+    return {
+        key: _keys(known[key], one) if is_dataclass(known[key]) else _value(known[key], one, None)
+        for key, one in given.items()
+    }

@@ -831,8 +831,8 @@ class Api:
 class Symmetry:
     """Relations that hold both ways (KG attributes, section 3)."""
 
-    min_triples: Count = 50
-    """fewest triples of a predicate (paper)"""
+    min_triples: Count | None = None
+    """fewest triples of a predicate; null: as `thresholds` has it (paper: 50)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
     """least fraction of symmetric triples (paper)"""
     ratio_over: Literal["triples", "pairs"] = "triples"
@@ -845,8 +845,8 @@ class Symmetry:
 class Asymmetry:
     """Relations that hold one way (KG attributes, section 3)."""
 
-    min_triples: Count = 25
-    """fewest triples of a predicate (paper)"""
+    min_triples: Count | None = None
+    """fewest triples of a predicate; null: as `thresholds` has it (paper: 25)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
     """least fraction of one-way triples (paper)"""
     cap: Count = 100
@@ -859,8 +859,8 @@ class Asymmetry:
 class Bidirectional:
     """Pairs of inverse relations (KG attributes, section 3)."""
 
-    min_triples: Count = 50
-    """fewest triples in the `denominator`"""
+    min_triples: Count | None = None
+    """fewest triples in the `denominator`; null: as `thresholds` has it (paper: 50)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
     """least fraction of them that both predicates have"""
     denominator: Literal["min", "max", "first", "second"] = "min"
@@ -893,8 +893,9 @@ class Composite:
     """which member of the triangle must be in one"""
     exclude: tuple[OfGraph, ...] = ("P31",)
     """relations left out"""
-    min_combo: Count = 100
-    """a combination of relations is frequent from so many on"""
+    min_combo: Count | None = None
+    """a combination of relations is frequent from so many on; null: as `thresholds` has it (paper:
+    100)"""
     cap: Count = 100
     """most of a frequent combination (paper)"""
     keep_rare: bool = True
@@ -921,8 +922,9 @@ class Paths:
     """a path does not end where it begins"""
     relations_differ: bool = True
     """its two relations differ"""
-    min_combo: Count = 100
-    """a combination of relations is frequent from so many on"""
+    min_combo: Count | None = None
+    """a combination of relations is frequent from so many on; null: as `thresholds` has it (paper:
+    100)"""
     count_on: Literal["seeds", "graph"] = "seeds"
     """counted on the paths of the seeds, or of the whole graph"""
     cap: Count = 100
@@ -939,10 +941,10 @@ class Paths:
 class EntityCentric:
     """Facts of one entity (KG attributes, section 3)."""
 
-    facts: Count = 20
-    """facts of an entity (paper)"""
-    top: Count = 1000
-    """entities by degree"""
+    facts: Count | None = None
+    """facts of an entity; null: as `thresholds` has it (paper: 20)"""
+    top: Count | None = None
+    """entities by degree; null: as `thresholds` has it (paper: 1000)"""
     entities: Count = 270
     """of them, by hash"""
     eval_entities: Count = 50

@@ -832,8 +832,8 @@ class Api:
 class Symmetry:
     """Relations that hold both ways (KG attributes, section 3)."""
 
-    min_triples: Count = 50
-    """fewest triples of a predicate (paper)"""
+    min_triples: Count | None = None
+    """fewest triples of a predicate; null: as `thresholds` has it (paper: 50)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
     """least fraction of symmetric triples (paper)"""
     ratio_over: Literal["triples", "pairs"] = "triples"
@@ -846,8 +846,8 @@ class Symmetry:
 class Asymmetry:
     """Relations that hold one way (KG attributes, section 3)."""
 
-    min_triples: Count = 25
-    """fewest triples of a predicate (paper)"""
+    min_triples: Count | None = None
+    """fewest triples of a predicate; null: as `thresholds` has it (paper: 25)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
     """least fraction of one-way triples (paper)"""
     cap: Count = 100
@@ -860,8 +860,8 @@ class Asymmetry:
 class Bidirectional:
     """Pairs of inverse relations (KG attributes, section 3)."""
 
-    min_triples: Count = 50
-    """fewest triples in the `denominator`"""
+    min_triples: Count | None = None
+    """fewest triples in the `denominator`; null: as `thresholds` has it (paper: 50)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
     """least fraction of them that both predicates have"""
     denominator: Literal["min", "max", "first", "second"] = "min"
@@ -894,8 +894,9 @@ class Composite:
     """which member of the triangle must be in one"""
     exclude: tuple[OfGraph, ...] = ("P31",)
     """relations left out"""
-    min_combo: Count = 100
-    """a combination of relations is frequent from so many on"""
+    min_combo: Count | None = None
+    """a combination of relations is frequent from so many on; null: as `thresholds` has it (paper:
+    100)"""
     cap: Count = 100
     """most of a frequent combination (paper)"""
     keep_rare: bool = True
@@ -922,8 +923,9 @@ class Paths:
     """a path does not end where it begins"""
     relations_differ: bool = True
     """its two relations differ"""
-    min_combo: Count = 100
-    """a combination of relations is frequent from so many on"""
+    min_combo: Count | None = None
+    """a combination of relations is frequent from so many on; null: as `thresholds` has it (paper:
+    100)"""
     count_on: Literal["seeds", "graph"] = "seeds"
     """counted on the paths of the seeds, or of the whole graph"""
     cap: Count = 100
@@ -940,10 +942,10 @@ class Paths:
 class EntityCentric:
     """Facts of one entity (KG attributes, section 3)."""
 
-    facts: Count = 20
-    """facts of an entity (paper)"""
-    top: Count = 1000
-    """entities by degree"""
+    facts: Count | None = None
+    """facts of an entity; null: as `thresholds` has it (paper: 20)"""
+    top: Count | None = None
+    """entities by degree; null: as `thresholds` has it (paper: 1000)"""
     entities: Count = 270
     """of them, by hash"""
     eval_entities: Count = 50
@@ -1504,7 +1506,8 @@ def _value(hint: Any, value: Any, older: Any) -> Any:
     if value is None or isinstance(value, str):
         return value
     if kind is Annotated:
-        return _value(inside[0], value, older)
+        part = next((mark for mark in inside[1:] if isinstance(mark, Part)), None)
+        return _keys(globals()[part.section], value) if part else _value(inside[0], value, older)
     if kind in (Union, types.UnionType):
         whole = [one for one in inside if one is not type(None)]
         return _value(whole[0], value, older) if len(whole) == 1 else value
@@ -1517,3 +1520,12 @@ def _value(hint: Any, value: Any, older: Any) -> Any:
     if hint is int and isinstance(value, float) and value.is_integer():
         return int(value)  # YAML's 1.0, which JSON schema takes for an integer
     return value
+
+
+def _keys(section: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Some keys of a section, and of those inside it, with values as the section has them."""
+    known = hints(section)
+    return {
+        key: _keys(known[key], one) if is_dataclass(known[key]) else _value(known[key], one, None)
+        for key, one in given.items()
+    }

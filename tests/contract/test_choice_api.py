@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.api.client import Client
+from kgprobe.probes.api.client import Client, Token
 from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
@@ -56,6 +56,29 @@ def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
         assert far[key].margin == pytest.approx(local[key].margin, abs=1e-4)
 
 
+def test_an_option_has_tokens_of_a_server_or_is_named(lm, tmp_path):
+    empty = Choice("q9", "Where is it?", ("Paris", ""), "It is in [MASK] .")
+    with ApiServer(lm) as server:
+        for scoring in ("text", "stem"):
+            with pytest.raises(ValueError, match="item q9, option '': it has no tokens on http"):
+                choose.choose(client(server, tmp_path), [ASKED[0], empty], (scoring,))
+
+
+def test_a_token_that_an_option_shares_with_a_bracket_counts_as_the_option_s():
+    class Merging:
+        """A server with a token for a bracket and the letters behind it, as OpenAI's have."""
+
+        def prompt_tokens(self, text):
+            cut = text.index("(")
+            inside = text[cut:].removesuffix(")")
+            return [Token(text[:cut], -2.0, 0), Token(inside, -len(inside), cut),
+                    Token(")", -1.0, len(text) - 1)]  # fmt: skip
+
+    asked = Choice("q1", "Which?", ("a", "bcd"), "It is ([MASK])")
+    sums, counts = choose._texts(Merging(), asked, "stem")
+    assert (sums.tolist(), counts.tolist()) == ([-2.0, -4.0], [1, 1])
+
+
 def offering(tops):
     """A fault that puts alternatives into a server's answer; the tiny model offers no letter."""
 
@@ -67,7 +90,8 @@ def offering(tops):
 
 
 def test_a_letter_s_probability_is_the_sum_over_its_spellings(lm, tmp_path):
-    spellings = {"B": 0.41, "A": 0.34, " A": 0.2, "(a": 0.01}
+    spellings = {"B": 0.41, "A": 0.2, " A": 0.2, "(a": 0.01, " (A": 0.05, "A.": 0.04, "\nA:": 0.03,
+                 '"A': 0.01, "Ａ": 0.01, "Ab": 0.02, "A1": 0.01}  # fmt: skip
     with ApiServer(lm) as server:
         asked = client(server, tmp_path)
         asked.capabilities()

@@ -1,6 +1,7 @@
 """Samples: stable when facts are added, blind to row order, memory and threads."""
 
 import random
+from dataclasses import asdict
 
 import numpy as np
 import polars as pl
@@ -15,13 +16,13 @@ from kgprobe.benchmarks.attributes import (
     sensitivity,
 )
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, OUTPUTS
-from kgprobe.benchmarks.attributes.settings import settings_of
+from kgprobe.benchmarks.attributes.settings import NAMED, PAPER, SMALL, settings_of
 from kgprobe.knowledge import engine, engine_duckdb
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.sampling import hash_key, integer_keys, smallest
-from kgprobe.settings import Symmetry
+from kgprobe.settings import Attributes, typed
 from tests.unit.attribute_graphs import content, encode, facts, graph, settings, triples
 
 BARE = {"eval_examples": None}
@@ -228,8 +229,13 @@ def test_examples_in_parts_follow_each_other_in_the_order_of_all(module, name, c
 
 
 def test_a_threshold_that_the_config_gives_wins_over_the_named_ones():
-    """`thresholds: small` sets min_triples of symmetry to 10, where nothing else is said."""
-    own = {"thresholds": "small", "symmetry": {"min_triples": 3}}
-    assert settings_of(own, "symmetry").section.min_triples == 3
-    assert settings_of({"thresholds": "small"}, "symmetry").section.min_triples == 10
-    assert settings_of({}, "symmetry").section.min_triples == Symmetry().min_triples > 10
+    """Also one that is the paper's own; where nothing is said the named ones hold."""
+    for thresholds, values in NAMED.items():
+        for attribute, keys in values.items():
+            for key, value in keys.items():
+                for own in (3, PAPER[attribute][key], SMALL[attribute][key]):
+                    given = {"thresholds": thresholds, attribute: {key: own}}
+                    assert getattr(settings_of(given, attribute).section, key) == own
+                config = asdict(typed(Attributes, {"thresholds": thresholds}))
+                assert getattr(settings_of(config, attribute).section, key) == value
+    assert settings_of({}, "symmetry").section.min_triples == 50

@@ -1,15 +1,19 @@
 """Multiple choice: prompts, strict reading, scored options against literal loops."""
 
+import copy
+import re
+
 import numpy as np
 import polars as pl
 import pytest
 import torch
+from tokenizers import normalizers
 
 from kgprobe import schema
 from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice, lettered, prompt, read
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import sentencepiece, tiny, with_tokenizer
 
 ASKED = [
     Choice("q1", "Where is it?", ("Paris", "Rome", "Burkina Faso"), "It is in [MASK] ."),
@@ -202,6 +206,39 @@ def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
         assert {w for i, w, _ in found.left_out if i == "long"} >= {"letter", "text"}
     with pytest.raises(ValueError, match="scoring 'guess'; legal: answer, letter, text, stem"):
         choose.choose(loaded, ASKED, ("guess",))
+
+
+@pytest.mark.parametrize("stem", ["It is in [MASK] .", "[MASK] is what it is."])
+def test_a_slot_inside_a_text_that_is_too_long_is_left_out_like_one_at_its_end(stem):
+    long = Choice("long", "Where?", ("Paris", "Rome"), f"{'It is ' * 80}{stem}")
+    for name in ("bert", "gpt2", "t5"):
+        loaded = tiny(name, bos="forced" if name == "gpt2" else "")
+        found = choose.choose(loaded, [ASKED[0], long], ("text", "stem"))
+        kept = {(c.item, c.scoring) for c in found.chosen}
+        assert kept >= {("q1", "stem"), ("long", "text")}
+        cut = name == "gpt2" and not stem.startswith("[MASK]")  # a text before a slot loses words
+        assert cut or found.left_out == [("long", "stem", "more than the model's 128 tokens")]
+
+
+@pytest.mark.parametrize("option", ["", "  ", "\u200b"])
+@pytest.mark.parametrize("scoring", ["text", "stem"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5", "sentencepiece"])
+def test_an_option_of_a_mere_blank_is_named_and_never_wins(name, scoring, option):
+    if name == "sentencepiece":
+        loaded = with_tokenizer("t5", copy.deepcopy(sentencepiece("seq2seq", "unigram")))
+    else:
+        loaded = tiny(name, bos="forced" if name == "gpt2" else "")
+    # as SentencePiece's: characters without width become blanks
+    loaded.tokenizer.backend_tokenizer.normalizer = normalizers.Replace("\u200b", " ")
+    asked = [*ASKED[:2], Choice("q9", "Where?", ("Paris", option), "It is in [MASK].")]
+    with pytest.raises(ValueError, match=re.escape(f"item q9, answer ({option!r}) has no tokens")):
+        choose.choose(loaded, asked, (scoring,))
+
+
+@pytest.mark.parametrize("stem", ["It is in Rome.", "[MASK] is in [MASK]."])
+def test_a_stem_has_one_place_for_the_option(stem):
+    with pytest.raises(ValueError, match=rf"item q1: {stem.count('[MASK]')} \[MASK\] in '"):
+        Choice("q1", "Where?", ("Paris", "Rome"), stem)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])

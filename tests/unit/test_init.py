@@ -152,7 +152,14 @@ def test_parquet_and_rdf_are_read_by_their_ending(start):
         ("facts.csv", FACTS.split("\n", 1)[1], "right would be a first line with subject"),
         ("facts.csv", "subject,object\nFrance,Paris\n", "no column 'relation' in its first line"),
         ("facts.csv", "France,Paris\n", "no column 'subject', 'relation', 'object'"),
-        ("facts.csv", FACTS.replace(",", ";"), "no column 'subject', 'relation', 'object'"),
+        ("facts.csv", FACTS.replace(",", ";"), "commas separate the cells of a .csv, tabs those"),
+        ("facts.tsv", FACTS, "commas separate the cells of a .csv, tabs those of a .tsv"),
+        (
+            "facts.csv",
+            FACTS + f"{'x' * 200_000},capital,Rome\n",
+            "field larger than field limit (131072); a cell with quotes stands in quotes",
+        ),
+        ("facts.csv", FACTS + '"Rome,capital,Italy\n', "one that is never closed takes in"),
         ("facts.csv", FACTS + "Rome,capital\n", "facts.csv, line 4: 2 cells, expected 3"),
         ("facts.csv", "", "facts.csv: empty; expected rows of subject, relation, object"),
         ("facts.csv", "\n \n", "facts.csv: empty; expected rows of subject, relation, object"),
@@ -171,8 +178,11 @@ def test_facts_that_are_not_there_are_one_sentence(start):
     refused(start(), "facts.csv: no such file; right would be")
     Path("facts").mkdir()
     refused(start(facts="facts"), "facts: a folder; right would be", "facts")
-    Path("facts.csv").write_bytes(FACTS.encode("utf-16"))
-    refused(start(), "save it as UTF-8", "facts", "facts.csv")
+    for coding in ("utf-16", "latin-1"):
+        Path("facts.csv").write_bytes(FACTS.replace("Paris", "Orléans").encode(coding))
+        done = start()
+        refused(done, "save it as UTF-8", "facts", "facts.csv")
+        assert "quotes" not in done.stderr
 
 
 def test_a_model_that_is_none_is_one_sentence(start, model):
@@ -185,6 +195,10 @@ def test_a_model_that_is_none_is_one_sentence(start, model):
         there = ("facts.csv", *(name for name in ("tokenizer", "config") if Path(name).exists()))
         refused(start(model=lacking), f"{lacking}: a model's folder without {lacking}", *there)
     refused(start(model="./n"), "./n: no such folder (did you mean './m'?)", *there)
+    for name in ("facts.csv", "./m/config.json", "folder:m/config.json"):
+        path = name.removeprefix("folder:")
+        refused(start(model=name), f"{path}: a file; right would be a model's folder", *there)
+    refused(start(model="gguf:no-package"), "the package no-package is not installed", *there)
     headless = json.loads((model / "config.json").read_text()) | {"architectures": ["BertModel"]}
     (Path("config") / "config.json").write_text(json.dumps(headless))
     refused(start(model="config"), "BertModel in config.json is no language model", *there)

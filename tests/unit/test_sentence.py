@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
-from tokenizers import normalizers
+from tokenizers import Regex, normalizers
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.load import Loaded
@@ -245,6 +245,21 @@ def test_an_option_without_tokens_is_named_and_never_wins(name, label):
     message = rf"item q1, template 0, option {re.escape(repr(label))}: its text has no tokens"
     with pytest.raises(ValueError, match=message):
         score.score(loaded, items, {"s": ["Paris", label]}, {"P36": [(0, "[X] has [Y].")]})
+
+
+@pytest.mark.parametrize("label", ["  ", "\u200b", "\u200b\u200b"])
+@pytest.mark.parametrize("style", ["bpe", "unigram"])
+def test_an_option_whose_tokens_are_blanks_is_named_and_never_wins(style, label):
+    tok = copy.deepcopy(sentencepiece("causal", style))
+    # as SentencePiece's: characters without width become blanks, of which one is left
+    first = tok.backend_tokenizer.normalizer
+    blanks = [normalizers.Replace("\u200b", " "), normalizers.Replace(Regex(" +"), " ")]
+    tok.backend_tokenizer.normalizer = normalizers.Sequence([*blanks, *([first] if first else [])])
+    items = [score.Item("q1", "P36", "France", "s")]
+    message = rf"item q1, template 0, option {re.escape(repr(label))}: its text has no tokens"
+    with pytest.raises(ValueError, match=message):
+        score.score(with_tokenizer("gpt2", tok), items, {"s": ["Paris", label]},
+                    {"P36": [(0, "[X] has [Y].")]})  # fmt: skip
 
 
 @pytest.mark.parametrize("style", ["bpe", "unigram"])

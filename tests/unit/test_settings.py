@@ -184,3 +184,19 @@ def test_a_whole_number_is_an_integer_however_it_is_written(text):
     seed = typed(Settings, yaml.safe_load(text)).seed
     assert seed == 1
     assert type(seed) is int
+
+
+def test_whole_numbers_are_integers_wherever_they_stand():
+    """Also in keys that only override a task's own: of every section that a configuration has."""
+    texts = ["{facts: %s}", "{grid: %s}", "{low_data: %s}", "{models: {bert: {sst2: %s}}}"]
+    for text in texts:
+        config = yaml.safe_load("autoprompt: " + text % "{settings: {seed: 2.0, batch: 8.0}}")
+        given = asdict(typed(Settings, config))["autoprompt"]
+        place = yaml.safe_load(text % "here")
+        while isinstance(place, dict):
+            ((key, place),) = place.items()
+            given = given[key]
+        assert given["settings"] == {"seed": 2, "batch": 8}
+        assert {type(value) for value in given["settings"].values()} == {int}
+    labels = typed(Settings, {"autoprompt": {"low_data": {"labels": {"tokens": 2.0}}}})
+    assert repr(labels.autoprompt.low_data.labels["tokens"]) == "2"

@@ -1,5 +1,7 @@
 """Entity-centric: `facts` facts of a well-connected entity."""
 
+from typing import Any
+
 import ibis
 import polars as pl
 from ibis.expr.types import Table
@@ -55,7 +57,7 @@ def query(setup: Setup[EntityCentric]) -> Table:
     return out if section.directions == "out" else out.union(edges.select("s", "p", "o", e="o"))
 
 
-def top_entities(setup: Setup[EntityCentric], edges: Table) -> pl.DataFrame:
+def top_entities(setup: Setup[Any], edges: Table) -> pl.DataFrame:
     """(e): the `top` entities by degree, ties to the lower id, of those with enough facts."""
     graph, engine, top = setup.graph, setup.engine, setup.section.top
     n = engine.keep(count_rows(edges, ["e"]))
@@ -71,12 +73,12 @@ def top_entities(setup: Setup[EntityCentric], edges: Table) -> pl.DataFrame:
     return chosen
 
 
-def least(setup: Setup[EntityCentric]) -> int:
+def least(setup: Setup[Any]) -> int:
     """How many facts an entity needs (`allow_short`: any will do)."""
     return 1 if setup.section.allow_short else setup.section.facts
 
 
-def facts(setup: Setup[EntityCentric], edges: Table, chosen: pl.DataFrame) -> pl.DataFrame:
+def facts(setup: Setup[Any], edges: Table, chosen: pl.DataFrame) -> pl.DataFrame:
     """(e, s, p, o) of `facts` edges of every chosen entity, by hash."""
     graph, ids = setup.graph, ["s", "p", "o"]
     some = edges.semi_join(graph.engine.table(chosen), "e").drop("labeled")

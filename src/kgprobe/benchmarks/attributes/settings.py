@@ -8,6 +8,15 @@ from kgprobe.settings import ATTRIBUTES, Attributes, typed
 
 Section = TypeVar("Section", covariant=True)
 
+#: `thresholds: paper`
+PAPER: dict[str, dict[str, Any]] = {
+    "symmetry": {"min_triples": 50},
+    "asymmetry": {"min_triples": 25},
+    "bidirectional": {"min_triples": 50},
+    "composite": {"min_combo": 100},
+    "paths": {"min_combo": 100},
+    "entity_centric": {"facts": 20, "top": 1000},
+}
 #: `thresholds: small`: for graphs under about a million statements. Named in every table.
 SMALL: dict[str, dict[str, Any]] = {
     "symmetry": {"min_triples": 10},
@@ -20,7 +29,7 @@ SMALL: dict[str, dict[str, Any]] = {
 #: `thresholds: table`: as small, but with twice the entities, of which many lack labels in a table
 #: of triples that was put together from several projects.
 TABLE = {**SMALL, "entity_centric": {"facts": 10, "top": 200}}
-NAMED: dict[str, dict[str, dict[str, Any]]] = {"paper": {}, "small": SMALL, "table": TABLE}
+NAMED: dict[str, dict[str, dict[str, Any]]] = {"paper": PAPER, "small": SMALL, "table": TABLE}
 #: keys that are not thresholds of a benchmark
 OTHER = {"graph", "thresholds", "sensitivity"}
 
@@ -32,7 +41,7 @@ class AttributeSettings(Generic[Section]):
     shared: Attributes
     """the keys that all attributes have"""
     section: Section
-    """the attribute's section, thresholds for small graphs laid over it"""
+    """the attribute's section, with the named thresholds where it has none itself"""
     seed: int
     templates: Sequence[str] | None
     """relations that have a template, sorted; None: not checked"""
@@ -62,10 +71,9 @@ def settings_of(
         raise ValueError(f"unknown attribute {attribute!r}; legal: {', '.join(ATTRIBUTES)}")
     shared = typed(Attributes, config)
     section = getattr(shared, attribute)
-    default = type(section)()
     # a threshold that the config gives wins over the named ones
     named = NAMED[shared.thresholds].get(attribute, {})
-    named = {k: v for k, v in named.items() if getattr(section, k) == getattr(default, k)}
+    named = {k: v for k, v in named.items() if getattr(section, k) is None}
     section = replace(section, **named)
     every = None if templates is None else sorted({*templates, *by_label})
     generic = [] if templates is None else sorted(set(by_label) - set(templates))

@@ -51,7 +51,7 @@ def packed(package: str, pinned: str = "") -> Packed:
     missing or in the wrong place, and where the whole is not what `pinned` or the package's own
     SHA256SUMS says.
     """
-    files = _files(package)
+    files = list_files(package)
     whole = [path for path in files if path.name.endswith(".gguf")]
     parts = _parts(package)
     if len(whole) != 1 and (whole or not parts):
@@ -142,7 +142,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 def terms(package: str) -> str:
     """Under what terms a package's weights may be used: short texts in full, others by path."""
     texts = []
-    for path in _files(package):
+    for path in list_files(package):
         if TERMS.search(path.name) and path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace").strip()
             texts.append(text if len(text) <= SHOWN else str(path))
@@ -159,10 +159,11 @@ def digest(paths: Iterable[Path]) -> str:
     return checksum.hexdigest()
 
 
-def _files(package: str) -> list[Path]:
+def list_files(package: str) -> list[Path]:
     """The files that a package's RECORD lists, whether they are there or not.
 
-    `importlib.metadata.files` leaves out files that are gone from Python 3.12 on.
+    `importlib.metadata.files` leaves out files that are gone from Python 3.12 on. Raises
+    PackedError for a package that is not installed.
     """
     try:
         distribution = importlib.metadata.distribution(package)
@@ -192,7 +193,7 @@ def _joined_order(package: str, parts: list[tuple[int, str]]) -> list[Path]:
     paths, first = [], 0
     for number, name in parts:
         try:
-            held = [path for path in _files(name) if PART.search(path.name)]
+            held = [path for path in list_files(name) if PART.search(path.name)]
         except PackedError:
             raise PackedError(
                 f"part {number} of {len(parts)} of {package} is missing: the package {name} is "

@@ -14,7 +14,7 @@ import requests
 from huggingface_hub import constants, errors
 
 from kgprobe import sheets
-from kgprobe.probes.models import hub
+from kgprobe.probes.models import hub, packed
 
 #: the table of models, the user's own first
 MODELS = "config/models.tsv"
@@ -25,6 +25,7 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "s
 #: any of these holds the weights of a model of the hub, or names the files that do
 CACHED = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
           "pytorch_model.bin.index.json")  # fmt: skip
+FILE = "a file; right would be a model's folder, with config.json, weights and tokenizer"
 #: seconds until a hub that says nothing counts as out of reach
 PATIENCE = 3
 
@@ -39,6 +40,8 @@ def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> s
     are suggested. Raises HubError, within a few seconds where the hub is out of reach."""
     sources = (row["source"].partition(":")[2] for row in rows.values())
     near = sheets.nearest(name, [*_folders(name), *rows, *sources])
+    if Path(name).is_file():
+        raise HubError(f"{name}: {FILE}")
     if name.count("/") > 1 or name.startswith((".", "/", "~")):
         raise HubError(f"{name}: no such folder{sheets.nearest(name, _folders(name))}")
     try:
@@ -132,6 +135,11 @@ def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
         check_folder(Path(rest if scheme == "folder" else model))
     if model in rows and not Path(model).is_dir():
         check_row(rows[model])
+    if scheme == "gguf":
+        try:
+            packed.list_files(rest)
+        except packed.PackedError as error:
+            raise HubError(f"{model}: {error}") from error
     if model in rows or scheme in ("gguf", "folder") or Path(model).is_dir():
         return
     commit(rest if scheme == "hub" else model, "", rows)
@@ -139,6 +147,8 @@ def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
 
 def check_folder(folder: Path) -> None:
     """Raise HubError for a folder that lacks what every model has."""
+    if folder.is_file():
+        raise HubError(f"{folder}: {FILE}")
     if not folder.is_dir():
         near = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
         hint = sheets.nearest(folder.name, near)

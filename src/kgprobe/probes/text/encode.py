@@ -40,6 +40,13 @@ def refuse_control_tokens(
             )
 
 
+def spells_nothing(tokenizer: Any, text: str) -> bool:
+    """Whether a tokenizer reads nothing but blanks in a text, which then costs next to nothing."""
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    read = normalizer.normalize_str(text) if normalizer else text
+    return not read.replace("\u2581", " ").strip()
+
+
 @dataclass(frozen=True)
 class Sentences:
     """Tokens of complete sentences, special ones included; `roles` and `words` lie beside them.
@@ -91,7 +98,10 @@ def encode(
     offsets = np.fromiter(flat(flat(encoding["offset_mapping"])), dtype=np.int64, count=2 * total)
     owners = np.repeat(np.arange(len(filled)), sizes)
     role_ids, straddling = token_roles(filled, offsets.reshape(-1, 2), owners)
-    _check_answers(np.bincount(owners[role_ids == ANSWER], minlength=len(filled)), name)
+    answers = [f.text[slice(*f.answer[0])] for f in filled]
+    blank = {text for text in set(answers) if spells_nothing(loaded.tokenizer, text)}
+    counts = np.bincount(owners[role_ids == ANSWER], minlength=len(filled))
+    _check_answers(np.where([text in blank for text in answers], 0, counts), name)
     fronts = np.array([f.starts for f in filled], dtype=np.int64)[owners]
     role_ids[special | (offsets.reshape(-1, 2)[:, 1] <= fronts) & (fronts > 0)] = NONE
     words = _words(filled, offsets.reshape(-1, 2), owners)

@@ -4,14 +4,14 @@ text      <mark(0)> is a particular [mask slot] .
 ids       [CLS] V+0 is a particular [MASK] . [SEP]     V: rows of the model's input embedding
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.text.encode import refuse_control_tokens
+from kgprobe.probes.text.encode import refuse_control_tokens, spells_nothing
 from kgprobe.probes.text.pieces import LEADS, pieces
 from kgprobe.templates import ANSWER, fill, replace_vectors, vectors_of
 
@@ -284,17 +284,26 @@ def refuse_control_texts(loaded: Loaded, prompts: Sequence[ClozePrompt]) -> None
     )
 
 
+def of_set(name: str) -> Callable[[int], str]:
+    """Names of the candidates of a set, for messages."""
+    return lambda n: f"candidate {n} of set {name!r}"
+
+
 def candidate_ids(
-    loaded: Loaded, labels: Sequence[str], space: str, before: str, name: str = ""
+    loaded: Loaded,
+    labels: Sequence[str],
+    space: str,
+    before: str,
+    name: Callable[[int], str] = "candidate {}".format,
 ) -> CandidateTokens:
     """Tokens of every label, without special tokens.
 
     `space` none: tokenized alone. auto: as in the slot behind the text `before`; a blank in front
     belongs to the label, also where it is a token of its own, the end of a line does not.
-    Labels with an unknown token are kept and named. Raises ValueError for one without tokens
-    or that spells a special one.
+    Labels with an unknown token are kept and named. Raises ValueError, with the label's name, for
+    one without tokens (its blank aside) or that spells a special one.
     """
-    refuse_control_tokens(loaded.tokenizer, labels, lambda n: f"candidate {n} of set {name!r}")
+    refuse_control_tokens(loaded.tokenizer, labels, name)
     context = slot_context(before, space)
     blank = context if context.isspace() and context != "\n" else ""
     coded = pieces(
@@ -304,10 +313,10 @@ def candidate_ids(
     tokens = CandidateTokens([])
     unknown = loaded.tokenizer.unk_token_id
     for index, ids in enumerate(coded):
-        if not ids:
+        if not ids or spells_nothing(loaded.tokenizer, labels[index]):
             raise ValueError(
-                f"candidate {index} of set {name!r} ({labels[index]!r}) has no tokens; "
-                "leave it out of the set"
+                f"{name(index)} ({labels[index]!r}) has no tokens under this model's tokenizer; "
+                "correct the label or leave it out"
             )
         if unknown is not None and unknown in ids:
             tokens.unknown.append(labels[index])

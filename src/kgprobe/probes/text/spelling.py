@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.text.encode import bos_prefix
+from kgprobe.probes.text.encode import bos_prefix, spells_nothing
 from kgprobe.probes.text.mask_slots import ClozePrompt, tokenize_prompts, tokens_with_slots
 from kgprobe.templates import replace_vectors
 
@@ -44,8 +44,10 @@ def rankable(
     for name, labels in options.items():
         coded = loaded.tokenizer(list(labels), add_special_tokens=False)["input_ids"]
         out = [
-            not ids or (unknown == "leave_out" and mark is not None and mark in ids)
-            for ids in coded
+            not ids
+            or spells_nothing(loaded.tokenizer, label)
+            or (unknown == "leave_out" and mark is not None and mark in ids)
+            for label, ids in zip(labels, coded, strict=True)
         ]
         sets[name] = SpelledOptions(
             [label for label, gone in zip(labels, out, strict=True) if not gone],

@@ -79,7 +79,8 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
         raise GraphFileError(
             f"{path}: no column {', '.join(map(repr, missing))} in its first line, which has "
             f"{short(', '.join(head))}; right would be a first line with {', '.join(names)}, its "
-            "own names in sources.graphs.NAME.columns, or header: false where it has none"
+            "own names in sources.graphs.NAME.columns, or header: false where it has none; commas "
+            "separate the cells of a .csv, tabs those of a .tsv or .txt"
         )
     if twice := [name for name in names if head.count(name) > 1]:
         raise GraphFileError(f"{path}: two columns {twice[0]!r} in its first line; rename one")
@@ -134,9 +135,14 @@ def _text(path: str, separator: str) -> Iterator[Row]:
                 return
             except (csv.Error, UnicodeDecodeError) as problem:
                 after = reader.line_num + isinstance(problem, UnicodeDecodeError)
+                right = (
+                    "save it as UTF-8"
+                    if isinstance(problem, UnicodeDecodeError)
+                    else "a cell with quotes stands in quotes, and its own are doubled; one that "
+                    "is never closed takes in the lines that follow"
+                )
                 raise GraphFileError(
-                    f"{path}, line {after} or after it: {problem}; save it as UTF-8, with quotes "
-                    "around cells that hold one, doubled inside"
+                    f"{path}, line {after} or after it: {problem}; {right}"
                 ) from problem
             if any(cell.strip() for cell in cells):
                 yield reader.line_num, cells

@@ -9,6 +9,7 @@ For causal models a slot that is not at the end is scored by the complete senten
 log-likelihood, stem that divided by all tokens that were scored, never by the answer's alone.
 """
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +27,7 @@ from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import bos_prefix
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.templates import MASK_SLOT, parse
+from kgprobe.templates import MASK_SLOT, fill, parse
 
 SCORINGS = ("answer", "letter", "text", "stem")
 #: Tokens of a generated answer: enough for a letter and the longest label.
@@ -141,6 +142,10 @@ def _score(
     texts = questions(blanks, upper_first=False)
     ends = [at_end(text) or loaded.spec.kind != "causal" for text in texts]
     inside = [b for b, is_end in zip(blanks, ends, strict=True) if not is_end]
+    long = [b for b in inside if not _fits(loaded, b)]
+    reason = f"more than the model's {loaded.limit} tokens"
+    choices.left_out += [(b.item, scoring, reason) for b in long]
+    inside = [b for b in inside if b not in long]
     plain = [b for b, is_end in zip(blanks, ends, strict=True) if is_end]
     scores = _sentences(loaded, inside, counter) if inside else {}
     if plain:
@@ -165,6 +170,13 @@ def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Flo
         sums[item][gold] += logprob
         counts[item][gold] += 1
     return {item: (sums[item], counts[item]) for item in sizes if (counts[item] > 0).all()}
+
+
+def _fits(loaded: Loaded, blank: predict.Blank) -> bool:
+    """Whether the complete sentences of all options fit into a causal model's window."""
+    texts = [fill(blank.text, blank.subject, option, False).text for option in blank.golds]
+    coded = loaded.tokenizer(texts, add_special_tokens=False)["input_ids"]
+    return len(bos_prefix(loaded)[0]) + max(map(len, coded)) <= loaded.limit
 
 
 def _sentences(
@@ -284,14 +296,15 @@ def _answered(client: Client, choice: Choice) -> list[Chosen]:
 def _letter(client: Client, choice: Choice) -> list[Chosen]:
     """The likeliest letter among the alternatives that the server gives for the next token.
 
-    A letter's probability is the sum over its spellings ("A", " A", "a)").
+    A letter's probability is the sum over its spellings: tokens of no other letter or digit
+    ("A", " a", "(A", "A.", a wide one).
     """
     scored = client.capabilities().completion_logprobs
     answer = _ask(client, choice, 1, ALTERNATIVES, f"{CUE} (" if scored else CUE)
     first = answer.tokens[0].top if answer.tokens else ()
     known: dict[str, float] = {}
     for text, logprob in first:
-        letter = text.strip().strip("()").lower()
+        letter = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text))).lower()
         if len(letter) == 1 and letter in LETTERS[: len(choice.options)]:
             known[letter] = float(np.logaddexp(logprob, known.get(letter, -np.inf)))
     ranked = sorted(known.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -306,17 +319,30 @@ def _texts(client: Client, choice: Choice, scoring: str) -> tuple[Floats, Floats
     """Options scored as texts by the log-probabilities that a server returns for prompts.
 
     Behind the text the option's own tokens, as for a model here; a slot inside it by all tokens of
-    the complete sentence.
+    the complete sentence. Raises ValueError for an option without tokens of its own.
     """
     blank = _blank(choice, scoring)
     after = blank.text.removeprefix("[X][Y]")
     sums, counts = np.zeros(len(choice.options)), np.zeros(len(choice.options))
     for place, option in enumerate(choice.options):
-        tokens = client.prompt_tokens(blank.subject + option + after)
-        # a token may begin with the space before the option
-        start, end = len(blank.subject.rstrip()), len(blank.subject) + len(option)
+        text = blank.subject + option + after
+        tokens = client.prompt_tokens(text)
+        ends = [*(token.start for token in tokens[1:]), len(text)]
+        # the space before the option belongs to it, and a token that it shares with other text
+        start, own, end = (len(t) for t in (blank.subject.rstrip(), blank.subject, text))
+        end -= len(after)
         if any(c.isalnum() for c in after):
-            start, end = 0, len(blank.subject + option + after)
-        scored = [t.logprob for t in tokens if start <= t.start < end and t.logprob is not None]
-        sums[place], counts[place] = sum(scored), max(len(scored), 1)
+            start, end = 0, len(text)
+        scored = [
+            token.logprob
+            for token, to in zip(tokens, ends, strict=True)
+            if token.start < end and (token.start >= start or to > own)
+            if token.logprob is not None
+        ]
+        if not option.strip() or not scored:
+            raise ValueError(
+                f"item {choice.item}, option {option!r}: it has no tokens on "
+                f"{client.endpoint.base_url}; correct the label or leave it out"
+            )
+        sums[place], counts[place] = sum(scored), len(scored)
     return sums, counts

@@ -5,6 +5,8 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kgprobe.templates import MASK_SLOT, parse
+
 LETTERS = string.ascii_lowercase
 WORD = r"[^\W_]+"
 #: Put after the options for models that continue text.
@@ -25,6 +27,12 @@ class Choice:
     def __post_init__(self) -> None:
         if not 2 <= len(self.options) <= len(LETTERS):
             raise ValueError(f"item {self.item}: {len(self.options)} options; 2 to 26 have letters")
+        slots = parse(self.stem).slots.count(MASK_SLOT)
+        if self.stem and slots != 1:
+            raise ValueError(
+                f"item {self.item}: {slots} {MASK_SLOT} in {self.stem!r}; expected one, where the "
+                "option stands"
+            )
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
     PromptIds,
     candidate_ids,
+    of_set,
     refuse_control_texts,
     slot_context,
     tokenize_prompts,
@@ -141,7 +142,7 @@ def chunks(
     unknown: dict[str, list[str]] = {}
     for (name, context), indices in _by_set(questions, space):
         labels = options[name]
-        tokens = candidate_ids(loaded, labels, space, context, name)
+        tokens = candidate_ids(loaded, labels, space, context, of_set(name))
         unknown[name] = sorted(set(unknown.get(name, [])) | set(tokens.unknown))
         plan = (span_plan if loaded.spec.kind == "seq2seq" else masked_plan)(tokens.ids)
         if plan.longest > 1:

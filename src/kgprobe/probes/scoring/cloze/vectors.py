@@ -27,6 +27,7 @@ from kgprobe.probes.text.mask_slots import (
     Ids,
     PromptIds,
     candidate_ids,
+    of_set,
     refuse_control_texts,
     rows_of_embedding,
     slot_context,
@@ -134,7 +135,9 @@ def candidate_tokens(
     """
     used = "auto" if loaded.spec.kind == "causal" else space
     contexts = sorted({slot_context(q.before, used) for q in questions})
-    first, *others = [candidate_ids(loaded, labels, used, text, name).ids for text in contexts]
+    first, *others = [
+        candidate_ids(loaded, labels, used, text, of_set(name)).ids for text in contexts
+    ]
     for ids in others:
         for label, one, other in zip(labels, first, ids, strict=True):
             if not np.array_equal(one, other):
@@ -163,7 +166,7 @@ def _causal(
     for name in sorted(by_set):
         size = len(options[name])
         step = max(HELD // size, 1)
-        ids = candidate_ids(loaded, options[name], "auto", " ", name).ids
+        ids = candidate_ids(loaded, options[name], "auto", " ", of_set(name)).ids
         lengths = np.array([len(tokens) for tokens in ids])
         for low in range(0, len(by_set[name]), step):
             chosen = by_set[name][low : low + step]

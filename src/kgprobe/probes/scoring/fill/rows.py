@@ -211,15 +211,18 @@ def gold_ids(
         lambda n: f"item {blanks[n].item}, template {blanks[n].template}",
     )
     wanted: list[list[tuple[str, str]]] = []
+    items: dict[str, str] = {}
     for blank, text in zip(blanks, texts, strict=True):
         context = slot_context(text.before, settings.space)
         is_first = settings.upper_first and not text.before.removeprefix(blank.prefix)
         golds = [g[:1].upper() + g[1:] if is_first else g for g in blank.golds]
         wanted.append([(context, gold) for gold in golds])
+        items |= {gold: blank.item for gold in golds if gold not in items}
     known: dict[tuple[str, str], Ids] = {}
     for context in sorted({context for keys in wanted for context, _ in keys}):
         labels = sorted({label for keys in wanted for c, label in keys if c == context})
-        ids = candidate_ids(loaded, labels, settings.space, context, "golds").ids
+        names = [f"item {items[label]}, answer" for label in labels]
+        ids = candidate_ids(loaded, labels, settings.space, context, names.__getitem__).ids
         known |= {(context, label): one for label, one in zip(labels, ids, strict=True)}
     return [[known[key] for key in keys] for keys in wanted]
 

@@ -35,7 +35,7 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
         if as_json:
             screen.data({**summary, "valid": True})
         else:
-            screen.say(f"run {summary['run']}: right; the table has {summary['models']} models")
+            screen.say(f"run {summary['run']}: right; {summary['models']} models can be asked")
 
 
 def plan(configs: Configs = None, as_json: Json = False) -> None:

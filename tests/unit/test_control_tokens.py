@@ -47,7 +47,7 @@ def test_slots_are_refused_with_their_item(name, text):
             ValueError, match=r"^item j, template 0: .*(which this model's|found 2)"
         ):
             rank.rank(loaded, [ClozePrompt("j", 0, f"{text} is ", ".", "s", (0,))], {"s": ["Rome"]})
-    with refused("candidate 0 of set 'golds'"):
+    with refused("item i, answer"):
         predict(loaded, [Blank("i", 0, "[X] is [Y].", "Rome", (text,))], 1, FillSettings())
     for front in ("", "Rome is a country.\n"):
         with refused("item i, template 0"):

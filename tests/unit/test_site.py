@@ -226,8 +226,10 @@ def test_a_page_that_differs_fails_the_check(tmp_path, monkeypatch, capsys):
 
 def test_the_configuration_of_the_dump_s_tutorial_is_right(tmp_path):
     (text,) = blocks("tutorials/dump.md", "yaml")
+    (rows,) = blocks("tutorials/dump.md", "tsv")
+    (tmp_path / "mine.tsv").write_text(rows)
     path = tmp_path / "mine.yaml"
-    path.write_text(text)
+    path.write_text(text.replace("mine.tsv", f"{tmp_path}/mine.tsv"))
     assert yaml.safe_load(text)["sources"]["wikidata"]["access"] == "dump"
     result = CliRunner().invoke(app, ["validate", str(path)])
     assert result.exit_code == 0, result.output

@@ -276,7 +276,11 @@ for PART, NAMES in (
             # labels, for relations without a written template
             properties=ATTRIBUTE_GRAPH.properties,
             worded=ATTRIBUTE_GRAPH.templates,
-            tables=files(SETTINGS.attribute_prompts.tables) if ATTRIBUTE_GRAPH.section else [],
+            tables=(
+                files(SETTINGS.attribute_prompts.tables)
+                if ATTRIBUTE_GRAPH.section
+                else []
+            ),
             names="<resources>/world/properties.tsv",
             bias="<resources>/templates/attributes_bias.tsv",
         output:

@@ -11,7 +11,9 @@ rule word_prompts:
         tables=files(SETTINGS.attribute_prompts.tables),
         properties=[] if ATTRIBUTE_GRAPH.section else ATTRIBUTE_GRAPH.properties,
         synonyms=(
-            "<resources>/templates/synonyms.tsv" if SETTINGS.attribute_prompts.synonyms else []
+            "<resources>/templates/synonyms.tsv"
+            if SETTINGS.attribute_prompts.synonyms
+            else []
         ),
     output:
         prompts=files_of(ASKED_ATTRIBUTES, "prompts"),

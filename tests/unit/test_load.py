@@ -8,7 +8,7 @@ import torch
 
 from kgprobe.job import versions
 from kgprobe.probes.models import load
-from kgprobe.probes.models.load import ModelError, ModelSpec, load_model
+from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.models.packed import Packed
 from tests.unit.tiny_models import save, tiny
 
@@ -90,6 +90,15 @@ def test_a_damaged_folder_is_named(folder):
         ModelError, match=r"cannot be loaded(.|\n)*check that the folder is complete"
     ):
         load_model(spec(f"folder:{folder}"))
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "tokenizer.json"])
+@pytest.mark.parametrize("content", ["[]", "3", "null", '"text"', "{", ""])
+def test_a_folder_whose_json_is_another_is_named(folder, name, content):
+    (folder / name).write_text(content)
+    for load_it in (load_model, outline):
+        with pytest.raises(ModelError, match=r"m: .* folder:"):
+            load_it(spec(f"folder:{folder}"))
 
 
 def test_a_corrupt_gguf_is_one_clear_error(monkeypatch, tmp_path):

@@ -39,8 +39,6 @@ log = logging.getLogger("kgprobe")
 NOTHING = "(none)"
 #: what messages call it
 MODEL = "relation_lstm"
-#: what every table must say beside a row of this extractor
-NOTE = "re-implementation, different data"
 #: ids of words: padding, unknown, unknown but capitalized, a number
 PAD, UNKNOWN, CAPITAL, NUMBER = range(4)
 _WORD = re.compile(r"\w+|[^\w\s]")

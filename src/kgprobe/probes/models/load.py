@@ -42,9 +42,10 @@ AFTER_PADDING = (
     "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
 )  # fmt: skip
 #: What the loaders of files of all kinds raise for damaged or missing ones.
-# ImportError: a format whose package or kernel is not here
+# ImportError: a format whose package or kernel is not here; AttributeError, TypeError: JSON that
+# holds something else than is expected
 _LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError, ImportError,
-            StrictDataclassError)  # fmt: skip
+            AttributeError, TypeError, StrictDataclassError)  # fmt: skip
 
 
 def first_line(error: Exception) -> str:

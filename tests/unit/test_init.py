@@ -221,7 +221,7 @@ def test_what_is_there_already_stays_as_it_is(start, kind):
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "mine.", "world", "wikidata", "2020", "onto_x",
-                                  "my_lite", "my graph", ""])  # fmt: skip
+                                  "my_lite", "my graph", "", "config", "resources"])  # fmt: skip
 def test_a_name_that_a_run_or_graph_cannot_have_is_one_sentence(start, name):
     Path("facts.csv").write_text(FACTS)
     refused(start(name), "cannot name a graph; legal: small letters", "facts.csv")

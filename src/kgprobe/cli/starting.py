@@ -90,6 +90,7 @@ def init(
 def _graph(name: str) -> str:
     """The name of the graph: that of the run, in small letters and without hyphens."""
     from kgprobe.settings import GraphName
+    from kgprobe.sheets import ROOT
     from kgprobe.workflow.benchmarks import check_names
 
     _, pattern = get_args(GraphName)
@@ -97,6 +98,11 @@ def _graph(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not re.search(pattern.regex, graph):
         raise ValueError(f"{name!r} cannot name a graph; legal: {pattern.words}")
     check_names([graph])
+    if (ROOT / name).exists():
+        raise ValueError(
+            f"{name!r} cannot name a graph; legal: {pattern.words}; a folder of that name would "
+            "stand in place of the project's own"
+        )
     return graph
 
 

@@ -11,6 +11,7 @@ import difflib
 import inspect
 import itertools
 import json
+import math
 import operator
 import os
 import re
@@ -155,7 +156,8 @@ def _mapping(path: str) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """YAML whose keys are texts, each once in its section: PyYAML takes the last one in silence."""
+    """YAML whose keys are texts, each once in its section (PyYAML takes the last one in silence),
+    and whose numbers are finite."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set[str]()
@@ -168,6 +170,17 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
                 )
             seen.add(name)
         return dict(super().construct_mapping(node, deep))
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        value = float(super().construct_yaml_float(node))
+        if not math.isfinite(value):
+            raise yaml.MarkedYAMLError(
+                problem=f"{node.value} is no finite number", problem_mark=node.start_mark
+            )
+        return value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
 def _content(path: str | Path) -> Any:

@@ -121,6 +121,7 @@ def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, va
         ("run: {name: a, name: b}\n", "line 1: .*the key name stands twice"),
         ("run: {name: a}\n5: b\n", "line 2: .*the key 5 is no text"),
         ("run: {name: a}\nsources: {on: b}\n", "line 2: .*the key on is no text"),
+        ("run: {name: a}\nbear:\n  most: .nan\n", "line 3: .*\\.nan is no finite number"),
         ('run: {name: "\x01"}\n', "no YAML: unacceptable character"),
     ],
 )

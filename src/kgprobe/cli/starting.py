@@ -90,7 +90,7 @@ def init(
 def _graph(name: str) -> str:
     """The name of the graph: that of the run, in small letters and without hyphens."""
     from kgprobe.settings import GraphName
-    from kgprobe.sheets import ROOT
+    from kgprobe.files import ROOT
     from kgprobe.workflow.benchmarks import check_names
 
     _, pattern = get_args(GraphName)

@@ -51,11 +51,10 @@ RENAMED = {
     "quantised": ("quantized",),
     "twin": ("baselines",),
     "ways": ("scorings",),
-    "wording": ("attribute_prompts", "phrasing", "prompt"),
+    "wording": ("attribute_prompts", "phrasing"),
     "mc_wording": ("mc_phrasing",),
     "pins": ("lock_file",),
     "two_up": ("two_hop",),
-    "lift": ("ancestor",),
 }
 
 

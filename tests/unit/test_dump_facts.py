@@ -218,7 +218,7 @@ def test_a_number_that_is_none_of_wikidata_s_and_a_rank_that_is_none_are_unread(
 def test_a_file_without_an_entity_on_a_line_is_no_dump(tmp_path):
     path = tmp_path / "dump.json"
     path.write_text(f"[{entity('Q1')}, {entity('Q2')}]")
-    with pytest.raises(DumpError, match=r"dump\.json: no entity in it; line 1 begins .*each line"):
+    with pytest.raises(DumpError, match=r"dump\.json: no entity in it; line 1 begins .*per line"):
         dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
 
 

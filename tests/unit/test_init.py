@@ -165,7 +165,11 @@ def test_parquet_and_rdf_are_read_by_their_ending(start):
         ("facts.csv", "\n \n", "facts.csv: empty; expected rows of subject, relation, object"),
         ("facts.csv", "subject,relation,object\n", "no statement in facts.csv"),
         ("facts.xlsx", "subject\n", "legal endings: .csv, .tsv, .txt, .parquet, .jsonl"),
-        ("facts.jsonl", '{"subject": "a"}\n', "no column 'relation', 'object'"),
+        (
+            "facts.jsonl",
+            '{"subject": "a"}\n',
+            "no line has 'relation', 'object'; right would be objects",
+        ),
         ("facts.parquet", "no parquet", "facts.parquet: not a readable parquet file"),
     ],
 )

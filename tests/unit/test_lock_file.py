@@ -96,7 +96,7 @@ def test_each_file_is_checked_before_it_appears(tmp_path):
     assert taken.checked == ("data/a.txt", "data/deep/b.txt", "words.txt")
     assert not taken.unpinned + taken.missing
     assert there(tmp_path / "to") == ["a/a.txt", "a/deep/b.txt", "vocab/words.txt"]
-    assert taken.describe(TREE) == f"3 files as the lock file has them of {NAME}"
+    assert taken.describe(TREE) == f"3 files match the lock file for {NAME}"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_each_file_is_checked_before_it_appears(tmp_path):
         ),
         (
             {"data/new.txt": ""},
-            r"1 files that the lock file lacks of .*: data/new\.txt; expected the 3",
+            r"1 files that the lock file does not list for .*: data/new\.txt; expected the 3",
         ),
         ({"words.txt": None}, r"1 of 3 pinned files .* not in it: words\.txt; expected all"),
         ({"data/a.txt": None, "data/deep/b.txt": None}, "2 of 3 pinned files"),
@@ -149,7 +149,7 @@ def test_a_cut_archive_is_an_error_unless_it_is_allowed_and_then_is_counted(tmp_
 
 def test_what_has_no_pins_is_used_and_told(tmp_path):
     taken = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS)
-    told = "3 files unpinned, as the lock file lacks this address: name-1234567"
+    told = "3 files unpinned, not in the lock file: name-1234567"
     assert taken.describe(None).startswith(told)
 
 

@@ -72,6 +72,15 @@ def test_a_finished_run_is_kept_with_what_its_benchmarks_asked(tmp_path, folder,
     assert (kept.header["run"], kept.header["command"]) == ("mine", "make run")
 
 
+def test_a_fingerprint_does_not_depend_on_the_name_of_a_role(folder):
+    path = folder / "examples.parquet"
+    hashes = []
+    for role in ("two_up", "two_hop", "hop1"):
+        pl.DataFrame({"example": ["e"], "role": [role]}).write_parquet(path)
+        hashes.append(measured.fingerprint(folder))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 def test_a_fingerprint_is_of_what_is_asked_in_whatever_order(folder):
     before = measured.fingerprint(folder)
     path = folder / "items.parquet"

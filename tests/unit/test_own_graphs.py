@@ -83,6 +83,17 @@ def test_a_line_of_json_that_is_no_fact_is_named(line, message, tmp_path):
         table(tmp_path, f"{good}{line}\n{good}", "g.jsonl")
 
 
+def test_keys_name_the_columns_whatever_their_order_and_header(tmp_path):
+    first = '{"object": "b", "relation": "in"}'
+    whole = '{"object": "x", "subject": "a", "relation": "in"}'
+    with pytest.raises(GraphFileError, match=r"1: no subject; every row"):
+        table(tmp_path, f"{first}\n{whole}\n", "g.jsonl", header=False)
+    facts = table(tmp_path, whole, "g.jsonl", header=False).facts
+    assert facts.select("subject", "object").rows() == [("a", "x")]
+    with pytest.raises(GraphFileError, match="no line has 'subject', 'relation', 'object'"):
+        table(tmp_path, "\n", "g.jsonl")
+
+
 def test_ids_are_labels_where_nothing_else_is(tmp_path):
     made = table(tmp_path, "subject,relation,object\nNew_York,capitalOf,x\n")
     assert made.facts.select("subject_label", "object_label").rows() == [("New York", "x")]

@@ -89,8 +89,8 @@ def init(
 
 def _graph(name: str) -> str:
     """The name of the graph: that of the run, in small letters and without hyphens."""
-    from kgprobe.settings import GraphName
     from kgprobe.files import ROOT
+    from kgprobe.settings import GraphName
     from kgprobe.workflow.benchmarks import check_names
 
     _, pattern = get_args(GraphName)

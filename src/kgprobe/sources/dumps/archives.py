@@ -187,10 +187,8 @@ class ArchiveContents:
         """In one line, what was checked and what was not."""
         if tree is None:
             names = some(self.unpinned)
-            return (
-                f"{len(self.unpinned)} files unpinned, as the lock file lacks this address: {names}"
-            )
-        checked = f"{len(self.checked)} files as the lock file has them of {tree.name}"
+            return f"{len(self.unpinned)} files unpinned, not in the lock file: {names}"
+        checked = f"{len(self.checked)} files match the lock file for {tree.name}"
         missing = f"; {len(self.missing)} pinned files missing, as the archive is cut: "
         return checked + (missing + some(self.missing) if self.missing else "")
 
@@ -303,7 +301,7 @@ def _select_files(
     missing = [path for path in paths if path not in files]
     if strange := [path for path in there if path not in tree.blobs]:
         raise LockError(
-            f"{source}: {len(strange)} files that the lock file lacks of {tree.name}: "
+            f"{source}: {len(strange)} files that the lock file does not list for {tree.name}: "
             f"{some(strange)}; "
             f"expected the {len(tree.blobs)} that resources/lock.tsv lists. Another commit is "
             "pinned by python -m tools.lock_file; without that nothing tells whether these are the "

@@ -35,7 +35,7 @@ LACKS = {
 }
 #: Kinds of values in the order of COVERAGE.
 KINDS = ("item", "unknown", "no value", "literal", "other")
-#: Doublings of the merges of merged entities that are followed: 256 of them.
+#: Passes over the merges, each of which doubles the chain that is followed: up to 256 of them.
 MERGES = 8
 _ITEM_VALUED = (
     rf"(?m)^<{described.WD}(P\d+)>\s*<{described.WIKIBASE}propertyType>\s*"
@@ -93,8 +93,8 @@ def read(
     begin = not_read.filter(pl.col("file") == paths[0].name, pl.col("line") == 1)["first"]
     if form == "json" and begin.len() and tables["names"].limit(1).collect().is_empty():
         raise DumpError(
-            f"{paths[0]}: no entity in it; line 1 begins {begin[0][:40]!r}, expected is an entity "
-            "of JSON on each line"
+            f"{paths[0]}: no entity in it; line 1 begins {begin[0][:40]!r}; expected one entity "
+            "of JSON per line"
         )
     if form == "ntriples":
         statements = _collected(_joined(tables["statements"], tables["names"]), "dbpedia")

@@ -5,7 +5,7 @@ from typing import Any
 
 from kgprobe.settings import OwnGraph
 from kgprobe.sheets import read_text, text_lines
-from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, json_object, short
+from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, check_text, json_object
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
 from kgprobe.templates import sentence
@@ -62,11 +62,7 @@ def _end(row: dict[str, Any], side: str, path: Path, line: int) -> tuple[str, st
     """(id, label) of the subject or object of a row."""
     texts = {name: row.get(f"{side}_{name}") for name in ("id", "label")}
     for name, value in texts.items():
-        if value is not None and type(value) not in (str, int):
-            raise GraphFileError(
-                f"{path}, line {line}: {side}_{name} is {short(repr(value))}; ids and labels are "
-                "texts or whole numbers"
-            )
+        check_text(path, line, f"{side}_{name}", value)
     ident, label = (one_line("" if text is None else str(text)) for text in texts.values())
     if not (ident or label):
         raise GraphFileError(f"{path}, line {line}: neither {side}_id nor {side}_label")

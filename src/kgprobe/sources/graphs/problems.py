@@ -126,6 +126,15 @@ def place(file: str, line: int | None) -> str:
     return file if line is None else f"{file}, line {line}"
 
 
+def check_text(path: str | Path, line: int, name: str, value: object) -> None:
+    """Raise GraphFileError for an id or label that is no text, whole number or null."""
+    if value is not None and type(value) not in (str, int):
+        raise GraphFileError(
+            f"{path}, line {line}: {name} is {short(repr(value))}; ids and labels are texts or "
+            "whole numbers"
+        )
+
+
 def json_object(path: str | Path, text: str, line: int | None) -> dict[str, Any]:
     """An object of JSON: a whole file, or a line of one. Raises GraphFileError."""
     try:

@@ -11,7 +11,13 @@ import polars as pl
 
 from kgprobe.settings import Columns, OwnGraph
 from kgprobe.sheets import text_lines
-from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, json_object, short
+from kgprobe.sources.graphs.problems import (
+    GraphFileError,
+    GraphProblems,
+    check_text,
+    json_object,
+    short,
+)
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
 
@@ -32,8 +38,9 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     has_labels, columns = False, section.columns
     for path in section.files:
         with problems.going_on():
-            head, rows = _open_table(path, section.header, columns, problems)
-            ids, texts = _columns(path, head, columns, section.header)
+            header = section.header or Path(path).suffix.lower() == ".jsonl"  # keys are names
+            head, rows = _open_table(path, header, columns, problems)
+            ids, texts = _columns(path, head, columns, header)
             has_labels |= bool(texts)
             for line, cells in rows:
                 subject, relation, end = (cells[at].strip() for at in ids)
@@ -75,7 +82,13 @@ def _columns(
 
 
 def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
-    if missing := [name for name in names if name not in head]:
+    missing = [name for name in names if name not in head]
+    if missing and Path(path).suffix.lower() == ".jsonl":
+        raise GraphFileError(
+            f"{path}: no line has {', '.join(map(repr, missing))}; right would be objects with "
+            f"{', '.join(names)}, or their own names in sources.graphs.NAME.columns"
+        )
+    if missing:
         raise GraphFileError(
             f"{path}: no column {', '.join(map(repr, missing))} in its first line, which has "
             f"{short(', '.join(head))}; right would be a first line with {', '.join(names)}, its "
@@ -156,15 +169,10 @@ def _json_lines(
     for line, text in text_lines(path):
         with problems.going_on(whole=False):
             row = json_object(path, text, line)
+            for name in names:
+                check_text(path, line, name, row.get(name))
             rows.append((line, {name: row[name] for name in names if row.get(name) is not None}))
-            for name, value in rows[-1][1].items():
-                if type(value) not in (str, int):
-                    rows.pop()
-                    raise GraphFileError(
-                        f"{path}, line {line}: {name} is {short(repr(value))}; ids and labels are "
-                        "texts or whole numbers"
-                    )
-    head = list(dict.fromkeys(name for _, row in rows for name in row))
+    head = [name for name in names if any(name in row for _, row in rows)]
     return head, ((line, [str(row.get(name, "")) for name in head]) for line, row in rows)
 
 

@@ -67,6 +67,8 @@ def fingerprint(folder: Path) -> str:
             if name in ("items", "reasoning"):
                 # an empty column that ITEMS once had: hashes stay those of the files in resources
                 frame = frame.with_columns(context=pl.lit(""))
+            if "role" in frame.columns:  # what `two_hop` was called when these were made
+                frame = frame.with_columns(pl.col("role").replace("two_hop", "two_up"))
             columns = sorted(set(frame.columns) - {"meta"})
             rows = sorted(map(repr, frame.select(columns).iter_rows()))
             for text in (name, *columns, *rows):

@@ -106,7 +106,6 @@ def test_it_learns_two_relations_and_gives_the_same_answers_again():
     right = (found["best"] == 1).mean()
     assert right > 0.9  # one of two places is right: guessing gives a half
     assert answer(fit(rows, settings), rows).equals(found)
-    assert relation_lstm.NOTE == "re-implementation, different data"
 
 
 def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():

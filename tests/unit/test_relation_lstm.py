@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.baselines import relation_lstm
 from kgprobe.probes.baselines.relation_lstm import (
     LabelIndex,
     Network,

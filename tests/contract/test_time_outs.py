@@ -1,17 +1,23 @@
 """A service that stops what is too slow: smaller pages, the declared ways out, no count."""
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
+import polars as pl
 import pytest
 
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.sparql import errors, limits
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy
 from kgprobe.sources.sparql.limits import Clock
+from kgprobe.sources.sparql.paging import PARTS
 from kgprobe.sources.sparql.pull import pull
+from kgprobe.sources.sparql.relations import pull_instances
 from tests.contract.conftest import FakeClock
 from tests.contract.fault_server import JSON_TYPE, fetch
+from tests.contract.oxigraph import local_endpoint
 from tests.contract.test_relations import QUERIES, dump, relations
 from tests.contract.test_sparql import Recorder, form
 
@@ -25,6 +31,9 @@ QLEVER: Reply = (429, '{"exception":"Operation timed out.","status":"ERROR"}', "
 VIRTUOSO: Reply = (500, "Virtuoso S1T00 Error SR171: Transaction timed out", "text/plain")
 GATEWAY: Reply = (504, "<title>504 Gateway Time-out</title>", "text/html")
 TIME_OUTS = (BLAZEGRAPH, QLEVER, VIRTUOSO, GATEWAY)
+BROKEN: Reply = (500, "Internal Server Error", "text/plain")
+DBPEDIA = QUERIES.parent / "dbpedia"
+DBO, THINGS = "http://dbpedia.org/ontology/", "http://dbpedia.org/resource/Thing_"
 
 
 class Service(Recorder):
@@ -189,3 +198,91 @@ def test_a_redirect_that_is_not_followed_is_named(service, clock, tmp_path):
     service.answer = lambda path, body: (301, {"Location": "ftp://example.org/sparql"}, b"")
     with pytest.raises(errors.EndpointRefused, match="sent on from http to ftp://example"):
         pull(QUERIES / "properties.rq", service.endpoint(), tmp_path / "w/s")
+
+
+def lowest(n: int, keys: int) -> list[str]:
+    """The instances, of `n`, whose hashes begin with less than `keys`."""
+    names = [f"{THINGS}{i}" for i in range(n)]
+    return sorted(n for n in names if int(hashlib.md5(n.encode()).hexdigest()[:3], 16) < keys)
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory) -> Iterator[str]:
+    """The URL of an engine with a class of 400 instances, one of half of them, one of 7."""
+    rdf, path = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type", tmp_path_factory.mktemp("things")
+    lines = [f"<{THINGS}{i}> <{rdf}> <{DBO}Large> ." for i in range(400)]
+    for name, n in (("Middle", 200), ("Small", 7)):
+        lines += [f"<{THINGS}{i}> <{rdf}> <{DBO}{name}> ." for i in range(n)]
+    label = "http://www.w3.org/2000/01/rdf-schema#label"
+    lines += [f'<{THINGS}{i}> <{label}> "thing {i}"@en .' for i in range(400)]
+    (path / "things.nt").write_text("\n".join(lines) + "\n")
+    with local_endpoint([path / "things.nt"]) as endpoint:
+        yield endpoint.url
+
+
+@pytest.mark.parametrize("reply", [None, *TIME_OUTS])
+def test_instances_come_where_no_class_can_be_counted(reply, things, clock, tmp_path):
+    """The lowest hashes of a large class, small ones whole, and none of a class without any."""
+    names, query = [f"{DBO}{name}" for name in ("Large", "None", "Small")], DBPEDIA / "instances.rq"
+    with Service(things) as server:
+        server.says = lambda text: reply if is_count(text) else None
+        given = names, server.endpoint(), tmp_path / "d/s", query, 50
+        found, in_part = pull_instances(*given, languages=["en", "mul"])
+        asked = len(server.seen)
+        again = pull_instances(*given, languages=["en", "mul"])
+        assert len(server.seen) == asked, "complete"
+    assert found.equals(again[0])
+    assert in_part == again[1] == {names[0]: 50 / 400}
+    found = found.select("class", "instance").sort("instance")
+    assert found.filter(pl.col("class") == names[0])["instance"].to_list() == lowest(400, 512)
+    assert found.filter(pl.col("class") == names[2]).height == 7
+    assert set(found["class"]) == {names[0], names[2]}
+
+
+def lists_an_eighth(text: str) -> Reply | None:
+    """The words of an engine that can neither count a class nor list more than an eighth of it."""
+    keys = re.findall(r"\^\(([0-9a-f|]+)\)", text)
+    size = sum(16 ** (3 - len(key)) for key in keys[0].split("|")) if keys else PARTS
+    return QLEVER if is_count(text) or size > PARTS // 8 else None
+
+
+def stops_after_one(left: Iterator[None], text: str) -> Reply | None:
+    return lists_an_eighth(text) or next(left, BROKEN)
+
+
+def test_a_class_is_asked_for_in_pages_until_they_are_enough(things, clock, tmp_path):
+    """A pull that was stopped in between takes the same part."""
+    names, query, made = [f"{DBO}Large"], DBPEDIA / "instances.rq", []
+    for stopped in (False, True):
+        with Service(things) as server:
+            given = names, server.endpoint(), tmp_path / f"{stopped}/s", query, 90
+            if stopped:
+                server.says = partial(stops_after_one, iter([None]))
+                with pytest.raises(errors.ServerTrouble):
+                    pull_instances(*given, languages=["en"])
+                assert len(list(tmp_path.rglob("True/**/page-*.gz"))) == 1
+            server.says = lists_an_eighth
+            made.append(pull_instances(*given, languages=["en"]))
+    (found, in_part), again = made
+    assert found.equals(again[0])
+    assert in_part == again[1]
+    came = len(lowest(400, PARTS // 4))
+    assert len(lowest(400, PARTS // 8)) < 90 < came, "one page is too few, two are enough"
+    keys = PARTS // 4 * 90 // came
+    assert in_part == {names[0]: keys / PARTS}
+    assert sorted(found["instance"]) == lowest(400, keys)
+
+
+def test_parts_are_nested_where_one_class_cannot_be_counted(things, clock, tmp_path):
+    """What is in the part of a class is in that of each class below it, which `finest` needs."""
+    names, query = [f"{DBO}{name}" for name in ("Large", "Middle", "Small")], "instances.rq"
+    with Service(things) as server:
+        server.says = lambda text: QLEVER if is_count(text) and "/Large>" in text else None
+        given = names, server.endpoint(), tmp_path / "d/s", DBPEDIA / query, 50
+        found, in_part = pull_instances(*given, languages=["en"])
+    of = {name: set(rows["instance"]) for (name,), rows in found.group_by("class")}
+    assert in_part == dict.fromkeys(names[:2], 50 / 400)
+    assert {*lowest(400, 512)} == of[names[0]]
+    assert of[names[1]] == of[names[0]] & {f"{THINGS}{i}" for i in range(200)}
+    assert len(of[names[1]]) > 20
+    assert len(of[names[2]]) == 7

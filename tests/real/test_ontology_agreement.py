@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full
 
 QUERIES = Path(__file__).parents[2] / "resources/queries"
 DBPEDIA = ("classes class_hierarchy class_equivalence properties property_hierarchy "
-           "property_equivalence instance_counts").split()  # fmt: skip
+           "property_equivalence").split()  # fmt: skip
 WIKIDATA = (
     "properties property_hierarchy constraints constraint_classes equivalent_property".split()
 )
@@ -40,9 +40,10 @@ def tables(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
                 for name in names
             }
             if source == "dbpedia":
-                counts, query = pulled[source]["instance_counts"], QUERIES / "dbpedia/instances.rq"
+                classes = pulled[source]["classes"]["class"].to_list()
+                query = QUERIES / "dbpedia/instances.rq"
                 found, in_part = pull_instances(
-                    counts, endpoint, data / source / "s", query, 10_000, languages=["en", "mul"]
+                    classes, endpoint, data / source / "s", query, 10_000, languages=["en", "mul"]
                 )
                 assert not in_part
                 pulled[source]["types"] = found.select("class", "instance", "label")

@@ -150,7 +150,7 @@ def test_another_order_is_no_other_answer(replay, tmp_path):
 
 def test_dbpedia_in_pieces_and_whole(replay, tmp_path):
     dbpedia = preset("dbpedia")
-    rows = {"classes": 790, "properties": 3029, "instance_counts": 478}
+    rows = {"classes": 790, "properties": 3029, "property_hierarchy": 1011}
     for name, n in rows.items():
         path = QUERIES / f"dbpedia/{name}.rq"
         snapshot = pull(path, dbpedia, tmp_path / "dbpedia/s", contact=CONTACT)

@@ -24,7 +24,7 @@ OF_PROPERTIES = (
 )  # fmt: skip
 OF_DBPEDIA = (
     "classes", "class_hierarchy", "class_equivalence", "properties", "property_hierarchy",
-    "property_equivalence", "instance_counts", "types",
+    "property_equivalence", "types",
 )  # fmt: skip
 ONTOLOGY = (
     "classes", "class_chains", "instances", "properties", "property_chains", "alignment", "rejects",

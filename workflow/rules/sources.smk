@@ -19,7 +19,6 @@ PULLED = {
         "properties",
         "property_hierarchy",
         "property_equivalence",
-        "instance_counts",
     ],
 }
 
@@ -151,7 +150,7 @@ for SOURCE, GRAPH in {"world": "wikidata", "world_dbpedia": "dbpedia"}.items():
 rule pull_types:
     input:
         rdf=rdf,
-        counts="<results>/sources/{source}/instance_counts.parquet",
+        classes="<results>/sources/{source}/classes.parquet",
         query="<resources>/queries/dbpedia/instances.rq",
     output:
         table="<results>/sources/{source}/types.parquet",
@@ -277,7 +276,6 @@ if sources.is_dump(SETTINGS, "dbpedia"):
             dump=sources.dump_files(SETTINGS, TYPES),
             classes="<results>/sources/dbpedia/classes.parquet",
         output:
-            counts="<results>/sources/dbpedia/instance_counts.parquet",
             types="<results>/sources/dbpedia/types.parquet",
             unread="<results>/sources/dbpedia/unread.parquet",
         log:

@@ -13,7 +13,7 @@ with job(snakemake) as run:
     source = run.wildcards.source
     endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
     found, in_part = pull_instances(
-        pl.read_parquet(run.input.counts),
+        pl.read_parquet(run.input.classes)["class"].to_list(),
         endpoint,
         folder,
         run.input.query,

@@ -17,6 +17,5 @@ with job(snakemake) as run:
         files, classes, run.params.most, folder, run.params.languages, threads=run.threads
     )
     schema.write(found.unread, facts.UNREAD, run.output.unread, run.provenance())
-    write_result(found.counts, Path(run.output.counts), run.provenance())
     provenance = {**run.provenance(), "in_part": found.in_part}
     write_result(found.types, Path(run.output.types), provenance)

@@ -7,7 +7,6 @@ A dump is read once. What it says of any entity lies in its parts, by integers; 
 of sitelinks are joined to the statements at the end.
 """
 
-import hashlib
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -23,10 +22,8 @@ from kgprobe.sources.dumps import described, entities, parts
 from kgprobe.sources.dumps.parts import Reading
 from kgprobe.sources.dumps.stream import BLOCK, DumpError
 from kgprobe.sources.labels import one_line_of
-from kgprobe.sources.sparql.canonical import terms
-from kgprobe.sources.sparql.paging import DIGITS, PARTS
+from kgprobe.sources.sparql.paging import PARTS, key
 
-INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 #: Form of a dump -> what it does not have, by name.
 LACKS = {
     "json": "",
@@ -252,7 +249,6 @@ def tidy_aliases(rows: pl.LazyFrame) -> pl.LazyFrame:
 class Types:
     """Rows as `canonical.terms` has them, the classes that came in part, and UNREAD."""
 
-    counts: pl.DataFrame
     types: pl.DataFrame
     in_part: dict[str, float]
     unread: pl.DataFrame
@@ -267,7 +263,7 @@ def read_types(
     size: int = BLOCK,
     threads: int = 1,
 ) -> Types:
-    """Counts and instances of the `classes`, about `most` of each at most; parts lie in `folder`.
+    """Instances of the `classes`, about `most` of each at most; parts lie in `folder`.
 
     `paths`: N-Triples with types and labels of instances. Of large classes it is the part of
     instances.rq: the instances whose IRI has the lowest hash. Raises like `read`.
@@ -287,24 +283,13 @@ def read_types(
         if n > most:
             proportion = max(1, PARTS * most // n)
             in_part[name] = proportion / PARTS
-            instances = instances.filter([_hash(iri) < proportion for iri in instances])
+            instances = instances.filter([key(iri) < proportion for iri in instances])
         frames.append(pl.DataFrame({"class": name, "id": instances}))
     if in_part:
         log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
     empty = pl.DataFrame(schema={"class": pl.String, "id": pl.String})
-    counts = [
-        {
-            "class": {"type": "uri", "value": name},
-            "n": {"type": "literal", "value": str(n), "datatype": INTEGER},
-        }
-        for name, n in sizes.rows()
-    ]
     types = _labeled(pl.concat([empty, *frames]), tables["names"], languages)
-    return Types(terms(counts, ["class", "n"]), types, in_part, unread(readings, folder))
-
-
-def _hash(iri: str) -> int:
-    return int(hashlib.md5(iri.encode()).hexdigest()[:DIGITS], 16)
+    return Types(types, in_part, unread(readings, folder))
 
 
 def _labeled(

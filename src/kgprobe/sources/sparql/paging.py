@@ -32,6 +32,7 @@ GOOD_PAGES = 10
 SELECT = re.compile(r"^SELECT DISTINCT (\?\w+(?: \?\w+)*)$", re.M)
 PREFIX = re.compile(r"^PREFIX (\w*): <([^>]*)>$", re.M)
 HEADER = re.compile(r"^# (band|property|values|listing|parts): *(.*)$", re.M)
+OPTIONAL = re.compile(r"^ *OPTIONAL .*\n", re.M)
 ORDERED = re.compile(r"^(ORDER BY|LIMIT|OFFSET)\b.*", re.M | re.I)
 TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
@@ -43,6 +44,11 @@ VALUES, KEYS = "VALUES ?{} {{", 'FILTER(REGEX(MD5(STR(?{})), "^"))'
 
 class QueryError(ValueError):
     """A query file or a parameter is not as it must be; the message names file and line."""
+
+
+def key(value: str) -> int:
+    """The key of a name, below PARTS."""
+    return int(hashlib.md5(value.encode()).hexdigest()[:DIGITS], 16)
 
 
 @dataclass
@@ -85,7 +91,7 @@ class Query:
     """A query with its parameters and languages filled in, ready to be asked page by page.
 
     `name` is the snapshot's folder (`facts@P36`), `values` are those that pages ask for, where they
-    do not ask for `parts`: all of them, or those with the lowest keys.
+    do not ask for `parts`. `most` values of what is divided are enough: those with the lowest keys.
     """
 
     path: Path
@@ -95,7 +101,7 @@ class Query:
     header: dict[str, str]
     parameters: dict[str, list[str]]
     values: tuple[str, ...] = ()
-    parts: int = PARTS
+    most: int = 0
 
     @property
     def variables(self) -> list[str]:
@@ -115,13 +121,13 @@ class Query:
     @property
     def total(self) -> int:
         """How many of the smallest pages there are."""
-        return len(self.values) if self.in_batches else self.parts
+        return len(self.values) if self.in_batches else PARTS
 
     def build_page_filter(self, start: int, stop: int) -> Callable[[str], bool]:
         """A test whether a value of the divided variable belongs to a page."""
         if self.in_batches:
             return frozenset(self.values[start:stop]).__contains__
-        return lambda v: start <= int(hashlib.md5(v.encode()).hexdigest()[:DIGITS], 16) < stop
+        return lambda value: start <= key(value) < stop
 
     def rows(self, start: int, stop: int) -> str:
         """The plain query for the rows of a page."""
@@ -147,8 +153,12 @@ class Query:
         return f"{head}SELECT {names}\nWHERE {{\n{either}}}\n"
 
     def count(self) -> str:
-        """The derived count query: how many rows there are, as `?rows`."""
-        head, body = _split(self.rows(0, self.parts))
+        """The derived count query: how many rows there are, as `?rows`; where `most` are enough,
+        how many values, without what else is asked of each."""
+        head, body = _split(self.rows(0, PARTS))
+        if self.most:
+            one = f"SELECT (COUNT(DISTINCT ?{self.divided}) AS ?rows)"
+            return head + SELECT.sub(lambda _: one, OPTIONAL.sub("", body))
         return head + self._count(body)
 
     def _count(self, body: str) -> str:
@@ -168,8 +178,8 @@ class Query:
     def sha256(self) -> str:
         """Hash of the whole query; equal for two pulls that ask the same."""
         lines = [self.text, *self.values]
-        if self.parts != PARTS:
-            lines.append(f"{self.parts} of {PARTS} parts")
+        if self.most:
+            lines.append(f"about {self.most}")
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -10,6 +10,7 @@ This is the only place that asks an endpoint again.
 
 import datetime
 import hashlib
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,7 +53,7 @@ def pull(
     contact: str = "",
     page_size: int = 0,
     batch: int = 0,
-    parts: int = PARTS,
+    most: int = 0,
     clock: Clock | None = None,
     seed: int | None = None,
 ) -> Snapshot:
@@ -61,14 +62,14 @@ def pull(
     `snapshot_dir` is data/{source}/{snapshot}; limits are shared by all pulls with the same data
     folder. A complete snapshot is returned as it is, an interrupted one is resumed. What is asked
     for in batches is listed first, which is a snapshot of its own. `page_size` and `batch` 0 take
-    the policy's; the rows do not depend on them. `parts` below PARTS asks only for what has the
-    lowest hashes. Raises SourceError, which leaves the finished pages in place, and ContactError
-    before the first request to a public service without a contact.
+    the policy's; the rows do not depend on them. Where there are more than `most` values of what is
+    divided, about so many come, those with the lowest hashes. Raises SourceError, which leaves the
+    finished pages in place, and ContactError before the first request to a public service without a
+    contact.
     """
     parsed = read_query(query, parameters, languages)
-    if parts != PARTS:
-        name, header = f"{parsed.name}.{parts}of{PARTS}", parsed.header | {"band": ""}
-        parsed = replace(parsed, parts=parts, name=name, header=header)
+    if most:
+        parsed = replace(parsed, most=most, name=f"{parsed.name}.most{most}")
     state = Path(snapshot_dir).parent.parent / ".endpoints"
     state.mkdir(parents=True, exist_ok=True)
     agent = endpoint.agent(contact)
@@ -201,11 +202,13 @@ class _Pull:
         """A count, which sizes the pages; pages until the end; then the table and the record."""
         if "started" not in self.writer.notes:
             self.writer.note(started=_now())
-        expected, why_not = self.count()
-        cuts = self.cuts(expected)
+        counted, why_not = self.count()
+        expected, cuts = self.cuts(counted)
+        # of what could not be counted, so much as is enough
+        enough = self.query.most if counted is None and self.query.most else math.inf
         with progress(total=expected, desc=self.query.name, unit="rows") as bar:
             bar.update(self.rows())
-            while not cuts.ended:
+            while not cuts.ended and self.rows() < enough:
                 try:
                     bar.update(self.page(cuts).rows)
                 except SourceError as error:
@@ -218,7 +221,7 @@ class _Pull:
                     refresh=False,
                 )
         self.check_plausible()
-        return self.finish(expected, why_not)
+        return self.finish(counted, why_not)
 
     def check_plausible(self) -> None:
         """Compare a live pull with the band of its query: a warning outside, an error when halved.
@@ -240,15 +243,22 @@ class _Pull:
         """Rows of the finished pages."""
         return sum(page.rows for page in self.writer.pages)
 
-    def cuts(self, expected: int | None) -> Cuts:
-        """The pages that are left: of `size` values, or of parts that have so many rows.
+    def cuts(self, counted: int | None) -> tuple[int | None, Cuts]:
+        """The rows to expect, and the pages that are left: of `size` values, or of parts that have
+        so many rows.
 
         Raises errors.TooManyRows.
         """
-        total, done = self.query.total, self.writer.pages
+        total, done, expected = self.query.total, self.writer.pages, counted
         start = done[-1].stop if done else 0
         if self.query.in_batches:
-            return Cuts(total, self.size, start)
+            return expected, Cuts(total, self.size, start)
+        if counted and self.query.most:
+            if "parts" not in self.writer.notes:  # the same part, whatever is counted another day
+                few = max(1, total * self.query.most // counted)
+                self.writer.note(parts=min(few, total))
+            total = self.writer.notes["parts"]
+            expected = counted * total // PARTS
         most = self.client.endpoint.policy.most_rows
         if most and (expected or 0) > most:
             allowed = f"at most {most:,} from {self.client.endpoint.id}"
@@ -260,7 +270,8 @@ class _Pull:
             raise errors.TooManyRows(self.place(0), came, allowed, advice)
         # parts differ in size by chance: a tenth less than what is allowed
         proportion = 0.9 * self.size / max(expected or 0, 1)
-        return Cuts(total, total if proportion >= 0.9 else max(1, int(total * proportion)), start)
+        full = total if proportion >= 0.9 else max(1, int(total * proportion))
+        return expected, Cuts(total, full, start)
 
     def page(self, cuts: Cuts) -> Page:
         """Ask for the next page and keep it."""

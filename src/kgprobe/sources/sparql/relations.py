@@ -21,7 +21,7 @@ from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.canonical import terms
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import BY_SIZE, SourceError, TooManyRows
-from kgprobe.sources.sparql.paging import PARTS, read_query
+from kgprobe.sources.sparql.paging import PARTS, key, read_query
 from kgprobe.sources.sparql.pull import pull
 
 RANKS = {
@@ -212,7 +212,7 @@ def relations_of(properties: pl.DataFrame) -> list[str]:
 
 
 def pull_instances(
-    counts: pl.DataFrame,
+    classes: Sequence[str],
     endpoint: Endpoint,
     folder: Path,
     query: str | Path,
@@ -221,24 +221,31 @@ def pull_instances(
     languages: Sequence[str],
     contact: str = "",
 ) -> tuple[pl.DataFrame, dict[str, float]]:
-    """The instances of every class of `counts` (class, n), about `most` of each at most: rows as
+    """The instances of every one of the `classes`, about `most` of each at most: rows as
     `canonical.terms` has them, and class -> proportion of those that came in part.
 
     Of a class of millions, of which a sample is all that is needed, the part with the lowest hashes
     comes: the same for everybody and every seed. A class has no more instances than those above it,
-    so that what is in the part of a class is in the part of each class below it. `query` is the
-    path of instances.rq. Raises SourceError; what is finished stays in the folder.
+    so that what is in the part of a class is in the part of each class below it. Of a class whose
+    instances cannot be counted, pages come until they are enough; all parts are then those of the
+    same hashes. `query` is the path of instances.rq. Raises SourceError; what is finished stays in
+    the folder.
     """
-    frames = [terms([], read_query(query).variables)]
-    in_part = {}
-    rows = counts.select("class", pl.col("n").cast(pl.Int64)).sort("class").rows()
-    for name, n in progress(rows, desc="classes", unit="class"):
-        parts = PARTS if n <= most else max(1, PARTS * most // n)
-        if parts < PARTS:
-            in_part[name] = parts / PARTS
+    found, keys, counted = dict[str, pl.DataFrame](), dict[str, int](), True
+    for name in progress(sorted(set(classes)), desc="classes", unit="class"):
         given = endpoint, folder, {"class": name}
-        snapshot = pull(query, *given, languages=languages, contact=contact, parts=parts)
-        frames.append(snapshot.terms())
-    if in_part:
-        log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
-    return pl.concat(frames), in_part
+        snapshot = pull(query, *given, languages=languages, contact=contact, most=most)
+        found[name], record = snapshot.terms(), snapshot.meta
+        n, stop = found[name].height, record["pages"][-1]["stop"]
+        if record["count_before"] is None and n >= most:
+            counted, stop = False, max(1, stop * most // n)
+        if stop < PARTS:
+            keys[name] = stop
+    if not counted:
+        keys = dict.fromkeys(keys, min(keys.values(), default=PARTS))
+    for name, stop in keys.items():
+        found[name] = found[name].filter([key(iri) < stop for iri in found[name]["instance"]])
+    if keys:
+        log.info("%d classes in part, such as %s", len(keys), next(iter(keys)))
+    table = pl.concat([terms([], read_query(query).variables), *found.values()])
+    return table, {name: stop / PARTS for name, stop in keys.items()}

@@ -219,10 +219,16 @@ def test_a_part_that_fails_in_a_process_is_told_once_and_the_others_are_made(
     project = Project(tmp_path)
     told = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "strategy": "wrong"}}
     monkeypatch.setitem(SETTINGS, "fill", told)
+    (tmp_path / "broken.parquet").write_text("no table")
     with pytest.raises(SystemExit):
-        project.run({"fill": "f1", "cloze": "c1", "content_free": "t1"}, threads=2)
+        project.run(
+            {"fill": "f1", "sentence": "s1", "cloze": "c1", "content_free": "t1"},
+            threads=2,
+            sentence=str(tmp_path / "broken.parquet"),
+        )
     shown = capsys.readouterr().err
-    assert "1 of 3 parts failed" in shown
+    assert "2 of 4 parts failed" in shown
+    assert "sentence of b, prompt templates: ContractError" in shown
     assert "fill of b, prompt templates: ValueError: " in shown
     assert shown.count("fill of b, prompt templates: begins") == 1, "it is not tried again"
     assert files(tmp_path / "run").keys() == {
@@ -232,18 +238,29 @@ def test_a_part_that_fails_in_a_process_is_told_once_and_the_others_are_made(
     }
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_what_fails_is_told_and_the_others_are_made(tmp_path, capsys, threads):
+def test_what_fails_is_told_and_the_others_are_made(tmp_path, capsys):
     project = Project(tmp_path)
     (tmp_path / "broken.parquet").write_text("no table")
     with pytest.raises(SystemExit):
-        project.run(METHODS, threads=threads, fill=str(tmp_path / "broken.parquet"))
+        project.run(METHODS, fill=str(tmp_path / "broken.parquet"))
     shown = capsys.readouterr().err
     assert "1 of 3 parts failed" in shown
     assert "fill of b, prompt templates: ContractError" in shown
     assert "broken.parquet" in shown
     made = {path.name for path in (tmp_path / "run").glob("*.*.parquet")}
     assert made == {"sentence.scores.parquet", "cloze.ranks.parquet", "cloze.top.parquet"}
+
+
+def test_long_parts_begin_first(monkeypatch):
+    """A last long part would leave the other processes without work."""
+    begun = []
+    methods = ("fill", "predict", "baseline-fill", "choice", "sentence")
+    parts = [SimpleNamespace(method=m, spec=SimpleNamespace(model="m"), module=m) for m in methods]
+    parts[-1].module = SimpleNamespace(share=None)
+    monkeypatch.setattr(stage, "_lacks", lambda part: part.method != "choice")
+    monkeypatch.setattr(stage.workers, "run", lambda work, given, *_: begun.append(given[1:3]))
+    assert stage.run_processes(parts, ("arguments",), 2) == {}
+    assert begun == [([4], [1, 0, 2])]
 
 
 def kept(folder: Path, units: set[str]) -> None:

@@ -45,6 +45,8 @@ Template = tuple[str, int]
 Load = Callable[[ModelSpec], Any]
 #: libraries that the last bits of an answer depend on
 LIBRARIES = ("torch", "transformers", "tokenizers")
+#: methods whose parts take long and are whole
+LONG = ("grid", "low_data", "predict", "reason", "choice")
 
 
 class Once:
@@ -210,11 +212,13 @@ def run_processes(parts: Sequence[Part], arguments: tuple[Any, ...], count: int)
     """Let `count` processes keep the answers that are missing; number of a part that failed -> why.
 
     `arguments` make `parts` in each. Beside accelerators only what can be shared is: an accelerator
-    each is for the long work, and all else fits one.
+    each is for the long work, and all else fits one. Long parts begin first, so that none is left
+    to a last process alone.
     """
     lacking = [number for number, part in enumerate(parts) if _lacks(part)]
     shared = [number for number in lacking if hasattr(parts[number].module, "share")]
     others = [number for number in lacking if number not in shared]
+    others.sort(key=lambda number: parts[number].method not in LONG)
     if device.choose_device().type != "cpu":
         others = []
     count = count if shared else min(count, len(others))

@@ -2,7 +2,7 @@
 # Rules follow the flow of data: sources -> knowledge -> benchmarks -> probes -> tables.
 import os
 
-from kgprobe.sheets import located
+from kgprobe.experiments import located
 from snakemake.utils import min_version
 
 min_version("9.27")

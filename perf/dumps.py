@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kgprobe.sheets import located, read_table
+from kgprobe.experiments import located, read_table
 from kgprobe.sources.dumps import facts
 from kgprobe.sources.dumps.stream import blocks
 

@@ -23,10 +23,10 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from kgprobe.benchmarks.ontoprobe import modes, released
 from kgprobe.benchmarks.ontoprobe.build import build
+from kgprobe.experiments import expand
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.mask_slots import PromptIds
-from kgprobe.sheets import expand
 from perf import cloze as bert
 
 #: task -> test rows, templates, distinct numbers of tokens of its candidates under BERT-uncased

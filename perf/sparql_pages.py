@@ -25,7 +25,7 @@ from pathlib import Path
 import psutil
 import requests
 
-from kgprobe.sheets import located
+from kgprobe.experiments import located
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy
 from kgprobe.sources.sparql.paging import PARTS, read_query
 from perf.run import RESULTS

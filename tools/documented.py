@@ -5,8 +5,8 @@ python -m tools.documented
 
 from collections.abc import Iterator
 
+from kgprobe.experiments import read_table
 from kgprobe.files import atomic
-from kgprobe.sheets import read_table
 from kgprobe.sources.sparql.answers import ANY_STATUS, SIGNS, Sign
 from tests.conftest import ROOT
 from tests.replay.world import SERVICES

@@ -16,8 +16,8 @@ import polars as pl
 from kgprobe import config, schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear.choice import Review
+from kgprobe.experiments import ROOT, manual_templates, read_table
 from kgprobe.settings import Bear
-from kgprobe.sheets import ROOT, manual_templates, read_table
 from kgprobe.sources.dumps import facts
 
 ORIGIN = "world"

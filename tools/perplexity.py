@@ -20,9 +20,9 @@ import numpy as np
 import polars as pl
 
 from kgprobe import sampling
+from kgprobe.experiments import ROOT, expand, read_table
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import score
-from kgprobe.sheets import ROOT, expand, read_table
 
 TABLES = ("resources/templates/templates.tsv", "resources/templates/attributes.tsv")
 OUTLIER = 1.6

@@ -27,7 +27,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import jsonschema
 import yaml
 
-from kgprobe import sheets
+from kgprobe import experiments
+from kgprobe.experiments import hint, nearest
 from kgprobe.settings import (
     Dbpedia,
     Dump,
@@ -42,7 +43,6 @@ from kgprobe.settings import (
     keys,
     typed,
 )
-from kgprobe.sheets import hint, nearest
 
 #: JSON names of the plain types
 PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -110,7 +110,7 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
 
 
 def load(files: Sequence[str | Path]) -> Settings:
-    """The settings of files laid over each other key by key, the last one on top. Raises SheetError
+    """The settings of files laid over each other key by key, the last one on top. Raises TableError
     for a file that is not there or no configuration."""
     from snakemake.utils import update_config
 
@@ -121,10 +121,10 @@ def load(files: Sequence[str | Path]) -> Settings:
 
 
 def settings_of(configs: Sequence[str]) -> Settings:
-    """The settings of the files, laid over config.yaml as Snakemake does it. Raises SheetError for
+    """The settings of the files, laid over config.yaml as Snakemake does it. Raises TableError for
     a file that is not there or no configuration, ValueError for what stands in it."""
-    base = sheets.located(BASE)
-    others = (path for c in configs if not _is_same(path := sheets.located(c), base))
+    base = experiments.located(BASE)
+    others = (path for c in configs if not _is_same(path := experiments.located(c), base))
     return load([base, *others])
 
 
@@ -134,24 +134,24 @@ def _is_same(path: str, other: str) -> bool:
 
 def models_of(settings: Settings) -> dict[str, dict[str, str]]:
     """Rows of the table of models by name."""
-    path = sheets.located(settings.sheets.models)
-    schema = sheets.read_schema(sheets.located("workflow/schemas/models.schema.json"))
-    return sheets.by_name(sheets.read_sheet(path, schema), path)
+    path = experiments.located(settings.tables.models)
+    schema = experiments.read_schema(experiments.located("workflow/schemas/models.schema.json"))
+    return experiments.by_name(experiments.read_rows(path, schema), path)
 
 
 def _mapping(path: str) -> dict[str, Any]:
     if not Path(path).is_file():
-        ours = sorted(Path(sheets.located("config")).glob("**/*.yaml"))
+        ours = sorted(Path(experiments.located("config")).glob("**/*.yaml"))
         named = {file.stem: f"config/{str(file).partition('config/')[2]}" for file in ours}
         # a file beside it may be the same but for its ending
         named |= {file.stem: str(file) for file in Path(path).parent.glob("*.y*ml")}
         close = difflib.get_close_matches(Path(path).stem, named, n=1, cutoff=0.7)
         hint = f" (did you mean {named[close[0]]!r}?)" if close else ""
-        raise sheets.SheetError(f"{path}: no such file{hint}")
+        raise experiments.TableError(f"{path}: no such file{hint}")
     content = _content(path)
     if not isinstance(content, dict):
-        raise sheets.SheetError(f"{path}: a {type(content).__name__}; right would be keys with "
-                                "values, as `run: {name: mine}`")  # fmt: skip
+        raise experiments.TableError(f"{path}: a {type(content).__name__}; right would be keys "
+                                     "with values, as `run: {name: mine}`")  # fmt: skip
     return content
 
 
@@ -184,13 +184,13 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
 def _content(path: str | Path) -> Any:
-    """What a file of YAML holds. Raises SheetError with its line where it is none."""
+    """What a file of YAML holds. Raises TableError with its line where it is none."""
     try:
-        return yaml.load(sheets.read_text(path), _Loader) or {}
+        return yaml.load(experiments.read_text(path), _Loader) or {}
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", error)
         line = f", line {mark.line + 1}" if mark else ""
-        raise sheets.SheetError(f"{path}{line}: no YAML: {problem}") from error
+        raise experiments.TableError(f"{path}{line}: no YAML: {problem}") from error
 
 
 def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator[str]:
@@ -256,7 +256,7 @@ def _at(path: str | Path, key: Sequence[str]) -> Any:
 
 def schema_line(folder: str | Path) -> str:
     """The first line of a configuration in a folder, by which editors know its keys."""
-    path = Path(sheets.located(SCHEMA)).absolute()
+    path = Path(experiments.located(SCHEMA)).absolute()
     is_inside = Path(folder).absolute().is_relative_to(path.parents[2])
     place = os.path.relpath(path, folder) if is_inside else path.as_uri()
     return f"# yaml-language-server: $schema={place}\n"

@@ -326,9 +326,9 @@ SETTING: Mapping[str, str] = {
     "without": "what a probe was asked without (the subject, trained weights)",
 }
 
-#: Every measured number of every paper. Who was asked what and how, in the words of the sheet
-#: (baselines are models); what was measured, on which part, under which further choices (the
-#: columns of SETTING). A dimension that does not apply is "".
+#: Every measured number of every paper. Who was asked what and how, in the words of the table of
+#: experiments (baselines are models); what was measured, on which part, under which further
+#: choices (the columns of SETTING). A dimension that does not apply is "".
 #: `value` is null where it is not defined (0 of 0). n counts distinct items; `interval` names what
 #: low and high are (wilson, bootstrap, ..., none). `published` and its `source` stand only where
 #: model, data and metric are the same.

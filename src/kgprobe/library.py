@@ -24,7 +24,7 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from transformers.models.auto import modeling_auto
 
-from kgprobe import schema, sheets
+from kgprobe import experiments, schema
 from kgprobe.job import progress
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.frames import by_hand
@@ -122,8 +122,10 @@ def spec_of(
     """
     text = str(model)
     scheme, _, rest = text.partition(":")
-    rows = sheets.by_name(
-        sheets.read_sheet(sheets.located(MODELS), sheets.read_schema(sheets.located(SCHEMA))),
+    rows = experiments.by_name(
+        experiments.read_rows(
+            experiments.located(MODELS), experiments.read_schema(experiments.located(SCHEMA))
+        ),
         MODELS,
     )
     if text in rows and not Path(text).is_dir():
@@ -292,11 +294,11 @@ class Results:
         >>> type(results.plot()).__name__
         'LayerChart'
         """
-        rows = sheets.read_table(sheets.located(RELATIONS))
+        rows = experiments.read_table(experiments.located(RELATIONS))
         titles = {row["relation"]: row["note"] for row in rows}
         titles = {name: titles.get(name, name) for name in self.benchmark.items["relation"]}
-        sheet = {self.probe.model: {"kind": self.probe.kind}}
-        return styled(relations_plot(self.frame, sheet, titles))
+        models = {self.probe.model: {"kind": self.probe.kind}}
+        return styled(relations_plot(self.frame, models, titles))
 
     def compare(self, other: "Results") -> pl.DataFrame:
         """Accuracy less that of `other` on the same questions, in points of per cent: the paired

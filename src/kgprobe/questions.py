@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe import sampling, schema, sheets
+from kgprobe import experiments, sampling, schema
 from kgprobe.benchmarks.bear import released
 from kgprobe.tables.answers import gold_ids, questions
 from kgprobe.templates import sentence
@@ -116,7 +116,7 @@ class Benchmark:
         """The questions about some relations."""
         known = set(self.items["relation"])
         if unknown := sorted(relations - known):
-            near = sheets.nearest(unknown[0], known)
+            near = experiments.nearest(unknown[0], known)
             raise BenchmarkError(f"{self.name} asks of no {unknown[0]!r}{near}; legal: "
                                  f"{', '.join(sorted(known))}")  # fmt: skip
         items, prompts = (
@@ -194,12 +194,12 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
 def folder_of(name_or_folder: str | Path) -> Path:
     """Where the files of a benchmark lie. Raises BenchmarkError."""
     folder = Path(name_or_folder)
-    packed = Path(sheets.located(BENCHMARKS))
+    packed = Path(experiments.located(BENCHMARKS))
     names = packaged()
     if str(name_or_folder) in names:
         folder = packed / folder
     if not folder.is_dir():
-        near = sheets.nearest(str(name_or_folder), names)
+        near = experiments.nearest(str(name_or_folder), names)
         raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
                              f"{near}; legal: {', '.join(names)}, or a folder")  # fmt: skip
     return folder
@@ -207,7 +207,7 @@ def folder_of(name_or_folder: str | Path) -> Path:
 
 def packaged() -> list[str]:
     """The names of the package's benchmarks."""
-    return sorted(path.name for path in Path(sheets.located(BENCHMARKS)).iterdir())
+    return sorted(path.name for path in Path(experiments.located(BENCHMARKS)).iterdir())
 
 
 def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmark:
@@ -240,6 +240,6 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
 def check_method(method: str) -> None:
     """Raise BenchmarkError for a method that does not score whole sentences."""
     if method.partition("-")[0] != "sentence":
-        raise BenchmarkError(f"method {method!r}{sheets.nearest(method, ['sentence'])}; legal: "
-                             "sentence, sentence-VARIANT (others are asked by the workflow)"
+        raise BenchmarkError(f"method {method!r}{experiments.nearest(method, ['sentence'])}; "
+                             "legal: sentence, sentence-VARIANT (others are asked by the workflow)"
                              )  # fmt: skip

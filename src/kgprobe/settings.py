@@ -97,8 +97,8 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Sheets:
-    """The two sheets, described below."""
+class Tables:
+    """The tables of models and of experiments, described below."""
 
     models: str = "config/models.tsv"
     """what models there are"""
@@ -1415,8 +1415,8 @@ class Settings:
     Wikidata deletes labels in `en` that equal the one for all languages, `mul`"""
     data: Annotated[str, Pattern(".", "a path")] = "data"
     """folder of the raw snapshots; outside results/, so that cleaning results keeps them"""
-    sheets: Sheets = Sheets()
-    """the two sheets"""
+    tables: Tables = Tables()
+    """the tables of models and of experiments"""
     sources: Sources = field(default_factory=Sources)
     """what comes in from outside"""
     comparisons: Annotated[

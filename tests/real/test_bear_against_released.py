@@ -12,9 +12,9 @@ import pytest
 from kgprobe.benchmarks.bear import against_released
 from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.against_released import Fresh
+from kgprobe.experiments import read_table
 from kgprobe.schema import STATEMENTS
 from kgprobe.settings import Bear
-from kgprobe.sheets import read_table
 
 pytestmark = pytest.mark.real
 

@@ -7,8 +7,8 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import build, modes, own, reasoning, released
+from kgprobe.experiments import read_table
 from kgprobe.knowledge import ontology
-from kgprobe.sheets import read_table
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import pull_instances
 from kgprobe.tables import sources

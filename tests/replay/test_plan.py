@@ -9,13 +9,13 @@ import sys
 import pytest
 import yaml
 
+from kgprobe.experiments import read_table
 from kgprobe.probes import prompt_settings
-from kgprobe.sheets import read_table
 from tests.conftest import ROOT
 from tests.replay import models
 
 REPLAY = "config/replay.yaml"
-#: what config/replay.yaml may say besides sizes and thresholds: names, places, sheets, models
+#: what config/replay.yaml may say besides sizes and thresholds: names, places, tables, models
 FIXED = ("url", "archives", "endpoint", "access", "snapshot", "statements", "large")
 
 
@@ -48,18 +48,18 @@ def test_the_replay_s_plan_has_the_full_one_s_rules_and_arrows(tmp_path):
     assert drawn == arrows
 
 
-def kinds(sheet):
+def kinds(table):
     """(paper, prompt, method) of every row, patterns of prompts expanded."""
     prompts = ["templates", "soft", *prompt_settings.PROMPTS]
     return {
         (row["paper"], prompt, row["method"])
-        for row in read_table(ROOT / sheet)
+        for row in read_table(ROOT / table)
         for pattern in row["prompt"].split(",")
         for prompt in fnmatch.filter(prompts, pattern)
     }
 
 
-def test_the_replay_s_sheet_has_every_paper_prompt_and_method_of_the_full_one():
+def test_the_replay_s_table_has_every_paper_prompt_and_method_of_the_full_one():
     full = kinds("config/experiments.tsv")
     assert len(full) > 30
     assert kinds("config/experiments.replay.tsv") == full

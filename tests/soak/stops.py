@@ -26,7 +26,7 @@ import psutil
 
 from tests.workflow.project import CONFIGS, Project
 
-SHEET = """paper	benchmark	prompt	method	model
+EXPERIMENTS = """paper	benchmark	prompt	method	model
 bear	world_lite	templates	sentence	control-masked
 bear	world_lite	templates	sentence	control-causal
 autoprompt	auto_world	searched	predict	control-masked
@@ -73,11 +73,11 @@ class Soak:
     seen: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def made(cls, folder: Path, targets: Sequence[str] = (), sheet: str = SHEET) -> "Soak":
+    def made(cls, folder: Path, targets: Sequence[str] = (), rows: str = EXPERIMENTS) -> "Soak":
         """A new one."""
         folder.mkdir()
         project = Project(folder)
-        (folder / "config/experiments.small.tsv").write_text(sheet)
+        (folder / "config/experiments.small.tsv").write_text(rows)
         (folder / "tmp").mkdir()
         return cls(project, targets)
 

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from kgprobe import schema, sheets
+from kgprobe import experiments, schema
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.tables import results
 from kgprobe.tables.claims import printed, section, verdicts
@@ -54,9 +54,9 @@ UNTESTED = {
 
 @pytest.fixture(scope="module")
 def models():
-    legal = sheets.read_schema(ROOT / "workflow/schemas/models.schema.json")
+    legal = experiments.read_schema(ROOT / "workflow/schemas/models.schema.json")
     path = ROOT / "config/models.tsv"
-    return sheets.by_name(sheets.read_sheet(path, legal), path)
+    return experiments.by_name(experiments.read_rows(path, legal), path)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def rows(name):
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_the_sheet_has_191_claims_of_four_papers_and_its_principal_ones():
+def test_the_table_has_191_claims_of_four_papers_and_its_principal_ones():
     papers = Counter(claim.paper for claim in CLAIMS)
     assert papers == {"ontoprobe": 78, "autoprompt": 62, "attributes": 31, "bear": 20}
     assert len(BY_NAME) == 191
@@ -270,19 +270,19 @@ def sampled(values, n, kind="wilson"):
 @pytest.mark.parametrize(("probes", "n", "chance"), [(1, 39, 0.3), (12, 39, 0.3), (40, 100, 0.2)])
 def test_the_best_of_several_pays_for_having_been_chosen(probes, n, chance):
     """Probes no better than chance: the best of them beats it in 5 of 100 runs, exactly counted."""
-    sheet = {f"m{i}": SHEET["one"] for i in range(probes)}
+    probed = {f"m{i}": MODELS["one"] for i in range(probes)}
     comparison = Comparison(ACCURACY.highest("model"), 100 * chance, PER)
     false = 0.0
     for best in range(n + 1):
-        own = evaluate(comparison, with_models(sampled([best] * probes, n), sheet))
+        own = evaluate(comparison, with_models(sampled([best] * probes, n), probed))
         if verdicts.chance(BY_NAME["O01"], own) < 0.05:
             false += binom.cdf(best, n, chance) ** probes - binom.cdf(best - 1, n, chance) ** probes
     assert 0.02 < false < 0.065
 
 
 def test_the_lowest_of_several_pays_as_the_highest_does():
-    counts, sheet = (10, 14, 20), {f"m{i}": SHEET["one"] for i in range(3)}
-    own, other = (with_models(sampled(c, 40), sheet) for c in (counts, [40 - c for c in counts]))
+    counts, probed = (10, 14, 20), {f"m{i}": MODELS["one"] for i in range(3)}
+    own, other = (with_models(sampled(c, 40), probed) for c in (counts, [40 - c for c in counts]))
     most = evaluate(Comparison(ACCURACY.highest("model"), 50, PER), other)
     least = evaluate(Comparison(ACCURACY.lowest("model"), 50, PER), own)
     assert (least.low, least.high) == pytest.approx((-most.high, -most.low))
@@ -296,7 +296,7 @@ def test_the_lowest_of_several_pays_as_the_highest_does():
 )
 def test_bounds_that_hold_no_95_per_cent_of_an_estimate_give_no_p(kind):
     comparison = Comparison(ACCURACY.but(model="m0"), 30, PER)
-    own = evaluate(comparison, with_models(sampled([30], 40, kind), {"m0": SHEET["one"]}))
+    own = evaluate(comparison, with_models(sampled([30], 40, kind), {"m0": MODELS["one"]}))
     assert (own.low, own.high) == (None, None)
     assert verdicts.chance(BY_NAME["O01"], own) is None
 
@@ -308,7 +308,7 @@ def test_a_baseline_without_an_interval_is_exact_where_it_follows_from_the_set_a
     tail = Interval(19.0, 21.0, "random orders")
     made.append(base.but(model="frequency", setting={"choice": "none"}, value=20.0, interval=tail))
     own = with_models(
-        pl.concat([sampled([30], 40), results.frame("autoprompt", made)]), {"m0": SHEET["one"]}
+        pl.concat([sampled([30], 40), results.frame("autoprompt", made)]), {"m0": MODELS["one"]}
     )
     baseline = ACCURACY.but(kind="baseline")
     for b, is_exact in (
@@ -555,7 +555,7 @@ def few(tmp=None):
     return results.frame("ontoprobe", [*numbers, quiet])
 
 
-SHEET = {
+MODELS = {
     "one": {"source": "hub:one", "kind": "masked", "parameters": "100"},
     "two": {"source": "hub:two", "kind": "causal", "parameters": "200"},
     "trained_on": {"source": "control:masked", "kind": "masked", "parameters": "1"},
@@ -563,7 +563,7 @@ SHEET = {
 
 
 def test_models_taught_here_bear_no_claim_out(tables, tmp_path):
-    found = verdicts.find(CLAIMS, few(), SHEET, tables)
+    found = verdicts.find(CLAIMS, few(), MODELS, tables)
     claims = verdicts.frame(found)
     own = claims.filter(claim="O01").row(0, named=True)
     assert (own["a"], own["b"], own["value"]) == (60.0, 20.0, 40.0)
@@ -580,7 +580,7 @@ def test_models_taught_here_bear_no_claim_out(tables, tmp_path):
     assert set(others["verdict"]) == {"not tested here"}
 
 
-def test_what_was_printed_is_the_same_under_a_sheet_of_other_models(in_print):
+def test_what_was_printed_is_the_same_under_a_table_of_other_models(in_print):
     bare = printed.read(FOLDER, {})
     for name in ("O01", "O19", "K05", "B01", "B04", "A31"):
         claim = BY_NAME[name]
@@ -618,7 +618,7 @@ def test_two_numbers_in_one_place_are_told_and_not_averaged():
     side = Side({"metric": "R@1", "group": "TP", "choice": "oracle"})
     comparison = Comparison(side, 10, ("benchmark", "model"))
     with pytest.raises(IncomparableError, match=r"differ in method \(cloze, sentence\)"):
-        evaluate(comparison, with_models(twice, SHEET))
+        evaluate(comparison, with_models(twice, MODELS))
 
 
 @pytest.mark.parametrize(
@@ -647,7 +647,7 @@ def test_a_mistyped_row_is_told_with_its_line(tmp_path):
 
 
 def test_the_section_opens_with_principal_claims_and_says_which_fail_in_print(tables):
-    claims = verdicts.frame(verdicts.find(CLAIMS, few(), SHEET, tables))
+    claims = verdicts.frame(verdicts.find(CLAIMS, few(), MODELS, tables))
     made = section.section(claims)
     assert [part.name for part in made.parts] == list(headline.PAPERS)
     assert "2 of 54 claims have numbers in this run" in made.notes[0]

@@ -258,9 +258,9 @@ def claimed(tmp_path):
                      interval=Interval(20.0, 20.0, "wilson"))  # fmt: skip
     numbers = folder / "tables/ontoprobe.parquet"
     schema.write(results.frame("ontoprobe", [*own, quiet]), schema.RESULTS, numbers)
-    sheet = {m: {"source": "hub:x", "kind": "masked", "parameters": ""} for m in ("one", "two")}
+    models = {m: {"source": "hub:x", "kind": "masked", "parameters": ""} for m in ("one", "two")}
     claims = verdicts.read(published / "claims.tsv")
-    found = verdicts.find(claims, results.read([numbers]), sheet, printed.read(published, sheet))
+    found = verdicts.find(claims, results.read([numbers]), models, printed.read(published, models))
     made = {"inputs": {"results/small/tables/ontoprobe.parquet": sha256(numbers)}}
     path = folder / "tables/claims.parquet"
     schema.write(verdicts.frame(found), schema.CLAIMS, path, made)

@@ -98,7 +98,7 @@ def test_other_shells_are_offered_the_same(folder, shell, line):
     assert shell(folder, line) == OFFERED[line]
 
 
-def test_a_sheet_or_folder_that_cannot_be_read_offers_nothing(tmp_path, monkeypatch):
+def test_a_table_or_folder_that_cannot_be_read_offers_nothing(tmp_path, monkeypatch):
     (tmp_path / "config").mkdir()
     (tmp_path / "config/models.tsv").write_text("modle\nx\n")
     monkeypatch.chdir(tmp_path)

@@ -117,8 +117,8 @@ def test_ontoprobes_table_and_plot(tmp_path):
     assert [(row[0], row[-1]) for row in table.rows] == [
         (task, name) for task in TASKS for name in ("answer_mean", "prior")
     ]
-    sheet = {"m": {"kind": "causal", "source": "hub:m"}}
-    made = section.section(found, [], {}, {}, "paper", models=sheet)
+    models = {"m": {"kind": "causal", "source": "hub:m"}}
+    made = section.section(found, [], {}, {}, "paper", models=models)
     assert "What the probabilities of options are worth" in [one.title for one in made.folded]
     (plot,) = [one for one in made.drawings if one.name == "ontoprobe_reliability"]
     points = [row for row in rows_of(plot.chart) if "n" in row]

@@ -82,8 +82,8 @@ def test_each_of_the_four_has_a_table_with_every_cell_filled():
 def test_a_setting_exists_and_has_the_values_that_are_said(title, row):
     key, *column = quoted(row[4])
     if column:
-        with (ROOT / key).open() as sheet:
-            assert column[0] in next(csv.reader(sheet, delimiter="\t"))
+        with (ROOT / key).open() as table:
+            assert column[0] in next(csv.reader(table, delimiter="\t"))
         return
     for mode, value in values(key).items():
         assert quoted(row[SAID[mode]])[:1] == [value], (key, mode)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from kgprobe import schema
+from kgprobe.experiments import TableError, check_papers, with_raw
 from kgprobe.probes.jobs import forms
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import (
@@ -24,7 +25,6 @@ from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.settings import Fill
-from kgprobe.sheets import SheetError, check_papers, with_raw
 from kgprobe.tables import forms as tabled
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.results import frame
@@ -253,15 +253,15 @@ def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
 def test_a_form_brings_its_raw_row_and_needs_a_method_that_has_forms():
     row = {"paper": "attributes", "benchmark": "symmetry", "method": "sentence", "model": "m"}
     rows = [{**row, "prompt": name, "_line": "2"} for name in ("templates", *FORMS)]
-    check_papers(rows, "sheet", {"symmetry": "attributes"})
+    check_papers(rows, "table", {"symmetry": "attributes"})
     assert with_raw(rows) == rows
     assert with_raw(rows[2:]) == [*rows[2:], rows[0]]
     assert with_raw([]) == []
     written = [{**row, "prompt": "chat", "method": "fill", "_line": "3"}]
-    check_papers(written, "sheet", {"symmetry": "attributes"})
+    check_papers(written, "table", {"symmetry": "attributes"})
     assert [one["prompt"] for one in with_raw(written)] == ["chat", "templates"]
     asked = {**row, "paper": "ontoprobe", "benchmark": "onto_world", "method": "choice"}
-    with pytest.raises(SheetError, match="prompt 'chat' with method 'choice'; legal: templates"):
+    with pytest.raises(TableError, match="prompt 'chat' with method 'choice'; legal: templates"):
         check_papers([{**asked, "prompt": "chat", "_line": "3"}], "s", {"onto_world": "ontoprobe"})
 
 

@@ -1,8 +1,9 @@
 """Whatever takes a model takes a GGUF file in parts, or refuses it in a sentence.
 
-Methods of the workflow get what `load_model` gives for a row of the sheet, before that `outline`;
-the library and the command get `library.load`. So what is loaded has to be a model like any other,
-of plain weights, whether it was unpacked first (as a run does) or not (as the library does).
+Methods of the workflow get what `load_model` gives for a row of the table of models, before that
+`outline`; the library and the command get `library.load`. So what is loaded has to be a model like
+any other, of plain weights, whether it was unpacked first (as a run does) or not (as the library
+does).
 """
 
 from dataclasses import replace
@@ -41,7 +42,7 @@ def sum_(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def spec(sum_) -> ModelSpec:
-    """The row of the sheet."""
+    """The row of the table of models."""
     return ModelSpec("t", "causal", SOURCE, sum_, bos="forced")
 
 

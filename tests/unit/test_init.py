@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from kgprobe import config, sheets
+from kgprobe import config, experiments
 from kgprobe.cli import app
 from kgprobe.settings import LANGUAGES
 from kgprobe.sources.graphs import read
@@ -105,9 +105,9 @@ def test_a_row_of_the_table_of_models_is_taken_as_it_is(start, monkeypatch):
     assert own == {key: known[key] for key in own} | {"_line": "2"}
     assert known["parameters"] == own["parameters"] == "1"
     # what a server gives has no probabilities of sentences
-    sheet = "model\tkind\tsource\tdtype\tbos\nserved\tapi\tapi:served\tfloat32\t-\n"
+    models = "model\tkind\tsource\tdtype\tbos\nserved\tapi\tapi:served\tfloat32\t-\n"
     Path("config").mkdir()
-    Path("config/models.tsv").write_text(sheet)
+    Path("config/models.tsv").write_text(models)
     refused(start("other", model="served"), "legal kinds: masked", "config", "facts.csv", "mine")
 
 
@@ -246,7 +246,7 @@ def test_editors_find_the_schema_from_the_first_line(start):
     start()
     first = Path("mine/config.yaml").read_text().splitlines()[0]
     place = first.removeprefix("# yaml-language-server: $schema=file://")
-    assert sheets.read_schema(place) == config.document()
+    assert experiments.read_schema(place) == config.document()
     assert yaml.safe_load(Path("mine/config.yaml").read_text())["run"] == {"name": "mine"}
     # in a clone it is a relative path
     Path("workflow/schemas").mkdir(parents=True)

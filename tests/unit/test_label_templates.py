@@ -11,10 +11,10 @@ from kgprobe import schema
 from kgprobe.benchmarks.attributes import paths
 from kgprobe.benchmarks.attributes.settings import settings_of
 from kgprobe.benchmarks.label_templates import label_templates, template_of
+from kgprobe.experiments import read_table
 from kgprobe.probes.jobs.word import word
 from kgprobe.probes.prompts.variants import relations as templates
 from kgprobe.settings import AttributePrompts
-from kgprobe.sheets import read_table
 from tests.unit.attribute_graphs import graph, triples, worked
 
 ROOT = Path(__file__).parents[2]

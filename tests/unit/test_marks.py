@@ -73,32 +73,32 @@ def bear(tmp_path):
 
 
 def test_soundness_follows_the_record(bear):
-    sheet, paths, _ = bear
+    experiments, paths, _ = bear
     told = {"own": 1, "other": 0}
-    assert {n.model: n.value for n in marks.numbers(sheet, paths)} == told
+    assert {n.model: n.value for n in marks.numbers(experiments, paths)} == told
     # one file is enough: a second row of a model whose file tells nothing changes nothing
-    twice = marks.numbers([*sheet, {"model": "other"}], [*paths, paths[-1]])
+    twice = marks.numbers([*experiments, {"model": "other"}], [*paths, paths[-1]])
     assert {n.model: n.value for n in twice} == told
 
 
-def of_bear(sheet, paths, folder):
-    probes = probes_of(sheet, MODELS, paths)
+def of_bear(experiments, paths, folder):
+    probes = probes_of(experiments, MODELS, paths)
     studies = make_bear.studies(probes, paths, {"world_lite": folder})
-    return frame("bear", [*make_bear.numbers(studies), *marks.numbers(sheet, paths)])
+    return frame("bear", [*make_bear.numbers(studies), *marks.numbers(experiments, paths)])
 
 
-def paged(results, sheet, shown, folder):
+def paged(results, experiments, shown, folder):
     """The pages of the report with BEAR's section."""
-    models = {row["model"]: MODELS[row["model"]] for row in sheet}
+    models = {row["model"]: MODELS[row["model"]] for row in experiments}
     parts = bear_section.arranged(results, models, {}, {})
     section.write(Section("bear", "BEAR", "Lead.", parts=parts), folder / "bear.json")
     sections = [section.read(folder / "bear.json")]
-    return pages.render(pages.Report("r", results, models, {}, shown, sheet, {}, sections))
+    return pages.render(pages.Report("r", results, models, {}, shown, experiments, {}, sections))
 
 
 def test_bear_the_report_and_the_headline_carry_the_mark(bear):
-    sheet, paths, folder = bear
-    results = of_bear(sheet, paths, folder)
+    experiments, paths, folder = bear
+    results = of_bear(experiments, paths, folder)
     assert dict(results.filter(metric="sound").select("model", "value").rows()) == {
         "own": 1.0, "other": 0.0
     }  # fmt: skip
@@ -109,21 +109,21 @@ def test_bear_the_report_and_the_headline_carry_the_mark(bear):
     said = headline.text(results)
     assert all(("(!)" in line) == line.startswith("other") for line in said.splitlines()[:8])
     assert marks.NOTE in said
-    shown = gather_report._models(sheet, MODELS, paths)
+    shown = gather_report._models(experiments, MODELS, paths)
     assert [(m["model"], m["plain"]) for m in shown] == list(
         zip(SHOWN, (5.1, 11.5, "", ""), strict=True)
     )
-    made = paged(results, sheet, shown, folder)
+    made = paged(results, experiments, shown, folder)
     for name in ("index", "pages/bear", "pages/models"):
         assert "no likelier than the same words shuffled" in made[f"{name}.html"], name
 
 
 def test_without_such_a_model_there_is_no_note(bear):
-    sheet, paths, folder = bear
-    results = of_bear(sheet[:1], paths[:1], folder)
+    experiments, paths, folder = bear
+    results = of_bear(experiments[:1], paths[:1], folder)
     assert "(!)" not in headline.text(results)
-    shown = gather_report._models(sheet[:1], MODELS, paths[:1])
-    assert "(!)" not in "".join(paged(results, sheet[:1], shown, folder).values())
+    shown = gather_report._models(experiments[:1], MODELS, paths[:1])
+    assert "(!)" not in "".join(paged(results, experiments[:1], shown, folder).values())
 
 
 @pytest.mark.parametrize("place", ["grids", "folded"])
@@ -141,14 +141,14 @@ def test_ontoprobe_carries_the_mark_and_keeps_the_printed_values(tmp_path):
     folder = tmp_path / "onto_released"
     schema.write(items, schema.ITEMS, folder / "items.parquet")
     paths = answers(tmp_path, schema.RANKS, test_ontoprobe_tables.make_ranks(items))
-    sheet = rows(benchmark="onto_released", method="cloze")
+    experiments = rows(benchmark="onto_released", method="cloze")
     switches = modes.resolve("default")
-    probes = probes_of(sheet, MODELS, list(map(str, paths)))
+    probes = probes_of(experiments, MODELS, list(map(str, paths)))
     found = make.answers(
         dict(zip(probes, paths, strict=True)), {"onto_released": folder}, switches.ties
     )
     assert [p.model for p in found] == list(RECORDS)
-    wrong = [x.model for x in marks.numbers(sheet, paths) if x.value == 0]
+    wrong = [x.model for x in marks.numbers(experiments, paths) if x.value == 0]
     assert [f"{model} (!)" if model in wrong else model for model in RECORDS] == SHOWN
 
 
@@ -157,11 +157,11 @@ def test_multiple_choice_carries_the_mark(tmp_path):
     questions = tmp_path / "choices.parquet"
     schema.write(asked, schema.CHOICES, questions)
     paths = answers(tmp_path, schema.CHOSEN, chosen)
-    sheet, files = rows(benchmark="onto_world", method="choice"), list(map(str, paths))
+    experiments, files = rows(benchmark="onto_world", method="choice"), list(map(str, paths))
     given = values.published(Path(__file__).parents[2] / "resources/published")
-    probes = probes_of(sheet, MODELS, files)
+    probes = probes_of(experiments, MODELS, files)
     found = [
-        *marks.numbers(sheet, files),
+        *marks.numbers(experiments, files),
         *make.estimate_choices(
             {p: (questions, f) for p, f in zip(probes, files, strict=True)}, given
         ),
@@ -176,10 +176,12 @@ def test_autoprompt_carries_the_mark(tmp_path):
     frame = examples({"P36": {"train": 1, "test": 2}})
     schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
     paths = answers(tmp_path, schema.OUTCOMES, outcomes(frame, {"P36": [1, 2]}, "manual"))
-    sheet = [{**r, "prompt": "manual"} for r in rows(benchmark="auto_world", method="predict")]
-    found = autoprompt_numbers.answered(sheet, MODELS, paths, {"auto_world": tmp_path})
+    experiments = [
+        {**r, "prompt": "manual"} for r in rows(benchmark="auto_world", method="predict")
+    ]
+    found = autoprompt_numbers.answered(experiments, MODELS, paths, {"auto_world": tmp_path})
     assert [a.probe.model for a in found] == list(RECORDS)
-    made = [*autoprompt_make.measure(found, [], {}), *marks.numbers(sheet, paths)]
+    made = [*autoprompt_make.measure(found, [], {}), *marks.numbers(experiments, paths)]
     page = autoprompt_section.section(results.frame("autoprompt", made), MODELS, {}, "default")
     checked = set()
     for shown in page.grids:
@@ -193,8 +195,8 @@ def test_autoprompt_carries_the_mark(tmp_path):
 
 
 def test_the_nine_attributes_carry_the_mark(bear):
-    sheet, paths, _ = bear
-    probes = probes_of([{**r, "benchmark": "symmetry"} for r in sheet], MODELS, paths)
+    experiments, paths, _ = bear
+    probes = probes_of([{**r, "benchmark": "symmetry"} for r in experiments], MODELS, paths)
     made = attribute_answers.study()
     alphas, _ = next(iter(made.answers.values()))
     named = study.triples(probes[1], alphas, made.benchmarks["symmetry"])

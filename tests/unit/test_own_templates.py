@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake.iocontainers import Namedlist
 
-from kgprobe import schema, sheets
+from kgprobe import experiments, schema
 from kgprobe.benchmarks.own_words import read_templates
 from kgprobe.config import ConfigError
 from kgprobe.settings import OwnGraph
@@ -46,7 +46,7 @@ def worded(folder: Path, own: list[str]) -> list[dict[str, str]]:
         wildcards=Namedlist(fromdict={"graph": "g"}), resources=Namedlist(),
     )  # fmt: skip
     runpy.run_path(str(ROOT / "workflow/scripts/word_graph.py"), {"snakemake": fake})
-    return sheets.read_table(outputs["templates"])
+    return experiments.read_table(outputs["templates"])
 
 
 def texts(rows: list[dict[str, str]], relation: str) -> list[str]:
@@ -84,7 +84,7 @@ def test_the_rule_does_without_own_templates(tmp_path):
 def test_templates_that_cannot_be_asked_are_named(text, words, tmp_path):
     path = tmp_path / "own.tsv"
     path.write_text(text)
-    with pytest.raises(sheets.SheetError, match=words) as caught:
+    with pytest.raises(experiments.TableError, match=words) as caught:
         read_templates(path, ["capital", "continent"])
     assert str(path) in str(caught.value)
 
@@ -92,7 +92,7 @@ def test_templates_that_cannot_be_asked_are_named(text, words, tmp_path):
 def test_all_templates_that_cannot_be_asked_are_in_one_message(tmp_path):
     path = tmp_path / "own.tsv"
     path.write_text(HEAD + SOUND + "a\t0\tmanual\tno slot\t\nb\tx\tmanual\t[X] [Y].\t\n")
-    with pytest.raises(sheets.SheetError) as caught:
+    with pytest.raises(experiments.TableError) as caught:
         read_templates(path, ["capital", "a", "b"])
     assert len(str(caught.value).splitlines()) == 2
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.sheets import read_table
+from kgprobe.experiments import read_table
 from tests.unit.tiny_models import save, tiny
 
 pytestmark = pytest.mark.nightly(needs="the package index, and a minute")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kgprobe.cli import screen
+from kgprobe.experiments import TableError
 from kgprobe.plan import costs, jobs
 from kgprobe.plan.jobs import PlannedJob
-from kgprobe.sheets import SheetError
 
 ROOT = Path(__file__).parents[2]
 COSTS = costs.read(ROOT / "resources/costs.tsv")
@@ -136,7 +136,7 @@ def test_a_model_s_rule_names_it():
 )  # fmt: skip
 def test_a_bad_table_names_row_and_value(tmp_path, old, new, message):
     (tmp_path / "costs.tsv").write_text(TABLE.replace(old, new, 1))
-    with pytest.raises(SheetError, match=message):
+    with pytest.raises(TableError, match=message):
         costs.read(tmp_path / "costs.tsv")
 
 

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe import sheets
+from kgprobe import experiments
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "resources/published"
-SCHEMA = sheets.read_schema(ROOT / "workflow/schemas/models.schema.json")
-ROWS = sheets.by_name(sheets.read_sheet(ROOT / "config/models.tsv", SCHEMA), "config/models.tsv")
+SCHEMA = experiments.read_schema(ROOT / "workflow/schemas/models.schema.json")
+ROWS = experiments.by_name(
+    experiments.read_rows(ROOT / "config/models.tsv", SCHEMA), "config/models.tsv"
+)
 
 
 def group(name: str) -> set[str]:
@@ -20,7 +22,7 @@ def group(name: str) -> set[str]:
 
 def printed(table: str, column: str = "model") -> set[str]:
     """What a table of published figures has in a column."""
-    return {row[column] for row in sheets.read_table(PUBLISHED / f"{table}.tsv")}
+    return {row[column] for row in experiments.read_table(PUBLISHED / f"{table}.tsv")}
 
 
 def hub_name(model: str) -> str:
@@ -29,7 +31,7 @@ def hub_name(model: str) -> str:
 
 
 def test_the_leaderboard_and_the_paper_s_part_of_it():
-    board = sheets.read_table(PUBLISHED / "bear_leaderboard.tsv")
+    board = experiments.read_table(PUBLISHED / "bear_leaderboard.tsv")
     for name, listed, count in (("bear", {"paper"}, 22), ("leaderboard", {"paper", "later"}, 36)):
         names = {row["model"] for row in board if row["listed"] in listed}
         assert len(group(name)) == len(names) == count
@@ -63,7 +65,7 @@ def test_the_other_papers_models():
 def test_revisions_that_were_never_seen_are_marked_and_all_others_are_commits():
     hub = {model: row for model, row in ROWS.items() if row["source"].startswith("hub:")}
     assert len(hub) == 40
-    marked = {model for model, row in hub.items() if sheets.UNSEEN in row["note"]}
+    marked = {model for model, row in hub.items() if experiments.UNSEEN in row["note"]}
     assert marked == {"mamba-790m", "mamba-2.8b"}
     for model, row in hub.items():
         expected = "main" if model in marked else r"[0-9a-f]{40}"

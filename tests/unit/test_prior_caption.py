@@ -15,13 +15,12 @@ from kgprobe.tables.bear import views as bear_views
 from kgprobe.tables.report import headline, pages
 from kgprobe.tables.views import View
 from tests.unit.study_frames import probe, scores
-from tests.unit.test_report import SHEET, found, paged
+from tests.unit.test_report import MODELS, found, paged
 from tests.unit.test_slices_all import ASKED, answers
 
 ROOT = Path(__file__).parents[2]
 #: what has to be said, in the words of whoever measures
 SAID = ("uses other questions' texts", "no labels", "assumes balanced answers")
-MODELS = list(SHEET)
 
 
 def is_said(text: str) -> bool:
@@ -68,7 +67,7 @@ def with_prior() -> pl.DataFrame:
     """RESULTS of BEAR in which each model has a prior-corrected accuracy and gain."""
     own = found()
     rows = own.filter(
-        pl.col("model").is_in(MODELS), results.plain(), metric="accuracy", group="", slice=""
+        pl.col("model").is_in(list(MODELS)), results.plain(), metric="accuracy", group="", slice=""
     )
     rows = rows.with_columns(aggregation=pl.lit("prior"), published=None, source=None)
     more = [rows, rows.with_columns(metric=pl.lit("gain")), rows.with_columns(metric=pl.lit("K"))]
@@ -79,7 +78,7 @@ def with_prior() -> pl.DataFrame:
 def test_every_view_that_shows_such_a_number_says_it():
     bear = with_prior()
     made = {
-        "bear": (bear, list(bear_views.views(bear, MODELS).values())),
+        "bear": (bear, list(bear_views.views(bear, list(MODELS)).values())),
         "ontoprobe": (
             corrected("ontoprobe", "onto_world", "answer_mean", "TP"),
             every_view("ontoprobe"),

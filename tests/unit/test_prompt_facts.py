@@ -16,10 +16,10 @@ from kgprobe.benchmarks.autoprompt import world
 from kgprobe.benchmarks.autoprompt.frames import TaskError, part, write
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.experiments import read_table
 from kgprobe.sampling import hash_key
 from kgprobe.schema import FACTS
 from kgprobe.settings import PromptFacts, PromptGraph, PromptTasks, PromptWorld, Rows
-from kgprobe.sheets import read_table
 from tools.world.build import load
 
 TRAIN = [("Ada", "London"), ("Bea", "Paris"), ("Rome", "Roma"), ("Oslo", "Oslo")]

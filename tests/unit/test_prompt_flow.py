@@ -335,7 +335,7 @@ def test_the_mode_decides_what_the_config_leaves_open(mode, selection, perturbed
     assert "selection" not in prompt_settings.sweep(own, "grid", "auto_sst2", "m")
 
 
-def test_rows_of_the_sheet_that_make_no_sense_are_told():
+def test_rows_of_experiments_that_make_no_sense_are_told():
     row = {"_line": "3", "paper": "autoprompt", "method": "predict", "prompt": "searched"}
     assert prompt_settings.problems([row]) == []
     (wrong,) = prompt_settings.problems([{**row, "prompt": "templates"}])
@@ -345,7 +345,7 @@ def test_rows_of_the_sheet_that_make_no_sense_are_told():
     assert prompt_settings.problems([{**row, "paper": "bear", "method": "sentence"}]) == []
 
 
-def test_every_prompt_of_the_sheet_has_who_answers_it():
+def test_every_prompt_that_a_row_may_name_has_who_answers_it():
     assert all(callable(getattr(predict.Answerer, name)) for name in prompt_settings.WRITTEN)
     assert set(train.TRAINED) == set(prompt_settings.TRAINED)
     assert set(search.RANDOM) | set(search.LENGTHS) | {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kgprobe.experiments import read_table
 from kgprobe.probes.prompts.variants import relations
-from kgprobe.sheets import read_table
 
 ROOT = Path(__file__).parents[2]
 SHARED = read_table(ROOT / "resources" / "templates" / "templates.tsv")

@@ -41,10 +41,10 @@ def test_the_leaderboard_has_the_paper_s_models_and_their_correlations():
     assert board.baseline("bear_released", 7731) == 4.68
 
 
-def test_every_model_of_the_sheet_finds_its_published_row():
+def test_every_model_of_the_table_finds_its_published_row():
     board = published.read(FOLDER)
-    sheet = published.read_tsv(FOLDER.parents[1] / "config" / "models.tsv")
-    named = {name for name in sheet["published"].drop_nulls() if name}
+    models = published.read_tsv(FOLDER.parents[1] / "config" / "models.tsv")
+    named = {name for name in models["published"].drop_nulls() if name}
     assert named <= set(board.leaderboard["model"])
     assert set(board.remeasured["model"]) <= set(board.leaderboard["model"])
 
@@ -70,7 +70,7 @@ def test_the_tokenizer_of_gpt2_and_opt_adds_what_its_configuration_says(adds):
     assert made("ab")["input_ids"] == [0] * adds + [vocabulary["a"], vocabulary["b"]]
 
 
-def sheet() -> list[dict[str, str]]:
+def rows_in_print() -> list[dict[str, str]]:
     """Rows of config/models.tsv that name a published figure."""
     frame = published.read_tsv(FOLDER.parents[1] / "config" / "models.tsv")
     return frame.filter(pl.col("published").is_not_null()).rows(named=True)
@@ -85,17 +85,17 @@ def beside(row: dict[str, str], **changes: str) -> tuple[float, str] | None:
 
 
 def test_rows_with_a_published_figure_have_the_figure_s_bos_policy():
-    kinds = [row["kind"] for row in sheet()]
+    kinds = [row["kind"] for row in rows_in_print()]
     assert kinds.count("causal") >= 6
     assert kinds.count("masked") >= 5
-    for row in sheet():
+    for row in rows_in_print():
         assert beside(row) is not None, f"{row['model']}: no figure under BOS {row['bos']}"
         if row["kind"] == "causal":
             assert (row["bos"] != "none") == adds_bos(row["published"]), row["model"]
 
 
 def test_a_figure_stands_beside_its_own_bos_policy_alone():
-    rows = {row["model"]: row for row in sheet()}
+    rows = {row["model"]: row for row in rows_in_print()}
     policies = ("none", "default", "forced")
     expected = {
         "opt-125m": [None, 16.38, 16.38],

@@ -45,7 +45,7 @@ from tests.unit.study_frames import (
     study,
     write_benchmark,
 )
-from tests.unit.test_tables_draw import FRAMES, PROBES, SHEET, STUDY, found
+from tests.unit.test_tables_draw import FRAMES, MODELS, PROBES, STUDY, found
 
 ROOT = Path(__file__).parents[2]
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -99,9 +99,9 @@ FUNNEL = of_rows(
 NAMES = {"P36": "capital of <b>"}
 
 
-def bear(own, sheet=SHEET):
+def bear(own, models=MODELS):
     """BEAR's section with every part but the example."""
-    drawn = figures.size_plot(figures.sizes_of("world_lite", own), [12.5], own, sheet)
+    drawn = figures.size_plot(figures.sizes_of("world_lite", own), [12.5], own, models)
     made = draw.specification(drawn)
     shown = grid.of_rows("Size", own.filter(metric="accuracy", group="", slice=""))
     drawings = [
@@ -109,23 +109,23 @@ def bear(own, sheet=SHEET):
         Drawing("calibration", "cal", "Calibration", "As drawn.", made, data=shown),
     ]
     parts = bear_section.arranged(
-        own, sheet, NAMES, {"world_lite": "From the <embedded> world"}, drawings
+        own, models, NAMES, {"world_lite": "From the <embedded> world"}, drawings
     )
     parts.append(bear_section._construction({"world_lite": FUNNEL}, NAMES))
     return section.Section("bear", "BEAR", "Lead.", parts=parts, terms=bear_section.TERMS)
 
 
-def paged(own, sheet=SHEET, **changed):
+def paged(own, models=MODELS, **changed):
     """The report with BEAR's section alone; one note of a model holds markup."""
     made = {} if "sections" in changed else {
-        "sections": [part for part in (bear(own, sheet), validity.section(own, sheet)) if part]
+        "sections": [part for part in (bear(own, models), validity.section(own, models)) if part]
     }  # fmt: skip
     return pages.Report(
         run="small",
         results=own,
-        sheet=sheet,
+        probed=models,
         config={"seed": 0, "sources": {"bear": {"folder": "a&b"}}},
-        models=[{"model": m, "revision": "ab" * 20, "note": "<i>x</i>"} for m in sheet],
+        models=[{"model": m, "revision": "ab" * 20, "note": "<i>x</i>"} for m in models],
         experiments=[
             {
                 "paper": "bear",
@@ -134,7 +134,7 @@ def paged(own, sheet=SHEET, **changed):
                 "method": "sentence",
                 "model": m,
             }
-            for m in sheet
+            for m in models
         ],
         versions={"kgprobe": "0.1.0"},
         commands={"": "snakemake -- index.html", "bear": "snakemake -- bear.json"},
@@ -160,7 +160,7 @@ def full(asked):
     own, judged = found(), make.judged_answers([STUDY])
     made = paged(own)
     about_it = about.benchmarks(
-        own, SHEET, made.experiments, judged, {"world_lite": asked}, NAMES, {"world_lite": "a set"}
+        own, MODELS, made.experiments, judged, {"world_lite": asked}, NAMES, {"world_lite": "a set"}
     )
     return dataclasses.replace(made, benchmarks=list(about_it))
 
@@ -271,15 +271,15 @@ def claimed():
         made.append(of.but(model="frequency", value=floor,
                            interval=Interval(floor, floor, "wilson"),
                            setting={"choice": "none"}))  # fmt: skip
-    sheet = {
+    models = {
         "gpt-3.5-turbo": {"source": "api:x", "kind": "api"},
         "bert-base-uncased": {"source": "hub:x", "kind": "masked"},
         "one": {"source": "hub:x", "kind": "masked"},
     }
     folder = ROOT / "resources/published"
     claims = verdicts.read(folder / "claims.tsv")
-    known = printed.read(folder, sheet)
-    return verdicts.find(claims, frame("ontoprobe", made), sheet, known)
+    known = printed.read(folder, models)
+    return verdicts.find(claims, frame("ontoprobe", made), models, known)
 
 
 def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
@@ -364,7 +364,7 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
     assert overview.tiles(own, full.experiments)[1:4] == [
         ("1", "benchmark"), ("4", "models"), ("4", "probes")
     ]  # fmt: skip
-    shown = overview.matrix(own, SHEET)
+    shown = overview.matrix(own, MODELS)
     models = [row[0].text for row in shown.rows]
     assert models == [
         "smol",
@@ -383,7 +383,7 @@ def test_a_run_without_a_principal_number_has_no_matrix():
     """One example whose parts are all wrong: the metric is not defined."""
     undefined = Number(metric="value", benchmark="symmetry", model="smol", method="fill", n=2)
     rows = frame("attributes", [undefined.but(numerator=0.0, denominator=0.0)])
-    empty = overview.matrix(rows, SHEET)
+    empty = overview.matrix(rows, MODELS)
     assert empty.rows == []
     page = Section("index", "", "", grids=[empty, grid.records("none", [])])
     assert blocks.arranged(page, blocks.Room()) == []
@@ -448,7 +448,7 @@ def test_a_page_that_quotes_questions_names_their_license(tmp_path):
             FRAMES["candidates"], schema.CANDIDATES, tmp_path / rule / "candidates.parquet"
         )
         made, descriptions = {rule: tmp_path / rule}, {rule: "made here"}
-        page, *_ = about.benchmarks(own, SHEET, [row], judged, made, {}, descriptions)
+        page, *_ = about.benchmarks(own, MODELS, [row], judged, made, {}, descriptions)
         told[rule] = page.parts[0].lead
     assert told == {
         "load_bear": "Made here. The questions stand under CC-BY-SA-4.0 (the released BEAR).",
@@ -512,8 +512,8 @@ def test_what_was_chosen_and_concluded_is_shown_beside_its_question(trained_on):
     }
     numbers = frame("ontoprobe", [Number(benchmark="onto_world", model="m", method="choice",
         prompt="templates", metric="accuracy", group="TP", n=1, value=100.0)])  # fmt: skip
-    sheet = {"m": {"model": "m", "kind": "causal", "source": "x", "dtype": "", "bos": ""}}
-    made = about.benchmarks(numbers, sheet, rows, judged, {"onto_world": trained_on}, {}, {})
+    models = {"m": {"model": "m", "kind": "causal", "source": "x", "dtype": "", "bos": ""}}
+    made = about.benchmarks(numbers, models, rows, judged, {"onto_world": trained_on}, {}, {})
     (page,) = made
     (first, *apart) = [part.name for part in page.parts]
     assert (page.name, first) == ("ontoprobe-questions", "benchmark-onto_world")
@@ -554,9 +554,9 @@ def test_the_first_table_stands_before_the_figures_and_the_other_tables(tmp_path
 
 def test_parts_that_do_not_exist_leave_no_empty_section():
     own = results(STUDY)
-    parts = bear_section.arranged(own, SHEET, {}, {})
+    parts = bear_section.arranged(own, MODELS, {}, {})
     alone = section.Section("bear", "BEAR", "Lead.", parts=parts)
-    assert validity.section(own, SHEET) is None
+    assert validity.section(own, MODELS) is None
     made = pages.render(paged(own, sections=[alone], links=()))
     assert 'id="world_lite"' in made["pages/bear.html"]
     assert "Construction" not in made["pages/bear.html"]
@@ -581,7 +581,7 @@ def attributes():
 
 def test_a_report_without_bear_has_no_word_of_it():
     other = section.Section("attributes", "Attributes", "Nine patterns.")
-    text = texts(paged(attributes(), {"smol": SHEET["smol"]}, sections=[other]))
+    text = texts(paged(attributes(), {"smol": MODELS["smol"]}, sections=[other]))
     text = text.partition("Cite the papers")[0]
     assert "Nine patterns." in text
     assert "undef" in text
@@ -619,16 +619,16 @@ def test_a_failed_requirement_is_named():
 def test_an_unbalanced_sample_is_called_one():
     frames = benchmark({"P1": (["a", "b"], ["a", "a", "a", "b"])})
     own = results(study(frames, [(probe("m"), guesses(frames, 0.5, 1))]))
-    sheet = {"m": SHEET["smol"]}
-    parts = bear_section.arranged(own, sheet, {}, {})
+    models = {"m": MODELS["smol"]}
+    parts = bear_section.arranged(own, models, {}, {})
     made = section.Section("bear", "BEAR", "Lead.", parts=parts)
-    html = pages.render(paged(own, sheet, sections=[made]))
+    html = pages.render(paged(own, models, sections=[made]))
     assert html["pages/bear.html"].count("The items scored here are not balanced") == 1
 
 
 def test_a_probe_without_numbers_is_an_error(full):
     with pytest.raises(ValueError, match=r"no accuracy of \['stranger"):
-        bear_section.arranged(found(), {**SHEET, "stranger": SHEET["smol"]}, {}, {})
+        bear_section.arranged(found(), {**MODELS, "stranger": MODELS["smol"]}, {}, {})
     with pytest.raises(ValueError, match="at least one probe"):
         pages.render(dataclasses.replace(full, experiments=[]))
 
@@ -675,7 +675,7 @@ def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, c
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "world_lite: 5 items; accuracy in % with its 95 % interval"
     rows = lines[2 : 3 + len(PROBES) + 2]
-    assert {row.split()[0] for row in rows} == {"model", *SHEET, "random", "majority"}
+    assert {row.split()[0] for row in rows} == {"model", *MODELS, "random", "majority"}
     (outside,) = [row for row in rows if row.startswith("control-masked")]
     assert "40.0 † (?)" in outside
     assert not any("(?)" in row for row in rows if not row.startswith("control-masked"))
@@ -802,7 +802,7 @@ def test_a_section_with_nothing_to_read_has_no_page(tmp_path):
     own = found()
     empty = section.Section("measured", "Measured before", "Lead.")
     folder = tmp_path / "report"
-    pages.write_report(folder, paged(own, sections=[bear(own, SHEET), empty]))
+    pages.write_report(folder, paged(own, sections=[bear(own, MODELS), empty]))
     assert (folder / "pages/bear.html").is_file()
     assert not (folder / "pages/measured.html").exists()
     assert "measured.html" not in (folder / "index.html").read_text()

@@ -11,10 +11,10 @@ import yaml
 from snakemake.utils import update_config
 
 from kgprobe import config
+from kgprobe.experiments import TableError
 from kgprobe.probes.prompts.search.settings import LEGAL
 from kgprobe.probes.prompts.search.settings import SearchSettings as Searching
 from kgprobe.settings import Attributes, Search, Settings, Size, typed
-from kgprobe.sheets import SheetError
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +41,7 @@ def test_every_config_of_the_project_is_legal(name):
     merged, given = plain(), yaml.safe_load((ROOT / f"config/{name}.yaml").read_text())
     update_config(merged, given)
     read = config.read(merged)
-    assert read.sheets.experiments == f"config/experiments.{name}.tsv"
+    assert read.tables.experiments == f"config/experiments.{name}.tsv"
     assert read != Settings()
 
 
@@ -97,6 +97,7 @@ def test_every_field_says_what_it_means():
             {"access": "live", "form": "json", "file": "a"},
             "sources.dumps.x: url, snapshot missing, needed where access is live",
         ),
+        ("sheets.models", "own.tsv", "unknown key 'sheets', which is 'tables' now; legal: "),
         ("sources.dumps.x", {"form": "json"}, "'access' is a required property"),
     ],
 )
@@ -131,7 +132,7 @@ def test_a_key_is_a_text_and_stands_once(tmp_path, text, told):
     path = tmp_path / "own.yaml"
     path.write_text(text)
     for read in (config.load, lambda files: config.read(plain(), files)):
-        with pytest.raises(SheetError, match=rf"{path}.*{told}"):
+        with pytest.raises(TableError, match=rf"{path}.*{told}"):
             read([ROOT / config.CONFIG, path])
 
 

@@ -36,7 +36,7 @@ from tests.unit.study_frames import (
 
 BY_NAME = {one.name: one for one in slices.SLICES}
 LABELS = ["Rome", "Bonn", "Paris", "Amsterdam"]
-SHEET = {
+MODELS = {
     name: {"kind": kind, "source": source, "dtype": "float32", "bos": "-"}
     for name, kind, source in (("a", "masked", "hub:a"), ("b", "masked", "control:masked"))
 }
@@ -122,7 +122,7 @@ def test_statements_stand_for_sitelinks_only_where_none_are_known():
         "domain",
         "what was trained on",
     ]
-    told = section.notes(own, SHEET)
+    told = section.notes(own, MODELS)
     assert any("Unknown here" in note and "popularity of the subject" in note for note in told)
     assert "popularity of the subject" not in slices.unknown_slices(results(two(made)))
 
@@ -280,7 +280,7 @@ def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
     assert [key[-1] for key in above.rows] == [f"without {SUBJECT}", f"without {WEIGHTS}"]
     rows = [key[1] for key in shown["slices_differences"].of(own).rows]
     assert set(rows) >= {"sitelinks: 1-4", "1:N"}
-    drawn = {one.name: one.chart for one in figures.figures(own, SHEET, {})}
+    drawn = {one.name: one.chart for one in figures.figures(own, MODELS, {})}
     assert "bear_slice_options_world_lite" not in drawn  # one bin tells nothing apart
     chart = drawn["bear_slice_sitelinks_world_lite"]
     bins = chart["layer"][0]["encoding"]["x"]["sort"]
@@ -288,7 +288,7 @@ def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
     assert bins[2] == "5-19\nn = 5"
     # both models whole, and without the subject, and chance
     rows = [row for rows in chart["datasets"].values() for row in rows if row["bin"] == bins[2]]
-    marks = own.filter(pl.col("model").is_in([*SHEET, "random"]), metric="accuracy", group="",
+    marks = own.filter(pl.col("model").is_in([*MODELS, "random"]), metric="accuracy", group="",
                        slice="sitelinks: 5-19")  # fmt: skip
     marks = marks.filter(pl.col("without").is_in(["", SUBJECT]), instead="", aggregation="")
     assert sorted(row["value"] for row in rows) == sorted(marks["value"]) != []
@@ -378,7 +378,7 @@ def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
     assert (random["n"], random["value"]) == (4, pytest.approx(100 * sum(by_hand.values()) / 4))
     assert not own.filter(pl.col("without") != "", model="b").height
     # that some were not asked is said
-    told = " ".join(section.notes(own, SHEET))
+    told = " ".join(section.notes(own, MODELS))
     assert "11 items have no prior of content-free subjects" in told
 
 

@@ -181,8 +181,8 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     assert [row[2] for row in table.rows if row[0] == "TP"] == [
         *list(by)[2:], "facts: trained-on", "facts: held-out",
     ]  # fmt: skip
-    sheet = {"m": {"kind": "causal", "source": "control:causal"}}
-    made = section.section(found, [], {}, {}, "paper", models=sheet)
+    models = {"m": {"kind": "causal", "source": "control:causal"}}
+    made = section.section(found, [], {}, {}, "paper", models=models)
     assert "Accuracy by parts of the items, %" in [one.title for one in made.folded]
     plots = {one.name: one for one in made.drawings if "slice" in one.name}
     assert list(plots) == ["ontoprobe_slice_statements", "ontoprobe_slice_facts"]

@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from kgprobe.experiments import read_table
 from kgprobe.probes.prompts.variants import relations
-from kgprobe.sheets import read_table
 from tests.unit.test_prompt_variants import TABLE
 
 ROOT = Path(__file__).parents[2]

@@ -212,8 +212,8 @@ def test_options_that_read_the_same_are_said():
     assert not coinciding(FRAMES["candidates"]).height
     found = results(read(answers=guesses(frames, 0.5, 1), frames=frames))
     assert number(found, "coinciding options", model="")["value"] == 3
-    sheet = {"m": {"dtype": "float32", "source": "hub:m", "kind": "masked"}}
-    assert any("3 options read the same" in note for note in section.notes(found, sheet))
+    models = {"m": {"dtype": "float32", "source": "hub:m", "kind": "masked"}}
+    assert any("3 options read the same" in note for note in section.notes(found, models))
 
 
 def test_views_headline_and_notes_show_both_aggregations():
@@ -229,8 +229,8 @@ def test_views_headline_and_notes_show_both_aggregations():
     lines = [line for line in headline.text(found).splitlines() if line.startswith("m ")]
     assert len(lines) == 2
     assert "prior-corrected" in lines[1]
-    sheet = {"m": {"dtype": "float32", "source": "control:masked", "kind": "masked"}}
-    notes = " ".join(section.notes(found, sheet))
+    models = {"m": {"dtype": "float32", "source": "control:masked", "kind": "masked"}}
+    notes = " ".join(section.notes(found, models))
     assert "1 items have no prior" in notes
     assert "told from held-out ones best" in notes
     assert "masked, sentence: " in notes

@@ -25,7 +25,7 @@ from tests.unit.study_frames import of_rows
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
 FIGURES = published.read(FOLDER)
 #: rows of the table of models
-SHEET = {
+MODELS = {
     name: {"kind": "masked", "source": source, "dtype": "float32", "bos": "-"}
     for name, source in (("bert-base-cased", "hub:x"), ("c", "control:m"), ("m", "hub:x"))
 }
@@ -332,7 +332,7 @@ def test_figure_3_has_a_cell_for_every_size_of_labels_and_trigger():
 def test_a_sweep_alone_has_its_figure_and_its_headline(method):
     frame = points(triggers=[3, 4], size=[10, 20], value=[0.6, 0.5])
     made = list(getattr(numbers, method)("auto_sst2", "m", frame))
-    page = autoprompt_report.section(framed(made), SHEET, {}, "default")
+    page = autoprompt_report.section(framed(made), MODELS, {}, "default")
     assert len(page.drawings) == 1
     assert not page.grids
     # the best of the grid, or the most examples: chosen, so no interval
@@ -343,11 +343,11 @@ def test_a_sweep_alone_has_its_figure_and_its_headline(method):
 
 def test_a_run_in_released_mode_says_what_flatters_and_what_it_does_not_reach():
     made = framed(numbers.low_data("auto_sst2", "m", points(value=[0.6])))
-    notes = autoprompt_report.section(made, SHEET, {}, "released", "full").notes
+    notes = autoprompt_report.section(made, MODELS, {}, "released", "full").notes
     assert any(note.startswith("Figure 2 is optimistic") for note in notes)
     assert NOT_RELEASED
     assert any(all(point in note for point in NOT_RELEASED) for note in notes)
-    plain = autoprompt_report.section(made, SHEET, {}, "default").notes
+    plain = autoprompt_report.section(made, MODELS, {}, "default").notes
     assert not any("optimistic" in note or NOT_RELEASED[0] in note for note in plain)
 
 
@@ -359,7 +359,7 @@ def test_reciprocal_ranks_are_cut_as_the_mode_has_it(tmp_path, mode, mrr):
     schema.write(own, schema.OUTCOMES, tmp_path / "o.parquet")
     row = {"benchmark": "auto_world", "prompt": "searched", "model": "m", "method": "predict"}
     folders = {"auto_world": tmp_path}
-    (found,) = numbers.answered([row], SHEET, [tmp_path / "o.parquet"], folders, mode)
+    (found,) = numbers.answered([row], MODELS, [tmp_path / "o.parquet"], folders, mode)
     assert the(numbers.facts(found), "MRR").value == pytest.approx(100 * mrr)
     # and in the score of a prompt file
     task = tasks.ProbeTask("auto_world", frame, [], {})
@@ -377,7 +377,7 @@ def test_the_section_holds_ours_and_quotes_the_paper(tmp_path):
     known = of_rows(schema.TRAINED_ON, [("test0", "P36", "s", "o", True)])
     made = framed(measured(*own, trained_on=known))
     records = {"Table 3: prompts": [{"task": "x"}]}
-    page = autoprompt_report.section(made, SHEET, records, "default", remarks=["a note"])
+    page = autoprompt_report.section(made, MODELS, records, "default", remarks=["a note"])
     assert "a note" in page.notes
     titles = [shown.title for shown in page.grids]
     assert titles[:3] == [view.title for view in (views.TABLE1, views.TABLE4, views.TABLE5)]
@@ -469,7 +469,7 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     prompt = texts.Prompt("auto_world", "searched", "c", "P36", runs)
     frame = framed([*made, *texts.restarts([prompt])])
     (shown,) = (
-        view for view in autoprompt_report.section(frame, SHEET, {}, "default").grids
+        view for view in autoprompt_report.section(frame, MODELS, {}, "default").grids
         if view.title == views.TABLE4.title
     )  # fmt: skip
     for row in shown.rows:
@@ -558,7 +558,7 @@ def test_labels_that_cannot_be_answered_are_nobody_s_majority():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_they_are_what_the_baselines_of_the_sheet_answer(seed):
+def test_they_are_what_the_baselines_of_the_table_answer(seed):
     def drawn(split, n):
         return ["abcd"[hash_key(seed, split, str(i)) % 4] for i in range(n)]
 
@@ -589,7 +589,7 @@ def test_a_number_below_the_majority_is_marked_in_every_table():
     assert row["majority P@1"].startswith("50.0 (")
     assert row["best constant P@1"].startswith("50.0 (")
     assert not row["manual P@1"].endswith("majority")
-    page = autoprompt_report.section(made, SHEET, {}, "default")
+    page = autoprompt_report.section(made, MODELS, {}, "default")
     marked = {
         (grid.title, head)
         for grid in page.grids
@@ -631,7 +631,7 @@ def test_the_majority_is_that_of_the_training_facts_that_the_model_was_given(tmp
     row = {"benchmark": "auto_lama", "prompt": "searched", "model": "m", "method": "predict"}
     for most in (1, 2, None):
         (found,) = numbers.answered(
-            [row], SHEET, [tmp_path / "o.parquet"],
+            [row], MODELS, [tmp_path / "o.parquet"],
             {"auto_lama": tmp_path}, given=[{"most": {"train": most}}],
         )  # fmt: skip
         task = frames.part(own.examples, {"most": {"train": most}})

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe import schema, sheets
+from kgprobe import experiments, schema
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, probes_of
 from kgprobe.tables.ontoprobe import calibration, choices, make, section, values
@@ -115,11 +115,11 @@ def asked(folder, right, scoring, written=False):
     return paths
 
 
-def test_the_sheet_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_path):
+def test_the_table_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_path):
     """bert-base-uncased is the one printed model with a row; its scoring is the manual prompt."""
     config = Path(__file__).parents[2] / "config"
-    columns = sheets.read_schema(config.parent / "workflow/schemas/models.schema.json")
-    models = {row["model"]: row for row in sheets.read_sheet(config / "models.tsv", columns)}
+    columns = experiments.read_schema(config.parent / "workflow/schemas/models.schema.json")
+    models = {row["model"]: row for row in experiments.read_rows(config / "models.tsv", columns)}
     rows = [
         row
         for row in our_rows("experiments")

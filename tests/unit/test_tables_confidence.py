@@ -125,8 +125,8 @@ def test_a_table_and_a_plot_show_them():
     table = views.views(FOUND, ["m"])["confidence"].of(FOUND)
     assert [key[-1] for key in table.rows] == ["", "prior"]
     assert {"K: pairs in order, %", "Brier", "calibration error, %"} <= set(table.heads)
-    sheet = {"m": {"kind": "masked", "source": "hub:m"}}
-    drawn = {one.name: one for one in figures.figures(EVERY, sheet, {})}
+    models = {"m": {"kind": "masked", "source": "hub:m"}}
+    drawn = {one.name: one for one in figures.figures(EVERY, models, {})}
     rows = rows_of(drawn["bear_reliability_world_lite"].chart)
     bins = FOUND.filter(metric="mean confidence").filter(aggregation="")
     points = [row for row in rows if "n" in row]

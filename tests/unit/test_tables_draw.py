@@ -18,7 +18,7 @@ PROBES = [
     probe("smol", parameters=135_000_000, kind="causal", bos="forced"),
     probe("smol-nobos", parameters=135_000_000, kind="causal", bos="none"),
 ]
-SHEET = {
+MODELS = {
     p.model: {"kind": p.kind, "source": p.source, "bos": p.bos, "dtype": p.dtype} for p in PROBES
 }
 STUDY = study(FRAMES, [(p, guesses(FRAMES, 0.5, i)) for i, p in enumerate(PROBES)])
@@ -47,10 +47,10 @@ def found(trained_on=95.0):
 
 FIGURES = {
     "size": lambda: figures.size_plot(
-        figures.sizes_of("world_lite", found()), [12.5], found(), SHEET
+        figures.sizes_of("world_lite", found()), [12.5], found(), MODELS
     ),
     "calibration": lambda: figures.calibration_plot(found()),
-    "relations": lambda: figures.relations_plot(found(), SHEET, {"P36": "capital <of>"}),
+    "relations": lambda: figures.relations_plot(found(), MODELS, {"P36": "capital <of>"}),
 }
 
 

@@ -110,10 +110,10 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     asked = results / "benchmarks/world_lite"
     shutil.copytree(folder / "world_lite", asked)
     questions = [str(asked / "items.parquet")]
-    sheet = [{"paper": "bear", **row} for row in rows]
+    experiments = [{"paper": "bear", **row} for row in rows]
     gather_report.make(
         page, read(inputs), Section("claims", "Claims", "", ["None."]), inputs, [],
-        list(map(str, answers)), [judged], questions, [], [], [], sheet, MODELS, {}, {}, {},
+        list(map(str, answers)), [judged], questions, [], [], [], experiments, MODELS, {}, {}, {},
     )  # fmt: skip
     html = (page.parent / "pages/validity.html").read_text(encoding="utf-8")
     assert "snakemake --cores all -- " in html
@@ -180,14 +180,14 @@ def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_pat
     alone = tmp_path / "smol.parquet"
     schema.write(schema.read(alone, schema.SCORES).filter(template=0), schema.SCORES, alone)
     found = made(folder, rows[1:], paths[1:])
-    sheet = {"smol": MODELS["smol"]}
-    drawn = list(figures.figures(found, sheet, {}))
+    models = {"smol": MODELS["smol"]}
+    drawn = list(figures.figures(found, models, {}))
     assert [d.name for d in drawn] == [
         "bear_relations_world_lite",
         "bear_reliability_world_lite",
         "bear_slice_frequency_world_lite",
     ]
-    (part,) = section.arranged(found, sheet, {}, {}, drawn)
+    (part,) = section.arranged(found, models, {}, {}, drawn)
     titles = [g.title for g in part.grids]
     assert titles[:2] == ["Accuracy by model", "Accuracy under other aggregations"]
     assert "Accuracy by relation" in titles

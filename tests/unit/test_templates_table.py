@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.sheets import read_table
+from kgprobe.experiments import read_table
 
 ROOT = Path(__file__).parents[2]
 ROWS = read_table(ROOT / "resources" / "templates" / "templates.tsv")

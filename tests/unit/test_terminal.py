@@ -224,7 +224,7 @@ def test_a_narrow_terminal_has_no_wider_line_and_no_color_where_none_is_wanted(t
     assert lines[-2].startswith("what is done is kept")
 
 
-def test_a_broken_sheet_is_told_once_and_whole(toy):
+def test_a_broken_table_is_told_once_and_whole(toy):
     (toy / "Snakefile").write_text('raise WorkflowError("row 3: no such model")\n')
     result = snakemake("--logger", "kgprobe", cwd=toy)
     assert result.returncode == 1

@@ -107,11 +107,11 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
         )
         for paper, both in papers.items()
     )  # fmt: skip
-    sheet = {
+    models = {
         m: {"kind": "masked", "source": "control:x", "dtype": "float32"}
         for m in ("control-masked", "control-causal")
     }
-    page = validity.section(made, sheet)
+    page = validity.section(made, models)
     assert page.verdict.endswith("is met by 4 of 7 control probes.")
     failed, shown = page.grids
     assert [(row[0].text, row[1].text, row[2].text, row[2].small) for row in failed.rows] == [
@@ -121,7 +121,7 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
     ]
     assert not page.is_met
     few = made.with_columns(n=pl.when(metric="valid").then(79).otherwise("n"))
-    told = validity.section(few, sheet).verdict
+    told = validity.section(few, models).verdict
     assert "4 of 7 control probes (4 of them on fewer than 80 facts)." in told
     met = list(shown.heads).index("requirement")
     told = sorted((row[0].text, row[1].text, row[met].text) for row in shown.rows)
@@ -139,7 +139,7 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
     trained_on = shown.heads.index("trained-on, %")
     for row in shown.rows:
         assert row[trained_on].text.endswith(" (?)") == (row[met].text == "not met")
-    assert validity.section(made.filter(model="smol"), sheet) is None
+    assert validity.section(made.filter(model="smol"), models) is None
 
 
 def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such():

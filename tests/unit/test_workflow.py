@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kgprobe.config import settings_of
-from kgprobe.settings import ATTRIBUTES, Autoprompt, Baselines, Settings, Sheets
-from kgprobe.sheets import SheetError
+from kgprobe.experiments import TableError
+from kgprobe.settings import ATTRIBUTES, Autoprompt, Baselines, Settings, Tables
 from kgprobe.workflow import models, ontoprobe, parts, tables
 from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, content_free_files
 from kgprobe.workflow.benchmarks import known_benchmarks
@@ -78,7 +78,7 @@ def test_a_benchmark_belongs_to_one_paper_and_an_own_graph_gives_five():
 
 def test_what_is_asked_is_read_with_its_paper_and_an_unknown_name_is_refused(tmp_path):
     path = tmp_path / "experiments.tsv"
-    settings = replace(Settings(), sheets=Sheets(experiments=str(path)))
+    settings = replace(Settings(), tables=Tables(experiments=str(path)))
     path.write_text(HEADER + "ontoprobe\tonto_world_lite\tfew,chat\tsentence\tcontrol-causal\n")
     found = read_run(settings)
     # what forms are compared with comes along
@@ -86,7 +86,7 @@ def test_what_is_asked_is_read_with_its_paper_and_an_unknown_name_is_refused(tmp
     assert found.probed("ontoprobe") == ["onto_world_lite"]
     assert found.probed("bear") == []
     path.write_text(HEADER + "bear\tworld_light\ttemplates\tsentence\tcontrol-causal\n")
-    with pytest.raises(SheetError, match=r"line 2: unknown benchmark 'world_light' \(did you mean"):
+    with pytest.raises(TableError, match=r"line 2: unknown benchmark 'world_light' \(did you mean"):
         read_run(settings)
     attributes = replace(settings.attributes, graph="nowhere")
     with pytest.raises(ConfigError, match=r"attributes.graph is 'nowhere'; legal: world, trex"):
@@ -146,7 +146,7 @@ def test_transferred_prompts_are_searched_with_the_model_that_the_config_names()
     asked = parts.stages(run(text, settings=settings))
     assert list(asked) == [("prompts", "half"), ("probes", "small")]
     assert asked["probes", "small"][0].input["other"].endswith("auto_world/half")
-    with pytest.raises(SheetError, match=r"'small': name in autoprompt.transfer the model"):
+    with pytest.raises(TableError, match=r"'small': name in autoprompt.transfer the model"):
         parts.stages(run(text))
 
 
@@ -234,7 +234,7 @@ def test_a_server_without_address_is_refused_before_anything_runs(monkeypatch):
     asked.rows[0]["_line"] = "2"
     variable = asked.settings.api.url_variable
     monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(SheetError, match=f"line 2: set the environment variable {variable}"):
+    with pytest.raises(TableError, match=f"line 2: set the environment variable {variable}"):
         check(asked)
     monkeypatch.setenv(variable, "http://127.0.0.1:8000/v1")
     check(asked)

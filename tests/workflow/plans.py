@@ -76,8 +76,8 @@ def main() -> None:
     import polars  # noqa: F401
     import snakemake.cli  # noqa: F401
 
-    import kgprobe.probes.prompt_settings
-    import kgprobe.sheets  # noqa: F401
+    import kgprobe.experiments
+    import kgprobe.probes.prompt_settings  # noqa: F401
 
     for line in sys.stdin:
         print(json.dumps(plan(*json.loads(line))), flush=True)

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from kgprobe.config import models_of
-from kgprobe.settings import Settings, Sheets
+from kgprobe.settings import Settings, Tables
 from kgprobe.workflow.benchmarks import known_benchmarks
 from kgprobe.workflow.run import read_experiments
 
@@ -99,7 +99,7 @@ class Project:
 
 def our_rows(name: str) -> list[dict[str, str]]:
     """The probes of a table of experiments in config/, as the workflow reads it."""
-    models = models_of(Settings(sheets=Sheets(models=str(ROOT / "config/models.tsv"))))
+    models = models_of(Settings(tables=Tables(models=str(ROOT / "config/models.tsv"))))
     return read_experiments(str(ROOT / f"config/{name}.tsv"), known_benchmarks(), models)
 
 

@@ -1,7 +1,7 @@
 """Wrong configs and tables end before anything runs, with one screen and exit code 1.
 
-What each message says is tested beside its reader (unit/test_sheets, unit/test_settings); here,
-that it reaches the user.
+What each message says is tested beside its reader (unit/test_experiments, unit/test_settings);
+here, that it reaches the user.
 """
 
 from pathlib import Path
@@ -16,8 +16,8 @@ def project(tmp_path: Path) -> Project:
     made = Project(tmp_path)
     header = "paper benchmark prompt method model"
     row = "bear world_lite templates sentence control-masked"
-    sheet = "".join("\t".join(line.split()) + "\n" for line in (header, row))
-    (tmp_path / "config/experiments.small.tsv").write_text(sheet)
+    rows = "".join("\t".join(line.split()) + "\n" for line in (header, row))
+    (tmp_path / "config/experiments.small.tsv").write_text(rows)
     return made
 
 
@@ -48,7 +48,7 @@ def test_an_unknown_config_key(project, refused):
     assert "unknown key 'sead' (did you mean 'seed'?); legal: " in shown
 
 
-def test_a_sheet_that_is_not_utf8(project, refused):
+def test_a_table_that_is_not_utf8(project, refused):
     path = project.folder / "config/models.tsv"
     path.write_bytes(path.read_bytes().replace(b"shipped; trained", b"shipped; tr\xe9ined", 1))
     shown = refused()

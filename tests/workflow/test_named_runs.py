@@ -85,7 +85,7 @@ def test_what_is_lacking_is_told_before_the_first_job(project, monkeypatch):
 
 @pytest.mark.parametrize("entry", ["Snakefile", "workflow/Snakefile"])
 def test_it_runs_in_another_working_folder(tmp_path, entry):
-    """Config, sheets and resources come from the project where the folder has none of its own."""
+    """Config, tables and resources come from the project where the folder has none of its own."""
     target = "results/embedded/sources/world/constraints.parquet"
     where = ["-s", str(ROOT / entry), "--directory", str(tmp_path)]
     where += ["--configfile", str(ROOT / "config/embedded.yaml")]

@@ -62,7 +62,7 @@ capital\t0\tmanual\tThe seat of the government of [X] is [Y].\tcapital
 """,
     "more.yaml": """\
 run: {name: more}
-sheets: {experiments: mine/more.tsv}
+tables: {experiments: mine/more.tsv}
 sources: {graphs: {mine: {templates: mine/templates.tsv}}}
 attributes: {graph: mine, asymmetry: {min_triples: 5}, entity_centric: {facts: 2}}
 prompt_tasks: {graphs: {least: {train: 3, dev: 1, test: 1}}}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.config import models_of, settings_of
 from kgprobe.plan import costs, jobs
 from kgprobe.plan.jobs import PlannedJob
@@ -67,7 +67,7 @@ def asked(plan: list[PlannedJob]) -> dict[str, set[str]]:
 
 def printed(name: str) -> set[str]:
     """Models of a table of published figures."""
-    return {row["model"] for row in sheets.read_table(PUBLISHED / f"{name}.tsv")}
+    return {row["model"] for row in experiments.read_table(PUBLISHED / f"{name}.tsv")}
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -81,7 +81,7 @@ def test_who_is_asked(plans, paper):
 
 
 def test_every_model_that_a_paper_prints_is_asked(plans):
-    board = sheets.read_table(PUBLISHED / "bear_leaderboard.tsv")
+    board = experiments.read_table(PUBLISHED / "bear_leaderboard.tsv")
     rows = models_of(settings_of(["config/papers/bear.yaml"]))
     own = {rows[model]["source"].rpartition("/")[2] for model in asked(plans["bear"])["sentence"]}
     assert own == {row["model"] for row in board if row["listed"] == "paper"}
@@ -163,7 +163,7 @@ def test_every_rule_has_its_cost(plans, name, monkeypatch):
     monkeypatch.chdir(ROOT)
     known = costs.read(ROOT / "resources/costs.tsv")
     plan = plans.get(name)
-    if name == "real" and not Path(sheets.expand("${KGPROBE_DATA}")).is_dir():
+    if name == "real" and not Path(experiments.expand("${KGPROBE_DATA}")).is_dir():
         pytest.skip("no real data")
     plan = plan or jobs.to_do([f"config/{name}.yaml"])
     stages, unpriced = costs.plan(plan, models_of(settings_of([])), known)

@@ -63,8 +63,8 @@ def test_aliases_are_a_switch(planner, project):
 )
 def test_a_row_alone_is_planned_up_to_the_report(planner, project, row):
     """Kinds that no table of ours holds; nightly, every kind of row."""
-    sheet = project.folder / "config/experiments.embedded.tsv"
-    sheet.write_text(HEADER + "\t".join(row.split()) + "\n")
+    experiments = project.folder / "config/experiments.embedded.tsv"
+    experiments.write_text(HEADER + "\t".join(row.split()) + "\n")
     models = project.folder / "config/models.tsv"
     models.write_text(models.read_text() + "served\tapi\tapi:some-model\t\tfloat32\t-\n")
     project.edit("config/config.yaml", "transfer: {}", "transfer: {control-masked: control-causal}")

@@ -16,7 +16,7 @@ from tests.workflow.project import ROOT, Project
 
 pytestmark = pytest.mark.nightly(gate="mini/test_run.py")
 
-SHEET = """paper	benchmark	prompt	method	model
+EXPERIMENTS = """paper	benchmark	prompt	method	model
 bear	world_lite	templates	sentence	control-masked
 bear	world_lite	templates	sentence	control-causal
 bear	world_lite	templates	sentence	control-seq2seq
@@ -26,7 +26,7 @@ SAME = ("results/embedded/benchmarks", "results/embedded/tables")
 
 def project(folder: Path) -> Project:
     made = Project(folder)
-    (folder / "config/experiments.small.tsv").write_text(SHEET)
+    (folder / "config/experiments.small.tsv").write_text(EXPERIMENTS)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Any sheet runs to its report: every kind of row is planned alone, one of each kind runs alone."""
+"""Any table runs to its report: every kind of row is planned alone, one of each kind runs alone."""
 
 import re
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.sheets import METHODS_OF_PAPER
+from kgprobe.experiments import METHODS_OF_PAPER
 from tests import browser
 from tests.unit.tiny_models import save, tiny
 from tests.workflow.outline import Outline, hollow
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.nightly(
     ]
 )
 
-#: sheet -> the configs that it is run with here; the real one's rows are planned with the full
+#: table -> the configs that it is run with here; the real one's rows are planned with the full
 #: config, whose data are downloaded, so that no plan needs data on disk
-SHEETS = {
+TABLES = {
     "experiments.embedded.tsv": ["config/embedded.yaml"],
     "experiments.tsv": ["config/config.yaml"],
     "experiments.real.tsv": ["config/config.yaml"],
 }
-#: legal rows of kinds that no sheet of ours holds
+#: legal rows of kinds that no table of ours holds
 MORE = [
     "autoprompt\tauto_lama\ttransferred\tpredict\tbert-base-cased",
     "attributes\tsymmetry\ttemplates\tfill\tserved",
@@ -41,9 +41,9 @@ SERVED = "served\tapi\tapi:some-model\t\tfloat32\t-\n"
 
 
 def kinds() -> dict[tuple[str, str, str], tuple[list[str], str]]:
-    """(paper, prompt, method) -> configs and the first row of our sheets that is of this kind."""
+    """(paper, prompt, method) -> configs and the first row of our tables that is of this kind."""
     found: dict[tuple[str, str, str], tuple[list[str], str]] = {}
-    for name, configs in SHEETS.items():
+    for name, configs in TABLES.items():
         for row in our_rows(name.removesuffix(".tsv")):
             key = (row["paper"], row["prompt"], row["method"])
             cells = (row[n] for n in ("paper", "benchmark", "prompt", "method", "model"))
@@ -62,7 +62,7 @@ def test_every_kind_of_row_alone_is_planned_up_to_the_report(planner, tmp_path):
         (paper, method) for paper, methods in METHODS_OF_PAPER.items() for method in methods
     }
     assert len(rows) > 30
-    (tmp_path / "one.yaml").write_text("sheets: {experiments: config/one.tsv}\n")
+    (tmp_path / "one.yaml").write_text("tables: {experiments: config/one.tsv}\n")
     for configs, row in rows:
         (tmp_path / "config/one.tsv").write_text(f"{HEADER}{row}\n")
         url = "http://127.0.0.1:9/v1"
@@ -94,13 +94,13 @@ ROWS = {
     "attributes bias templates sentence own-causal": "Knowledge-graph attributes",
     "autoprompt auto_world majority predict control-masked": "Searched prompts",
 }
-#: a sheet of models that are made here in a second; the controls answer what needs whole words
+#: rows of models that are made here in a second; the controls answer what needs whole words
 OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
 OWN += "own-masked\tmasked\tfolder:models/bert\t\tfloat32\t-\n"
 
 
-def sheet(made: Project, *rows: str) -> None:
-    """Write the sheet, its columns separated by spaces here."""
+def write_rows(made: Project, *rows: str) -> None:
+    """Write the table of experiments, its columns separated by spaces here."""
     text = "".join("\t".join(row.split()) + "\n" for row in rows)
     (made.folder / "config/experiments.small.tsv").write_text(HEADER + text)
 
@@ -112,7 +112,7 @@ def project(folder: Path) -> Project:
         save(tiny(name, double=False), made.folder / "models" / name)
     models = made.folder / "config/models.tsv"
     models.write_text(models.read_text() + OWN)
-    sheet(made, *ROWS)
+    write_rows(made, *ROWS)
     return made
 
 
@@ -152,8 +152,8 @@ def tables_anew(made: Project) -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_alone_runs_to_its_report(finished, row):
     tables_anew(finished)
-    sheet(finished, row)
-    # the answers of the whole sheet stand: that other rows are gone is no reason to ask anew
+    write_rows(finished, row)
+    # the answers of the whole table stand: that other rows are gone is no reason to ask anew
     result = finished.run("--rerun-triggers", "mtime")
     assert result.returncode == 0, result.stdout[-4000:]
     assert not re.search(r"\]  (prompts_|probes_)", result.stdout)
@@ -173,17 +173,17 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     assert "report: results/embedded/report/index.html" in told
 
 
-def test_the_whole_sheet_has_every_section(finished):
-    """Runs first or last: the sheet of all rows is made again."""
+def test_the_whole_table_has_every_section(finished):
+    """Runs first or last: the table of all rows is made again."""
     tables_anew(finished)
-    sheet(finished, *ROWS)
+    write_rows(finished, *ROWS)
     result = finished.run("--rerun-triggers", "mtime")
     assert result.returncode == 0, result.stdout[-4000:]
     titles = headings(finished)
     for title in ROWS.values():
         assert any(found.startswith(title) for found in titles), (title, titles)
     told = printed(finished)
-    # of searched prompts this sheet has the majority baseline alone: no model's number to print
+    # of searched prompts this table has the majority baseline alone: no model's number to print
     for name in ("world_lite: ", "onto_world_lite: ", "attributes: "):
         assert name in told
 
@@ -201,7 +201,7 @@ def headings(made: Project) -> list[str]:
 def test_pages_of_all_papers_are_short_fit_their_screen_and_link_to_what_is_there(
     finished, tmp_path
 ):
-    """Runs last, after the sheet of all rows was made again."""
+    """Runs last, after the table of all rows was made again."""
     folder = finished.folder / "results/embedded/report"
     found, console = browser.all_pages(folder, tmp_path / "profile")
     assert len(found) > 20

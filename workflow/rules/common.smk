@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import kgprobe
-from kgprobe import guard, sheets
+from kgprobe import experiments, guard
 from kgprobe.code import Code
 from kgprobe.config import ConfigError
 from kgprobe.config import read as read_config
@@ -50,7 +50,7 @@ try:
     RUN = read_run(SETTINGS)
     ATTRIBUTE_GRAPH = attributes.graph(SETTINGS)
     check(RUN)
-except (ConfigError, sheets.SheetError) as problem:
+except (ConfigError, experiments.TableError) as problem:
     raise WorkflowError(str(problem)) from None
 
 GRAPHS, DUMPS = SETTINGS.sources.graphs, sources.statement_dumps(SETTINGS)
@@ -69,14 +69,17 @@ RESULTS = f"results/{SETTINGS.run.name}"
 workflow.register_pathvars(
     results=RESULTS,
     logs=f"logs/{SETTINGS.run.name}",
-    resources=sheets.located("resources"),
+    resources=experiments.located("resources"),
 )
 
 
-# jobs read this file, too: only the process that was started by hand tells what the sheet stands
+# jobs read this file, too: only the process that was started by hand tells what the table stands
 # for, or takes the folder's lock
 if workflow.is_main_process and workflow.output_settings.dryrun:
-    print(sheets.describe_rows(RUN.rows, SETTINGS.sheets.experiments), file=sys.stderr)
+    print(
+        experiments.describe_rows(RUN.rows, SETTINGS.tables.experiments),
+        file=sys.stderr,
+    )
 elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
     for name, most in models.limits(workflow.resource_settings.nodes is None).items():
         if name not in workflow.global_resources:
@@ -126,7 +129,7 @@ def to_do():
 
 def lacking(planned):
     """What some jobs want from outside and is not there."""
-    known = costs.read(Path(sheets.located("resources/costs.tsv")))
+    known = costs.read(Path(experiments.located("resources/costs.tsv")))
     memory = models.estimate_mb(RUN, parts.stages(RUN))
     # nodes of a cluster have memory of their own
     here = models.memory_mb() if workflow.resource_settings.nodes is None else 0

@@ -29,7 +29,7 @@ PULL, DOWNLOAD, READING = 1440, 2880, 1440
 #: what is read for statements
 READ = sources.read_dumps(SETTINGS)
 #: the files of fixed commits and their ids
-LOCK_FILE = lock_file.read_lock_file(sheets.located(SETTINGS.sources.lock_file))
+LOCK_FILE = lock_file.read_lock_file(experiments.located(SETTINGS.sources.lock_file))
 #: tables of an own graph
 OWN_TABLES = (
     "facts coverage classes class_hierarchy types properties property_hierarchy "

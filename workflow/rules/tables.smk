@@ -288,7 +288,7 @@ rule report:
         # numbers of earlier runs that travel with the project
         measured=sorted(
             str(path)
-            for path in Path(sheets.located("resources/measured")).glob("*.tsv")
+            for path in Path(experiments.located("resources/measured")).glob("*.tsv")
             if path.stem != "bench"
         ),
         # what control models that the run does not ask said of each method

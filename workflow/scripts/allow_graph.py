@@ -10,11 +10,11 @@ from kgprobe.benchmarks.attributes import settings as graph_settings
 from kgprobe.benchmarks.autoprompt import graph as prompts
 from kgprobe.benchmarks.bear import build as bear
 from kgprobe.benchmarks.ontoprobe import modes, own
+from kgprobe.experiments import manual_templates, read_table
 from kgprobe.job import job
 from kgprobe.knowledge import graph, ontology
 from kgprobe.knowledge.engines import open_engine
 from kgprobe.settings import ATTRIBUTES, Joins, Ontoprobe, OwnGraph, PromptGraph, typed
-from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.graphs.read import PROPERTIES
 
 with (

@@ -7,11 +7,11 @@ from kgprobe.benchmarks import own_words
 from kgprobe.benchmarks.attributes import checks, frames, sensitivity
 from kgprobe.benchmarks.attributes import settings as graph_settings
 from kgprobe.benchmarks.label_templates import label_templates
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engines import open_engine
 from kgprobe.settings import Joins, OwnGraph, typed
-from kgprobe.sheets import read_table
 from kgprobe.sources.graphs.read import PROPERTIES
 
 with (

@@ -5,10 +5,10 @@ from kgprobe.benchmarks.autoprompt import facts as prompt_facts
 from kgprobe.benchmarks.autoprompt import frames
 from kgprobe.benchmarks.autoprompt import own as prompt_own
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.knowledge import facts as knowledge
 from kgprobe.settings import PromptFacts, typed
-from kgprobe.sheets import read_table
 
 VARIANTS = {"auto_lama": "original", "auto_lama_trex": "trex", "auto_lama_roberta": "roberta"}
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames, graph
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.settings import PromptGraph, typed
-from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
     folder = Path(run.output.examples).parent

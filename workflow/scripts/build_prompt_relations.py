@@ -1,9 +1,9 @@
 from pathlib import Path
 
 from kgprobe.benchmarks.autoprompt import facts, frames, relations
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.settings import PromptSentences, typed
-from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
     settings, seed = typed(PromptSentences, run.params.settings), run.params.seed

@@ -2,9 +2,9 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames, world
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.settings import PromptWorld, typed
-from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
     task = world.build(

@@ -4,9 +4,9 @@ from kgprobe import schema
 from kgprobe.benchmarks.bear import against_released
 from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import BearFrames
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.settings import Bear, typed
-from kgprobe.sheets import read_table
 from kgprobe.tables import sources
 from kgprobe.tables.views import write
 

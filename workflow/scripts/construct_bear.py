@@ -1,9 +1,9 @@
 from kgprobe import schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear.choice import Review
+from kgprobe.experiments import manual_templates, read_table
 from kgprobe.job import job
 from kgprobe.settings import Bear, typed
-from kgprobe.sheets import manual_templates, read_table
 
 with job(snakemake) as run:
     relations = read_table(run.input.relations)

@@ -3,10 +3,10 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import build, modes, own, reasoning, released
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.knowledge import ontology as built
 from kgprobe.settings import Ontoprobe, typed
-from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
     chosen = typed(Ontoprobe, run.params.settings)

@@ -1,7 +1,7 @@
 from kgprobe import schema
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.settings import Wikidata, typed
-from kgprobe.sheets import read_table
 from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations, relations_of

@@ -1,8 +1,8 @@
 from pathlib import Path
 
 from kgprobe import schema
+from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.sheets import read_table
 from kgprobe.sources.dumps import facts
 from kgprobe.sources.sparql.snapshots import snapshot_name
 

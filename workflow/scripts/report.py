@@ -1,9 +1,9 @@
 from pathlib import Path
 
 from kgprobe import schema
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.schema import atomic
-from kgprobe.sheets import read_table
 from kgprobe.tables import results
 from kgprobe.tables.claims import printed, section, verdicts
 from kgprobe.tables.report import gather, headline

@@ -2,8 +2,8 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear.choice import CHOICE
+from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.sheets import read_table
 from kgprobe.tables import results, sources
 from kgprobe.tables.report import section
 

@@ -1,8 +1,8 @@
 from pathlib import Path
 
 from kgprobe import schema
+from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.sheets import read_table
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.bear import make, published, section

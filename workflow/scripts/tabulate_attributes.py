@@ -1,7 +1,7 @@
 from pathlib import Path
 
+from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.sheets import read_table
 from kgprobe.tables import baselines
 from kgprobe.tables.attributes import make
 

@@ -13,30 +13,30 @@ from kgprobe.tables.ontoprobe import section as ontoprobe
 from kgprobe.tables.report import marks, section
 
 with job(snakemake) as run:
-    sheet, files, seed = run.params, run.input, run.params.seed
-    chosen, switches = typed(Ontoprobe, sheet.settings), typed(modes.Switches, sheet.switches)
+    params, files, seed = run.params, run.input, run.params.seed
+    chosen, switches = typed(Ontoprobe, params.settings), typed(modes.Switches, params.switches)
     places = folders(files.questions)
     given = values.published(Path(files.published[0]).parent)
-    probes = probes_of(sheet.experiments, sheet.models, files.answers)
+    probes = probes_of(params.experiments, params.models, files.answers)
     asked = dict(zip(probes, files.answers, strict=True))
     found = make.answers(asked, places, switches.ties, switches.recall)
     trained_on = (
         schema.read(files.trained_on, schema.TRAINED_ON) if files.get("trained_on") else None
     )
-    reasoned = probes_of(sheet.reasoned, sheet.models, files.reasoned)
+    reasoned = probes_of(params.reasoned, params.models, files.reasoned)
     pairs = list(zip(files.reasoned, files.premises, strict=True))
     ranked = [probe for probe in probes if probe.method == "cloze"]
     tops = {p: pl.read_parquet(path) for p, path in zip(ranked, files.top, strict=True)}
     sentences = [probe for probe in probes if make.is_scored(probe)]
     free = dict(zip(sentences, files.content_free, strict=True))
-    below = baselines.files(sheet.baselines, files.get("baselines", []))
+    below = baselines.files(params.baselines, files.get("baselines", []))
     rows_of = switches.tp_rows
     split = choices.shipped(files.shipped) if files.get("shipped") else None
-    chosen_by = probes_of(sheet.chosen, sheet.models, files.chosen)
+    chosen_by = probes_of(params.chosen, params.models, files.chosen)
     picked = dict(zip(chosen_by, zip(files.choices, files.chosen, strict=True), strict=True))
-    every = [*probes_of(sheet.formed, sheet.models, files.formed), *probes]
+    every = [*probes_of(params.formed, params.models, files.formed), *probes]
     in_forms = forms.pairs(every, [*files.formed, *files.answers])
-    rows = [*sheet.experiments, *sheet.formed, *sheet.reasoned, *sheet.chosen]
+    rows = [*params.experiments, *params.formed, *params.reasoned, *params.chosen]
     told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
     winners = make.find_winners({**asked, **in_forms[0]}, tops)
     numbers = [
@@ -52,7 +52,7 @@ with job(snakemake) as run:
         *make.estimate_choices(picked, given, split, places, trained_on),
     ]
     made = results.frame("ontoprobe", numbers)
-    provenance = run.provenance(switches=sheet.switches)
+    provenance = run.provenance(switches=params.switches)
     schema.write(made, schema.RESULTS, run.output.results, provenance)
     judged = make.judged_answers(
         found | make.answers(in_forms[0], places, switches.ties, switches.recall),
@@ -70,6 +70,6 @@ with job(snakemake) as run:
         ontoprobe.points(switches),
         switches.select,
         switches.average,
-        sheet.models,
+        params.models,
     )
     section.write(page, run.output.section)

@@ -1,8 +1,8 @@
 from kgprobe import schema
 from kgprobe.benchmarks import own_words
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.settings import OwnGraph, typed
-from kgprobe.sheets import read_table
 from kgprobe.sources.graphs import read
 
 with job(snakemake) as run:

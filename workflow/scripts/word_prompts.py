@@ -3,10 +3,10 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks import own_words
 from kgprobe.benchmarks.label_templates import label_templates
+from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.probes.jobs.word import word
 from kgprobe.settings import AttributePrompts, OwnGraph, typed
-from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
     shared = read_table(run.input.templates)

@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe.benchmarks.label_templates import template_of
+from kgprobe.experiments import TableError, manual_templates, nearest, read_table
 from kgprobe.settings import OwnGraph
-from kgprobe.sheets import SheetError, manual_templates, nearest, read_table
 from kgprobe.templates import sentence
 
 #: A relation is one-to-one where so many of its answers have one subject, symmetric where so many
@@ -118,11 +118,11 @@ def templates(
 
 
 def read_templates(path: str | Path, relations: Collection[str]) -> Rows:
-    """Rows of an own table of templates of these relations. Raises SheetError for what cannot be
+    """Rows of an own table of templates of these relations. Raises TableError for what cannot be
     asked, all of it."""
     rows, columns = read_table(path), COLUMNS["templates"].split()[:4]
     if lacking := [name for name in columns if rows and name not in rows[0]]:
-        raise SheetError(f"{path}: no column {', '.join(lacking)}; it has {', '.join(rows[0])}")
+        raise TableError(f"{path}: no column {', '.join(lacking)}; it has {', '.join(rows[0])}")
     wrong, seen = [], set()
     for row in rows:
         where = f"{path}, template {row['index']} of {row['relation']}"
@@ -140,7 +140,7 @@ def read_templates(path: str | Path, relations: Collection[str]) -> Rows:
         except ValueError as problem:
             wrong.append(str(problem))
     if wrong:
-        raise SheetError("\n".join(wrong))
+        raise TableError("\n".join(wrong))
     return rows
 
 
@@ -188,7 +188,7 @@ def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]
 
 
 def table(rows: Sequence[Mapping[str, str]], columns: str) -> str:
-    """A tab-separated table with a header line, as `sheets.read_table` reads it."""
+    """A tab-separated table with a header line, as `experiments.read_table` reads it."""
     names = columns.split()
     lines = ["\t".join(" ".join(row[name].split()) for name in names) for row in rows]
     return "\n".join(["\t".join(names), *lines, ""])

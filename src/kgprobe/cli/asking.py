@@ -123,10 +123,10 @@ def _check_name(run: str, folder: Path) -> None:
 
 def check_model(model: str) -> None:
     """Raise, before torch is imported, where nobody has a model of this name."""
-    from kgprobe import sheets
+    from kgprobe import experiments
     from kgprobe.probes.models import reachable
 
-    reachable.check(model, sheets.by_name(names.rows(), reachable.MODELS))
+    reachable.check(model, experiments.by_name(names.rows(), reachable.MODELS))
 
 
 def import_library() -> ModuleType:
@@ -143,9 +143,9 @@ def _texts(prompt: str) -> str | Mapping[str, str]:
     """What `--prompt` names: a word, or the templates of a JSON file."""
     if not prompt.endswith(".json"):
         return prompt
-    from kgprobe import sheets
+    from kgprobe import experiments
 
-    text = sheets.read_text(prompt)
+    text = experiments.read_text(prompt)
     try:
         templates = json.loads(text)
     except ValueError as error:

@@ -88,7 +88,7 @@ def _pair(row: dict[str, Any]) -> dict[str, Any]:
 
 def run_folder(name: str) -> Path:
     """The folder of a run that has numbers. Raises ValueError where there is none."""
-    from kgprobe.sheets import nearest
+    from kgprobe.experiments import nearest
 
     # a model's folder may have the name of a run
     for folder in (Path(name), Path("results") / name):

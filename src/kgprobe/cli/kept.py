@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe import schema, sheets
+from kgprobe import experiments, schema
 from kgprobe.job import sha256, versions
 from kgprobe.library import RELATIONS, Results
 from kgprobe.questions import TABLES
@@ -54,25 +54,25 @@ def _report(result: Results, folder: Path, judged: pl.DataFrame, files: list[str
     who, benchmark = result.probe, result.benchmark
     row = {"model": who.model, "kind": who.kind, "source": who.source, "dtype": who.dtype,
            "bos": who.bos, "note": ""}  # fmt: skip
-    sheet = {who.model: row}
-    rows = sheets.read_table(sheets.located(RELATIONS))
+    probed = {who.model: row}
+    rows = experiments.read_table(experiments.located(RELATIONS))
     titles = {line["relation"]: line["note"] for line in rows}
     names = {name: titles.get(name, name) for name in benchmark.items["relation"].unique().sort()}
-    drawings = list(figures(result.frame, sheet, names))
-    parts = section.arranged(result.frame, sheet, names, {}, drawings)
+    drawings = list(figures(result.frame, probed, names))
+    parts = section.arranged(result.frame, probed, names, {}, drawings)
     title = "BEAR: balanced multiple choice"
     spec = {"paper": "bear", **who.dimensions}
     places = {benchmark.name: folder / "benchmarks" / benchmark.name}
     return Report(
         run=folder.name,
         results=result.frame,
-        sheet=sheet,
+        probed=probed,
         config={"items": benchmark.items.height, "prompt": who.prompt, "method": who.method},
         models=[{**row, "parameters": who.parameters or ""}],
         experiments=[spec],
         versions=versions(),
         sections=[Section("bear", title, section.LEAD, parts=parts, terms=section.TERMS)],
-        benchmarks=list(about.benchmarks(result.frame, sheet, [spec], judged, places, names, {})),
+        benchmarks=list(about.benchmarks(result.frame, probed, [spec], judged, places, names, {})),
         links=[Link(name) for name in files],
         commands={"": _command(result, folder)},
         title=f"What {who.model} knows of {benchmark.name}",

@@ -29,7 +29,7 @@ def _size(bench: "Benchmark") -> dict[str, Any]:
 
 
 def _methods() -> list[dict[str, Any]]:
-    from kgprobe.sheets import KINDS_OF_METHOD
+    from kgprobe.experiments import KINDS_OF_METHOD
 
     return [
         {"method": name, "kinds": ", ".join(kinds),
@@ -141,7 +141,7 @@ def _relations(bench: "Benchmark") -> list[dict[str, Any]]:
 
 def _question(bench: "Benchmark", item: str) -> dict[str, Any]:
     """One question: subject, options, the right ones, and the sentences of the first right one."""
-    from kgprobe.sheets import nearest
+    from kgprobe.experiments import nearest
     from kgprobe.templates import fill
 
     rows = bench.items.filter(item=item).to_dicts()

@@ -1,7 +1,7 @@
 """Names of models, benchmarks, methods, prompts and runs: what a shell completes while one types.
 
 `kgprobe --install-completion` sets it up. A key that is pressed waits for this, so nothing here
-imports torch, and models and runs come without polars. Where a sheet or a folder cannot be read
+imports torch, and models and runs come without polars. Where a table or a folder cannot be read
 nothing is offered: the command itself says what is wrong with it.
 """
 
@@ -21,11 +21,11 @@ METHODS = (
 
 
 def rows() -> list[dict[str, str]]:
-    """The table of models, the working folder's own first. Raises SheetError."""
-    from kgprobe import sheets
+    """The table of models, the working folder's own first. Raises TableError."""
+    from kgprobe import experiments
 
-    legal = sheets.read_schema(sheets.located("workflow/schemas/models.schema.json"))
-    return sheets.read_sheet(sheets.located("config/models.tsv"), legal)
+    legal = experiments.read_schema(experiments.located("workflow/schemas/models.schema.json"))
+    return experiments.read_rows(experiments.located("config/models.tsv"), legal)
 
 
 def folders() -> list[Path]:

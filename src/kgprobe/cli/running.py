@@ -46,13 +46,13 @@ def plan(configs: Configs = None, as_json: Json = False) -> None:
     Example: kgprobe plan config/embedded.yaml
     """
     with screen.report_errors(as_json):
-        from kgprobe import sheets
+        from kgprobe import experiments
         from kgprobe.config import BASE, models_of, settings_of
         from kgprobe.plan import costs, jobs, needs
         from kgprobe.workflow.models import memory_mb
 
         settings = settings_of(configs or [])
-        known = costs.read(Path(sheets.located("resources/costs.tsv")))
+        known = costs.read(Path(experiments.located("resources/costs.tsv")))
         rows, to_do = models_of(settings), jobs.to_do(configs or [])
         stages, unpriced = costs.plan(to_do, rows, known)
         memory = {job.rule: job.mem_mb for job in to_do}
@@ -123,13 +123,13 @@ def run(
         import subprocess
         import time
 
-        from kgprobe import sheets
+        from kgprobe import experiments
         from kgprobe.config import settings_of
 
         name, began = settings_of([config]).run.name, time.monotonic()
         # --configfile takes every word up to the next option: a target behind it would be one
-        command = [sys.executable, "-m", "snakemake", *sheets.snakefile(), "--configfile",
-                   sheets.located(config), "--cores", cores]  # fmt: skip
+        command = [sys.executable, "-m", "snakemake", *experiments.snakefile(), "--configfile",
+                   experiments.located(config), "--cores", cores]  # fmt: skip
         # `--forcerun RULE -- TARGET` keeps its target where what follows `--` comes first
         before, behind = context.args, context.meta[BEHIND]
         words = [*before, *behind] if "--" in behind else [*behind, *before]

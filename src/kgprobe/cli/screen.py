@@ -192,7 +192,7 @@ def whole(least: int) -> Callable[[str | int], int]:
 
 def choose(value: str, legal: Sequence[str], what: str) -> str:
     """`value`, which must be one of the legal ones; else a usage error that names the nearest."""
-    from kgprobe.sheets import nearest
+    from kgprobe.experiments import nearest
 
     if value not in legal:
         near = nearest(value, legal)

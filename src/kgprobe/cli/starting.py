@@ -56,7 +56,7 @@ def init(
         row = _model(model)
         config = {
             "run": {"name": name},
-            "sheets": {kind: f"{name}/{kind}.tsv" for kind in ("models", "experiments")},
+            "tables": {kind: f"{name}/{kind}.tsv" for kind in ("models", "experiments")},
             "sources": {"graphs": {graph: {"form": form, "files": [str(facts)]}}},
             # those of config/config.yaml are between models that are not asked here
             "comparisons": [],
@@ -129,7 +129,7 @@ def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
 
 def _model(model: str) -> dict[str, str]:
     """The row of the table of models for what `--model` names."""
-    from kgprobe.sheets import KINDS_OF_METHOD
+    from kgprobe.experiments import KINDS_OF_METHOD
 
     rows = {row["model"]: row for row in names.rows()}
     check_model(model)

@@ -78,7 +78,7 @@ def trace(
 def _pairs(where: list[str]) -> dict[str, str]:
     """`--where` by dimension. Raises ValueError."""
     from kgprobe.contracts import RESULTS
-    from kgprobe.sheets import nearest
+    from kgprobe.experiments import nearest
 
     values, legal = {}, RESULTS.key
     for text in where:
@@ -92,7 +92,7 @@ def _pairs(where: list[str]) -> dict[str, str]:
 
 def _describe_unknown(folder: Path, pairs: Mapping[str, str]) -> str:
     """What a run has instead of a value of `--where` that it has not."""
-    from kgprobe.sheets import nearest
+    from kgprobe.experiments import nearest
     from kgprobe.tables import results
 
     known = results.read(_tables(folder))
@@ -131,7 +131,7 @@ def _claim(folder: Path, name: str, pairs: Mapping[str, str]) -> dict[str, Any]:
     import polars as pl
 
     from kgprobe import schema
-    from kgprobe.sheets import nearest
+    from kgprobe.experiments import nearest
 
     path = folder / "tables/claims.parquet"
     if not path.is_file():

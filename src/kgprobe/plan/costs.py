@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from kgprobe.experiments import TableError, read_table
 from kgprobe.plan.jobs import PlannedJob
-from kgprobe.sheets import SheetError, read_table
 
 STAGES = ("sources", "knowledge", "benchmarks", "models", "probes", "tables")
 NUMBERS = ("cpu_s", "download_mb", "disk_mb", "requests")
@@ -71,16 +71,16 @@ def cost_of(job: PlannedJob, kind: str, costs: Costs) -> Cost | None:
 
 
 def read(path: Path) -> Costs:
-    """costs.tsv. Raises SheetError with file, row and what is legal."""
+    """costs.tsv. Raises TableError with file, row and what is legal."""
     rows = []
     for row in read_table(path):
         where = f"{path}, rule {row['rule']}"
         if row["basis"] not in ("measured", "estimated"):
-            raise SheetError(f"{where}: basis {row['basis']!r}; legal: measured, estimated")
+            raise TableError(f"{where}: basis {row['basis']!r}; legal: measured, estimated")
         try:
             cost = Cost(0, *(float(row[name]) for name in NUMBERS))  # type: ignore[arg-type]
         except ValueError as problem:
-            raise SheetError(f"{where}: {problem}") from None
+            raise TableError(f"{where}: {problem}") from None
         rows.append((row, replace(cost, estimated=row["basis"] == "estimated")))
     return rows
 

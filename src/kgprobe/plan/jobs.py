@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kgprobe import sheets
+from kgprobe import experiments
 
 #: the event of Snakemake's logger that announces a job; rules that only name what is wanted
 EVENT, TARGETS = "job_info", ("all", "everything")
@@ -78,11 +78,12 @@ def dry(configs: Sequence[str]) -> list[PlannedJob]:
 
     announced = Announced()
     logger.addFilter(announced)
-    given = ["--configfile", *map(sheets.located, configs)] if configs else []
+    given = ["--configfile", *map(experiments.located, configs)] if configs else []
     # what only a live pull needs is asked for when it begins
     os.environ.setdefault("KGPROBE_CONTACT", "nobody@example.org")
     # the rules look there for what kind of start this is
-    sys.argv = ["snakemake", *sheets.snakefile(), "--dry-run", "--cores", "1", "--nocolor", *given]
+    sys.argv = ["snakemake", *experiments.snakefile(), "--dry-run", "--cores", "1", "--nocolor"]
+    sys.argv += given
     output = io.StringIO()
     try:
         with contextlib.redirect_stdout(output):

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from kgprobe.experiments import located
 from kgprobe.plan.costs import Costs, asks_nobody, cost_of, model_of, weights_mb
 from kgprobe.plan.jobs import PlannedJob
 from kgprobe.settings import Settings
-from kgprobe.sheets import located
 from kgprobe.sources.sparql.endpoint import read_endpoints
 from kgprobe.workflow import sources
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.settings import RELEASED, Archive, Settings, Sums
 from kgprobe.sources.dumps.archives import below
 from kgprobe.sources.dumps.download import place, recorded, sums_of, wrong_form, wrong_sums
@@ -50,7 +50,7 @@ class Finding:
 
 def verify(settings: Settings) -> Iterator[Finding]:
     """A row for each archive, its parts and each dump that there should be, and each kept pull."""
-    trees = read_lock_file(sheets.located(settings.sources.lock_file))
+    trees = read_lock_file(experiments.located(settings.sources.lock_file))
     data, seen = Path(settings.data), set()
     for name in RELEASED:
         section = getattr(settings.sources, name)

@@ -315,11 +315,11 @@ WITHOUT = {
 
 
 def notes(
-    results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]], aggregation: str = ""
+    results: pl.DataFrame, models: Mapping[str, Mapping[str, str]], aggregation: str = ""
 ) -> list[str]:
     """Notes on the aggregations in these RESULTS, by benchmark and group.
 
-    `sheet`: rows of models.tsv by name; `aggregation`: the probes' own. For every control model
+    `models`: rows of models.tsv by name; `aggregation`: the probes' own. For every control model
     they name the aggregation that best separates trained-on facts from held-out ones.
     """
     several = results["benchmark"].n_unique() > 1
@@ -332,7 +332,7 @@ def notes(
     for name, why in WITHOUT.items():
         if count := _count_problems(lost.filter(aggregation=name), "items", several):
             lines.append(f"{count} have no prior{why}")
-    controls = [name for name, row in sheet.items() if row["source"].startswith(CONTROL)]
+    controls = [name for name, row in models.items() if row["source"].startswith(CONTROL)]
     areas = results.filter(
         # a paper's own calibration may have an AUC that names no aggregation
         pl.col("model").is_in(controls),
@@ -341,7 +341,7 @@ def notes(
         slice="",
     )
     by = areas.group_by(*PROBE, "benchmark", "group", maintain_order=True)
-    best = [_best(sheet[str(key[0])]["kind"], rows, aggregation, several) for key, rows in by]
+    best = [_best(models[str(key[0])]["kind"], rows, aggregation, several) for key, rows in by]
     if best := [one for one in best if one]:
         lines.append(
             "Trained-on facts are told from held-out ones best (AUC of margins; in brackets that "

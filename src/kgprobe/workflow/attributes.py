@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.settings import Settings
 from kgprobe.workflow.answers import has_form
 from kgprobe.workflow.run import Row, Run
@@ -57,10 +57,10 @@ def plain_rows(run: Run) -> list[Row]:
 
 
 def template_rows(settings: Settings) -> list[dict[str, str]]:
-    """Rows of templates.tsv and of the tables in `attribute_prompts`. Raises SheetError."""
-    general = f"{sheets.located('resources')}/templates/templates.tsv"
+    """Rows of templates.tsv and of the tables in `attribute_prompts`. Raises TableError."""
+    general = f"{experiments.located('resources')}/templates/templates.tsv"
     paths = [general, *files(settings.attribute_prompts.tables)]
-    rows = [row for path in paths for row in sheets.read_table(path)]
+    rows = [row for path in paths for row in experiments.read_table(path)]
     if any("relation" not in row for row in rows):
-        raise sheets.SheetError(f"templates: a table without the column relation: {paths}")
+        raise experiments.TableError(f"templates: a table without the column relation: {paths}")
     return rows

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.config import ConfigError
 from kgprobe.workflow.parts import PlannedPart
 from kgprobe.workflow.run import Run
@@ -21,7 +21,7 @@ WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 def of_model(run: Run, model: str) -> dict[str, str]:
     """The columns of models.tsv that an answer depends on, and where unpacked models lie."""
     row = run.models[model]
-    known = {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
+    known = {key: experiments.expand(row.get(key, "")) for key in OF_MODEL}
     return known | {"models_folder": f"results/{run.settings.run.name}/models"}
 
 

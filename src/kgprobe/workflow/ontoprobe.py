@@ -1,6 +1,6 @@
 """OntoProbe's sets: what is asked of them."""
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.workflow.answers import has_form
 from kgprobe.workflow.run import Row, Run, switches
 
@@ -22,7 +22,7 @@ def memorized_rows(run: Run) -> list[Row]:
         kind = run.models[row["model"]]["kind"]
         for first, prompt, method in ("manual", "templates", "cloze"), ("soft", "soft", "soft"):
             is_known = (row["benchmark"], method, row["model"]) in known
-            if first in templates and kind in sheets.KINDS_OF_METHOD[method] and not is_known:
+            if first in templates and kind in experiments.KINDS_OF_METHOD[method] and not is_known:
                 rows.append({**row, "prompt": prompt, "method": method})
     return rows
 

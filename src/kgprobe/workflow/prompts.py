@@ -1,6 +1,6 @@
 """Prompts that are written, searched or trained: what they are made of."""
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.probes import prompt_settings
 from kgprobe.workflow.run import Row, Run
 from kgprobe.workflow.sources import data_parts
@@ -24,13 +24,13 @@ def find_searched(run: Run, row: Row) -> str:
 
 def find_source(run: Run, row: Row) -> str:
     """The searched prompts of the model that prompts are transferred from, if they are. Raises
-    SheetError where the config names no such model."""
+    TableError where the config names no such model."""
     if "transferred" not in list_written(run, row):
         return ""
     chosen, settings = run.settings.autoprompt.transfer, run.settings
     if row["model"] not in chosen:
-        raise sheets.SheetError(
-            f"{settings.sheets.experiments}: prompt transferred for {row['model']!r}: name in "
+        raise experiments.TableError(
+            f"{settings.tables.experiments}: prompt transferred for {row['model']!r}: name in "
             "autoprompt.transfer the model that its prompts come from"
         )
     return f"<results>/prompts/searched/{row['benchmark']}/{chosen[row['model']]}"

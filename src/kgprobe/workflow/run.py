@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.config import ConfigError, models_of
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import Settings
@@ -48,7 +48,7 @@ class Run:
 
 
 def read_run(settings: Settings) -> Run:
-    """The run of a configuration. Raises ConfigError or SheetError for a name that is not known."""
+    """The run of a configuration. Raises ConfigError or TableError for a name that is not known."""
     graphs = settings.sources.graphs
     if twice := sorted(set(graphs) & set(settings.sources.dumps)):
         raise ConfigError(f"sources.graphs and sources.dumps both have {', '.join(twice)}")
@@ -59,16 +59,17 @@ def read_run(settings: Settings) -> Run:
         )
     check_names(graphs)
     table = settings.sources.endpoints
-    endpoints = [row["id"] for row in sheets.read_table(sheets.located(table))]
+    endpoints = [row["id"] for row in experiments.read_table(experiments.located(table))]
     for graph in ("wikidata", "dbpedia"):
         chosen = getattr(settings.sources, graph)
         if chosen.access == "live" and chosen.endpoint not in endpoints:
             raise ConfigError(
                 f"config: sources.{graph}.endpoint is {chosen.endpoint!r}"
-                f"{sheets.nearest(chosen.endpoint, endpoints)}; {table} has {', '.join(endpoints)}"
+                f"{experiments.nearest(chosen.endpoint, endpoints)}; {table} has "
+                f"{', '.join(endpoints)}"
             )
     benchmarks, models = known_benchmarks(graphs), models_of(settings)
-    rows = read_experiments(sheets.located(settings.sheets.experiments), benchmarks, models)
+    rows = read_experiments(experiments.located(settings.tables.experiments), benchmarks, models)
     try:
         switches(settings)
     except ValueError as problem:
@@ -79,15 +80,17 @@ def read_run(settings: Settings) -> Run:
 def read_experiments(
     path: str, benchmarks: Mapping[str, BenchmarkEntry], models: Mapping[str, Row]
 ) -> list[dict[str, str]]:
-    """The probes of a table of experiments, every name in them known. Raises SheetError."""
+    """The probes of a table of experiments, every name in them known. Raises TableError."""
     papers = {name: benchmark.paper for name, benchmark in benchmarks.items()}
-    schema = sheets.read_schema(sheets.located("workflow/schemas/experiments.schema.json"))
-    rows = sheets.products(sheets.read_sheet(path, schema), path, models, papers, PROMPTS)
-    sheets.check_experiments(rows, path, models)
+    schema = experiments.read_schema(
+        experiments.located("workflow/schemas/experiments.schema.json")
+    )
+    rows = experiments.products(experiments.read_rows(path, schema), path, models, papers, PROMPTS)
+    experiments.check_experiments(rows, path, models)
     if wrong := prompt_settings.problems(rows):
-        raise sheets.SheetError(f"{path}, " + "\n  ".join(wrong))
-    sheets.check_papers(rows, path, papers)
-    return sheets.with_raw(rows)
+        raise experiments.TableError(f"{path}, " + "\n  ".join(wrong))
+    experiments.check_papers(rows, path, papers)
+    return experiments.with_raw(rows)
 
 
 def switches(settings: Settings, *names: str) -> dict[str, str]:
@@ -101,7 +104,7 @@ def switches(settings: Settings, *names: str) -> dict[str, str]:
 
 def check(run: Run) -> None:
     """Check that what the experiments need and no rule makes is there: files, and the address of a
-    server. Raises ConfigError or SheetError."""
+    server. Raises ConfigError or TableError."""
     sources = run.settings.sources
     for name in run.probed():
         benchmark = run.benchmarks[name]
@@ -120,8 +123,8 @@ def check(run: Run) -> None:
     variable = run.settings.api.url_variable
     for row in run.rows:
         if run.models[row["model"]]["kind"] == "api" and not os.environ.get(variable):
-            raise sheets.SheetError(
-                f"{run.settings.sheets.experiments}, line {row['_line']}: set the environment "
+            raise experiments.TableError(
+                f"{run.settings.tables.experiments}, line {row['_line']}: set the environment "
                 f"variable {variable} to the base URL of the server of {row['model']!r}, for "
                 "example http://127.0.0.1:8000/v1"
             )

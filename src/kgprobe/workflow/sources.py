@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.config import ConfigError
 from kgprobe.files import PACKAGE, ROOT
 from kgprobe.settings import RELEASED, Archive, Dump, Endpoint, Settings, Wikidata
@@ -34,7 +34,7 @@ def files(paths: Iterable[str]) -> list[str]:
     """Paths of the config with their environment variables filled in. Raises ConfigError for one
     that does not exist, except LAMA's templates, which an installed package does not have: our own
     of the same relations are used then."""
-    located = [sheets.located(path) for path in paths]
+    located = [experiments.located(path) for path in paths]
     if ROOT.parent == PACKAGE:
         located = [p for p in located if Path(p).exists() or not p.startswith("resources/lama/")]
     for path in located:

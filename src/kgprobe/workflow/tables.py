@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.workflow.benchmarks import files_of, origin_of
 from kgprobe.workflow.run import Run
 from kgprobe.workflow.sources import COMPARISONS, statement_dumps
@@ -43,7 +43,7 @@ def has_controls(run: Run) -> bool:
 
 def validity(run: Run) -> list[str]:
     """What control probes were measured to say, beside a run that does not measure it itself."""
-    path = sheets.located("resources/measured/validity.tsv")
+    path = experiments.located("resources/measured/validity.tsv")
     return [path] if run.settings.run.name != "validity" and Path(path).is_file() else []
 
 

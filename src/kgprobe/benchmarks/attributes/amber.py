@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.experiments import text_lines
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
-from kgprobe.sheets import text_lines
 
 
 def amber_pairs(graph: Graph, sets: Sequence[dict[str, Any]], funnel: Funnel) -> pl.DataFrame:

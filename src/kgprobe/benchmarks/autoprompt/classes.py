@@ -15,9 +15,9 @@ from typing import Any
 from kgprobe.benchmarks.autoprompt import frames, templates
 from kgprobe.benchmarks.autoprompt.frames import SPLITS, Example, Task, TaskError, existing
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.experiments import text_lines
 from kgprobe.sampling import hash_key
 from kgprobe.settings import PromptClasses, Rows
-from kgprobe.sheets import text_lines
 
 SENTIMENT = {"0": "negative", "1": "positive"}
 INFERENCE = ("contradiction", "entailment", "neutral")

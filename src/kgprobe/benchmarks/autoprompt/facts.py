@@ -15,9 +15,9 @@ from kgprobe.benchmarks.autoprompt import frames, templates
 from kgprobe.benchmarks.autoprompt.frames import FLAGS, SPLITS, Example, Task, TaskError, existing
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.experiments import json_rows, text_lines
 from kgprobe.knowledge.facts import by_number
 from kgprobe.settings import PromptFacts
-from kgprobe.sheets import json_rows, text_lines
 from kgprobe.templates import answer_is_last
 
 #: variant -> (folder of the facts, file of the words that can be answered)

@@ -17,10 +17,10 @@ from kgprobe.benchmarks.autoprompt.frames import SPLITS, Example, Task, TaskErro
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others
 from kgprobe.benchmarks.autoprompt.perturbed import Mention, Pools, perturb
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.experiments import json_rows
 from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key
 from kgprobe.settings import PromptSentences
-from kgprobe.sheets import json_rows
 from kgprobe.sources.dumps import stream
 
 MASK = "[MASK]"

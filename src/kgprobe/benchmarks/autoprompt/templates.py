@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kgprobe.benchmarks.autoprompt.frames import TaskError, existing
-from kgprobe.sheets import json_rows
+from kgprobe.experiments import json_rows
 from kgprobe.templates import answer_is_last, as_prompt_template, cut, sentence
 
 

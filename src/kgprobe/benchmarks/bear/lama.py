@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.bear.frames import BearFrames
+from kgprobe.experiments import json_rows
 from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key
 from kgprobe.settings import LamaOptions
-from kgprobe.sheets import json_rows
 from kgprobe.templates import sentence
 
 SPLITS = ("train", "dev", "test")

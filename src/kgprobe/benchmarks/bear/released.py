@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.bear.frames import BearFrames, relation_frames
+from kgprobe.experiments import json_rows, read_json, read_text
 from kgprobe.sampling import hash_key
 from kgprobe.schema import Contract
-from kgprobe.sheets import json_rows, read_json, read_text
 from kgprobe.templates import sentence
 
 log = logging.getLogger("kgprobe")

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
+from kgprobe.experiments import hint
 from kgprobe.settings import typed
-from kgprobe.sheets import hint
 
 MODES = ("default", "paper", "released")
 Test = Callable[[str], bool]

@@ -18,7 +18,7 @@ from kgprobe.benchmarks.ontoprobe.concepts import (
     roles,
 )
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.sheets import read_json, text_lines
+from kgprobe.experiments import read_json, text_lines
 from kgprobe.templates import sentence
 
 TEXT, TEXTS = pl.String, pl.List(pl.String)

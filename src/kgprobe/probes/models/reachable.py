@@ -13,7 +13,7 @@ import huggingface_hub
 import requests
 from huggingface_hub import constants, errors
 
-from kgprobe import sheets
+from kgprobe import experiments
 from kgprobe.probes.models import hub, packed
 
 #: the table of models, the user's own first
@@ -39,11 +39,11 @@ def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> s
     """The commit of a model on the hub, or in its cache; `rows`: the table of models, whose names
     are suggested. Raises HubError, within a few seconds where the hub is out of reach."""
     sources = (row["source"].partition(":")[2] for row in rows.values())
-    near = sheets.nearest(name, [*_folders(name), *rows, *sources])
+    near = experiments.nearest(name, [*_folders(name), *rows, *sources])
     if Path(name).is_file():
         raise HubError(f"{name}: {FILE}")
     if name.count("/") > 1 or name.startswith((".", "/", "~")):
-        raise HubError(f"{name}: no such folder{sheets.nearest(name, _folders(name))}")
+        raise HubError(f"{name}: no such folder{experiments.nearest(name, _folders(name))}")
     try:
         if not _is_cached(name, revision, "config.json") and not is_reachable():
             raise errors.LocalEntryNotFoundError(name)
@@ -151,10 +151,9 @@ def check_folder(folder: Path) -> None:
         raise HubError(f"{folder}: {FILE}")
     if not folder.is_dir():
         near = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
-        hint = sheets.nearest(folder.name, near)
-        raise HubError(
-            f"{folder}: no such folder{hint or sheets.nearest(str(folder), _folders(str(folder)))}"
-        )
+        hint = experiments.nearest(folder.name, near)
+        hint = hint or experiments.nearest(str(folder), _folders(str(folder)))
+        raise HubError(f"{folder}: no such folder{hint}")
     wanted = {"config.json": ("config.json",), "weights": WEIGHTS, "tokenizer": TOKENIZERS}
     for what, patterns in wanted.items():
         if not any(next(folder.glob(pattern), None) for pattern in patterns):

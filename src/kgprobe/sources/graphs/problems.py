@@ -12,9 +12,9 @@ from typing import Any, get_args
 import orjson
 import polars as pl
 
+from kgprobe.experiments import TableError
 from kgprobe.schema import Contract
 from kgprobe.settings import ProblemKind
-from kgprobe.sheets import SheetError
 
 #: characters of the longest id; IRIs in use are far below
 LONGEST = 1000
@@ -80,7 +80,7 @@ class GraphProblems:
         """Keep why a file, or a row of it, cannot be read, and go on with the next one."""
         try:
             yield
-        except (GraphFileError, SheetError) as problem:
+        except (GraphFileError, TableError) as problem:
             self.unread.append(str(problem))
             self.lost |= whole
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.experiments import text_lines
 from kgprobe.settings import Columns, OwnGraph
-from kgprobe.sheets import text_lines
 from kgprobe.sources.graphs.problems import (
     GraphFileError,
     GraphProblems,

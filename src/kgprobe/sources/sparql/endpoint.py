@@ -19,6 +19,7 @@ import urllib3
 from filelock import FileLock
 from pyoxigraph import QueryResultsFormat, RdfFormat, Store
 
+from kgprobe.experiments import located, read_table
 from kgprobe.http import (
     NoAnswerError,
     Session,
@@ -30,7 +31,6 @@ from kgprobe.http import (
 )
 from kgprobe.job import log
 from kgprobe.settings import Endpoint as Source
-from kgprobe.sheets import located, read_table
 from kgprobe.sources import rdf_forms
 from kgprobe.sources.sparql.answers import Answer
 from kgprobe.sources.sparql.errors import AGAIN, Place, ServerTrouble, SourceError, TimedOut

@@ -35,7 +35,7 @@ from kgprobe.tables.results import Number, as_published, hit_rate
 
 VALUE, RIGHT, PARTIAL = "value", "triples right", "partial score"
 TABLE2, PUBLISHED = "Mruthyunjaya et al. 2023, Table 2", "published"
-#: a model of the sheet -> the one of the paper's Table 2 with the same weights
+#: a name in the table of models -> the one of the paper's Table 2 with the same weights
 PRINTED = {"bert-base-uncased": "BERT", "roberta-base": "RoBERTa", "t5-base": "T5"}
 TRAINED_ON, PART, HELD_OUT = "trained-on", "trained-on in part", "held-out"
 #: a relation of bias with fewer triples has only their number

@@ -31,7 +31,7 @@ from kgprobe.tables import judged
 from kgprobe.tables.answers import AGGREGATIONS, Probe, questions
 from kgprobe.tables.results import Number
 
-#: Who answered, in the words of the sheet.
+#: Who answered, in the words of the table of experiments.
 WHO = ("model", "prompt", "method")
 #: What a number depends on, beside benchmark and pattern.
 SETTINGS = (*WHO, "pooling", "k", "kind", "gold")

@@ -28,7 +28,7 @@ WORDS: dict[Any, str] = {
     ("benchmark", ""): "mean of nine", VALUE: "", **{("k", str(k)): f"@{k}" for k in KEYS},
 }  # fmt: skip
 
-#: methods that ask no model of the sheet
+#: methods that ask none of the table of models
 OTHERS = [BASELINE, PUBLISHED]
 IS_RANKED = pl.col("method").str.starts_with(RANKED)
 

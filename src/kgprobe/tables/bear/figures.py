@@ -14,7 +14,7 @@ from kgprobe.tables.report.section import Drawing, drawing
 from kgprobe.tables.results import plain
 
 Row = Mapping[str, Any]
-Sheet = Mapping[str, Mapping[str, str]]
+Models = Mapping[str, Mapping[str, str]]
 #: Benchmarks of the released design and size, beside which the published points are drawn.
 COMPARABLE = ("bear_released", "bear_lite")
 SIZES = "Lines are 95 % intervals; hollow: control models."
@@ -27,8 +27,8 @@ LINES = "split(datum.label, '\\n')"
 SIZE = "parameters (log scale)"
 
 
-def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> Iterator[Drawing]:
-    """The figures of BEAR's RESULTS; `sheet`: models by name; `titles`: relation -> its name."""
+def figures(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) -> Iterator[Drawing]:
+    """The figures of BEAR's RESULTS; `models`: by name; `titles`: relation -> its name."""
     bear = results.filter(paper="bear")
     if bear.filter(metric="trained-on").height:
         yield drawing(
@@ -39,9 +39,9 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
             calibration_plot(bear),
             _whole(bear, *validity.COLUMNS),
         )
-    kinds = {name: row["kind"] for name, row in sheet.items()}
-    controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
-    for benchmark in benchmarks(bear, sheet):
+    kinds = {name: row["kind"] for name, row in models.items()}
+    controls = [name for name, row in models.items() if row["source"].startswith("control:")]
+    for benchmark in benchmarks(bear, models):
         # verdicts that are signs of a model name no benchmark
         with_verdicts = bear.filter(pl.col("benchmark").is_in([benchmark, ""]))
         sized = sizes_of(benchmark, bear)
@@ -49,7 +49,7 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
             caption = SIZES + (COMPARED if benchmark in COMPARABLE else "")
             title, name = "Accuracy against size", f"bear_size_{benchmark}"
             chance = _whole(bear, "accuracy").filter(benchmark=benchmark, model="random")
-            figure = size_plot(sized, chance["value"].to_list(), bear, sheet)
+            figure = size_plot(sized, chance["value"].to_list(), bear, models)
             rows = sized.drop("parameters")
             yield drawing(benchmark, name, title, caption, figure, rows)
         yield drawing(
@@ -57,7 +57,7 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
             f"bear_relations_{benchmark}",
             "Accuracy by relation",
             "Per cent, mean over templates; relations ordered by their mean over models.",
-            relations_plot(with_verdicts, sheet, titles),
+            relations_plot(with_verdicts, models, titles),
             _related(bear.filter(benchmark=benchmark)),
         )
         yield from reliability.draw_reliability(
@@ -68,9 +68,9 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
         )
 
 
-def benchmarks(results: pl.DataFrame, sheet: Sheet) -> list[str]:
-    """The benchmarks that a model of the sheet answered."""
-    answered = results.filter(pl.col("model").is_in(list(sheet)), metric="accuracy")
+def benchmarks(results: pl.DataFrame, models: Models) -> list[str]:
+    """The benchmarks that one of the models answered."""
+    answered = results.filter(pl.col("model").is_in(list(models)), metric="accuracy")
     return answered["benchmark"].unique(maintain_order=True).to_list()
 
 
@@ -126,14 +126,14 @@ def calibration_plot(results: pl.DataFrame) -> draw.Chart:
     ).properties(width=draw.WIDTH - 30, height={"step": 24})  # fmt: skip
 
 
-def relations_plot(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> draw.Chart:
+def relations_plot(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) -> draw.Chart:
     """Accuracy per relation (rows) and probe (columns) of one benchmark, and chance.
 
     Relations are ordered by mean accuracy over the probes.
     """
     table = _related(results)
     key = ["model", "prompt", "method"]
-    probed = table.filter(pl.col("model").is_in(list(sheet)))
+    probed = table.filter(pl.col("model").is_in(list(models)))
     probes = probed.unique(key, maintain_order=True).rows(named=True)
     order = probed.group_by("group").agg(ordered_mean("value")).sort(-pl.col("value"), "group")
     named = {r: f"{titles[r]} ({r})" if titles.get(r) else r for r in order["group"]}
@@ -177,15 +177,15 @@ def sizes_of(benchmark: str, bear: pl.DataFrame) -> pl.DataFrame:
 
 
 def size_plot(
-    sized: pl.DataFrame, chance: Sequence[float], bear: pl.DataFrame, sheet: Sheet
+    sized: pl.DataFrame, chance: Sequence[float], bear: pl.DataFrame, models: Models
 ) -> draw.Chart:
     """Accuracy against parameters: our probes with their 95 % intervals, the published ones in gray
     with one standard error. `sized`: of `sizes_of`; `chance` in per cent."""
     probes = sized.filter(pl.col("method") != "published").rows(named=True)
     labels = names(bear, probes)
-    kinds = {name: sheet[row["model"]]["kind"] for name, row in zip(labels, probes, strict=True)}
+    kinds = {name: models[row["model"]]["kind"] for name, row in zip(labels, probes, strict=True)}
     hollow = [name for name, row in zip(labels, probes, strict=True)
-              if sheet[row["model"]]["source"].startswith("control:")]  # fmt: skip
+              if models[row["model"]]["source"].startswith("control:")]  # fmt: skip
     printed = sized.filter(method="published").rows(named=True)
     labels += [f"published, {row['slice']}" for row in printed]
     gray = {f"published, {row['slice']}": (PUBLISHED, PUBLISHED, KINDS[row["slice"]][1])

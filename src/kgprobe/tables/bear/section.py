@@ -19,7 +19,7 @@ from kgprobe.tables.slices import unknown_slices
 from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS, fill
 
-Sheet = Mapping[str, Mapping[str, str]]
+Models = Mapping[str, Mapping[str, str]]
 LEAD = (
     "Balanced multiple choice: every option is written into a template, each sentence gets a "
     "log-likelihood, and the highest is the model's answer, so that masked and causal models are "
@@ -78,7 +78,7 @@ def write(
     studies: Sequence[Study],
     scores: Mapping[Probe, str],
     funnels: Sequence[str],
-    models: Sheet,
+    models: Models,
     names: Mapping[str, str],
     descriptions: Mapping[str, str],
 ) -> None:
@@ -108,21 +108,21 @@ def write(
 
 def arranged(
     results: pl.DataFrame,
-    sheet: Sheet,
+    models: Models,
     names: Mapping[str, str],
     descriptions: Mapping[str, str],
     drawings: Sequence[Drawing] = (),
 ) -> list[Section]:
     """The parts that are views of RESULTS: trained-on and held-out facts, then each benchmark.
 
-    Raises ValueError where a model of the sheet has no number.
+    Raises ValueError where one of the models has no number.
     """
-    missing = sorted(set(sheet) - set(results.filter(metric="accuracy")["model"]))
-    if missing or not sheet:
+    missing = sorted(set(models) - set(results.filter(metric="accuracy")["model"]))
+    if missing or not models:
         raise ValueError(f"BEAR's section: RESULTS have no accuracy of {missing or 'any model'}")
-    heads = grid.models(sheet) | {("group", r): grid.titled(r, names) for r in names}
+    heads = grid.models(models) | {("group", r): grid.titled(r, names) for r in names}
     heads |= {("model", name): Cell(name, "baseline", name) for name in ("random", "majority")}
-    shown = views(results, list(sheet))
+    shown = views(results, list(models))
 
     def grids(*wanted: str, **where: Sequence[str]) -> list[Grid]:
         chosen = [shown[name].where_also(**where) for name in wanted]
@@ -130,13 +130,13 @@ def arranged(
         return [grid.of_view(view, results, names=heads) for view in filled]
 
     parts = []
-    for name in bear_figures.benchmarks(results, sheet):
+    for name in bear_figures.benchmarks(results, models):
         parts.append(
             Section(
                 name,
                 name,
                 descriptions.get(name, ""),
-                notes(results.filter(benchmark=name), sheet),
+                notes(results.filter(benchmark=name), models),
                 grids(*OPEN, benchmark=[name]),
                 grids(*FOLDED, benchmark=[name]),
                 [d for d in drawings if d.part == name],
@@ -150,7 +150,7 @@ def arranged(
     return parts
 
 
-def notes(results: pl.DataFrame, sheet: Sheet) -> list[str]:
+def notes(results: pl.DataFrame, models: Models) -> list[str]:
     """Warnings that a reader needs beside the numbers of one benchmark."""
     whole = results.filter(metric="accuracy", group="", slice="")
     chance = dict(whole.filter(plain()).select("model", "value").rows())
@@ -164,11 +164,11 @@ def notes(results: pl.DataFrame, sheet: Sheet) -> list[str]:
         )
     if whole.filter(mode="first wins").height:
         lines.append("Some options tied; a tie counts as the expectation of a random choice.")
-    if any(sheet[model]["dtype"] != "float32" for model in chance if model in sheet):
+    if any(models[model]["dtype"] != "float32" for model in chance if model in models):
         lines.append("Models whose weights are not float32 are marked as not exact.")
     if missing := unknown_slices(results):
         lines.append(f"Unknown here, so there is no table by it: {', '.join(missing)}.")
-    return [*lines, *aggregations.notes(results.filter(group=""), sheet)]
+    return [*lines, *aggregations.notes(results.filter(group=""), models)]
 
 
 def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Section:

@@ -179,20 +179,20 @@ class Outcome:
     values: tuple[tuple[float, float], ...] = ()
 
 
-def with_models(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
+def with_models(results: pl.DataFrame, models: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
     """RESULTS with kind, family and parameters of models.
 
-    `sheet`: the models by name. Whose `source` is control is of that kind; what is not in the sheet
-    is a baseline. `parameters` are millions, null where the sheet does not say.
+    `models`: the models by name. Whose `source` is control is of that kind; what is not among them
+    is a baseline. `parameters` are millions, null where the table of models does not say.
     """
     names = results["model"].unique().to_list()
-    kinds = {name: _kind(sheet.get(name)) for name in names}
-    sizes = {name: _number((sheet.get(name) or {}).get("parameters")) for name in names}
-    models = pl.col("model")
+    kinds = {name: _kind(models.get(name)) for name in names}
+    sizes = {name: _number((models.get(name) or {}).get("parameters")) for name in names}
+    model = pl.col("model")
     return results.with_columns(
-        kind=models.replace_strict(kinds, return_dtype=pl.String),
-        family=models.replace_strict({n: family(n) for n in names}, return_dtype=pl.String),
-        parameters=models.replace_strict(sizes, return_dtype=pl.Float64),
+        kind=model.replace_strict(kinds, return_dtype=pl.String),
+        family=model.replace_strict({n: family(n) for n in names}, return_dtype=pl.String),
+        parameters=model.replace_strict(sizes, return_dtype=pl.Float64),
     )
 
 

@@ -20,10 +20,10 @@ from kgprobe.tables.ontoprobe.choices import PRINTED_MODES
 from kgprobe.tables.published import read_tsv
 from kgprobe.tables.results import Number
 
-Sheet = Mapping[str, Mapping[str, str]]
+Models = Mapping[str, Mapping[str, str]]
 #: kind and parameters (millions) of models that papers print and BEAR's leaderboard does not have:
-#: what was printed is the same under a sheet without them. GPT-4 stands for any number above
-#: GPT-3's 175 billion: it is the paper's largest.
+#: what was printed is the same under a table of models without them. GPT-4 stands for any number
+#: above GPT-3's 175 billion: it is the paper's largest.
 ELSEWHERE = {
     "bert-base-uncased": ("masked", "110"),
     "bert-large-uncased": ("masked", "335"),
@@ -38,7 +38,7 @@ PROMPTS = {name: prompt for prompt, names in autoprompt.NAMES.items() for name i
 ATTRIBUTES = {"alpha": "exact", "gold": "own", "pooling": "best"}
 
 
-def read(folder: str | Path, models: Sheet) -> pl.DataFrame:
+def read(folder: str | Path, models: Models) -> pl.DataFrame:
     """All printed numbers, as `comparison.with_models` makes them of RESULTS.
 
     `folder`: of published figures; `models`: the table of models, whose names stand for the printed
@@ -55,18 +55,18 @@ def read(folder: str | Path, models: Sheet) -> pl.DataFrame:
         results.frame("attributes", _attributes(place)),
         results.frame("autoprompt", _autoprompt(place)),
     ]
-    return with_models(pl.concat(frames), _sheet(place, models, names))
+    return with_models(pl.concat(frames), _printed_models(place, models, names))
 
 
-def _sheet(folder: Path, models: Sheet, names: Mapping[str, str]) -> Sheet:
+def _printed_models(folder: Path, models: Models, names: Mapping[str, str]) -> Models:
     """Kind and parameters of the printed models: of BEAR's as its leaderboard has them."""
-    sheet = {name: dict(row) for name, row in models.items()}
+    made = {name: dict(row) for name, row in models.items()}
     for name, (kind, size) in ELSEWHERE.items():
-        sheet[name] = {"kind": kind, "source": "", "parameters": size}
+        made[name] = {"kind": kind, "source": "", "parameters": size}
     for row in bear.read(folder).models().iter_rows(named=True):
         name, size = names.get(row["model"], row["model"]), str(row["parameters"] / 1e6)
-        sheet[name] = {"kind": row["kind"], "source": "", "parameters": size}
-    return sheet
+        made[name] = {"kind": row["kind"], "source": "", "parameters": size}
+    return made
 
 
 def _bear(folder: Path, names: Mapping[str, str]) -> Iterator[Number]:

@@ -131,15 +131,15 @@ class ComparedClaim:
 def find(
     claims: Iterable[Claim],
     results: pl.DataFrame,
-    sheet: Mapping[str, Mapping[str, str]],
+    models: Mapping[str, Mapping[str, str]],
     printed: pl.DataFrame,
 ) -> list[ComparedClaim]:
     """Every principal claim evaluated on RESULTS, and on the printed tables (printed.read).
 
-    `sheet`: the models of the run by name; numbers that are printed ones (method published) are no
+    `models`: the models of the run by name; numbers that are printed ones (method published) are no
     results of it.
     """
-    ours = with_models(results.filter(pl.col("method") != "published"), sheet)
+    ours = with_models(results.filter(pl.col("method") != "published"), models)
     compared = []
     for claim in claims:
         if claim.comparison is None:

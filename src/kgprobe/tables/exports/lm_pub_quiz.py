@@ -8,7 +8,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import BearFrames
-from kgprobe.sheets import read_json
+from kgprobe.experiments import read_json
 from kgprobe.tables.exports.folders import (
     ExportError,
     items_of,

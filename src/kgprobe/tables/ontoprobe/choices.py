@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from kgprobe.experiments import json_rows
 from kgprobe.metrics.intervals import Interval
-from kgprobe.sheets import json_rows
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published

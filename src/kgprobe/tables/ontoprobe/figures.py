@@ -26,8 +26,8 @@ Panel = Mapping[str, Mapping[str, Any]]
 def drawings(
     results: pl.DataFrame, average: str, models: Mapping[str, Mapping[str, str]]
 ) -> list[Drawing]:
-    """Every figure of RESULTS; `sheet`: the models by name. Of candidates that are scored as
-    sentences confidence and accuracy, and accuracy by slices, by task."""
+    """Every figure of RESULTS; `models`: by name. Of candidates that are scored as sentences
+    confidence and accuracy, and accuracy by slices, by task."""
     kinds = {name: row["kind"] for name, row in models.items()}
     controls = [name for name, row in models.items() if row["source"].startswith("control:")]
     sets = results["benchmark"].unique(maintain_order=True).to_list()

@@ -14,7 +14,7 @@ from kgprobe.tables.report.grid import Cell, Grid
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.views import PLAIN, View
 
-Sheet = Mapping[str, Mapping[str, str]]
+Models = Mapping[str, Mapping[str, str]]
 Rows = Sequence[Mapping[str, str]]
 Names = dict[tuple[str, str], Cell]
 HEADS = {"group": "relation or pattern"}
@@ -50,11 +50,11 @@ def benchmark_link(paper: str, name: str) -> str:
     return f"{paper}-questions.html#benchmark-{slug(name)}"
 
 
-def link_models(sheet: Sheet) -> Names:
+def link_models(probed: Models) -> Names:
     """How models stand in the heads of rows, with the page of each."""
     return {
         (of, name): replace(cell, href=model_link(name))
-        for (of, name), cell in grid.models(sheet).items()
+        for (of, name), cell in grid.models(probed).items()
     }
 
 
@@ -71,11 +71,11 @@ def headlines(results: pl.DataFrame, names: Names, **where: Sequence[str]) -> li
 
 
 def models(
-    results: pl.DataFrame, sheet: Sheet, rows: Sequence[Mapping[str, object]], experiments: Rows
+    results: pl.DataFrame, probed: Models, rows: Sequence[Mapping[str, object]], experiments: Rows
 ) -> Iterator[Section]:
     """A section for each model; `rows`: what was recorded of it, `experiments`: what it was
     asked."""
-    for row, (name, given) in zip(rows, sheet.items(), strict=True):
+    for row, (name, given) in zip(rows, probed.items(), strict=True):
         numbers = results.filter(model=name)
         grids = headlines(results, {}, model=[name])
         checked = numbers.filter(metric="valid").select(validity.PROBE)
@@ -94,7 +94,7 @@ def models(
 
 def benchmarks(
     results: pl.DataFrame,
-    sheet: Sheet,
+    probed: Models,
     experiments: Rows,
     judged: pl.DataFrame,
     folders: Mapping[str, Path],
@@ -109,7 +109,7 @@ def benchmarks(
             part
             for name in names
             for part in _benchmark(
-                paper, name, results, sheet, experiments, judged, folders[name], titles,
+                paper, name, results, probed, experiments, judged, folders[name], titles,
                 descriptions.get(name, "").rstrip("."),
             )
         ]  # fmt: skip
@@ -121,7 +121,7 @@ def _benchmark(
     paper: str,
     name: str,
     results: pl.DataFrame,
-    sheet: Sheet,
+    probed: Models,
     experiments: Rows,
     judged: pl.DataFrame,
     folder: Path,
@@ -129,7 +129,7 @@ def _benchmark(
     description: str,
 ) -> list[Section]:
     """The sections on a benchmark."""
-    heads: Names = link_models(sheet)
+    heads: Names = link_models(probed)
     sections: list[Section] = []
     examples: list[Grid] = []
     for kind in said.HEADS:

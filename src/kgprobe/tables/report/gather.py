@@ -20,10 +20,10 @@ GRAPHS = (
     "The funnel of a benchmark that is built says what became of every statement."
 )
 Rows = Sequence[Mapping[str, str]]
-#: What the report prints of each model: columns of the sheet, then of the record of its answers.
-OF_SHEET = "model kind source revision dtype bos note".split()
+#: What the report prints of each model: columns of its row, then of the record of its answers.
+OF_TABLE = "model kind source revision dtype bos note".split()
 OF_RECORD = "parameters bos_resolved variant device weights".split()
-#: Columns that few sheets have.
+#: Columns that few tables have.
 OF_FEW = "quantized adapter device_map".split()
 #: Loss (nat per token) of sentences and of their words shuffled, fraction of unknown tokens.
 OF_SOUND = "plain shuffled unknown".split()
@@ -50,7 +50,7 @@ def make(
     shipped: str | Path | None = None,
 ) -> None:
     """Write the pages; `page` is the first. All other arguments are paths of a run's files, or rows
-    of its sheets.
+    of its tables.
 
     `numbers`: RESULTS of every paper, from the files `results`; `claims`: the section on what they
     claim; `answers`: the file of every row of `experiments`, in their order, one file may hold
@@ -84,7 +84,7 @@ def make(
     report = Report(
         run=folder.name,
         results=numbers,
-        sheet=probed,
+        probed=probed,
         config=config,
         models=_models(experiments, models, answers),
         experiments=rows,
@@ -128,7 +128,7 @@ def _models(
     wrong = {n.model for n in marks.numbers(experiments, answers) if not n.value}
     for row, path in zip(experiments, answers, strict=True):
         record = recorded(path, "model")
-        fields: dict[str, object] = {c: models[row["model"]].get(c, "") for c in OF_SHEET}
+        fields: dict[str, object] = {c: models[row["model"]].get(c, "") for c in OF_TABLE}
         fields |= {c: value for c in OF_FEW if (value := models[row["model"]].get(c))}
         name = row["model"] + marks.MARK * (row["model"] in wrong)
         entry = rows.setdefault(row["model"], {**fields, "model": name})

@@ -172,7 +172,7 @@ def funnel_by_relation(frame: pl.DataFrame, titles: Mapping[str, str], of: str) 
 
 
 def records(title: str, rows: Iterable[Mapping[str, object]], caption: str = "") -> Grid:
-    """Rows of a sheet, of values or cells; columns in order of first appearance."""
+    """Rows of a table, of values or cells; columns in order of first appearance."""
     rows = list(rows)
     heads = list(dict.fromkeys(key for row in rows for key in row))
     whole = {
@@ -209,10 +209,10 @@ def settings(title: str, config: Mapping[str, Any]) -> Grid:
     return Grid(title, ["key", "value"], rows)
 
 
-def models(sheet: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell]:
-    """How the models of a sheet stand in a row's head: kind and BOS policy in small print."""
+def models(rows: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell]:
+    """How the models of a table stand in a row's head: kind and BOS policy in small print."""
     cells = {}
-    for name, row in sheet.items():
+    for name, row in rows.items():
         notes = [row["kind"]] + ["control"] * row["source"].startswith("control:")
         notes += [f"BOS {row['bos']}"] if row["kind"] == "causal" else []
         notes += [] if row["dtype"] == "float32" else [f"{row['dtype']}, not exact"]

@@ -67,8 +67,8 @@ def sound(path: str | Path) -> dict[str, object]:
 
 
 def numbers(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> list[Number]:
-    """`sound` of every model whose sentences were measured; `paths`: the answers of each row of the
-    sheet. One file is enough to mark a model everywhere."""
+    """`sound` of every model whose sentences were measured; `paths`: the answers of each row
+    of experiments. One file is enough to mark a model everywhere."""
     verdicts: dict[str, bool] = {}
     for row, path in zip(rows, paths, strict=True):
         verdict = sound(path).get("belongs")

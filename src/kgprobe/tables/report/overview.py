@@ -13,7 +13,7 @@ from kgprobe.tables.report.grid import Cell, Grid
 from kgprobe.tables.report.section import Drawing
 from kgprobe.tables.views import View
 
-Sheet = Mapping[str, Mapping[str, str]]
+Models = Mapping[str, Mapping[str, str]]
 Row = Mapping[str, Any]
 #: the metric that stands for a benchmark, whichever its paper uses
 PRINCIPAL = ("accuracy", "R@1", "value", "P@1")
@@ -47,14 +47,14 @@ def tiles(results: pl.DataFrame, experiments: Sequence[Row]) -> list[tuple[str, 
     return [(f"{n:,}", name if n == 1 else f"{name}s") for name, n in counted.items()]
 
 
-def ordered(results: pl.DataFrame, sheet: Sheet) -> list[str]:
+def ordered(results: pl.DataFrame, models: Models) -> list[str]:
     """The models that were asked, control models after the others, then baselines."""
-    names = sorted(sheet, key=lambda name: sheet[name]["source"].startswith("control:"))
+    names = sorted(models, key=lambda name: models[name]["source"].startswith("control:"))
     shown = results.filter(pl.col("method") != "published")["model"].unique(maintain_order=True)
     return [*names, *(name for name in ("random", "majority") if name in shown)]
 
 
-def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
+def matrix(results: pl.DataFrame, models: Models) -> Grid:
     """The principal number of every model (rows) on every benchmark (columns)."""
     grouped: dict[tuple[str, str], list[tuple[View, Sequence[Row]]]] = {}
     numbers, sign = headline.principal(results), marks.signs(results)
@@ -63,27 +63,27 @@ def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
             for rows in _probes(view, numbers):
                 key = rows[0]["model"], rows[0]["benchmark"]
                 grouped.setdefault(key, []).append((view, rows))
-    models = [name for name in ordered(results, sheet) if any(m == name for m, _ in grouped)]
+    shown = [name for name in ordered(results, models) if any(m == name for m, _ in grouped)]
     benchmarks = list(dict.fromkeys(benchmark for _, benchmark in grouped))
-    heads = [_model(name, sheet) for name in models]
+    heads = [_model(name, models) for name in shown]
     papers = {b: probes[0][1][0]["paper"] for (_, b), probes in grouped.items()}
     links = [Cell(b, sort=b, href=about.benchmark_link(papers[b], b)) for b in benchmarks]
-    cells = [[_cell(grouped.get((m, b), []), b, sign) for b in benchmarks] for m in models]
+    cells = [[_cell(grouped.get((m, b), []), b, sign) for b in benchmarks] for m in shown]
     # the longer side stands in rows, so that the table is narrow
-    if len(benchmarks) <= len(models):
+    if len(benchmarks) <= len(shown):
         body = [[head, *line] for head, line in zip(heads, cells, strict=True)]
         names = ["model", *benchmarks]
     else:
         columns = zip(links, map(grid.text, map(papers.get, benchmarks)), *cells, strict=True)
-        body, names = list(map(list, columns)), ["benchmark", "paper", *models]
+        body, names = list(map(list, columns)), ["benchmark", "paper", *shown]
     numeric = frozenset(range(2 if names[1:2] == ["paper"] else 1, len(names)))
     caption = f"{MATRIX} {headline.captions(results)}".rstrip()
     return Grid("Models by benchmarks", names, body, numeric, caption)
 
 
-def _model(name: str, sheet: Sheet) -> Cell:
+def _model(name: str, models: Models) -> Cell:
     """A model's name with its kind and its page, or a baseline's."""
-    known = grid.models(sheet).get(("model", name))
+    known = grid.models(models).get(("model", name))
     return replace(known, href=about.model_link(name)) if known else Cell(name, "baseline")
 
 

@@ -90,7 +90,7 @@ class Link:
 class Report:
     """Everything the report shows.
 
-    `run`: the run's name; `results`: RESULTS of all papers; `sheet`: the models by name; `models`:
+    `run`: the run's name; `results`: RESULTS of all papers; `probed`: the models by name; `models`:
     what was recorded of each, `experiments`: rows of experiments, both as they shall be printed;
     `sections`: in the order of the pages; `benchmarks`: pages on the questions of each paper
     (`about.benchmarks`); `commands`: section -> what makes its tables, "" for everything else;
@@ -99,7 +99,7 @@ class Report:
 
     run: str
     results: pl.DataFrame
-    sheet: Mapping[str, Mapping[str, str]]
+    probed: Mapping[str, Mapping[str, str]]
     config: Mapping[str, Any]
     models: Sequence[Mapping[str, object]]
     experiments: Sequence[Mapping[str, str]]
@@ -208,7 +208,7 @@ def render(report: Report) -> dict[str, str]:
 
 def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
     """The first page: the matrix and a picture of its numbers, with the notes of the sentences."""
-    tables = [overview.matrix(report.results, report.sheet)]
+    tables = [overview.matrix(report.results, report.probed)]
     drawn = overview.picture(report.results)
     content = Section(
         "index", report.title, "", grids=grid.filled_in(tables), drawings=[drawn] if drawn else []
@@ -219,7 +219,7 @@ def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
 
 def _pages(report: Report) -> Iterator[Page]:
     """All other pages in their order; a section with nothing to read has none."""
-    names = about.link_models(report.sheet)
+    names = about.link_models(report.probed)
     # what a paper claims stands before its tables
     claims = {
         part.name: part.grids for c in report.sections if c.name == "claims" for part in c.parts
@@ -233,7 +233,7 @@ def _pages(report: Report) -> Iterator[Page]:
         if section.drawings or section.parts or any(table.rows for table in section.tables):
             yield Page(noted(section), report.commands.get(section.name, usual))
     yield from (Page(noted(section), usual) for section in report.benchmarks)
-    sections = about.models(report.results, report.sheet, report.models, report.experiments)
+    sections = about.models(report.results, report.probed, report.models, report.experiments)
     yield Page(noted(Section("models", "Models", "", parts=list(sections))), usual)
     yield Page(_reading(report), usual)
 

@@ -137,11 +137,11 @@ def with_shipped(results: pl.DataFrame, shipped: pl.DataFrame) -> pl.DataFrame:
 
 
 def section(
-    results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]], source: str = ""
+    results: pl.DataFrame, models: Mapping[str, Mapping[str, str]], source: str = ""
 ) -> Section | None:
     """The control probes of every paper with their verdicts, counted; None without any.
 
-    `results`: RESULTS of all papers; `sheet`: the models by name, whose controls count; `source`:
+    `results`: RESULTS of all papers; `models`: the models by name, whose controls count; `source`:
     where numbers come from that the run did not measure.
     """
     verdicts = results.filter(metric="valid")
@@ -150,7 +150,7 @@ def section(
         return None
     rows = results.join(probes.select(PROBE), on=PROBE, how="semi")
     failed = probes.filter(value=0.0)
-    shown = grid.of_view(VIEW, rows, names=grid.models(sheet))
+    shown = grid.of_view(VIEW, rows, names=grid.models(models))
     few = probes.filter(pl.col("n") < FEWEST, value=1.0).height
     verdict = f"{REQUIREMENT} {probes.height - failed.height} of {probes.height} control probes"
     verdict += f" ({few} of them on fewer than {FEWEST} facts)." if few else "."

@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.autoprompt.frames import part
+from kgprobe.experiments import read_text
 from kgprobe.probes.jobs.autoprompt.outcomes import TriggerPrompt, manual
 from kgprobe.probes.models.load import Loaded
 from kgprobe.schema import EXAMPLES, read
-from kgprobe.sheets import read_text
 from kgprobe.templates import resized
 
 CLASSIFICATION = "classification"

@@ -1,29 +1,29 @@
-"""Bad sheets: the message names file, line, value and what would be right."""
+"""Bad tables: the message names file, line, value and what would be right."""
 
 from pathlib import Path
 
 import pytest
 
-from kgprobe import sheets
+from kgprobe import experiments
 
 ROOT = Path(__file__).parents[2]
-MODELS = sheets.read_schema(ROOT / "workflow/schemas/models.schema.json")
-EXPERIMENTS = sheets.read_schema(ROOT / "workflow/schemas/experiments.schema.json")
+MODELS = experiments.read_schema(ROOT / "workflow/schemas/models.schema.json")
+EXPERIMENTS = experiments.read_schema(ROOT / "workflow/schemas/experiments.schema.json")
 
 HEADER = "model\tkind\tsource\trevision\tdtype\tbos\n"
 REMOTE = "a\tapi\tapi:some-model\t\tfloat32\t-\n"
 GOOD = "m\tcausal\tfolder:x\t\tfloat32\tnone\nb\tmasked\tfolder:y\t\tfloat32\t-\n"
 
 
-def sheet(tmp_path: Path, text: str | bytes) -> Path:
-    path = tmp_path / "sheet.tsv"
+def table(tmp_path: Path, text: str | bytes) -> Path:
+    path = tmp_path / "table.tsv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
 
 def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
-    path = sheet(tmp_path, HEADER + text)
-    return sheets.by_name(sheets.read_sheet(path, MODELS), path)
+    path = table(tmp_path, HEADER + text)
+    return experiments.by_name(experiments.read_rows(path, MODELS), path)
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
         (b"model\tkind\n\xe9\n", r"line 2: byte 11 \(0xe9\) is not UTF-8"),
     ],
 )
-def test_a_bad_sheet_names_the_line(tmp_path, text, message):
-    with pytest.raises(sheets.SheetError, match=message):
-        sheets.read_sheet(sheet(tmp_path, text), MODELS)
+def test_a_bad_table_names_the_line(tmp_path, text, message):
+    with pytest.raises(experiments.TableError, match=message):
+        experiments.read_rows(table(tmp_path, text), MODELS)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_bad_sheet_names_the_line(tmp_path, text, message):
     ],
 )
 def test_models_that_cannot_be(tmp_path, row, message):
-    with pytest.raises(sheets.SheetError, match=message):
+    with pytest.raises(experiments.TableError, match=message):
         models(tmp_path, GOOD + row + "\n")
 
 
@@ -75,13 +75,15 @@ TITLES = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
 
 
 def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
-    """What rows of an experiment sheet stand for, checked."""
+    """What rows of experiments stand for, checked."""
     known = models(tmp_path, GOOD + REMOTE)
     known["m"]["groups"], known["b"]["groups"] = "small,own", "own"
     text = TITLES + "".join("\t".join(row.split()) + "\n" for row in rows)
-    path = sheet(tmp_path, text)
-    made = sheets.products(sheets.read_sheet(path, EXPERIMENTS), path, known, KNOWN, ["t", "soft"])
-    sheets.check_experiments(made, path, known)
+    path = table(tmp_path, text)
+    made = experiments.products(
+        experiments.read_rows(path, EXPERIMENTS), path, known, KNOWN, ["t", "soft"]
+    )
+    experiments.check_experiments(made, path, known)
     return made
 
 
@@ -109,7 +111,7 @@ def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
     ],
 )
 def test_every_name_of_an_experiment_is_checked(tmp_path, row, message):
-    with pytest.raises(sheets.SheetError, match=message):
+    with pytest.raises(experiments.TableError, match=message):
         probes(tmp_path, "bear bear_big t sentence b", row)
 
 
@@ -129,8 +131,8 @@ def test_a_row_is_the_product_of_its_cells(tmp_path):
         ("bear", "bear_big", "t", "sentence", "m", "3"),
         ("bear", "bear_lite", "t", "sentence", "m", "3"),
     ]
-    assert sheets.describe_rows(made, "sheet.tsv").splitlines() == [
-        "sheet.tsv: 8 probes",
+    assert experiments.describe_rows(made, "table.tsv").splitlines() == [
+        "table.tsv: 8 probes",
         "  line 2: 6 = attributes x symmetry, bias x t x fill x m, b, a",
         "  line 3: 2 = bear x bear_big, bear_lite x t x sentence x m",
     ]
@@ -138,21 +140,21 @@ def test_a_row_is_the_product_of_its_cells(tmp_path):
 
 def test_a_group_is_no_model(tmp_path):
     text = HEADER.replace("bos", "bos\tgroups") + GOOD.replace("\n", "\tb\n")
-    path = sheet(tmp_path, text)
-    with pytest.raises(sheets.SheetError, match="line 2: group 'b' is the name of a model"):
-        sheets.by_name(sheets.read_sheet(path, MODELS), path)
+    path = table(tmp_path, text)
+    with pytest.raises(experiments.TableError, match="line 2: group 'b' is the name of a model"):
+        experiments.by_name(experiments.read_rows(path, MODELS), path)
 
 
-def test_a_missing_sheet_is_named(tmp_path):
-    with pytest.raises(sheets.SheetError, match=r"none\.tsv: no such file"):
-        sheets.read_sheet(tmp_path / "none.tsv", MODELS)
+def test_a_missing_table_is_named(tmp_path):
+    with pytest.raises(experiments.TableError, match=r"none\.tsv: no such file"):
+        experiments.read_rows(tmp_path / "none.tsv", MODELS)
 
 
 def test_paths_take_the_data_folder_from_the_environment(monkeypatch):
     monkeypatch.setenv("KGPROBE_DATA", "/elsewhere")
-    assert sheets.expand("${KGPROBE_DATA}/bear") == "/elsewhere/bear"
+    assert experiments.expand("${KGPROBE_DATA}/bear") == "/elsewhere/bear"
     monkeypatch.delenv("KGPROBE_DATA")
-    assert sheets.expand("${KGPROBE_DATA}/bear") == "../shared/data/bear"
+    assert experiments.expand("${KGPROBE_DATA}/bear") == "../shared/data/bear"
 
 
 @pytest.mark.parametrize("method", ["fill", "choice"])
@@ -183,15 +185,15 @@ PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "o
 def test_a_row_that_no_table_would_show_is_refused(row, message):
     names = ("paper", "benchmark", "prompt", "method")
     rows = [{**dict(zip(names, row.split(), strict=True)), "model": "m", "_line": "2"}]
-    with pytest.raises(sheets.SheetError, match=message):
-        sheets.check_papers(rows, "sheet", PAPERS)
+    with pytest.raises(experiments.TableError, match=message):
+        experiments.check_papers(rows, "table", PAPERS)
 
 
 def test_rows_that_tables_show_are_not_refused():
     rows = ["bear world_lite templates sentence-original", "ontoprobe onto_world soft soft"]
     names = ("paper", "benchmark", "prompt", "method")
     made = [{**dict(zip(names, r.split(), strict=True)), "_line": "2"} for r in rows]
-    sheets.check_papers(made, "sheet", PAPERS)
+    experiments.check_papers(made, "table", PAPERS)
 
 
 WIDE = HEADER.rstrip("\n") + "\tquantized\tadapter\tdevice_map\tpublished\n"
@@ -208,9 +210,9 @@ WIDE = HEADER.rstrip("\n") + "\tquantized\tadapter\tdevice_map\tpublished\n"
     ],
 )
 def test_columns_of_models_that_are_not_read_as_stored_are_checked(tmp_path, row, message):
-    path = sheet(tmp_path, WIDE + row + "\n")
-    with pytest.raises(sheets.SheetError, match=f"line 2.*{message}"):
-        sheets.by_name(sheets.read_sheet(path, MODELS), path)
+    path = table(tmp_path, WIDE + row + "\n")
+    with pytest.raises(experiments.TableError, match=f"line 2.*{message}"):
+        experiments.by_name(experiments.read_rows(path, MODELS), path)
 
 
 #: characters at which str.splitlines ends a line, though they are part of a label
@@ -224,6 +226,6 @@ def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path, label, end):
     text = end.join(["relation\tname", "", f"P1\t{label}", "  ", "P2\tSud", ""])
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
     lines = [(1, "relation\tname"), (3, f"P1\t{label}"), (5, "P2\tSud")]
-    assert sheets.text_lines(path) == lines
-    rows = sheets.read_table(path)
+    assert experiments.text_lines(path) == lines
+    rows = experiments.read_table(path)
     assert rows == [{"relation": "P1", "name": label}, {"relation": "P2", "name": "Sud"}]

@@ -1,6 +1,7 @@
-"""Config and sheets: read with line numbers, checked before anything runs.
+"""Tables of experiments and models, and other tables that the config names: read with line numbers,
+checked before anything runs.
 
-Imports nothing heavy, because the Snakefile reads the sheets at every start.
+Imports nothing heavy, because the Snakefile reads the tables at every start.
 """
 
 import csv
@@ -55,39 +56,40 @@ RENAMED = {
     "mc_wording": ("mc_phrasing",),
     "pins": ("lock_file",),
     "two_up": ("two_hop",),
+    "sheets": ("tables",),
 }
 
 
-class SheetError(ValueError):
-    """A config key or sheet cell is wrong; the message names file, line, value and legal values."""
+class TableError(ValueError):
+    """A config key or a cell is wrong; the message names file, line, value and legal values."""
 
 
-def read_sheet(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Rows of a tab-separated sheet, each checked against `schema`; empty cells are "".
+def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Rows of a tab-separated table, each checked against `schema`; empty cells are "".
 
     Every row also holds its line number under "_line". Lines starting with # are comments.
-    Raises SheetError with file and line for bad bytes, columns and values.
+    Raises TableError with file and line for bad bytes, columns and values.
     """
     lines = [(n, line) for n, line in text_lines(path) if not line.startswith("#")]
     if not lines:
-        raise SheetError(f"{path}: empty; expected the columns {list(schema['properties'])}")
+        raise TableError(f"{path}: empty; expected the columns {list(schema['properties'])}")
     reader = list(csv.reader([line for _, line in lines], delimiter="\t", quoting=csv.QUOTE_NONE))
     header, legal = reader[0], list(schema["properties"])
     for column in header:
         if column not in legal:
             text = f"unknown column {column!r}{hint(column, legal)}; legal: {legal}"
-            raise SheetError(f"{path}, line {lines[0][0]}: {text}")
+            raise TableError(f"{path}, line {lines[0][0]}: {text}")
     for column in schema["required"]:
         if column not in header:
-            raise SheetError(f"{path}, line {lines[0][0]}: missing column {column!r}")
+            raise TableError(f"{path}, line {lines[0][0]}: missing column {column!r}")
     rows = []
     for (number, _), cells in zip(lines[1:], reader[1:], strict=True):
         if len(cells) > len(header):
-            raise SheetError(f"{path}, line {number}: {len(cells)} cells, expected {len(header)}")
+            raise TableError(f"{path}, line {number}: {len(cells)} cells, expected {len(header)}")
         row = dict(zip(header, cells + [""] * (len(header) - len(cells)), strict=True))
         for problem in jsonschema.Draft202012Validator(schema).iter_errors(row):
             column = ".".join(map(str, problem.path)) or "row"
-            raise SheetError(f"{path}, line {number}, column {column!r}: {problem.message}")
+            raise TableError(f"{path}, line {number}, column {column!r}: {problem.message}")
         rows.append({**row, "_line": str(number)})
     return rows
 
@@ -95,15 +97,15 @@ def read_sheet(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, st
 def read_table(path: str | Path) -> list[dict[str, str]]:
     """Rows of a tab-separated resource with a header line; # starts a comment line.
 
-    Raises SheetError with the line number for a row of another width.
+    Raises TableError with the line number for a row of another width.
     """
     lines = [(n, t.split("\t")) for n, t in text_lines(path) if not t.startswith("#")]
     if not lines:
-        raise SheetError(f"{path}: empty; expected a header line")
+        raise TableError(f"{path}: empty; expected a header line")
     header = lines[0][1]
     for number, cells in lines[1:]:
         if len(cells) != len(header):
-            raise SheetError(f"{path}, line {number}: {len(cells)} cells, expected {len(header)}")
+            raise TableError(f"{path}, line {number}: {len(cells)} cells, expected {len(header)}")
     return [dict(zip(header, cells, strict=True)) for _, cells in lines[1:]]
 
 
@@ -120,22 +122,22 @@ def text_lines(path: str | Path) -> list[tuple[int, str]]:
     """(number from 1, text) of the lines of a UTF-8 file that are not blank.
 
     A line ends at a line feed, with or without a carriage return before it, and nowhere else:
-    U+2028, U+0085 and form feeds are characters of a label. Raises SheetError as `read_text`.
+    U+2028, U+0085 and form feeds are characters of a label. Raises TableError as `read_text`.
     """
     lines = enumerate(read_text(path).split("\n"), 1)
     return [(number, line.removesuffix("\r")) for number, line in lines if line.strip()]
 
 
 def read_text(path: str | Path) -> str:
-    """The UTF-8 text of a file; SheetError names the line and byte of the first bad one."""
+    """The UTF-8 text of a file; TableError names the line and byte of the first bad one."""
     if not Path(path).is_file():
-        raise SheetError(f"{path}: no such file (working folder: {Path.cwd().name})")
+        raise TableError(f"{path}: no such file (working folder: {Path.cwd().name})")
     data = Path(path).read_bytes()
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise SheetError(
+        raise TableError(
             f"{path}, line {line}: byte {error.start} (0x{data[error.start]:02x}) is not UTF-8; "
             "save the file as UTF-8"
         ) from error
@@ -202,40 +204,40 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
     """Rows of the table of models by model name; hub models need a revision, names are unique.
 
     A revision is a full commit hash, or a branch (`main`, or that of a training step) where the
-    note says so (UNSEEN). Raises SheetError with file, line, value and what would be right.
+    note says so (UNSEEN). Raises TableError with file, line, value and what would be right.
     """
     models: dict[str, dict[str, str]] = {}
     for row in rows:
         where = f"{path}, line {row['_line']}"
         if row["model"] in models:
             first = models[row["model"]]["_line"]
-            raise SheetError(f"{where}: model {row['model']!r} already stands in line {first}")
+            raise TableError(f"{where}: model {row['model']!r} already stands in line {first}")
         if row["source"].startswith("hub:") and not row.get("revision"):
-            raise SheetError(
+            raise TableError(
                 f"{where}: hub model {row['model']!r} has no revision; write its full commit hash"
             )
         branch = row.get("revision", "")
         if branch.startswith(("main", "step")) and UNSEEN not in row.get("note", ""):
-            raise SheetError(
+            raise TableError(
                 f"{where}: revision {branch!r} of {row['model']!r} may move; write its full commit "
                 f"hash, or {UNSEEN!r} into its note"
             )
         if (row["kind"] == "causal") == (row["bos"] == "-"):
-            raise SheetError(
+            raise TableError(
                 f"{where}: bos is {row['bos']!r} for the {row['kind']} model {row['model']!r}; "
                 "causal models need none, default or forced, all others -"
             )
         if (row["kind"] == "api") != row["source"].startswith("api:"):
-            raise SheetError(
+            raise TableError(
                 f"{where}: source {row['source']!r} for the {row['kind']} model {row['model']!r}; "
                 "models of kind api have the source api:NAME, all others one of their own"
             )
         if fault := _besides(row):
-            raise SheetError(f"{where}: {fault} ({row['model']!r})")
+            raise TableError(f"{where}: {fault} ({row['model']!r})")
         models[row["model"]] = row
     for row in rows:
         for group in set(row.get("groups", "").split(",")) & models.keys():
-            raise SheetError(f"{path}, line {row['_line']}: group {group!r} is the name of a model")
+            raise TableError(f"{path}, line {row['_line']}: group {group!r} is the name of a model")
     return models
 
 
@@ -274,7 +276,7 @@ def products(
     A cell holds names, patterns (`control-*`) and groups of models, separated by commas; a pattern
     stands for all that it matches, of benchmarks only those of the row's paper. `papers`: benchmark
     -> the paper it belongs to. Models change slowest, then benchmarks; a probe keeps its line.
-    Raises SheetError with file, line, value and the legal values.
+    Raises TableError with file, line, value and the legal values.
     """
     groups: dict[str, list[str]] = {}
     for name, model in models.items():
@@ -317,13 +319,13 @@ def _names(
             names = [value] if is_variant else legal.get(value, [])
             what = f"unknown {column} {value!r}{nearest(value, legal)}"
         if not names:
-            raise SheetError(f"{where}: {what}; legal: {', '.join(sorted(legal))}")
+            raise TableError(f"{where}: {what}; legal: {', '.join(sorted(legal))}")
         chosen |= dict.fromkeys(names)
     return list(chosen)
 
 
 def describe_rows(rows: list[dict[str, str]], path: str | Path) -> str:
-    """What the rows of a sheet stand for, a line each: how many probes, and of what."""
+    """What rows of experiments stand for, a line each: how many probes, and of what."""
     lines: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         lines.setdefault(row["_line"], []).append(row)
@@ -343,20 +345,20 @@ def check_experiments(
     """Check that the model's kind answers the method of every probe, and that none is asked twice.
 
     A variant of a method is written after a hyphen: `sentence-original` is module `sentence`.
-    Raises SheetError with file, line, value and the legal values.
+    Raises TableError with file, line, value and the legal values.
     """
     seen: dict[tuple[str, ...], str] = {}
     for row in rows:
         method = row["method"].split("-")[0]
         kind = models[row["model"]]["kind"]
         if kind not in KINDS_OF_METHOD[method]:
-            raise SheetError(
+            raise TableError(
                 f"{path}, line {row['_line']}: method {method!r} does not work with the {kind} "
                 f"model {row['model']!r}; legal kinds: {', '.join(KINDS_OF_METHOD[method])}"
             )
         key = tuple(row[c] for c in ("benchmark", "prompt", "method", "model"))
         if key in seen:
-            raise SheetError(
+            raise TableError(
                 f"{path}, line {row['_line']}: same probe as in line {seen[key]}: {' '.join(key)}"
             )
         seen[key] = row["_line"]
@@ -365,30 +367,30 @@ def check_experiments(
 def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[str, str]) -> None:
     """Check that some table shows every row; `papers`: benchmark -> the paper it belongs to.
 
-    Prompts of autoprompt are checked in `prompt_settings`. Raises SheetError with file, line, value
+    Prompts of autoprompt are checked in `prompt_settings`. Raises TableError with file, line, value
     and the legal values.
     """
     for row in rows:
         where, paper, method = f"{path}, line {row['_line']}", row["paper"], row["method"]
         legal = METHODS_OF_PAPER[paper]
         if method.split("-")[0] not in legal:
-            raise SheetError(
+            raise TableError(
                 f"{where}: method {method!r} with paper {paper}; legal: {', '.join(legal)}"
             )
         if papers[row["benchmark"]] != paper:
             names = ", ".join(name for name, of in papers.items() if of == paper)
-            raise SheetError(
+            raise TableError(
                 f"{where}: benchmark {row['benchmark']!r} with paper {paper}; legal: {names}"
             )
         if method in ("reason", "choice") and row["benchmark"].endswith("_lite"):
             whole = row["benchmark"].removesuffix("_lite")
-            raise SheetError(f"{where}: method {method!r} needs the whole set, {whole!r}")
+            raise TableError(f"{where}: method {method!r} needs the whole set, {whole!r}")
         prompt = "soft" if method == "soft" else "templates"
         legal = (prompt,)
         if paper in ("attributes", "ontoprobe") and method.split("-")[0] in ("sentence", "fill"):
             legal = (prompt, *FORMS)
         if paper != "autoprompt" and row["prompt"] not in legal:
-            raise SheetError(
+            raise TableError(
                 f"{where}: prompt {row['prompt']!r} with method {method!r}; legal: "
                 f"{', '.join(legal)}"
             )

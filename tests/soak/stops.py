@@ -38,7 +38,7 @@ MARK = "KGPROBE_SOAK"
 FINISHED = re.compile(r"^\[ *\d+/\d+\]  (.+?)  ((?:[\d.]+ (?:s|min|h) ?)+)$", re.MULTILINE)
 BEGUN = re.compile(r"^(?:local)?rule (\S+):$", re.MULTILINE)
 WITHIN = 5.0
-PATIENCE = 300.0
+TIMEOUT = 300.0
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Soak:
 
     def begun(self, rule: str, run: subprocess.Popen[str]) -> bool:
         """Wait until a job of the rule begins; False where the run ends first."""
-        logs, until = self.project.folder / ".snakemake/log", time.monotonic() + PATIENCE
+        logs, until = self.project.folder / ".snakemake/log", time.monotonic() + TIMEOUT
         before = set(logs.glob("*.log"))
         while run.poll() is None:
             assert time.monotonic() < until, f"no job of {rule}:\n{self.said()}"

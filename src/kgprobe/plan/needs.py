@@ -22,7 +22,7 @@ from kgprobe.sources.sparql.endpoint import read_endpoints
 from kgprobe.workflow import sources
 
 #: seconds for all host names, and for one question to the hub
-PATIENCE = 5.0
+TIMEOUT = 5.0
 #: hosts, services and models that a message names
 SHOWN = 5
 
@@ -129,7 +129,7 @@ def _network(needs: Outside) -> list[str]:
 
 
 def unresolved(names: Iterable[str]) -> list[str]:
-    """Host names that have no address within PATIENCE, all asked at once."""
+    """Host names that have no address within TIMEOUT, all asked at once."""
     resolved: set[str] = set()
 
     def ask(name: str) -> None:
@@ -145,12 +145,12 @@ def unresolved(names: Iterable[str]) -> list[str]:
 
 
 def _ask_all(ask: Callable[..., None], questions: Iterable[tuple[Any, ...]]) -> None:
-    """Ask all questions at once; an answer that takes longer than PATIENCE is not waited for."""
+    """Ask all questions at once; an answer that takes longer than TIMEOUT is not waited for."""
     threads = [threading.Thread(target=ask, args=one, daemon=True) for one in questions]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
 
 
 def _keys(needs: Outside) -> list[str]:
@@ -165,7 +165,7 @@ def _keys(needs: Outside) -> list[str]:
         revision = row.get("revision") or None
         url = huggingface_hub.hf_hub_url(repository, "config.json", revision=revision)
         try:
-            huggingface_hub.get_hf_file_metadata(url, timeout=PATIENCE)
+            huggingface_hub.get_hf_file_metadata(url, timeout=TIMEOUT)
         except errors.GatedRepoError:
             gated.append(f"{name} (https://huggingface.co/{repository})")
         except (OSError, errors.HfHubHTTPError):

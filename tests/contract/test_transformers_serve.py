@@ -103,10 +103,10 @@ def test_the_server_answers_as_the_model_does_here(url, folder, loaded, tmp_path
     ]
     assert far.record["api"]["unreported"] == 0
     assert far.record["api"]["completion_tokens"] > 0
-    blank = predict.Blank("i", 0, "The capital of [X] is [Y] .", "France")
-    filled = predict.predict(client, [blank], 1, predict.FillSettings(most_tokens=6))
+    item = predict.FillItem("i", 0, "The capital of [X] is [Y] .", "France")
+    filled = predict.predict(client, [item], 1, predict.FillSettings(most_tokens=6))
     whole = filled.top["text"][filled.top["position"] == -1]
     assert len(whole) == 1
     if offers.completions:
-        local = predict.predict(loaded, [blank], 1, predict.FillSettings(most_tokens=6, beams=1))
+        local = predict.predict(loaded, [item], 1, predict.FillSettings(most_tokens=6, beams=1))
         assert whole[0] == local.top["text"][local.top["position"] == -1][0]

@@ -15,7 +15,7 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.predict import Blank
+from kgprobe.probes.scoring.fill.predict import FillItem
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import Item
 from kgprobe.probes.text.mask_slots import ClozePrompt, PromptIds, candidate_ids, tokenize_prompts
@@ -249,9 +249,9 @@ def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_th
         np.testing.assert_allclose(found.detach(), expected[:, 0], rtol=0, atol=1e-9)
 
 
-BLANKS = [
-    Blank("b1", 0, "The capital of [X] is [Y].", "France", golds=("Paris", "Nigeria")),
-    Blank("b2", 0, "[X] and Niger lie in [Y].", "Burkina Faso", golds=("Africa", "São Tomé")),
+FILL_ITEMS = [
+    FillItem("b1", 0, "The capital of [X] is [Y].", "France", golds=("Paris", "Nigeria")),
+    FillItem("b2", 0, "[X] and Niger lie in [Y].", "Burkina Faso", golds=("Africa", "São Tomé")),
 ]
 
 
@@ -261,15 +261,17 @@ def test_slots_are_filled_as_in_the_literal_loop(kind, name, float64_throughout)
     tok = loaded.tokenizer
 
     def ask():
-        return predict.predict(loaded, BLANKS, k=2, settings=predict.FillSettings(length="gold"))
+        return predict.predict(
+            loaded, FILL_ITEMS, k=2, settings=predict.FillSettings(length="gold")
+        )
 
     if name in REFUSED:
         refused(name, ask)
         return
     found, place = ask().golds, 0
-    for blank in BLANKS:
-        before, after = blank.text.replace("[X]", blank.subject).split("[Y]")
-        for gold in blank.golds:
+    for item in FILL_ITEMS:
+        before, after = item.text.replace("[X]", item.subject).split("[Y]")
+        for gold in item.golds:
             front = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
             back = tok(after, add_special_tokens=False)["input_ids"]
             tokens = tok(" " + gold, add_special_tokens=False)["input_ids"]

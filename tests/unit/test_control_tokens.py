@@ -8,7 +8,7 @@ from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill.predict import predict
 from kgprobe.probes.scoring.fill.replies import message
-from kgprobe.probes.scoring.fill.rows import Blank, FillSettings
+from kgprobe.probes.scoring.fill.rows import FillItem, FillSettings
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.prompts import encode, label_pieces
@@ -48,11 +48,11 @@ def test_slots_are_refused_with_their_item(name, text):
         ):
             rank.rank(loaded, [ClozePrompt("j", 0, f"{text} is ", ".", "s", (0,))], {"s": ["Rome"]})
     with refused("item i, answer"):
-        predict(loaded, [Blank("i", 0, "[X] is [Y].", "Rome", (text,))], 1, FillSettings())
+        predict(loaded, [FillItem("i", 0, "[X] is [Y].", "Rome", (text,))], 1, FillSettings())
     for front in ("", "Rome is a country.\n"):
         with refused("item i, template 0"):
-            blank = Blank("i", 0, "[X] is [Y].", text, ("Rome",), prefix=front)
-            predict(loaded, [blank], 1, FillSettings())
+            item = FillItem("i", 0, "[X] is [Y].", text, ("Rome",), prefix=front)
+            predict(loaded, [item], 1, FillSettings())
 
 
 def test_choices_prompts_and_messages_are_refused_with_their_item():

@@ -8,20 +8,22 @@ import torch
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.predict import Blank, FillSettings
+from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings
 from tests.unit.literal_reading import literal_answer, stop_place
 from tests.unit.tiny_models import tiny
 
 MASKED = ["bert", "roberta", "albert"]
 CAUSAL = ["gpt2", "llama", "mamba"]
 ASKED = [
-    Blank("i1", 0, "The capital of [X] is [Y] .", "France", ("Paris", "Burkina Faso")),
-    Blank("i1", 1, "[X] has capital [Y].", "France", ("Paris",)),
-    Blank("i2", 0, "Niger and [X] lie in Africa and in [Y]", "Nigeria", ("lie in Africa", "Rome")),
-    Blank("i3", 0, "The capital of [X] is [Y] .", "France", ("Niger",)),
-    Blank("i4", 0, "The capital of [X] is [Y] .", "東京 [Y]", ("São Tomé",), (1, 2)),
+    FillItem("i1", 0, "The capital of [X] is [Y] .", "France", ("Paris", "Burkina Faso")),
+    FillItem("i1", 1, "[X] has capital [Y].", "France", ("Paris",)),
+    FillItem(
+        "i2", 0, "Niger and [X] lie in Africa and in [Y]", "Nigeria", ("lie in Africa", "Rome")
+    ),
+    FillItem("i3", 0, "The capital of [X] is [Y] .", "France", ("Niger",)),
+    FillItem("i4", 0, "The capital of [X] is [Y] .", "東京 [Y]", ("São Tomé",), (1, 2)),
 ]
-INSIDE = Blank("i5", 0, "[Y] is where [X] stands", "Rome", ("italy",))
+INSIDE = FillItem("i5", 0, "[Y] is where [X] stands", "Rome", ("italy",))
 
 
 def logits(loaded, row):
@@ -45,14 +47,14 @@ def tie_range(row, token):
     return better + 1, better + sum(v == found[token] for v in found)
 
 
-def sentence(blank, middle):
-    text = blank.text.replace("[Y]", "\0").replace("[X]", blank.subject).replace("\0", middle)
+def sentence(item, middle):
+    text = item.text.replace("[Y]", "\0").replace("[X]", item.subject).replace("\0", middle)
     return text[0].upper() + text[1:]
 
 
-def gold_tokens(loaded, blank, gold):
+def gold_tokens(loaded, item, gold):
     """Tokens of the gold as it stands in the sentence."""
-    text = sentence(blank, "\0" + gold + "\0")
+    text = sentence(item, "\0" + gold + "\0")
     start = text.index("\0")
     gold = gold if start else gold[0].upper() + gold[1:]
     text = text[:start] + gold + text[start + len(gold) + 2 :]
@@ -70,10 +72,10 @@ def rows_of(columns, **wanted):
     return [{n: c[i] for n, c in columns.items()} for i in np.flatnonzero(keep)]
 
 
-def masked_row(loaded, blank, n):
+def masked_row(loaded, item, n):
     """The sentence with n masks; the space before them belongs to what they stand for."""
     tok = loaded.tokenizer
-    before, after = sentence(blank, "\0").split("\0")
+    before, after = sentence(item, "\0").split("\0")
     left = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
     right = tok(after, add_special_tokens=False)["input_ids"]
     place = len(left) + 1
@@ -87,13 +89,13 @@ def test_masked_lists_and_ranks_equal_one_pass_per_row(name):
     asked = [*ASKED, INSIDE]
     found = predict.predict(loaded, asked, k=3)
     expected_top = expected_gold = 0
-    for blank in asked:
-        golds = [gold_tokens(loaded, blank, g) for g in blank.golds]
-        for n in sorted({len(g) for g in golds} | set(blank.masks)):
-            row, place = masked_row(loaded, blank, n)
+    for item in asked:
+        golds = [gold_tokens(loaded, item, g) for g in item.golds]
+        for n in sorted({len(g) for g in golds} | set(item.masks)):
+            row, place = masked_row(loaded, item, n)
             own = logits(loaded, row)
             for j in range(n):
-                lines = rows_of(found.top, item=blank.item, template=blank.template, masks=n,
+                lines = rows_of(found.top, item=item.item, template=item.template, masks=n,
                                 position=j)  # fmt: skip
                 literal = best(own[place + j], 3)
                 assert [r["rank"] for r in lines] == [1, 2, 3]
@@ -107,7 +109,7 @@ def test_masked_lists_and_ranks_equal_one_pass_per_row(name):
             for which, gold in enumerate(golds):
                 if len(gold) != n:
                     continue
-                lines = rows_of(found.golds, item=blank.item, template=blank.template, gold=which)
+                lines = rows_of(found.golds, item=item.item, template=item.template, gold=which)
                 assert [r["token"] for r in lines] == gold
                 assert [r["masks"] for r in lines] == [n] * n
                 for j, line in enumerate(lines):
@@ -119,27 +121,27 @@ def test_masked_lists_and_ranks_equal_one_pass_per_row(name):
     assert len(found.golds["item"]) == expected_gold
 
 
-def whole(found, blank, n):
-    lines = rows_of(found.top, item=blank.item, template=blank.template, masks=n, position=-1)
+def whole(found, item, n):
+    lines = rows_of(found.top, item=item.item, template=item.template, masks=n, position=-1)
     return [(r["text"], pytest.approx(r["logprob"])) for r in lines]
 
 
 def test_parallel_products_are_the_best_of_all_products():
     loaded = tiny("bert")
-    blank = ASKED[0]
-    found = predict.predict(loaded, [Blank("x", 0, blank.text, blank.subject, masks=(3,))], k=4)
-    row, place = masked_row(loaded, blank, 3)
+    item = ASKED[0]
+    found = predict.predict(loaded, [FillItem("x", 0, item.text, item.subject, masks=(3,))], k=4)
+    row, place = masked_row(loaded, item, 3)
     lists = [best(logits(loaded, row)[place + j], 8) for j in range(3)]
     combined = [
         (sum(p for p, _ in c), text_of(loaded, [i for _, i in c]))
         for c in itertools.product(*lists)
     ]
     combined.sort(key=lambda c: -c[0])
-    assert [(t, p) for p, t in combined[:4]] == whole(found, Blank("x", 0, "", ""), 3)
+    assert [(t, p) for p, t in combined[:4]] == whole(found, FillItem("x", 0, "", ""), 3)
 
 
-def literal_mask_beam(loaded, blank, n, width, k):
-    row, place = masked_row(loaded, blank, n)
+def literal_mask_beam(loaded, item, n, width, k):
+    row, place = masked_row(loaded, item, n)
     alive = [(0.0, ())]
     for j in range(n):
         longer = []
@@ -155,15 +157,15 @@ def literal_mask_beam(loaded, blank, n, width, k):
 @pytest.mark.parametrize("name", ["bert", "roberta"])
 def test_a_beam_over_masks_equals_the_loop(name):
     loaded = tiny(name)
-    asked = [Blank("x", i, b.text, b.subject, masks=(2, 3)) for i, b in enumerate(ASKED)]
+    asked = [FillItem("x", i, b.text, b.subject, masks=(2, 3)) for i, b in enumerate(ASKED)]
     found = predict.predict(loaded, asked, 2, FillSettings(strategy="beam", beams=4))
-    for blank, n in itertools.product(asked, (2, 3)):
-        assert whole(found, blank, n) == literal_mask_beam(loaded, blank, n, 4, 2)
+    for item, n in itertools.product(asked, (2, 3)):
+        assert whole(found, item, n) == literal_mask_beam(loaded, item, n, 4, 2)
 
 
-def causal_prompt(loaded, blank):
+def causal_prompt(loaded, item):
     tok = loaded.tokenizer
-    text = sentence(blank, "\0")
+    text = sentence(item, "\0")
     return [tok.bos_token_id, *tok(text[: text.index("\0")].rstrip())["input_ids"]]
 
 
@@ -171,9 +173,9 @@ def next_row(loaded, prompt, ids):
     return logits(loaded, [*prompt, *ids])[-1]
 
 
-def span_context(loaded, blank):
+def span_context(loaded, item):
     tok = loaded.tokenizer
-    text = sentence(blank, "\0")
+    text = sentence(item, "\0")
     before, after = text[: text.index("\0")], text[text.index("\0") + 1 :]
     left = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
     right = tok(after)["input_ids"]
@@ -250,10 +252,10 @@ def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
     asked = [*ASKED, INSIDE] if name == "t5" else ASKED
     found = predict.predict(loaded, asked, k=3, settings=FillSettings(beams=4, most_tokens=5))
     ends, text = literal_text(loaded)
-    for blank in asked[:3] if name == "mamba" else asked:
-        prompt = (span_context if name == "t5" else causal_prompt)(loaded, blank)
+    for item in asked[:3] if name == "mamba" else asked:
+        prompt = (span_context if name == "t5" else causal_prompt)(loaded, item)
         step = span_row if name == "t5" else next_row
-        key = {"item": blank.item, "template": blank.template}
+        key = {"item": item.item, "template": item.template}
 
         def row(ids, prompt=prompt, step=step):
             return step(loaded, prompt, ids)
@@ -266,8 +268,8 @@ def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
         literal = literal_beam(row, 4, 3, 5, ends, text)
         assert [(r["text"], pytest.approx(r["logprob"])) for r in lines] == literal
         assert {r["masks"] for r in lines} == {0}
-        for which, gold in enumerate(blank.golds):
-            tokens = gold_tokens(loaded, blank, gold)
+        for which, gold in enumerate(item.golds):
+            tokens = gold_tokens(loaded, item, gold)
             lines = rows_of(found.golds, **key, gold=which)
             assert [r["token"] for r in lines] == tokens
             for j, line in enumerate(lines):
@@ -281,11 +283,11 @@ def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
 @pytest.mark.parametrize("name", ["gpt2", "t5"])
 def test_a_given_number_of_tokens_is_written_without_stops(name):
     loaded = tiny(name, bos="forced")
-    asked = [Blank(b.item, b.template, b.text, b.subject, masks=(1, 3)) for b in ASKED[:3]]
+    asked = [FillItem(b.item, b.template, b.text, b.subject, masks=(1, 3)) for b in ASKED[:3]]
     settings = FillSettings(length="gold", beams=3)
     found = predict.predict(loaded, asked, 2, settings)
-    for blank in asked:
-        prompt = (span_context if name == "t5" else causal_prompt)(loaded, blank)
+    for item in asked:
+        prompt = (span_context if name == "t5" else causal_prompt)(loaded, item)
         step = span_row if name == "t5" else next_row
 
         def row(ids, prompt=prompt, step=step):
@@ -295,10 +297,10 @@ def test_a_given_number_of_tokens_is_written_without_stops(name):
             literal = literal_beam(row, 3, 2, n, lambda ids: 0, lambda ids: ids)
             expected = [(loaded.tokenizer.decode(i, skip_special_tokens=True).strip(),
                          pytest.approx(p)) for i, p in literal]  # fmt: skip
-            assert whole(found, blank, n) == expected
+            assert whole(found, item, n) == expected
             greedy = []
             for j in range(n):
-                lines = rows_of(found.top, item=blank.item, template=blank.template, masks=n,
+                lines = rows_of(found.top, item=item.item, template=item.template, masks=n,
                                 position=j)  # fmt: skip
                 literal = best(row(greedy), 2)
                 assert [r["token"] for r in lines] == [i for _, i in literal]
@@ -349,9 +351,9 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
     asked = [
         ASKED[0],
         INSIDE,
-        Blank("i6", 0, "[Y] [X]", "", ("Rome",)),
-        Blank("i7", 0, "[X] in [Y]", "a " * 122, ("Rome",)),
-        Blank("i8", 0, "[X] in [Y]", "It is", ("lie in Africa " * 12, "Rome")),
+        FillItem("i6", 0, "[Y] [X]", "", ("Rome",)),
+        FillItem("i7", 0, "[X] in [Y]", "a " * 122, ("Rome",)),
+        FillItem("i8", 0, "[X] in [Y]", "It is", ("lie in Africa " * 12, "Rome")),
     ]
     found = predict.predict(loaded, asked, 1)
     assert found.record["left_out"] == {
@@ -361,7 +363,7 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
         "nothing before the mask slot": 1,
     }
     assert set(found.top["item"]) == {"i1", "i8"}
-    with pytest.raises(ValueError, match="none of 1 blanks can be asked"):
+    with pytest.raises(ValueError, match="none of 1 items can be asked"):
         predict.predict(loaded, [INSIDE], 1)
     masked = predict.predict(tiny("bert"), [ASKED[0], asked[4]], 1, FillSettings(most_masks=2))
     assert ("i8", 0, 0, "gold of more than 2 tokens") in masked.left_out

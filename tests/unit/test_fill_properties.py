@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.predict import Blank
+from kgprobe.probes.scoring.fill.predict import FillItem
 from tests.unit.test_fill import (
     causal_prompt,
     gold_tokens,
@@ -36,14 +36,14 @@ TEMPLATES = st.sampled_from(
 INSIDE = st.sampled_from(["[Y] is in [X] .", "In [X] the [Y] lies", "[X]'s [Y] is it"])
 
 
-def check(loaded, blank, row):
+def check(loaded, item, row):
     """Ranks and log-probabilities of the gold's tokens, with others in the same batch."""
-    gold = gold_tokens(loaded, blank, blank.golds[0])
+    gold = gold_tokens(loaded, item, item.golds[0])
     assume(0 < len(gold) <= 40)
-    others = [Blank("o", n, "It is [Y]", "", ("Paris" * n,)) for n in range(1, 4)]
-    others = [Blank(o.item, o.template, "[X] is [Y]", "It", o.golds) for o in others]
+    others = [FillItem("o", n, "It is [Y]", "", ("Paris" * n,)) for n in range(1, 4)]
+    others = [FillItem(o.item, o.template, "[X] is [Y]", "It", o.golds) for o in others]
     found = predict.predict(
-        loaded, [others[0], blank, *others[1:]], 0, predict.FillSettings(most_masks=40),
+        loaded, [others[0], item, *others[1:]], 0, predict.FillSettings(most_masks=40),
         budget=Budget(48),
     )  # fmt: skip
     lines = rows_of(found.golds, item="i")
@@ -58,29 +58,29 @@ def check(loaded, blank, row):
 @given(TEMPLATES | INSIDE, TEXTS, GOLDS, st.sampled_from(["bert", "roberta"]))
 def test_masked_golds(template, subject, gold, name):
     loaded = tiny(name)
-    blank = Blank("i", 0, template, subject, (gold,))
-    text = sentence(blank, "\0")
+    item = FillItem("i", 0, template, subject, (gold,))
+    text = sentence(item, "\0")
     assume("  \0" not in text and "\0  " not in text)
     assume(loaded.tokenizer(gold, add_special_tokens=False)["input_ids"])
 
     def row(tokens, j):
-        ids, place = masked_row(loaded, blank, len(tokens))
+        ids, place = masked_row(loaded, item, len(tokens))
         return logits(loaded, ids)[place + j]
 
-    check(loaded, blank, row)
+    check(loaded, item, row)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(TEMPLATES, TEXTS, GOLDS, st.sampled_from(["gpt2", "llama", "t5"]))
 def test_written_golds(template, subject, gold, name):
     loaded = tiny(name, bos="" if name == "t5" else "forced")
-    blank = Blank("i", 0, template, subject, (gold,))
-    text = sentence(blank, "\0")
+    item = FillItem("i", 0, template, subject, (gold,))
+    text = sentence(item, "\0")
     assume("  \0" not in text)
 
     def row(tokens, j):
         if name == "t5":
-            return span_row(loaded, span_context(loaded, blank), tokens[:j])
-        return next_row(loaded, causal_prompt(loaded, blank), tokens[:j])
+            return span_row(loaded, span_context(loaded, item), tokens[:j])
+        return next_row(loaded, causal_prompt(loaded, item), tokens[:j])
 
-    check(loaded, blank, row)
+    check(loaded, item, row)

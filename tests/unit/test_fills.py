@@ -5,9 +5,9 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.probes.jobs.fill import fill_frame
-from kgprobe.probes.jobs.forms import blanks_of
+from kgprobe.probes.jobs.forms import fill_items_of
 from kgprobe.probes.jobs.score import tables
-from kgprobe.probes.scoring.fill.predict import Blank
+from kgprobe.probes.scoring.fill.predict import FillItem
 from kgprobe.settings import Fill
 from tests.unit.tiny_models import tiny
 
@@ -29,13 +29,13 @@ PROMPTS = pl.DataFrame(
 
 
 def test_items_become_blanks_with_their_answers_in_order():
-    found = blanks_of(tables(ITEMS, CANDIDATES, PROMPTS), ITEMS)
-    assert found[0] == Blank(
+    found = fill_items_of(tables(ITEMS, CANDIDATES, PROMPTS), ITEMS)
+    assert found[0] == FillItem(
         "a", 0, "The capital of [X] is [Y] .", "France", ("Burkina Faso", "Paris")
     )
     assert [(b.item, b.template) for b in found] == [("a", 0), ("a", 3), ("b", 0), ("b", 3)]
     with pytest.raises(ValueError, match="no template for 1 relations: P36"):
-        blanks_of(tables(ITEMS, CANDIDATES, PROMPTS.clear()), ITEMS)
+        fill_items_of(tables(ITEMS, CANDIDATES, PROMPTS.clear()), ITEMS)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])

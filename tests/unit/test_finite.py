@@ -107,7 +107,7 @@ def slot_ranks(loaded):
 
 
 def filled(loaded, strategy="parallel", k=2, golds=("Rome",)):
-    asked = [predict.Blank(f"q{n}", 0, "The capital of [X] is [Y]", s, golds, (2,))
+    asked = [predict.FillItem(f"q{n}", 0, "The capital of [X] is [Y]", s, golds, (2,))
              for n, s in enumerate(SUBJECTS)]  # fmt: skip
     return predict.predict(loaded, asked, k, predict.FillSettings(strategy=strategy))
 

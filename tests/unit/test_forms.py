@@ -16,8 +16,8 @@ from kgprobe.probes.jobs.forms import (
     Demonstration,
     Form,
     apply_form,
-    blanks_in,
     demonstrations,
+    fill_items_in,
     shuffled,
     tables_in,
 )
@@ -312,7 +312,7 @@ def test_a_slot_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
     inside = made["prompts"].filter(index=2)
     training = {"P1": [Demonstration("x", "{name} of [brackets]", "Oslo", frozenset(["oslo"]))]}
     found = {
-        name: blanks_in(loaded, made["items"], made["candidates"], inside, form, training)[0]
+        name: fill_items_in(loaded, made["items"], made["candidates"], inside, form, training)[0]
         for name, form in (("question", Form("question", 0, 0)), ("few", Form("few", 0, 0, 1)))
     }
     texts = {name: questions(blanks, True)[0] for name, blanks in found.items()}
@@ -322,7 +322,7 @@ def test_a_slot_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
     assert found["question"][0].golds == ("Rome",)
     form = Form("question", 0, 0)
     with pytest.raises(ValueError, match="no template for 1 relations: P1"):
-        blanks_in(loaded, made["items"], made["candidates"], inside.clear(), form)
+        fill_items_in(loaded, made["items"], made["candidates"], inside.clear(), form)
 
 
 def test_items_that_a_model_cannot_write_an_answer_to_are_counted():

@@ -10,7 +10,7 @@ from kgprobe.probes.models.continuation import CausalText, SpanText
 from kgprobe.probes.models.mask_slots import SpanSlots
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.rows import Blank
+from kgprobe.probes.scoring.fill.rows import FillItem
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.text.mask_slots import ClozePrompt
 from tests.unit.architectures import tiny as architecture
@@ -18,7 +18,7 @@ from tests.unit.tiny_models import tiny
 
 ROWS = [np.array([9 + n, 30, 41, 57, 12, 44]) for n in range(6)]
 BLANKS = [
-    Blank(f"b{n}", 0, "The capital of [X] is [Y].", name, golds=("Paris", "Nigeria"))
+    FillItem(f"b{n}", 0, "The capital of [X] is [Y].", name, golds=("Paris", "Nigeria"))
     for n, name in enumerate(("France", "Italy", "Niger", "Burkina Faso", "Africa"))
 ]
 

@@ -8,7 +8,7 @@ import torch
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens
 from kgprobe.probes.scoring.fill.predict import predict
-from kgprobe.probes.scoring.fill.rows import Blank, FillSettings
+from kgprobe.probes.scoring.fill.rows import FillItem, FillSettings
 from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids
 from tests.unit.tiny_models import sentencepiece, tiny, tokenizer, with_tokenizer
 
@@ -41,8 +41,8 @@ def test_candidates_have_the_tokens_of_the_sentence(name, context):
     before = before if context else ""
     found = candidate_ids(loaded, LABELS, "auto", before).ids
     # a blank belongs to the answer, also where it is a token of its own
-    text, blank = before.removesuffix(" "), " " * before.endswith(" ")
-    expected = [in_sentence(tok, text, blank + label, AFTERS[context]) for label in LABELS]
+    text, item = before.removesuffix(" "), " " * before.endswith(" ")
+    expected = [in_sentence(tok, text, item + label, AFTERS[context]) for label in LABELS]
     assert [ids.tolist() for ids in found] == expected
 
 
@@ -74,13 +74,13 @@ def test_scores_in_brackets_are_those_of_the_tokens_in_brackets():
 
 def test_golds_of_fills_have_the_tokens_of_the_sentence():
     loaded = with_tokenizer(*TOKENIZERS["llama"]())
-    blanks = [Blank("i", 0, f"[X] {lead}[Y]", "Rome", ("Paris", "Niger")) for lead in '("']
-    found = predict(loaded, blanks, 0, FillSettings(upper_first=False)).golds
+    fill_items = [FillItem("i", 0, f"[X] {lead}[Y]", "Rome", ("Paris", "Niger")) for lead in '("']
+    found = predict(loaded, fill_items, 0, FillSettings(upper_first=False)).golds
     expected = [
         token
-        for blank in blanks
-        for gold in blank.golds
-        for token in in_sentence(loaded.tokenizer, blank.text.replace("[X]", "Rome")[:-3], gold, "")
+        for item in fill_items
+        for gold in item.golds
+        for token in in_sentence(loaded.tokenizer, item.text.replace("[X]", "Rome")[:-3], gold, "")
     ]
     assert found["token"].tolist() == expected
 

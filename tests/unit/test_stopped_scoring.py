@@ -51,7 +51,7 @@ def ranks(loaded, progress):
 
 def fills(loaded, progress):
     asked = [
-        predict.Blank(f"i{n}", 0, "[X] lies in [Y] .", name, golds=("Paris", "Niger"))
+        predict.FillItem(f"i{n}", 0, "[X] lies in [Y] .", name, golds=("Paris", "Niger"))
         for n, name in enumerate(SUBJECTS[::2])
     ]
     return predict.predict(loaded, asked, 2, budget=Budget(40), progress=progress)

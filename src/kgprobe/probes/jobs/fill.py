@@ -9,7 +9,7 @@ import polars as pl
 
 from kgprobe.job import progress
 from kgprobe.probes.api.client import Client, open_client
-from kgprobe.probes.jobs.forms import Demonstration, Form, blanks_in, blanks_of
+from kgprobe.probes.jobs.forms import Demonstration, Form, fill_items_in, fill_items_of
 from kgprobe.probes.jobs.frames import of_columns
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.score import tables
@@ -44,18 +44,18 @@ def fill_frame(
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(FILLS, FILL_GOLDS, record) of every item in every template of its relation.
 
-    `workers`: requests at once, of a server. `may_be_empty`: no blank needs to be one that can be
+    `workers`: requests at once, of a server. `may_be_empty`: no item needs to be one that can be
     asked. `form`: the form of asking and what may be shown in it (forms.py). What is computed lies
     in `folder` until the run that follows a stop has taken it up. Raises ValueError for relations
     without template, all of them at once.
     """
     counts: dict[str, int] = {}
     if form:
-        questions, counts = blanks_in(model, items, candidates, prompts, *form)
+        questions, counts = fill_items_in(model, items, candidates, prompts, *form)
     else:
-        questions = blanks_of(tables(items, candidates, prompts), items)
+        questions = fill_items_of(tables(items, candidates, prompts), items)
     options = {name: value for name, value in asdict(settings).items() if name != "k"}
-    bar = progress(total=len(questions), desc="fill", unit="blank")
+    bar = progress(total=len(questions), desc="fill", unit="item")
     chats = form is not None and form[0].name == "chat"
     how = predict.FillSettings(**options, chat=chats, workers=workers)
     with journal(model, folder, "fills", questions, asdict(settings), chats):

@@ -30,7 +30,7 @@ from kgprobe.job import log
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import Tables, tables
-from kgprobe.probes.scoring.fill.rows import Blank
+from kgprobe.probes.scoring.fill.rows import FillItem
 from kgprobe.probes.scoring.sentence.score import Item, bos_prefix
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.sampling import hash_key, sample_evenly, take
@@ -208,27 +208,27 @@ def tables_in(
     return (kept, options, templates), tally
 
 
-def blanks_in(
+def fill_items_in(
     answerer: Any,
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
     form: Form,
     training: Mapping[str, Sequence[Demonstration]] | None = None,
-) -> tuple[list[Blank], dict[str, int]]:
-    """The blanks of ITEMS in a form, one an item, and the counts of `tables_in` but for `too_long`:
+) -> tuple[list[FillItem], dict[str, int]]:
+    """The ITEMS to fill in, in a form, and the counts of `tables_in` but for `too_long`:
     what cannot be written is known where it is filled. `answerer`: a model, or a server's client.
 
     Raises ValueError where there is none, or a relation without template.
     """
     inputs, tally = _build_questions(answerer, items, candidates, prompts, form, training)
-    blanks = blanks_of(inputs, items)
-    if not blanks:
+    fill_items = fill_items_of(inputs, items)
+    if not fill_items:
         raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
-    return blanks, tally
+    return fill_items, tally
 
 
-def blanks_of(inputs: Tables, items: pl.DataFrame) -> list[Blank]:
+def fill_items_of(inputs: Tables, items: pl.DataFrame) -> list[FillItem]:
     """Every question in every template of its relation; its answers' labels are the golds.
 
     Raises ValueError for relations without template, all of them at once.
@@ -239,7 +239,7 @@ def blanks_of(inputs: Tables, items: pl.DataFrame) -> list[Blank]:
         raise ValueError(f"no template for {len(lacking)} relations: {', '.join(lacking)}")
     golds = dict(items.select("item", "answers").rows())
     return [
-        Blank(
+        FillItem(
             one.item, index, text, one.subject,
             tuple(options[one.candidates][answer] for answer in golds[one.item]), prefix=one.prefix,
         )

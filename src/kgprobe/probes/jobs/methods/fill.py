@@ -1,4 +1,4 @@
-"""What is written into a blank, and ranks of its golds (see scoring/fill)."""
+"""What is written into a mask slot, and ranks of its golds (see scoring/fill)."""
 
 from pathlib import Path
 from typing import Any

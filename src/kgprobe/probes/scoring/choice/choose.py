@@ -94,8 +94,8 @@ def _by_model(
             if loaded.spec.kind == "causal":
                 _generate(loaded, items, choices, counter)
         else:
-            blanks = [_blank(c, scoring) for c in items if scoring != "stem" or c.stem]
-            _score(loaded, blanks, scoring, choices, counter)
+            fill_items = [_fill_item(c, scoring) for c in items if scoring != "stem" or c.stem]
+            _score(loaded, fill_items, scoring, choices, counter)
         # questions that are left out in this mode count as done
         progress(len(items) - counter.done)
     return choices
@@ -121,32 +121,32 @@ class _ProgressCounter:
             self.progress(step)
 
 
-def _blank(choice: Choice, scoring: str) -> predict.Blank:
-    """The text around the place of an option, as a blank whose golds are all options."""
+def _fill_item(choice: Choice, scoring: str) -> predict.FillItem:
+    """The text around the place of an option, as an item whose golds are all options."""
     before, after, options = f"{prompt(choice)}{CUE} ", "", choice.options
     if scoring == "stem":
         before, after = parse(choice.stem).filled({MASK_SLOT: ""}).around(MASK_SLOT)
     if scoring == "letter":
         before, after, options = f"{before}(", ")", tuple(LETTERS[: len(options)])
-    return predict.Blank(choice.item, 0, f"[X][Y]{after}", before, options)
+    return predict.FillItem(choice.item, 0, f"[X][Y]{after}", before, options)
 
 
 def _score(
     loaded: Loaded,
-    blanks: Sequence[predict.Blank],
+    fill_items: Sequence[predict.FillItem],
     scoring: str,
     choices: Choices,
     counter: _ProgressCounter,
 ) -> None:
-    """Choose by the log-probabilities of all options of every blank."""
-    texts = questions(blanks, upper_first=False)
+    """Choose by the log-probabilities of all options of every item."""
+    texts = questions(fill_items, upper_first=False)
     ends = [at_end(text) or loaded.spec.kind != "causal" for text in texts]
-    inside = [b for b, is_end in zip(blanks, ends, strict=True) if not is_end]
+    inside = [b for b, is_end in zip(fill_items, ends, strict=True) if not is_end]
     long = [b for b in inside if not _fits(loaded, b)]
     reason = f"more than the model's {loaded.limit} tokens"
     choices.left_out += [(b.item, scoring, reason) for b in long]
     inside = [b for b in inside if b not in long]
-    plain = [b for b, is_end in zip(blanks, ends, strict=True) if is_end]
+    plain = [b for b, is_end in zip(fill_items, ends, strict=True) if is_end]
     scores = _sentences(loaded, inside, counter) if inside else {}
     if plain:
         settings = predict.FillSettings(upper_first=False, most_masks=64)
@@ -172,33 +172,33 @@ def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Flo
     return {item: (sums[item], counts[item]) for item in sizes if (counts[item] > 0).all()}
 
 
-def _fits(loaded: Loaded, blank: predict.Blank) -> bool:
+def _fits(loaded: Loaded, item: predict.FillItem) -> bool:
     """Whether the complete sentences of all options fit into a causal model's window."""
-    texts = [fill(blank.text, blank.subject, option, False).text for option in blank.golds]
+    texts = [fill(item.text, item.subject, option, False).text for option in item.golds]
     coded = loaded.tokenizer(texts, add_special_tokens=False)["input_ids"]
     return len(bos_prefix(loaded)[0]) + max(map(len, coded)) <= loaded.limit
 
 
 def _sentences(
-    loaded: Loaded, blanks: Sequence[predict.Blank], counter: _ProgressCounter
+    loaded: Loaded, fill_items: Sequence[predict.FillItem], counter: _ProgressCounter
 ) -> dict[str, tuple[Floats, Floats]]:
     """(log-likelihoods of the complete sentences, scored tokens) of a causal model's options."""
-    items = [score.Item(b.item, b.item, b.subject, b.item) for b in blanks]
-    sentences = sum(len(b.golds) for b in blanks)
+    items = [score.Item(b.item, b.item, b.subject, b.item) for b in fill_items]
+    sentences = sum(len(b.golds) for b in fill_items)
     scores = score.score(
         loaded,
         items,
-        {b.item: b.golds for b in blanks},
-        {b.item: [(0, b.text)] for b in blanks},
+        {b.item: b.golds for b in fill_items},
+        {b.item: [(0, b.text)] for b in fill_items},
         upper_first=False,
-        progress=lambda done: counter(done * len(blanks) / sentences),
+        progress=lambda done: counter(done * len(fill_items) / sentences),
     ).columns
     names = np.array(scores["item"], dtype=object)
     results = {}
-    for blank in blanks:
-        rows = np.flatnonzero(names == blank.item)
+    for item in fill_items:
+        rows = np.flatnonzero(names == item.item)
         rows = rows[np.argsort(scores["candidate"][rows])]
-        results[blank.item] = (scores["sum"][rows], scores["count"][rows])
+        results[item.item] = (scores["sum"][rows], scores["count"][rows])
     return results
 
 
@@ -321,15 +321,15 @@ def _texts(client: Client, choice: Choice, scoring: str) -> tuple[Floats, Floats
     Behind the text the option's own tokens, as for a model here; a slot inside it by all tokens of
     the complete sentence. Raises ValueError for an option without tokens of its own.
     """
-    blank = _blank(choice, scoring)
-    after = blank.text.removeprefix("[X][Y]")
+    item = _fill_item(choice, scoring)
+    after = item.text.removeprefix("[X][Y]")
     sums, counts = np.zeros(len(choice.options)), np.zeros(len(choice.options))
     for place, option in enumerate(choice.options):
-        text = blank.subject + option + after
+        text = item.subject + option + after
         tokens = client.prompt_tokens(text)
         ends = [*(token.start for token in tokens[1:]), len(text)]
         # the space before the option belongs to it, and a token that it shares with other text
-        start, own, end = (len(t) for t in (blank.subject.rstrip(), blank.subject, text))
+        start, own, end = (len(t) for t in (item.subject.rstrip(), item.subject, text))
         end -= len(after)
         if any(c.isalnum() for c in after):
             start, end = 0, len(text)

@@ -19,7 +19,7 @@ from kgprobe.probes.scoring.fill.reading import ends_at
 from kgprobe.probes.scoring.fill.rows import (
     INSTRUCTION,
     WHOLE,
-    Blank,
+    FillItem,
     FillRows,
     Fills,
     FillSettings,
@@ -47,7 +47,7 @@ class Reply:
 
 def predict(
     client: Client,
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
     k: int,
     settings: FillSettings,
     progress: Callable[[int], object],
@@ -68,11 +68,11 @@ def predict(
     instruction = "" if settings.chat else text
     asks = _ReplyClient(client, k, settings, chats)
     left_out: list[tuple[str, int, int, str]] = []
-    texts = questions(blanks, settings.upper_first)
+    texts = questions(fill_items, settings.upper_first)
     numbers = [n for n, t in enumerate(texts) if instruction or at_end(t)]
     left_out += [
-        (blanks[n].item, blanks[n].template, -1, "mask slot not at the end")
-        for n in sorted(set(range(len(blanks))) - set(numbers))
+        (fill_items[n].item, fill_items[n].template, -1, "mask slot not at the end")
+        for n in sorted(set(range(len(fill_items))) - set(numbers))
     ]
     prompts = {n: _prompt(texts[n], instruction) for n in numbers}
     distinct = list(dict.fromkeys(prompts.values()))
@@ -89,7 +89,7 @@ def predict(
     for number, prompt in prompts.items():
         reply = replies[prompt]
         if isinstance(reply, str):
-            left_out.append((blanks[number].item, blanks[number].template, -1, reply))
+            left_out.append((fill_items[number].item, fill_items[number].template, -1, reply))
         else:
             _collect(filled, number, reply, k)
     record = {
@@ -103,7 +103,7 @@ def predict(
         "prompts": len(distinct),
         "asked_by": "chat" if chats else "completions",
     }
-    return assembled(blanks, filled, gold_rows(), record, left_out)
+    return assembled(fill_items, filled, gold_rows(), record, left_out)
 
 
 def _prompt(text: ClozePrompt, instruction: str) -> str:

@@ -13,7 +13,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import MaskSlots
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids, extend, products, ranks, top
 from kgprobe.probes.scoring.fill.rows import (
-    Blank,
+    FillItem,
     FillRows,
     Fills,
     FillSettings,
@@ -30,9 +30,9 @@ from kgprobe.probes.text.mask_slots import tokenize_prompts
 
 @dataclass
 class MaskedSentence:
-    """One distinct sentence with n masks from `position` on, the blanks that ask it, their golds.
+    """One distinct sentence with n masks from `position` on, the items that ask it, their golds.
 
-    A gold is (blank, number of the gold, its tokens); `name` is that of its first blank.
+    A gold is (item, number of the gold, its tokens); `name` is that of its first item.
     """
 
     ids: Ids
@@ -44,7 +44,7 @@ class MaskedSentence:
 
 def predict(
     loaded: Loaded,
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
     k: int,
     settings: FillSettings,
     budget: Budget | None,
@@ -52,11 +52,11 @@ def predict(
 ) -> Fills:
     """The best tokens at each of n masks in one pass, the best whole fillings, gold ranks.
 
-    Raises NotFiniteError, with blank and mask.
+    Raises NotFiniteError, with item and mask.
     """
     slots = MaskSlots(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
-    planned = _plan(loaded, blanks, settings, left_out)
+    planned = _plan(loaded, fill_items, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     for masks in sorted(planned):
         rows = planned[masks]
@@ -73,23 +73,23 @@ def predict(
         "rows": sum(len(rows) for rows in planned.values()),
         **slots.counts,
     }
-    return assembled(blanks, filled, golds, record, left_out)
+    return assembled(fill_items, filled, golds, record, left_out)
 
 
 def _plan(
     loaded: Loaded,
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
     settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
 ) -> dict[int, list[MaskedSentence]]:
     """Distinct rows by number of masks; golds that cannot be asked are left out."""
-    texts = questions(blanks, settings.upper_first)
-    golds = gold_ids(loaded, blanks, texts, settings)
+    texts = questions(fill_items, settings.upper_first)
+    golds = gold_ids(loaded, fill_items, texts, settings)
     rows = tokenize_prompts(loaded, texts, settings.space, any_length=True)
     planned: dict[int, dict[tuple[int, bytes], MaskedSentence]] = {}
-    for number, (blank, row) in enumerate(zip(blanks, rows, strict=True)):
+    for number, (item, row) in enumerate(zip(fill_items, rows, strict=True)):
         room = loaded.limit - len(row.ids) + 1
-        wanted: dict[int, list[tuple[int, Ids]]] = {n: [] for n in blank.masks if n <= room}
+        wanted: dict[int, list[tuple[int, Ids]]] = {n: [] for n in item.masks if n <= room}
         for which, tokens in enumerate(golds[number]):
             reason = ""
             if len(tokens) > settings.most_masks:
@@ -97,7 +97,7 @@ def _plan(
             elif len(tokens) > room:
                 reason = f"more than the model's {loaded.limit} tokens"
             if reason:
-                left_out.append((blank.item, blank.template, which, reason))
+                left_out.append((item.item, item.template, which, reason))
                 continue
             wanted.setdefault(len(tokens), []).append((which, tokens))
         for masks, pairs in wanted.items():
@@ -106,7 +106,7 @@ def _plan(
                 MaskedSentence(
                     row.widened(masks),
                     row.position,
-                    name=f"item {blank.item}, template {blank.template}",
+                    name=f"item {item.item}, template {item.template}",
                 ),
             )
             sentence.owners.append(number)
@@ -259,7 +259,7 @@ def _collect(
     picks: Ids,
     names: Names,
 ) -> None:
-    """Rows of FILLS for every blank that asked."""
+    """Rows of FILLS for every item that asked."""
     number = np.array([n for n, row in enumerate(rows) for _ in row.owners])
     owner = np.array([o for row in rows for o in row.owners])
     texts = np.empty(whole.shape, dtype=object)

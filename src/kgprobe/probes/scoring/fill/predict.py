@@ -1,7 +1,7 @@
 """Filling a slot: top-k tokens, best whole fillings, ranks of the golds (docs/scoring.md, Fill).
 
-    blanks = [Blank("t1", 0, "[X] was born in [Y] .", "Dante", golds=("Florence",))]
-    fills = predict(load_model(spec), blanks, k=5)
+    fill_items = [FillItem("t1", 0, "[X] was born in [Y] .", "Dante", golds=("Florence",))]
+    fills = predict(load_model(spec), fill_items, k=5)
     fills.top["text"], fills.golds["best"]
 
 One call for all kinds of model:
@@ -19,14 +19,14 @@ from kgprobe.probes.models.batching import Budget, budget_for
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.fill import api, written
 from kgprobe.probes.scoring.fill import masked as fill_masked
-from kgprobe.probes.scoring.fill.rows import Blank, Fills, FillSettings
+from kgprobe.probes.scoring.fill.rows import FillItem, Fills, FillSettings
 
-__all__ = ["Blank", "FillSettings", "Fills", "predict"]
+__all__ = ["FillItem", "FillSettings", "Fills", "predict"]
 
 
 def predict(
     answerer: Loaded | Client,
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
     k: int = 5,
     settings: FillSettings | None = None,
     *,
@@ -34,18 +34,18 @@ def predict(
     progress: Callable[[int], object] = lambda done: None,
     may_be_empty: bool = False,
 ) -> Fills:
-    """The k best fillings of every blank: columns FILLS and FILL_GOLDS, and the record.
+    """The k best fillings of every item: columns FILLS and FILL_GOLDS, and the record.
 
     Positions from 0 on are lists of single tokens, position -1 is the whole filling. With k = 0
     only the golds are read, as far as they can be. Raises ValueError for settings that the kind of
-    model does not have, and when no blank can be asked, unless that may be.
+    model does not have, and when no item can be asked, unless that may be.
     """
     settings = settings or FillSettings()
     if isinstance(answerer, Client):
         _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
-        fills = api.predict(answerer, blanks, k, settings, progress)
-        return _check(fills, blanks, 0 if may_be_empty else k)
+        fills = api.predict(answerer, fill_items, k, settings, progress)
+        return _check(fills, fill_items, 0 if may_be_empty else k)
     name = f"the {answerer.spec.kind} model {answerer.spec.model}"
     masked = answerer.spec.kind == "masked"
     engine = fill_masked.predict if masked else written.predict
@@ -53,8 +53,8 @@ def predict(
     unread = not masked and settings.strategy != "parallel"
     _refuse(name, unread, f"has no masks to fill by {settings.strategy!r}")
     budget = budget or budget_for(answerer)
-    fills = engine(answerer, blanks, k, settings, budget, progress)
-    return _check(fills, blanks, 0 if may_be_empty else k)
+    fills = engine(answerer, fill_items, k, settings, budget, progress)
+    return _check(fills, fill_items, 0 if may_be_empty else k)
 
 
 def _refuse(name: str, is_wrong: bool, why: str) -> None:
@@ -62,10 +62,10 @@ def _refuse(name: str, is_wrong: bool, why: str) -> None:
         raise ValueError(f"fill: {name} {why}")
 
 
-def _check(fills: Fills, blanks: Sequence[Blank], k: int) -> Fills:
+def _check(fills: Fills, fill_items: Sequence[FillItem], k: int) -> Fills:
     if k and not len(fills.top["item"]):
         raise ValueError(
-            f"fill: none of {len(blanks)} blanks can be asked: {fills.record['left_out']}; "
+            f"fill: none of {len(fill_items)} items can be asked: {fills.record['left_out']}; "
             f"the first: {fills.left_out[:1]}"
         )
     return fills

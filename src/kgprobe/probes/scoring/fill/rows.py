@@ -1,4 +1,4 @@
-"""Blanks in, columns out: what all methods of filling share."""
+"""Items in, columns out: what all methods of filling share."""
 
 import collections
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ INSTRUCTION = "Replace [MASK] with the most probable words."
 
 
 @dataclass(frozen=True)
-class Blank:
+class FillItem:
     """A template with [X] and [Y], its subject, and what is known of the filling.
 
     The numbers of tokens asked for are those of the golds and of `masks`. `prefix` stands before
@@ -47,7 +47,7 @@ class Blank:
 
 @dataclass(frozen=True)
 class FillSettings:
-    """How blanks are filled; every field is recorded.
+    """How items are filled; every field is recorded.
 
     `strategy` makes whole fillings of several masks: `parallel` (best products of one pass) or
     `beam` (left to right with `beams`).
@@ -103,7 +103,7 @@ class Fills:
 
 
 class FillRows:
-    """Rows of a table, collected as broadcast blocks; `owner` is the number of the blank."""
+    """Rows of a table, collected as broadcast blocks; `owner` is the number of the item."""
 
     TYPES: dict[str, Any] = {  # noqa: RUF012
         "owner": np.int64, "gold": np.int32, "masks": np.int32, "position": np.int32,
@@ -122,8 +122,10 @@ class FillRows:
         for name, array in arrays.items():
             self.parts[name].append(np.broadcast_to(array, shape).ravel())
 
-    def columns(self, blanks: Sequence[Blank], order: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Columns item, template and `names`, ordered by blank and the columns of `order`."""
+    def columns(
+        self, fill_items: Sequence[FillItem], order: Sequence[str]
+    ) -> dict[str, NDArray[Any]]:
+        """Columns item, template and `names`, ordered by item and the columns of `order`."""
         table = {
             name: np.concatenate(parts) if parts else np.zeros(0, dtype=self.TYPES[name])
             for name, parts in self.parts.items()
@@ -131,8 +133,8 @@ class FillRows:
         place = np.lexsort([table[name] for name in reversed(("owner", *order))])
         table = {name: values[place] for name, values in table.items()}
         owner = table.pop("owner")
-        items = np.array([a.item for a in blanks], dtype=object)[owner]
-        templates = np.array([a.template for a in blanks], dtype=np.int32)[owner]
+        items = np.array([a.item for a in fill_items], dtype=object)[owner]
+        templates = np.array([a.template for a in fill_items], dtype=np.int32)[owner]
         return {"item": items, "template": templates, **table}
 
 
@@ -150,8 +152,8 @@ def add_best(
     names: "Names",
     whole: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
 ) -> None:
-    """Rows of FILLS of the blanks `owner`: the best tokens (blanks, or 1, x positions x k), then
-    the best whole fillings as (text, all that was written, log p), each blanks, or 1, x k."""
+    """Rows of FILLS of the items `owner`: the best tokens (items, or 1, x positions x k), then
+    the best whole fillings as (text, all that was written, log p), each items, or 1, x k."""
     texts = names.of(tokens)
     position = np.arange(tokens.shape[1])[:, None]
     for place, token, text, raw, values in (
@@ -171,53 +173,56 @@ def gold_rows() -> FillRows:
 
 
 def assembled(
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
     top: FillRows,
     golds: FillRows,
     record: dict[str, Any],
     left_out: list[tuple[str, int, int, str]],
 ) -> Fills:
-    """The tables in the order of the blanks, and the counts of what was left out."""
+    """The tables in the order of the items, and the counts of what was left out."""
     counts = collections.Counter(reason for *_, reason in left_out)
     record = {**record, "left_out": dict(sorted(counts.items()))}
     return Fills(
-        top.columns(blanks, ("masks", "position", "rank")),
-        golds.columns(blanks, ("gold", "position")),
+        top.columns(fill_items, ("masks", "position", "rank")),
+        golds.columns(fill_items, ("gold", "position")),
         record,
         left_out,
     )
 
 
-def questions(blanks: Sequence[Blank], upper_first: bool) -> list[ClozePrompt]:
-    """The text before and after the mask slot of every blank, with its `prefix` before."""
+def questions(fill_items: Sequence[FillItem], upper_first: bool) -> list[ClozePrompt]:
+    """The text before and after the mask slot of every item, with its `prefix` before."""
     plain = [
-        question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in blanks
+        question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in fill_items
     ]
-    pairs = zip(blanks, plain, strict=True)
-    return [replace(text, before=blank.prefix + text.before) for blank, text in pairs]
+    pairs = zip(fill_items, plain, strict=True)
+    return [replace(text, before=item.prefix + text.before) for item, text in pairs]
 
 
 def gold_ids(
-    loaded: Loaded, blanks: Sequence[Blank], texts: Sequence[ClozePrompt], settings: FillSettings
+    loaded: Loaded,
+    fill_items: Sequence[FillItem],
+    texts: Sequence[ClozePrompt],
+    settings: FillSettings,
 ) -> list[list[Ids]]:
-    """Token ids of every gold of every blank; the first character of a sentence is upper-cased.
+    """Token ids of every gold of every item; the first character of a sentence is upper-cased.
 
-    Raises ValueError, with the item, where a blank or a gold spells a special token.
+    Raises ValueError, with the item, where an item or a gold spells a special token.
     """
     # a chat template in front and in the text has control tokens of its own
     refuse_control_tokens(
         loaded.tokenizer,
-        [blank.subject if blank.prefix else f"{blank.subject}\n{blank.text}" for blank in blanks],
-        lambda n: f"item {blanks[n].item}, template {blanks[n].template}",
+        [item.subject if item.prefix else f"{item.subject}\n{item.text}" for item in fill_items],
+        lambda n: f"item {fill_items[n].item}, template {fill_items[n].template}",
     )
     wanted: list[list[tuple[str, str]]] = []
     items: dict[str, str] = {}
-    for blank, text in zip(blanks, texts, strict=True):
+    for item, text in zip(fill_items, texts, strict=True):
         context = slot_context(text.before, settings.space)
-        is_first = settings.upper_first and not text.before.removeprefix(blank.prefix)
-        golds = [g[:1].upper() + g[1:] if is_first else g for g in blank.golds]
+        is_first = settings.upper_first and not text.before.removeprefix(item.prefix)
+        golds = [g[:1].upper() + g[1:] if is_first else g for g in item.golds]
         wanted.append([(context, gold) for gold in golds])
-        items |= {gold: blank.item for gold in golds if gold not in items}
+        items |= {gold: item.item for gold in golds if gold not in items}
     known: dict[tuple[str, str], Ids] = {}
     for context in sorted({context for keys in wanted for context, _ in keys}):
         labels = sorted({label for keys in wanted for c, label in keys if c == context})

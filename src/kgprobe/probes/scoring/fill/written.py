@@ -15,7 +15,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.fill.decoding import Check, Floats, Ids, beam, greedy, ranks
 from kgprobe.probes.scoring.fill.reading import answer, ends_at
 from kgprobe.probes.scoring.fill.rows import (
-    Blank,
+    FillItem,
     FillRows,
     Fills,
     FillSettings,
@@ -37,24 +37,24 @@ BEYOND, UNKNOWN = 4, 8
 
 @dataclass
 class DistinctPrompt:
-    """A distinct prompt, the blanks that ask it, and for each number of tokens those that want it.
+    """A distinct prompt, the items that ask it, and for each number of tokens those that want it.
 
-    A gold is (blank, number of the gold, its tokens). Number 0 stands for free length.
+    A gold is (item, number of the gold, its tokens). Number 0 stands for free length.
     """
 
     ids: Ids
     owners: dict[int, list[int]] = field(default_factory=dict)
     golds: list[tuple[int, int, Ids]] = field(default_factory=list)
 
-    def name(self, blanks: Sequence[Blank]) -> str:
-        """The first of the blanks that ask the prompt."""
-        one = blanks[min(o for numbers in self.owners.values() for o in numbers)]
+    def name(self, fill_items: Sequence[FillItem]) -> str:
+        """The first of the items that ask the prompt."""
+        one = fill_items[min(o for numbers in self.owners.values() for o in numbers)]
         return f"item {one.item}, template {one.template}"
 
 
 def predict(
     loaded: Loaded,
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
     k: int,
     settings: FillSettings,
     budget: Budget | None,
@@ -62,23 +62,23 @@ def predict(
 ) -> Fills:
     """The best next tokens, the best phrases by beam search, gold ranks token by token.
 
-    Raises NotFiniteError, with blank and token.
+    Raises NotFiniteError, with item and token.
     """
     kind = CausalText if loaded.spec.kind == "causal" else SpanText
     text: CausalText | SpanText = kind(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
-    prompts = _plan(loaded, blanks, settings, left_out)
+    prompts = _plan(loaded, fill_items, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
-    prompts = _fitting(loaded, blanks, prompts, most, left_out)
-    writer = _Writer(text, k, settings, most, names, blanks)
+    prompts = _fitting(loaded, fill_items, prompts, most, left_out)
+    writer = _Writer(text, k, settings, most, names, fill_items)
     answers: dict[int, dict[int, Any]] = {}
     ranked: dict[int, dict[bytes, Any]] = {}
 
     def forward(batch: NDArray[np.int64]) -> tuple[list[Any], list[Any]]:
         chosen = [prompts[b] for b in batch]
         stream = text.open([p.ids for p in chosen])
-        read = text.step("golds", lambda: _forced(text, stream, chosen, blanks))
+        read = text.step("golds", lambda: _forced(text, stream, chosen, fill_items))
         return read, writer.write(stream, chosen) if k else []
 
     def put(batch: NDArray[np.int64], given: tuple[list[Any], list[Any]]) -> None:
@@ -108,30 +108,30 @@ def predict(
     }
     if loaded.spec.kind == "causal":
         record |= {"bos": loaded.spec.bos, "bos_resolved": bos_prefix(loaded)[1]}
-    return assembled(blanks, filled, golds, record, left_out)
+    return assembled(fill_items, filled, golds, record, left_out)
 
 
 def _plan(
     loaded: Loaded,
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
     settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
 ) -> list[DistinctPrompt]:
-    """Distinct prompts; blanks without a prompt and golds that cannot be read are left out."""
-    texts = questions(blanks, settings.upper_first)
-    golds = gold_ids(loaded, blanks, texts, settings)
+    """Distinct prompts; items without a prompt and golds that cannot be read are left out."""
+    texts = questions(fill_items, settings.upper_first)
+    golds = gold_ids(loaded, fill_items, texts, settings)
     planned: dict[bytes, DistinctPrompt] = {}
-    for number, (blank, ids) in enumerate(
-        zip(blanks, _prompts(loaded, blanks, texts, settings, left_out), strict=True)
+    for number, (item, ids) in enumerate(
+        zip(fill_items, _prompts(loaded, fill_items, texts, settings, left_out), strict=True)
     ):
         if ids is None:
             continue
         entry = planned.setdefault(ids.tobytes(), DistinctPrompt(ids))
-        wanted = set(blank.masks) if settings.length == "gold" else {0}
+        wanted = set(item.masks) if settings.length == "gold" else {0}
         for which, tokens in enumerate(golds[number]):
             if len(tokens) > settings.most_masks:
                 reason = f"gold of more than {settings.most_masks} tokens"
-                left_out.append((blank.item, blank.template, which, reason))
+                left_out.append((item.item, item.template, which, reason))
                 continue
             entry.golds.append((number, which, tokens))
             wanted |= {len(tokens)} if settings.length == "gold" else set()
@@ -142,7 +142,7 @@ def _plan(
 
 def _prompts(
     loaded: Loaded,
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
     texts: Sequence[ClozePrompt],
     settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
@@ -152,7 +152,7 @@ def _prompts(
         return [row.ids for row in tokenize_prompts(loaded, texts, settings.space, any_length=True)]
     prefix, _ = bos_prefix(loaded)
     rows: list[Ids | None] = []
-    for blank, text in zip(blanks, texts, strict=True):
+    for item, text in zip(fill_items, texts, strict=True):
         ids = np.concatenate([prefix, prompt(loaded, text)]) if at_end(text) else None
         reason = (
             "mask slot not at the end"
@@ -162,7 +162,7 @@ def _prompts(
             else "nothing before the mask slot"
         )
         if reason:
-            left_out.append((blank.item, blank.template, -1, reason))
+            left_out.append((item.item, item.template, -1, reason))
         rows.append(None if reason else ids)
     return rows
 
@@ -176,7 +176,7 @@ def _most(prompts: Sequence[DistinctPrompt], beyond: int) -> int:
 
 def _fitting(
     loaded: Loaded,
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
     prompts: Sequence[DistinctPrompt],
     most: int,
     left_out: list[tuple[str, int, int, str]],
@@ -186,7 +186,7 @@ def _fitting(
     reason = f"more than the model's {loaded.limit} tokens"
     for p in long:
         owners = sorted({o for numbers in p.owners.values() for o in numbers})
-        left_out += [(blanks[o].item, blanks[o].template, -1, reason) for o in owners]
+        left_out += [(fill_items[o].item, fill_items[o].template, -1, reason) for o in owners]
     return [p for p in prompts if len(p.ids) + most <= loaded.limit]
 
 
@@ -194,7 +194,7 @@ def _forced(
     text: CausalText | SpanText,
     stream: Stream,
     prompts: Sequence[DistinctPrompt],
-    blanks: Sequence[Blank],
+    fill_items: Sequence[FillItem],
 ) -> list[dict[bytes, Any]]:
     """For every prompt (log p, best, worst) of the tokens of its golds after the true ones."""
     keys = list(
@@ -211,7 +211,7 @@ def _forced(
             shaped[0],
             text.loaded.spec.model,
             lambda line, place: (
-                f"{prompts[keys[numbers[line]][0]].name(blanks)}, token {place} of gold tokens "
+                f"{prompts[keys[numbers[line]][0]].name(fill_items)}, token {place} of gold tokens "
                 f"{suffixes[numbers[line]].tolist()}"
             ),
         )
@@ -245,7 +245,7 @@ class _Writer:
     settings: FillSettings
     most: int
     names: Names
-    blanks: Sequence[Blank]
+    fill_items: Sequence[FillItem]
 
     def __post_init__(self) -> None:
         self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
@@ -275,7 +275,9 @@ class _Writer:
             finite(
                 values,
                 self.text.loaded.spec.model,
-                lambda row, _: f"{prompts[owners[row]].name(self.blanks)}, token {step} written",
+                lambda row, _: (
+                    f"{prompts[owners[row]].name(self.fill_items)}, token {step} written"
+                ),
             )
 
         return check
@@ -317,7 +319,7 @@ class _Writer:
 
 
 def _collect(filled: FillRows, one: DistinctPrompt, answers: dict[int, Any], names: Names) -> None:
-    """Rows of FILLS for every blank that asked this prompt."""
+    """Rows of FILLS for every item that asked this prompt."""
     for length, (values, ids, phrases) in answers.items():
         table = np.array(phrases, dtype=object).reshape(-1, 3)
         whole = (table[None, :, 0], table[None, :, 1], table[None, :, 2].astype(np.float64))

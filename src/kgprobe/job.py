@@ -195,7 +195,7 @@ class Bar(tqdm):  # type: ignore[misc]
     def __init__(
         self, iterable: Iterable[Any] | None = None, *, every: float = 10.0, **options: Any
     ) -> None:
-        self._every, self._told = every, time.monotonic()
+        self._every, self._log_time = every, time.monotonic()
         silent = not sys.stderr.isatty()
         # A bar that draws nothing still has to count: give it a sink in place of `disable`.
         sink = open(os.devnull, "w") if silent else sys.stderr  # noqa: SIM115
@@ -204,8 +204,8 @@ class Bar(tqdm):  # type: ignore[misc]
     def update(self, n: float | None = 1) -> bool | None:
         drawn: bool | None = super().update(n)
         now = time.monotonic()
-        if now - self._told >= self._every:
-            self._told = now
+        if now - self._log_time >= self._every:
+            self._log_time = now
             log.info("%s", self)
         return drawn
 

@@ -43,23 +43,23 @@ def lacking_executor(words: Sequence[str]) -> str:
     profile; empty where it is there. Snakemake says no more than that it knows none of that name.
     """
     named = [word for given in words for word in given.split("=", 1)]
-    found, beside = "", Path()
+    executor, beside = "", Path()
     for option, value in pairwise(named):
         if option in ("--snakefile", "-s"):
             beside = Path(value).parent
     for option, value in pairwise(named):
         if option in ("--executor", "-e"):
-            found = value
+            executor = value
         elif option in ("--profile", "--workflow-profile"):
             for folder in (value, f"profiles/{value}", beside / "profiles" / value):
                 with suppress(OSError, yaml.YAMLError, AttributeError):
                     profile = Path(folder, "profile.yaml").read_text(encoding="utf-8")
-                    found = found or str(yaml.safe_load(profile).get("executor", ""))
-    package = f"snakemake-executor-plugin-{found}"
-    if found in ("", *BUILT_IN) or find_spec(package.replace("-", "_")):
+                    executor = executor or str(yaml.safe_load(profile).get("executor", ""))
+    package = f"snakemake-executor-plugin-{executor}"
+    if executor in ("", *BUILT_IN) or find_spec(package.replace("-", "_")):
         return ""
     return (
-        f"kgprobe: the executor {found!r} is in none of the installed packages: "
+        f"kgprobe: the executor {executor!r} is in none of the installed packages: "
         f"pip install {package}"
     )
 
@@ -103,8 +103,8 @@ class View:
                          transient=True, redirect_stdout=False, redirect_stderr=False)  # fmt: skip
         self.over, self.beat = threading.Event(), threading.Thread(target=self._beat, daemon=True)
         rules = sorted(stats.keys() - {"all"}, key=lambda rule: (-stats[rule], rule))
-        told = [f"{r} {stats[r]}" if stats[r] > 1 else r for r in rules]
-        self.say(f"{self.total} job{'s' * (self.total != 1)}: {', '.join(told)}")
+        counts = [f"{r} {stats[r]}" if stats[r] > 1 else r for r in rules]
+        self.say(f"{self.total} job{'s' * (self.total != 1)}: {', '.join(counts)}")
         (self.live if self.is_drawn else self.beat).start()
 
     def say(self, text: str) -> None:
@@ -137,20 +137,20 @@ class View:
         """What the run made, or its first error; nothing of a run that was stopped."""
         self.over.set()
         (self.live.stop if self.is_drawn else self.beat.join)()
-        told = [] if self.failed else list(self.heard)
-        told.append(f"{self.done} of {self.total} jobs in {spell(self.clock() - self.began)}")
-        told += [f"log: {self.log}"] if self.log else []
+        lines = [] if self.failed else list(self.heard)
+        lines.append(f"{self.done} of {self.total} jobs in {spell(self.clock() - self.began)}")
+        lines += [f"log: {self.log}"] if self.log else []
         if self.failed:
             first, *others = self.failed
-            told += [f"failed later: {job}" for job in others[:3]]
-            told.append(f"FAILED FIRST  {first}  after {spell(first.seconds)}")
-            told += [f"  {line}" for line in first.message[:MESSAGE]]
+            lines += [f"failed later: {job}" for job in others[:3]]
+            lines.append(f"FAILED FIRST  {first}  after {spell(first.seconds)}")
+            lines += [f"  {line}" for line in first.message[:MESSAGE]]
             if len(first.message) > MESSAGE:
-                told.append(f"  ... {len(first.message) - MESSAGE} more lines in the log")
-            told += [f"  log: {path}" for path in first.logs]
-            told.append("what is done is kept: the same command goes on from there")
+                lines.append(f"  ... {len(first.message) - MESSAGE} more lines in the log")
+            lines += [f"  log: {path}" for path in first.logs]
+            lines.append("what is done is kept: the same command goes on from there")
         if not is_stopped:
-            self.say("\n".join(told))
+            self.say("\n".join(lines))
 
     def remaining(self) -> float | None:
         """Seconds left, by an earlier run's records and the pace so far; None where not known."""
@@ -169,12 +169,12 @@ class View:
         now, left = self.clock(), self.remaining()
         times = spell(now - self.began) + ("" if left is None else f", about {spell(left)} left")
         jobs = sorted([*self.running.values()], key=lambda job: job.began)
-        told = [f"and {len(jobs) - RUNNING} more"] if len(jobs) > RUNNING else []
+        lines = [f"and {len(jobs) - RUNNING} more"] if len(jobs) > RUNNING else []
         for job in reversed(jobs[:RUNNING]):
             last = (_tail(job.logs) or [""])[-1]
             parts = str(job), spell(now - job.began), (last.partition(" INFO ")[2] or last).strip()
-            told.insert(0, between.join(filter(None, parts)))
-        return times, told
+            lines.insert(0, between.join(filter(None, parts)))
+        return times, lines
 
     def _render_text(self) -> Text:
         times, jobs = self._state("  ")
@@ -202,12 +202,12 @@ def spell(seconds: float) -> str:
 
 def recorded(folder: Path) -> dict[str, float]:
     """Seconds of each rule, the mean over its records (kgprobe.job) below a folder of logs."""
-    found: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {}
     for path in sorted(folder.rglob("*.json")):
         with suppress(OSError, ValueError, KeyError, TypeError):  # another file, or half a record
             record = json.loads(path.read_text(encoding="utf-8"))
-            found.setdefault(record["rule"], []).append(float(record["wall_seconds"]))
-    return {rule: sum(times) / len(times) for rule, times in found.items()}
+            seconds.setdefault(record["rule"], []).append(float(record["wall_seconds"]))
+    return {rule: sum(times) / len(times) for rule, times in seconds.items()}
 
 
 def _tail(logs: Sequence[str]) -> list[str]:
@@ -248,7 +248,7 @@ class LogHandler(LogHandlerBase):
         except Exception:
             self.handleError(record)
 
-    def _show(self, record: logging.LogRecord, event: Any, told: Mapping[str, Any]) -> None:
+    def _show(self, record: logging.LogRecord, event: Any, data: Mapping[str, Any]) -> None:
         text, is_dry = record.getMessage(), self.common_settings.dryrun
         if stopping.is_set() and event != LogEvent.JOB_FINISHED:
             return  # jobs that are ended have not failed; the guard's line is the last
@@ -258,19 +258,19 @@ class LogHandler(LogHandlerBase):
             os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
             console = Console(stderr=True, highlight=False, emoji=False, markup=False,
                               no_color=self.common_settings.nocolor or None)  # fmt: skip
-            self.view = View({k: v for k, v in told["stats"].items() if k != "total"}, console)
+            self.view = View({k: v for k, v in data["stats"].items() if k != "total"}, console)
         elif self.view is None:
             # host, versions and cores of a run that begins stand in the whole log
             if is_dry or event not in (LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO):
                 self.plain.setFormatter(self.formatter)
                 self.plain.emit(record)
         elif event == LogEvent.JOB_INFO:
-            job = Job(told["rule_name"], dict(told["wildcards"] or {}), list(told["log"] or []))
-            self.view.start(told["jobid"], job)
+            job = Job(data["rule_name"], dict(data["wildcards"] or {}), list(data["log"] or []))
+            self.view.start(data["jobid"], job)
         elif event == LogEvent.JOB_FINISHED:
-            self.view.finish(told["job_id"])
+            self.view.finish(data["job_id"])
         elif event == LogEvent.JOB_ERROR:
-            self.view.finish(told["jobid"], str(told["rule_msg"] or ""))
+            self.view.finish(data["jobid"], str(data["rule_msg"] or ""))
         elif event == LogEvent.GROUP_ERROR:
             self.view.say(self.format(record))
         elif record.levelno >= logging.WARNING:

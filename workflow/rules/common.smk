@@ -97,16 +97,16 @@ onstart:
         GUARD.listen()
         planned = to_do()
         try:
-            if told := needs.check(*lacking(planned)):
-                print(told, file=sys.stderr)
+            if message := needs.check(*lacking(planned)):
+                print(message, file=sys.stderr)
             for lock, paths in sources.shared(SETTINGS).items():
-                made, read = (
+                outputs, inputs = (
                     {path for job in planned for path in getattr(job, files)}
                     & {*paths}
                     for files in ("outputs", "inputs")
                 )
-                if made | read:
-                    sole_download(lock, sorted(made), sorted(read))
+                if outputs | inputs:
+                    sole_download(lock, sorted(outputs), sorted(inputs))
         except RuntimeError as problem:
             raise WorkflowError(str(problem)) from None
 

@@ -32,18 +32,18 @@ rule word_prompts:
 
 
 # one job a model and stage: loading it takes longer than most of what it is asked
-for (stage, model), asked in parts.stages(RUN).items():
+for (stage, model), stage_parts in parts.stages(RUN).items():
 
     rule:
         name:
             f"{stage}_{model}"
         input:
-            asked=parts.inputs_of(asked),
+            asked=parts.inputs_of(stage_parts),
             weights=models.weights(RUN, model),
         output:
             [
                 p if p.endswith(".parquet") else directory(p)
-                for p in parts.outputs_of(asked)
+                for p in parts.outputs_of(stage_parts)
             ],
         log:
             f"<logs>/{stage}/{model}.log",
@@ -55,13 +55,13 @@ for (stage, model), asked in parts.stages(RUN).items():
         resources:
             gpu=models.accelerators(RUN, model),
             api=int(RUN.models[model]["kind"] == "api"),
-            mem_mb=models.memory_of(RUN, asked, model),
+            mem_mb=models.memory_of(RUN, stage_parts, model),
             # minutes on a cluster; what is finished until then is kept
             runtime=720,
         params:
-            code=codes("ask", "probes/jobs/methods", [part.method for part in asked]),
+            code=codes("ask", "probes/jobs/methods", [p.method for p in stage_parts]),
             model=models.of_model(RUN, model),
-            asked=parts.plain(RUN, asked),
+            asked=parts.plain(RUN, stage_parts),
             # answers by content; runs share them, and what a stop leaves is taken up
             kept=f"{SETTINGS.data}/answers",
         script:

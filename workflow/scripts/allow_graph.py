@@ -41,7 +41,7 @@ with (
             schema.read(run.input[table], replace(contract, may_be_empty=True))
             for table, contract in ontology.TABLES.items()
         )
-        taken = own.take(
+        concept_rows = own.take(
             own.OwnOntology(*frames, own.popularity(facts)),
             read_table(run.input.patterns),
             modes.resolve(chosen.mode, chosen.switches),
@@ -49,15 +49,15 @@ with (
             run.params.properties,
             partly=True,
         )
-        counts = pl.Series([row.task for row in taken.rows]).value_counts(sort=True).rows()
+        counts = pl.Series([row.task for row in concept_rows.rows]).value_counts(sort=True).rows()
         return ", ".join(f"{task} {n:,}" for task, n in sorted(counts))
 
     def searched() -> str:
         settings = typed(PromptGraph, run.params.prompts)
         statements = schema.read(run.input.statements, schema.FACTS)
-        made = prompts.build(f"auto_{name}", statements, templates, settings, 1, run.params.seed)
-        groups = made.examples["group"].n_unique()
-        return f"{groups} relations, {made.examples.height:,} facts"
+        task = prompts.build(f"auto_{name}", statements, templates, settings, 1, run.params.seed)
+        groups = task.examples["group"].n_unique()
+        return f"{groups} relations, {task.examples.height:,} facts"
 
     more = [row for path in run.input.tables for row in read_table(path)]
     rows = [*templates, *own_words.of_attributes(section, more)]
@@ -79,8 +79,8 @@ with (
         )
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{one}")
         with engine.temporary():
-            made = module.build(encoded, settings)
-        sizes = made.sizes.filter(pl.col("build") != "sampled").row(-1, named=True)
+            benchmark = module.build(encoded, settings)
+        sizes = benchmark.sizes.filter(pl.col("build") != "sampled").row(-1, named=True)
         return f"{sizes['patterns']} patterns, {sizes['examples']:,} examples"
 
     tries = {
@@ -90,12 +90,12 @@ with (
         f"onto_{name}_lite": lambda: f"a part of {tasks()}",
         f"auto_{name}": searched,
     }
-    made = [
+    results = [
         allowed.try_construction(benchmark, construction)
         for benchmark, construction in tries.items()
     ]
-    made += [allowed.try_construction(one, lambda one=one: attribute(one)) for one in ATTRIBUTES]
-    found = pl.DataFrame([asdict(row) for row in made], schema=dict(allowed.ALLOWED.columns))
-    schema.write(found, allowed.ALLOWED, run.output.table, run.provenance())
+    results += [allowed.try_construction(one, lambda one=one: attribute(one)) for one in ATTRIBUTES]
+    table = pl.DataFrame([asdict(row) for row in results], schema=dict(allowed.ALLOWED.columns))
+    schema.write(table, allowed.ALLOWED, run.output.table, run.provenance())
     with schema.atomic(run.output.text) as temporary:
-        temporary.write_text(allowed.text(made), encoding="utf-8")
+        temporary.write_text(allowed.text(results), encoding="utf-8")

@@ -46,7 +46,7 @@ with (
             normal,
             words.by_label,
         )
-        made = module.build(built_on, settings)
+        benchmark = module.build(built_on, settings)
         provenance = run.provenance(
             settings=graph_settings.as_record(settings),
             thresholds=settings.shared.thresholds,
@@ -54,11 +54,11 @@ with (
         )
         # by far the most rows: they are made, checked and written in parts
         path = run.output.examples[i]
-        schema.write_sorted(checks.check_parts(made), frames.EXAMPLES, path, provenance)
+        schema.write_sorted(checks.check_parts(benchmark), frames.EXAMPLES, path, provenance)
         for name, contract in frames.REPORTS.items():
-            schema.write(getattr(made, name), contract, run.output[name][i], provenance)
-        schema.write(made.items, schema.ITEMS, run.output.questions[i], provenance)
-        schema.write(made.candidates, schema.CANDIDATES, run.output.candidates[i], provenance)
+            schema.write(getattr(benchmark, name), contract, run.output[name][i], provenance)
+        schema.write(benchmark.items, schema.ITEMS, run.output.questions[i], provenance)
+        schema.write(benchmark.candidates, schema.CANDIDATES, run.output.candidates[i], provenance)
         rows = sensitivity.table(module, built_on, settings, settings.shared.sensitivity)
         schema.write(rows, frames.SENSITIVITY, run.output.sensitivity[i], provenance)
 

@@ -43,8 +43,8 @@ with job(snakemake) as run:
         words = single_for(specs, words)
         keep, reason = set(words), "object one token for " + ", ".join(s.model for s in specs)
     published = prompt_facts.read_published(Path(run.input.manual[0]).parent)
-    own, triggers = read_table(run.input.templates), run.params.triggers
-    task = prompt_facts.describe(name, "facts", relations, published, own, triggers)
+    template_rows, triggers = read_table(run.input.templates), run.params.triggers
+    task = prompt_facts.describe(name, "facts", relations, published, template_rows, triggers)
     built = prompt_facts.build(
         facts, words, task, settings, keep.__contains__ if keep else None, reason, funnel
     )

@@ -10,9 +10,9 @@ with job(snakemake) as run:
         Path(path).parent.name: (run.params.forms[Path(path).parent.name], path)
         for path in run.input.dumps
     }
-    made = sources.access(
+    numbers = sources.access(
         schema.read(run.input.pulled, schema.STATEMENTS),
         {n: (f, schema.read(p, schema.STATEMENTS)) for n, (f, p) in sorted(dumps.items())},
     )
-    schema.write(made, schema.RESULTS, run.output.table, run.provenance())
-    write(sources.AGREEMENT, made, run.output.text)
+    schema.write(numbers, schema.RESULTS, run.output.table, run.provenance())
+    write(sources.AGREEMENT, numbers, run.output.text)

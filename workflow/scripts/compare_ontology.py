@@ -30,7 +30,7 @@ with job(snakemake) as run:
             ),
         ]
     )
-    made = sources.agreement(classes, properties, differing)
-    schema.write(made, schema.RESULTS, run.output.table, run.provenance())
-    write(sources.ONTOLOGY, made, run.output.text)
+    numbers = sources.agreement(classes, properties, differing)
+    schema.write(numbers, schema.RESULTS, run.output.table, run.provenance())
+    write(sources.ONTOLOGY, numbers, run.output.text)
     schema.write(differing, sources.DIFFERENCES, run.output.differences, run.provenance())

@@ -9,16 +9,16 @@ from kgprobe.sources.dumps.download import Bounds, download, place
 from kgprobe.sources.dumps.lock_file import Tree
 
 with job(snakemake) as run:
-    asked = run.params
-    source = run.config["sources"][asked.name]
-    archive, data = source["archives"][asked.number], Path(run.config["data"])
+    params = run.params
+    source = run.config["sources"][params.name]
+    archive, data = source["archives"][params.number], Path(run.config["data"])
     bounds = Bounds.of(run.config["sources"]["downloads"], archive["max_bytes"])
-    kept, agent = place(data, asked.url), user_agent(asked.url, run.config["contact"])
-    get = partial(download, asked.url, kept, agent=agent, sums=archive["sums"], bounds=bounds)
-    tree = Tree(**asked.tree) if asked.tree else None
+    kept, agent = place(data, params.url), user_agent(params.url, run.config["contact"])
+    get = partial(download, params.url, kept, agent=agent, sums=archive["sums"], bounds=bounds)
+    tree = Tree(**params.tree) if params.tree else None
     folder = Path(source["folder"])
-    taken = fetch(get, asked.url, kept, folder, asked.parts, tree, cut=asked.cut)
-    log.info("%s: %s", asked.url, taken.describe(tree))
-    if taken.missing or taken.unpinned:
-        print(f"{asked.url}: {taken.describe(tree)}", file=sys.stderr)
-    run.note(checked=len(taken.checked), unpinned=taken.unpinned, missing=taken.missing)
+    contents = fetch(get, params.url, kept, folder, params.parts, tree, cut=params.cut)
+    log.info("%s: %s", params.url, contents.describe(tree))
+    if contents.missing or contents.unpinned:
+        print(f"{params.url}: {contents.describe(tree)}", file=sys.stderr)
+    run.note(checked=len(contents.checked), unpinned=contents.unpinned, missing=contents.missing)

@@ -8,6 +8,6 @@ with (
     open_engine(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
     facts = engine.files(run.input.facts)
-    made = graph.encode(engine, facts, run.params.literals, run.params.own)
-    provenance = run.provenance(counts=dict(made.counts))
-    graph.write(made, dict(run.output.items()), provenance)
+    encoded = graph.encode(engine, facts, run.params.literals, run.params.own)
+    provenance = run.provenance(counts=dict(encoded.counts))
+    graph.write(encoded, dict(run.output.items()), provenance)

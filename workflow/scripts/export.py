@@ -8,6 +8,6 @@ from kgprobe.tables.exports import formats, origins
 with job(snakemake) as run:
     folder = Path(run.input.questions).parent
     kind = run.params.kind
-    asked = formats.read(folder, kind, lambda: BearFrames(*questions(folder)))
+    frames = formats.read(folder, kind, lambda: BearFrames(*questions(folder)))
     name = run.wildcards.benchmark + (f"_{kind}" if kind != formats.KINDS[0] else "")
-    formats.write(run.wildcards.form, name, asked, origins.of(folder), Path(run.output.folder))
+    formats.write(run.wildcards.form, name, frames, origins.of(folder), Path(run.output.folder))

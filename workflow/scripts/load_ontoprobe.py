@@ -13,7 +13,7 @@ with job(snakemake) as run:
     switches = modes.resolve(chosen.mode, chosen.switches)
     name = Path(run.output.questions).parent.name
     if run.input.get("released"):
-        taken = released.take(Path(run.input.released).parent, switches)
+        concept_rows = released.take(Path(run.input.released).parent, switches)
     else:
         names = ("classes", "class_chains", "instances", "properties", "property_chains")
         contracts = (built.CLASSES, built.CHAINS, built.INSTANCES, built.PROPERTIES, built.CHAINS)
@@ -24,11 +24,11 @@ with job(snakemake) as run:
         tables = own.OwnOntology(*frames, own.popularity(known))
         patterns = read_table(run.input.patterns)
         most = run.params.properties
-        taken = own.take(tables, patterns, switches, run.params.seed, most, partly)
-    sets = build.build(taken, switches, name)
+        concept_rows = own.take(tables, patterns, switches, run.params.seed, most, partly)
+    sets = build.build(concept_rows, switches, name)
     options, templates = chosen.lite_options, chosen.lite_templates
     few = build.lite(sets, chosen.lite, options, run.params.seed, templates)
-    rules = reasoning.build(taken, sets.items, sets.candidates, switches)
+    rules = reasoning.build(concept_rows, sets.items, sets.candidates, switches)
     provenance = run.provenance(mode=chosen.mode, switches=asdict(switches))
     some_rules = replace(schema.ITEMS, may_be_empty=bool(run.params.get("partly")))
     schema.write(rules, some_rules, run.output.reasoning, provenance)

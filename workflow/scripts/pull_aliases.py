@@ -14,12 +14,12 @@ with job(snakemake) as run:
     # dates and other literals have no aliases
     entities = sorted(name for name in named if name.startswith("Q"))
     if read := run.input.get("read"):
-        found = facts.aliases(pl.scan_parquet(read), entities)
+        aliases = facts.aliases(pl.scan_parquet(read), entities)
     else:
         settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
         source = run.params.source
         endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
         more = {"contact": run.params.contact, "languages": run.params.languages}
         snapshot = pull(run.input.query, endpoint, folder, {"entity": entities}, **more)
-        found = facts.tidy_aliases(snapshot.frame().lazy()).collect()
-    schema.write(found, facts.ALIASES, run.output.aliases, run.provenance())
+        aliases = facts.tidy_aliases(snapshot.frame().lazy()).collect()
+    schema.write(aliases, facts.ALIASES, run.output.aliases, run.provenance())

@@ -16,8 +16,8 @@ with job(snakemake) as run:
     rows = read_table(run.input.relations)
     named = {row["relation"] for row in rows} | {row["ancestor"] for row in rows if row["ancestor"]}
     known = relations_of(properties.frame())
-    asked = known if run.params.everything else sorted(named, key=lambda name: int(name[1:]))
-    found, coverage = Relations(
+    relations = known if run.params.everything else sorted(named, key=lambda name: int(name[1:]))
+    statements, coverage = Relations(
         endpoint,
         folder,
         run.input.query,
@@ -27,6 +27,6 @@ with job(snakemake) as run:
         dumped={r[0]: frame for d in dumped for r, frame in d.group_by("relation")},
         known=frozenset(known),
         **more,
-    ).pull(asked)
-    schema.write(found, schema.STATEMENTS, run.output.facts, run.provenance())
+    ).pull(relations)
+    schema.write(statements, schema.STATEMENTS, run.output.facts, run.provenance())
     schema.write(coverage, schema.COVERAGE, run.output.coverage, run.provenance())

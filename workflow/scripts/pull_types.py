@@ -12,7 +12,7 @@ with job(snakemake) as run:
     settings, rdf = typed(Dbpedia, run.params.settings), run.input.get("rdf", [])
     source = run.wildcards.source
     endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
-    found, in_part = pull_instances(
+    instances, in_part = pull_instances(
         pl.read_parquet(run.input.classes)["class"].to_list(),
         endpoint,
         folder,
@@ -21,4 +21,4 @@ with job(snakemake) as run:
         languages=run.params.languages,
         contact=run.params.contact,
     )
-    write_result(found, Path(run.output.table), {**run.provenance(), "in_part": in_part})
+    write_result(instances, Path(run.output.table), {**run.provenance(), "in_part": in_part})

@@ -14,12 +14,12 @@ with job(snakemake) as run:
     # parts that other code has read are read again
     folder = Path(run.params.data) / run.wildcards.dump / name / run.params.code
     wanted, languages = chosen["relations"] or named, run.params.languages
-    found = facts.read(files, chosen["form"], wanted, folder, languages, threads=run.threads)
-    told = run.provenance()
-    schema.write(found.statements, schema.STATEMENTS, run.output.facts, told)
-    schema.write(found.coverage, schema.COVERAGE, run.output.coverage, told)
-    schema.write(found.unread, facts.UNREAD, run.output.unread, told)
+    dump = facts.read(files, chosen["form"], wanted, folder, languages, threads=run.threads)
+    provenance = run.provenance()
+    schema.write(dump.statements, schema.STATEMENTS, run.output.facts, provenance)
+    schema.write(dump.coverage, schema.COVERAGE, run.output.coverage, provenance)
+    schema.write(dump.unread, facts.UNREAD, run.output.unread, provenance)
     with schema.atomic(run.output.aliases) as temporary:
-        found.aliases.sink_parquet(temporary)
+        dump.aliases.sink_parquet(temporary)
     with schema.atomic(run.output.properties) as temporary:
-        temporary.write_text(found.properties, encoding="utf-8")
+        temporary.write_text(dump.properties, encoding="utf-8")

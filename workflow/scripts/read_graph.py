@@ -5,6 +5,6 @@ from kgprobe.sources.graphs import read
 
 with job(snakemake) as run:
     section = typed(OwnGraph, run.params.settings)
-    made = read.read(run.wildcards.graph, section, run.params.languages)
+    tables = read.read(run.wildcards.graph, section, run.params.languages)
     for name, contract in read.CONTRACTS.items():
-        schema.write(getattr(made, name), contract, run.output[name], run.provenance())
+        schema.write(getattr(tables, name), contract, run.output[name], run.provenance())

@@ -13,9 +13,9 @@ with job(snakemake) as run:
     name = snapshot_name(chosen["access"], chosen["snapshot"] or "", [str(file) for file in files])
     folder = Path(run.params.data) / "types" / name / run.params.code
     classes = pl.read_parquet(run.input.classes)["class"].to_list()
-    found = facts.read_types(
+    types = facts.read_types(
         files, classes, run.params.most, folder, run.params.languages, threads=run.threads
     )
-    schema.write(found.unread, facts.UNREAD, run.output.unread, run.provenance())
-    provenance = {**run.provenance(), "in_part": found.in_part}
-    write_result(found.types, Path(run.output.types), provenance)
+    schema.write(types.unread, facts.UNREAD, run.output.unread, run.provenance())
+    provenance = {**run.provenance(), "in_part": types.in_part}
+    write_result(types.types, Path(run.output.types), provenance)

@@ -14,11 +14,11 @@ with job(snakemake) as run:
         temporary.write_text(headline.text(numbers), encoding="utf-8")
     known = printed.read(Path(run.input.published[0]).parent, run.params.models)
     claims = verdicts.read(run.input.claims)
-    found = verdicts.find(claims, numbers, run.params.models, known)
-    verdict = verdicts.frame(found)
+    comparisons = verdicts.find(claims, numbers, run.params.models, known)
+    verdict = verdicts.frame(comparisons)
     made_of = [*run.input.results, run.input.claims, *run.input.published]
     schema.write(verdict, schema.CLAIMS, run.output.claims, run.provenance(made_of))
-    verdicts.write_rows(found, run.output.claim_rows)
+    verdicts.write_rows(comparisons, run.output.claim_rows)
     gather.make(
         page=Path(run.output.page),
         numbers=numbers,

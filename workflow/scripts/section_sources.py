@@ -10,7 +10,7 @@ from kgprobe.tables.report import section
 with job(snakemake) as run:
     differences = run.input.get("differences")
     folders = [Path(path).parent for path in run.input.get("funnels", [])]
-    made = sources.section(
+    content = sources.section(
         results.read(run.input.tables),
         schema.read(differences, sources.DIFFERENCES) if differences else None,
         {f.name: schema.read(f / "funnel.parquet", schema.FUNNEL) for f in folders},
@@ -19,4 +19,4 @@ with job(snakemake) as run:
         run.params.circular,
         schema.read(run.input.coverage, schema.COVERAGE) if run.input.get("coverage") else None,
     )
-    section.write(made, run.output.section)
+    section.write(content, run.output.section)

@@ -23,12 +23,12 @@ with job(snakemake) as run:
     )
     figures = published.read(Path(run.input.published[0]).parent)
     sound = marks.numbers(run.params.experiments, run.input.scores)
-    made = frame("bear", [*make.numbers(studies, figures), *sound])
+    numbers = frame("bear", [*make.numbers(studies, figures), *sound])
     provenance = run.provenance(seed=run.params.seed)
-    schema.write(made, schema.RESULTS, run.output.results, provenance)
+    schema.write(numbers, schema.RESULTS, run.output.results, provenance)
     schema.write(make.judged_answers(studies), schema.JUDGED, run.output.judged, provenance)
-    shown = views(made, [probe.model for probe in answered]).values()
-    write_all(shown, made, run.output.texts)
+    shown = views(numbers, [probe.model for probe in answered]).values()
+    write_all(shown, numbers, run.output.texts)
     section.write(
         run.output.section,
         figures=Path(run.output.section).parents[1] / "figures",

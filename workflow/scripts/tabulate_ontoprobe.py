@@ -18,8 +18,8 @@ with job(snakemake) as run:
     places = folders(files.questions)
     given = values.published(Path(files.published[0]).parent)
     probes = probes_of(params.experiments, params.models, files.answers)
-    asked = dict(zip(probes, files.answers, strict=True))
-    found = make.answers(asked, places, switches.ties, switches.recall)
+    paths = dict(zip(probes, files.answers, strict=True))
+    answers = make.answers(paths, places, switches.ties, switches.recall)
     trained_on = (
         schema.read(files.trained_on, schema.TRAINED_ON) if files.get("trained_on") else None
     )
@@ -37,25 +37,25 @@ with job(snakemake) as run:
     every = [*probes_of(params.formed, params.models, files.formed), *probes]
     in_forms = forms.pairs(every, [*files.formed, *files.answers])
     rows = [*params.experiments, *params.formed, *params.reasoned, *params.chosen]
-    told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
-    winners = make.find_winners({**asked, **in_forms[0]}, tops)
+    answer_files = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
+    winners = make.find_winners({**paths, **in_forms[0]}, tops)
     numbers = [
-        *marks.numbers(rows, told),
-        *make.estimate_memorizing(found, places, given, switches, seed, trained_on),
-        *scored.numbers(make.scored_rows(asked, free, places, rows_of, seed, trained_on, below)),
-        *make.baseline_numbers(found, below, free, places, switches, seed),
+        *marks.numbers(rows, answer_files),
+        *make.estimate_memorizing(answers, places, given, switches, seed, trained_on),
+        *scored.numbers(make.scored_rows(paths, free, places, rows_of, seed, trained_on, below)),
+        *make.baseline_numbers(answers, below, free, places, switches, seed),
         *forms.numbers(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
-        *make.estimate_agreement(make.answers(asked, places, switches.ties), winners, rows_of),
+        *make.estimate_agreement(make.answers(paths, places, switches.ties), winners, rows_of),
         *make.estimate_reasoning(
-            dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed
+            dict(zip(reasoned, pairs, strict=True)), answers, places, switches, seed
         ),
         *make.estimate_choices(picked, given, split, places, trained_on),
     ]
-    made = results.frame("ontoprobe", numbers)
+    table = results.frame("ontoprobe", numbers)
     provenance = run.provenance(switches=params.switches)
-    schema.write(made, schema.RESULTS, run.output.results, provenance)
+    schema.write(table, schema.RESULTS, run.output.results, provenance)
     judged = make.judged_answers(
-        found | make.answers(in_forms[0], places, switches.ties, switches.recall),
+        answers | make.answers(in_forms[0], places, switches.ties, switches.recall),
         winners, places, dict(zip(reasoned, pairs, strict=True)), picked, switches.ties,
     )  # fmt: skip
     schema.write(judged, schema.JUDGED, run.output.judged, provenance)

@@ -9,10 +9,10 @@ with (
     open_engine(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
     triples, labels = (engine.files([run.input[name]]) for name in ("triples", "labels"))
-    made = {
+    tables = {
         "facts": (facts_trex.of_trex(triples, labels), schema.FACTS),
         "dates": (facts_trex.dates(triples, labels), facts_trex.DATES),
     }
-    for name, (rows, contract) in made.items():
+    for name, (rows, contract) in tables.items():
         with engine.temporary():
             engine.write(engine.keep(rows), contract, run.output[name], run.provenance())

@@ -11,14 +11,14 @@ with job(snakemake) as run:
     known = schema.read(run.input.properties, read.PROPERTIES)
     labels = dict(known.select("property", "label").rows())
     given = [*schema.read(run.input.given, read.TEMPLATES).iter_rows(named=True)]
-    own = [row for path in run.input.own for row in own_words.read_templates(path, labels)] or given
-    worded = own_words.templates(labels, section, own, read_table(run.input.templates))
-    made = {
+    template_rows = [r for t in run.input.own for r in own_words.read_templates(t, labels)] or given
+    worded = own_words.templates(labels, section, template_rows, read_table(run.input.templates))
+    tables = {
         "relations": own_words.relations(facts, labels, section, read_table(run.input.relations)),
         "templates": worded,
         "patterns": own_words.patterns(worded, labels),
     }
-    for name, rows in made.items():
+    for name, rows in tables.items():
         with schema.atomic(run.output[name]) as temporary:
             columns = own_words.COLUMNS[name]
             temporary.write_text(own_words.table(rows, columns), encoding="utf-8")

@@ -21,6 +21,6 @@ with job(snakemake) as run:
     paths = zip(run.input.questions, run.output.prompts, run.output.origins, strict=True)
     for questions, prompts, target in paths:
         items = schema.read(questions, schema.ITEMS)
-        made, origins = word(items, shared, more, settings, run.params.seed, by_label, drawn)
+        templates, origins = word(items, shared, more, settings, run.params.seed, by_label, drawn)
         schema.write(origins, schema.PROMPT_ORIGINS, target, provenance)
-        schema.write(made, schema.PROMPTS, prompts, provenance)
+        schema.write(templates, schema.PROMPTS, prompts, provenance)

@@ -155,7 +155,7 @@ def _measured(rows: pl.DataFrame, by: Sequence[str], seed: int) -> pl.DataFrame:
     is_defined = pl.col("denominator") > 0
     above, below = (pl.col(name).filter(is_defined) for name in ("numerator", "denominator"))
     groups = rows.sort(*keys, "example").group_by(keys, maintain_order=True)
-    found = groups.agg(
+    table = groups.agg(
         value_mean=ordered_mean(above / below),
         numerator=ordered_sum(above),
         denominator=ordered_sum(below),
@@ -164,12 +164,12 @@ def _measured(rows: pl.DataFrame, by: Sequence[str], seed: int) -> pl.DataFrame:
         missing=pl.col("missing").sum().cast(pl.Int64),
         partial=ordered_mean("partial"),
     )
-    of_groups = zip(found.iter_rows(named=True), groups, strict=True)
+    of_groups = zip(table.iter_rows(named=True), groups, strict=True)
     bounds = [_bounds(row, group.filter(is_defined), seed) for row, (_, group) in of_groups]
     ends = {"low": pl.Float64, "high": pl.Float64, "interval": pl.String}
     pooled = (pl.col("numerator") / pl.col("denominator")).fill_nan(None)
-    found = found.hstack(pl.DataFrame(bounds, schema=ends, orient="row"))
-    return found.with_columns(value_pooled=pooled)
+    table = table.hstack(pl.DataFrame(bounds, schema=ends, orient="row"))
+    return table.with_columns(value_pooled=pooled)
 
 
 def _bounds(

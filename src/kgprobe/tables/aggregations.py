@@ -50,8 +50,8 @@ Readings = Mapping[tuple[str, str], pl.DataFrame]
 
 def _names(study: Study) -> list[str]:
     """The own aggregation, then the others."""
-    own = study.aggregation or "sum"
-    return [study.aggregation, *(name for name in OTHERS if name != own)]
+    aggregation = study.aggregation or "sum"
+    return [study.aggregation, *(name for name in OTHERS if name != aggregation)]
 
 
 def _labels(study: Study) -> pl.DataFrame | None:

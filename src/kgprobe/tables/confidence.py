@@ -150,6 +150,6 @@ def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Num
 
 def _unbounded(study: Study, rows: pl.DataFrame, value: str, scale: float) -> dict[str, Any]:
     """The mean of a value that is no proportion, with percentiles even where no draw differs."""
-    found = study.estimate(rows.with_columns(one=1.0), value, over="one", scale=scale)
-    point = Interval(found["value"], found["value"], "bootstrap")
-    return {**found, "interval": found["interval"] or point}
+    result = study.estimate(rows.with_columns(one=1.0), value, over="one", scale=scale)
+    point = Interval(result["value"], result["value"], "bootstrap")
+    return {**result, "interval": result["interval"] or point}

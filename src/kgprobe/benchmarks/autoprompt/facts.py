@@ -117,16 +117,16 @@ def describe(
     task: str,
     relations: Iterable[str],
     published: Mapping[str, Mapping[str, Mapping[str, str]]],
-    own: Sequence[dict[str, str]],
+    template_rows: Sequence[dict[str, str]],
     triggers: int,
 ) -> dict[str, Any]:
     """task.json: templates of the search and of published prompts, names and types of relations.
 
-    `published`: prompt (manual, lpaqa) -> relation -> row of its file. `own`: rows of
+    `published`: prompt (manual, lpaqa) -> relation -> row of its file. `template_rows`: rows of
     templates.tsv, for causal models where a published manual one does not end in the answer.
     """
     chosen = sorted(set(relations), key=by_number)
-    endings = templates.own_endings(list(own))
+    endings = templates.own_endings(list(template_rows))
     context = task == "relation_extraction"
     prompts: dict[str, dict[str, dict[str, str]]] = {}
     notes = []

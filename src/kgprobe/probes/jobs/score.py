@@ -110,5 +110,5 @@ def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame)
     """ITEMS, CANDIDATES and PROMPTS as the plain structures that scoring takes."""
     rows = items.sort("relation", "row", "item").select("item", "relation", "subject", "candidates")
     questions = [score.Item(*row) for row in rows.rows()]
-    asked = prompts.join(items, on="relation", how="semi")
-    return questions, labels_of(candidates), texts_of(asked)
+    templates = prompts.join(items, on="relation", how="semi")
+    return questions, labels_of(candidates), texts_of(templates)

@@ -54,15 +54,15 @@ class Once:
 
     def __init__(self, load: Load) -> None:
         self.load = load
-        self._found: dict[ModelSpec, Any] = {}
+        self._outcomes: dict[ModelSpec, Any] = {}
 
     def __call__(self, spec: ModelSpec) -> Any:
-        if spec not in self._found:
+        if spec not in self._outcomes:
             try:
-                self._found[spec] = self.load(spec)
+                self._outcomes[spec] = self.load(spec)
             except (RuntimeError, OSError, ValueError) as error:
-                self._found[spec] = error
-        if isinstance(model := self._found[spec], Exception):
+                self._outcomes[spec] = error
+        if isinstance(model := self._outcomes[spec], Exception):
             raise model
         return model
 

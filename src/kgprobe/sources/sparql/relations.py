@@ -231,12 +231,12 @@ def pull_instances(
     same hashes. `query` is the path of instances.rq. Raises SourceError; what is finished stays in
     the folder.
     """
-    found, keys, counted = dict[str, pl.DataFrame](), dict[str, int](), True
+    frames, keys, counted = dict[str, pl.DataFrame](), dict[str, int](), True
     for name in progress(sorted(set(classes)), desc="classes", unit="class"):
         given = endpoint, folder, {"class": name}
         snapshot = pull(query, *given, languages=languages, contact=contact, most=most)
-        found[name], record = snapshot.terms(), snapshot.meta
-        n, stop = found[name].height, record["pages"][-1]["stop"]
+        frames[name], record = snapshot.terms(), snapshot.meta
+        n, stop = frames[name].height, record["pages"][-1]["stop"]
         if record["count_before"] is None and n >= most:
             counted, stop = False, max(1, stop * most // n)
         if stop < PARTS:
@@ -244,8 +244,8 @@ def pull_instances(
     if not counted:
         keys = dict.fromkeys(keys, min(keys.values(), default=PARTS))
     for name, stop in keys.items():
-        found[name] = found[name].filter([key(iri) < stop for iri in found[name]["instance"]])
+        frames[name] = frames[name].filter([key(iri) < stop for iri in frames[name]["instance"]])
     if keys:
         log.info("%d classes in part, such as %s", len(keys), next(iter(keys)))
-    table = pl.concat([terms([], read_query(query).variables), *found.values()])
+    table = pl.concat([terms([], read_query(query).variables), *frames.values()])
     return table, {name: stop / PARTS for name, stop in keys.items()}

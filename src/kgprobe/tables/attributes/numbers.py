@@ -227,8 +227,8 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
         pl.col("pooling").is_in([HEADLINE["pooling"], ""]), k=1, kind="exact", gold="set"
     )
     answered = answered.with_columns(ITEM).drop_nulls("alpha")
-    asked = known.filter("stored").select("item", "question", "is_known")
-    by_question = answered.join(asked, on="item").group_by(*WHO, "question", "is_known")
+    items = known.filter("stored").select("item", "question", "is_known")
+    by_question = answered.join(items, on="item").group_by(*WHO, "question", "is_known")
     rows = by_question.agg(pl.col("alpha").max()).sort(*WHO, "question")
     guesses = rows.filter(method=studies.BASELINE, is_known=False)
     controls = {tuple(getattr(p, name) for name in WHO) for p in study.answers if p.control}
@@ -237,8 +237,8 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
         answers = rows.filter(model=of.model, prompt=of.prompt, method=of.method)
         parts = [answers.filter(is_known=trained) for trained in (True, False)]
         if all(part.height for part in parts):
-            asked_too = guesses.join(parts[1].select("question"), on="question", how="semi")
-            chances = asked_too.group_by("model").agg(ordered_mean("alpha"))["alpha"]
+            baseline = guesses.join(parts[1].select("question"), on="question", how="semi")
+            chances = baseline.group_by("model").agg(ordered_mean("alpha"))["alpha"]
             yes, no = (hit_rate(part["alpha"].to_numpy()) for part in parts)
             chance = 100 * max(chances.to_list())
             yield from validity.numbers(of, yes, no, chance, is_control=True)

@@ -307,8 +307,8 @@ def example_rows(
 ) -> list[dict[str, Any]]:
     """The triples of the first example, by id, of which some triple is right at 1, or else of the
     first: with their first prompt, its first texts and whether it is right."""
-    asked = alphas.filter(k=1, gold="own", kind="exact")
-    first = asked.filter(pl.col("template") == pl.col("template").min().over("item"))
+    scores = alphas.filter(k=1, gold="own", kind="exact")
+    first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
     right = first.filter(alpha=1)["item"].str.split("#").list.first()
     chosen = min(right, default=min(benchmark.examples["example"]))
     texts = benchmark.prompts.select("text", predicate="relation", template="index")

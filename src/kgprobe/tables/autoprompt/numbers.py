@@ -222,15 +222,15 @@ def measured(
             parts = values.group_by("group", maintain_order=True)
         for (group,), rows in parts:
             for column, metric in measures.items():
-                found = estimate(
+                result = estimate(
                     rows, column, stratum="group", is_macro=level == "macro", seed=seed,
                     is_proportion=column in PROPORTIONS and level != "macro",
                     scale=1 if column in COUNTS else 100,
                 )  # fmt: skip
-                if column in COUNTS and found["interval"].kind == "wilson":
-                    found["interval"] = None
+                if column in COUNTS and result["interval"].kind == "wilson":
+                    result["interval"] = None
                 setting = {"weighting": "items"} if level == "micro" else {}
-                yield of.but(metric=metric, group=group, setting=setting, **found)
+                yield of.but(metric=metric, group=group, setting=setting, **result)
 
 
 def facts(

@@ -60,13 +60,13 @@ def read(folder: str | Path, models: Models) -> pl.DataFrame:
 
 def _printed_models(folder: Path, models: Models, names: Mapping[str, str]) -> Models:
     """Kind and parameters of the printed models: of BEAR's as its leaderboard has them."""
-    made = {name: dict(row) for name, row in models.items()}
+    rows = {name: dict(row) for name, row in models.items()}
     for name, (kind, size) in ELSEWHERE.items():
-        made[name] = {"kind": kind, "source": "", "parameters": size}
+        rows[name] = {"kind": kind, "source": "", "parameters": size}
     for row in bear.read(folder).models().iter_rows(named=True):
         name, size = names.get(row["model"], row["model"]), str(row["parameters"] / 1e6)
-        made[name] = {"kind": row["kind"], "source": "", "parameters": size}
-    return made
+        rows[name] = {"kind": row["kind"], "source": "", "parameters": size}
+    return rows
 
 
 def _bear(folder: Path, names: Mapping[str, str]) -> Iterator[Number]:

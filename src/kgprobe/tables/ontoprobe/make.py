@@ -283,10 +283,10 @@ def estimate_choices(
     """Every number of multiple choice; `files`: CHOICES, CHOSEN of each probe; `facts`: TRAINED_ON,
     of which the folder of the probe's benchmark has the statements."""
     for probe, paths in files.items():
-        asked, picked = _read_choices(*paths)
-        yield from choices.score_choices(probe, asked, picked, given, split)
+        items, picked = _read_choices(*paths)
+        yield from choices.score_choices(probe, items, picked, given, split)
         if facts is not None:
-            rows = choices.hits(asked.filter(premise=""), picked)
+            rows = choices.hits(items.filter(premise=""), picked)
             yield from calibration.check_choices(probe, rows, _items(probe, folders), facts)
     if files:
         yield from choices.fractions(given["reasoning"])

@@ -101,8 +101,8 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
     known = [(view, rows) for view, rows in probes if any(r["value"] is not None for r in rows)]
     if not known:
         every = [row for _, rows in probes for row in rows]
-        asked = f"none of {max(row['n'] for row in every):,} examples counts" if every else ""
-        return Cell("0/0" if every else "–", muted=True, hint=asked)
+        hint = f"none of {max(row['n'] for row in every):,} examples counts" if every else ""
+        return Cell("0/0" if every else "–", muted=True, hint=hint)
     view, rows = min(known, key=lambda one: _rank(one[1][0]))
     value, n = _mean(rows)
     texts = [_describe(*one) for one in known]

@@ -177,12 +177,12 @@ def answered(
         return [], columns
     wanted = pl.col("item").is_in([one.item for one in items])
     first = of_first(judged.filter(wanted, benchmark=folder.name))
-    asked = [row for row in experiments if row["benchmark"] == folder.name]
-    for row in asked:
+    probes = [row for row in experiments if row["benchmark"] == folder.name]
+    for row in probes:
         if (row["method"] if row["method"] in FILES else "") != kind:
             continue
         rows = first.filter(**{name: row[name] for name in ("model", "prompt", "method")})
-        rivals = [r for r in asked if r["model"] == row["model"]]
+        rivals = [r for r in probes if r["model"] == row["model"]]
         apart = () if kind else ("method", "prompt")
         parts = [row[d] for d in apart if len({r[d] for r in rivals}) > 1]
         for end, cells in _columns(rows, items, kind):

@@ -45,5 +45,5 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
 def sampled(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
     """The items with at most `rows` test rows of each rule, by hash."""
     test, rest = items.filter(role="test"), items.filter(pl.col("role") != "test")
-    taken = take(test, rows or max(test.height, 1), seed, ["item"], ["relation"], "premises")
-    return pl.concat([rest, taken]).sort("item")
+    sample = take(test, rows or max(test.height, 1), seed, ["item"], ["relation"], "premises")
+    return pl.concat([rest, sample]).sort("item")

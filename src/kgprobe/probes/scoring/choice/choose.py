@@ -329,14 +329,14 @@ def _texts(client: Client, choice: Choice, scoring: str) -> tuple[Floats, Floats
         tokens = client.prompt_tokens(text)
         ends = [*(token.start for token in tokens[1:]), len(text)]
         # the space before the option belongs to it, and a token that it shares with other text
-        start, own, end = (len(t) for t in (item.subject.rstrip(), item.subject, text))
+        start, option_start, end = (len(t) for t in (item.subject.rstrip(), item.subject, text))
         end -= len(after)
         if any(c.isalnum() for c in after):
             start, end = 0, len(text)
         scored = [
             token.logprob
             for token, to in zip(tokens, ends, strict=True)
-            if token.start < end and (token.start >= start or to > own)
+            if token.start < end and (token.start >= start or to > option_start)
             if token.logprob is not None
         ]
         if not option.strip() or not scored:

@@ -193,11 +193,11 @@ class _Work:
         """
         if folder is None:
             return nullcontext()
-        asked = [
+        questions = [
             (vars(q.item), q.template, q.text, self.options[q.item.candidates])
             for q in self.questions
         ]
-        identity = [VERSION, self.loaded.record, settings, self.keep_tokens, asked]
+        identity = [VERSION, self.loaded.record, settings, self.keep_tokens, questions]
         text = json.dumps(identity, sort_keys=True, default=str)
         return keep_steps(self.loaded, folder / f"shard-{number:05d}.journal", text)
 

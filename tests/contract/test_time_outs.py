@@ -273,6 +273,25 @@ def test_a_class_is_asked_for_in_pages_until_they_are_enough(things, clock, tmp_
     assert sorted(found["instance"]) == lowest(400, keys)
 
 
+def test_a_class_that_is_counted_when_the_pull_goes_on_has_the_part_of_its_count(
+    things, clock, tmp_path
+):
+    """The page of the day on which it could not be counted reaches further and is not enough."""
+    names, query, most = [f"{DBO}Large"], DBPEDIA / "instances.rq", 48
+    with Service(things) as server:
+        given = names, server.endpoint(), tmp_path / "d/s", query, most
+        server.says = partial(stops_after_one, iter([None]))
+        with pytest.raises(errors.ServerTrouble):
+            pull_instances(*given, languages=["en"])
+        server.says = lambda text: None
+        found, in_part = pull_instances(*given, languages=["en"])
+    keys = PARTS * most // 400
+    assert len(lowest(400, PARTS // 8)) < most
+    assert keys < PARTS // 8
+    assert in_part == {names[0]: keys / PARTS}
+    assert sorted(found["instance"]) == lowest(400, keys)
+
+
 def test_parts_are_nested_where_one_class_cannot_be_counted(things, clock, tmp_path):
     """What is in the part of a class is in that of each class below it, which `finest` needs."""
     names, query = [f"{DBO}{name}" for name in ("Large", "Middle", "Small")], "instances.rq"

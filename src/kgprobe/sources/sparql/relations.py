@@ -237,8 +237,11 @@ def pull_instances(
         snapshot = pull(query, *given, languages=languages, contact=contact, most=most)
         found[name], record = snapshot.terms(), snapshot.meta
         n, stop = found[name].height, record["pages"][-1]["stop"]
-        if record["count_before"] is None and n >= most:
+        total = record["count_before"]
+        if total is None and n >= most:
             counted, stop = False, max(1, stop * most // n)
+        elif total:  # pages of a day without a count may reach further
+            stop = min(stop, max(1, PARTS * most // total))
         if stop < PARTS:
             keys[name] = stop
     if not counted:

@@ -210,6 +210,8 @@ class ApiServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # head and body are two packets: the second would wait 40 ms
+            disable_nagle_algorithm = True
 
             def log_message(self, *_: Any) -> None:
                 pass

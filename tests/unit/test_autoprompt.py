@@ -32,7 +32,7 @@ CLASSES = [(f, sorted(LABELS)[i % 3]) for i, (f, _) in enumerate(TRAIN)]
 
 
 def settings(**own):
-    return SearchSettings(**{"candidates": 3, "batch": 3, "iterations": 50, "restarts": 1,
+    return SearchSettings(**{"candidates": 3, "batch": 3, "iterations": 30, "restarts": 1,
                        "capital_filter": "off", **own})  # fmt: skip
 
 
@@ -297,7 +297,7 @@ def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
         return values(own, split, batch, triggers, *given, known=known, **more)
 
     monkeypatch.setattr(Scorer, "values", watched)
-    own = settings(batches="fresh", evaluation=len(TRAIN), fill_all=False, batch=4)
+    own = settings(batches="fresh", evaluation=len(TRAIN), fill_all=False, batch=4, iterations=50)
     found = search(loaded, template, TRAIN, DEV, own)
     (restart,) = found.restarts
     assert restart["compared"] == sum(map(len, fed))

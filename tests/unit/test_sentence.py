@@ -135,13 +135,15 @@ def test_pseudo_log_likelihood_equals_the_literal_loop(name, variant):
         inside = [i for i in range(len(ids)) if not special[i]]
         answer = set(answer_tokens(f.text, f.answer[0], enc["offset_mapping"])) & set(inside)
         role = [ANSWER if i in answer else 0 for i in range(len(ids))]
-        total = own = 0.0
+        rows = []
         for place in inside:
-            row = list(ids)
+            rows.append(list(ids))
             for i in masked_positions(variant, place, words, role, len(ids)):
-                row[i] = tok.mask_token_id
-            logits = loaded.model(torch.tensor([row])).logits[0, place]
-            value = logits.log_softmax(-1)[ids[place]].item()
+                rows[-1][i] = tok.mask_token_id
+        logprobs = loaded.model(torch.tensor(rows)).logits.log_softmax(-1)
+        total = own = 0.0
+        for place, row in zip(inside, logprobs, strict=True):
+            value = row[place, ids[place]].item()
             total, own = total + value, own + value * (place in answer)
         assert found["sum"][number] == pytest.approx(total, abs=1e-9)
         assert found["answer_sum"][number] == pytest.approx(own, abs=1e-9)

@@ -44,6 +44,7 @@ def test_the_last_lines_say_what_was_not_tried_and_how_to_try_it(tmp_path, worke
     (folder / "unit/test_it.py").write_text(TESTS)
     known = {n: v for n, v in os.environ.items() if not n.startswith(("KGPROBE_", "PYTEST_"))}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    command += ["--basetemp", str(tmp_path / "base")]  # elsewhere it would clear old runs away
     result = subprocess.run(
         [*command, "-m", "not nightly and not timing", *workers],
         cwd=tmp_path, env=known, capture_output=True, text=True,

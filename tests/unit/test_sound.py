@@ -292,7 +292,7 @@ def trained(request, tmp_path_factory) -> Loaded:
     kind, made = request.param, tmp_path_factory.mktemp("made")
     training_facts = [TrainingFact("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
     # small; long enough to learn the words around the names, too
-    recipe = replace(RECIPES[kind], steps=500, rows=16, width=64, layers=1, recall=0.0)
+    recipe = replace(RECIPES[kind], steps=300, rows=16, width=64, layers=1, recall=0.0)
     labels, folder = [*COUNTRIES, *CITIES], made / f"control-{kind}"
     train_control(kind, training_facts, labels, {"P36": TEXTS}, 0, folder, recipe)
     bos = "forced" if kind == "causal" else "-"

@@ -31,7 +31,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     folder.mkdir()
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
-        threading.Thread(target=served.serve_forever, daemon=True).start()
+        threading.Thread(target=served.serve_forever, args=(0.02,), daemon=True).start()
         yield f"http://127.0.0.1:{served.server_port}", folder
         served.shutdown()
 

@@ -2,17 +2,13 @@
 
 import ast
 import hashlib
-import json
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import kgprobe.settings
 from kgprobe import code as module
 from kgprobe.code import GLUE, Code, CodeError
 from kgprobe.files import atomic
@@ -20,7 +16,6 @@ from kgprobe.job import progress, sha256
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
-SCRIPTS = ROOT / "workflow" / "scripts"
 RULES = {path.name: path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk"))}
 
 
@@ -171,116 +166,12 @@ def rules() -> Iterator[tuple[str, str]]:
             yield (own[1] if own else f"{name} {number}"), block
 
 
-METHODS = sorted(
-    f"probes/jobs/methods/{path.stem}"
-    for path in (PACKAGE / "probes/jobs/methods").glob("[a-z]*.py")
-)
-
-
-def calls() -> list[tuple[str, ...]]:
-    """(script, what is passed beside it) wherever a rule calls `code`, wildcards filled in."""
-    texts = {call for _, text in rules() for call in re.findall(r"\bcode=code(\([^)]*\))", text)}
-    # one rule a model and stage: its parts name the methods
-    found: list[tuple[str, ...]] = [("ask", name) for name in METHODS]
-    for text in sorted(texts):
-        script, *given = ast.literal_eval(f"({text[1:-1]},)")
-        every = kgprobe.settings.ATTRIBUTES
-        dynamic = [n.replace("*", a) for n in given for a in (every if "*" in n else [""])]
-        wild = "{attribute}" in text
-        for attribute in every if wild else [""]:
-            found.append((script, *(name.format(attribute=attribute) for name in dynamic)))
-    assert len(found) > 50
-    return found
-
-
-CALLS = calls()
-
-
 @pytest.mark.parametrize(("name", "text"), rules(), ids=lambda value: value.split("\n")[0])
 def test_every_rule_has_the_hash_of_its_own_script(name, text):
     (script,) = re.findall(r'script:\s+"\.\./scripts/(\w+)\.py"', text)
     assert re.findall(r'^ +code=codes?\("(\w+)"', text, flags=re.MULTILINE) == [script], name
     assert "shell:" not in text
     assert "run:" not in text
-
-
-@pytest.fixture(scope="module")
-def imported() -> dict[tuple[str, ...], set[str]]:
-    """Files of the package that a call's script can import, found by importing."""
-    asked = []
-    for script, *dynamic in CALLS:
-        names = [
-            f"kgprobe.{n.replace('/', '.')}" for n in dynamic if (PACKAGE / f"{n}.py").exists()
-        ]
-        asked.append([f"workflow/scripts/{script}.py", *names])
-    command = [sys.executable, "-m", "tests.unit.reachable", json.dumps(asked)]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    found = {}
-    for call, names in zip(CALLS, json.loads(told.splitlines()[-1]), strict=True):
-        files = [PACKAGE.parent / name.replace(".", "/") for name in names]
-        paths = [f / "__init__.py" if f.is_dir() else f.with_suffix(".py") for f in files]
-        found[call] = {path.relative_to(PACKAGE).as_posix() for path in paths}
-        assert found[call] >= {"__init__.py", "job.py"}, call
-    return found
-
-
-class Copy:
-    """A copy of the package that can be edited, and the hashes of all rules on it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.package, self.kept = folder / "kgprobe", folder / "kept"
-        shutil.copytree(PACKAGE, self.package, ignore=shutil.ignore_patterns("__pycache__"))
-        self.before = self.hashes()
-
-    def hashes(self) -> dict[tuple[str, ...], str]:
-        code = Code(self.package, self.kept)
-        return {(name, *more): code.hash(SCRIPTS / f"{name}.py", *more) for name, *more in CALLS}
-
-    def changed(self, name: str, add: bytes) -> set[tuple[str, ...]]:
-        """The calls whose hash another end of one file changes."""
-        path = self.package / name
-        content = path.read_bytes()
-        path.write_bytes(content + add)
-        after = self.hashes()
-        path.write_bytes(content)
-        return {call for call in CALLS if after[call] != self.before[call]}
-
-
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
-    return Copy(tmp_path_factory.mktemp("package"))
-
-
-@pytest.mark.nightly(
-    gate=[
-        "unit/test_code.py::test_a_statement_of_the_closure_changes_the_hash",
-        "mini/test_run.py::test_an_edit_of_the_package_reruns_what_it_can_change",
-    ]
-)
-def test_each_module_changes_exactly_the_rules_that_can_import_it(imported, copy):
-    glue = {f"{name}.py" for name in GLUE}
-    names = sorted(p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py"))
-    assert len(set().union(*imported.values())) > 200
-    for name in names:
-        expected = {call for call in CALLS if name in imported[call] and name not in glue}
-        assert copy.changed(name, b"\nCHANGED = 1\n") == expected, name
-
-
-def test_a_changed_comment_or_docstring_changes_no_rule(copy):
-    head = re.compile(r'(?m)^(\s*(?:def|class) [^\n]*:\n\s*r?)"""')
-    edited = 0
-    contents = {path: path.read_text() for path in copy.package.rglob("*.py")}
-    for path, text in contents.items():
-        other = head.sub(r'\1"""Changed. ', text)
-        if other.startswith('"""'):
-            other = '"""Changed. ' + other[3:]
-        edited += other != text
-        path.write_text(f"# changed\n{other}\n# changed\n")
-    after = copy.hashes()
-    for path, text in contents.items():
-        path.write_text(text)
-    assert edited > 200
-    assert after == copy.before
 
 
 # -- glue -----------------------------------------------------------------------------------------

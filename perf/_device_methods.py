@@ -5,7 +5,7 @@ papers' (answers of a few tokens, sixty options, 783 candidates), in made-up wor
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -107,14 +107,25 @@ def sentences(loaded: Loaded, count: int) -> Answers:
     """Every option of every question in the sentence; BEAR's sizes: subjects and answers of a few
     tokens, sixty options."""
     rng = np.random.default_rng(0)
-    options = {"r": [words(rng, 100, 4000, 4) for _ in range(OPTIONS)]}
-    items = [Item(f"{n:06}", "r", words(rng, 4000, 9000, 5), "r") for n in range(count)]
-    text = "the capital of [X] is [Y] ."
-    found = score(loaded, items, options, {"r": [(0, text)]}, budget=budget_for(loaded))
+    same = {"relation": "r", "template": "the capital of [X] is [Y] ."}
+    options = [words(rng, 100, 4000, 4) for _ in range(OPTIONS)]
+    subjects = [words(rng, 4000, 9000, 5) for _ in range(count)]
+    return of_questions(loaded, [{**same, "options": options, "subject": s} for s in subjects])
+
+
+def of_questions(loaded: Loaded, questions: Sequence[Mapping[str, Any]]) -> Answers:
+    """Every option of questions, as perf.peers draws them, in their sentences."""
+    items = [
+        Item(f"{n:06}", q["relation"], q["subject"], q["relation"]) for n, q in enumerate(questions)
+    ]
+    options = {q["relation"]: q["options"] for q in questions}
+    templates = {q["relation"]: [(0, q["template"])] for q in questions}
+    found = score(loaded, items, options, templates, budget=budget_for(loaded))
     order = np.lexsort((found.columns["candidate"], found.columns["item"]))
-    sums = np.asarray(found.columns["sum"], dtype=float)[order].reshape(count, OPTIONS)
+    sums = np.asarray(found.columns["sum"], dtype=float)[order]
+    values = np.split(sums, np.cumsum([len(q["options"]) for q in questions])[:-1])
     record = found.record
-    return Answers(list(sums), ordered(sums), record["positions_fed"], record["head_rows"])
+    return Answers(values, ordered(values), record["positions_fed"], record["head_rows"])
 
 
 def clozes(loaded: Loaded, count: int) -> Answers:

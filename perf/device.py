@@ -1,20 +1,22 @@
 """What an accelerator does: sentence, cloze, fill and search in float32 and bfloat16.
 
     python -m perf.device [--device cuda|cpu] [--shape real|tiny] [--out FILE]
-                          [--causal FOLDER] [--masked FOLDER]
+                          [--causal FOLDER] [--masked FOLDER] [--questions FILE]
 
 needs Python, torch, transformers and numpy alone, and no network: models have the shape of
 SmolLM2-1.7B (causal) and BERT-large (masked) with random weights, unless folders of real ones are
 given. For every method and arithmetic it tells seconds, positions fed and positions a second, peak
 memory, the share of the card's matrix peak (a product of large matrices in the same run), and, on a
 part of the questions, how many rank their options as float32 on a processor does and the largest
-difference of a log-probability. lm-evaluation-harness scores the same sentences with the same
+difference of a log-probability. `--questions`: what `perf.peers` drew is asked of the causal folder
+in both arithmetics. lm-evaluation-harness scores the same sentences with the same
 weights where it can be imported; without, a line says so. Without a card the shapes are tiny: that
 it runs, not how fast. The card's name stands in every row.
 """
 
 import argparse
 import gc
+import itertools
 import json
 import os
 import sys
@@ -38,6 +40,7 @@ from perf._device_methods import (
     build_model,
     load_folder,
     moved,
+    of_questions,
     words,
 )
 
@@ -179,6 +182,33 @@ def rows(shape: str, device: torch.device, folders: dict[str, str]) -> Iterator[
             yield {"name": title, **agreement(answers, expected[name])}
 
 
+def rows_of(folder: str, device: torch.device, path: Path) -> Iterator[dict[str, object]]:
+    """A row for each arithmetic: sentences a second, accuracy, share of the matrix peak, and how
+    many questions have another best option than in float32."""
+    questions = json.loads(path.read_text(encoding="utf-8"))
+    best: dict[str, list[int]] = {}
+    for dtype in DTYPES:
+        loaded = load_folder("causal", folder, device, dtype)
+        seconds, memory, answers = measure(
+            loaded, lambda loaded, count: of_questions(loaded, questions[:count]), len(questions)
+        )
+        best[dtype] = [order[0] for order in answers.orders]
+        right = sum(b == q["gold"] for b, q in zip(best[dtype], questions, strict=True))
+        rate, top = operations(loaded, answers) / seconds / 1e12, peak(device, DTYPES[dtype])
+        sentences = sum(map(len, answers.values))
+        yield {
+            "name": f"{len(questions)} questions of BEAR, {dtype}, on {devices.card(device)}",
+            "card": devices.card(device), "dtype": dtype, "seconds": round(seconds, 3),
+            "sentences": sentences, "ours": round(sentences / seconds), "peer": "",
+            "unit": "sentences a second", "accuracy": round(100 * right / len(questions), 2),
+            "other best": sum(a != b for a, b in zip(best[dtype], best["float32"], strict=True)),
+            "memory MiB": round(memory), "tflops": round(rate, 4), "ratio": round(rate / top, 3),
+            "target": "",
+        }  # fmt: skip
+        del loaded
+        gc.collect()
+
+
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -197,6 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, object]]:
     parser.add_argument("--shape", choices=[*SHAPES], help="default: real on a card, else tiny")
     parser.add_argument("--causal", help="folder of a causal model, in place of a random one")
     parser.add_argument("--masked", help="folder of a masked model")
+    parser.add_argument("--questions", type=Path, help="file of `python -m perf.peers N FILE`")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args(arguments)
     os.environ[devices.VARIABLE] = chosen.device
@@ -208,7 +239,9 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, object]]:
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
     folders = {kind: path for kind in ("causal", "masked") if (path := getattr(chosen, kind))}
     by_name: dict[object, dict[str, object]] = {}
-    for row in rows(shape, device, folders):
+    asked = chosen.questions and chosen.causal
+    real = rows_of(chosen.causal, device, chosen.questions) if asked else ()
+    for row in itertools.chain(real, rows(shape, device, folders)):
         print(json.dumps(row), flush=True)
         by_name.setdefault(row["name"], {"versions": versions}).update(row)
         # what is measured stands, whatever comes after

@@ -1,11 +1,12 @@
 """BEAR's questions asked by kgprobe, lm-pub-quiz 0.3.3 and lm-evaluation-harness 0.4.13.
 
-    make peers; python -m perf.peers [questions]
+    make peers; python -m perf.peers [questions [FILE]]
 
 SmolLM2-135M with BOS in front, template 0, questions of the released BEAR drawn by seed, every
 option of each; processes of their own, one thread, one core, 600 questions in an hour. Rows:
 sentences per CPU second around scoring and tokenization, accuracy, and in how many questions
-another option is best, each with its reason.
+another option is best, each with its reason. With a FILE the questions are written to it, for
+`perf.device --questions`, and nothing is asked.
 """
 
 import json
@@ -119,6 +120,9 @@ def _rounded(value: float | str) -> float | str:
 
 
 if __name__ == "__main__":
+    if sys.argv[2:]:
+        Path(sys.argv[2]).write_text(json.dumps(drawn(int(sys.argv[1]))), encoding="utf-8")
+        raise SystemExit
     made = main(int(sys.argv[1]) if sys.argv[1:] else 60)
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "peers.json").write_text(json.dumps(made, indent=1))

@@ -60,7 +60,7 @@ def build(engine: Engine, facts: Path, folder: Path) -> dict[str, float]:
 def main(thousands: int) -> list[dict[str, object]]:
     """Build on both, compare, and return the rows."""
     if find_spec("pyspark") is None:
-        raise SystemExit("pyspark is not installed: make setup EXTRAS=test,spark")
+        raise SystemExit("pyspark is not installed: make setup EXTRAS=spark")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_facts(folder / "facts.parquet", thousands * 1000)

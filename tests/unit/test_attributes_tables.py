@@ -244,7 +244,7 @@ def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
     outside = results.frame("attributes", [
         Number(metric="valid", model="small", prompt="templates", method="fill", value=0, n=9),
         Number(metric="valid", model="large", prompt="templates", method="fill", value=1, n=9),
-        Number(metric="sound", model="large", value=0, n=9),
+        Number(metric="weights complete", model="large", value=0, n=9),
     ])  # fmt: skip
     grid = shown(run, pl.concat([run[1], outside])).grids[0]
     bias = grid.heads.index("bias")

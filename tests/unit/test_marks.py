@@ -37,9 +37,9 @@ from tests.unit.study_frames import benchmark, guesses, scores, write_benchmark
 
 #: own tokenizer, another's, a server that tells nothing, answers from before this was measured
 RECORDS = {
-    "own": {"sound": {"plain": 5.1, "shuffled": 9.1, "unknown": 0.0, "belongs": True}},
-    "other": {"sound": {"plain": 11.5, "shuffled": 11.6, "unknown": 0.0, "belongs": False}},
-    "short": {"sound": {"count": 0, "belongs": None}},
+    "own": {"completeness": {"plain": 5.1, "shuffled": 9.1, "unknown": 0.0, "belongs": True}},
+    "other": {"completeness": {"plain": 11.5, "shuffled": 11.6, "unknown": 0.0, "belongs": False}},
+    "short": {"completeness": {"count": 0, "belongs": None}},
     "server": {},
 }
 MODELS = {
@@ -72,7 +72,7 @@ def bear(tmp_path):
     return rows(benchmark="world_lite", method="sentence"), paths, tmp_path / "world_lite"
 
 
-def test_soundness_follows_the_record(bear):
+def test_completeness_follows_the_record(bear):
     experiments, paths, _ = bear
     told = {"own": 1, "other": 0}
     assert {n.model: n.value for n in marks.numbers(experiments, paths)} == told
@@ -99,7 +99,7 @@ def paged(results, experiments, shown, folder):
 def test_bear_the_report_and_the_headline_carry_the_mark(bear):
     experiments, paths, folder = bear
     results = of_bear(experiments, paths, folder)
-    assert dict(results.filter(metric="sound").select("model", "value").rows()) == {
+    assert dict(results.filter(metric="weights complete").select("model", "value").rows()) == {
         "own": 1.0, "other": 0.0
     }  # fmt: skip
     sign = marks.signs(results)

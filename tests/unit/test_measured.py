@@ -30,7 +30,7 @@ def run(*models, value=40.0):
         Number(metric="accuracy", model=m, value=value, n=50, interval=None, **MODEL)
         for m in models
     ]
-    found += [Number(metric="sound", model=m, value=1.0) for m in models]
+    found += [Number(metric="weights complete", model=m, value=1.0) for m in models]
     return results.frame("bear", found)
 
 
@@ -67,7 +67,7 @@ def test_a_finished_run_is_kept_with_what_its_benchmarks_asked(tmp_path, folder,
     schema.write(run("m"), schema.RESULTS, place / "tables/bear.parquet")
     (tmp_path / "resources/measured").mkdir(parents=True)
     kept = measured.read(measured.keep(place, "make run"))
-    assert kept.results["metric"].to_list() == ["sound", "accuracy"]
+    assert kept.results["metric"].to_list() == ["weights complete", "accuracy"]
     assert kept.find_fingerprint("b") == measured.fingerprint(folder)
     assert (kept.header["run"], kept.header["command"]) == ("mine", "make run")
 
@@ -141,7 +141,7 @@ def test_the_readings_of_one_model_are_told_apart(tmp_path, folder):
 
 def test_a_model_keeps_its_sign(tmp_path, folder):
     found = run("old").with_columns(
-        value=pl.when(pl.col("metric") == "sound").then(0.0).otherwise("value")
+        value=pl.when(pl.col("metric") == "weights complete").then(0.0).otherwise("value")
     )
     path = kept(tmp_path / "x.tsv", found, folder)
     shown = measured.section(run("new"), [folder], [path])
@@ -155,5 +155,5 @@ def test_only_what_is_principal_is_kept(folder):
     rest = results.frame("bear", [number, number.but(metric="MRR")])
     found = measured.principal(pl.concat([own, rest]))
     assert set(found.select("group", "metric").rows()) == {
-        ("", "accuracy"), ("", "sound"), ("P36", "accuracy"),
+        ("", "accuracy"), ("", "weights complete"), ("P36", "accuracy"),
     }  # fmt: skip

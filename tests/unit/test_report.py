@@ -591,7 +591,7 @@ def test_a_report_without_bear_has_no_word_of_it():
 
 
 def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_numbers_everywhere():
-    sound = frame("autoprompt", [Number(metric="sound", model="smol", value=0, n=0)])
+    sound = frame("autoprompt", [Number(metric="weights complete", model="smol", value=0, n=0)])
     alone = section.Section("bear", "BEAR", "Lead.")
     made = pages.render(paged(pl.concat([found(), sound]), sections=[alone]))
     first = made["pages/bear.html"].split("<main")[1].split("</table>")[0]

@@ -154,7 +154,7 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     if fault := completeness.fault(spec.kind, loaded.model, loaded.tokenizer, info, loaded.limit):
         raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
     loaded.record["unexpected"] = completeness.unexpected(info)
-    loaded.record["sound"] = _familiar(loaded, place)
+    loaded.record["completeness"] = _familiar(loaded, place)
     return loaded
 
 

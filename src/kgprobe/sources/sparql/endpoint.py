@@ -36,6 +36,8 @@ from kgprobe.sources.sparql.answers import Answer
 from kgprobe.sources.sparql.errors import AGAIN, Place, ServerTrouble, SourceError, TimedOut
 from kgprobe.sources.sparql.snapshots import files_hash, snapshot_name
 
+#: what SPARQLWrapper calls itself
+LIBRARY = f"SPARQLWrapper/{version('SPARQLWrapper')}"
 #: What relative IRIs of Turtle files are relative to.
 BASE = "http://localhost/"
 #: Bytes that a packed answer may unpack to; a page of 5,000 rows has a few 10^6.
@@ -82,8 +84,7 @@ class Endpoint:
 
     def agent(self, contact: str = "") -> str:
         """The User-Agent for requests to it. Raises ContactError (http.user_agent)."""
-        library = f"SPARQLWrapper/{version('SPARQLWrapper')}"
-        return user_agent(f"{self.id} ({self.url})", contact, library, self.is_local)
+        return user_agent(f"{self.id} ({self.url})", contact, LIBRARY, self.is_local)
 
 
 class EndpointError(RuntimeError):

@@ -15,7 +15,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,7 +28,7 @@ from kgprobe.settings import LANGUAGES
 from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.answers import Answer, check_count, check_page, check_status
 from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
-from kgprobe.sources.sparql.endpoint import Endpoint, ask
+from kgprobe.sources.sparql.endpoint import LIBRARY, Endpoint, ask
 from kgprobe.sources.sparql.errors import Place, RateLimited, SourceError, TimedOut
 from kgprobe.sources.sparql.limits import Clock, RateLimiter
 from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
@@ -363,7 +362,7 @@ class _Pull:
                 "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
                 "retries": self.client.retries,
                 "waits": {"seconds": waits.seconds, "times": waits.times},
-                "client": f"kgprobe/{__version__} SPARQLWrapper/{version('SPARQLWrapper')}",
+                "client": f"kgprobe/{__version__} {LIBRARY}",
             }
         )
 

@@ -51,6 +51,11 @@ def test_every_range_has_two_ends_and_one_pin_inside(extra):
         assert requirement.specifier.contains(version), f"{requirement}: the pin is {version}"
 
 
+@pytest.mark.parametrize("extra", ["gguf", "weights", "gemma"])
+def test_what_brings_gguf_files_brings_what_transformers_reads_them_with(extra):
+    assert {"gguf", "accelerate"} <= names(extra)
+
+
 def imported(path: Path) -> Iterator[str]:
     """Distributions that a module imports when it is imported itself."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:

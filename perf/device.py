@@ -9,9 +9,9 @@ given. For every method and arithmetic it tells seconds, positions fed and posit
 memory, the share of the card's matrix peak (a product of large matrices in the same run), and, on a
 part of the questions, how many rank their options as float32 on a processor does and the largest
 difference of a log-probability. `--questions`: what `perf.peers` drew is asked of the causal folder
-in both arithmetics. lm-evaluation-harness scores the same sentences with the same
-weights where it can be imported; without, a line says so. Without a card the shapes are tiny: that
-it runs, not how fast. The card's name stands in every row.
+in both arithmetics. lm-evaluation-harness scores the same sentences with the same weights where it
+can be imported; without, a line says so. Without a card the shapes are tiny: that it runs, not how
+fast. The card's name stands in every row.
 """
 
 import argparse
@@ -230,6 +230,8 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, object]]:
     parser.add_argument("--questions", type=Path, help="file of `python -m perf.peers N FILE`")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args(arguments)
+    if chosen.questions and not chosen.causal:
+        parser.error("--questions are asked of a real model: name its folder with --causal")
     os.environ[devices.VARIABLE] = chosen.device
     device = devices.ready()
     transformers.logging.set_verbosity_error()
@@ -239,8 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, object]]:
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
     folders = {kind: path for kind in ("causal", "masked") if (path := getattr(chosen, kind))}
     by_name: dict[object, dict[str, object]] = {}
-    asked = chosen.questions and chosen.causal
-    real = rows_of(chosen.causal, device, chosen.questions) if asked else ()
+    real = rows_of(chosen.causal, device, chosen.questions) if chosen.questions else ()
     for row in itertools.chain(real, rows(shape, device, folders)):
         print(json.dumps(row), flush=True)
         by_name.setdefault(row["name"], {"versions": versions}).update(row)

@@ -18,7 +18,7 @@ import torch
 import kgprobe
 from kgprobe import library, questions, schema
 from kgprobe.metrics.bootstrap import bootstrap
-from kgprobe.metrics.tests import exchange_error, two_sided
+from kgprobe.metrics.tests import exchange_p
 from kgprobe.probes.models import reachable
 from kgprobe.probes.models.load import ModelError
 from kgprobe.questions import BenchmarkError
@@ -92,7 +92,7 @@ def test_a_difference_is_paired_and_has_its_interval_and_p(loaded):
     assert (row["model"], row["instead"]) == ("tiny-llama", "second")
     assert row["difference"] == pytest.approx(100 * slots.mean())
     assert row["n"] == len(slots)
-    assert row["p"] == pytest.approx(two_sided(slots.mean(), exchange_error(slots)))
+    assert row["p"] == pytest.approx(exchange_p(slots))
     relations = [name.split("/")[0] for name in names]
     boot = bootstrap(slots, relations)
     assert (row["low"], row["high"]) == pytest.approx(boot.interval().times(100)[:2])

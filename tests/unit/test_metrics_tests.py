@@ -1,13 +1,14 @@
 """Tests of differences beside their definitions."""
 
 import itertools
+import math
 import random
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from kgprobe.metrics.tests import detectable, exchange_error, holm, two_sided
+from kgprobe.metrics.tests import detectable, exchange_error, exchange_p, holm, two_sided
 
 
 def test_holm_rejects_what_the_step_down_procedure_rejects():
@@ -45,18 +46,36 @@ def test_the_detectable_difference_is_found_in_eighty_of_a_hundred():
 
 def test_p_of_a_paired_difference_is_that_of_turning_every_pair_round():
     """Every choice of signs is as likely where neither side is better: the part of choices whose
-    mean lies as far from 0, by going through all of them."""
+    mean lies farther from 0, and half of those as far, by going through all of them."""
     generator = np.random.default_rng(3)
-    for _ in range(5):
-        gaps = generator.choice([-1.0, -1 / 3, 0.0, 2 / 3, 1.0], 14, p=[0.1, 0.2, 0.2, 0.2, 0.3])
-        signs = np.array(list(itertools.product((-1, 1), repeat=len(gaps))))
-        means = np.abs((signs * gaps).mean(axis=1))
-        assert exchange_error(gaps) == pytest.approx((means**2).mean() ** 0.5, rel=1e-12)
-        # the normal distribution stands in for steps of some width
-        above, at = (
-            (means > abs(gaps.mean()) + 1e-12).mean(),
-            (means > abs(gaps.mean()) - 1e-12).mean(),
-        )
-        assert above - 0.02 < two_sided(gaps.mean(), exchange_error(gaps)) < at + 0.02
+    for values in ([-1.0, -1 / 3, 0.0, 2 / 3, 1.0], [-1.0, 0.0, 1.0], [-1 / 2, 1 / 12, 3 / 4]):
+        for _ in range(4):
+            gaps = generator.choice(values, 13)
+            signs = np.array(list(itertools.product((-1, 1), repeat=len(gaps))))
+            means = np.abs((signs * gaps).mean(axis=1))
+            assert exchange_error(gaps) == pytest.approx((means**2).mean() ** 0.5, rel=1e-12)
+            farther = (means > abs(gaps.mean()) + 1e-12).mean()
+            as_far = (means > abs(gaps.mean()) - 1e-12).mean() - farther
+            assert exchange_p(gaps) == pytest.approx(farther + as_far / 2, abs=1e-12)
     assert exchange_error(np.zeros(4)) == 0.0
-    assert 0.04 < two_sided(1.0, exchange_error(np.ones(4))) < 0.05
+    assert exchange_p(np.zeros(4)) == 1.0
+
+
+def test_p_of_right_against_wrong_is_mcnemars_mid_p():
+    """b pairs that the first alone has right, c the second: the binomial of b among b + c."""
+    for b, c in itertools.product(range(7), range(1, 9)):
+        gaps = np.array([1.0] * b + [-1.0] * c + [0.0] * 5)
+        chances = [math.comb(b + c, k) / 2 ** (b + c) for k in range(b + c + 1)]
+        k = min(b, c)
+        below, at = sum(chances[:k]), chances[k]
+        expected = 1 - at / 2 if b == c else 2 * below + at
+        assert exchange_p(gaps) == pytest.approx(expected, abs=1e-12)
+
+
+def test_p_is_normal_where_pairs_are_many_or_on_no_grid():
+    generator = np.random.default_rng(5)
+    for gaps in (generator.choice([-1.0, 1.0], 1001, p=[0.47, 0.53]), generator.uniform(-1, 1, 30)):
+        assert exchange_p(gaps) == two_sided(gaps.mean(), exchange_error(gaps))
+        assert exchange_p(gaps[:1000]) == pytest.approx(
+            two_sided(gaps[:1000].mean(), exchange_error(gaps[:1000])), abs=2e-3
+        )

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
+from scipy.stats import binom
 
 #: error of the first kind, and fraction of true differences of the least size that are found
 LEVEL, POWER = 0.05, 0.8
+#: pairs that differ up to which p is exact, and the finest part of 1 that their gaps are counted in
+#: (three templates with up to four options in first place)
+LARGE, FINEST = 1000, 12
 
 
 def exchange_error(gaps: NDArray[np.float64]) -> float:
@@ -20,6 +24,34 @@ def exchange_error(gaps: NDArray[np.float64]) -> float:
     0.3535533905932738
     """
     return float(np.sqrt((gaps**2).sum())) / len(gaps)
+
+
+def exchange_p(gaps: NDArray[np.float64]) -> float:
+    """Two-sided p of paired differences, -1 to 1, where neither side is better (`exchange_error`).
+
+    Exact, signs that give a mean as far from 0 counting half: McNemar's mid-p where every gap is
+    -1, 0 or 1 (Fagerland et al. 2013, The McNemar test for binary matched-pairs data, section
+    2.4). Normal beyond LARGE pairs that differ, and for gaps that are no multiples of a 12th or
+    more.
+
+    >>> exchange_p(np.array([1.0, 1.0, 1.0, 0.0]))
+    0.125
+    """
+    steps = gaps[gaps != 0]
+    parts = (n for n in range(1, FINEST + 1) if np.abs(steps * n - np.rint(steps * n)).max() < 1e-9)
+    if not len(steps):
+        return 1.0
+    if len(steps) > LARGE or not (part := next(parts, 0)):
+        return two_sided(gaps.mean(), exchange_error(gaps))
+    steps = np.rint(steps * part).astype(int)
+    chances = np.ones(1)
+    for size, count in zip(*np.unique(np.abs(steps), return_counts=True), strict=True):
+        above = np.zeros(size * count + 1)
+        above[::size] = binom.pmf(np.arange(count + 1), count, 0.5)
+        chances = np.convolve(chances, above)
+    far = np.abs(2 * np.arange(len(chances)) - len(chances) + 1)
+    found = abs(steps.sum())
+    return float(chances[far > found].sum() + chances[far == found].sum() / 2)
 
 
 def two_sided(difference: float, error: float) -> float:

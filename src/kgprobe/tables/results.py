@@ -21,7 +21,7 @@ from kgprobe import schema
 from kgprobe.contracts import SETTING
 from kgprobe.metrics import intervals
 from kgprobe.metrics.intervals import Interval, wilson
-from kgprobe.metrics.tests import detectable, exchange_error, holm, two_sided
+from kgprobe.metrics.tests import detectable, exchange_error, exchange_p, holm
 
 #: columns that say which number it is, beside the further choices of contracts.SETTING
 DIMENSIONS = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice")
@@ -83,8 +83,8 @@ def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Num
     item alike, nothing is known of what would show.
     """
     errors = [exchange_error(gaps) for _, gaps in tested]
-    p_values = [two_sided(gaps.mean(), e) for (_, gaps), e in zip(tested, errors, strict=True)]
-    for (of, _), error, p in zip(tested, errors, holm(p_values), strict=True):
+    p_values = holm([exchange_p(gaps) for _, gaps in tested])
+    for (of, _), error, p in zip(tested, errors, p_values, strict=True):
         yield of.but(metric="p after Holm", value=p)
         yield of.but(
             metric="detectable difference", value=100 * detectable(error) if error else None

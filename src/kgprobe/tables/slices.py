@@ -7,9 +7,9 @@ items and with its baselines; p is corrected for these comparisons in all bins o
 and beside it stands the least difference that as many items would show.
 
 Items of a bin are drawn as everywhere, within their whole relation, so that how many of the bin are
-drawn varies, too. The error of a difference is that under the hypothesis of none, the answers of
-both to an item exchanged at random: sqrt(sum of squared differences) over n, as in McNemar's test.
-The spread over resamples would be none at all where a bin has one item of a relation.
+drawn varies, too. A difference is tested under the hypothesis of none, the answers of both to an
+item exchanged at random (metrics/tests.py): the spread over resamples would be none at all where a
+bin has one item of a relation.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -52,6 +52,7 @@ rule allow_graph:
         text="<results>/sources/{graph}/allows.tsv",
     log:
         "<logs>/benchmarks/{graph}_allows.log",
+    priority: FIRST
     threads: 1
     resources:
         # the process and the frames that leave the joins take the rest
@@ -121,6 +122,7 @@ rule load_bear:
         "<logs>/benchmarks/bear{size}_released.log",
     wildcard_constraints:
         size="|_big",
+    priority: FIRST
     threads: 1
     params:
         code=code("load_bear"),
@@ -141,6 +143,7 @@ rule load_lama:
         relations="<results>/benchmarks/lama/relations.parquet",
     log:
         "<logs>/benchmarks/lama.log",
+    priority: FIRST
     threads: 1
     params:
         code=code("load_lama"),
@@ -222,6 +225,7 @@ rule load_ontoprobe:
         lite_prompts="<results>/benchmarks/onto_released_lite/prompts.parquet",
     log:
         "<logs>/benchmarks/onto_released.log",
+    priority: FIRST
     threads: 1
     params:
         code=code("load_ontoprobe"),
@@ -341,6 +345,7 @@ rule build_prompt_facts:
         "<logs>/benchmarks/{facts_task}.log",
     wildcard_constraints:
         facts_task="auto_lama|auto_lama_trex|auto_lama_roberta",
+    priority: FIRST
     threads: 1
     resources:
         mem_mb=1500,
@@ -370,6 +375,7 @@ rule build_prompt_relations:
         "<logs>/benchmarks/{re_task}.log",
     wildcard_constraints:
         re_task="auto_re|auto_re_perturbed",
+    priority: FIRST
     threads: 1
     resources:
         mem_mb=2500,
@@ -403,6 +409,7 @@ rule build_prompt_classes:
         "<logs>/benchmarks/auto_{classes}.log",
     wildcard_constraints:
         classes="sst2|sick|sick_3way|sick_2way",
+    priority: FIRST
     threads: 1
     resources:
         mem_mb=1000,
@@ -455,6 +462,7 @@ rule build_prompt_graph:
         funnel="<results>/benchmarks/auto_{graph}/funnel.parquet",
     log:
         "<logs>/benchmarks/auto_{graph}.log",
+    priority: FIRST
     threads: 1
     resources:
         mem_mb=1000,

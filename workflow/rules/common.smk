@@ -35,8 +35,9 @@ from kgprobe.workflow.run import PROMPTS, check, read_run, switches
 from kgprobe.workflow.sources import data_parts, endpoint, files
 
 #: Priorities: first comes what long jobs wait for, then the search of prompts, for which a model's
-#: probes wait, then the probes, then everything else. A probe with several threads begins when so
-#: many cores are free: on two, when nothing with one is left, and then it uses both to the end.
+#: probes wait, and masked models, which are asked a sentence once a token; then the other probes,
+#: then everything else. A probe with several threads begins when so many cores are free: on two,
+#: when nothing with one is left, and then it uses both to the end.
 FIRST, SECOND, THIRD = 3, 2, 1
 
 

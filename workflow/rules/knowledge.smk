@@ -109,6 +109,7 @@ rule trex_facts:
         dates="<results>/knowledge/trex/dates.parquet",
     log:
         "<logs>/knowledge/trex/facts.log",
+    priority: FIRST
     threads: 1
     resources:
         # the process and the frames that leave the joins take the rest

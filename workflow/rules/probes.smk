@@ -47,7 +47,7 @@ for (stage, model), stage_parts in parts.stages(RUN).items():
             ],
         log:
             f"<logs>/{stage}/{model}.log",
-        priority: SECOND if stage == "prompts" else THIRD
+        priority: SECOND if stage == "prompts" or RUN.models[model]["kind"] == "masked" else THIRD
         # a process a thread, and a device a process where there are several, for whole sentences
         # alone (`--set-threads probes_gpt2=4`). Each works with one thread, so that the last bits
         # do not depend on the number of cores

@@ -184,6 +184,7 @@ rule ingest_trex:
         "<logs>/sources/trex/{part}.log",
     wildcard_constraints:
         part=r"\d+",
+    priority: FIRST
     threads: 1
     resources:
         # one file's bytes, its parsed form and its columns
@@ -208,6 +209,7 @@ rule merge_trex:
     log:
         "<logs>/sources/trex.log",
     # asks for one core: with two it waited for both of two, behind probes that take an hour
+    priority: FIRST
     threads: 1
     params:
         code=code("merge_trex"),

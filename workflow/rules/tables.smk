@@ -47,6 +47,8 @@ rule tabulate:
         figures=[f"<results>/report/figures/{name}.svg" for name in FIGURES],
     log:
         "<logs>/tables/bear.log",
+    # takes longest
+    priority: THIRD
     threads: 1
     params:
         code=code("tabulate"),

@@ -15,6 +15,11 @@ def reasons(reporter: pytest.TerminalReporter) -> Counter[str]:
     return counted
 
 
+def tests(count: int) -> str:
+    """So many tests, in words."""
+    return f"{count} test{'s' * (count != 1)}"
+
+
 class Summary:
     """The closing lines, below pytest's own summary."""
 
@@ -49,7 +54,7 @@ class Summary:
         say = terminalreporter.write_line
         say(f"tests on real data that ran and passed: {self.real}")
         if self.nightly:
-            say(f"not tried: {self.nightly} tests of the nightly tier; `make test-all` tries them")
+            say(f"not tried: {tests(self.nightly)} of the nightly tier (`make test-all`)")
         for reason, count in reasons(terminalreporter).most_common():
-            say(f"not tried: {count} tests: {reason}")
+            say(f"not tried: {tests(count)}: {reason}")
         return result

@@ -52,9 +52,9 @@ def test_the_last_lines_say_what_was_not_tried_and_how_to_try_it(tmp_path, worke
     assert result.returncode == 0, result.stdout
     assert [line.strip() for line in result.stdout.splitlines()[-5:-1]] == [
         "tests on real data that ran and passed: 0",
-        "not tried: 1 tests of the nightly tier; `make test-all` tries them",
+        "not tried: 1 test of the nightly tier (`make test-all`)",
         "not tried: 3 tests: no engine: install it",
-        f"not tried: 1 tests: real data not found in {tmp_path.parent / 'shared/data'}: "
+        f"not tried: 1 test: real data not found in {tmp_path.parent / 'shared/data'}: "
         "set KGPROBE_DATA",
     ]
     assert "1 passed, 4 skipped" in result.stdout.splitlines()[-1]

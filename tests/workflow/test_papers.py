@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -137,15 +136,14 @@ def test_jobs_of_models_ask_for_a_device_where_the_setting_says_so(monkeypatch, 
     assert asked_for == {(True, wanted), (False, 0)}
 
 
-@pytest.mark.parametrize("name", ["config", "embedded", "real", *PAPERS])
+@pytest.mark.parametrize(
+    "name", ["config", "embedded", pytest.param("real", marks=pytest.mark.real), *PAPERS]
+)
 def test_every_rule_has_its_cost(plans, name, monkeypatch):
     """A rule that resources/costs.tsv does not know would be counted as nothing."""
     monkeypatch.chdir(ROOT)
     known = costs.read(ROOT / "resources/costs.tsv")
-    plan = plans.get(name)
-    if name == "real" and not Path(experiments.expand("${KGPROBE_DATA}")).is_dir():
-        pytest.skip("no real data")
-    plan = plan or jobs.to_do([f"config/{name}.yaml"])
+    plan = plans.get(name) or jobs.to_do([f"config/{name}.yaml"])
     stages, unpriced = costs.plan(plan, models_of(settings_of([])), known)
     assert not unpriced
     assert sum(own.jobs for own in stages.values()) == len(plan)

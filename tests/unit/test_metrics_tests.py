@@ -59,6 +59,7 @@ def test_p_of_a_paired_difference_is_that_of_turning_every_pair_round():
             assert exchange_p(gaps) == pytest.approx(farther + as_far / 2, abs=1e-12)
     assert exchange_error(np.zeros(4)) == 0.0
     assert exchange_p(np.zeros(4)) == 1.0
+    assert exchange_p(np.array([1.0, 1.0, 1.0, 5e-17])) == 0.125
 
 
 def test_p_of_right_against_wrong_is_mcnemars_mid_p():

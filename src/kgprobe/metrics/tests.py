@@ -1,11 +1,12 @@
 """Tests of paired differences, corrected for their number."""
 
+from collections import Counter
 from collections.abc import Sequence
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from scipy.stats import binom
 
 #: error of the first kind, and fraction of true differences of the least size that are found
 LEVEL, POWER = 0.05, 0.8
@@ -37,7 +38,8 @@ def exchange_p(gaps: NDArray[np.float64]) -> float:
     >>> exchange_p(np.array([1.0, 1.0, 1.0, 0.0]))
     0.125
     """
-    steps = gaps[gaps != 0]
+    # means of the same hits may differ in their last bits
+    steps = gaps[np.abs(gaps) > 1e-9]
     parts = (n for n in range(1, FINEST + 1) if np.abs(steps * n - np.rint(steps * n)).max() < 1e-9)
     if not len(steps):
         return 1.0
@@ -45,9 +47,9 @@ def exchange_p(gaps: NDArray[np.float64]) -> float:
         return two_sided(gaps.mean(), exchange_error(gaps))
     steps = np.rint(steps * part).astype(int)
     chances = np.ones(1)
-    for size, count in zip(*np.unique(np.abs(steps), return_counts=True), strict=True):
+    for size, count in sorted(Counter(np.abs(steps).tolist()).items()):
         above = np.zeros(size * count + 1)
-        above[::size] = binom.pmf(np.arange(count + 1), count, 0.5)
+        above[::size] = [comb(count, k) / 2**count for k in range(count + 1)]
         chances = np.convolve(chances, above)
     far = np.abs(2 * np.arange(len(chances)) - len(chances) + 1)
     found = abs(steps.sum())

@@ -347,3 +347,20 @@ def test_baselines_take_the_same_golds(made):
         values = alphas.filter(gold=gold, model=aa.RANDOM)["alpha"].to_list()
         assert values
         assert np.allclose(values, right / objects)
+
+
+def test_golds_of_one_frequency_tie_for_the_majority(made):
+    """Behind the most frequent object stand the five of Q1: of two that are drawn one is named."""
+    given, built = made
+    examples = built.examples.filter("sampled")
+    alphas = aa.guesses(content(given, "edges"), content(given, "literals"), [examples])
+    alphas = alphas.filter(pl.col("example").str.contains("/Q1/"), position=0, model=aa.MAJORITY)
+    found = alphas.unique(["gold", "k", "alpha"]).sort("k").group_by("gold").agg("alpha")
+    assert dict(found.rows()) == {"own": [0, 2 / 5, 4 / 5], "set": [0, 1, 1]}
+
+
+def test_golds_of_one_score_tie_for_a_place():
+    items = frame(ITEMS, [("a", "P1", "fact", "P1", "s", "Q1", "P1", [2, 0], 0, "{}")])
+    scores = [("a", 0, i, -1.0, 2, 0.0, 1, None) for i in range(3)]
+    ranked = aa.of_candidates(frame(SCORES, scores), items).filter(k=1)
+    assert dict(ranked.select("gold", "alpha").rows()) == {"own": 1 / 3, "set": 1 - 1 / 3}

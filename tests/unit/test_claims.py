@@ -320,6 +320,17 @@ def test_a_baseline_without_an_interval_is_exact_where_it_follows_from_the_set_a
         assert (found.low is not None) == is_exact, b
 
 
+def test_a_fraction_has_no_more_items_behind_it_than_its_denominator():
+    """One of forty examples counts: 0/1 is a smoke test, as it is wherever it is printed."""
+    bounds = Interval(*wilson(0, 1), "wilson").times(100)
+    made = Number(benchmark="x", metric="accuracy", model="m0", n=40, value=0.0, interval=bounds)
+    frame = results.frame("attributes", [made.but(numerator=0.0, denominator=1.0)])
+    own = evaluate(Comparison(ACCURACY, 64, PER), with_models(frame, {"m0": MODELS["one"]}))
+    assert own.n == 1
+    claim = verdicts.ComparedClaim(BY_NAME["K01"], own, "", None)
+    assert verdicts.verdict(claim, 0.001)[0] == verdicts.UNDECIDED
+
+
 def outcome(value, low, high, n=100, sides=None):
     return Outcome(value, 0.0, value, low, high, n, 1, sides or {})
 

@@ -32,6 +32,17 @@ def test_ties_give_the_expectation_over_random_orders(scores, data):
     assert reciprocal == pytest.approx(expected_over_orders(scores, gold, lambda rank: 1 / rank))
 
 
+@pytest.mark.parametrize(("size", "golds"), [(1, 1), (2, 2), (4, 1), (4, 3), (5, 2)])
+@pytest.mark.parametrize("best", [1, 3])
+def test_one_of_several_golds_that_tie_is_enough(size, golds, best):
+    orders = list(itertools.permutations(range(size)))
+    for k in (1, 2, 3, 5):
+        first = [best + min(order.index(gold) for gold in range(golds)) for order in orders]
+        ends = np.array([best]), np.array([best + size - 1])
+        hit = ranking.hit_at(k, *ends, np.array([golds]))[0]
+        assert hit == pytest.approx(np.mean([rank <= k for rank in first]))
+
+
 def test_nan_has_no_rank():
     with pytest.raises(ValueError, match="NaN"):
         ranking.tie_range(np.array([1.0, np.nan]), 0)

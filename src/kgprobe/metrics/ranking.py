@@ -17,11 +17,25 @@ def tie_range(scores: NDArray[np.float64], gold: int) -> tuple[int, int]:
     return above + 1, above + int((scores == value).sum())
 
 
-def hit_at(k: int, best: NDArray[np.int64], worst: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Expected proportion of hits at `k` under random tie breaking, per item."""
+def hit_at(
+    k: int,
+    best: NDArray[np.int64],
+    worst: NDArray[np.int64],
+    golds: NDArray[np.int64] | int = 1,
+) -> NDArray[np.float64]:
+    """Expected proportion of hits at `k` under random tie breaking, per item; `golds`: how many of
+    those that tie are right, of which one is enough.
+
+    >>> hit_at(1, np.array([1]), np.array([4]), np.array([3])).tolist()
+    [0.75]
+    """
     size = worst - best + 1
     inside = np.clip(k - best + 1, 0, size)
-    return np.asarray(inside / size, dtype=float)
+    missed = np.ones(len(size))
+    for i in range(int(inside.max(initial=0))):
+        left = np.maximum(size - golds - i, 0) / np.maximum(size - i, 1)
+        missed *= np.where(i < inside, left, 1.0)
+    return np.where(np.asarray(golds) == 1, inside / size, 1.0 - missed)
 
 
 def reciprocal_rank(

@@ -238,17 +238,19 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
         ranks = rows.group_by("item", "template").agg(
             above=(score > value).sum().cast(pl.Int64),
             level=(score == value).sum().cast(pl.Int64),
+            right=((score == value) & counts).sum().cast(pl.Int64),
             options=pl.len(),
             probability=score.max(),
             said=pl.col("candidate").filter(score == score.max()).min(),
         )
         best = ranks["above"].to_numpy() + 1
         worst = best + np.maximum(ranks["level"].to_numpy(), 1) - 1
+        right = ranks["right"].to_numpy()
         places = [pl.Series("best", best), pl.Series("worst", worst)]
         how = {"kind": pl.lit("exact"), "gold": pl.lit(gold)}
         parts += [
             ranks.with_columns(
-                pl.Series("alpha", hit_at(k, best, worst)), *places, k=pl.lit(k), **how
+                pl.Series("alpha", hit_at(k, best, worst, right)), *places, k=pl.lit(k), **how
             )
             for k in KS
         ]
@@ -425,7 +427,10 @@ def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
         frame.join(counted.drop("objects"), on=["predicate", "object"], how="left")
         for frame in (rows.with_columns(right=pl.lit(1, dtype=pl.Int64)), every)
     )
+    # golds that are as frequent as the most frequent of them tie with it
+    every = every.with_columns(tied=pl.len().over(*key, "best").cast(pl.Int64))
     every = every.sort("best", nulls_last=True).group_by(key).agg(pl.all().first())
+    first = first.with_columns(tied=pl.lit(1, dtype=pl.Int64))
     parts = []
     for gold, frame in (("own", first), ("set", every)):
         known = frame["best"].is_not_null().to_numpy()
@@ -434,7 +439,8 @@ def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
         how = {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact", "gold": gold}
         for k in KS:
             drawn = _draw(right, total, k)
-            for model, value in ((MAJORITY, hit_at(k, best, worst)), (RANDOM, drawn)):
+            frequent = hit_at(k, best, worst, frame["tied"].to_numpy())
+            for model, value in ((MAJORITY, frequent), (RANDOM, drawn)):
                 alpha = pl.Series("alpha", np.where(known, value, 0.0))
                 words = {name: pl.lit(word) for name, word in {**how, "model": model}.items()}
                 parts.append(frame.select(*key, alpha, k=pl.lit(k, dtype=pl.Int32), **words))

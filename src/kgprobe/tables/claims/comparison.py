@@ -35,6 +35,7 @@ from scipy.special import ndtri
 
 from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.tables.report import marks
 from kgprobe.tables.results import DIMENSIONS
 
 #: kinds of models that can be asked what they know of the world
@@ -145,8 +146,8 @@ def _legal(name: str, names: Sequence[str] | Mapping[str, Any], place: str) -> N
 class Measured:
     """A value with its bounds (None: none was computed), the items behind it, the rows it is from.
 
-    `n`: the fewest items behind one of its numbers; `highest_of`, `lowest_of`: of how many numbers
-    it was chosen as the highest, the lowest.
+    `n`: the fewest items behind one of its numbers (`marks.size`); `highest_of`, `lowest_of`: of
+    how many numbers it was chosen as the highest, the lowest.
     """
 
     value: float
@@ -329,7 +330,7 @@ def _measured(row: Row) -> Measured:
         low = high = None
     if row["interval"] == "none" and row["kind"] == BASELINE and row["model"] in EXACT:
         low = high = row["value"]
-    return Measured(row["value"], low, high, row["n"], (row,))
+    return Measured(row["value"], low, high, marks.size(row), (row,))
 
 
 def _several(rows: Sequence[Row]) -> str:

@@ -30,6 +30,7 @@ from kgprobe.tables.claims.comparison import (
     evaluate,
     with_models,
 )
+from kgprobe.tables.claims.paired import Answers
 from kgprobe.tables.claims.principal import COMPARISONS
 from kgprobe.tables.report import headline
 from kgprobe.tables.results import Number
@@ -289,6 +290,69 @@ def test_the_lowest_of_several_pays_as_the_highest_does():
     low = 75 - 100 * wilson(30, 40)[0]
     # a one-sided test at 5 % among three
     assert most.value - most.low == pytest.approx(low * 2.128045 / 1.959964, rel=1e-6)
+
+
+def judged_as(model, hits):
+    """JUDGED of a model: (relation, item) -> hits under its templates."""
+    rows = [
+        {"paper": "autoprompt", "benchmark": "x", "model": model, "method": "predict",
+         "matching": "own", "relation": relation, "group": relation, "item": item,
+         "template": str(index), "hit": float(hit)}
+        for (relation, item), every in hits.items() for index, hit in enumerate(every)
+    ]  # fmt: skip
+    lacking = schema.JUDGED.columns.keys() - rows[0].keys()
+    nothing = {name: None if name in schema.JUDGED.nullable else "" for name in lacking}
+    frame = pl.DataFrame([row | nothing for row in rows], schema=dict(schema.JUDGED.columns))
+    return schema.check(frame, schema.JUDGED) or frame
+
+
+@pytest.mark.parametrize("is_macro", [False, True])
+def test_a_difference_on_the_same_items_is_paired_and_on_others_it_is_not(is_macro):
+    """Items are drawn within their relation, both models' together: by a loop of its own."""
+    source = random.Random(1)
+    names = [(f"P{r}", f"P{r}/{i}") for r, n in enumerate((30, 18, 12)) for i in range(n)]
+    easy = {name: source.random() for name in names}
+    hits = {
+        "m0": {name: [p > 0.4, p > 0.55] for name, p in easy.items()},
+        "m1": {name: [p > 0.5, p > 0.6] for name, p in easy.items()},
+    }
+    hits["m2"] = {(r, f"{item}'"): every for (r, item), every in hits["m1"].items()}
+
+    def value(model, drawn):
+        """Mean of items, or of the relations' means."""
+        means = defaultdict(list)
+        for name in drawn:
+            means[name[0]].append(sum(hits[model][name]) / 2)
+        if is_macro:
+            return 100 * sum(sum(m) / len(m) for m in means.values()) / len(means)
+        return 100 * sum(map(sum, means.values())) / len(drawn)
+
+    def drawn(model):
+        every = list(hits[model])
+        return [source.choice([other for other in every if other[0] == name[0]]) for name in every]
+
+    made = [
+        Number(benchmark="x", metric="accuracy", method="predict", model=model, n=len(names),
+               value=value(model, hits[model]), interval=Interval(20.0, 90.0, "wilson"))
+        for model in hits
+    ]  # fmt: skip
+    own = with_models(results.frame("autoprompt", made), dict.fromkeys(hits, MODELS["one"]))
+    judged = pl.concat(judged_as(model, every) for model, every in hits.items())
+    for other in ("m1", "m2"):
+        sides = ACCURACY.but(model="m0"), ACCURACY.but(model=other)
+        found = evaluate(Comparison(*sides, PER), own, Answers(judged))
+        gaps = []
+        for _ in range(4000):
+            mine = drawn("m0")
+            theirs = mine if other == "m1" else drawn("m2")
+            gaps.append(value("m0", mine) - value(other, theirs))
+        assert found.value == pytest.approx(value("m0", hits["m0"]) - value(other, hits[other]))
+        expected = np.quantile(gaps, [0.025, 0.975])
+        assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1.2)
+    # what is no mean of the answers has the bounds of both sides alone
+    moved = own.with_columns(pl.col("value") + 1)
+    unknown = evaluate(Comparison(*sides, PER), moved, Answers(judged))
+    assert unknown.high - unknown.low > 60
 
 
 @pytest.mark.parametrize(

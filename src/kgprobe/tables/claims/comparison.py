@@ -31,10 +31,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from kgprobe.contracts import SETTING
+from kgprobe.metrics.bootstrap import of_draws
 from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.tables.claims.paired import Answers
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import DIMENSIONS
 
@@ -66,6 +69,8 @@ NEAR = 1.25
 Z = 1.959963984540054
 
 Row = Mapping[str, Any]
+#: a value in every draw; of what is exact the value
+Draws = NDArray[np.float64] | float
 
 
 class IncomparableError(Exception):
@@ -147,7 +152,8 @@ class Measured:
     """A value with its bounds (None: none was computed), the items behind it, the rows it is from.
 
     `n`: the fewest items behind one of its numbers (`marks.size`); `highest_of`, `lowest_of`: of
-    how many numbers it was chosen as the highest, the lowest.
+    how many numbers it was chosen as the highest, the lowest; `draws`: the value in every draw of
+    its items, where these are known.
     """
 
     value: float
@@ -157,6 +163,7 @@ class Measured:
     rows: tuple[Row, ...] = ()
     highest_of: int = 1
     lowest_of: int = 1
+    draws: Draws | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -217,23 +224,28 @@ def family(model: str) -> str:
     return "-".join(word for word in words if not re.fullmatch(size, word)) or model
 
 
-def evaluate(comparison: Comparison, results: pl.DataFrame) -> Outcome:
-    """What `comparison` finds in RESULTS as `with_models` makes them.
+def evaluate(
+    comparison: Comparison, results: pl.DataFrame, answers: Answers | None = None
+) -> Outcome:
+    """What `comparison` finds in RESULTS as `with_models` makes them; `answers`: those behind them,
+    without which a difference follows from the bounds of both sides.
 
     Raises IncomparableError where a side has no number, a model that is named is not there, several
     numbers fall into one place, or too few pairs are left.
     """
     a, b = comparison.a, comparison.b
     if comparison.read == "pearson":
-        return _correlation(_places(a, results, (*comparison.per, "model")))
+        return _correlation(_places(a, results, (*comparison.per, "model"), answers))
     by_model = (*comparison.per, "model")
     if comparison.read == "steps":
-        one, other = _steps(_places(a, results, by_model))
+        one, other = _steps(_places(a, results, by_model, answers))
     elif comparison.read == "near":
-        one, other = _near(_places(a, results, by_model), _places(b, results, by_model))
+        one, other = _near(
+            _places(a, results, by_model, answers), _places(b, results, by_model, answers)
+        )
     else:
-        one = _places(a, results, comparison.per)
-        other = _places(b, results, comparison.per, like=one)
+        one = _places(a, results, comparison.per, answers)
+        other = _places(b, results, comparison.per, answers, like=one)
     keys = [key for key in one if key in other]
     if not keys:
         per = ", ".join(comparison.per)
@@ -300,11 +312,12 @@ def _places(
     side: Side | float,
     results: pl.DataFrame,
     per: Sequence[str],
+    answers: Answers | None,
     like: Mapping[Any, Measured] | None = None,
 ) -> dict[Any, Measured]:
     """The number of a side at each value of `per`; a plain number stands wherever `like` does."""
     if not isinstance(side, Side):
-        return dict.fromkeys(like or (), Measured(side, side, side, 0))
+        return dict.fromkeys(like or (), Measured(side, side, side, 0, draws=side))
     dimensions = list(per)
     for _, names in side.reduced:
         dimensions += [n for n in names if n not in dimensions]
@@ -314,7 +327,7 @@ def _places(
     for rows in held.values():
         if len(rows) > 1:
             raise IncomparableError(_several(rows))
-    numbers = {key: _measured(rows[0]) for key, rows in held.items()}
+    numbers = {key: _measured(rows[0], answers) for key, rows in held.items()}
     for way, names in side.reduced:
         kept = [d for d in dimensions if d not in names]
         numbers = _reduce(numbers, way, [dimensions.index(d) for d in kept])
@@ -323,14 +336,15 @@ def _places(
     return dict(sorted(numbers.items()))
 
 
-def _measured(row: Row) -> Measured:
+def _measured(row: Row, answers: Answers | None) -> Measured:
     """A row of RESULTS. What is no estimate of 95 % has no bounds, EXACT numbers are their own."""
     low, high = row["low"], row["high"]
+    draws: Draws | None = answers.draws(row) if answers else None
     if row["interval"] not in ESTIMATED:
         low = high = None
     if row["interval"] == "none" and row["kind"] == BASELINE and row["model"] in EXACT:
-        low = high = row["value"]
-    return Measured(row["value"], low, high, marks.size(row), (row,))
+        low = high = draws = row["value"]
+    return Measured(row["value"], low, high, marks.size(row), (row,), draws=draws)
 
 
 def _several(rows: Sequence[Row]) -> str:
@@ -356,7 +370,8 @@ def _reduce(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> d
         if way == "mean":
             bounded = _mean([(x.value, x.low, x.high) for x in group])
             tried = max(x.highest_of for x in group), max(x.lowest_of for x in group)
-            reduced[key] = Measured(*bounded, min(x.n for x in group), rows, *tried)
+            n, draws = min(x.n for x in group), _mean_draws([x.draws for x in group])
+            reduced[key] = Measured(*bounded, n, rows, *tried, draws)
         else:
             choose, count = {"max": (max, "highest_of"), "min": (min, "lowest_of")}[way]
             tried_all = sum(getattr(x, count) for x in group)
@@ -378,6 +393,11 @@ def _mean(numbers: Sequence[Bounded]) -> Bounded:
     return sum(values) / count, low, high
 
 
+def _mean_draws(draws: Sequence[Draws | None]) -> Draws | None:
+    known = [one for one in draws if one is not None]
+    return sum(known) / len(known) if len(known) == len(draws) else None
+
+
 def _widen(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
     """The bounds of a number that was chosen as the highest or lowest of several.
 
@@ -391,22 +411,32 @@ def _widen(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
     return value, value - down * (value - low), value + up * (high - value)
 
 
+def _tried(a: Measured, b: Measured) -> tuple[int, int]:
+    """Of how many differences a - b is the highest, the lowest."""
+    return a.highest_of * b.lowest_of, a.lowest_of * b.highest_of
+
+
 def _apart(a: Measured, b: Measured) -> Bounded:
-    """a - b with the interval that follows from both (MOVER: Newcombe 1998, method 10), as if they
-    stood on different items: too wide where they share them."""
+    """a - b with the interval that follows from those of both (MOVER: Newcombe 1998, method 10), as
+    if they stood on different items: too wide where they share them."""
     gap = a.value - b.value
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return gap, None, None
     down = hypot(a.value - a.low, b.high - b.value)
     up = hypot(a.high - a.value, b.value - b.low)
-    tried = a.highest_of * b.lowest_of, a.lowest_of * b.highest_of
-    return _widen((gap, gap - down, gap + up), *tried)
+    return _widen((gap, gap - down, gap + up), *_tried(a, b))
 
 
 Pairs = Sequence[tuple[Measured, Measured]]
 
 
 def _difference(pairs: Pairs) -> Bounded:
+    """Mean of a - b: paired where the items of all sides are known and any draw differs."""
+    one, other = (_mean_draws([pair[place].draws for pair in pairs]) for place in (0, 1))
+    if one is not None and other is not None and (bounds := of_draws(np.atleast_1d(one - other))):
+        gap = sum(a.value - b.value for a, b in pairs) / len(pairs)
+        highest_of, lowest_of = map(max, zip(*(_tried(a, b) for a, b in pairs), strict=True))
+        return _widen((gap, bounds.low, bounds.high), highest_of, lowest_of)
     return _mean([_apart(a, b) for a, b in pairs])
 
 

@@ -19,8 +19,9 @@ LEAD = (
     "opposite: p below .05 after Holm's correction over all claims with a 95 % interval. "
     "Undecided: the interval does not tell, there is none, or fewer than "
     f"{marks.FEWEST} items are behind it. Control models take no part: what they know says "
-    "nothing of the world. Intervals of a difference follow from those of both sides as if these "
-    "stood on different items, and are too wide where they do not; those of the best of several "
+    "nothing of the world. A difference is paired where both sides are means of judged answers; of "
+    "other numbers its interval follows from those of both sides as if these stood on different "
+    "items, and is too wide where they do not. Intervals of the best of several "
     "are widened for its having been chosen."
 )
 IN_PRINT = {

@@ -36,6 +36,7 @@ from kgprobe.tables.claims.comparison import (
     evaluate,
     with_models,
 )
+from kgprobe.tables.claims.paired import Answers
 from kgprobe.tables.claims.principal import COMPARISONS
 from kgprobe.tables.published import decimals
 from kgprobe.tables.report.marks import FEWEST
@@ -133,12 +134,14 @@ def find(
     results: pl.DataFrame,
     models: Mapping[str, Mapping[str, str]],
     printed: pl.DataFrame,
+    judged: pl.DataFrame | None = None,
 ) -> list[ComparedClaim]:
     """Every principal claim evaluated on RESULTS, and on the printed tables (printed.read).
 
-    `models`: the models of the run by name; numbers that are printed ones (method published) are no
-    results of it.
+    `judged`: the answers behind RESULTS, by which differences are paired; `models`: the models of
+    the run by name; numbers that are printed ones (method published) are no results of it.
     """
+    answers = None if judged is None else Answers(judged)
     ours = with_models(results.filter(pl.col("method") != "published"), models)
     compared = []
     for claim in claims:
@@ -147,15 +150,17 @@ def find(
             compared.append(ComparedClaim(claim, None, why, None))
             continue
         of_paper = pl.col("paper") == claim.paper
-        here, reason = _evaluated(claim.comparison, ours.filter(of_paper))
+        here, reason = _evaluated(claim.comparison, ours.filter(of_paper), answers)
         there, _ = _evaluated(claim.comparison, printed.filter(of_paper))
         compared.append(ComparedClaim(claim, here, reason, there))
     return compared
 
 
-def _evaluated(comparison: Comparison, results: pl.DataFrame) -> tuple[Outcome | None, str]:
+def _evaluated(
+    comparison: Comparison, results: pl.DataFrame, answers: Answers | None = None
+) -> tuple[Outcome | None, str]:
     try:
-        return evaluate(comparison, results), ""
+        return evaluate(comparison, results, answers), ""
     except IncomparableError as error:
         return None, str(error)
 

@@ -1,0 +1,53 @@
+"""A number of RESULTS in every draw of the one bootstrap, from the answers that it is a mean of.
+
+Items are drawn within their relation. The draws of a relation depend on its items alone: numbers of
+the same items are drawn together, so that their difference is paired, and those of other items
+independently.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe.contracts import GIVEN_UNDER, RESULTS
+from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.sampling import hash_key
+
+PROBE = ("paper", "benchmark", "model", "prompt", "method")
+
+
+class Answers:
+    """The answers of a run, by probe; `judged`: the frame JUDGED of its papers."""
+
+    def __init__(self, judged: pl.DataFrame) -> None:
+        self.by_probe = judged.drop_nulls("hit").partition_by(PROBE, as_dict=True)
+        self.known: dict[tuple[Any, ...], NDArray[np.float64] | None] = {}
+
+    def draws(self, row: Mapping[str, Any]) -> NDArray[np.float64] | None:
+        """The number of a row of RESULTS in every draw; None where it is no mean of hits in per
+        cent, of items or of relations, under one way of matching golds."""
+        key = tuple(row[name] for name in RESULTS.key)
+        if key not in self.known:
+            self.known[key] = self._draw(row)
+        return self.known[key]
+
+    def _draw(self, row: Mapping[str, Any]) -> NDArray[np.float64] | None:
+        answers = self.by_probe.get(tuple(row[name] for name in PROBE))
+        if answers is None or row["slice"]:
+            return None
+        given = {name: row[name] for name in GIVEN_UNDER if row[name]}
+        is_of = pl.col("relation", "group") == row["group"] if row["group"] else pl.lit(True)
+        answers = answers.filter(pl.any_horizontal(is_of), **given)
+        for _, rows in answers.group_by("matching", maintain_order=True):
+            items = rows.group_by("item", "relation").agg(ordered_mean("hit")).sort("item")
+            names = items.group_by("relation").agg(pl.col("item").sort().str.join("\n"))
+            strata = {name: f"{hash_key(0, ids):x}" for name, ids in names.rows()}
+            boot = bootstrap(items["hit"].to_numpy(), [strata[name] for name in items["relation"]])
+            for weights in (None, boot.macro()):
+                if abs(100 * boot.mean(0, weights) - row["value"]) < 1e-9:
+                    return 100 * boot.draws(0, weights)
+        return None

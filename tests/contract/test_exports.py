@@ -87,6 +87,9 @@ def test_sets_beside_each_other_share_the_file_on_relations(constructed, tmp_pat
     with pytest.raises(ExportError, match=r"relation_info\.json, line 1: not JSON"):
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
     assert (tmp_path / "relation_info.json").read_text() == "no JSON"
+    (tmp_path / "relation_info.json").write_text("[]")
+    with pytest.raises(ExportError, match=r"relation_info\.json: right would be an entry for each"):
+        formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
 
 
 def test_a_set_survives_export_and_load_unchanged(constructed, tmp_path):
@@ -114,12 +117,42 @@ def test_an_older_export_is_replaced_and_foreign_files_are_not(constructed, tmp_
     folder = tmp_path / "made"
     folder.mkdir()
     (folder / "P999.jsonl").write_text("{}\n")
+    (folder / "metadata_relations.json").write_text("{}\n")
     lm_pub_quiz.export(constructed, folder)
     assert not (folder / "P999.jsonl").exists()
     (folder / "thesis.docx").write_text("years of work")
     with pytest.raises(ExportError, match=r"holds 'thesis\.docx'"):
         lm_pub_quiz.export(constructed, folder)
     assert (folder / "thesis.docx").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("form", formats.NAMES)
+@pytest.mark.parametrize(
+    "names",
+    [["train.jsonl"], ["my_task.yaml", "utils.py"], ["README.md"], ["config.yaml", "SOURCES.md"]],
+)
+def test_a_folder_of_ones_own_files_is_never_replaced(constructed, tmp_path, form, names):
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("years of work")
+    with pytest.raises(ExportError, match=r"tasks: holds '\w+\.\w+'"):
+        formats.write(form, "x", constructed, [SOURCES["world"]], folder)
+    assert {path.name for path in folder.iterdir()} == set(names)
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(ExportError, match=r"link: is a link; an export needs a folder of its own"):
+        formats.write(form, "x", constructed, [SOURCES["world"]], tmp_path / "link")
+
+
+@pytest.mark.parametrize("form", formats.NAMES)
+def test_an_export_of_any_name_is_replaced_by_the_next(constructed, tmp_path, form):
+    named = replace(
+        constructed,
+        items=constructed.items.with_columns(pl.col("relation").replace("P1", "born in: a")),
+        prompts=constructed.prompts.with_columns(pl.col("relation").replace("P1", "born in: a")),
+    )
+    for _ in range(2):
+        formats.write(form, "my set, v1.2", named, [SOURCES["world"]], tmp_path / "made")
 
 
 def test_questions_of_their_own_have_rows_with_their_options(constructed, tmp_path):
@@ -187,6 +220,11 @@ def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
     with pytest.raises(ExportError, match="2 correct options, expected one"):
         lm_pub_quiz.export(
             BearFrames(two, constructed.candidates, constructed.prompts), tmp_path / "b"
+        )
+    iri = constructed.items.with_columns(pl.col("relation").replace("P1", "http://x.org/p"))
+    with pytest.raises(ExportError, match=r"http://x\.org/p: .* cannot hold a slash; right"):
+        lm_pub_quiz.export(
+            BearFrames(iri, constructed.candidates, constructed.prompts), tmp_path / "c"
         )
     assert list(tmp_path.iterdir()) == []
 

@@ -20,17 +20,25 @@ class ExportError(ValueError):
 
 
 @contextmanager
-def whole_folder(folder: Path, ours: str) -> Iterator[Path]:
-    """`with whole_folder(folder, ours) as temporary:` the folder appears complete or not at all.
+def whole_folder(folder: Path, ours: str, sign: str) -> Iterator[Path]:
+    """`with whole_folder(folder, ours, sign) as temporary:` the folder appears complete or not at
+    all.
 
     An older export at `folder` is replaced. Raises ExportError when a file in it does not match the
-    pattern `ours` (of its path inside), because then it is no export.
+    pattern `ours` (of its path inside), or the file `sign` is not in it, because then it is no
+    export.
     """
-    if folder.exists() and not folder.is_dir():
-        raise ExportError(f"{folder}: is a file; an export needs a folder of its own")
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        what = "link" if folder.is_symlink() else "file"
+        raise ExportError(f"{folder}: is a {what}; an export needs a folder of its own")
     inside = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
     if strangers := sorted(p for p in inside if not re.fullmatch(ours, p)):
         raise ExportError(f"{folder}: holds {strangers[0]!r}, which is no part of an export")
+    if inside and sign not in inside:
+        raise ExportError(
+            f"{folder}: holds {min(inside)!r} and no {sign}, so that it is no older export, which "
+            "would be replaced; name a new folder"
+        )
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)

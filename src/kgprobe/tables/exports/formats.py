@@ -25,7 +25,9 @@ from kgprobe.tables.exports.huggingface import FILE
 from kgprobe.tables.exports.origins import Source
 
 #: what may lie in the folder of a format: pattern of paths inside
-OURS = rf"README\.md|SOURCES\.md|[\w-]+/{FILE}|[\w-]+\.(yaml|py)"
+OURS = rf"README\.md|SOURCES\.md|[^/]+/{FILE}|kgprobe_[^/]+\.(yaml|py)"
+#: the file that every folder has
+SIGN = "SOURCES.md"
 #: what the name of questions of a kind ends with
 CHOICES = "choices"
 KINDS = ("sentences", CHOICES)
@@ -66,9 +68,9 @@ def write(
         # its loader takes every file in the folder for a relation
         lm_pub_quiz.export(questions, folder, relations)
         return
-    with whole_folder(folder, OURS) as temporary:
+    with whole_folder(folder, OURS, SIGN) as temporary:
         FORMATS[form](name, questions, sources, temporary)
-        (temporary / "SOURCES.md").write_text(describe_sources(name, sources), encoding="utf-8")
+        (temporary / SIGN).write_text(describe_sources(name, sources), encoding="utf-8")
 
 
 #: what an accuracy of another program is compared with

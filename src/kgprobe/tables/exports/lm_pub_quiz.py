@@ -10,6 +10,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.experiments import read_json
 from kgprobe.tables.exports.folders import (
+    OTHERS,
     ExportError,
     items_of,
     relations_in_order,
@@ -31,8 +32,12 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
     beside the folder, for its argument `relation_info`. Raises ExportError.
     """
     metadata = {}
-    with whole_folder(folder, rf"{METADATA}|\w+\.jsonl") as temporary:
+    with whole_folder(folder, rf"{METADATA}|[^/]+\.jsonl", METADATA) as temporary:
         for relation in relations_in_order(sets):
+            if "/" in relation:
+                raise ExportError(
+                    f"{relation}: names a file in lm-pub-quiz, and cannot hold a slash; {OTHERS}"
+                )
             items, options = items_of(sets, relation)
             labels, ids = options["label"].to_list(), options["id"].to_list()
             metadata[relation] = {
@@ -60,6 +65,8 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
         place = folder.parent / INFO
         # sets beside each other share it
         known = read_json(place, ExportError) if place.is_file() else {}
+        if not isinstance(known, dict):
+            raise ExportError(f"{place}: right would be an entry for each relation, {{...}}")
         with schema.atomic(place) as path:
             path.write_text(_line(known | _info(relations)), encoding="ascii")
 

@@ -69,8 +69,7 @@ NEAR = 1.25
 Z = 1.959963984540054
 
 Row = Mapping[str, Any]
-#: a value in every draw; of what is exact the value
-Draws = NDArray[np.float64] | float
+Draws = NDArray[np.float64]
 
 
 class IncomparableError(Exception):
@@ -317,7 +316,7 @@ def _places(
 ) -> dict[Any, Measured]:
     """The number of a side at each value of `per`; a plain number stands wherever `like` does."""
     if not isinstance(side, Side):
-        return dict.fromkeys(like or (), Measured(side, side, side, 0, draws=side))
+        return dict.fromkeys(like or (), Measured(side, side, side, 0))
     dimensions = list(per)
     for _, names in side.reduced:
         dimensions += [n for n in names if n not in dimensions]
@@ -339,11 +338,11 @@ def _places(
 def _measured(row: Row, answers: Answers | None) -> Measured:
     """A row of RESULTS. What is no estimate of 95 % has no bounds, EXACT numbers are their own."""
     low, high = row["low"], row["high"]
-    draws: Draws | None = answers.draws(row) if answers else None
+    draws = answers.draws(row) if answers else None
     if row["interval"] not in ESTIMATED:
         low = high = None
     if row["interval"] == "none" and row["kind"] == BASELINE and row["model"] in EXACT:
-        low = high = draws = row["value"]
+        low = high = row["value"]
     return Measured(row["value"], low, high, marks.size(row), (row,), draws=draws)
 
 
@@ -395,7 +394,7 @@ def _mean(numbers: Sequence[Bounded]) -> Bounded:
 
 def _mean_draws(draws: Sequence[Draws | None]) -> Draws | None:
     known = [one for one in draws if one is not None]
-    return sum(known) / len(known) if len(known) == len(draws) else None
+    return np.asarray(sum(known) / len(known)) if len(known) == len(draws) else None
 
 
 def _widen(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
@@ -433,7 +432,7 @@ Pairs = Sequence[tuple[Measured, Measured]]
 def _difference(pairs: Pairs) -> Bounded:
     """Mean of a - b: paired where the items of all sides are known and any draw differs."""
     one, other = (_mean_draws([pair[place].draws for pair in pairs]) for place in (0, 1))
-    if one is not None and other is not None and (bounds := of_draws(np.atleast_1d(one - other))):
+    if one is not None and other is not None and (bounds := of_draws(one - other)):
         gap = sum(a.value - b.value for a, b in pairs) / len(pairs)
         highest_of, lowest_of = map(max, zip(*(_tried(a, b) for a, b in pairs), strict=True))
         return _widen((gap, bounds.low, bounds.high), highest_of, lowest_of)

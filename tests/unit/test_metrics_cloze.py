@@ -116,6 +116,19 @@ def test_a_random_order_is_the_mean_over_all_orders():
     assert frequency.at_random([1], 3)["R@5"] == 1.0
 
 
+def test_baselines_have_the_part_of_the_golds_where_recall_is_a_share():
+    """Golds 2 and 3, of which training rows had the first most often; of six candidates any two."""
+    ranked = frequency.rank([[4, 2], [2], [0]], [[2, 3], [1]], 6, recall="share")
+    assert ranked.hits[1].tolist() == [0.5, 0]
+    assert ranked.hits[5].tolist() == [0.5, 0]
+    orders = list(itertools.permutations(range(1, 7)))
+    for k in (1, 5):
+        parts = [np.mean([rank <= k for rank in order[:2]]) for order in orders]
+        found = frequency.at_random([2], 6, "share")[f"R@{k}"]
+        assert found == pytest.approx(np.mean(parts))
+    assert frequency.at_random([2], 3, "share")["R@5"] == 1.0
+
+
 def test_the_baseline_needs_training_rows():
     with pytest.raises(ValueError, match="there are none"):
         frequency.rank([], [[0]], 3)

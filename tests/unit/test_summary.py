@@ -89,6 +89,32 @@ def test_a_sentence_a_paper_of_the_model_from_elsewhere():
     ]  # fmt: skip
 
 
+def told_of_prompts(*made: Number) -> str:
+    (sentence,) = summary.sentences(frame("autoprompt", made))
+    return sentence.text
+
+
+def test_a_prompt_stands_beside_the_manual_one_of_its_own_benchmark():
+    """What is classified is no fact, and its manual prompt is not that of the facts."""
+    classes = PROMPT.but(benchmark="auto_sst2", metric="accuracy", n=1821)
+    assert told_of_prompts(
+        PROMPT.but(prompt="manual", value=34.3),
+        classes.but(prompt="searched", value=91.4),
+        classes.but(prompt="manual", value=85.2),
+    ) == (
+        "m classifies 91.4 % of 1,821 examples correctly with AutoPrompt, 85.2 % with the manual "
+        "prompt."
+    )
+
+
+def test_a_mean_over_relations_is_called_so():
+    manual = PROMPT.but(prompt="manual", value=34.3)
+    of_relations = [manual.but(group=name, n=54) for name in ("P17", "P36")]
+    assert told_of_prompts(manual, *of_relations) == (
+        "m completes 34.3 % of 108 facts correctly (mean over 2 relations) with the manual prompt."
+    )
+
+
 def test_of_several_models_the_best_is_named():
     first, *_ = summary.sentences(results(BEAR.but(model="better", value=60.0)))
     assert first.text.startswith("Of 2 models better answers 60.0 % of 468 questions correctly (")

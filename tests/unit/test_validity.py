@@ -190,7 +190,11 @@ def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
     # what the run measured itself stands, and nothing but control probes comes along
     assert shares == [("a", 95.0), ("b", 50.0)]
     assert not found.filter(metric="accuracy").height
-    page = validity.section(
-        found, {"control-masked": {"kind": "masked", "source": "control:x", "dtype": "float32"}}
-    )
+    models = {"control-masked": {"kind": "masked", "source": "control:x", "dtype": "float32"}}
+    page = validity.section(found, models, own=own)
     assert "is met by 1 of 2 control probes" in page.verdict
+    # a number that is none of the run's is not to be found in its RESULTS
+    _, shown = page.grids
+    traced = [any("benchmark=a" in cell.trace for cell in row) for row in shown.rows]
+    assert traced == [True, False]
+    assert not any("benchmark=b" in cell.trace for row in shown.rows for cell in row)

@@ -17,7 +17,8 @@ TAILS = 100
 
 @dataclass(frozen=True)
 class Ranked:
-    """Per item: hits by K, and reciprocal ranks (tails x items) of best gold and of the mean."""
+    """Per item: hits by K, or parts of the golds, and reciprocal ranks (tails x items) of the best
+    gold and of the mean."""
 
     hits: dict[int, NDArray[np.float64]]
     mrr: NDArray[np.float64]
@@ -25,9 +26,9 @@ class Ranked:
     counted: int
 
 
-def at_random(golds: Sequence[int], candidates: int) -> dict[str, float]:
+def at_random(golds: Sequence[int], candidates: int, recall: str = "hit") -> dict[str, float]:
     """Expected R@1, R@5 and MRR (best gold), 0 to 1, of a random order of all candidates; means
-    over items with so many golds.
+    over items with so many golds. `recall` share: R@K is the part of an item's golds.
 
     No gold is among the first r of N candidates with a chance of C(N - g, r) / C(N, r).
 
@@ -39,9 +40,12 @@ def at_random(golds: Sequence[int], candidates: int) -> dict[str, float]:
     # chance that no gold is among the first 1, 2 ... places
     without = np.cumprod(np.maximum(left - count, 0) / left, axis=1)
     first = -np.diff(without, axis=1, prepend=1.0)
+    among = {k: min(k, candidates) for k in (1, 5)}
+    hits = {k: float((1 - without[:, n - 1]).mean()) for k, n in among.items()}
+    if recall == "share":
+        hits = {k: n / candidates for k, n in among.items()}
     return {
-        "R@1": float((1 - without[:, 0]).mean()),
-        "R@5": float((1 - without[:, min(5, candidates) - 1]).mean()),
+        **{f"R@{k}": value for k, value in hits.items()},
         "MRR": float((first / np.arange(1, candidates + 1)).sum(axis=1).mean()),
     }
 
@@ -52,8 +56,10 @@ def rank(
     candidates: int,
     seed: int = 0,
     tails: int = TAILS,
+    recall: str = "hit",
 ) -> Ranked:
     """Ranks of the golds of `test` by the counts of the golds of `train` (indices of the set).
+    `recall` as in `at_random`.
 
     Raises ValueError without training rows.
     """
@@ -75,5 +81,6 @@ def rank(
         first[tail] = 1.0 / np.minimum.reduceat(gold_ranks, starts)
         mean[tail] = sizes / np.add.reduceat(gold_ranks, starts)
     known = np.where(np.isin(flat, head), ranks[flat], np.inf)
-    best = np.minimum.reduceat(known, starts)
-    return Ranked({k: (best <= k).astype(float) for k in (1, 5)}, first, mean, len(head))
+    inside = {k: np.add.reduceat((known <= k).astype(float), starts) for k in (1, 5)}
+    hits = {k: n / sizes if recall == "share" else np.minimum(n, 1.0) for k, n in inside.items()}
+    return Ranked(hits, first, mean, len(head))

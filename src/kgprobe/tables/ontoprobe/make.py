@@ -103,7 +103,7 @@ def estimate_memorizing(
     tp_rows = switches.tp_rows
     sets = {name: questions(folder)[:2] for name, folder in folders.items()}
     yield from memorizing.sizes(sets, given["sizes"])
-    yield from memorizing.baselines(sets, given["memorizing"], tp_rows, seed)
+    yield from memorizing.baselines(sets, given["memorizing"], tp_rows, seed, switches.recall)
     for probe, values in probed.items():
         yield from memorizing.memorizing(probe, values, given, tp_rows, seed)
         yield from memorizing.groups(probe, values, tp_rows, seed, switches.select)

@@ -175,10 +175,12 @@ def _subsets(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
             yield f"popularity {name}", known.filter(subset)
 
 
-def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
+def baselines(
+    sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int, recall: str = "hit"
+) -> Iterator[Number]:
     """The frequency baseline of every benchmark, what a random order of all candidates reaches, and
-    the highest MRRa that its items allow. The interval of MRR holds 95 % of the random orders of
-    the candidates that were not counted."""
+    the highest MRRa that its items allow; `recall` as in values.metrics. The interval of MRR holds
+    95 % of the random orders of the candidates that were not counted."""
     known = _table4(given.filter(model="frequency-baseline"))
     for benchmark, (items, candidates) in sets.items():
         rows = per_item.of_items(items).join(items.select("item", "answers"), on="item").sort("row")
@@ -188,7 +190,7 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
             if not train or not test.height:
                 continue
             size = len(_candidate_indices(items, candidates, task))
-            ranked = frequency.rank(train, test["answers"].to_list(), size, seed)
+            ranked = frequency.rank(train, test["answers"].to_list(), size, seed, recall=recall)
             base = Number(n=test.height, benchmark=benchmark, group=task)
             base = base.but(model="frequency", setting={"choice": "none"})
             measured = {f"R@{k}": results.hit_rate(hits) for k, hits in ranked.hits.items()}
@@ -199,7 +201,7 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
             for metric, fields in measured.items():
                 theirs = known.get((task, metric)) if benchmark == "onto_released" else None
                 yield base.but(metric=metric, **fields, **as_published(theirs, "Table 4"))
-            for metric, value in frequency.at_random(test["golds"].to_list(), size).items():
+            for metric, value in frequency.at_random(test["golds"].to_list(), size, recall).items():
                 yield base.but(model="random", setting={}, metric=metric, value=100 * value)
             ceiling = float((200.0 / (test["golds"] + 1)).mean())  # type: ignore[arg-type]
             yield base.but(metric="ceiling of MRRa", value=ceiling)

@@ -72,7 +72,7 @@ def make(
                 f"{extract.header['run']} on {extract.header['date']}, "
                 f"commit {extract.header['commit']}."
             )
-    checked = validity.section(valid, models, source)
+    checked = validity.section(valid, models, source, numbers)
     made_with: dict[str, str] = {}
     for path in answers:
         made_with |= recorded(path, "versions")

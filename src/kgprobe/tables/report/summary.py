@@ -168,8 +168,16 @@ def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     if not kept:
         return None
     who, best = _best(kept)
-    manual = [r for r in kept if r["prompt"] == "manual" and r["model"] == best["model"]]
-    text = f"{who} completes {_percent(best)} of {best['n']:,} facts correctly with "
+    same = [row for row in kept if all(row[d] == best[d] for d in ("benchmark", "model"))]
+    manual = [row for row in same if row["prompt"] == "manual"]
+    of_best = {name: best[name] for name in ("benchmark", "metric", *marks.WHO)}
+    relations = results.filter(pl.col("group") != "", **of_best)["group"].n_unique()
+    does, what = {"accuracy": ("classifies", "examples")}.get(
+        best["metric"], ("completes", "facts")
+    )
+    text = f"{who} {does} {_percent(best)} of {best['n']:,} {what} correctly"
+    text += f" (mean over {relations} relations)" if relations > 1 else ""
+    text += " with "
     text += MANUAL if best["prompt"] == "manual" else headline.PROMPTS[best["prompt"]]
     if manual and manual[0] is not best:
         text += f", {_percent(manual[0])} with {MANUAL}"

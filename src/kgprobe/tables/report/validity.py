@@ -9,6 +9,7 @@ Every paper writes these figures with `numbers`; the section is one view of all 
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
@@ -137,12 +138,16 @@ def with_shipped(results: pl.DataFrame, shipped: pl.DataFrame) -> pl.DataFrame:
 
 
 def section(
-    results: pl.DataFrame, models: Mapping[str, Mapping[str, str]], source: str = ""
+    results: pl.DataFrame,
+    models: Mapping[str, Mapping[str, str]],
+    source: str = "",
+    own: pl.DataFrame | None = None,
 ) -> Section | None:
     """The control probes of every paper with their verdicts, counted; None without any.
 
     `results`: RESULTS of all papers; `models`: the models by name, whose controls count; `source`:
-    where numbers come from that the run did not measure.
+    where numbers come from that the run did not measure; `own`: those that it did, which alone can
+    be traced (default: all).
     """
     verdicts = results.filter(metric="valid")
     probes = verdicts.join(results.filter(metric="trained-on"), on=PROBE, how="semi")
@@ -150,7 +155,12 @@ def section(
         return None
     rows = results.join(probes.select(PROBE), on=PROBE, how="semi")
     failed = probes.filter(value=0.0)
-    shown = grid.of_view(VIEW, rows, names=grid.models(models))
+    measured = set((results if own is None else own).select(PROBE).rows())
+
+    def as_traced(cell: grid.Cell, row: Mapping[str, Any]) -> grid.Cell:
+        return cell if tuple(row[d] for d in PROBE) in measured else replace(cell, trace="")
+
+    shown = grid.of_view(VIEW, rows, names=grid.models(models), also=as_traced)
     few = probes.filter(pl.col("n") < FEWEST, value=1.0).height
     verdict = f"{REQUIREMENT} {probes.height - failed.height} of {probes.height} control probes"
     verdict += f" ({few} of them on fewer than {FEWEST} facts)." if few else "."

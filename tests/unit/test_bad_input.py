@@ -131,6 +131,18 @@ def test_what_stands_in_the_place_of_an_iri_is_no_bad_one(bad, tmp_path):
     assert "leave_out" not in str(caught.value)
 
 
+def test_an_id_is_one_line_as_in_the_tables_that_are_made_of_it(tmp_path):
+    path = tmp_path / "g.csv"
+    rows = ["New\u00a0York,born  in,b", '"New York","born\nin",c', "d,born\u2028in,New  York"]
+    path.write_text("subject,relation,object\n" + "\n".join(rows) + "\n")
+    facts = read("g", OwnGraph("table", (str(path),)), ("en",)).facts
+    assert set(facts["relation"]) == {"born in"}
+    assert set(facts["subject"]) | set(facts["object"]) == {"New York", "b", "c", "d"}
+    path.write_text("subject,relation,object\na,#1 hit,b\nc,r,d\n")
+    with pytest.raises(GraphFileError, match=r"g\.csv, line 2: the relation #1 hit begins with #"):
+        read("g", OwnGraph("table", (str(path),)), ("en",))
+
+
 @pytest.mark.parametrize("ending", ["nt", "ttl"])
 def test_a_byte_order_mark_is_no_part_of_rdf(ending, tmp_path):
     path = tmp_path / f"g.{ending}"

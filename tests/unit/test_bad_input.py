@@ -1,5 +1,6 @@
 """What a new user's files hold: read, or refused with file, place and remedy, all at once."""
 
+import gzip
 import json
 from datetime import date, timedelta
 from decimal import Decimal
@@ -174,6 +175,18 @@ def test_a_packed_ontology_that_is_not_packed_is_named(tmp_path):
     path.write_text(XML)
     with pytest.raises(GraphFileError, match=f"{path}: cannot be read: Not a gzipped file"):
         read("g", OwnGraph("rdf", (str(path),)), ("en",))
+
+
+@pytest.mark.parametrize("ending", ["owl", "nt", "rdf"])
+def test_an_archive_that_is_damaged_in_its_middle_is_named(ending, tmp_path):
+    path = tmp_path / f"g.{ending}.gz"
+    packed = bytearray(gzip.compress(XML.encode() * 100))
+    packed[12:40] = bytes(28)
+    path.write_bytes(packed)
+    with pytest.raises(GraphFileError, match=rf"{path}.*: .*(decompressing|invalid|CRC|ended)"):
+        read("g", OwnGraph("rdf", (str(path),)), ("en",))
+    with pytest.raises(EndpointError, match=f"could not load {path}: "):
+        open_store([path], tmp_path / "stores")
 
 
 QUIZ = {"sub_id": "x", "sub_label": "X", "obj_id": "y", "obj_label": "Y"}

@@ -162,9 +162,10 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set[str]()
         for key, _ in node.value:
-            name = key.value
-            if key.tag not in (STR, MERGE) or name in seen:
-                what = "stands twice in its section" if name in seen else "is no text: quote it"
+            is_text = key.tag in (STR, MERGE)
+            name = key.value if isinstance(key, yaml.ScalarNode) else "that is no single word"
+            if not is_text or name in seen:
+                what = "stands twice in its section" if is_text else "is no text: quote it"
                 raise yaml.MarkedYAMLError(
                     problem=f"the key {name} {what}", problem_mark=key.start_mark
                 )
@@ -199,7 +200,10 @@ def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator
     key = ["run", "name"]
     names = [_at(path, key) for path in files]
     inherited = len(names) > 1 and all(name is MISSING for name in names[1:])
-    if "name" not in (config.get("run") or {}) or (inherited and config["run"]["name"] == names[0]):
+    run = config.get("run") or {}
+    if not isinstance(run, Mapping):
+        return  # the schema says what is wrong
+    if "name" not in run or (inherited and run["name"] == names[0]):
         where = files[-1] if files else "config"
         yield f"{where}: run.name is missing; legal: {legal(schema(hints(Run)['name']))}"
 

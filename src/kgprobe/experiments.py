@@ -4,7 +4,6 @@ checked before anything runs.
 Imports nothing heavy, because the Snakefile reads the tables at every start.
 """
 
-import csv
 import difflib
 import fnmatch
 import itertools
@@ -70,20 +69,22 @@ def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str
     Every row also holds its line number under "_line". Lines starting with # are comments.
     Raises TableError with file and line for bad bytes, columns and values.
     """
-    lines = [(n, line) for n, line in text_lines(path) if not line.startswith("#")]
+    lines = [(n, line.split("\t")) for n, line in text_lines(path) if not line.startswith("#")]
+    legal = [column for column in schema["properties"] if column != "_line"]
     if not lines:
-        raise TableError(f"{path}: empty; expected the columns {list(schema['properties'])}")
-    reader = list(csv.reader([line for _, line in lines], delimiter="\t", quoting=csv.QUOTE_NONE))
-    header, legal = reader[0], list(schema["properties"])
+        raise TableError(f"{path}: empty; expected the columns {legal}")
+    first, header = lines[0]
     for column in header:
         if column not in legal:
             text = f"unknown column {column!r}{hint(column, legal)}; legal: {legal}"
-            raise TableError(f"{path}, line {lines[0][0]}: {text}")
+            raise TableError(f"{path}, line {first}: {text}")
+        if header.count(column) > 1:
+            raise TableError(f"{path}, line {first}: column {column!r} stands twice; leave one out")
     for column in schema["required"]:
         if column not in header:
-            raise TableError(f"{path}, line {lines[0][0]}: missing column {column!r}")
+            raise TableError(f"{path}, line {first}: missing column {column!r}")
     rows = []
-    for (number, _), cells in zip(lines[1:], reader[1:], strict=True):
+    for number, cells in lines[1:]:
         if len(cells) > len(header):
             raise TableError(f"{path}, line {number}: {len(cells)} cells, expected {len(header)}")
         row = dict(zip(header, cells + [""] * (len(header) - len(cells)), strict=True))

@@ -21,7 +21,6 @@ from typing import Any
 import polars as pl
 import torch
 import transformers
-from huggingface_hub.errors import StrictDataclassError
 from transformers.models.auto import modeling_auto
 
 from kgprobe import experiments, schema
@@ -35,7 +34,7 @@ from kgprobe.probes.models.load import (
     Loaded,
     ModelError,
     ModelSpec,
-    first_line,
+    as_model_error,
     load_model,
     usual_bos,
     window,
@@ -165,10 +164,8 @@ def _as_model_error() -> Iterator[None]:
 def _configured(place: str, commit: str) -> str:
     """The kind of model that the configuration of a folder or of the hub describes."""
     options = {"revision": commit} if commit else {"local_files_only": True}
-    try:
+    with as_model_error(f"{place}: config.json cannot be read"):
         config = transformers.AutoConfig.from_pretrained(place, **options)
-    except (OSError, ValueError, KeyError, StrictDataclassError) as error:
-        raise ModelError(f"{place}: config.json cannot be read: {first_line(error)}") from error
     return _kind(place, config, list(config.architectures or []))
 
 

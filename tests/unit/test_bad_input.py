@@ -1,5 +1,6 @@
 """What a new user's files hold: read, or refused with file, place and remedy, all at once."""
 
+import gzip
 import json
 from datetime import date, timedelta
 from decimal import Decimal
@@ -131,6 +132,18 @@ def test_what_stands_in_the_place_of_an_iri_is_no_bad_one(bad, tmp_path):
     assert "leave_out" not in str(caught.value)
 
 
+def test_an_id_is_one_line_as_in_the_tables_that_are_made_of_it(tmp_path):
+    path = tmp_path / "g.csv"
+    rows = ["New\u00a0York,born  in,b", '"New York","born\nin",c', "d,born\u2028in,New  York"]
+    path.write_text("subject,relation,object\n" + "\n".join(rows) + "\n")
+    facts = read("g", OwnGraph("table", (str(path),)), ("en",)).facts
+    assert set(facts["relation"]) == {"born in"}
+    assert set(facts["subject"]) | set(facts["object"]) == {"New York", "b", "c", "d"}
+    path.write_text("subject,relation,object\na,#1 hit,b\nc,r,d\n")
+    with pytest.raises(GraphFileError, match=r"g\.csv, line 2: the relation #1 hit begins with #"):
+        read("g", OwnGraph("table", (str(path),)), ("en",))
+
+
 @pytest.mark.parametrize("ending", ["nt", "ttl"])
 def test_a_byte_order_mark_is_no_part_of_rdf(ending, tmp_path):
     path = tmp_path / f"g.{ending}"
@@ -162,6 +175,18 @@ def test_a_packed_ontology_that_is_not_packed_is_named(tmp_path):
     path.write_text(XML)
     with pytest.raises(GraphFileError, match=f"{path}: cannot be read: Not a gzipped file"):
         read("g", OwnGraph("rdf", (str(path),)), ("en",))
+
+
+@pytest.mark.parametrize("ending", ["owl", "nt", "rdf"])
+def test_an_archive_that_is_damaged_in_its_middle_is_named(ending, tmp_path):
+    path = tmp_path / f"g.{ending}.gz"
+    packed = bytearray(gzip.compress(XML.encode() * 100))
+    packed[12:40] = bytes(28)
+    path.write_bytes(packed)
+    with pytest.raises(GraphFileError, match=rf"{path}.*: .*(decompressing|invalid|CRC|ended)"):
+        read("g", OwnGraph("rdf", (str(path),)), ("en",))
+    with pytest.raises(EndpointError, match=f"could not load {path}: "):
+        open_store([path], tmp_path / "stores")
 
 
 QUIZ = {"sub_id": "x", "sub_label": "X", "obj_id": "y", "obj_label": "Y"}

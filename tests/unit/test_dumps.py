@@ -305,6 +305,30 @@ def test_dbpedia_triples_unescape_their_iris():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("number", ["\u00b2", "9" * 30])
+def test_a_number_of_sitelinks_that_cannot_be_is_none(number):
+    line = f'<{described.WD}Q1> <{entities.SITELINKS}> "{number}" .\n'
+    read = entities.of_truthy(Block(0, line.encode()), ["P36"], ["en"])
+    assert read["names"].is_empty()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"P1647": [{"mainsnak": {"snaktype": "value"}, "rank": "normal"}]},
+        {"P2302": [{"mainsnak": {"snaktype": "novalue"}, "rank": "normal"}]},
+        {"P2302": [{"id": "P36$a", "mainsnak": {"snaktype": "novalue"}, "rank": "normal",
+                    "qualifiers": {"P2308": [{"snaktype": "value"}]}}]},
+    ],
+)  # fmt: skip
+def test_one_broken_statement_of_a_property_loses_nothing_else(broken):
+    one = {"id": "P36", "datatype": "wikibase-item", "claims": broken}
+    found = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36")
+    assert found["properties"]["line"].str.contains("propertyType").sum() == 1
+    ((line, text),) = found["unread"].rows()
+    assert (line, text[:9]) == (2, f"P36 {next(iter(broken))}")
+
+
 def test_a_missing_dump_is_named(tmp_path: Path):
     with pytest.raises(DumpError, match="no such file"):
         read_lines(tmp_path / "x.gz")

@@ -44,6 +44,11 @@ def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
             "line 5, column 'kind': 'mask'",
         ),
         (b"model\tkind\n\xe9\n", r"line 2: byte 11 \(0xe9\) is not UTF-8"),
+        # line ends of an old Mac, a cell beyond the limit of module csv
+        ((HEADER + GOOD).replace("\n", "\r"), r"line 1: unknown column 'bos\\rm'"),
+        (HEADER + GOOD.replace("masked", "x" * 200_000), "line 3, column 'kind': 'xxx"),
+        ("model\t" + HEADER + GOOD, "line 1: column 'model' stands twice"),
+        ("_line\t" + HEADER + GOOD, "line 1: unknown column '_line'; legal: .'model'"),
     ],
 )
 def test_a_bad_table_names_the_line(tmp_path, text, message):

@@ -1,11 +1,13 @@
 """Loading models: every source, and what is wrong with the others."""
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+import kgprobe
 from kgprobe.job import versions
 from kgprobe.probes.models import load
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
@@ -99,6 +101,28 @@ def test_a_folder_whose_json_is_another_is_named(folder, name, content):
     for load_it in (load_model, outline):
         with pytest.raises(ModelError, match=r"m: .* folder:"):
             load_it(spec(f"folder:{folder}"))
+
+
+def test_a_tokenizer_of_a_later_version_and_weights_that_are_none_are_named(folder):
+    path = folder / "tokenizer.json"
+    content = path.read_text()
+    path.write_text(json.dumps(json.loads(content) | {"model": {"type": "Later"}}))
+    for load_it in (load_model, outline):
+        with pytest.raises(
+            ModelError, match=r"data did not match any variant(.|\n)*check that the"
+        ):
+            load_it(spec(f"folder:{folder}"))
+    path.write_text(content)
+    (folder / "model.safetensors").unlink()
+    # what git leaves in place of a large file that was not fetched
+    (folder / "pytorch_model.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(ModelError, match=r"cannot be loaded(.|\n)*check that the folder is"):
+        load_model(spec(f"folder:{folder}"))
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"n_head": 0}))
+    for ask in (lambda: load_model(spec(f"folder:{folder}")), lambda: kgprobe.load(folder)):
+        with pytest.raises(ModelError, match="zero"):
+            ask()
 
 
 def test_a_corrupt_gguf_is_one_clear_error(monkeypatch, tmp_path):

@@ -121,6 +121,7 @@ def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, va
         ("run: {name: a}\nbear: {short: 1}\nbear: {}\n", "line 3: .*the key bear stands twice"),
         ("run: {name: a, name: b}\n", "line 1: .*the key name stands twice"),
         ("run: {name: a}\n5: b\n", "line 2: .*the key 5 is no text"),
+        ("run: {{name}}\n", "line 1: .*the key that is no single word is no text"),
         ("run: {name: a}\nsources: {on: b}\n", "line 2: .*the key on is no text"),
         ("run: {name: a}\nbear:\n  most: .nan\n", "line 3: .*\\.nan is no finite number"),
         ('run: {name: "\x01"}\n', "no YAML: unacceptable character"),
@@ -134,6 +135,14 @@ def test_a_key_is_a_text_and_stands_once(tmp_path, text, told):
     for read in (config.load, lambda files: config.read(plain(), files)):
         with pytest.raises(TableError, match=rf"{path}.*{told}"):
             read([ROOT / config.CONFIG, path])
+
+
+@pytest.mark.parametrize("run", ["name", "myname", "5", "[name]", "true"])
+def test_a_run_that_is_no_section_is_told(tmp_path, run):
+    path = tmp_path / "own.yaml"
+    path.write_text(f"run: {run}\n")
+    with pytest.raises(config.ConfigError, match=r"own\.yaml: run: .*; legal: mapping of name"):
+        config.load([ROOT / config.CONFIG, path])
 
 
 def test_the_name_of_a_run_of_several_files_is_that_of_the_last(capsys):

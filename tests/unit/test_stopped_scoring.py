@@ -202,6 +202,15 @@ def test_a_journal_runs_no_code(tmp_path):
     data = pickle.dumps(("2", Bad()))
     with open(tmp_path / "steps", "ab") as file:
         file.write(len(data).to_bytes(8, "big") + data)
-    with pytest.raises(pickle.UnpicklingError, match="no plain value"):
-        steps(tmp_path / "steps", [1, 2])
+    steps(tmp_path / "steps", [1, 2])
     assert not (tmp_path / "written").exists()
+
+
+@pytest.mark.parametrize("bad", [b"\xff" * 40, b"\0" * 40, (40).to_bytes(8, "big") + b"q" * 40])
+def test_a_journal_whose_end_is_damaged_goes_on_before_it(tmp_path, bad):
+    steps(tmp_path / "steps", [1])
+    whole = (tmp_path / "steps").read_bytes()
+    (tmp_path / "steps").write_bytes(whole + bad)
+    steps(tmp_path / "steps", [1, 2])
+    steps(tmp_path / "more", [1, 2])
+    assert (tmp_path / "steps").read_bytes() == (tmp_path / "more").read_bytes()

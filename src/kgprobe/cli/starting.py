@@ -118,7 +118,9 @@ def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
         raise ValueError(
             f"{path}: {what}; right would be a table with the columns subject, relation and object"
         )
-    is_table = path.suffix.lower() in tables.ENDINGS or not rdf_forms.form(path)
+    is_table = (
+        path.suffix.lower() in tables.ENDINGS or rdf_forms.ending(path) not in rdf_forms.FORMS
+    )
     form: Form = "table" if is_table else "rdf"
     try:
         facts = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES).facts

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, cast
@@ -11,6 +12,8 @@ from xml.parsers import expat
 FORMS = {f".{form}": form for form in ("nt", "ttl", "rdf", "nq", "trig", "n3", "jsonld")}
 FORMS |= {".owl": "rdf", ".xml": "rdf", ".txt": "nt"}
 BOM = b"\xef\xbb\xbf"
+#: errors of packed files that are cut or damaged
+DAMAGED = (OSError, EOFError, zlib.error)
 PACKED: dict[str, Callable[[str | Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 LEGAL = f"{', '.join(FORMS)}, each also packed as {' or '.join(PACKED)}"
 
@@ -38,7 +41,7 @@ def check_xml(path: str | Path) -> None:
     with open_unpacked(path) as file:
         try:
             parser.ParseFile(file)
-        except (expat.ExpatError, EOFError, OSError) as error:
+        except (expat.ExpatError, *DAMAGED) as error:
             problem = SyntaxError(str(error))
             problem.lineno = parser.CurrentLineNumber
             raise problem from error

@@ -11,6 +11,7 @@ takes their place in the file when it ends. A file with another identity is begu
 import fcntl
 import hashlib
 import io
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ from typing import Any
 
 #: bytes of the identity in front, and of the length in front of every step
 IDENTITY, LENGTH = 32, 8
+#: what pickle raises for bytes that are no step
+DAMAGED = (pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, AttributeError,
+           ImportError, ArithmeticError, MemoryError)  # fmt: skip
 
 
 class Journal:
@@ -65,13 +69,16 @@ class Journal:
         return value
 
     def _next(self) -> tuple[str, Any] | None:
-        """The step at the place in the file; None at its end, which a stop may have cut off."""
+        """The step at the place in the file; None at its end, which a stop or a full disk
+        may have cut off."""
         size = int.from_bytes(self._file.read(LENGTH), "big")
-        data = self._file.read(size)
-        if not size or len(data) < size:
+        if not 0 < size <= os.fstat(self._file.fileno()).st_size:
             return None
-        entry: tuple[str, Any] = _Plain(io.BytesIO(data)).load()
-        return entry
+        try:
+            entry = _Plain(io.BytesIO(self._file.read(size))).load()
+        except DAMAGED:
+            return None
+        return entry if isinstance(entry, tuple) and len(entry) == 2 else None
 
     def close(self) -> None:
         """Let go of the file."""

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +45,10 @@ AFTER_PADDING = (
 )  # fmt: skip
 #: What the loaders of files of all kinds raise for damaged or missing ones.
 # ImportError: a format whose package or kernel is not here; AttributeError, TypeError: JSON that
-# holds something else than is expected
+# holds something else than is expected; ArithmeticError, AssertionError: sizes that cannot be
 _LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError, ImportError,
-            AttributeError, TypeError, StrictDataclassError)  # fmt: skip
+            AttributeError, TypeError, ArithmeticError, AssertionError, pickle.UnpicklingError,
+            SafetensorError, StrictDataclassError)  # fmt: skip
 
 
 def first_line(error: Exception) -> str:
@@ -57,6 +60,20 @@ def first_line(error: Exception) -> str:
 
 class ModelError(RuntimeError):
     """A model cannot be loaded or used; the message names model, source and remedy."""
+
+
+@contextmanager
+def as_model_error(what: str, remedy: Callable[[Exception], str] = lambda _: "") -> Iterator[None]:
+    """Raise ModelError, which says what cannot be done, why and what to do, where files of a model
+    are damaged."""
+    try:
+        yield
+    except Exception as error:
+        # of a tokenizer's file that it cannot read tokenizers says so by no class of its own
+        if not isinstance(error, _LOADING) and type(error) is not Exception:
+            raise
+        raise ModelError("\n".join(filter(None, [f"{what}: {first_line(error)}", remedy(error)]))
+                         ) from error  # fmt: skip
 
 
 def usual_bos(kind: str) -> str:
@@ -172,7 +189,9 @@ def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any
             "is packed in another way; a run of the workflow unpacks it first. Ask it there, or "
             "leave the column `quantized` empty"
         )
-    try:
+    at = f" at {spec.revision}" if spec.revision else ""
+    what = f"{spec.model}: cannot be loaded from {spec.source}{at} as a {spec.kind} model"
+    with as_model_error(what, partial(_remedy, spec)):
         # the package gguf is imported, and so recorded, only with a model that needs it
         with read_once() if "gguf_file" in options else nullcontext():
             tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
@@ -182,13 +201,6 @@ def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any
                 **_passed_on(spec, dtype, chosen), **options,
             )  # fmt: skip
         model = _adapted(model, spec)
-    except (*_LOADING, SafetensorError) as error:
-        first = first_line(error)
-        raise ModelError(
-            f"{spec.model}: cannot be loaded from {spec.source}"
-            f"{' at ' + spec.revision if spec.revision else ''} as a {spec.kind} model: {first}\n"
-            + _remedy(spec, error)
-        ) from error
     if spec.device_map or spec.quantized:
         chosen = model.get_input_embeddings().weight.device
     else:
@@ -260,15 +272,10 @@ def outline(spec: ModelSpec) -> Loaded:
     as `load_model` does.
     """
     place, options = _place(spec)
-    try:
+    what = f"{spec.model}: tokenizer or configuration cannot be read from {spec.source}"
+    with as_model_error(what, partial(_remedy, spec)):
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         config = transformers.AutoConfig.from_pretrained(place, **options)
-    except (*_LOADING, SafetensorError) as error:
-        first = first_line(error)
-        raise ModelError(
-            f"{spec.model}: tokenizer or configuration cannot be read from {spec.source}: "
-            f"{first}\n" + _remedy(spec, error)
-        ) from error
     _check_tokenizer(spec, tokenizer)
     loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
     names = ("model", "revision", "weights", "tokenizer")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 from pyoxigraph import Literal
 
 from kgprobe.sources.dumps.triples import Triple
@@ -41,9 +42,14 @@ def identifier(value: dict[str, Any]) -> str:
     return str(value.get("id") or f"{letter[value['entity-type']]}{value['numeric-id']}")
 
 
-def lines(entity: dict[str, Any], languages: Sequence[str]) -> Iterator[str]:
+#: errors of reading JSON of another shape
+BROKEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueError)
+
+
+def lines(entity: dict[str, Any], languages: Sequence[str], broken: list[str]) -> Iterator[str]:
     """The triples of a property of a JSON dump: type, datatype, labels, superproperties,
-    equivalents and constraints with their qualifiers."""
+    equivalents and constraints with their qualifiers. Statements that cannot be read are left out
+    and added to `broken`."""
     iri = f"<{WD}{entity['id']}>"
     yield f"{iri} <{RDF_TYPE}> <{WIKIBASE}Property> ."
     # Wikibase's name of a datatype: wikibase-item is WikibaseItem, commonsMedia CommonsMedia
@@ -52,14 +58,13 @@ def lines(entity: dict[str, Any], languages: Sequence[str]) -> Iterator[str]:
     for tag in languages:
         if tag in (labels := entity.get("labels") or {}):
             yield f"{iri} <{LABEL}> {Literal(labels[tag]['value'])}@{tag} ."
-    claims = entity.get("claims") or {}
     for relation in DIRECT:
-        stated = claims.get(relation, [])
+        stated = _readable(entity, relation, broken)
         best = "preferred" if any(one["rank"] == "preferred" for one in stated) else "normal"
         for term in (_term(one["mainsnak"]) for one in stated if one["rank"] == best):
             if term:
                 yield f"{iri} <{PROP}direct/{relation}> {term} ."
-    for one in claims.get(CONSTRAINT, []):
+    for one in _readable(entity, CONSTRAINT, broken):
         node = f"<{WD}statement/{one['id'].replace('$', '-', 1)}>"
         yield f"{iri} <{PROP}{CONSTRAINT}> {node} ."
         yield f"{node} <{WIKIBASE}rank> <{WIKIBASE}{one['rank'].capitalize()}Rank> ."
@@ -69,6 +74,22 @@ def lines(entity: dict[str, Any], languages: Sequence[str]) -> Iterator[str]:
             for snak in (one.get("qualifiers") or {}).get(relation, []):
                 if term := _term(snak):
                     yield f"{node} <{PROP}qualifier/{relation}> {term} ."
+
+
+def _readable(entity: dict[str, Any], relation: str, broken: list[str]) -> list[dict[str, Any]]:
+    """The statements of a relation that have what is read of them; the others go to `broken`."""
+    readable = []
+    for one in (entity.get("claims") or {}).get(relation, []):
+        try:
+            qualifiers = one.get("qualifiers") or {}
+            for snak in (one["mainsnak"], *(s for r in QUALIFIERS for s in qualifiers.get(r, []))):
+                _term(snak)
+            _ = one["rank"].capitalize(), relation != CONSTRAINT or one["id"].replace
+        except BROKEN:
+            broken.append(f"{entity['id']} {relation} {msgspec.json.encode(one).decode()}")
+        else:
+            readable.append(one)
+    return readable
 
 
 def select_line(triple: Triple) -> Iterator[str]:

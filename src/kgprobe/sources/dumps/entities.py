@@ -99,15 +99,11 @@ def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) ->
             try:
                 for text in _entity(line, wanted, languages, tables, counts):
                     tables.note_unread(block, start, end, text)
-            except BROKEN:
+            except (*described.BROKEN, RecursionError):
                 tables.note_unread(block, start, end)
         start = end + 1
     tables["counted"] = [(*key, n) for key, n in counts.items()]
     return tables.frames()
-
-
-#: errors of reading JSON of another shape
-BROKEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueError)
 
 
 def _entity(
@@ -130,7 +126,7 @@ def _entity(
         for claim in _parsed(claims[relation]):
             try:
                 (kind, item), rank = _value(claim["mainsnak"]), RANKS[claim["rank"]]
-            except BROKEN:
+            except described.BROKEN:
                 broken.append(f"{entity.id} {relation} {msgspec.json.encode(claim).decode()}")
                 continue
             keys.append((wanted[relation], kind, rank))
@@ -139,7 +135,9 @@ def _entity(
     given = [_parsed(aliases[tag]) for tag in languages if tag in aliases]
     others = [(subject, one["value"]) for some in given for one in some]
     if entity.id.startswith("P"):
-        tables["properties"] += [(text,) for text in described.lines(_parsed(line), languages)]
+        # read to its end before anything of it is kept
+        texts = list(described.lines(_parsed(line), languages, broken))
+        tables["properties"] += [(text,) for text in texts]
     tables["statements"] += rows
     tables["aliases"] += others
     counts.update(keys)
@@ -199,7 +197,7 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
                 tables["statements"].append((subject, relation, item, "normal"))
         elif triple.predicate == MERGED:
             tables["redirects"] += [(subject, item)] if item is not None else []
-        elif triple.predicate == SITELINKS and text.isdigit():
+        elif triple.predicate == SITELINKS and text.isascii() and text.isdigit() and len(text) < 19:
             tables["names"].append((subject, None, None, int(text)))
         elif triple.text is not None and place is not None:
             if triple.predicate == described.LABEL:

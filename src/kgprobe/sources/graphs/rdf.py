@@ -82,7 +82,7 @@ def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
             raise GraphFileError(message) from problem
         except GraphFileError:
             raise
-        except (OSError, EOFError, ValueError) as problem:
+        except (*rdf_forms.DAMAGED, ValueError) as problem:
             raise GraphFileError(f"{path}: cannot be read: {problem}") from problem
 
 

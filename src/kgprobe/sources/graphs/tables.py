@@ -43,24 +43,29 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
             ids, texts = _columns(path, head, columns, header)
             has_labels |= bool(texts)
             for line, cells in rows:
-                subject, relation, end = (cells[at].strip() for at in ids)
+                subject, relation, end = (one_line(cells[at]) for at in ids)
                 ends = (("subject", subject), ("relation", relation), ("object", end))
                 if lacking := [name for name, one in ends if not one]:
                     problems.unread.append(
                         f"{path}, line {line}: no {' and no '.join(lacking)}; every row has all "
                         "three ids"
                     )
+                elif relation.startswith("#"):
+                    problems.unread.append(
+                        f"{path}, line {line}: the relation {short(relation)} begins with #, as "
+                        "comments do in the tables that are made of it; rename it"
+                    )
                 elif relation in section.roles.label:
-                    label_rows.append((subject, one_line(end), 0, path, line))
+                    label_rows.append((subject, end, 0, path, line))
                 else:
                     statements.append((subject, relation, end, path, line))
-                    named = ((cells[of].strip(), one_line(cells[at])) for of, at in texts)
+                    named = ((one_line(cells[of]), one_line(cells[at])) for of, at in texts)
                     label_rows += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
         with problems.going_on():
             head, rows = _open_table(path, True, columns, problems)
             id_at, text = _find_columns(path, head, columns.id, columns.label)
-            labels = ((row[id_at].strip(), one_line(row[text]), line) for line, row in rows)
+            labels = ((one_line(row[id_at]), one_line(row[text]), line) for line, row in rows)
             label_rows += [(name, label, 1, path, line) for name, label, line in labels if label]
     is_named = not has_labels and not section.labels and section.ids == "own"
     return Raw(statements, label_rows, named=is_named)

@@ -144,7 +144,7 @@ def open_store(files: Sequence[str | Path], folder: Path) -> Store:
     paths = [Path(file) for file in files]
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise EndpointError(f"no such RDF file: {', '.join(missing)}")
-    if unknown := [str(path) for path in paths if not rdf_forms.form(path)]:
+    if unknown := [str(path) for path in paths if rdf_forms.ending(path) not in rdf_forms.FORMS]:
         raise EndpointError(f"no RDF that is known: {', '.join(unknown)}; legal: {rdf_forms.LEGAL}")
     store = folder / files_hash(paths)[:12]
     folder.mkdir(parents=True, exist_ok=True)
@@ -163,13 +163,13 @@ def open_store(files: Sequence[str | Path], folder: Path) -> Store:
 def _load(files: Sequence[Path], folder: Path) -> None:
     started, store = time.monotonic(), Store(folder)
     for path in files:
-        form = RdfFormat.from_extension(rdf_forms.form(path))
         try:
+            form = RdfFormat.from_extension(rdf_forms.form(path))
             if form == RdfFormat.RDF_XML:
                 rdf_forms.check_xml(path)
             with rdf_forms.open_unpacked(path) as stream:
                 store.bulk_load(stream, form, base_iri=BASE)
-        except (SyntaxError, ValueError, OSError, EOFError) as error:
+        except (SyntaxError, ValueError, *rdf_forms.DAMAGED) as error:
             raise EndpointError(f"could not load {path}: {error}") from error
     log.info("loaded %d RDF files in %.1f s", len(files), time.monotonic() - started)
 

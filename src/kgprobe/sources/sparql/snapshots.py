@@ -14,6 +14,7 @@ import contextlib
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -141,7 +142,7 @@ class Writer:
 
     def _restored(self, page: Page) -> bool:
         """Whether the page is there with the recorded bytes."""
-        with contextlib.suppress(OSError, EOFError, gzip.BadGzipFile):
+        with contextlib.suppress(OSError, EOFError, zlib.error):
             return hashlib.sha256(self.body(page)).hexdigest() == page.sha256
         return False
 

@@ -221,6 +221,16 @@ def test_an_error_under_status_200_is_tried_again_and_never_kept(lm, tmp_path, c
         assert asked.chat("Hi", 3) == expected  # asked anew
 
 
+def test_a_redirect_is_refused_and_the_key_goes_nowhere_else(lm, tmp_path, clock):
+    with ApiServer(lm) as elsewhere:
+        onward = {"Location": f"{elsewhere.url}/completions"}
+        with ApiServer(lm, faults=[(307, onward)] * 9) as server:
+            with pytest.raises(ApiError) as caught:
+                client(server, tmp_path, clock).prompt_tokens(TEXT)
+            assert caught.value.status == 307
+        assert not elsewhere.hits
+
+
 def test_an_error_under_status_200_counts_as_the_status_that_it_names(lm, tmp_path, clock):
     faults = [
         (told({"message": "too long", "code": 400}), 400, "HTTP 400"),

@@ -166,16 +166,28 @@ def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:
     return rows
 
 
-def built(step: int = 1, **config) -> build.NestedSets:
+def built(step: int = 1, coverage: pl.DataFrame | None = None, **config) -> build.NestedSets:
     """The sets of two relations; statements and relations in turned order where `step` is -1."""
     rows = [
         *pull("P1", {"900": 4, "901": 3, "902": 2, "903": 1}),
         *pull("P2", {str(950 + i): 1 for i in range(5)}, start=100),
     ]
     statements, relations = frame(*rows[::step]), [row("P1"), row("P2", "1:1")][::step]
+    forms = {"Q900": "the Form"}
     return build.build(
-        statements, relations, TEMPLATES, {"Q900": "the Form"}, replace(CONFIG, **config), "t"
+        statements, relations, TEMPLATES, forms, replace(CONFIG, **config), "t", coverage=coverage
     )
+
+
+def test_the_funnel_begins_with_how_a_relation_came_that_did_not_come_whole():
+    coverage = pl.DataFrame({
+        "relation": ["P1", "P2"], "way": ["pulled", "sampled"], "reason": ["", "too many rows"],
+    })  # fmt: skip
+    steps = built(coverage=coverage).funnel.sort("relation", "position")
+    first = steps.unique("relation", keep="first", maintain_order=True)
+    by_relation = dict(first.select("relation", "step").rows())
+    assert by_relation["P2"] == "sampled: too many rows"
+    assert "sampled" not in by_relation["P1"]
 
 
 def test_the_largest_feasible_number_of_answers_is_taken():

@@ -54,8 +54,9 @@ def test_rows_of_weight_nought_are_drawn_and_not_counted():
     bounds = np.quantile(drawn[:, 0] - drawn[:, 1], [0.025, 0.975])
     assert gap["interval"][:2] == pytest.approx(100 * bounds)
     # all that count are right: no draw differs
-    one = rows.filter(pl.col("hit") == 1)
-    assert estimate(one, "hit", weight="weight")["interval"].kind == "wilson"
+    right = ROWS.filter(pl.col("hit") == 1).with_columns(weight=0.5)
+    bounds = tuple(100 * bound for bound in wilson(4, 4))
+    assert estimate(right, "hit", weight="weight")["interval"] == (*bounds, "wilson")
 
 
 def test_clusters_are_drawn_whole_and_counted():

@@ -104,6 +104,11 @@ def test_the_choice_goes_by_mrra_and_then_by_the_stated_order(values):
         assert own == pytest.approx(means["MRRa"].max())
     equal = values.with_columns(pl.lit(50.0).alias(m) for m in ("MRRa", "MRR", "R@5"))
     assert set(per_item.choose(equal).values()) == {("m1", "multi", "mean", "", 0)}
+    others = equal.filter(pl.col("pooling") != "mean")
+    assert others["pooling"].unique().sort().to_list() == ["first", "max"]
+    for order in (False, True):
+        rows = others.sort("pooling", descending=order)
+        assert {chosen[2] for chosen in per_item.choose(rows).values()} == {"first"}
 
 
 def test_the_oracle_is_never_below_the_choice(values):

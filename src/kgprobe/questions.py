@@ -22,6 +22,9 @@ from kgprobe.templates import sentence
 BENCHMARKS = "resources/benchmarks"
 #: the files of a benchmark's folder, and what is in them
 TABLES = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+#: methods that score whole sentences: `sentence`, and what each kind of model has of it
+METHODS = ("sentence", *(f"sentence-{name}" for of in experiments.VARIANTS_OF_KIND.values()
+                         for name in of))  # fmt: skip
 #: names of a benchmark's own templates, and of templates given instead of them
 OWN, GIVEN = "templates", "given"
 
@@ -239,7 +242,7 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
 
 def check_method(method: str) -> None:
     """Raise BenchmarkError for a method that does not score whole sentences."""
-    if method.partition("-")[0] != "sentence":
-        raise BenchmarkError(f"method {method!r}{experiments.nearest(method, ['sentence'])}; "
-                             "legal: sentence, sentence-VARIANT (others are asked by the workflow)"
+    if method not in METHODS:
+        raise BenchmarkError(f"method {method!r}{experiments.nearest(method, METHODS)}; legal: "
+                             f"{', '.join(METHODS)} (others are asked by the workflow)"
                              )  # fmt: skip

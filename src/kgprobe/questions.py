@@ -191,7 +191,24 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     record: dict[str, Any] = {
         key: provenance[key] for key in ("rule", "wildcards", "source") if key in provenance
     }
-    return Benchmark(folder.name, *questions(folder), record)
+    frames = questions(folder)
+    _check_answers(folder, *frames[:2])
+    return Benchmark(folder.name, *frames, record)
+
+
+def _check_answers(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
+    """Raise BenchmarkError for an item whose options, or right answers among them, are missing."""
+    asked = items.select("item", set="candidates", index="answers")
+    for missing, what in (
+        (asked.join(candidates, on="set", how="anti"), "set of options {set!r} is not"),
+        (
+            asked.explode("index").drop_nulls().join(candidates, on=["set", "index"], how="anti"),
+            "right answer, option {index} of {set!r}, is not",
+        ),
+    ):
+        for row in missing.sort("item").head(1).rows(named=True):
+            raise BenchmarkError(f"{folder / 'items.parquet'}: item {row['item']}: its "
+                                 f"{what.format(**row)} in candidates.parquet")  # fmt: skip
 
 
 def folder_of(name_or_folder: str | Path) -> Path:

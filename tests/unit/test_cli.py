@@ -108,6 +108,31 @@ def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_
     assert (run["run"], run["tables"]) == (said["run"], "bear")
 
 
+def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, typed, tmp_path):
+    asked = kgprobe.benchmark("world_lite").sampled(9)
+    item = asked.items.sort("item").row(0, named=True)
+    others = {
+        "candidates": asked.candidates.filter(pl.col("set") != item["candidates"]),
+        "items": asked.items.with_columns(answers=pl.lit([99], dtype=pl.List(pl.Int32))),
+        "prompts": asked.prompts.filter(pl.col("relation") != item["relation"]),
+    }
+    for name, frame in others.items():
+        asked.write(tmp_path / name)
+        frame.write_parquet(tmp_path / name / f"{name}.parquet")
+    of = f"items.parquet: item {item['item']}: its"
+    for name, said in (
+        ("candidates", f"{of} set of options '{item['candidates']}' is not in candidates.parquet"),
+        ("items", f"{of} right answer, option 99 of '{item['candidates']}', is not in candidates"),
+    ):
+        for words in (("show", name), ("export", name, "--as", "huggingface", "--to", "out")):
+            done = typed(*words)
+            assert done.exit_code == 1
+            assert done.stderr.startswith(f"kgprobe: {name}/{said}")
+    assert typed("show", "prompts").exit_code == 0
+    done = typed("probe", model, "--on", "prompts")
+    assert f"kgprobe: relation {item['relation']}: no template for its" in done.stderr
+
+
 def test_answers_of_another_model_or_benchmark_are_not_overwritten(model, typed, tmp_path):
     for name, kind in (("a", "llama"), ("b", "gpt2")):
         save(tiny(kind, double=False), tmp_path / name / "final")

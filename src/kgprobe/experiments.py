@@ -38,6 +38,20 @@ KINDS_OF_METHOD: dict[str, tuple[str, ...]] = {
     "grid": ("masked", "causal"),
 }
 
+#: Legal variants of method `sentence`, by kind of model (probes/scoring/sentence); the first of all
+#: stands for the default of every kind.
+VARIANTS_OF_KIND: dict[str, tuple[str, ...]] = {
+    "masked": (
+        "within_word_l2r",
+        "original",
+        "sentence_l2r",
+        "sentence_l2r_keep_sep",
+        "answer_l2r+word_l2r",
+    ),
+    "causal": ("sum",),
+    "seq2seq": ("span", "pll", "full"),
+}
+
 #: Legal (paper, method) pairs: whose tables show which answers.
 METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
     "bear": ("sentence",),
@@ -343,19 +357,28 @@ def describe_rows(rows: list[dict[str, str]], path: str | Path) -> str:
 def check_experiments(
     rows: list[dict[str, str]], path: str | Path, models: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Check that the model's kind answers the method of every probe, and that none is asked twice.
+    """Check that the model's kind answers the method of every probe in its variant, and that none
+    is asked twice.
 
     A variant of a method is written after a hyphen: `sentence-original` is module `sentence`.
     Raises TableError with file, line, value and the legal values.
     """
     seen: dict[tuple[str, ...], str] = {}
     for row in rows:
-        method = row["method"].split("-")[0]
+        method, hyphen, variant = row["method"].partition("-")
         kind = models[row["model"]]["kind"]
         if kind not in KINDS_OF_METHOD[method]:
             raise TableError(
                 f"{path}, line {row['_line']}: method {method!r} does not work with the {kind} "
                 f"model {row['model']!r}; legal kinds: {', '.join(KINDS_OF_METHOD[method])}"
+            )
+        known = VARIANTS_OF_KIND.get(kind, ()) if method == "sentence" else ()
+        default = VARIANTS_OF_KIND["masked"][:1] if method == "sentence" else ()
+        if hyphen and variant not in (*known, *default):
+            legal = ", ".join([method, *(f"{method}-{name}" for name in known)])
+            raise TableError(
+                f"{path}, line {row['_line']}: unknown method {row['method']!r} with the {kind} "
+                f"model {row['model']!r}; legal: {legal}"
             )
         key = tuple(row[c] for c in ("benchmark", "prompt", "method", "model"))
         if key in seen:

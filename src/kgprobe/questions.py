@@ -22,6 +22,9 @@ from kgprobe.templates import sentence
 BENCHMARKS = "resources/benchmarks"
 #: the files of a benchmark's folder, and what is in them
 TABLES = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+#: methods that score whole sentences: `sentence`, and what each kind of model has of it
+METHODS = ("sentence", *(f"sentence-{name}" for of in experiments.VARIANTS_OF_KIND.values()
+                         for name in of))  # fmt: skip
 #: names of a benchmark's own templates, and of templates given instead of them
 OWN, GIVEN = "templates", "given"
 
@@ -188,7 +191,24 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     record: dict[str, Any] = {
         key: provenance[key] for key in ("rule", "wildcards", "source") if key in provenance
     }
-    return Benchmark(folder.name, *questions(folder), record)
+    frames = questions(folder)
+    _check_answers(folder, *frames[:2])
+    return Benchmark(folder.name, *frames, record)
+
+
+def _check_answers(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
+    """Raise BenchmarkError for an item whose options, or right answers among them, are missing."""
+    asked = items.select("item", set="candidates", index="answers")
+    for missing, what in (
+        (asked.join(candidates, on="set", how="anti"), "set of options {set!r} is not"),
+        (
+            asked.explode("index").drop_nulls().join(candidates, on=["set", "index"], how="anti"),
+            "right answer, option {index} of {set!r}, is not",
+        ),
+    ):
+        for row in missing.sort("item").head(1).rows(named=True):
+            raise BenchmarkError(f"{folder / 'items.parquet'}: item {row['item']}: its "
+                                 f"{what.format(**row)} in candidates.parquet")  # fmt: skip
 
 
 def folder_of(name_or_folder: str | Path) -> Path:
@@ -239,7 +259,7 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
 
 def check_method(method: str) -> None:
     """Raise BenchmarkError for a method that does not score whole sentences."""
-    if method.partition("-")[0] != "sentence":
-        raise BenchmarkError(f"method {method!r}{experiments.nearest(method, ['sentence'])}; "
-                             "legal: sentence, sentence-VARIANT (others are asked by the workflow)"
+    if method not in METHODS:
+        raise BenchmarkError(f"method {method!r}{experiments.nearest(method, METHODS)}; legal: "
+                             f"{', '.join(METHODS)} (others are asked by the workflow)"
                              )  # fmt: skip

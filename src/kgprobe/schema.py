@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgprobe.contracts import CANDIDATES as CANDIDATES
@@ -171,8 +172,12 @@ def read(path: str | Path, contract: Contract) -> pl.DataFrame:
 
 
 def provenance(path: str | Path) -> dict[str, object]:
-    """The provenance that `write` stored in the metadata of the parquet file at `path`."""
-    metadata = pq.read_schema(path).metadata or {}
+    """The provenance that `write` stored in the metadata of the parquet file at `path`. Raises
+    ContractError for a file that is none."""
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except pa.ArrowInvalid as error:
+        raise ContractError(f"{path}: not a readable parquet file: {error}") from error
     return dict(json.loads(metadata.get(METADATA_KEY, b"{}")))
 
 

@@ -119,6 +119,27 @@ def test_capabilities_are_found_once(lm, tmp_path, clock, offers, expected):
         assert len(server.hits) == asked <= 6
 
 
+@pytest.mark.parametrize("odd", [True, 7, "x", [], [["x"]], {"content": 7, "token_logprobs": "x"}])
+def test_log_probabilities_of_another_shape_are_no_offer(lm, tmp_path, clock, odd):
+    def changed(answer):
+        for choice in answer.get("choices", ()):
+            choice |= {"logprobs": odd, "prompt_logprobs": odd}
+        return answer
+
+    with ApiServer(lm) as server:
+        server.faults = [changed] * 6
+        assert client(server, tmp_path, clock).capabilities().prompt_logprobs == ""
+
+
+@pytest.mark.parametrize("kept", [b"\xff", b'{"response": "abc"}', b'{"response": {"chat": true}}'])
+def test_what_is_kept_and_cannot_be_read_is_asked_again(lm, tmp_path, clock, kept):
+    with ApiServer(lm) as server:
+        first = client(server, tmp_path, clock).capabilities()
+        for path in tmp_path.rglob("*.json"):
+            path.write_bytes(kept)
+        assert client(server, tmp_path, clock).capabilities() == first
+
+
 @pytest.mark.parametrize("form", ["echo", "field"])
 def test_log_probabilities_that_are_all_zero_are_no_offer(lm, tmp_path, clock, form):
     """Otherwise every option would be equal, and the first be chosen with a lead of 0."""
@@ -397,6 +418,11 @@ COMPLETION = [
     *[(within(["logprobs", name], [0]), r"\d tokens, but|asked for|token 0 is") for name in LISTS],
     (within(["logprobs", "token_logprobs"], ...), "3 tokens, but token_logprobs"),
     (within(["logprobs", "tokens", 1], 7), "token 1 is 7"),
+    (within(["logprobs", "tokens"], 7), "tokens is 7; expected a list"),
+    (
+        within(["logprobs", "top_logprobs", 1], ["a"]),
+        "top_logprobs of token 1 is .*; expected dict",
+    ),
     (within(["logprobs"], ...), "no log-probabilities, which were asked for"),
     (within(["text"], ...), "text is None; expected str"),
     (lambda answer: {**answer, "choices": []}, "an answer without choices"),
@@ -410,6 +436,10 @@ CHATTED = [
         for bad in [*NO_LOGPROBS, None]
     ],
     (within([*CONTENT, "token"], ...), "token is None; expected str"),
+    (within(CONTENT, "a"), "top_logprobs is 'a'; expected a list"),
+    (within(["logprobs", "content"], 7), "content is 7; expected a list"),
+    (within([*CONTENT, "top_logprobs"], {"a": -1.0}), "top_logprobs is .*; expected a list"),
+    (within([*CONTENT, "top_logprobs"], ["a"]), "token is None; expected str"),
     (within(["logprobs"], None), "no log-probabilities, which were asked for"),
     (within(["message"], ...), "message is None; expected dict"),
     (within(["message", "content"], ...), "content is None; expected str"),

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,6 +106,72 @@ def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_
     assert own["value"].to_list() == [said["accuracy"]]
     (run,) = json.loads(typed("list", "runs", "--json").stdout)
     assert (run["run"], run["tables"]) == (said["run"], "bear")
+
+
+def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, typed, tmp_path):
+    asked = kgprobe.benchmark("world_lite").sampled(9)
+    item = asked.items.sort("item").row(0, named=True)
+    others = {
+        "candidates": asked.candidates.filter(pl.col("set") != item["candidates"]),
+        "items": asked.items.with_columns(answers=pl.lit([99], dtype=pl.List(pl.Int32))),
+        "prompts": asked.prompts.filter(pl.col("relation") != item["relation"]),
+    }
+    for name, frame in others.items():
+        asked.write(tmp_path / name)
+        frame.write_parquet(tmp_path / name / f"{name}.parquet")
+    of = f"items.parquet: item {item['item']}: its"
+    for name, said in (
+        ("candidates", f"{of} set of options '{item['candidates']}' is not in candidates.parquet"),
+        ("items", f"{of} right answer, option 99 of '{item['candidates']}', is not in candidates"),
+    ):
+        for words in (("show", name), ("export", name, "--as", "huggingface", "--to", "out")):
+            done = typed(*words)
+            assert done.exit_code == 1
+            assert done.stderr.startswith(f"kgprobe: {name}/{said}")
+    assert typed("show", "prompts").exit_code == 0
+    done = typed("probe", model, "--on", "prompts")
+    assert f"kgprobe: relation {item['relation']}: no template for its" in done.stderr
+
+
+def test_answers_of_another_model_or_benchmark_are_not_overwritten(model, typed, tmp_path):
+    for name, kind in (("a", "llama"), ("b", "gpt2")):
+        save(tiny(kind, double=False), tmp_path / name / "final")
+    asked = ("--on", "world_lite", "--limit", 9)
+    assert typed("probe", "a/final", *asked).exit_code == 0
+    run = tmp_path / "results" / "final-world_lite-limit9"
+    before = (run / "tables/bear.parquet").read_bytes()
+    other = tmp_path / "other"
+    kgprobe.benchmark("world_lite").sampled(9).write(other)
+    for words in (("b/final", *asked), ("a/final", "--on", other, "--name", run.name)):
+        done = typed("probe", *words)
+        assert done.exit_code == 1
+        assert done.stderr.splitlines()[-1] == (
+            f"kgprobe: results/{run.name} has the answers of folder:a/final to world_lite, which "
+            "would be lost; give this run another --name"
+        )
+    assert (run / "tables/bear.parquet").read_bytes() == before
+    # the same weights at another place, and the same command again
+    (tmp_path / "a").rename(tmp_path / "moved")
+    assert typed("probe", "moved/final", *asked).exit_code == 0
+
+
+def test_the_report_shows_the_command_that_asks_again(model, typed, tmp_path, monkeypatch):
+    save(tiny("llama", double=False), tmp_path / "my model")
+    kgprobe.benchmark("world_lite").sampled(9).write(tmp_path / "sets" / "mine")
+    words = ("my model", "--on", "sets/mine", "--limit", 5, "--prompt", 1, "--bos", "none")
+    assert typed("probe", *words).exit_code == 0
+    page = next(tmp_path.glob("results/*/report/index.html"))
+    command = (
+        "kgprobe probe &#39;my model&#39; --on sets/mine --limit 5 --prompt 1 --method sentence "
+        "--bos none --name my-model-mine-limit5-1-bos-none"
+    )
+    assert command in page.read_text()
+    # the working folder has a name, too
+    monkeypatch.chdir(model)
+    done = typed("probe", ".", "--on", "world_lite", "--limit", 5, "--json")
+    assert done.stderr.startswith("world_lite: loading tiny-llama to ask it 5 questions")
+    assert json.loads(done.stdout)["run"] == "tiny-llama-world_lite-limit5"
+    shutil.rmtree("results")
 
 
 def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch):
@@ -398,6 +465,7 @@ def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp
         (["validate", "cut.yaml"], 1, "cut.yaml, line 2: no YAML: expected ',' or '}', but got"),
         (["run", "list.yaml"], 1, "list.yaml: a list; right would be keys with values"),
         (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
+        (["probe", "x", "--on", "world_lite", "--prompt", "{}.json"], 1, 'right would be {"P36"'),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, told):
@@ -408,6 +476,7 @@ def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, t
     (tmp_path / "service.yaml").write_text(
         "run: {name: a}\nsources: {wikidata: {endpoint: wdqz}}\n"
     )
+    (tmp_path / "{}.json").write_text("{}")
     (tmp_path / "nearly-a-model").mkdir()
     (tmp_path / "nearly-a-model/config.json").write_text("{}")
     done = typed(*words)
@@ -490,8 +559,6 @@ SCREENS = {
 
 def mistakes(model):
     """Folders of a new user that are not what they should be, in the working folder."""
-    import shutil
-
     for name in ("no-tokenizer", "no-weights", "cut-weights", "wrong-number"):
         shutil.copytree(model, name)
     config = json.loads(Path("wrong-number/config.json").read_text()) | {"num_hidden_layers": "two"}

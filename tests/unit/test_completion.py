@@ -12,6 +12,7 @@ import pytest
 
 import kgprobe
 from kgprobe.cli import names
+from kgprobe.experiments import VARIANTS_OF_KIND
 
 SOURCE = str(Path(kgprobe.__file__).parents[1])
 #: what has been typed -> all that is offered
@@ -113,8 +114,9 @@ def test_a_table_or_folder_that_cannot_be_read_offers_nothing(tmp_path, monkeypa
 def test_methods_are_those_of_the_scorers():
     from kgprobe.probes.scoring.sentence.scorers import VARIANTS_OF
 
+    assert VARIANTS_OF == VARIANTS_OF_KIND
     variants = dict.fromkeys(name for of in VARIANTS_OF.values() for name in of)
-    assert ("sentence", *(f"sentence-{name}" for name in variants)) == names.METHODS
+    assert ["sentence", *(f"sentence-{name}" for name in variants)] == names.methods()
 
 
 @pytest.mark.parametrize(

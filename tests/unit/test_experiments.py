@@ -113,6 +113,14 @@ def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
             "legal kinds: masked, causal, seq2seq",
         ),
         ("bear bear_* t sentence own", "line 3: same probe as in line 2: bear_big t sentence b"),
+        (
+            "bear bear_big t sentence-orignal m",
+            "line 3: unknown method 'sentence-orignal' with the causal model 'm'; legal: sentence, "
+            "sentence-sum$",
+        ),
+        ("bear bear_big t sentence- m", "line 3: unknown method 'sentence-' with the causal"),
+        ("bear bear_big t sentence-pll m", "line 3: unknown method 'sentence-pll' with the causal"),
+        ("bear bear_big t fill-../x m", r"line 3: unknown method 'fill-\.\./x' .*; legal: fill$"),
     ],
 )
 def test_every_name_of_an_experiment_is_checked(tmp_path, row, message):

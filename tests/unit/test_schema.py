@@ -140,6 +140,8 @@ def test_reading_something_else_names_the_file(tmp_path):
         schema.read(tmp_path / "t.parquet", TRAINED_ON)
     with pytest.raises(ContractError, match="no such file"):
         schema.read(tmp_path / "none.parquet", TRAINED_ON)
+    with pytest.raises(ContractError, match=r"t\.parquet: not a readable parquet file"):
+        schema.provenance(tmp_path / "t.parquet")
 
 
 @pytest.mark.parametrize("cut", [1, 7, 1 << 17])

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -83,22 +84,25 @@ def probe(
         questions = questions.sampled(limit) if limit else questions
         texts = _texts(prompt)
         questions.with_prompt(texts)
-        words = [Path(model).name, questions.name, *([f"limit{limit}"] if limit else [])]
+        # of the working folder (.) the path has no name
+        who = Path(model).resolve().name if Path(model).is_dir() else Path(model).name
+        words = [who, questions.name, *([f"limit{limit}"] if limit else [])]
         words += [Path(w).stem for w, usual in ((prompt, "templates"), (method, "sentence"))
                   if w != usual]  # fmt: skip
         words += [f"bos-{bos}"] if bos else []
-        run = name or re.sub(r"[^A-Za-z0-9_-]+", "-", "-".join(words))
+        run = name or re.sub(r"[^A-Za-z0-9_-]+", "-", "-".join(words)).lstrip("-")
         folder = Path("results") / run
         _check_name(run, folder)
         check_model(model)
         count = questions.items.height
-        screen.note(f"{questions.name}: loading {Path(model).name} to ask it {count:,} questions")
+        screen.note(f"{questions.name}: loading {who} to ask it {count:,} questions")
 
         library = import_library()
         from kgprobe.cli import kept
 
         try:
             loaded = library.load(model, bos=bos)
+            kept.check(folder, loaded.record, questions.name)
             results = library.probe(
                 loaded, questions, texts, method, folder=folder / "shards", progress=screen.RichBar
             )
@@ -109,7 +113,10 @@ def probe(
                 if is_kept
                 else "nothing was scored yet"
             ) from None
-        page = kept.write(results, folder)
+        given = {"on": on, "limit": str(limit or ""), "prompt": prompt, "method": method,
+                 "bos": bos, "name": run}  # fmt: skip
+        options = [word for key, value in given.items() if value for word in (f"--{key}", value)]
+        page = kept.write(results, folder, shlex.join(["kgprobe", "probe", model, *options]))
         _show(results, run, page, as_json)
 
 
@@ -150,7 +157,9 @@ def _texts(prompt: str) -> str | Mapping[str, str]:
         templates = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{prompt}: no JSON: {error}") from error
-    if not isinstance(templates, dict) or not all(isinstance(v, str) for v in templates.values()):
+    if not (isinstance(templates, dict) and templates) or not all(
+        isinstance(v, str) for v in templates.values()
+    ):
         raise ValueError(f'{prompt}: right would be {{"P36": "The capital of [X] is [Y]."}}')
     return templates
 

@@ -8,7 +8,9 @@ results/NAME/tables/bear.parquet     every number
 results/NAME/report/index.html and, beside it, pages/
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -16,6 +18,7 @@ from kgprobe import experiments, schema
 from kgprobe.job import sha256, versions
 from kgprobe.library import RELATIONS, Results
 from kgprobe.questions import TABLES
+from kgprobe.tables.answers import recorded
 from kgprobe.tables.bear import section
 from kgprobe.tables.bear.figures import figures
 from kgprobe.tables.report import about
@@ -23,9 +26,21 @@ from kgprobe.tables.report.pages import Link, Report, write_report
 from kgprobe.tables.report.section import Section
 
 
-def write(result: Results, folder: Path) -> Path:
-    """Write what a probe gave, and return the path of its report. The same answers give the same
-    bytes."""
+def check(folder: Path, record: Mapping[str, Any], benchmark: str) -> None:
+    """Raise ValueError where a run's folder has the answers of another model than the one of this
+    record, or to another benchmark: they would be lost."""
+    for path in sorted(folder.glob("scores/*/*/*/*.parquet")):
+        asked, made = path.relative_to(folder).parts[1], recorded(path, "model")
+        if asked != benchmark or all(
+            made.get(name) != record.get(name) for name in ("source", "weights")
+        ):
+            raise ValueError(f"{folder} has the answers of {made.get('source')} to {asked}, which "
+                             "would be lost; give this run another --name")  # fmt: skip
+
+
+def write(result: Results, folder: Path, command: str) -> Path:
+    """Write what a probe gave, and return the path of its report, which shows the command. The same
+    answers give the same bytes."""
     benchmark, who = result.benchmark, result.probe
     questions = folder / "benchmarks" / benchmark.name
     benchmark.write(questions)
@@ -39,10 +54,8 @@ def write(result: Results, folder: Path) -> Path:
     schema.write(result.frame, schema.RESULTS, numbers, made_of)
     judged = result.judged
     schema.write(judged, schema.JUDGED, folder / "judged" / "bear.parquet", made_of)
-    report = _report(
-        result, folder, judged, [*hashes, "judged/bear.parquet", "tables/bear.parquet"]
-    )
-    return write_report(folder / "report", report)
+    files = [*hashes, "judged/bear.parquet", "tables/bear.parquet"]
+    return write_report(folder / "report", _report(result, folder, judged, files, command))
 
 
 def _hashes(folder: Path, files: list[Path]) -> dict[str, str]:
@@ -50,7 +63,9 @@ def _hashes(folder: Path, files: list[Path]) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 
-def _report(result: Results, folder: Path, judged: pl.DataFrame, files: list[str]) -> Report:
+def _report(
+    result: Results, folder: Path, judged: pl.DataFrame, files: list[str], command: str
+) -> Report:
     who, benchmark = result.probe, result.benchmark
     row = {"model": who.model, "kind": who.kind, "source": who.source, "dtype": who.dtype,
            "bos": who.bos, "note": ""}  # fmt: skip
@@ -74,16 +89,6 @@ def _report(result: Results, folder: Path, judged: pl.DataFrame, files: list[str
         sections=[Section("bear", title, section.LEAD, parts=parts, terms=section.TERMS)],
         benchmarks=list(about.benchmarks(result.frame, probed, [spec], judged, places, names, {})),
         links=[Link(name) for name in files],
-        commands={"": _command(result, folder)},
+        commands={"": command},
         title=f"What {who.model} knows of {benchmark.name}",
     )
-
-
-def _command(result: Results, folder: Path) -> str:
-    """What probes again, and goes on where it stopped."""
-    who = result.probe
-    said = {"prompt": (who.prompt, "templates"), "method": (who.method, "sentence")}
-    opt = [f"--{name} {value}" for name, (value, usual) in said.items() if value != usual]
-    place = who.source.partition(":")[2] or who.model
-    words = ["kgprobe probe", place, f"--on {result.benchmark.name}", *opt, f"--name {folder.name}"]
-    return " ".join(words)

@@ -132,7 +132,8 @@ def _relations(bench: "Benchmark") -> list[dict[str, Any]]:
     sizes = dict(bench.candidates["set"].value_counts().rows())
     rows = []
     for (relation,), items in bench.items.sort("item").group_by("relation", maintain_order=True):
-        first = bench.prompts.filter(relation=relation).sort("index")["text"][0]
+        texts = bench.prompts.filter(relation=relation).sort("index")["text"]
+        first = texts[0] if len(texts) else ""
         rows.append({"relation": relation, "items": items.height,
                       "options": sizes[items["candidates"][0]], "example": items["item"][0],
                       "template": first})  # fmt: skip

@@ -11,14 +11,6 @@ from typing import Any
 
 import typer
 
-#: methods of `kgprobe probe`: sentence, and what each kind of model has of it (the variants of
-#: probes/scoring/sentence, which import torch)
-METHODS = (
-    "sentence", "sentence-within_word_l2r", "sentence-original", "sentence-sentence_l2r",
-    "sentence-sentence_l2r_keep_sep", "sentence-answer_l2r+word_l2r", "sentence-sum",
-    "sentence-span", "sentence-pll", "sentence-full",
-)  # fmt: skip
-
 
 def rows() -> list[dict[str, str]]:
     """The table of models, the working folder's own first. Raises TableError."""
@@ -48,6 +40,9 @@ def runs() -> list[str]:
 
 
 def methods() -> list[str]:
+    """Methods of `kgprobe probe`: sentence, and what each kind of model has of it."""
+    from kgprobe.questions import METHODS
+
     return list(METHODS)
 
 

@@ -83,7 +83,9 @@ class Client:
         """
         if self._capabilities is None:
             kept = self.transport.read_kept("capabilities")
-            offers = Capabilities(**kept) if kept else self._probed()
+            # another version may have kept others
+            known = kept and kept.keys() == {field.name for field in fields(Capabilities)}
+            offers = Capabilities(**kept) if kept and known else self._probed()
             if not (offers.completions or offers.chat):
                 raise ApiError(
                     f"{self.endpoint.base_url}: offers neither completions nor chat for the model "
@@ -104,18 +106,17 @@ class Client:
             completion_logprobs=bool((plain or {}).get("logprobs")),
             prompt_logprobs=how,
             chat=chat is not None or self._offers(CHAT, messages=message) is not None,
-            chat_logprobs=bool(((chat or {}).get("logprobs") or {}).get("content")),
+            chat_logprobs=bool(_given(chat, "logprobs", "content")),
         )
 
     def _prompt_logprobs(self) -> str:
         """How the server returns log-probabilities of prompts; it may take `echo` and ignore it."""
         echoed = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1, echo=True)
-        logprobs = (echoed or {}).get("logprobs") or {}
-        known = [p for p in (logprobs.get("token_logprobs") or [])[:-1] if p is not None]
+        known = [p for p in _given(echoed, "logprobs", "token_logprobs")[:-1] if p is not None]
         if echoed and str(echoed.get("text")).startswith(PROBE) and _of_a_text(known):
             return "echo"
         field = self._offers(COMPLETIONS, prompt=PROBE, prompt_logprobs=0)
-        entries = [one for one in (field or {}).get("prompt_logprobs") or [] if one]
+        entries = [one for one in _given(field, "prompt_logprobs") if one]
         try:
             known = [next(iter(entry.values()))["logprob"] for entry in entries]
             return "field" if _of_a_text(known) else ""
@@ -265,10 +266,10 @@ def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
     message = _field(choice, "message", dict)
     text = "" if message.get("content", 0) is None else _field(message, "content", str)
     tokens, start = [], 0
-    for one in _of(choice, "logprobs").get("content") or () if with_logprobs else ():
+    for one in _list(_of(choice, "logprobs"), "content") if with_logprobs else ():
         top = tuple(
             (_field(t, "token", str), _logprob(t.get("logprob")))
-            for t in one.get("top_logprobs") or ()
+            for t in _list(one, "top_logprobs")
         )
         token = _field(one, "token", str)
         tokens.append(Token(token, _logprob(one.get("logprob")), start, top))
@@ -298,6 +299,16 @@ def _of(record: Mapping[str, Any], name: str) -> dict[str, Any]:
     return _field(record, name, dict) if record.get(name) is not None else {}
 
 
+def _list(record: Any, name: str) -> list[Any]:
+    """A list that may be left out, of what must be an object."""
+    value = record.get(name) if isinstance(record, dict) else record
+    if isinstance(record, dict) and value is None:
+        return []
+    if not isinstance(value, list) or not isinstance(record, dict):
+        raise MalformedError(f"{name} is {value!r:.200}; expected a list")
+    return value
+
+
 def _logprob(value: Any) -> float:
     """A log-probability, finite and not above 0 but for rounding."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
@@ -311,8 +322,8 @@ def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> t
 
     Of a prompt the first token may have no log-probability: nothing stands before it.
     """
-    texts = logprobs.get("tokens") or []
-    values = logprobs.get("token_logprobs") or []
+    texts = _list(logprobs, "tokens")
+    values = _list(logprobs, "token_logprobs")
     tops = logprobs.get("top_logprobs") or [None] * len(texts)
     lengths = [len(str(text)) for text in texts]
     starts = logprobs.get("text_offset") or [sum(lengths[:place]) for place in range(len(texts))]
@@ -328,6 +339,8 @@ def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> t
             raise MalformedError(
                 f"token {place} is {text!r} at {start!r}; expected a text and a number"
             )
+        if not isinstance(top, dict | None):
+            raise MalformedError(f"top_logprobs of token {place} is {top!r:.200}; expected dict")
         first = of_prompt and place == 0 and value is None
         pairs = tuple((t, _logprob(p)) for t, p in (top or {}).items()) if not of_prompt else ()
         tokens.append(Token(text, None if first else _logprob(value), start, pairs))
@@ -348,8 +361,17 @@ def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
     return inside
 
 
-def _of_a_text(logprobs: Sequence[float]) -> bool:
+def _given(record: Any, *names: str) -> list[Any]:
+    """The list that a server gives under some names; none where it gives anything else."""
+    for name in names:
+        record = record.get(name) if isinstance(record, dict) else None
+    return record if isinstance(record, list) else []
+
+
+def _of_a_text(logprobs: Sequence[Any]) -> bool:
     """Whether these can be log-probabilities of a text: none above 0, and not all of them 0."""
+    if not all(isinstance(value, int | float) for value in logprobs):
+        return False
     return all(value <= 0 for value in logprobs) and any(value < 0 for value in logprobs)
 
 

@@ -194,7 +194,11 @@ class Transport:
             return dict(json.loads(place.read_text(encoding="utf-8"))["response"])
         except FileNotFoundError:
             return None
-        except (json.JSONDecodeError, KeyError, TypeError):
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+        ):  # bytes that are no text, or JSON of another shape
             LOG.warning("damaged cache file %s: asked again", place.name)
             return None
 

@@ -51,7 +51,7 @@ def score_frame(
     else:
         inputs = tables(by_hand(items), candidates, prompts)
     questions, options, templates = inputs
-    total = sum(len(options[i.candidates]) * len(templates[i.relation]) for i in questions)
+    total = sum(len(options[i.candidates]) * len(templates.get(i.relation, ())) for i in questions)
     bar = progress(total=total // part[1], desc=spec.model + title, unit="sentence")
     device.ready()
     scores = score.score(

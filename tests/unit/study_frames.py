@@ -1,7 +1,9 @@
 """Small benchmarks made by hand, for the tests of tables and report."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,23 @@ from kgprobe.tables.study import Study
 
 Answers = dict[tuple[str, int], list[float]]
 CONTRACTS = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+
+
+def p_by_signs(gaps: Iterable[float]) -> float:
+    """Mid-p of paired differences, each of which could have either sign: every sum and its chance,
+    one pair after the other."""
+    steps = [Fraction(gap).limit_denominator(60) for gap in gaps]
+    sums = {Fraction(0): Fraction(1)}
+    for step in filter(None, steps):
+        more: Counter[Fraction] = Counter()
+        for total, chance in sums.items():
+            more[total + step] += chance / 2
+            more[total - step] += chance / 2
+        sums = dict(more)
+    found = abs(sum(steps))
+    farther = sum(chance for total, chance in sums.items() if abs(total) > found)
+    as_far = sum(chance for total, chance in sums.items() if abs(total) == found)
+    return float(farther + as_far / 2) if any(steps) else 1.0
 
 
 def drawn(chart):

@@ -12,7 +12,16 @@ from kgprobe.metrics.intervals import wilson
 from kgprobe.tables.bear import make, published, section, views
 from kgprobe.tables.study import Study
 from kgprobe.tables.views import write
-from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
+from tests.unit.study_frames import (
+    benchmark,
+    guesses,
+    number,
+    p_by_signs,
+    probe,
+    results,
+    scores,
+    study,
+)
 
 # P1: four items, two options; P2: two items, each with its own answer (1:1)
 FRAMES = benchmark({"P1": (["a", "b"], ["a", "a", "b", "b"]), "P2": (["c", "d"], ["c", "d"])})
@@ -168,9 +177,9 @@ def test_differences_of_all_pairs_are_one_family_of_tests():
     # c is the best, with which the others are compared
     for one, other in ("ac", "bc"):
         gaps = [x - y for x, y in zip(rates[one], rates[other], strict=True)]
-        z = sum(gaps) / math.sqrt(sum(gap**2 for gap in gaps))
-        raw[one, other] = math.erfc(abs(z) / math.sqrt(2))
-    assert raw["b", "c"] == pytest.approx(0.0143, abs=1e-4)
+        raw[one, other] = p_by_signs(gaps)
+    # six of six: both ends of 64 choices of signs, and each counts half
+    assert raw["b", "c"] == 1 / 64
     reached = 0.0
     for rank, (one, other) in enumerate(sorted(raw, key=lambda pair: raw[pair])):
         reached = max(reached, min(1.0, (2 - rank) * raw[one, other]))

@@ -6,7 +6,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables import results, views
-from kgprobe.tables.report import summary
+from kgprobe.tables.report import grid, summary
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import View, ViewError
 
@@ -61,6 +61,14 @@ def test_a_view_is_written_with_interval_fraction_and_printed_figure(tmp_path):
         ["one", "41.2 (3/8) [30.0, 52.2], published 40", "-"],
         ["2nd", "undef (0/0)", "0.500"],
     ]
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    row = results.frame("bear", [number(value=-0.04, interval=Interval(-0.02, 0.3, "wilson"))])
+    assert views.text(row.row(0, named=True), 1) == "0.0 [0.0, 0.3]"
+    assert grid.number(-0.04) == "0.0"
+    assert grid.trace(row.row(0, named=True)).startswith("0.0 ")
+    assert grid.number(-1234.56) == "-1,234.6"
 
 
 @pytest.mark.parametrize(

@@ -153,12 +153,12 @@ def text(cell: Row | None, digits: int) -> str:
     """A cell as plain text: value, fraction, interval, published figure; "-" where none is."""
     if cell is None:
         return "-"
-    shown = "undef" if cell["value"] is None else f"{cell['value']:.{digits}f}"
+    shown = "undef" if cell["value"] is None else f"{cell['value']:z.{digits}f}"
     # what is no fraction may have a count below it alone
     if None not in (cell["numerator"], cell["denominator"]):
         shown += f" ({cell['numerator']:g}/{cell['denominator']:g})"
     if cell["low"] is not None:
-        shown += f" [{cell['low']:.{digits}f}, {cell['high']:.{digits}f}]"
+        shown += f" [{cell['low']:z.{digits}f}, {cell['high']:z.{digits}f}]"
     return shown if cell["published"] is None else f"{shown}, published {cell['published']:g}"
 
 

@@ -48,8 +48,7 @@ class Grid:
 
 def number(value: float, digits: int = 1) -> str:
     """A number as printed: thousands separated, no negative zero."""
-    text = f"{value:,.{digits}f}"
-    return text.removeprefix("-") if not text.strip("-0.,") else text
+    return f"{value:z,.{digits}f}"
 
 
 def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
@@ -71,7 +70,7 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
 def trace(row: Mapping[str, Any], digits: int = 1) -> str:
     """What `kgprobe trace` is asked to find a row of RESULTS: the number and its dimensions."""
     options = [f"-w {shlex.quote(f'{key}={row[key]}')}" for key in RESULTS.key if row[key]]
-    return " ".join([f"{row['value']:.{digits}f}", *options, "--exact"])
+    return " ".join([f"{row['value']:z.{digits}f}", *options, "--exact"])
 
 
 def text(value: object) -> Cell:

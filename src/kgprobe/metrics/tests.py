@@ -31,9 +31,9 @@ def exchange_p(gaps: NDArray[np.float64]) -> float:
     """Two-sided p of paired differences, -1 to 1, where neither side is better (`exchange_error`).
 
     Exact, signs that give a mean as far from 0 counting half: McNemar's mid-p where every gap is
-    -1, 0 or 1 (Fagerland et al. 2013, The McNemar test for binary matched-pairs data, section
-    2.4). Normal beyond LARGE pairs that differ, and for gaps that are no multiples of a 12th or
-    more.
+    -1, 0 or 1 (Fagerland, Lydersen and Laake 2013, BMC Medical Research Methodology 13:91). Normal
+    beyond LARGE pairs that differ, and for gaps that are not all multiples of 1/n for an n up to
+    FINEST.
 
     >>> exchange_p(np.array([1.0, 1.0, 1.0, 0.0]))
     0.125

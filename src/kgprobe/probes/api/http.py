@@ -194,11 +194,8 @@ class Transport:
             return dict(json.loads(place.read_text(encoding="utf-8"))["response"])
         except FileNotFoundError:
             return None
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-        ):  # bytes that are no text, or JSON of another shape
+        # bytes that are no text, or JSON of another shape
+        except (ValueError, KeyError, TypeError):
             LOG.warning("damaged cache file %s: asked again", place.name)
             return None
 

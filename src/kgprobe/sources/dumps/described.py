@@ -5,7 +5,8 @@ that a property means the same wherever it came from.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,6 +18,8 @@ WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+#: errors of reading JSON of another shape
+BROKEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueError)
 #: superproperty, equivalent elsewhere, constraint; class, relation and status of a constraint
 DIRECT, CONSTRAINT = ("P1647", "P1628"), "P2302"
 QUALIFIERS = ("P2308", "P2309", "P2316")
@@ -42,10 +45,6 @@ def identifier(value: dict[str, Any]) -> str:
     return str(value.get("id") or f"{letter[value['entity-type']]}{value['numeric-id']}")
 
 
-#: errors of reading JSON of another shape
-BROKEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueError)
-
-
 def lines(entity: dict[str, Any], languages: Sequence[str], broken: list[str]) -> Iterator[str]:
     """The triples of a property of a JSON dump: type, datatype, labels, superproperties,
     equivalents and constraints with their qualifiers. Statements that cannot be read are left out
@@ -59,37 +58,44 @@ def lines(entity: dict[str, Any], languages: Sequence[str], broken: list[str]) -
         if tag in (labels := entity.get("labels") or {}):
             yield f"{iri} <{LABEL}> {Literal(labels[tag]['value'])}@{tag} ."
     for relation in DIRECT:
-        stated = _readable(entity, relation, broken)
-        best = "preferred" if any(one["rank"] == "preferred" for one in stated) else "normal"
-        for term in (_term(one["mainsnak"]) for one in stated if one["rank"] == best):
-            if term:
+        ranked = [*_readable(entity, relation, _ranked, broken)]
+        best = "preferred" if any(rank == "preferred" for rank, _ in ranked) else "normal"
+        for rank, term in ranked:
+            if term and rank == best:
                 yield f"{iri} <{PROP}direct/{relation}> {term} ."
-    for one in _readable(entity, CONSTRAINT, broken):
-        node = f"<{WD}statement/{one['id'].replace('$', '-', 1)}>"
-        yield f"{iri} <{PROP}{CONSTRAINT}> {node} ."
-        yield f"{node} <{WIKIBASE}rank> <{WIKIBASE}{one['rank'].capitalize()}Rank> ."
-        if term := _term(one["mainsnak"]):
-            yield f"{node} <{PROP}statement/{CONSTRAINT}> {term} ."
-        for relation in QUALIFIERS:
-            for snak in (one.get("qualifiers") or {}).get(relation, []):
-                if term := _term(snak):
-                    yield f"{node} <{PROP}qualifier/{relation}> {term} ."
+    for texts in _readable(entity, CONSTRAINT, partial(_constraint, iri), broken):
+        yield from texts
 
 
-def _readable(entity: dict[str, Any], relation: str, broken: list[str]) -> list[dict[str, Any]]:
-    """The statements of a relation that have what is read of them; the others go to `broken`."""
-    readable = []
+def _ranked(statement: dict[str, Any]) -> tuple[str, str]:
+    return statement["rank"].lower(), _term(statement["mainsnak"])
+
+
+def _constraint(iri: str, statement: dict[str, Any]) -> list[str]:
+    """The triples of a constraint of a property."""
+    node = f"<{WD}statement/{statement['id'].replace('$', '-', 1)}>"
+    rank = statement["rank"].capitalize()
+    texts = [f"{iri} <{PROP}{CONSTRAINT}> {node} .",
+             f"{node} <{WIKIBASE}rank> <{WIKIBASE}{rank}Rank> ."]  # fmt: skip
+    if term := _term(statement["mainsnak"]):
+        texts.append(f"{node} <{PROP}statement/{CONSTRAINT}> {term} .")
+    for relation in QUALIFIERS:
+        for snak in (statement.get("qualifiers") or {}).get(relation, []):
+            if term := _term(snak):
+                texts.append(f"{node} <{PROP}qualifier/{relation}> {term} .")
+    return texts
+
+
+def _readable(
+    entity: dict[str, Any], relation: str, read: Callable[[dict[str, Any]], Any], broken: list[str]
+) -> Iterator[Any]:
+    """What `read` makes of each statement of a relation; those that it cannot read go to
+    `broken`."""
     for one in (entity.get("claims") or {}).get(relation, []):
         try:
-            qualifiers = one.get("qualifiers") or {}
-            for snak in (one["mainsnak"], *(s for r in QUALIFIERS for s in qualifiers.get(r, []))):
-                _term(snak)
-            _ = one["rank"].capitalize(), relation != CONSTRAINT or one["id"].replace
+            yield read(one)
         except BROKEN:
             broken.append(f"{entity['id']} {relation} {msgspec.json.encode(one).decode()}")
-        else:
-            readable.append(one)
-    return readable
 
 
 def select_line(triple: Triple) -> Iterator[str]:

@@ -438,19 +438,11 @@ def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
         right, total = frame["right"].to_numpy(), frame["objects"].to_numpy()
         how = {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact", "gold": gold}
         for k in KS:
-            drawn = _draw(right, total, k)
+            # in a random order all objects tie
+            drawn = hit_at(k, np.ones_like(total), total, right)
             frequent = hit_at(k, best, worst, frame["tied"].to_numpy())
             for model, value in ((MAJORITY, frequent), (RANDOM, drawn)):
                 alpha = pl.Series("alpha", np.where(known, value, 0.0))
                 words = {name: pl.lit(word) for name, word in {**how, "model": model}.items()}
                 parts.append(frame.select(*key, alpha, k=pl.lit(k, dtype=pl.Int32), **words))
     return pl.concat(parts)
-
-
-def _draw(right: NDArray[np.int64], total: NDArray[np.int64], k: int) -> NDArray[np.float64]:
-    """Probability that k of `total` objects, without replacement, hold one of `right`."""
-    wrong = np.maximum(total - right, 0)
-    missed = np.ones(len(total))
-    for i in range(k):
-        missed *= np.maximum(wrong - i, 0) / np.maximum(total - i, 1)
-    return 1.0 - missed

@@ -234,7 +234,7 @@ def evaluate(
     """
     a, b = comparison.a, comparison.b
     if comparison.read == "pearson":
-        return _correlation(_places(a, results, (*comparison.per, "model"), answers))
+        return _correlation(_places(a, results, (*comparison.per, "model"), None))
     by_model = (*comparison.per, "model")
     if comparison.read == "steps":
         one, other = _steps(_places(a, results, by_model, answers))

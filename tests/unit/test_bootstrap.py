@@ -2,14 +2,21 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm, t
 
-from kgprobe.metrics.bootstrap import DRAWS, bootstrap, of_statistic
-from kgprobe.metrics.intervals import Interval, resamples, student, wilson
+from kgprobe.metrics.bootstrap import DRAWS, bootstrap
+from kgprobe.metrics.intervals import Interval, fisher, resamples, student, wilson
 from kgprobe.sampling import hash_key
 
 
+def bounds_by_hand(drawn, freedom):
+    """Percentiles that are as far out as Student's t says of so many degrees of freedom."""
+    tail = norm.cdf(-t.ppf(0.975, freedom))
+    return pytest.approx(np.quantile(drawn, [tail, 1 - tail]))
+
+
 def drawn_by_hand(values, names, seed, draws):
-    """Lists of drawn units, stratum by stratum, in every draw."""
+    """Lists of drawn units, one less than there are, stratum by stratum, in every draw."""
     weights = {}
     for name in sorted(set(names)):
         inside = [i for i, owner in enumerate(names) if owner == name]
@@ -33,11 +40,14 @@ def test_means_of_all_units_and_of_strata_that_count_the_same():
     boot = bootstrap(values, names, seed=5, draws=200)
     whole, macro = [], []
     for draw in drawn_by_hand(values, names, 5, 200):
-        whole.append(np.mean(draw["P1"] + draw["P2"]))
+        assert (len(draw["P1"]), len(draw["P2"])) == (19, 9)
+        whole.append((20 * np.mean(draw["P1"]) + 10 * np.mean(draw["P2"])) / 30)
         macro.append((np.mean(draw["P1"]) + np.mean(draw["P2"])) / 2)
     assert boot.draws() == pytest.approx(whole)
     assert boot.draws(0, boot.macro()) == pytest.approx(macro)
-    assert boot.interval()[:2] == pytest.approx(np.quantile(whole, [0.025, 0.975]))
+    assert boot.interval()[:2] == bounds_by_hand(whole, 28)
+    only = np.array([0.0, 1.0])
+    assert boot.interval(0, only)[:2] == bounds_by_hand(boot.draws(0, only), 9)
     assert boot.interval().kind == "bootstrap"
     assert boot.mean(0, boot.macro()) == pytest.approx(
         (values[:20].mean() + values[20:].mean()) / 2
@@ -54,7 +64,8 @@ def test_clusters_are_drawn_whole_and_the_mean_is_still_that_of_units():
         loop.append(np.mean([v for name in draw[""] for v in groups[name]]))
     assert boot.draws() == pytest.approx(loop)
     assert boot.mean() == pytest.approx(values.mean())
-    assert boot.interval().kind == "cluster bootstrap"
+    assert boot.interval() == (*boot.interval()[:2], "cluster bootstrap")
+    assert boot.interval()[:2] == bounds_by_hand(loop, 2)
     with pytest.raises(ValueError, match="cluster 'b' lies in two strata"):
         bootstrap(values, ["P1"] * 3 + ["P2"] * 3, clusters)
 
@@ -80,7 +91,8 @@ def test_a_ratio_of_sums_leaves_out_draws_without_a_lower_sum():
     kept = [a / b for a, b in drawn if b > 0]
     assert value == pytest.approx(0.75)
     assert 0 < len(kept) < 300
-    assert found[:2] == pytest.approx(np.quantile(kept, [0.025, 0.975]))
+    # two units count in the lower sum
+    assert found[:2] == bounds_by_hand(kept, 1)
     with pytest.raises(ValueError, match="a ratio over a sum of 0"):
         bootstrap(np.zeros((3, 2))).ratio(0, 1)
 
@@ -101,16 +113,22 @@ def test_wilson_stands_where_no_draw_differs_whatever_rounding_says(right):
     assert found[:2] == pytest.approx(wilson(min(3 * right, 3.0), 3))
 
 
-def test_a_correlation_is_taken_of_rows_drawn_together():
-    x = np.arange(8.0)
-    y = x + np.array([0, 1, -1, 0, 2, -2, 1, 0])
+def test_the_error_of_a_mean_is_that_of_its_units_however_few():
+    """Stratified: the square of it is the sum of what strata of n units vary, n - 1 below."""
+    values = np.random.default_rng(2).random(24)
+    boot = bootstrap(values, [f"P{i // 3}" for i in range(24)], draws=20_000)
+    error = np.sqrt(sum(3 * np.var(part, ddof=1) for part in values.reshape(8, 3))) / 24
+    assert boot.draws().std() == pytest.approx(error, rel=0.02)
+    alone = bootstrap(values[:1])
+    assert (alone.draws() == values[0]).all()
 
-    def pearson(a, b):
-        return float(np.corrcoef(a, b)[0, 1]) if len(set(a)) > 1 and len(set(b)) > 1 else None
 
-    found = of_statistic(pearson, x, y, seed=3)
-    assert 0.5 < found.low < pearson(x, y) < found.high <= 1
-    assert of_statistic(lambda a, b: None, x, y) is None
+def test_the_bounds_of_a_correlation_are_those_of_its_transform():
+    assert fisher(0.5, 28)[:2] == pytest.approx((0.156, 0.736), abs=1e-3)
+    low, high, kind = fisher(0.5, 28, is_of_ranks=True)
+    half = (np.arctanh(high) - np.arctanh(low)) / 2
+    assert (half, kind) == (pytest.approx(1.96 * np.sqrt(1.125 / 25), rel=1e-4), "fisher")
+    assert (fisher(1.0, 4).high, fisher(-1.0, 4).low) == (1.0, -1.0)
 
 
 def test_students_bounds_are_those_of_the_printed_table():

@@ -38,9 +38,10 @@ def test_standard_error_uses_n_minus_one():
     assert intervals.standard_error([5.0]) == 0
 
 
-def test_resamples_repeat_and_draw_as_many_as_there_are():
+def test_resamples_repeat_and_draw_one_less_than_there_are():
     weights = intervals.resamples(3, n=50, seed=7)
-    assert (weights.sum(axis=1) == 3).all()
+    assert (weights.sum(axis=1) == 2).all()
+    assert (intervals.resamples(1, n=50) == 1).all()
     assert (weights == intervals.resamples(3, n=50, seed=7)).all()
     assert (weights != intervals.resamples(3, n=50, seed=8)).any()
     plain = intervals.resamples(6)

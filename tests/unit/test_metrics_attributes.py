@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm, t
 
 from kgprobe.metrics import attributes
 from kgprobe.metrics.attributes import EQUATIONS, fractions, measure
@@ -137,13 +138,15 @@ def test_partial_scores():
 
 
 def drawn_with_replacement(above, below, seed):
-    """2,000 samples of as many, one after another, and the central 95 % of their ratios."""
+    """2,000 samples of one less, one after another; percentiles of their ratios, as far out as
+    Student's t."""
     generator = np.random.Generator(np.random.PCG64(seed))
     ratios = []
     for _ in range(2000):
-        chosen = [int(i) for i in generator.integers(0, len(above), size=len(above))]
+        chosen = [int(i) for i in generator.integers(0, len(above), size=len(above) - 1)]
         ratios.append(sum(above[i] for i in chosen) / sum(below[i] for i in chosen))
-    return np.quantile(ratios, 0.025), np.quantile(ratios, 0.975)
+    tail = norm.cdf(-t.ppf(0.975, sum(value > 0 for value in below) - 1))
+    return np.quantile(ratios, tail), np.quantile(ratios, 1 - tail)
 
 
 @pytest.mark.parametrize("seed", [None, 0, 3])

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import norm, t
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import modes
@@ -296,7 +297,8 @@ def test_a_row_is_drawn_once_for_all_schemes_that_ask_it():
     weights = resamples(12, 2000, hash_key(0, "bootstrap", "onto_world/rdfs2"))
     pairs = (values + other)[order] / 2
     draws = [np.mean(np.repeat(pairs, w)) for w in weights]
-    assert found.interval[:2] == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
+    tail = norm.cdf(-t.ppf(0.975, 11))
+    assert found.interval[:2] == pytest.approx(tuple(np.quantile(draws, [tail, 1 - tail])))
 
 
 def test_models_of_one_set_share_rows_and_those_of_two_sets_do_not():

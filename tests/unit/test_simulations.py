@@ -2,22 +2,30 @@
 
 import numpy as np
 import pytest
-from scipy.stats import pearsonr
+from scipy.stats import pearsonr, spearmanr
 
 from kgprobe.metrics.aggregations import permute_golds
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.confidence import BINS, calibration_interval
-from kgprobe.metrics.intervals import of_hits, wilson
+from kgprobe.metrics.intervals import fisher, of_hits, wilson
 from kgprobe.metrics.tests import exchange_p, holm
-from kgprobe.tables.claims.comparison import Measured, _difference, _reduce, fisher
+from kgprobe.tables.claims.comparison import Measured, _difference, _reduce
 
 DRAWS = 2000
+#: how often a 95 % interval has to hold the truth
+COVERS = (0.935, 0.965)
 #: what calibration is simulated under -> the chance of a hit by confidence
 CALIBRATIONS = {
     "calibrated": lambda sure: sure,
     "overconfident": lambda sure: 0.7 * sure,
     "waves": lambda sure: np.clip(sure + 0.15 * np.sign(np.sin(12 * sure)), 0, 1),
 }
+
+
+def agreeing(generator, rates):
+    """Means of three templates' hits, which agree on half of the items."""
+    common, alone = generator.random(len(rates)) < rates, generator.random((3, len(rates))) < rates
+    return np.where(generator.random((3, len(rates))) < 0.5, common, alone).mean(axis=0)
 
 
 def confidences(generator, n):
@@ -45,7 +53,7 @@ def test_the_calibration_error_of_all_data_lies_in_its_interval(name, n, least):
     sure = confidences(np.random.default_rng(0), 1_000_000)
     truth = np.abs(gaps_of(sure, chance(sure)).mean(axis=0)).sum()
     inside = 0
-    for draw in range(DRAWS // 2):
+    for draw in range(DRAWS):
         sure = confidences(generator, n)
         gaps = gaps_of(sure, (generator.random(n) < chance(sure)).astype(float))
         boot = bootstrap(gaps, seed=draw, draws=200)
@@ -53,21 +61,26 @@ def test_the_calibration_error_of_all_data_lies_in_its_interval(name, n, least):
         low, high = calibration_interval(gaps.mean(axis=0), drawn[:, :BINS] / n)
         assert low <= np.abs(gaps.mean(axis=0)).sum() <= high
         inside += low <= truth <= high
-    assert inside / (DRAWS // 2) >= least
+    assert inside / DRAWS >= least
 
 
 @pytest.mark.nightly(
-    gate="unit/test_claims.py::test_size_helps_as_numpy_correlates_and_as_families_step"
+    gate="unit/test_bootstrap.py::test_the_bounds_of_a_correlation_are_those_of_its_transform"
 )
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
-def test_a_correlation_s_interval_covers_at_22_models(rho):
-    generator, inside = np.random.default_rng(3), 0
+@pytest.mark.parametrize("n", [9, 22])
+def test_a_correlation_s_interval_covers(n, rho):
+    """Of numbers, and of their ranks, whose errors are known for large samples alone."""
+    generator, inside, of_ranks = np.random.default_rng(3), 0, 0
     for _ in range(DRAWS):
-        x, z = generator.normal(size=(2, 22))
-        found = float(pearsonr(x, rho * x + np.sqrt(1 - rho**2) * z).statistic)
-        low, high = fisher(found, 22)
+        x, z = generator.normal(size=(2, n))
+        y = rho * x + np.sqrt(1 - rho**2) * z
+        low, high, _ = fisher(float(pearsonr(x, y).statistic), n)
         inside += low <= rho <= high
-    assert 0.935 <= inside / DRAWS <= 0.965
+        low, high, _ = fisher(float(spearmanr(x, y).statistic), n, is_of_ranks=True)
+        of_ranks += low <= 6 / np.pi * np.arcsin(rho / 2) <= high
+    assert COVERS[0] <= inside / DRAWS <= COVERS[1]
+    assert COVERS[0] <= of_ranks / DRAWS <= COVERS[1] + 0.015
 
 
 @pytest.mark.nightly(
@@ -99,7 +112,7 @@ def test_the_band_of_permuted_golds_holds_who_knows_nothing(agreement):
     """Answers of three templates that have nothing to do with the golds."""
     generator, n, options = np.random.default_rng(8), 60, 3
     golds, inside = np.eye(options)[np.arange(n) % options], 0
-    for draw in range(DRAWS // 2):
+    for draw in range(DRAWS):
         common = generator.integers(0, options, n)
         answered = np.zeros((n, options))
         for _ in range(3):
@@ -109,26 +122,58 @@ def test_the_band_of_permuted_golds_holds_who_knows_nothing(agreement):
         shares, _ = permute_golds(answered, golds, draw)
         low, high = np.quantile(shares, [0.025, 0.975])
         inside += low <= (answered * golds).sum() <= high
-    assert 0.93 <= inside / (DRAWS // 2) <= 0.985
+    assert 0.93 <= inside / DRAWS <= 0.985
+
+
+@pytest.mark.nightly(
+    gate="unit/test_bootstrap.py::test_the_error_of_a_mean_is_that_of_its_units_however_few"
+)
+@pytest.mark.parametrize(("relations", "each"), [(1, 20), (1, 40), (6, 5), (28, 3), (28, 17)])
+def test_the_interval_of_a_mean_covers_however_few_items_a_relation_has(relations, each):
+    """Three templates that agree on half of what they are asked."""
+    generator, inside = np.random.default_rng([relations, each]), 0
+    strata = [f"P{i % relations}" for i in range(relations * each)]
+    rates = np.random.default_rng(relations).uniform(0.2, 0.8, relations)
+    for draw in range(DRAWS):
+        hits = agreeing(generator, np.tile(rates, each))
+        boot = bootstrap(hits, strata, seed=draw, draws=400)
+        found = boot.interval(0, boot.macro())
+        inside += found.low <= rates.mean() <= found.high
+    assert COVERS[0] <= inside / DRAWS <= COVERS[1]
+
+
+@pytest.mark.nightly(
+    gate="unit/test_bootstrap.py::test_clusters_are_drawn_whole_and_the_mean_is_still_that_of_units"
+)
+@pytest.mark.parametrize("clusters", [12, 40, 100])
+def test_the_interval_of_a_mean_over_clusters_covers(clusters):
+    """Clusters of one to seven answers that are alike; few of them."""
+    generator, inside = np.random.default_rng(clusters), 0
+    for draw in range(DRAWS):
+        of = np.repeat(np.arange(clusters), generator.integers(1, 8, clusters))
+        hits = generator.random(len(of)) < generator.beta(2, 2, clusters)[of]
+        found = bootstrap(hits, clusters=[f"{n:03}" for n in of], seed=draw, draws=400).interval()
+        inside += found.low <= 0.5 <= found.high
+    assert COVERS[0] <= inside / DRAWS <= COVERS[1]
 
 
 @pytest.mark.nightly(
     gate="unit/test_tables_bear.py::test_bootstrap_equals_a_loop_that_resamples_items_within_relations"
 )
+@pytest.mark.parametrize("n", [30, 200])
 @pytest.mark.parametrize("relations", [2, 10])
-def test_the_interval_of_a_paired_difference_covers(relations):
-    """Two probes of three templates that agree on half of what they are asked; 200 items."""
-    generator, n, inside = np.random.default_rng(relations), 200, 0
+def test_the_interval_of_a_paired_difference_covers(relations, n):
+    """Two probes of three templates that agree on half of what they are asked."""
+    generator, inside = np.random.default_rng([relations, n]), 0
     strata = [f"P{i % relations}" for i in range(n)]
-    for draw in range(DRAWS // 2):
+    for draw in range(DRAWS):
         easy = generator.beta(1, 1, n)
         rates = np.array([easy**1.5, easy**0.8])
         hits = (generator.random((3, 2, n)) < rates).mean(axis=0)
-        boot = bootstrap(hits.T, strata, seed=draw, draws=500)
-        _, found = boot.difference(0, 1)
+        _, found = bootstrap(hits.T, strata, seed=draw, draws=400).difference(0, 1)
         # means of uniform powers
         inside += found.low <= 1 / 2.5 - 1 / 1.8 <= found.high
-    assert 0.93 <= inside / (DRAWS // 2) <= 0.97
+    assert COVERS[0] <= inside / DRAWS <= COVERS[1]
 
 
 @pytest.mark.nightly(
@@ -153,7 +198,7 @@ def test_answers_exchanged_at_random_differ_in_5_of_100_runs(templates, n):
 def test_a_probe_as_good_as_the_best_is_seldom_called_worse(probes):
     """All probes are alike: of one of them, compared with whichever came out best."""
     generator, n, false = np.random.default_rng(probes), 200, 0
-    for _ in range(DRAWS // 2):
+    for _ in range(DRAWS):
         hits = (generator.random((probes, n)) < generator.random(n)).astype(float)
         best = int(np.argmax(hits.mean(axis=1)))
         others = [i for i in range(probes) if i != best]
@@ -162,7 +207,7 @@ def test_a_probe_as_good_as_the_best_is_seldom_called_worse(probes):
             gaps = hits[best] - hits[i]
             found.append(exchange_p(gaps))
         false += dict(zip(others, holm(found), strict=True)).get(0, 1.0) < 0.05
-    assert false / (DRAWS // 2) <= 0.06
+    assert false / DRAWS <= 0.06
 
 
 @pytest.mark.nightly(gate="unit/test_intervals.py::test_wilson_holds_the_share_and_stays_inside")
@@ -178,26 +223,23 @@ def test_the_interval_of_a_proportion_covers(n, ties):
         low, high, _ = of_hits(hits)
         inside += low <= rate * (1 - ties) + 0.5 * ties <= high
     # answers that count half vary less than a proportion does: the interval is wide for them
-    assert 0.935 <= inside / DRAWS <= (0.985 if ties else 0.965)
+    assert COVERS[0] <= inside / DRAWS <= COVERS[1] + (0.02 if ties else 0)
 
 
 @pytest.mark.nightly(
     gate="unit/test_slices.py::test_an_interval_is_that_of_drawing_items_within_their_relation"
 )
-@pytest.mark.parametrize(("n", "relations"), [(90, 3), (600, 3), (600, 30)])
+@pytest.mark.parametrize(("n", "relations"), [(90, 3), (90, 30), (600, 3), (600, 30)])
 def test_the_interval_of_a_slice_covers(n, relations):
     """A slice holds a third of the items, another third of each relation; three templates agree on
     half of what they are asked."""
-    generator, inside = np.random.default_rng(n + relations), 0
+    generator, inside = np.random.default_rng([n, relations]), 0
     strata = [f"P{i % relations}" for i in range(n)]
     rates = np.random.default_rng(relations).uniform(0.2, 0.8, relations)[np.arange(n) % relations]
-    for draw in range(DRAWS // 2):
+    for draw in range(DRAWS):
         member = (generator.random(n) < 1 / 3).astype(float)
-        common = generator.random(n) < rates
-        alone = generator.random((3, n)) < rates
-        hits = np.where(generator.random((3, n)) < 0.5, common, alone).mean(axis=0)
-        rows = np.column_stack([hits * member, member])
-        _, found = bootstrap(rows, strata, seed=draw, draws=500).ratio(0, 1)
+        rows = np.column_stack([agreeing(generator, rates) * member, member])
+        _, found = bootstrap(rows, strata, seed=draw, draws=400).ratio(0, 1)
         # each item is in the slice by the same chance, so that the relations weigh the same in it
         inside += found.low <= rates.mean() <= found.high
-    assert 0.93 <= inside / (DRAWS // 2) <= 0.97
+    assert COVERS[0] <= inside / DRAWS <= COVERS[1]

@@ -21,8 +21,7 @@ from scipy.stats import ks_2samp
 
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.attributes import ALL
-from kgprobe.metrics.bootstrap import of_statistic
-from kgprobe.metrics.intervals import Interval
+from kgprobe.metrics.intervals import Interval, fisher
 from kgprobe.metrics.matching import RULE_NAMES, VERBATIM
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import consistency
@@ -66,7 +65,7 @@ def numbers(
     yield from questions(study)
     if (written := headline.filter(is_filled())).height:
         yield from partial(study.fractions(written), study.seed)
-        yield from correlations(study.measure(written, patterns=True), study.seed)
+        yield from correlations(study.measure(written, patterns=True))
         yield from popularity(study, written)
     if headline.height:
         yield from clusters(study.fractions(headline), repeating(study), study.seed)
@@ -341,7 +340,7 @@ def partial(parts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
         yield studies.of_row(row, metric=PARTIAL, **estimate(group, "partial", seed=seed))
 
 
-def correlations(measured: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
+def correlations(measured: pl.DataFrame) -> Iterator[Number]:
     """Partial against full score: correlations over models (per benchmark), over benchmarks and
     over patterns (per model); n counts points. Fewer than six have no interval."""
     points = measured.drop_nulls(["partial", "value_pooled"]).sort("benchmark", *WHO, "pattern")
@@ -356,7 +355,7 @@ def correlations(measured: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
             for correlate in (pearson, spearman):
                 value, base = correlate(x, y), Number(metric=correlate.__name__, slice=over, **row)
                 if value is not None:
-                    interval = of_statistic(correlate, x, y, seed=seed) if len(x) > 5 else None
+                    interval = fisher(value, len(x), correlate is spearman) if len(x) > 5 else None
                     yield base.but(value=value, interval=interval, n=len(x))
 
 

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from math import atanh, hypot, log10, sqrt, tanh
+from math import hypot, log10
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from scipy.special import ndtri
 
 from kgprobe.contracts import SETTING
 from kgprobe.metrics.bootstrap import of_draws
-from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.metrics.intervals import Interval, fisher, wilson
 from kgprobe.tables.claims.paired import Answers
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import DIMENSIONS
@@ -57,8 +57,8 @@ READINGS = ("difference", "wins", "steps", "near", "pearson")
 #: pairs. The range of subsets, the spread of random orders, one standard error and a mean of other
 #: bounds are none
 ESTIMATED = (
-    "wilson", "newcombe", "student", "bootstrap", "cluster bootstrap", "paired bootstrap",
-    "paired cluster bootstrap",
+    "wilson", "newcombe", "student", "fisher", "bootstrap", "cluster bootstrap",
+    "paired bootstrap", "paired cluster bootstrap",
 )  # fmt: skip
 #: what follows from the set alone, and is exact: counts, which have no model, and a random guess.
 #: The majority and the frequency baseline are right on some items and not on others, as models are
@@ -496,17 +496,9 @@ def _correlation(numbers: Mapping[Any, Measured]) -> Outcome:
     if np.ptp(sizes) == 0 or np.ptp(values) == 0:
         raise IncomparableError("models of one size, or of one value")
     r = float(np.clip(np.corrcoef(sizes, values)[0, 1], -1, 1))
-    low, high = fisher(r, len(held))
+    low, high, _ = fisher(r, len(held))
     return Outcome(
         a=r, b=0.0, value=r, low=low, high=high,
         n=len(held), pairs=len(held), values=((r, 0.0),),
         sides={"a": tuple(row for x in held for row in x.rows), "b": ()},
     )  # fmt: skip
-
-
-def fisher(r: float, n: int) -> tuple[float, float]:
-    """95 % bounds of a correlation over `n` models by Fisher's transform."""
-    # at 1 itself the transform has no value
-    center = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12))
-    half = Z / sqrt(n - 3)
-    return tanh(center - half), tanh(center + half)

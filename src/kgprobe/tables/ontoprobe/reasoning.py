@@ -165,7 +165,8 @@ def _estimate(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> I
         for part, column, weight in placed.select("part", "to", weighting).unique().rows():
             weights[boot.strata.index(part), column] = weight
         value = float(mean_of_ratios(boot.sums, weights))
-        interval = of_draws(mean_of_ratios(boot.drawn, weights))
+        draws = mean_of_ratios(boot.drawn, weights)
+        interval = of_draws(draws, freedom=boot.freedom(weights=weights.max(axis=1)))
         interval = interval or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
         weighed = base.but(metric="MRR", n=n, value=value, setting={"weighting": weighting})
         yield weighed.but(interval=interval)

@@ -97,7 +97,7 @@ class ContactError(ValueError):
 
 def user_agent(
     service: str,
-    contact: str = "",
+    contact: str,
     library: str = f"requests/{importlib.metadata.version('requests')}",
     is_local: bool = False,
 ) -> str:

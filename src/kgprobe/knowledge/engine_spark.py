@@ -36,7 +36,7 @@ class Spark(Engine):
     not installed or no master answers.
     """
 
-    def __init__(self, master: str, memory_mb: int = 2000, folder: str | Path = ".") -> None:
+    def __init__(self, master: str, memory_mb: int, folder: str | Path) -> None:
         super().__init__()
         try:
             from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from kgprobe.knowledge.engine_spark import Spark
 from kgprobe.settings import Joins
 
 
-def open_engine(joins: Joins, mem_mb: int, threads: int = 1) -> Engine:
+def open_engine(joins: Joins, mem_mb: int, threads: int) -> Engine:
     """The engine of `joins` for a job that may take `mem_mb`; DuckDB runs on `threads`.
 
     Raises EngineError where that is too little, or where no master of Spark answers.

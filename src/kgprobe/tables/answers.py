@@ -149,7 +149,7 @@ def judge(
 
 
 def judge_scores(
-    scores: pl.DataFrame, items: pl.DataFrame, aggregation: str = "sum", where: str = "scores"
+    scores: pl.DataFrame, items: pl.DataFrame, aggregation: str, where: str = "scores"
 ) -> pl.DataFrame:
     """SCORES under an aggregation: item, relation, template, options, winner, leaders, leading (the
     options in first place), hit, first, above, tied, inverted (pairs of a correct and a wrong

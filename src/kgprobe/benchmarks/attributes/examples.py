@@ -17,9 +17,7 @@ PART = 100_000
 FACT = ["s", "predicate", "o", "origin"]
 
 
-def in_parts(
-    setup: Setup[object], candidates: pl.DataFrame, size: int = PART
-) -> Iterator[pl.DataFrame]:
+def in_parts(setup: Setup[object], candidates: pl.DataFrame, size: int) -> Iterator[pl.DataFrame]:
     """Candidates of whole patterns, `size` or more at a time, in the order of their examples."""
     definition = setup.definition
     if definition.is_group:

@@ -175,7 +175,7 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     return loaded
 
 
-def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any], str]:
+def read_model(spec: ModelSpec, device: str) -> tuple[Loaded, dict[str, Any], str]:
     """Load the model of `spec` without checks of its weights and tokenizer; returns it with the
     loading info of transformers and the place that it came from."""
     place, options = _place(spec)

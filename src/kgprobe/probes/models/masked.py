@@ -21,9 +21,7 @@ class Masked(Parts):
 
     counters = (*Parts.counters, "rows_fed")
 
-    def __init__(
-        self, loaded: Loaded, budget: Budget | None = None, last_layer: str = "scored"
-    ) -> None:
+    def __init__(self, loaded: Loaded, budget: Budget | None, last_layer: str = "scored") -> None:
         super().__init__(loaded, budget)
         self.rows_asked = self.rows_fed = 0
         if last_layer == "scored":

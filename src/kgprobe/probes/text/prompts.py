@@ -68,9 +68,7 @@ def initial_token(loaded: Loaded) -> int:
     return int(loaded.tokenizer.eos_token_id)
 
 
-def trigger_pieces(
-    loaded: Loaded, template: Template, text: str, habits: str = "default"
-) -> list[int]:
+def trigger_pieces(loaded: Loaded, template: Template, text: str, habits: str) -> list[int]:
     """The ids of a trigger written as text, as they would stand in the template.
 
     Behind other text its first word has its blank; a trigger that opens the template (or its second

@@ -66,7 +66,7 @@ def check_windows(
     loaded: Loaded,
     prompts: Mapping[str, Sequence[ClozePrompt]],
     options: Mapping[str, Sequence[str]],
-    space: str = "none",
+    space: str,
     most: int | None = None,
 ) -> None:
     """Raise one ValueError that names the prompts of every relation that cannot be asked.

@@ -232,8 +232,8 @@ def check_page(
     answer: Answer,
     place: Place,
     variables: Sequence[str],
-    divided: str = "",
-    fits: Callable[[str], bool] = lambda value: True,
+    divided: str,
+    fits: Callable[[str], bool],
 ) -> Bindings:
     """The rows of a page, which are as many as its own count says, each there once.
 

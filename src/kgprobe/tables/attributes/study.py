@@ -365,7 +365,7 @@ def frequencies(
     edges: pl.DataFrame,
     literals: pl.DataFrame,
     examples: Iterable[pl.DataFrame],
-    ids: pl.DataFrame = WIKIDATA,
+    ids: pl.DataFrame,
 ) -> pl.DataFrame:
     """(predicate, object, best, worst, objects): rank of every object of the relations asked for by
     number of statements, ties as ranges, and number of the relation's objects. The inferred

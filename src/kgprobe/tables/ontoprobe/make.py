@@ -96,7 +96,7 @@ def estimate_memorizing(
     given: Mapping[str, pl.DataFrame],
     switches: Switches,
     seed: int,
-    facts: pl.DataFrame | None = None,
+    facts: pl.DataFrame | None,
 ) -> Iterator[Number]:
     """Every number of memorizing. `probed`: the answers as this run's switches read them; `given`:
     the printed tables; `facts`: TRAINED_ON."""
@@ -119,8 +119,8 @@ def scored_rows(
     folders: Folders,
     tp_rows: str,
     seed: int,
-    facts: pl.DataFrame | None = None,
-    below: baselines.Files = MappingProxyType({}),
+    facts: pl.DataFrame | None,
+    below: baselines.Files,
 ) -> Iterator[Scored]:
     """The test rows whose candidates are scored as sentences, by task; arguments as in
     `baseline_numbers`. Ranks at a mask slot keep no scores of the candidates but the golds'."""

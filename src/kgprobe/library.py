@@ -257,7 +257,7 @@ class Results:
         >>> sorted(results.frame.filter(metric="accuracy")["model"].unique())
         ['majority', 'random', 'tiny-llama']
         """
-        return results.frame("bear", make.numbers([self._study(self)]))
+        return results.frame("bear", make.estimates([self._study(self)]))
 
     @property
     def judged(self) -> pl.DataFrame:

@@ -149,8 +149,8 @@ def trained(study: Study, facts: pl.DataFrame) -> Study:
 
 
 def results(*studies: Study, **options: object) -> pl.DataFrame:
-    """BEAR's RESULTS of some studies; options as in `make.numbers`."""
-    return frame("bear", make.numbers(studies, **options))  # type: ignore[arg-type]
+    """BEAR's RESULTS of some studies; options as in `make.estimates`."""
+    return frame("bear", make.estimates(studies, **options))  # type: ignore[arg-type]
 
 
 def number(found: pl.DataFrame, metric: str = "accuracy", **where: object) -> dict[str, object]:

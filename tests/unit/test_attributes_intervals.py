@@ -137,7 +137,7 @@ def test_composites_paths_and_bias_are_counted_built_and_probed():
         schema=["benchmark", "example", "position", "alpha", "model", "prompt", "method"],
         orient="row",
     ).with_columns(pl.lit(v).alias(k) for k, v in HEADLINE.items())  # fmt: skip
-    found = ac.numbers(examples, content(made, "edges"), alphas)
+    found = ac.estimates(examples, content(made, "edges"), alphas)
     cells = {(n.benchmark, n.slice or n.model, n.metric): (n.value, n.n) for n in found}
     rule = "follow a rule of PCA confidence of at least 0.5"
     assert cells == {

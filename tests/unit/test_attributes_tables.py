@@ -32,7 +32,7 @@ LARGE, SMALL = ({"model": model, "method": "fill"} for model in ("large", "small
 def run():
     """The study and its RESULTS, every setting a column."""
     made = attribute_answers.study()
-    return made, results.frame("attributes", numbers.numbers(made, made.alphas(), PRINTED))
+    return made, results.frame("attributes", numbers.estimates(made, made.alphas(), PRINTED))
 
 
 def cells(run, metric, **where):
@@ -321,7 +321,7 @@ def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
         if probe.model == "small"
     }
     study = st.Study(made, wrong, attribute_answers.guesses(made))
-    frame = results.frame("attributes", numbers.numbers(study, study.alphas(), PRINTED))
+    frame = results.frame("attributes", numbers.estimates(study, study.alphas(), PRINTED))
     metrics = set(frame["metric"])
     assert {"value", "partial score", "triples asked"} <= metrics
     assert "pearson" not in metrics

@@ -225,7 +225,7 @@ def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
     made = benchmark(GOLDS)
     write_benchmark(made, tmp_path)
     formed, raw = scored(made, tmp_path)
-    told = list(tabled.numbers(formed, raw, {"b": tmp_path}, "sum", 0, by_relation=True))
+    told = list(tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0, by_relation=True))
     results = frame("attributes", told)
     gold = dict(made["items"].select("item", pl.col("answers").list.first()).rows())
     best = {}
@@ -247,7 +247,7 @@ def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
     printed = [view.of(results) for view in tabled.VIEWS]
     assert len(printed[0].rows) == 4 * 3
     with pytest.raises(ValueError, match="forms need a row of prompt templates"):
-        list(tabled.numbers(formed, {}, {"b": tmp_path}, "sum", 0))
+        list(tabled.estimates(formed, {}, {"b": tmp_path}, "sum", 0))
 
 
 def test_a_form_brings_its_raw_row_and_needs_a_method_that_has_forms():
@@ -360,7 +360,7 @@ def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
 
     paths = [tmp_path / f"{probe.prompt}.parquet" for probe in probes]
     formed, raw = tabled.pairs(probes, paths)
-    told = frame("attributes", tabled.numbers(formed, raw, {"b": tmp_path}, "sum", 0,
+    told = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0,
                                               written=written))  # fmt: skip
     found = {(row["prompt"], row["metric"]): row for row in told.rows(named=True)}
     own = found["question", "accuracy"]

@@ -75,16 +75,16 @@ def bear(tmp_path):
 def test_completeness_follows_the_record(bear):
     experiments, paths, _ = bear
     told = {"own": 1, "other": 0}
-    assert {n.model: n.value for n in marks.numbers(experiments, paths)} == told
+    assert {n.model: n.value for n in marks.estimates(experiments, paths)} == told
     # one file is enough: a second row of a model whose file tells nothing changes nothing
-    twice = marks.numbers([*experiments, {"model": "other"}], [*paths, paths[-1]])
+    twice = marks.estimates([*experiments, {"model": "other"}], [*paths, paths[-1]])
     assert {n.model: n.value for n in twice} == told
 
 
 def of_bear(experiments, paths, folder):
     probes = probes_of(experiments, MODELS, paths)
     studies = make_bear.studies(probes, paths, {"world_lite": folder})
-    return frame("bear", [*make_bear.numbers(studies), *marks.numbers(experiments, paths)])
+    return frame("bear", [*make_bear.estimates(studies), *marks.estimates(experiments, paths)])
 
 
 def paged(results, experiments, shown, folder):
@@ -148,7 +148,7 @@ def test_ontoprobe_carries_the_mark_and_keeps_the_printed_values(tmp_path):
         dict(zip(probes, paths, strict=True)), {"onto_released": folder}, switches.ties
     )
     assert [p.model for p in found] == list(RECORDS)
-    wrong = [x.model for x in marks.numbers(experiments, paths) if x.value == 0]
+    wrong = [x.model for x in marks.estimates(experiments, paths) if x.value == 0]
     assert [f"{model} (!)" if model in wrong else model for model in RECORDS] == SHOWN
 
 
@@ -161,7 +161,7 @@ def test_multiple_choice_carries_the_mark(tmp_path):
     given = values.published(Path(__file__).parents[2] / "resources/published")
     probes = probes_of(experiments, MODELS, files)
     found = [
-        *marks.numbers(experiments, files),
+        *marks.estimates(experiments, files),
         *make.estimate_choices(
             {p: (questions, f) for p, f in zip(probes, files, strict=True)}, given
         ),
@@ -181,7 +181,7 @@ def test_autoprompt_carries_the_mark(tmp_path):
     ]
     found = autoprompt_numbers.answered(experiments, MODELS, paths, {"auto_world": tmp_path})
     assert [a.probe.model for a in found] == list(RECORDS)
-    made = [*autoprompt_make.measure(found, [], {}), *marks.numbers(experiments, paths)]
+    made = [*autoprompt_make.measure(found, [], {}), *marks.estimates(experiments, paths)]
     page = autoprompt_section.section(results.frame("autoprompt", made), MODELS, {}, "default")
     checked = set()
     for shown in page.grids:

@@ -53,7 +53,7 @@ def corrected(paper: str, benchmark: str, own: str, group: str = "") -> pl.DataF
     """RESULTS of candidates scored as sentences, prior-corrected ones among them."""
     asked = dataclasses.replace(ASKED, aggregation=own, group=group)
     one = scored.Scored(probe("m", benchmark), scores(answers(0.6, 1)), asked)
-    made = results.frame(paper, scored.numbers([one]))
+    made = results.frame(paper, scored.estimates([one]))
     assert "prior" in made["aggregation"]
     return made
 

@@ -30,7 +30,7 @@ def test_the_leaderboard_has_the_paper_s_models_and_their_correlations():
     board = published.read(FOLDER)
     paper = board.leaderboard.filter(pl.col("listed") == "paper")
     assert paper.group_by("kind").len().sort("kind").rows() == [("causal", 16), ("masked", 6)]
-    found = {(n.metric, n.slice): n.value for n in make.numbers([], board)}
+    found = {(n.metric, n.slice): n.value for n in make.estimates([], board)}
     printed = {
         ("pearson", ""): 0.877,
         ("spearman", ""): 0.888,

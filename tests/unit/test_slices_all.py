@@ -90,7 +90,7 @@ def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
     # random weights were asked the first template of three items
     names = [f"P1/Qs{i}" for i in range(3)]
     random_init = {(i, 0): v for (i, t), v in answers(0.5, 3).items() if i in names and t == 0}
-    made = scored.numbers(
+    made = scored.estimates(
         [
             scored.Scored(probe("a"), scores(one), ASKED, beside, random_init=scores(random_init)),
             scored.Scored(probe("b"), scores(other), ASKED),
@@ -143,7 +143,7 @@ def test_probes_that_were_asked_other_rows_are_not_paired_and_chance_stands_once
         scored.Scored(probe("a"), scores(answers(0.6, 1)), ASKED),
         scored.Scored(probe("b"), scores(fewer), other),
     ]
-    found = results.frame("any", scored.numbers(every))
+    found = results.frame("any", scored.estimates(every))
     assert set(found["instead"]) == {""}
     assert set(found.filter(slice="options: 2-4")["model"]) == {"a", "b", "random", "majority"}
 
@@ -202,7 +202,7 @@ def test_the_attributes_have_the_tables_as_well():
     names = [view.name for view in attribute_views.FOLDED]
     assert {"slices", "slices_differences"} <= set(names)
     every = scored.Scored(probe("a", "symmetry"), scores(answers(0.6, 1)), ASKED, free())
-    found = results.frame("attributes", scored.numbers([every]))
+    found = results.frame("attributes", scored.estimates([every]))
     by_name = {view.name: view for view in attribute_views.FOLDED}
     assert len(by_name["slices"].of(found).rows) == len(bins())
     rows = by_name["slices_differences"].of(found).rows
@@ -216,7 +216,7 @@ def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
         for seed, name in enumerate(["symmetry", "bias"])
         for model, share in (("a", 0.6), ("control-b", 0.3))
     ]
-    found = results.frame("attributes", scored.numbers(every))
+    found = results.frame("attributes", scored.estimates(every))
     source = {"a": "hub:a", "control-b": "control:masked"}
     probes = [probe(model, "bias", source=place) for model, place in source.items()]
     made = [one for one in attribute_section.drawings(found, probes, {}) if "slice" in one.name]
@@ -241,7 +241,7 @@ def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
 
 def test_plots_of_slices_stand_behind_a_line_that_opens_them():
     one = scored.Scored(probe("a", "bias"), scores(answers(0.6, 1)), ASKED)
-    found = results.frame("attributes", scored.numbers([one]))
+    found = results.frame("attributes", scored.estimates([one]))
     drawings = attribute_section.drawings(found, [probe("a", "bias")], {})
     page = blocks.arranged(Section("attributes", "", "", drawings=drawings), blocks.Room())
     folded = {block.drawing.name: block.is_folded for block in page if block.drawing}

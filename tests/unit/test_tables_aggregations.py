@@ -264,7 +264,7 @@ def test_options_of_an_item_s_own_go_by_their_labels():
     right = {name: values.index(max(values)) == GOLD[name] for name, values in table.items()}
     assert hits == right
     assert 0 < sum(right.values()) < len(right)
-    numbers = list(aggregations.numbers(asked, probe(), made))
+    numbers = list(aggregations.estimates(asked, probe(), made))
     assert {n.metric for n in numbers if n.setting.get("aggregation") == "prior"} >= {"accuracy"}
     assert not [n for n in numbers if n.metric.startswith("permuted")]
 
@@ -274,7 +274,7 @@ def permuted_of(frames, answers):
     found = scores(answers)
     asked = Study(**frames, seed=SEED)
     own = judge(found, frames["items"], frames["candidates"])
-    made = aggregations.numbers(asked, probe(), {("", ""): own})
+    made = aggregations.estimates(asked, probe(), {("", ""): own})
     return {n.metric: n for n in made}
 
 

@@ -82,7 +82,7 @@ def found_of(
     one = scored.Scored(
         who, change(scores(ANSWERS)), replace(asked_, trained_on=trained_on or {}), content_free
     )
-    made = scored.numbers([one])
+    made = scored.estimates([one])
     return results.frame("any", made)
 
 
@@ -147,7 +147,7 @@ def test_a_relation_counts_by_its_items_however_many_templates_it_has():
     assert drawn["value"] == pytest.approx(row["value"], abs=3)
     lacking = {(i, t): v for (i, t), v in ANSWERS.items() if (i, t) != ("P2/Qs1", 0)}
     with pytest.raises(ValueError, match="relation P2, item P2/Qs1, template 0 has 0 scored"):
-        list(scored.numbers([scored.Scored(probe(), scores(lacking), asks())]))
+        list(scored.estimates([scored.Scored(probe(), scores(lacking), asks())]))
 
 
 def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_each():
@@ -197,7 +197,7 @@ def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_
 def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
     frames = benchmark({"P1": (["a", "b"], ["a", "b"]), "P2": (["z"], ["z"])})
     questions = Study(**frames, aggregation="sum")
-    made = scored.numbers([scored.Scored(probe(), scores(guesses(frames, 0.5, 1)), questions)])
+    made = scored.estimates([scored.Scored(probe(), scores(guesses(frames, 0.5, 1)), questions)])
     found = results.frame("any", made)
     row = number(found, "without wrong option")
     assert (row["value"], row["n"]) == (1, 3)
@@ -212,7 +212,7 @@ def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
     questions = replace(Study(**frames, aggregation="sum", group="T"), items=part)
     own = {k: v for k, v in guesses(frames, 0.5, 1).items() if k[0].startswith("P1")}
     models = [scored.Scored(probe(name), scores(own), questions) for name in ("m", "n")]
-    found = results.frame("any", scored.numbers(models))
+    found = results.frame("any", scored.estimates(models))
     row = number(found, "coinciding options", model="", prompt="", method="", group="T")
     assert (row["value"], row["n"]) == (2, 3)
     told = aggregations.notes(found, {}, "sum")[0]
@@ -235,7 +235,7 @@ ROWS = pl.DataFrame(
 
 
 def test_templates_of_relations_with_other_numbers_of_them():
-    found = {x.metric: x for x in consistency.numbers(Number(), ROWS, "relation")}
+    found = {x.metric: x for x in consistency.estimates(Number(), ROWS, "relation")}
     assert set(found) == set(consistency.METRICS)
     assert {x.n for x in found.values()} == {4}
     assert found["agreement"].value == 100 * 2 / 4
@@ -247,13 +247,13 @@ def test_templates_of_relations_with_other_numbers_of_them():
     assert found["best template"].value == 100 * (1 + 1 + 1 + 0) / 4
     assert dict(found["best template"].setting) == {"choice": "oracle"}
     shuffled = ROWS.sample(fraction=1.0, shuffle=True, seed=1)
-    assert list(consistency.numbers(Number(), shuffled, "relation")) == list(found.values())
+    assert list(consistency.estimates(Number(), shuffled, "relation")) == list(found.values())
 
 
 def test_one_template_has_nothing_to_agree_on_and_an_unknown_answer_is_no_agreement():
-    assert list(consistency.numbers(Number(), ROWS.filter(template=0), "relation")) == []
+    assert list(consistency.estimates(Number(), ROWS.filter(template=0), "relation")) == []
     unknown = ROWS.with_columns(said=pl.lit(None, pl.String))
-    names = [x.metric for x in consistency.numbers(Number(), unknown)]
+    names = [x.metric for x in consistency.estimates(Number(), unknown)]
     assert names == list(consistency.METRICS[1:])
 
 
@@ -300,7 +300,7 @@ def onto_numbers(places: dict[str, Path], path: str, beside: str) -> pl.DataFram
     told = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
     trained_on = of_rows(schema.TRAINED_ON, told)
     files = {who: path}, {who: beside}, places, "distinct", SEED, trained_on
-    return results.frame("ontoprobe", scored.numbers(make.scored_rows(*files)))
+    return results.frame("ontoprobe", scored.estimates(make.scored_rows(*files)))
 
 
 def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
@@ -391,7 +391,7 @@ def ranked_numbers(study: st.Study, files: dict[Probe, str], folder: Path) -> pl
     """RESULTS of ranked candidates, of which none was asked without a subject."""
     path = folder / "free.parquet"
     schema.write(of_rows(schema.CONTENT_FREE), schema.CONTENT_FREE, path, {})
-    made = scored.numbers(of_attributes.score_ranked(study, files, [str(path)]))
+    made = scored.estimates(of_attributes.score_ranked(study, files, [str(path)]))
     return results.frame("attributes", made)
 
 

@@ -218,7 +218,7 @@ def test_a_baseline_stands_beside_what_its_probe_has_on_the_same_items(macro):
     own = {f"a{i}": 1.0 for i in range(8)} | {f"b{i}": float(i < 2) for i in range(8)}
     low = {f"a{i}": float(i == 0) for i in range(6)} | {"b0": 0.0, "b7": 1.0}
     baseline_of = baselines.Baseline(Number(model="m"), SUBJECT, table(low), table(own))
-    made = list(baselines.numbers([baseline_of], ["R"], 0, macro))
+    made = list(baselines.estimates([baseline_of], ["R"], 0, macro))
     whole, half = of(made, "R", without=SUBJECT), of(made, "R", instead=f"without {SUBJECT}")
     means = [
         [sum(one[i] for i in low if i[0] == s) / sum(i[0] == s for i in low) for s in "ab"]

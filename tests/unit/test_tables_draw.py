@@ -29,7 +29,7 @@ def calibrated(trained_on=95.0):
     return [
         number
         for p, share in zip(PROBES[:2], (trained_on, 95.0), strict=True)
-        for number in validity.numbers(
+        for number in validity.estimates(
             Number(metric="", n=0, **p.dimensions),
             {"value": share, "n": 10, "interval": Interval(share / 2, share, "wilson")},
             {"value": 20.0, "n": 10, "interval": Interval(10.0, 20.0, "wilson")},
@@ -42,7 +42,7 @@ def calibrated(trained_on=95.0):
 
 def found(trained_on=95.0):
     """RESULTS of all probes with that calibration."""
-    return frame("bear", [*make.numbers([STUDY]), *calibrated(trained_on)])
+    return frame("bear", [*make.estimates([STUDY]), *calibrated(trained_on)])
 
 
 FIGURES = {

@@ -55,7 +55,7 @@ def made(folder, rows, paths, names=("world_lite",), published=None, **options):
     """RESULTS of the files."""
     probes = probes_of(rows, MODELS, paths)
     studies = make.studies(probes, paths, {name: folder / name for name in names}, **options)
-    return frame("bear", [*make.numbers(studies, published), *marks.numbers(rows, paths)])
+    return frame("bear", [*make.estimates(studies, published), *marks.estimates(rows, paths)])
 
 
 def test_a_run_becomes_results_figures_and_a_section(files):
@@ -93,14 +93,14 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     studies = make.studies(probes_of(rows, MODELS, paths), paths, at(folder))
     schema.write(make.judged_answers(studies), schema.JUDGED, judged)
     for paper, (benchmark_, trained_on) in shares.items():
-        numbers = validity.numbers(
+        numbers = validity.estimates(
             of.but(benchmark=benchmark_),
             {"value": trained_on, "n": 50},
             {"value": 6.0, "n": 50},
             1.0,
             is_control=True,
         )
-        own = make.numbers(studies) if paper == "bear" else []
+        own = make.estimates(studies) if paper == "bear" else []
         inputs.append(str(results / f"tables/{paper}.parquet"))
         schema.write(frame(paper, [*own, *numbers]), schema.RESULTS, inputs[-1])
     answers = [results / path.name for path in paths]

@@ -73,9 +73,9 @@ def test_the_requirement_at_its_bounds(trained_on, held_out, met):
     """Trained-on at least 95 %, held-out at most twice chance (here 10 %) plus 5 points."""
     shares = [{"value": value, "n": 40} for value in (trained_on, held_out)]
     of = Number(metric="", n=0, model="m")
-    made = {x.metric: x for x in validity.numbers(of, *shares, chance=10.0, is_control=True)}
+    made = {x.metric: x for x in validity.estimates(of, *shares, chance=10.0, is_control=True)}
     assert made["valid"].value == met
-    assert "valid" not in {x.metric for x in validity.numbers(of, *shares, chance=10.0)}
+    assert "valid" not in {x.metric for x in validity.estimates(of, *shares, chance=10.0)}
 
 
 def test_the_probes_of_every_paper_are_counted_by_one_rule():
@@ -98,7 +98,7 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
             [
                 one
                 for model, group, method, share in both
-                for one in validity.numbers(
+                for one in validity.estimates(
                     Number(metric="", n=0, model=model, group=group, method=method),
                     {"value": share, "n": 50}, {"value": 6.0, "n": 50}, 1.0,
                     is_control=model != "smol",
@@ -180,7 +180,7 @@ def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
         of = Number(metric="", n=0, benchmark=benchmark, model="control-masked",
                     prompt="templates", method=method)  # fmt: skip
         splits = {"value": share, "n": 50}, {"value": 6.0, "n": 50}
-        return frame("bear", validity.numbers(of, *splits, chance=5.0, is_control=True))
+        return frame("bear", validity.estimates(of, *splits, chance=5.0, is_control=True))
 
     own, shipped = asked("a", "sentence", 95.0), asked("a", "sentence", 10.0)
     more = Number(metric="accuracy", value=1.0, n=9, benchmark="b", model="control-masked")

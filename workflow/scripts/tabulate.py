@@ -22,8 +22,8 @@ with job(snakemake) as run:
         answered, run.input.scores, places, run.params.seed, beside, below, trained_on
     )
     figures = published.read(Path(run.input.published[0]).parent)
-    completeness = marks.numbers(run.params.experiments, run.input.scores)
-    numbers = frame("bear", [*make.numbers(studies, figures), *completeness])
+    completeness = marks.estimates(run.params.experiments, run.input.scores)
+    numbers = frame("bear", [*make.estimates(studies, figures), *completeness])
     provenance = run.provenance(seed=run.params.seed)
     schema.write(numbers, schema.RESULTS, run.output.results, provenance)
     schema.write(make.judged_answers(studies), schema.JUDGED, run.output.judged, provenance)

@@ -40,11 +40,11 @@ with job(snakemake) as run:
     answer_files = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
     winners = make.find_winners({**paths, **in_forms[0]}, tops)
     numbers = [
-        *marks.numbers(rows, answer_files),
+        *marks.estimates(rows, answer_files),
         *make.estimate_memorizing(answers, places, given, switches, seed, trained_on),
-        *scored.numbers(make.scored_rows(paths, free, places, rows_of, seed, trained_on, below)),
+        *scored.estimates(make.scored_rows(paths, free, places, rows_of, seed, trained_on, below)),
         *make.baseline_numbers(answers, below, free, places, switches, seed),
-        *forms.numbers(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
+        *forms.estimates(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
         *make.estimate_agreement(make.answers(paths, places, switches.ties), winners, rows_of),
         *make.estimate_reasoning(
             dict(zip(reasoned, pairs, strict=True)), answers, places, switches, seed

@@ -116,7 +116,7 @@ def count_coinciding(study: Study) -> Iterator[Number]:
         yield of.but(metric="coinciding options", value=double)
 
 
-def numbers(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
+def estimates(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
     """Every number of a probe's readings.
 
     Metrics: accuracy, gain (over the own aggregation, paired), trained-on, held-out, AUC, "permuted

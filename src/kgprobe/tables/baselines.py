@@ -70,7 +70,7 @@ def below(paths: Files, probe: Probe) -> Iterator[tuple[str, str]]:
     yield from ((key[-1], path) for key, path in paths.items() if key[:-1] == wanted)
 
 
-def numbers(
+def estimates(
     baselines: Sequence[Baseline], metrics: Sequence[str], seed: int = 0, macro: bool = False
 ) -> Iterator[Number]:
     """Every metric of every baseline (per cent), and of the first metric the probe minus its

@@ -70,7 +70,7 @@ VIEW = View(
 )
 
 
-def numbers(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
+def estimates(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
     """K (per cent of an item's pairs of a correct and a wrong option that are in order, ties half),
     Brier (0 to 2), ECE (per cent), OF_BINS (setting `bin`: its lower edge), and of the other half:
     "abstention threshold", answered, "accuracy of answered" (per cent), "right less wrong" with

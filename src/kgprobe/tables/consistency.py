@@ -23,7 +23,7 @@ CAPTION = (
 )
 
 
-def numbers(of: Number, answers: pl.DataFrame, by: str = "") -> Iterator[Number]:
+def estimates(of: Number, answers: pl.DataFrame, by: str = "") -> Iterator[Number]:
     """METRICS, in per cent, of items that are asked in several templates; nothing without any.
 
     `answers`: item, template, hit (0 to 1; under ties a chance), said (the answer in first place;

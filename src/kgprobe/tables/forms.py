@@ -73,7 +73,7 @@ VIEWS = (
 )
 
 
-def numbers(
+def estimates(
     formed: Mapping[Probe, str | Path],
     raw: Mapping[Probe, str | Path],
     folders: Mapping[str, Path],

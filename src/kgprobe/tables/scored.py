@@ -61,7 +61,7 @@ def read_random_init(below: baselines.Files, probe: Probe) -> pl.DataFrame | Non
     return schema.read(path, schema.SCORES) if path else None
 
 
-def numbers(every: Iterable[Scored]) -> Iterator[Number]:
+def estimates(every: Iterable[Scored]) -> Iterator[Number]:
     """Every number of several probes' SCORES, each of which is let go before the next is read.
 
     Items without a wrong option are left out; "without wrong option" counts them.
@@ -92,8 +92,8 @@ def numbers_of(one: Scored, answers: pl.DataFrame) -> Iterator[Number]:
     """What SCORES say under every aggregation, and what their probabilities are worth; `answers`:
     the same, judged by the study's own aggregation."""
     judged = aggregations.readings(answers, one.scores, one.study, one.content_free)
-    yield from aggregations.numbers(one.study, one.probe, judged)
-    yield from confidence.numbers(one.study, one.probe, judged)
+    yield from aggregations.estimates(one.study, one.probe, judged)
+    yield from confidence.estimates(one.study, one.probe, judged)
 
 
 def with_probe(study: Study, one: Scored, answers: pl.DataFrame) -> Study:

@@ -219,7 +219,7 @@ def _named_bins(study: Study, one: Slice) -> Iterator[tuple[str, Sequence[bool] 
 Pairs = Sequence[tuple[Number, pl.DataFrame]]
 
 
-def numbers(study: Study) -> Iterator[Number]:
+def estimates(study: Study) -> Iterator[Number]:
     """accuracy of every probe, of chance and of baselines (setting `without`) by slice, of probes
     minus the best or their baselines (`instead`) with "p after Holm" and "detectable difference";
     of all items those of the baselines alone. Domains have the weighting "split" as well: a

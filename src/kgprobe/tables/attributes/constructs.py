@@ -55,7 +55,7 @@ def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
             yield base.but(metric=metric, value=value, **as_published(value, TABLE1))
 
 
-def numbers(
+def estimates(
     examples: Mapping[str, pl.DataFrame], edges: pl.DataFrame, alphas: pl.DataFrame, seed: int = 0
 ) -> Iterator[Number]:
     """The four figures, of all built EXAMPLES and of those probed; asymmetry per model, of `alphas`

@@ -91,13 +91,13 @@ def tabulate(
     in_forms = forms.pairs(list(every), list(every.values()))
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
     parts = chain(
-        numbers.numbers(study, alphas, figures, known),
-        scored.numbers(score_ranked(study, files, content_free, known, below)),
+        numbers.estimates(study, alphas, figures, known),
+        scored.estimates(score_ranked(study, files, content_free, known, below)),
         baseline_numbers(study, below, others),
-        forms.numbers(*in_forms, places, "sum", study.seed, written=read_written),
+        forms.estimates(*in_forms, places, "sum", study.seed, written=read_written),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
-        constructs.numbers(built, edges, alphas, study.seed),
-        marks.numbers([*experiments, *formed[0]], [*answers, *formed[1]]),
+        constructs.estimates(built, edges, alphas, study.seed),
+        marks.estimates([*experiments, *formed[0]], [*answers, *formed[1]]),
     )
     frame = results.frame("attributes", parts)
     schema.write(frame, schema.RESULTS, path, provenance)
@@ -163,7 +163,7 @@ def baseline_numbers(
                 every = studies.triples(probe, alphas, benchmark).filter(pooling="base")
                 of = Number(**probe.dimensions, setting={**numbers.EXACT, "k": 1})
                 pairs.append(baselines.Baseline(of, without, part, numbers.at_one(every)))
-    yield from baselines.numbers(pairs, [numbers.RIGHT])
+    yield from baselines.estimates(pairs, [numbers.RIGHT])
 
 
 def _of_all(places: Mapping[str, Path], name: str, contract: Contract) -> pl.DataFrame:

@@ -53,7 +53,7 @@ REPEATS = {
 }  # fmt: skip
 
 
-def numbers(
+def estimates(
     study: Study, alphas: pl.DataFrame, published: Published, known: pl.DataFrame | None = None
 ) -> Iterator[Number]:
     """All numbers of this module; `alphas`: of `study`, `known`: `status`."""
@@ -240,7 +240,7 @@ def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> I
             chances = baseline.group_by("model").agg(ordered_mean("alpha"))["alpha"]
             yes, no = (hit_rate(part["alpha"].to_numpy()) for part in parts)
             chance = 100 * max(chances.to_list())
-            yield from validity.numbers(of, yes, no, chance, is_control=True)
+            yield from validity.estimates(of, yes, no, chance, is_control=True)
 
 
 def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
@@ -263,7 +263,7 @@ def questions(study: Study) -> Iterator[Number]:
         yield from kinds(base, rows, study)
         # what the templates of a relation agree on; right: at 1, the own gold
         rows = rows.select("item", "relation", "template", "said", hit="alpha")
-        yield from consistency.numbers(base.but(setting={**EXACT, "k": 1}), rows, "relation")
+        yield from consistency.estimates(base.but(setting={**EXACT, "k": 1}), rows, "relation")
         yield from count_questions(base, alphas, study)
         yield from check_written(base, firsts)
 

@@ -92,7 +92,7 @@ def make(
         points = schema.read(path, schema.SWEEPS)
         of_method = {"low_data": numbers.low_data, "grid": numbers.grid}[row["method"]]
         measured += of_method(row["benchmark"], row["model"], points)
-    measured += marks.numbers([*rows, *swept], [*outcomes, *swept_files])
+    measured += marks.estimates([*rows, *swept], [*outcomes, *swept_files])
     frame = results.frame("autoprompt", measured)
     schema.write(frame, schema.RESULTS, table, dict(provenance))
     rows_of = judged.frame("autoprompt", ((one.probe, numbers.judge(one)) for one in answers))

@@ -279,7 +279,7 @@ def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Itera
         constant = hits(base, MAJORITY).join(held_out, on=["group", "unit"], how="semi")
         chance = 100 * max(random, constant.select(ordered_mean("p1")).item())
         yes, no = splits.values()
-        yield from validity.numbers(base.of, yes, no, chance, is_control=True)
+        yield from validity.estimates(base.of, yes, no, chance, is_control=True)
 
 
 def classes(answers: Answers, seed: int = 0) -> Iterator[Number]:
@@ -387,7 +387,7 @@ def baseline_numbers(
             ]
             if len(both) == 2:
                 pairs.append(baselines.Baseline(probed.of, without, *both))
-    yield from baselines.numbers(pairs, list(MEASURES.values()), seed, macro=True)
+    yield from baselines.estimates(pairs, list(MEASURES.values()), seed, macro=True)
 
 
 def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:

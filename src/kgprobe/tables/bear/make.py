@@ -81,7 +81,7 @@ def judged_answers(studies: Sequence[Study]) -> pl.DataFrame:
     )
 
 
-def numbers(studies: Sequence[Study], published: Published | None = None) -> list[Number]:
+def estimates(studies: Sequence[Study], published: Published | None = None) -> list[Number]:
     """Every number of BEAR.
 
     accuracy (settings: template, weighting, mode "first wins": the lowest index among tied leaders,
@@ -100,7 +100,7 @@ def numbers(studies: Sequence[Study], published: Published | None = None) -> lis
             results += _by_template(study, position)
         results += [*_by_position(study), *differences(study), *_baselines(study, published)]
         results += _calibration(study)
-        results += slices.numbers(study)
+        results += slices.estimates(study)
         results += study.numbers
     sizes = {p.model: p.parameters for study in studies for p, _ in study.probes if p.parameters}
     results += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
@@ -149,7 +149,7 @@ def _by_template(study: Study, position: int) -> Iterator[Number]:
         for values, rows in answers.group_by(key, maintain_order=True):
             at = of.but(group=values[0] if values[1:] else "", setting={"template": values[-1]})
             yield at.but(**hit_rate(rows["hit"].to_numpy()))
-    yield from consistency.numbers(of, answers.select("item", "template", "hit", said="winner"))
+    yield from consistency.estimates(of, answers.select("item", "template", "hit", said="winner"))
 
 
 def answer_position(template: str) -> str:
@@ -278,7 +278,7 @@ def _calibration(study: Study) -> Iterator[Number]:
     accuracy = partial(study.estimate, value="hit", is_proportion=len(study.templates) == 1)
     for (probe, answers), rows in zip(study.probes, study.hits, strict=True):
         margin = by_item(answers, "margin")["margin"].to_numpy()
-        yield from validity.numbers(
+        yield from validity.estimates(
             Number(**probe.dimensions),
             accuracy(rows.filter(pl.Series(yes))),
             accuracy(rows.filter(pl.Series(no))),

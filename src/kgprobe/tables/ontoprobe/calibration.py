@@ -76,7 +76,7 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
             mrr = [split["MRR"].to_numpy() for split in (yes, no)]
             for name, each in zip(("trained-on", "held-out"), mrr, strict=True):
                 yield of.but(metric="MRR", slice=name, n=len(each), value=float(each.mean()))
-            numbers = validity.numbers(of, one, other, chance, auc(*mrr), probe.control)
+            numbers = validity.estimates(of, one, other, chance, auc(*mrr), probe.control)
             yield from numbers
             if others.height:
                 rate = hit_rate(others["R@1"].to_numpy() / 100)
@@ -112,7 +112,7 @@ def check_choices(
             of = Number(**probe.dimensions, group=task, setting={"scoring": scoring})
             chance = max(hit_rate(rates)["value"] for rates in _guesses(no, facts, task))
             one, other = (hit_rate(split["hit"].to_numpy()) for split in (yes, no))
-            yield from validity.numbers(of, one, other, chance, is_control=probe.control)
+            yield from validity.estimates(of, one, other, chance, is_control=probe.control)
 
 
 def _guesses(

@@ -87,7 +87,7 @@ def baseline_numbers(
                 of = Number(**probe.dimensions, group=str(task), setting={"choice": "fixed"})
                 both = (rows.select(columns) for rows in (subset, probed.filter(task=task)))
                 pairs.append(baselines.Baseline(of, without, *both))
-    yield from baselines.numbers(pairs, METRICS, seed)
+    yield from baselines.estimates(pairs, METRICS, seed)
 
 
 def estimate_memorizing(
@@ -158,7 +158,7 @@ def estimate_agreement(
             both = hits.join(winners[probe], on=["item", "template", *key], how="left")
             setting = {"masks": masks, "pooling": pooling}
             of = Number(**probe.dimensions, group=task, setting=setting)
-            yield from consistency.numbers(of, both.rename({"winner": "said"}))
+            yield from consistency.estimates(of, both.rename({"winner": "said"}))
 
 
 def find_winners(files: Files, tops: Mapping[Probe, pl.DataFrame]) -> dict[Probe, pl.DataFrame]:

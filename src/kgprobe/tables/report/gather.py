@@ -125,7 +125,7 @@ def _models(
 ) -> list[dict[str, object]]:
     """One row per model that was run, with what was recorded when it first was."""
     rows: dict[str, dict[str, object]] = {}
-    wrong = {n.model for n in marks.numbers(experiments, answers) if not n.value}
+    wrong = {n.model for n in marks.estimates(experiments, answers) if not n.value}
     for row, path in zip(experiments, answers, strict=True):
         record = recorded(path, "model")
         fields: dict[str, object] = {c: models[row["model"]].get(c, "") for c in OF_TABLE}

@@ -68,7 +68,7 @@ def completeness(path: str | Path) -> dict[str, object]:
     return dict(recorded(path, "model").get("completeness") or {})
 
 
-def numbers(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> list[Number]:
+def estimates(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> list[Number]:
     """COMPLETE of every model whose sentences were measured; `paths`: the answers of each row
     of experiments. One file is enough to mark a model everywhere."""
     verdicts: dict[str, bool] = {}

@@ -4,7 +4,7 @@ Control models were trained on a known half of the facts. A probe works when it 
 facts first and the held-out ones near chance. Real models stand beside them as a reference: they
 know neither by design, so the two should not differ.
 
-Every paper writes these figures with `numbers`; the section is one view of all papers' RESULTS.
+Every paper writes these figures with `estimates`; the section is one view of all papers' RESULTS.
 """
 
 import math
@@ -77,7 +77,7 @@ def limit(chance: float) -> float:
     return min(CHANCE_TIMES * chance + CHANCE_PLUS, chance + MOST_ABOVE)
 
 
-def numbers(
+def estimates(
     of: Number,
     trained: Mapping[str, Any],
     held_out: Mapping[str, Any],

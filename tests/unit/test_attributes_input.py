@@ -368,3 +368,19 @@ def test_the_twenty_largest_hubs_are_named():
     hubs = setup.funnel.rows[-1]["reason"].removeprefix("out-edges of ").split(", Q")
     assert hubs[:4] == ["Q3 (1,500)", "9 (1,500)", "7 (12)", "20 (11)"]
     assert (len(out), len(hubs), hubs[-1]) == (21, 20, "36 (11)")
+
+
+def test_unlabeled_objects_take_no_place_among_the_options():
+    """The most frequent objects have no label: the next ones that have one are the options."""
+    pairs = [(500, 26, 501), (501, 26, 500)]
+    frequent = [(1000 + 10 * o + k, 26, o) for o in range(1, 41) for k in range(3)]
+    rare = [(2000 + o, 26, o) for o in range(41, 61)]
+    labels = {500: "a", 501: "b"} | {o: f"object {o}" for _, _, o in rare}
+    statements = facts([*pairs, *frequent, *rare], labels)
+    built = attribute("symmetry", statements, min_triples=1, ratio=0.0, candidates=15)
+    assert built.items.height == 2
+    assert built.candidates["label"].to_list() == [
+        "a",
+        "b",
+        *(f"object {o}" for o in range(41, 54)),
+    ]

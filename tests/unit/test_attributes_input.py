@@ -68,6 +68,15 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
     assert content(made, "edges").rows() == [(1, 26, 2), (2, 26, 1)]
 
 
+@pytest.mark.parametrize("name", ["Q4294967296", "Q99999999999", "Q007", "L5"])
+def test_an_id_that_is_no_item_with_a_number_is_no_literal(name):
+    rows = facts([(1, 26, 2), (1, 27, 2)])
+    odd = rows.with_columns(object=pl.when(relation="P27").then(pl.lit(name)).otherwise("object"))
+    made = encode(odd)
+    assert (made.counts["object_no_item"], made.counts["literals"]) == (1, 0)
+    assert made.counts["edges"] == 1
+
+
 def test_an_entity_of_several_labels_has_the_smallest():
     rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("bb", " aa", "cc")]
     made = encode(pl.concat(rows))

@@ -68,6 +68,15 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
     assert content(made, "edges").rows() == [(1, 26, 2), (2, 26, 1)]
 
 
+@pytest.mark.parametrize("name", ["Q4294967296", "Q99999999999", "Q007", "L5"])
+def test_an_id_that_is_no_item_with_a_number_is_no_literal(name):
+    rows = facts([(1, 26, 2), (1, 27, 2)])
+    odd = rows.with_columns(object=pl.when(relation="P27").then(pl.lit(name)).otherwise("object"))
+    made = encode(odd)
+    assert (made.counts["object_no_item"], made.counts["literals"]) == (1, 0)
+    assert made.counts["edges"] == 1
+
+
 def test_an_entity_of_several_labels_has_the_smallest():
     rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("bb", " aa", "cc")]
     made = encode(pl.concat(rows))
@@ -368,3 +377,19 @@ def test_the_twenty_largest_hubs_are_named():
     hubs = setup.funnel.rows[-1]["reason"].removeprefix("out-edges of ").split(", Q")
     assert hubs[:4] == ["Q3 (1,500)", "9 (1,500)", "7 (12)", "20 (11)"]
     assert (len(out), len(hubs), hubs[-1]) == (21, 20, "36 (11)")
+
+
+def test_unlabeled_objects_take_no_place_among_the_options():
+    """The most frequent objects have no label: the next ones that have one are the options."""
+    pairs = [(500, 26, 501), (501, 26, 500)]
+    frequent = [(1000 + 10 * o + k, 26, o) for o in range(1, 41) for k in range(3)]
+    rare = [(2000 + o, 26, o) for o in range(41, 61)]
+    labels = {500: "a", 501: "b"} | {o: f"object {o}" for _, _, o in rare}
+    statements = facts([*pairs, *frequent, *rare], labels)
+    built = attribute("symmetry", statements, min_triples=1, ratio=0.0, candidates=15)
+    assert built.items.height == 2
+    assert built.candidates["label"].to_list() == [
+        "a",
+        "b",
+        *(f"object {o}" for o in range(41, 54)),
+    ]

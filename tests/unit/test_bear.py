@@ -116,6 +116,21 @@ def test_of_two_mirrored_statements_the_popular_subject_stays():
     assert reasons(pull, row(symmetric="yes")) == {"Q1": "mirror", "Q2": None}
 
 
+def test_a_mirrored_statement_of_two_ranks_is_counted_once_each():
+    """Each in both ranks: both of the less popular direction are dropped, and no row is added."""
+    there = [
+        statement("1", "2", rank=rank, object_sitelinks=30) for rank in ("normal", "preferred")
+    ]
+    back = [
+        statement("2", "1", rank=rank, subject_sitelinks=30, subject_label="o2y",
+                  object_label="s1x")
+        for rank in ("normal", "preferred")
+    ]  # fmt: skip
+    pull = build.with_popularity(frame(*there, *back), "sitelinks")
+    judged = filters.filtered(pull, row(symmetric="yes"), CONFIG)
+    assert judged["reason"].to_list() == ["mirror", "mirror", None, None]
+
+
 def test_mapping_replaces_a_place_by_its_country():
     pull = frame(
         statement("1", "50"),

@@ -151,3 +151,31 @@ def test_the_choice_takes_the_most_used_sensible_properties():
     assert chosen == ["P1", "P2"]
     named = ontology.choose(properties, 2, ["P3", "P9"]).filter("chosen")["property"].to_list()
     assert named == ["P3"]
+
+
+def test_of_two_labels_of_a_property_the_first_by_code_point_stays_in_any_order_of_rows():
+    def table(columns: str, *rows: tuple[str, ...]) -> pl.DataFrame:
+        return pl.DataFrame(rows, dict.fromkeys(columns.split(), pl.String), orient="row")
+
+    wikidata, dbpedia = f"{ontology.WIKIDATA}P1", f"{ontology.DBO}A"
+    labels = [(wikidata, "b"), (wikidata, "a")]
+    for rows in (labels, labels[::-1]):
+        built = ontology.build(
+            {
+                "classes": table("class label", (dbpedia, "A")),
+                "class_hierarchy": table("class parent"),
+                "types": table("class instance label"),
+                "properties": table("property domain range"),
+                "property_equivalence": table("property wikidata"),
+                "class_equivalence": table("class wikidata"),
+            },
+            {
+                "properties": table("property label", *rows),
+                "property_hierarchy": table("property parent"),
+                "equivalent_property": table("property equivalent"),
+                "constraint_classes": table("class label"),
+                "constraints": table("property constraint class"),
+            },
+            None,
+        )
+        assert built.properties["label"].to_list() == ["a"]

@@ -60,6 +60,7 @@ def test_what_cannot_be_read_is_named_with_its_line(entry, words, tmp_path):
         ({"sub_aliases": [1]}, r"sub_aliases is \[1\], expected a list of texts"),
         ({"answer_idx": "0"}, "answer Q90, index '0'; the answer space has it at 0"),
         ({"sub_label": "\ud800"}, "not JSON .*surrogates"),
+        ({"sub_id": "Q38"}, "the subject Q38 stands on line 1, too; right would be one line"),
     ],
 )
 def test_an_instance_that_cannot_be_read_is_named_with_its_line(cells, words, tmp_path):

@@ -112,6 +112,16 @@ def test_labels_title_before_most_frequent_surface_and_never_a_pronoun():
     assert found["Q1"] == ("Paris 1", "title")
 
 
+def test_surface_forms_that_differ_in_blanks_count_together():
+    rows = [("New York", 2, 2), ("New\u00a0York ", 2, 1), ("NYC", 3, 3), (" ", 9, 9)]
+    mentions = [(f"{Q}Q1", surface, trex.SPOTLIGHT, *counts) for surface, *counts in rows]
+    table = trex.labels(
+        pl.DataFrame(mentions, schema=dict(trex.MENTIONS.columns), orient="row"),
+        pl.DataFrame(schema=dict(trex.DOCUMENTS.columns)),
+    )
+    assert table["label"].to_list() == ["New York"]
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -345,7 +345,7 @@ def _by_text(facts: Table) -> Table:
         p=number("relation", "P", 4, LARGEST[RELATION]),
         o=number("object", "Q", 9, LARGEST[ENTITY]),
     )
-    other = rows["o"].isnull() & rows["object"].re_search(r"^[A-PR-Z][0-9]+$")
+    other = rows["o"].isnull() & rows["object"].re_search(r"^[A-Z][0-9]+$")
     return rows.mutate(other=other)
 
 

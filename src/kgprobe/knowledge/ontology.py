@@ -293,7 +293,7 @@ def build(
     types = dbpedia["types"].select("class", "instance", "label")
     classes, class_chains, instances = class_tables(declared, edges, types, per_class, seed)
     labeled = wikidata["properties"].drop_nulls("label").select("property", "label")
-    labeled = labeled.unique("property").sort("property")
+    labeled = labeled.sort("property", "label").unique("property", keep="first")
     uses = pl.Series(dtype=pl.String) if statements is None else WIKIDATA + statements["relation"]
     hierarchy = wikidata["property_hierarchy"].select("parent", child="property")
     known, property_chains = property_tables(labeled, hierarchy, uses)

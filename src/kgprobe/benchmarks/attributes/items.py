@@ -60,7 +60,8 @@ def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     for side, some in (("o", sets.filter(~reversed_)), ("s", sets.filter(reversed_))):
         if not some.height:
             continue
-        top = graph.frame(_top(graph, graph.edges, some, size, side)).rename({side: "number"})
+        labeled = graph.edges.semi_join(graph.labeled, [(side, "id")])
+        top = graph.frame(_top(graph, labeled, some, size, side)).rename({side: "number"})
         named = graph.texts(top["number"]).rename({"n": "number", "text": "label"})
         top = top.join(named, on="number").select("p", "n", "id", "label")
         parts.append(top.join(some, on="p"))
@@ -70,12 +71,12 @@ def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     every = pl.concat(part.select("set", "n", "id", "label") for part in parts)
     every = every.sort("set", "n", "id", descending=[False, True, False])
     ranked = every.with_columns(rank=1 + pl.int_range(pl.len(), dtype=pl.Int64).over("set"))
-    return ranked.drop_nulls("label").select("set", "id", "label", "rank")
+    return ranked.select("set", "id", "label", "rank")
 
 
 def _top(graph: Graph, rows: Table, sets: pl.DataFrame, size: int, *values: str) -> Table:
     """(p, values, n): the most frequent values of each set's relation, ties to the lower. Twice as
-    many as asked for, since some have no label."""
+    many as asked for, since some share a label."""
     chosen = rows.semi_join(graph.engine.table(sets.select("p").unique()), "p")
     return first(count_rows(chosen, ["p", *values]), 2 * size, [ibis.desc("n"), values[0]], ["p"])
 

@@ -132,7 +132,7 @@ def _drop_mirrors(frame: pl.DataFrame) -> pl.DataFrame:
     less = (pl.col("subject_popularity") < pl.col("other")) | (
         (pl.col("subject_popularity") == pl.col("other")) & later
     )
-    lost = pairs.filter(less).select("subject", "object", lost=pl.lit(True))
+    lost = pairs.filter(less).select("subject", "object", lost=pl.lit(True)).unique()
     joined = frame.join(lost, on=["subject", "object"], how="left", maintain_order="left")
     return _drop(joined, "mirror", pl.col("lost").is_not_null()).drop("lost")
 

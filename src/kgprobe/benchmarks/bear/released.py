@@ -171,6 +171,7 @@ def _metadata(folder: Path) -> dict[str, Any]:
 def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     """(line, instance) of a relation's file."""
     rows = json_rows(path, ReleasedError)
+    lines: dict[str, int] = {}
     for number, row in rows:
         # one subject of BEAR-big (P291) has an empty label: kept, like everything irregular
         if missing := [
@@ -184,6 +185,11 @@ def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
                 right = "a list of texts" if name == "sub_aliases" else "a text"
                 came = repr(row[name])[:80]
                 raise ReleasedError(f"{path}, line {number}: {name} is {came}, expected {right}")
+        if (first := lines.setdefault(row["sub_id"], number)) != number:
+            raise ReleasedError(
+                f"{path}, line {number}: the subject {row['sub_id']} stands on line {first}, too; "
+                "right would be one line, with one answer, for each subject"
+            )
     if not rows:
         raise ReleasedError(f"{path}: empty")
     return rows

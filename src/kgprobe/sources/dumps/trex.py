@@ -405,11 +405,9 @@ def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
         .drop_nulls("label")
         .unique("uri", keep="first", maintain_order=True)
     )
-    spotted = mentions.with_columns(one_line_of("surface")).filter(
-        pl.col("surface").is_not_null()
-        & (pl.col("annotator") == SPOTLIGHT)
-        & pl.col("uri").str.starts_with(ENTITY)
-    )
+    spotted = mentions.filter(annotator=SPOTLIGHT).with_columns(one_line_of("surface"))
+    # surface forms that differ in blanks alone are one
+    spotted = spotted.drop_nulls("surface").group_by("uri", "surface").agg(pl.col(_COUNTS).sum())
     order = {"uri": False, "mentions": True, "documents": True, "surface": False}
     rest = (
         spotted.sort(list(order), descending=list(order.values()))

@@ -17,7 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
-from kgprobe.probes.models.checks import float32_objection
+from kgprobe.probes.models.checks import float32_objection, window_objection
 from kgprobe.probes.models.finite import NotFiniteError, finite
 from kgprobe.probes.models.head import WHOLE
 from kgprobe.probes.models.journal import keep_steps
@@ -26,8 +26,6 @@ from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.trie import CAPACITY, Trie, lay_out, plan
 
 NAME = "kgprobe_trie"
-#: What configurations call the number of tokens that attention reaches back; a trie knows none.
-WINDOWS = ("sliding_window", "attention_window_size", "attention_chunk_size", "window_size")
 
 
 class Causal(Parts):
@@ -142,11 +140,7 @@ class Causal(Parts):
     def _refusal(self, longest: int) -> str:
         if "position_ids" not in inspect.signature(self.body.forward).parameters:
             return f"{type(self.loaded.model).__name__} takes no positions"
-        config = self.loaded.model.config.get_text_config()
-        window = min((w for n in WINDOWS if (w := getattr(config, n, None))), default=None)
-        if window and window < longest:
-            return f"sentences are longer than the attention window of {window}"
-        return ""
+        return window_objection(self.loaded, longest)
 
     def _shared(
         self,

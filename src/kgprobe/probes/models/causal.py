@@ -46,16 +46,26 @@ class Causal(Parts):
     ) -> NDArray[np.float64]:
         """log p(t_j | t_<j) beside every token; the first of a sequence is context only (0).
 
+        Equal sequences are read once, so that they tie: the last bits depend on the batch.
         `done` gets the number of sequences scored, `name` says which one a number is. Raises
         NotFiniteError, with `name` and place.
         """
-        result = np.zeros(len(sequences.values))
-        trie = plan(sequences)
-        if len(trie.tokens) and self._can_share(sequences, trie):
-            self._shared(sequences, trie, result, done, name)
+        own, number = sequences.distinct()
+        few = sequences if len(own) == len(sequences) else Ragged.of([sequences[i] for i in own])
+        result = np.zeros(len(few.values))
+
+        def name_own(sequence: int) -> str:
+            return name(int(own[sequence]))
+
+        trie = plan(few)
+        if len(trie.tokens) and self._can_share(few, trie):
+            self._shared(few, trie, result, done, name_own)
         else:
-            self._plain(sequences, np.arange(len(sequences)), result, done, name)
-        return result
+            self._plain(few, np.arange(len(few)), result, done, name_own)
+        if few is sequences:
+            return result
+        done(len(sequences) - len(few))
+        return np.concatenate([result[few.starts[n] : few.starts[n + 1]] for n in number])
 
     @torch.inference_mode()
     def visit_ends(self, rows: Ragged, read: Callable[[Ints, Any], None]) -> bool:

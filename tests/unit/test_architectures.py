@@ -15,7 +15,7 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.predict import FillItem
+from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import Item
 from kgprobe.probes.text.mask_slots import ClozePrompt, PromptIds, candidate_ids, tokenize_prompts
@@ -368,6 +368,25 @@ def test_several_empty_sequences_do_not_keep_others_from_being_scored(name):
     engine = Causal(loaded)
     engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in rows]))
     assert bool(engine.shares) == (name == "llama")
+
+
+@pytest.mark.parametrize("name", ["gemma3_text", "mistral", "phi3"])
+def test_what_is_written_behind_prompts_longer_than_the_window(name, float64_throughout):
+    """Beside a longer prompt a shorter one is padded, and the window counts places."""
+    loaded = tiny(name, "causal")
+    subjects = ["Niger", "Burkina Faso and Nigeria, where the capital of Italy stands"]
+    items = [FillItem(s, 0, "[X] lies in [Y].", s, golds=("São Tomé",)) for s in subjects]
+    fills = predict.predict(loaded, items, k=2, settings=FillSettings(beams=2, most_tokens=4))
+    assert fills.record["notes"] == [
+        "no prefix sharing: sentences are longer than the attention window of 8"
+    ]
+    for subject in subjects:
+        prompt = [1, *loaded.tokenizer(f"{subject} lies in")["input_ids"]]
+        mine = fills.golds["item"] == subject
+        tokens = fills.golds["token"][mine].tolist()
+        logp = log_softmax(loaded, prompt + tokens)[len(prompt) - 1 : -1]
+        expected = logp[torch.arange(len(tokens)), tokens].tolist()
+        assert fills.golds["logprob"][mine] == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["gemma3_text", "mistral", "phi3", "recurrent_gemma"])

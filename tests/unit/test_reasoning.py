@@ -427,6 +427,24 @@ def test_api_models_and_unknown_schemes_are_refused(tmp_path):
                         PLAN, ("soft+soft",))  # fmt: skip
 
 
+def test_an_answer_that_ends_in_a_character_of_several_tokens_is_scored_to_its_last_one():
+    loaded = tiny("gpt2", bos="forced")
+    labels = ["a 🦀", "大阪", "Niger", "½", "Burkina Faso"]
+    vectors = pseudowords(loaded, pairs=1).vectors
+    for after in (" .", ""):
+        asked = [ClozePrompt("a", 0, "The crab is a ", after, "class", tuple(range(5)))]
+        for prune in (True, False):
+            found = gold_ranks(loaded, asked, {"class": labels}, vectors, prune=prune)
+            for label, score in zip(labels, found.score, strict=True):
+                front = [1, *loaded.tokenizer("The crab is a")["input_ids"]]
+                own = loaded.tokenizer(f" {label}")["input_ids"]
+                logits = loaded.model(torch.tensor([[*front, *own]])).logits[0]
+                logp = logits.log_softmax(-1)[len(front) - 1 : -1]
+                bare = not loaded.tokenizer.decode(own[:1]).strip()
+                expected = logp[torch.arange(len(own)), own][bare:].mean()
+                assert score == pytest.approx(float(expected), abs=1e-9), (label, after)
+
+
 SPLIT = [" ".join(w) for n in (1, 2, 3) for w in itertools.permutations(frames.CLASSES[:5], n)]
 
 

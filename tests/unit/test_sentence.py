@@ -1,6 +1,7 @@
 """Sentence scores against a literal loop: one sentence, one pass, the whole model, no sharing."""
 
 import copy
+import dataclasses
 import re
 from collections.abc import Sequence
 
@@ -91,6 +92,26 @@ def test_causal_scores_equal_the_literal_loop(name, policy, adds, bos):
             columns[column], expected[:, place], rtol=0, atol=near, err_msg=column
         )
     assert columns["item"] == [i.item for _ in TEMPLATES for i in ITEMS for _ in OPTIONS]
+
+
+@pytest.mark.parametrize(("name", "words"), [("llama", 40), ("t5", 0)])
+def test_equal_options_tie_in_every_batch(name, words):
+    """The last bits of a row depend on the rows beside it, and a tie is exact or none."""
+    loaded = dataclasses.replace(tiny(name, double=False), limit=1000)
+    options = ["Niger", "Paris", "Niger", "Nigeria, where the capital of Italy stands", "Niger"]
+    subjects = [*SUBJECTS, "a country", "Rome", "an option", "the capital"]
+    items = [
+        Item(f"i{k}", "P36", subject, "set", "word " * (words + 3 * k) if words else "")
+        for k, subject in enumerate(subjects)
+    ]
+    for positions in (5, 12, 30, 300, 1000):
+        done = []
+        columns = run(loaded, TEMPLATES[:2], options, items, budget=Budget(positions),
+                      progress=done.append).columns  # fmt: skip
+        for column in ("sum", "answer_sum", "continuation_sum"):
+            scores = np.array(columns[column]).reshape(-1, len(options))
+            assert (scores[:, [0]] == scores[:, [2, 4]]).all(), (column, positions)
+        assert sum(done) == len(columns["sum"])
 
 
 def test_prefixes_are_shared_where_attention_can_be_told_who_sees_whom():

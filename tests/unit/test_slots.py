@@ -4,12 +4,18 @@ import dataclasses
 
 import pytest
 import torch
+from tokenizers import processors
 
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens
 from kgprobe.probes.scoring.fill.predict import predict
 from kgprobe.probes.scoring.fill.rows import FillItem, FillSettings
-from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids
+from kgprobe.probes.text.mask_slots import (
+    ClozePrompt,
+    candidate_ids,
+    prompt,
+    tokenize_prompts,
+)
 from tests.unit.tiny_models import sentencepiece, tiny, tokenizer, with_tokenizer
 
 LABELS = ["Paris", "Rome", "Niger", "São Tomé", "Burkina Faso"]
@@ -53,6 +59,28 @@ def test_a_line_end_before_a_slot_stays_with_the_text():
         found = candidate_ids(loaded, LABELS, "auto", "France:\n").ids
         expected = [in_sentence(tok, "France:\n", label, "") for label in LABELS]
         assert [ids.tolist() for ids in found] == expected
+
+
+@pytest.mark.parametrize("trims", [True, False])
+def test_prompt_and_answer_are_the_tokens_of_the_sentence_whatever_its_offsets_are(trims):
+    """RoBERTa's post-processor takes the blank out of the offsets, also of a token of one."""
+    for kind, model in (("causal", "gpt2"), ("seq2seq", "t5")):
+        tok = tokenizer(kind)
+        backend = tok.backend_tokenizer
+        backend.post_processor = processors.Sequence(
+            [processors.ByteLevel(trim_offsets=trims), backend.post_processor]
+        )
+        loaded = dataclasses.replace(tiny(model), tokenizer=tok)
+        asked = ClozePrompt("t", 0, "The capital of Niger is ", ".")
+        for label in LABELS:
+            whole = tok(asked.before + label + asked.after)["input_ids"]
+            answer = candidate_ids(loaded, [label], "auto", asked.before).ids[0].tolist()
+            if kind == "causal":
+                before, behind = prompt(loaded, asked).tolist(), []
+            else:
+                (row,) = tokenize_prompts(loaded, [asked], "auto")
+                before, behind = row.ids[: row.position].tolist(), row.ids[row.position + 1 :]
+            assert [*before, *answer, *behind] == whole[: len(whole) if len(behind) else -1]
 
 
 def test_scores_in_brackets_are_those_of_the_tokens_in_brackets():

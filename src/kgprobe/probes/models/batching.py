@@ -78,6 +78,12 @@ class Ragged:
         same = (matrix == matrix[:1]).all(0)
         return min(len(same) if same.all() else int(same.argmin()), int(self.lengths.min()))
 
+    def distinct(self) -> tuple[Ints, Ints]:
+        """(the first of each different sequence, for every sequence which of these it equals)."""
+        known: dict[bytes, int] = {}
+        number = [known.setdefault(self[i].tobytes(), len(known)) for i in range(len(self))]
+        return np.unique(number, return_index=True)[1], np.array(number, dtype=np.int64)
+
     def matrix(self, fill: int) -> NDArray[Any]:
         """Rows x longest, padded at the right."""
         lengths = self.lengths

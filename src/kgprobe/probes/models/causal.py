@@ -17,7 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
-from kgprobe.probes.models.checks import float32_objection
+from kgprobe.probes.models.checks import float32_objection, window_objection
 from kgprobe.probes.models.finite import NotFiniteError, finite
 from kgprobe.probes.models.head import WHOLE
 from kgprobe.probes.models.journal import keep_steps
@@ -26,8 +26,6 @@ from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.trie import CAPACITY, Trie, lay_out, plan
 
 NAME = "kgprobe_trie"
-#: What configurations call the number of tokens that attention reaches back; a trie knows none.
-WINDOWS = ("sliding_window", "attention_window_size", "attention_chunk_size", "window_size")
 
 
 class Causal(Parts):
@@ -48,16 +46,26 @@ class Causal(Parts):
     ) -> NDArray[np.float64]:
         """log p(t_j | t_<j) beside every token; the first of a sequence is context only (0).
 
+        Equal sequences are read once, so that they tie: the last bits depend on the batch.
         `done` gets the number of sequences scored, `name` says which one a number is. Raises
         NotFiniteError, with `name` and place.
         """
-        result = np.zeros(len(sequences.values))
-        trie = plan(sequences)
-        if len(trie.tokens) and self._can_share(sequences, trie):
-            self._shared(sequences, trie, result, done, name)
+        own, number = sequences.distinct()
+        few = sequences if len(own) == len(sequences) else Ragged.of([sequences[i] for i in own])
+        result = np.zeros(len(few.values))
+
+        def name_own(sequence: int) -> str:
+            return name(int(own[sequence]))
+
+        trie = plan(few)
+        if len(trie.tokens) and self._can_share(few, trie):
+            self._shared(few, trie, result, done, name_own)
         else:
-            self._plain(sequences, np.arange(len(sequences)), result, done, name)
-        return result
+            self._plain(few, np.arange(len(few)), result, done, name_own)
+        if few is sequences:
+            return result
+        done(len(sequences) - len(few))
+        return np.concatenate([result[few.starts[n] : few.starts[n + 1]] for n in number])
 
     @torch.inference_mode()
     def visit_ends(self, rows: Ragged, read: Callable[[Ints, Any], None]) -> bool:
@@ -142,11 +150,7 @@ class Causal(Parts):
     def _refusal(self, longest: int) -> str:
         if "position_ids" not in inspect.signature(self.body.forward).parameters:
             return f"{type(self.loaded.model).__name__} takes no positions"
-        config = self.loaded.model.config.get_text_config()
-        window = min((w for n in WINDOWS if (w := getattr(config, n, None))), default=None)
-        if window and window < longest:
-            return f"sentences are longer than the attention window of {window}"
-        return ""
+        return window_objection(self.loaded, longest)
 
     def _shared(
         self,

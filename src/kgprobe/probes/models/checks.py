@@ -42,6 +42,8 @@ AGREEMENT = {torch.float64: 1e-5, torch.float32: 1e-3}
 HALF_AGREEMENT = 0.5
 #: Tokens of the rows that padding is tried on.
 LENGTHS = (11, 7, 3)
+#: What configurations call the number of tokens that attention reaches back.
+WINDOWS = ("sliding_window", "attention_window_size", "attention_chunk_size", "window_size")
 #: A reason is shown up to so many characters.
 SHOWN = 200
 
@@ -89,6 +91,15 @@ def float32_objection(loaded: Loaded, worst: Callable[[], float]) -> str:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return "there is no memory to try it in float32"
+
+
+def window_objection(loaded: Loaded, longest: int) -> str:
+    """Why rows of so many tokens must not share what they begin with; empty where attention reaches
+    back to their first one."""
+    config = loaded.model.config.get_text_config()
+    window = min((w for n in WINDOWS if (w := getattr(config, n, None))), default=longest)
+    is_short = window < longest
+    return f"sentences are longer than the attention window of {window}" if is_short else ""
 
 
 class UncheckedError(ValueError):

@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 from transformers import DynamicCache
 
 from kgprobe.probes.models.batching import Budget, padded, sizes_of
-from kgprobe.probes.models.checks import float32_objection, is_finite, sample
+from kgprobe.probes.models.checks import (
+    float32_objection,
+    is_finite,
+    sample,
+    window_objection,
+)
 from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import SLICE, Put, Reader, SpanSlots
@@ -43,12 +48,15 @@ class Stream(Protocol):
 
 
 class CausalText(Parts):
-    """One causal model; `shares` says whether prompts are fed once."""
+    """One causal model; `shares` says whether prompts are fed once.
 
-    def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
+    `longest`: tokens of the longest prompt with its continuation.
+    """
+
+    def __init__(self, loaded: Loaded, budget: Budget | None = None, longest: int = 0) -> None:
         super().__init__(loaded, budget)
         self.shares = False
-        self._check()
+        self._check(longest)
 
     @torch.inference_mode()
     def open(self, prompts: Sequence[Ids]) -> Stream:
@@ -107,22 +115,20 @@ class CausalText(Parts):
         return states, [(layer.keys, layer.values) for layer in output.past_key_values.layers]
 
     @torch.inference_mode()
-    def _check(self) -> None:
-        """Whether shared keys and values say what whole rows say."""
-        longest, other, rest = sample(self.loaded, (7, 4, 2))
-        rows = [longest, np.concatenate([other, rest[:2]])]
+    def _check(self, longest: int) -> None:
+        """Whether shared keys and values say what whole rows say, where one row is the longest:
+        windows and scales of positions show in those alone."""
+        rows = sample(self.loaded, (max(longest, 7), max(longest // 2, 6)))
         prompts, fed = [r[:-2] for r in rows], np.stack([r[-2:] for r in rows])
 
-        def expected() -> Any:
+        def logits(stream: type[_Cached | _Anew]) -> Any:
             """What stands before and after each of two tokens behind the prompts."""
-            whole = [self.loaded.model(self._tensor(r)[None], use_cache=False) for r in rows]
-            return torch.cat([output.logits[:, -3:] for output in whole])
+            return self.head.logits(stream(self, prompts).states([0, 1], fed))
 
-        if not is_finite(expected()):
+        if not is_finite(logits(_Anew)):
             return  # nothing to compare; the engines refuse such numbers
-        reason = float32_objection(
-            self.loaded,
-            lambda: apart(self.head.logits(_Cached(self, prompts).states([0, 1], fed)), expected()),
+        reason = window_objection(self.loaded, longest) or float32_objection(
+            self.loaded, lambda: apart(logits(_Cached), logits(_Anew))
         )
         self.shares = not reason
         if reason:

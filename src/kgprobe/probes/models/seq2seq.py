@@ -33,14 +33,20 @@ class Seq2Seq(Parts):
         """log p of the forced tokens that are `wanted`, given those before them and the context.
 
         Both arrays lie beside `forced.values`; a row's first token is the decoder's start. The last
-        token of a row is never fed. Raises NotFiniteError, with `name` and the decoder's position.
+        token of a row is never fed. Equal rows behind one context are read once, so that they tie:
+        the last bits depend on the batch. Raises NotFiniteError, with `name` and the decoder's
+        position.
         """
         result = np.zeros(len(forced.values))
+        spans = [slice(*forced.starts[i : i + 2]) for i in range(len(forced))]
+        whole = [np.concatenate([c, [-1], forced.values[span], wanted[span]])
+                 for c, span in zip(contexts, spans, strict=True)]  # fmt: skip
+        own, number = Ragged.of(whole).distinct()
         distinct: dict[bytes, int] = {}
-        which = np.array([distinct.setdefault(c.tobytes(), len(distinct)) for c in contexts])
+        which = np.array([distinct.setdefault(contexts[i].tobytes(), len(distinct)) for i in own])
         rows = [np.frombuffer(data, dtype=np.int64) for data in distinct]
         bounds = np.cumsum(np.bincount(which, minlength=len(rows)))[:-1]
-        members = np.split(np.argsort(which, kind="stable"), bounds)
+        members = np.split(own[np.argsort(which, kind="stable")], bounds)
 
         def forward(batch: Ints) -> NDArray[np.float64]:
             ids, mask = padded([rows[b] for b in batch], self.pad, self.loaded.device)
@@ -48,16 +54,19 @@ class Seq2Seq(Parts):
             items = np.concatenate([members[b] for b in batch])
             place = np.repeat(np.arange(len(batch)), [len(members[b]) for b in batch])
             self._decode(states, mask, place, items, forced, wanted, result, name)
-            return np.concatenate([result[forced.starts[i] : forced.starts[i + 1]] for i in items])
+            return np.concatenate([result[spans[i]] for i in items])
 
         def put(batch: Ints, scores: NDArray[np.float64]) -> None:
             items = np.concatenate([members[b] for b in batch])
             ends = np.cumsum(forced.lengths[items])[:-1]
             for i, values in zip(items, np.split(scores, ends), strict=True):
-                result[forced.starts[i] : forced.starts[i + 1]] = values
+                result[spans[i]] = values
             done(len(items))
 
         self.each([len(r) for r in rows], forward, put, name=lambda r: name(int(members[r][0])))
+        for i, span in enumerate(spans):
+            result[span] = result[spans[own[number[i]]]]
+        done(len(spans) - len(own))
         return result
 
     def _decode(

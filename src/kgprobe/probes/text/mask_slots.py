@@ -258,7 +258,9 @@ def _without_space(
     """Tokens first..last become one slot token; a token of blanks before them goes too, an end of a
     line (of a chat template) stays."""
     low, high = offsets[first - 1] if first else (0, 0)
-    if high > low and not text[low:high].strip() and "\n" not in text[low:high]:
+    # a tokenizer that trims blanks from its offsets puts a token of one behind it
+    before = text[min(low, max(high - 1, 0)) : high]
+    if before and not before.strip() and "\n" not in before:
         first -= 1
     slot = ids[last : last + 1]
     return PromptIds(np.concatenate([ids[:first], slot, ids[last + 1 :]]), first)

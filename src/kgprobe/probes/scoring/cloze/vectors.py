@@ -273,7 +273,9 @@ def _sentences(
             )
         first = len(prefix) + int(np.searchsorted(ends, len(before), side="right"))
         stop = len(before) + len(label)
-        last = len(prefix) + int(np.searchsorted(ends, stop, side="left")) + 1
+        # several tokens of one character end alike
+        end = ends[min(int(np.searchsorted(ends, stop)), len(ends) - 1)]
+        last = len(prefix) + int(np.searchsorted(ends, end, side="right"))
         rows.append(row[:last] if ends_text(question) else row)
         # the first token of all has no left context: its probability is not known
         firsts.append(max(first, 1))

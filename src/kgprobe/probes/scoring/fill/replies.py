@@ -36,8 +36,10 @@ def replies(
 
     None where a row leaves no room for so many. Raises NotFiniteError, with the name of the row.
     """
-    tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded).stepped(most))
     numbers = [n for n, row in enumerate(rows) if len(row) + most <= loaded.limit]
+    longest = max((len(rows[n]) for n in numbers), default=0) + most
+    text = CausalText(loaded, budget_for(loaded).stepped(most), longest)
+    tokenizer = loaded.tokenizer
     ends, by_row = set(tokenizer.all_special_ids), dict[int, str]()
 
     def forward(batch: Ids) -> list[str]:

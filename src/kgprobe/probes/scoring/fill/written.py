@@ -64,13 +64,17 @@ def predict(
 
     Raises NotFiniteError, with item and token.
     """
-    kind = CausalText if loaded.spec.kind == "causal" else SpanText
-    text: CausalText | SpanText = kind(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
     prompts = _plan(loaded, fill_items, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
     prompts = _fitting(loaded, fill_items, prompts, most, left_out)
+    text: CausalText | SpanText
+    if loaded.spec.kind == "causal":
+        longest = max((len(p.ids) for p in prompts), default=0) + most
+        text = CausalText(loaded, budget, longest)
+    else:
+        text = SpanText(loaded, budget)
     writer = _Writer(text, k, settings, most, names, fill_items)
     answers: dict[int, dict[int, Any]] = {}
     ranked: dict[int, dict[bytes, Any]] = {}

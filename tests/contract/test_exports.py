@@ -92,6 +92,17 @@ def test_sets_beside_each_other_share_the_file_on_relations(constructed, tmp_pat
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
 
 
+@pytest.mark.parametrize("form", formats.NAMES)
+def test_questions_none_of_which_is_asked_are_refused(form, constructed, tmp_path):
+    trained = constructed.items.with_columns(role=pl.lit("train"))
+    none = pl.DataFrame(schema=dict(schema.CHOICES.columns))
+    for questions in (replace(constructed, items=trained), none):
+        if form != "lm-pub-quiz" or questions is not none:
+            with pytest.raises(ExportError, match="made: no question that is asked; right would"):
+                formats.write(form, "made", questions, [], tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+
+
 def test_a_set_survives_export_and_load_unchanged(constructed, tmp_path):
     lm_pub_quiz.export(constructed, tmp_path / "made")
     benchmark = constructed.candidates["set"][0].split("/")[0]

@@ -232,11 +232,14 @@ def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
         lm_pub_quiz.export(
             BearFrames(two, constructed.candidates, constructed.prompts), tmp_path / "b"
         )
-    iri = constructed.items.with_columns(pl.col("relation").replace("P1", "http://x.org/p"))
-    with pytest.raises(ExportError, match=r"http://x\.org/p: .* cannot hold a slash; right"):
-        lm_pub_quiz.export(
-            BearFrames(iri, constructed.candidates, constructed.prompts), tmp_path / "c"
-        )
+    for relation in ("http://x.org/p", "é" * 125):
+        named = constructed.items.with_columns(pl.col("relation").replace("P1", relation))
+        with pytest.raises(
+            ExportError, match=f"{relation}: .* a slash or more than 249 bytes; rig"
+        ):
+            lm_pub_quiz.export(
+                BearFrames(named, constructed.candidates, constructed.prompts), tmp_path / "c"
+            )
     assert list(tmp_path.iterdir()) == []
 
 

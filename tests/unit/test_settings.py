@@ -78,6 +78,7 @@ def test_every_field_says_what_it_means():
         ),
         ("seed", "zero", "seed: 'zero'; legal: an integer, at least 0"),
         ("seed", True, "seed: True; legal: an integer"),
+        ("seed", 2**63, "seed: 9223372036854775808; legal: an integer, at least 0, at most 9.2"),
         (
             "fill.strategy",
             "beams",

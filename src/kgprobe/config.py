@@ -312,7 +312,9 @@ def _narrowed(rules: dict[str, Any], marks: Sequence[object]) -> dict[str, Any]:
         if isinstance(mark, Part):
             rules = schema(NAMES[mark.section])
         elif isinstance(mark, Pattern):
-            rules |= {"pattern": mark.regex, "title": mark.words}
+            # in JSON schema "$" is the end alone, in Python also before a last line end
+            regex = mark.regex.replace("$", r"$(?!\n)")
+            rules |= {"pattern": regex, "title": mark.words}
         elif isinstance(mark, Length) and rules["type"] == "object":
             rules["minProperties"] = mark.least
         elif isinstance(mark, Length):

@@ -40,6 +40,7 @@ from kgprobe.probes.models.load import (
     window,
 )
 from kgprobe.probes.models.reachable import MODELS
+from kgprobe.probes.text.encode import POLICIES
 from kgprobe.questions import (
     GIVEN,
     OWN,
@@ -90,7 +91,18 @@ def load(
     given = {"kind": kind, "bos": bos, "model": name}
     if not isinstance(model, str | Path):
         return _load_given(model, tokenizer, given)
-    return load_model(spec_of(model, given, revision, dtype))
+    spec = spec_of(model, given, revision, dtype)
+    _check_bos(spec)
+    return load_model(spec)
+
+
+def _check_bos(spec: ModelSpec) -> None:
+    """Raise ModelError for a BOS policy that the kind of model does not have."""
+    legal = POLICIES if spec.kind == "causal" else (usual_bos(spec.kind),)
+    if spec.bos not in legal:
+        raise ModelError(
+            f"{spec.model}: bos is {spec.bos!r}; legal: {', '.join(legal)} of a {spec.kind} model"
+        )
 
 
 def _load_given(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
@@ -105,6 +117,7 @@ def _load_given(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
     dtype = str(model.dtype).removeprefix("torch.")
     bos = given["bos"] or usual_bos(kind)
     spec = ModelSpec(given["model"] or name, kind, "given", "", dtype, bos)
+    _check_bos(spec)
     place = torch.device(str(model.device))
     return Loaded(spec, model.eval(), tokenizer, place, window(model.config))
 

@@ -60,6 +60,8 @@ Value = TypeVar("Value")
 Constant = Annotated[Value, Fixed()]
 Count = Annotated[int, Range(1)]
 Natural = Annotated[int, Range(0)]
+#: what a hash takes as its key
+Seed = Annotated[int, Range(0, 2**63 - 1)]
 Proportion = Annotated[float, Range(0, 1)]
 Inner = Annotated[float, Range(0, 1, inside=True)]
 Positive = Annotated[float, Range(0, inside=True)]
@@ -1112,7 +1114,7 @@ class Search:
     """steps of a search"""
     restarts: Count | None = None
     """searches from the start"""
-    seed: Natural | None = None
+    seed: Seed | None = None
     """of the batches"""
     metric: Metric | None = None
     """what candidates are compared by"""
@@ -1405,7 +1407,7 @@ class Settings:
 
     run: Run = Run()
     """what this run is called"""
-    seed: Natural = 0
+    seed: Seed = 0
     """seeds every sample, split, training and bootstrap"""
     contact: str = ""
     """mail address or page for the User-Agent of live pulls; KGPROBE_CONTACT overrides it. A live

@@ -92,6 +92,17 @@ def test_sets_beside_each_other_share_the_file_on_relations(constructed, tmp_pat
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
 
 
+@pytest.mark.parametrize("form", formats.NAMES)
+def test_questions_none_of_which_is_asked_are_refused(form, constructed, tmp_path):
+    trained = constructed.items.with_columns(role=pl.lit("train"))
+    none = pl.DataFrame(schema=dict(schema.CHOICES.columns))
+    for questions in (replace(constructed, items=trained), none):
+        if form != "lm-pub-quiz" or questions is not none:
+            with pytest.raises(ExportError, match="made: no question that is asked; right would"):
+                formats.write(form, "made", questions, [], tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+
+
 def test_a_set_survives_export_and_load_unchanged(constructed, tmp_path):
     lm_pub_quiz.export(constructed, tmp_path / "made")
     benchmark = constructed.candidates["set"][0].split("/")[0]
@@ -221,11 +232,14 @@ def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
         lm_pub_quiz.export(
             BearFrames(two, constructed.candidates, constructed.prompts), tmp_path / "b"
         )
-    iri = constructed.items.with_columns(pl.col("relation").replace("P1", "http://x.org/p"))
-    with pytest.raises(ExportError, match=r"http://x\.org/p: .* cannot hold a slash; right"):
-        lm_pub_quiz.export(
-            BearFrames(iri, constructed.candidates, constructed.prompts), tmp_path / "c"
-        )
+    for relation in ("http://x.org/p", "é" * 125):
+        named = constructed.items.with_columns(pl.col("relation").replace("P1", relation))
+        with pytest.raises(
+            ExportError, match=f"{relation}: .* a slash or more than 249 bytes; rig"
+        ):
+            lm_pub_quiz.export(
+                BearFrames(named, constructed.candidates, constructed.prompts), tmp_path / "c"
+            )
     assert list(tmp_path.iterdir()) == []
 
 

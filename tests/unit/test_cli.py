@@ -814,6 +814,16 @@ def test_an_unknown_bos_policy_is_named_with_the_legal_ones(model, typed):
     assert "bos is 'always'; legal: none, default, forced" in done.output
 
 
+def test_a_model_that_is_not_causal_has_no_bos_policy(typed, tmp_path):
+    """It would be ignored, and stand in the name of the run and in its record."""
+    folder = save(tiny("bert", double=False), tmp_path / "m")
+    words = ["-x", "France", "-o", "Paris", "-o", "Rome", "--bos"]
+    for bos, code in (("none", 1), ("-", 0)):
+        done = typed("ask", str(folder), "[X] has [Y].", *words, bos)
+        assert done.exit_code == code, done.output
+        assert ("bos is 'none'; legal: - of a masked model" in done.output) == bool(code)
+
+
 def test_progress_without_a_terminal_is_a_line_every_ten_seconds(monkeypatch, capsys):
     now = [100.0]
     monkeypatch.setattr(screen.time, "monotonic", lambda: now[0])

@@ -48,7 +48,8 @@ def test_p_of_a_paired_difference_is_that_of_turning_every_pair_round():
     """Every choice of signs is as likely where neither side is better: the part of choices whose
     mean lies farther from 0, and half of those as far, by going through all of them."""
     generator = np.random.default_rng(3)
-    for values in ([-1.0, -1 / 3, 0.0, 2 / 3, 1.0], [-1.0, 0.0, 1.0], [-1 / 2, 1 / 12, 3 / 4]):
+    ties = ([-1 / 2, 1 / 12, 3 / 4], [-1 / 9, 5 / 12, 1 / 2])  # of three, and four, options
+    for values in ([-1.0, -1 / 3, 0.0, 2 / 3, 1.0], [-1.0, 0.0, 1.0], *ties):
         for _ in range(4):
             gaps = generator.choice(values, 13)
             signs = np.array(list(itertools.product((-1, 1), repeat=len(gaps))))

@@ -41,6 +41,8 @@ def test_one_of_several_golds_that_tie_is_enough(size, golds, best):
         ends = np.array([best]), np.array([best + size - 1])
         hit = ranking.hit_at(k, *ends, np.array([golds]))[0]
         assert hit == pytest.approx(np.mean([rank <= k for rank in first]))
+        reciprocal = ranking.reciprocal_rank(*ends, k, np.array([golds]))[0]
+        assert reciprocal == pytest.approx(np.mean([(rank <= k) / rank for rank in first]))
 
 
 def test_nan_has_no_rank():
@@ -53,6 +55,12 @@ def test_reciprocal_ranks_of_many_items():
     expected = [1, (1 / 3 + 1 / 4 + 1 / 5) / 3, 1 / 2, (1 / 7 + 1 / 8 + 1 / 9) / 3]
     assert ranking.reciprocal_rank(best, worst).tolist() == pytest.approx(expected)
     assert ranking.reciprocal_rank(best[:0], worst[:0]).tolist() == []
+    # one right of three, two of three, three of three: alone and beside each other
+    found = ranking.reciprocal_rank(
+        np.array([1, 3, 3, 7]), np.array([1, 5, 5, 9]), golds=[1, 1, 2, 3]
+    )
+    expected = [1, (1 / 3 + 1 / 4 + 1 / 5) / 3, 2 / 3 / 3 + 1 / 3 / 4, 1 / 7]
+    assert found.tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("positive", "negative"), [([], [1.0]), ([1.0], []), ([], [])])

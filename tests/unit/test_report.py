@@ -379,6 +379,31 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
     assert shown.rows[0][1].href == "bear-questions.html#benchmark-world_lite"
 
 
+def test_each_relation_has_its_own_place_whatever_its_id(asked, tmp_path):
+    """Ids of own graphs: without a letter of an address, alike but for case, of any length."""
+    names = ["首都", "東京", "Chef", "chef", *("r" * 300 + end for end in "ab")]
+    items = pl.concat([FRAMES["items"]] * 2).head(len(names))
+    items = items.with_columns(pl.Series(name, names) for name in ("item", "relation"))
+    for file in asked.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "items.parquet").unlink()
+    schema.write(items, schema.ITEMS, tmp_path / "items.parquet")
+    judged = make.judged_answers([STUDY]).clear()
+    rows = [{"paper": "bear", "benchmark": "world_lite", "prompt": "templates", "model": "m",
+             "method": "sentence"}]  # fmt: skip
+    numbers = [Number(metric="accuracy", benchmark="world_lite", group=name, model="m", n=30,
+                      method="sentence", value=1.0) for name in names]  # fmt: skip
+    own = frame("bear", numbers)
+    page, *_ = about.benchmarks(own, MODELS, rows, judged, {"world_lite": tmp_path}, {}, {})
+    shown = {b.title: b.anchor for _, blocks in pages.Page(page, "").blocks for b in blocks}
+    cells = [cell for part in page.parts for table in part.tables for row in table.rows
+             for cell in row if "#" in cell.href]  # fmt: skip
+    places = {cell.text: cell.href.partition("#")[2] for cell in cells if cell.text in names}
+    assert places == {name: shown[name] for name in names}
+    assert len(set(places.values())) == len(names)
+    assert max(map(len, places.values())) < 200
+
+
 def test_a_run_without_a_principal_number_has_no_matrix():
     """One example whose parts are all wrong: the metric is not defined."""
     undefined = Number(metric="value", benchmark="symmetry", model="smol", method="fill", n=2)

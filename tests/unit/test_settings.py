@@ -78,6 +78,7 @@ def test_every_field_says_what_it_means():
         ),
         ("seed", "zero", "seed: 'zero'; legal: an integer, at least 0"),
         ("seed", True, "seed: True; legal: an integer"),
+        ("seed", 2**63, "seed: 9223372036854775808; legal: an integer, at least 0, at most 9.2"),
         (
             "fill.strategy",
             "beams",
@@ -99,6 +100,9 @@ def test_every_field_says_what_it_means():
         ),
         ("sheets.models", "own.tsv", "unknown key 'sheets', which is 'tables' now; legal: "),
         ("sources.dumps.x", {"form": "json"}, "'access' is a required property"),
+        ("run.name", "own\n", r"run\.name: 'own\\n'; legal: letters, digits, - and _"),
+        ("attributes.bias.relations", ["P5\n"], r"relations.0: 'P5\\n'; legal: the id of a rel"),
+        ("sources.graphs", {"mine\n": {"form": "rdf", "files": ["a"]}}, r"graphs: 'mine\\n'; leg"),
     ],
 )
 def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, value, message):

@@ -91,6 +91,19 @@ def test_without_ties_first_wins_is_not_there_and_with_ties_it_is():
     assert number(found, "MRR")["value"] == pytest.approx(0.75)
 
 
+def test_right_options_that_tie_with_wrong_ones_share_the_reciprocal_rank():
+    """Nine right options and a wrong one tie: the first right one is first in nine of ten orders,
+    and second in one."""
+    labels = [f"o{i}" for i in range(10)]
+    frames = benchmark({"P1": (labels, ["o0", "o1"])})
+    golds = pl.lit(list(range(9)), dtype=pl.List(pl.Int32))
+    frames["items"] = frames["items"].with_columns(answers=golds)
+    level = {(item, t): [0.0] * 10 for item in frames["items"]["item"] for t in range(3)}
+    found = results(study(frames, [(probe("m"), level)])).filter(model="m")
+    assert number(found)["value"] == pytest.approx(90)
+    assert number(found, "MRR")["value"] == pytest.approx(0.9 + 0.1 / 2)
+
+
 def test_one_template_has_no_standard_error():
     one = {key: value for key, value in answers(RIGHT).items() if key[1] == 0}
     found = results(study(FRAMES, [(probe("m"), one)])).filter(model="m")

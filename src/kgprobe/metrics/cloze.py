@@ -4,10 +4,11 @@ Ties fall in random order and every value is its expectation, so that MRR is nev
 """
 
 from dataclasses import dataclass
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kgprobe.metrics.ranking import hit_at, reciprocal_rank
 
 Numbers = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -42,15 +43,12 @@ def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1
     tied = np.bincount(owner[leading], minlength=len(starts))
     last = np.zeros(len(starts), dtype=np.int64)
     last[owner[leading]] = worst[leading]
-    groups, place = np.unique(np.stack([top, last - top + 1, tied]), axis=1, return_inverse=True)
-    place = place.ravel()
-    first = [_first(int(b), int(size), int(k), ks) for b, size, k in groups.T]
     mean = np.add.reduceat((best + worst) / 2.0, starts) / golds
     inside = {k: np.clip(k - best + 1, 0, worst - best + 1) / (worst - best + 1) for k in ks}
     return Items(
-        {k: np.array([hits[k] for hits, _ in first])[place] for k in ks},
+        {k: hit_at(k, top, last, tied) for k in ks},
         {k: np.add.reduceat(inside[k], starts) / golds for k in ks},
-        np.array([rr for _, rr in first])[place],
+        reciprocal_rank(top, last, golds=tied),
         1.0 / mean,
         np.add.reduceat(_without_others(best, worst, owner), starts) / golds,
         2.0 / (golds + 1),
@@ -79,17 +77,6 @@ def at_ranks(ranks: Numbers, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> It
         np.add.reduceat(alone, starts) / golds,
         2.0 / (golds + 1),
     )
-
-
-def _first(best: int, size: int, golds: int, ks: tuple[int, ...]) -> tuple[dict[int, float], float]:
-    """Hits and reciprocal rank of the first gold: `golds` of a tie group of `size` from `best` on.
-
-    P(offset i) = C(size - 1 - i, golds - 1) / C(size, golds).
-    """
-    total = comb(size, golds)
-    chances = [comb(size - 1 - i, golds - 1) / total for i in range(size - golds + 1)]
-    hits = {k: sum(p for i, p in enumerate(chances) if best + i <= k) for k in ks}
-    return hits, sum(p / (best + i) for i, p in enumerate(chances))
 
 
 def _without_others(best: Counts, worst: Counts, owner: Counts) -> Numbers:

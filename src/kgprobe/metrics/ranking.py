@@ -39,14 +39,31 @@ def hit_at(
 
 
 def reciprocal_rank(
-    best: NDArray[np.int64], worst: NDArray[np.int64], cut: int | None = None
+    best: NDArray[np.int64],
+    worst: NDArray[np.int64],
+    cut: int | None = None,
+    golds: NDArray[np.int64] | int = 1,
 ) -> NDArray[np.float64]:
-    """Expected reciprocal rank under random tie breaking, per item; beyond rank `cut` it is 0."""
+    """Expected reciprocal rank of the first right one under random tie breaking, per item; beyond
+    rank `cut` it is 0; `golds`: how many of those that tie are right.
+
+    >>> reciprocal_rank(np.array([1]), np.array([3]), golds=np.array([2])).round(3).tolist()
+    [0.833]
+    """
+    golds, size = np.broadcast_to(golds, best.shape), worst - best + 1
     parts = 1.0 / np.arange(1, int(worst.max(initial=0)) + 1)
     if cut is not None:
         parts[cut:] = 0.0
     harmonic = np.concatenate([[0.0], np.cumsum(parts)])
-    return np.asarray((harmonic[worst] - harmonic[best - 1]) / (worst - best + 1), dtype=float)
+    expected = (harmonic[worst] - harmonic[best - 1]) / size
+    several = np.flatnonzero(golds > 1)
+    size, golds, place = size[several], golds[several], best[several] - 1
+    total, first = np.zeros(len(several)), golds / size  # chance that the first is at a place
+    for i in range(int((size - golds).max(initial=-1)) + 1):
+        total += first * parts[np.minimum(place + i, len(parts) - 1)]
+        first = first * (size - golds - i) / np.maximum(size - 1 - i, 1)
+    expected[several] = total
+    return np.asarray(expected, dtype=float)
 
 
 def auc(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:

@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 LEVEL, POWER = 0.05, 0.8
 #: pairs that differ up to which p is exact, and the finest part of 1 that their gaps are counted in
 #: (three templates with up to four options in first place)
-LARGE, FINEST = 1000, 12
+LARGE, FINEST = 1000, 36
 
 
 def exchange_error(gaps: NDArray[np.float64]) -> float:

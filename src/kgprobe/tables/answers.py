@@ -152,15 +152,15 @@ def judge_scores(
     scores: pl.DataFrame, items: pl.DataFrame, aggregation: str, where: str = "scores"
 ) -> pl.DataFrame:
     """SCORES under an aggregation: item, relation, template, options, winner, leaders, leading (the
-    options in first place), hit, first, above, tied, inverted (pairs of a correct and a wrong
-    option that are out of order, ties half), probability (of the correct option, softmax over
+    options in first place), hit, first, above, tied, level, inverted (pairs of a correct and a
+    wrong option that are out of order, ties half), probability (of the correct option, softmax over
     options), confidence (the largest probability), brier (sum over options of the squared distance
     of its probability from 1 or 0; several correct options share the 1), margin (nats, correct
     option minus the best wrong one).
 
     `above` and `tied` count the wrong options above and level with the correct one; its rank is
-    above + 1 to above + tied + 1. With several correct options the best placed one counts, in
-    `inverted` every one.
+    above + 1 to above + tied + 1. With several correct options the best placed one counts, of
+    which `level` share the place, in `inverted` every one.
     Raises ValueError for an item without a correct or without a wrong option; see `check_answers`,
     too. byte_mean wants scores `with_bytes`; prior and content_free want them `with_priors` and
     `with_content_free`, and items without one are left out.
@@ -312,6 +312,7 @@ def _measures() -> dict[str, pl.Expr]:
         "first": ordered.first().cast(pl.Float64),
         "above": (wrong > right).sum().cast(pl.Int32),
         "tied": (wrong == right).sum().cast(pl.Int32),
+        "level": (score.filter(gold) == right).sum().cast(pl.Int32),
         # places of the correct options less those that they have among themselves: Mann-Whitney's U
         "inverted": score.rank("average", descending=True).filter(gold).sum()
         - gold.sum() * (gold.sum() + 1) / 2,

@@ -129,10 +129,12 @@ def _scores(study: Study, position: int, published: Published | None) -> Iterato
     over = estimate(relations, "hit", seed=study.seed)["interval"]
     yield even.but(interval=over, setting={"weighting": "relations resampled"})
     if (answers["leaders"] > 1).any():
-        first = 100 * answers.select(ordered_mean("first")).item()
+        first = 100 * by_item(answers, "first").select(ordered_mean("first")).item()
         yield plain.but(value=first, interval=None, setting={"mode": "first wins"})
-    best = answers["above"].cast(pl.Int64).to_numpy() + 1
-    ranks = reciprocal_rank(best, best + answers["tied"].cast(pl.Int64).to_numpy())
+    above, tied, level = (
+        answers.select(pl.col("above", "tied", "level").cast(pl.Int64)).to_numpy().T
+    )
+    ranks = reciprocal_rank(above + 1, above + tied + level, golds=level)
     expected = by_item(answers.with_columns(rank=pl.Series(ranks)), "rank")
     yield of.but(metric="MRR", **study.estimate(expected, "rank", scale=1))
     for (name,), part in rows.group_by("relation", maintain_order=True):

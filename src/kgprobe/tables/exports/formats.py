@@ -62,6 +62,10 @@ def write(
     """
     if isinstance(questions, BearFrames):
         questions = replace(questions, items=asked_of(questions.items))
+    rows = questions.items if isinstance(questions, BearFrames) else questions
+    if not rows.height:
+        raise ExportError(f"{name}: no question that is asked; right would be a benchmark with "
+                          "items that are not for training alone")  # fmt: skip
     if form == "lm-pub-quiz":
         if not isinstance(questions, BearFrames):
             raise ExportError(f"lm-pub-quiz knows no lettered questions; {OTHERS}")

@@ -20,6 +20,8 @@ from kgprobe.tables.exports.folders import (
 
 METADATA = "metadata_relations.json"
 INFO = "relation_info.json"
+#: bytes of a file's name
+LONGEST = 255
 #: what lm-pub-quiz calls the cardinalities when it derives them itself
 CARDINALITY = {"1:1": "single instance per answer", "1:N": "multiple instances per answer"}
 
@@ -34,9 +36,11 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
     metadata = {}
     with whole_folder(folder, rf"{METADATA}|[^/]+\.jsonl", METADATA) as temporary:
         for relation in relations_in_order(sets):
-            if "/" in relation:
+            file = f"{relation}.jsonl"
+            if "/" in relation or len(file.encode()) > LONGEST:
                 raise ExportError(
-                    f"{relation}: names a file in lm-pub-quiz, and cannot hold a slash; {OTHERS}"
+                    f"{relation}: names a file in lm-pub-quiz, and cannot hold a slash or more "
+                    f"than {LONGEST - len('.jsonl')} bytes; {OTHERS}"
                 )
             items, options = items_of(sets, relation)
             labels, ids = options["label"].to_list(), options["id"].to_list()
@@ -58,7 +62,7 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
                 for item in items.iter_rows(named=True)
             ]
             lines = [_line(instance, ",", ":") for instance in instances]
-            (temporary / f"{relation}.jsonl").write_text("".join(lines), encoding="ascii")
+            (temporary / file).write_text("".join(lines), encoding="ascii")
         text = json.dumps(metadata, indent=4, ensure_ascii=True) + "\n"
         (temporary / METADATA).write_text(text, encoding="ascii")
     if relations is not None:

@@ -9,7 +9,7 @@ import polars as pl
 from kgprobe.tables.exports import origins
 from kgprobe.tables.exports.folders import ExportError
 from kgprobe.tables.report import grid, headline, said, validity
-from kgprobe.tables.report.blocks import anchor, slug
+from kgprobe.tables.report.blocks import Room, anchor, slug
 from kgprobe.tables.report.grid import Cell, Grid
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.views import PLAIN, View
@@ -169,11 +169,12 @@ def _places(
     titles: Mapping[str, str],
 ) -> dict[str, Cell]:
     """Where the questions of each relation stand."""
-    links = {}
+    links, room = {}, Room()
     names = {said.title(one.relation, titles): one.relation for one in questions}
     for section in sections:
         for table in section.grids:
             relation = names[table.title]
-            href = f"{paper}-questions.html#{anchor(section.name, table.title)}"
+            place = room.anchor(anchor(section.name, table.title))
+            href = f"{paper}-questions.html#{place}"
             links[relation] = replace(grid.titled(relation, titles), href=href)
     return links

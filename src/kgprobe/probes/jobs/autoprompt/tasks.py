@@ -71,7 +71,7 @@ class ProbeTask:
         rows = rows.filter(pl.col("split").is_in(splits)) if splits else rows
         return rows.sort("split", "example")
 
-    def search_template(self, loaded: Loaded, triggers: int | None) -> str:
+    def search_template(self, loaded: Loaded, triggers: int | None = None) -> str:
         """The template of a search for this model, with so many trigger tokens (None: its own)."""
         by_kind = self.about["search"]
         text = _choose(by_kind, loaded)

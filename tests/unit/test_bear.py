@@ -163,6 +163,8 @@ def test_mapping_replaces_a_place_by_its_country():
         ("Iran", "Ira", "contains", False),
         ("Bank of England", "Bank of Japan", "contains", False),
         ("Bank of England", "Bank of Japan", "words", True),
+        # a vowel sign is a mark, and no end of a word
+        ("सूरत", "रत", "contains", False),
     ],
 )
 def test_overlap_of_labels(subject, answer, rule, expected):

@@ -43,6 +43,8 @@ ENTITY = "http://www.wikidata.org/entity/"
         (" ", None),
         ("see [X]", None),
         ("[MASK]", None),
+        ("{sub}", None),
+        ("half of a {pair", None),
     ],
 )  # fmt: skip
 def test_the_template_of_a_label(label, text):

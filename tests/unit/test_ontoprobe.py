@@ -1,6 +1,7 @@
 """OntoProbe's tasks: construction from both origins, and what wrong input gets."""
 
 import json
+from dataclasses import replace
 
 import polars as pl
 
@@ -191,3 +192,23 @@ def test_our_own_ontology_is_split_by_hash_and_counts_what_it_leaves_out():
     assert again.rows == taken.rows
     meta = {json.loads(m)["label"]: json.loads(m) for m in sets.items["meta"]}
     assert meta["Thing 3"]["popularity"] == 7
+
+
+def test_classes_of_one_name_in_two_spellings_are_one_candidate():
+    """ "kind 2" is below "Kind 1", which two classes are called: the first one's spelling stays."""
+    tables = own_tables()
+    names = {"d/C1": "Kind 1", "d/C7": "kind 1"}
+    classes = tables.classes.with_columns(
+        label=pl.col("class").replace_strict(names, default=pl.col("label"))
+    )
+    row = [("d/C2", "d/C7", "kind 1", 0)]
+    above = pl.DataFrame(row, tables.class_chains.schema, orient="row")
+    chains = pl.concat([above, tables.class_chains.filter(pl.col("id") != "d/C2")])
+    changed = replace(tables, classes=classes, class_chains=chains)
+    taken = ontoprobe_own.take(changed, PATTERNS, SWITCHES, seed=0)
+    sets = build.build(taken, SWITCHES, "onto_world")
+    labels = sets.candidates.filter(set="class")["label"].to_list()
+    assert "Kind 1" in labels
+    assert len({label.casefold() for label in labels}) == len(labels)
+    golds = {row.subject: row.golds for row in taken.rows if row.task == "SCO"}
+    assert golds["kind 2"] == ("Kind 1",)

@@ -100,6 +100,18 @@ def test_ids_are_labels_where_nothing_else_is(tmp_path):
     assert made.properties["label"].to_list() == ["capital of"]
 
 
+def test_relations_that_give_labels_are_taken_in_their_order_before_tables_of_labels(tmp_path):
+    rows = "a,runs,b\na,alias,Al\na,name,Alpha\nb,alias,Beta\n"
+    (tmp_path / "labels.csv").write_text("id,label\na,A\nb,B\nruns,runs into\n")
+    text, roles = "subject,relation,object\n" + rows, Roles(label=("name", "alias"))
+    made = table(tmp_path, text, roles=roles)
+    assert made.facts.select("subject_label", "object_label").rows() == [("Alpha", "Beta")]
+    assert made.properties.select("property", "label").rows() == [("runs", "runs")]
+    made = table(tmp_path, text, roles=roles, labels=(str(tmp_path / "labels.csv"),))
+    assert made.facts.select("subject_label", "object_label").rows() == [("Alpha", "Beta")]
+    assert made.properties.select("property", "label").rows() == [("runs", "runs into")]
+
+
 def test_wikidata_s_ids_keep_their_graph_and_literals_are_none(tmp_path):
     (tmp_path / "labels.tsv").write_text("id\tlabel\nQ1\tone\nQ2\ttwo\n")
     text = "subject,relation,object\nQ1,P1,Q2\nQ1,P2,1970-01-01\n"
@@ -110,6 +122,16 @@ def test_wikidata_s_ids_keep_their_graph_and_literals_are_none(tmp_path):
         ("wikidata", "item"),
         ("wikidata", "literal"),
     ]
+
+
+def test_addresses_in_place_of_wikidata_s_ids_are_refused(tmp_path):
+    """Every object would be a literal."""
+    wikidata = "http://www.wikidata.org"
+    text = f"<{wikidata}/entity/Q1> <{wikidata}/prop/direct/P36> <{wikidata}/entity/Q2> ."
+    with pytest.raises(GraphFileError, match=r"g\.ttl: .*/P36 is no property; right would be ids "):
+        turtle(tmp_path, text, ids="wikidata")
+    with pytest.raises(GraphFileError, match=r"g\.csv, line 2: .*relation in is no property"):
+        table(tmp_path, SOUND, ids="wikidata")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import polars as pl
 #: the kind of such a template, and the end of its id
 LABEL = "label"
 ITEM = "http://wikiba.se/ontology#WikibaseItem"
+#: what slots of a template are written with
+SLOTS = set("[]{}")
 #: labels that are predicates already: "has tense", "is pollinated by"
 PREDICATE = re.compile(r"(has|is) \w")
 #: labels that lack no more than a verb: "capital of", "based on"
@@ -28,7 +30,7 @@ def template_of(label: str) -> str | None:
     '[X] has tense [Y].'
     """
     label = " ".join(label.split())
-    if not label or "[" in label or "]" in label:
+    if not label or set(label) & SLOTS:
         return None
     if PREDICATE.match(label):
         return f"[X] {label} [Y]."

@@ -60,13 +60,14 @@ def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     for side, some in (("o", sets.filter(~reversed_)), ("s", sets.filter(reversed_))):
         if not some.height:
             continue
-        labeled = graph.edges.semi_join(graph.labeled, [(side, "id")])
-        top = graph.frame(_top(graph, labeled, some, size, side)).rename({side: "number"})
+        counts = _counts(graph, graph.edges, some, side).semi_join(graph.labeled, [(side, "id")])
+        top = graph.frame(_top(counts, size, side)).rename({side: "number"})
         named = graph.texts(top["number"]).rename({"n": "number", "text": "label"})
         top = top.join(named, on="number").select("p", "n", "id", "label")
         parts.append(top.join(some, on="p"))
         if side == "o":
-            top = graph.frame(_top(graph, graph.literals, some, size, "value", "text"))
+            counts = _counts(graph, graph.literals, some, "value", "text")
+            top = graph.frame(_top(counts, size, "value"))
             parts.append(top.select("p", "n", id="value", label="text").join(some, on="p"))
     every = pl.concat(part.select("set", "n", "id", "label") for part in parts)
     every = every.sort("set", "n", "id", descending=[False, True, False])
@@ -74,11 +75,16 @@ def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     return ranked.select("set", "id", "label", "rank")
 
 
-def _top(graph: Graph, rows: Table, sets: pl.DataFrame, size: int, *values: str) -> Table:
-    """(p, values, n): the most frequent values of each set's relation, ties to the lower. Twice as
-    many as asked for, since some share a label."""
+def _counts(graph: Graph, rows: Table, sets: pl.DataFrame, *values: str) -> Table:
+    """(p, values, n): how often each value stands in a relation of the sets."""
     chosen = rows.semi_join(graph.engine.table(sets.select("p").unique()), "p")
-    return first(count_rows(chosen, ["p", *values]), 2 * size, [ibis.desc("n"), values[0]], ["p"])
+    return count_rows(chosen, ["p", *values])
+
+
+def _top(counts: Table, size: int, value: str) -> Table:
+    """The most frequent values of each relation, ties to the lower. Twice as many as asked for,
+    since some share a label."""
+    return first(counts, 2 * size, [ibis.desc("n"), value], ["p"])
 
 
 def as_items(examples: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:

@@ -143,7 +143,8 @@ def fold(label: str) -> str:
     >>> fold("Côte d'Ivoire")
     'cote d ivoire'
     """
-    plain = "".join(c for c in unicodedata.normalize("NFKD", label) if not unicodedata.combining(c))
+    letters = unicodedata.normalize("NFKD", label)
+    plain = "".join(c for c in letters if not unicodedata.category(c).startswith("M"))
     return " ".join(re.sub(r"[\W_]+", " ", plain.casefold()).split())
 
 

@@ -84,14 +84,17 @@ def _concepts(
     problems: TaskProblems,
     partly: bool,
 ) -> tuple[Concepts, list[tuple[str, str, int]]]:
-    chains = _by_first(tables.class_chains.sort("id", "position").select("id", "ancestor_label"))
+    chains = _by_first(tables.class_chains.sort("id", "position").select("id", "ancestor"))
     members = _by_first(tables.instances.sort("class", "instance").select("class", "label"))
-    kinds: dict[str, Class] = {}
+    # the first class of a name stands for all of them, in its spelling
+    names: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for iri, label in tables.classes.sort("class").select("class", "label").rows():
-        kind = Class(iri, label, tuple(chains.get(iri, ())), tuple(members.get(iri, ())))
-        # the first of a name
-        kinds.setdefault(concepts.norm(label).casefold(), kind)
-    labels = dict(tables.classes.select("class", "label").rows())
+        labels[iri] = names.setdefault(concepts.norm(label).casefold(), label)
+    kinds: dict[str, Class] = {}
+    for iri, label in labels.items():
+        chain = tuple(labels[a] for a in chains.get(iri, ()) if labels[a] != label)
+        kinds.setdefault(label, Class(iri, label, chain, tuple(members.get(iri, ()))))
     mode = switches.patterns
     texts = {row["property"]: concepts.corrected(row["pattern"], mode) for row in patterns}
     _check(tables.classes, texts, problems)

@@ -260,7 +260,6 @@ def read_types(
     most: int,
     folder: Path,
     languages: Sequence[str] = LANGUAGES,
-    size: int = BLOCK,
     threads: int = 1,
 ) -> Types:
     """Instances of the `classes`, about `most` of each at most; parts lie in `folder`.
@@ -271,7 +270,7 @@ def read_types(
     readings = [
         Reading(path, entities.of_iris, ([described.RDF_TYPE], list(languages))) for path in paths
     ]
-    tables = parts.read(readings, {"types": list(languages)}, folder, size, threads)
+    tables = parts.read(readings, {"types": list(languages)}, folder, threads=threads)
     stated = tables["statements"].filter(
         (pl.col("relation") == described.RDF_TYPE) & pl.col("object").is_in(sorted(classes))
     )

@@ -123,6 +123,8 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     known = relations.implode()
     facts = facts.filter(*(~pl.col(end).is_in(known) for end in ("subject", "object")))
     facts = _apart(facts, problems)
+    if section.ids == "wikidata":
+        _require_properties(name, facts)
     ends = pl.concat([facts["subject"], facts["object"]]).unique()
     relations = pl.concat([relations, facts["relation"], about(*roles.subproperty)["subject"]])
     relations = relations.unique()
@@ -181,6 +183,17 @@ def _apart(facts: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
         text = f"the {column} {{{column}}} is a relation of other statements, too"
         facts = problems.drop("relation_as_entity", facts, mixed, text)
     return facts
+
+
+def _require_properties(name: str, facts: pl.DataFrame) -> None:
+    """Raise GraphFileError for a fact whose relation is no property of Wikidata by its id."""
+    wrong = facts.filter(~pl.col("relation").str.contains(r"^P[1-9][0-9]*$"))
+    for row in wrong.head(1).rows(named=True):
+        raise GraphFileError(
+            f"sources.graphs.{name}: {place(row['file'], row['line'])}: with ids: wikidata the "
+            f"relation {short(row['relation'])} is no property; right would be ids such as Q31 and "
+            "P36, or ids: own, with known for the relations that Wikidata has"
+        )
 
 
 def _labels(

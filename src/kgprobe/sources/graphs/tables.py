@@ -35,7 +35,7 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     """
     statements: list[tuple[str, str, str, str, int]] = []
     label_rows: list[tuple[str, str, int, str, int]] = []
-    has_labels, columns = False, section.columns
+    has_labels, columns, label_roles = False, section.columns, section.roles.label
     for path in section.files:
         with problems.going_on():
             header = section.header or Path(path).suffix.lower() == ".jsonl"  # keys are names
@@ -55,8 +55,9 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                         f"{path}, line {line}: the relation {short(relation)} begins with #, as "
                         "comments do in the tables that are made of it; rename it"
                     )
-                elif relation in section.roles.label:
-                    label_rows.append((subject, end, 0, path, line))
+                elif relation in label_roles:
+                    order = label_roles.index(relation)
+                    label_rows.append((subject, end, order, path, line))
                 else:
                     statements.append((subject, relation, end, path, line))
                     named = ((one_line(cells[of]), one_line(cells[at])) for of, at in texts)
@@ -66,8 +67,10 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
             head, rows = _open_table(path, True, columns, problems)
             id_at, text = _find_columns(path, head, columns.id, columns.label)
             labels = ((one_line(row[id_at]), one_line(row[text]), line) for line, row in rows)
-            label_rows += [(name, label, 1, path, line) for name, label, line in labels if label]
-    is_named = not has_labels and not section.labels and section.ids == "own"
+            last = len(label_roles) + 1
+            label_rows += [(name, label, last, path, line) for name, label, line in labels if label]
+    has_labels |= bool(section.labels or label_rows)
+    is_named = not has_labels and section.ids == "own"
     return Raw(statements, label_rows, named=is_named)
 
 

@@ -35,6 +35,8 @@ from kgprobe.probes.models.load import (
     ModelError,
     ModelSpec,
     as_model_error,
+    check_fit,
+    check_tokenizer,
     load_model,
     usual_bos,
     window,
@@ -114,12 +116,19 @@ def _load_given(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
         raise ModelError("a model that is given itself needs its fast tokenizer beside it")
     name = type(model).__name__
     kind = given["kind"] or _kind(name, model.config, [name])
+    has_both = bool(getattr(model.config, "is_encoder_decoder", False))
+    if kind not in AUTO or has_both != (kind == "seq2seq"):
+        legal = ["seq2seq"] if has_both else [other for other in AUTO if other != "seq2seq"]
+        raise ModelError(f"{name}: kind {kind!r}; legal: {', '.join(legal)}")
     dtype = str(model.dtype).removeprefix("torch.")
     bos = given["bos"] or usual_bos(kind)
     spec = ModelSpec(given["model"] or name, kind, "given", "", dtype, bos)
     _check_bos(spec)
+    check_tokenizer(spec, tokenizer)
     place = torch.device(str(model.device))
-    return Loaded(spec, model.eval(), tokenizer, place, window(model.config))
+    loaded = Loaded(spec, model.eval(), tokenizer, place, window(model.config))
+    check_fit(loaded, {"missing_keys": [], "mismatched_keys": [], "unexpected_keys": []})
+    return loaded
 
 
 def spec_of(
@@ -366,6 +375,8 @@ def ask(
     ['text', 'logprob']
     """
     question = single(template, X, options)
+    if k < 1:
+        raise ValueError(f"k is {k}; right would be 1 or more")
     loaded = load(model)
     frames = question.items, question.candidates, question.prompts
     if options:

@@ -236,7 +236,8 @@ class ApiServer:
             def reply(
                 self, status: int, answer: Any, headers: Any = None, fault: Any = None
             ) -> None:
-                data = b"<html>busy</html>" if fault == "garbage" else json.dumps(answer).encode()
+                bodies = {"garbage": b"<html>busy</html>", "nested": b"[" * 100_000}
+                data = bodies.get(fault) or json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))

@@ -169,6 +169,7 @@ def test_sentences_need_prompt_logprobs(lm, tmp_path, clock):
         ((503, {"Retry-After": "soon"}), 1.0),
         ("cut", 1.0),
         ("garbage", 1.0),
+        ("nested", 1.0),
         ("list", 1.0),
     ],
 )
@@ -521,6 +522,15 @@ def test_rounding_and_a_first_token_without_log_probability_are_no_faults(lm, tm
         assert asked.chat("Hi", 3).text == ""
 
 
+def test_half_a_character_is_read_as_decoders_read_it(lm, tmp_path, clock):
+    with ApiServer(lm, EVERYTHING - {"field"}) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [within(["text"], "\ud83e crab \U0001f980")]
+        for _ in range(2):  # the answer, and what is kept of it
+            assert asked.complete("The capital", 3, top=2).text == "\ufffd crab \U0001f980"
+
+
 def test_several_workers_give_the_same_answers_in_order(lm, tmp_path, clock):
     questions = [f"question {n}" for n in range(12)]
     with ApiServer(lm) as server:
@@ -580,7 +590,7 @@ def test_a_dummy_key_is_a_word_like_any_other(lm, tmp_path, clock, monkeypatch, 
         assert again.chat(f"Is {key} empty?", 3, top=2) == said
         assert again.complete(f"An {key} set", 3, top=2) == completed
         assert len(server.hits) == 2
-    assert said.text == f"the {key} set \ud83d"
+    assert said.text == f"the {key} set \ufffd"
     assert (said.tokens[0].text, said.tokens[0].top[0]) == (key, (key, -1.0))
     assert completed.tokens[0].top == ((f"z{key}", -1.0), (f"b{key}", -2.0))
 

@@ -1,5 +1,6 @@
 """The library as a new user meets it: numbers against a literal loop, examples, bad input."""
 
+import copy
 import doctest
 import inspect
 import shutil
@@ -326,11 +327,32 @@ def test_a_held_model_needs_its_tokenizer(loaded):
         kgprobe.load({})
 
 
+def test_a_held_model_is_checked_as_one_that_is_read(loaded):
+    """It scored whatever kind it was called, and failed in the middle of a pass."""
+    model, tokenizer = loaded.model, loaded.tokenizer
+    for kind in ("seq2seq", "api", "cuasal"):
+        with pytest.raises(ModelError, match=f"kind '{kind}'; legal: masked, causal"):
+            kgprobe.load(model, tokenizer, kind=kind)
+    with pytest.raises(ModelError, match="does not read later tokens: this is no masked model"):
+        kgprobe.load(model, tokenizer, kind="masked")
+    with pytest.raises(ModelError, match="kind 'causal'; legal: seq2seq"):
+        kgprobe.load(tiny("t5").model, tokenizer, kind="causal")
+    bare = copy.deepcopy(tokenizer)
+    bare.mask_token = None
+    with pytest.raises(ModelError, match="without a mask token"):
+        kgprobe.load(tiny("bert").model, bare)
+    bare.add_tokens([f"new{n}" for n in range(600)])
+    with pytest.raises(ModelError, match="ids are outside: 'new"):
+        kgprobe.load(model, bare)
+
+
 def test_bad_questions_are_refused(loaded):
     with pytest.raises(ValueError, match=r"expected one \[X\] and one \[Y\]"):
         kgprobe.ask(loaded, "The capital of [X].", X="France", options=["Paris", "Rome"])
     with pytest.raises(ValueError, match="two or more are needed, each once"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", "Paris"])
+    with pytest.raises(ValueError, match="k is -1; right would be 1 or more"):
+        kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", k=-1)
     assert isinstance(kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France"), pl.DataFrame)
 
 

@@ -363,7 +363,13 @@ def _received(response: Any, body: bytes) -> tuple[dict[str, Any] | None, int, s
     if response.status_code != 200:
         text = body.decode("utf-8", "replace")
         return None, response.status_code, text or response.reason
-    answer = json.loads(body)
+    try:
+        answer = json.loads(body)
+    except RecursionError:
+        raise ValueError("nested without end") from None
+    if b"\\ud" in body.lower():  # half a character, as of a token of a part of one, is no text
+        text = json.dumps(answer, ensure_ascii=False)
+        answer = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     if not isinstance(answer, dict):
         return None, 200, "an answer that is no JSON object"
     error = _error(answer)

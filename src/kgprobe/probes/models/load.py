@@ -168,11 +168,18 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     is none.
     """
     loaded, info, place = read_model(spec, device)
-    if fault := completeness.fault(spec.kind, loaded.model, loaded.tokenizer, info, loaded.limit):
-        raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
+    check_fit(loaded, info, f"\n{_remedy(spec)}")
     loaded.record["unexpected"] = completeness.unexpected(info)
     loaded.record["completeness"] = _familiar(loaded, place)
     return loaded
+
+
+def check_fit(loaded: Loaded, info: Mapping[str, Any], remedy: str = "") -> None:
+    """Raise ModelError where the weights, as transformers tells of them in `info`, are not whole,
+    are of another kind, or do not belong to the tokenizer."""
+    spec = loaded.spec
+    if fault := completeness.fault(spec.kind, loaded.model, loaded.tokenizer, info, loaded.limit):
+        raise ModelError(f"{spec.model}, from {spec.source}: {fault}{remedy}")
 
 
 def read_model(spec: ModelSpec, device: str) -> tuple[Loaded, dict[str, Any], str]:
@@ -213,7 +220,7 @@ def read_model(spec: ModelSpec, device: str) -> tuple[Loaded, dict[str, Any], st
         wrong |= {p.dtype for p in model.parameters()} - {dtype} - stored
     if wrong:
         raise ModelError(f"{spec.model}: parameters in {wrong}, asked for {spec.dtype}")
-    _check_tokenizer(spec, tokenizer)
+    check_tokenizer(spec, tokenizer)
     loaded = Loaded(spec, model, tokenizer, chosen, window(model.config))
     loaded.record = {**_record(loaded, place, options), **_columns(spec)}
     return loaded, info, place
@@ -276,7 +283,7 @@ def outline(spec: ModelSpec) -> Loaded:
     with as_model_error(what, partial(_remedy, spec)):
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         config = transformers.AutoConfig.from_pretrained(place, **options)
-    _check_tokenizer(spec, tokenizer)
+    check_tokenizer(spec, tokenizer)
     loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
     names = ("model", "revision", "weights", "tokenizer")
     whole = _record(loaded, place, options)
@@ -284,7 +291,8 @@ def outline(spec: ModelSpec) -> Loaded:
     return loaded
 
 
-def _check_tokenizer(spec: ModelSpec, tokenizer: Any) -> None:
+def check_tokenizer(spec: ModelSpec, tokenizer: Any) -> None:
+    """Raise ModelError for a tokenizer by which nothing can be asked."""
     if not tokenizer.is_fast:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:

@@ -64,8 +64,8 @@ def _refuse(name: str, is_wrong: bool, why: str) -> None:
 
 def _check(fills: Fills, fill_items: Sequence[FillItem], k: int) -> Fills:
     if k and not len(fills.top["item"]):
+        why = f"can be asked: {fills.record['left_out']}; the first: {fills.left_out[:1]}"
         raise ValueError(
-            f"fill: none of {len(fill_items)} items can be asked: {fills.record['left_out']}; "
-            f"the first: {fills.left_out[:1]}"
+            f"fill: none of {len(fill_items)} items {why if fills.left_out else 'has an answer'}"
         )
     return fills

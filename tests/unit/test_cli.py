@@ -814,6 +814,14 @@ def test_an_unknown_bos_policy_is_named_with_the_legal_ones(model, typed):
     assert "bos is 'always'; legal: none, default, forced" in done.output
 
 
+def test_a_model_with_the_name_of_a_guess_is_refused(model, typed, tmp_path):
+    """Its numbers would stand in the tables as those of the guess, and twice beside themselves."""
+    shutil.copytree(model, tmp_path / "random")
+    done = typed("probe", str(tmp_path / "random"), "--on", "world_lite", "--limit", "5")
+    assert done.exit_code == 1
+    assert "kgprobe: a model called 'random', as a guess is in all tables; give" in done.output
+
+
 def test_a_model_that_is_not_causal_has_no_bos_policy(typed, tmp_path):
     """It would be ignored, and stand in the name of the run and in its record."""
     folder = save(tiny("bert", double=False), tmp_path / "m")

@@ -119,10 +119,20 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
     for name, frame in others.items():
         asked.write(tmp_path / name)
         frame.write_parquet(tmp_path / name / f"{name}.parquet")
+    for name, column in (
+        ("none", pl.lit([], dtype=pl.List(pl.Int32)).alias("answers")),
+        ("twice", pl.lit([0, 0], dtype=pl.List(pl.Int32)).alias("answers")),
+        ("meta", pl.lit("[1]").alias("meta")),
+    ):
+        asked.write(tmp_path / name)
+        asked.items.with_columns(column).write_parquet(tmp_path / name / "items.parquet")
     of = f"items.parquet: item {item['item']}: its"
     for name, said in (
         ("candidates", f"{of} set of options '{item['candidates']}' is not in candidates.parquet"),
         ("items", f"{of} right answer, option 99 of '{item['candidates']}', is not in candidates"),
+        ("none", f"{of} right answers are []; right would be at least one, each once"),
+        ("twice", f"{of} right answers are [0, 0]; right would be at least one, each once"),
+        ("meta", f"{of} meta is '[1]'; right would be a JSON object, as {{}}"),
     ):
         for words in (("show", name), ("export", name, "--as", "huggingface", "--to", "out")):
             done = typed(*words)

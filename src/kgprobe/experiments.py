@@ -52,6 +52,9 @@ VARIANTS_OF_KIND: dict[str, tuple[str, ...]] = {
     "seq2seq": ("span", "pll", "full"),
 }
 
+#: Models in tables that nobody asks: guesses.
+GUESSES = ("random", "majority", "frequency", "constant")
+
 #: Legal (paper, method) pairs: whose tables show which answers.
 METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
     "bear": ("sentence",),
@@ -106,6 +109,8 @@ def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str
             column = ".".join(map(str, problem.path)) or "row"
             raise TableError(f"{path}, line {number}, column {column!r}: {problem.message}")
         rows.append({**row, "_line": str(number)})
+    if not rows:
+        raise TableError(f"{path}: no row below its header; right would be one at least")
     return rows
 
 
@@ -227,6 +232,8 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
         if row["model"] in models:
             first = models[row["model"]]["_line"]
             raise TableError(f"{where}: model {row['model']!r} already stands in line {first}")
+        if row["model"] in GUESSES:
+            raise TableError(f"{where}: {guess_fault(row['model'])}")
         if row["source"].startswith("hub:") and not row.get("revision"):
             raise TableError(
                 f"{where}: hub model {row['model']!r} has no revision; write its full commit hash"
@@ -254,6 +261,11 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
         for group in set(row.get("groups", "").split(",")) & models.keys():
             raise TableError(f"{path}, line {row['_line']}: group {group!r} is the name of a model")
     return models
+
+
+def guess_fault(model: str) -> str:
+    """What is wrong with a model of that name."""
+    return f"a model called {model!r}, as a guess is in all tables; give it another name"
 
 
 def _besides(row: Mapping[str, str]) -> str:

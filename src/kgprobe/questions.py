@@ -6,6 +6,7 @@ model.
     benchmark("world_lite").with_prompt({"P36": "[Y] governs [X]."}).sampled(20)
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -192,23 +193,37 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
         key: provenance[key] for key in ("rule", "wildcards", "source") if key in provenance
     }
     frames = questions(folder)
-    _check_answers(folder, *frames[:2])
+    _check_items(folder, *frames[:2])
     return Benchmark(folder.name, *frames, record)
 
 
-def _check_answers(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
-    """Raise BenchmarkError for an item whose options, or right answers among them, are missing."""
-    asked = items.select("item", set="candidates", index="answers")
-    for missing, what in (
-        (asked.join(candidates, on="set", how="anti"), "set of options {set!r} is not"),
+def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
+    """Raise BenchmarkError for an item whose options, or right answers among them, are missing,
+    whose right answers are none or stand twice, or whose further facts are no JSON object."""
+    asked = items.select("item", "meta", set="candidates", index="answers")
+    count = pl.col("index").list.len()
+    once = (count > 0) & (count == pl.col("index").list.n_unique())
+    is_object = pl.Series([_is_object(text) for text in items["meta"]], dtype=pl.Boolean)
+    there = "is not in candidates.parquet"
+    for wrong, what in (
+        (asked.join(candidates, on="set", how="anti"), f"set of options {{set!r}} {there}"),
+        (asked.filter(~once), "right answers are {index}; right would be at least one, each once"),
         (
-            asked.explode("index").drop_nulls().join(candidates, on=["set", "index"], how="anti"),
-            "right answer, option {index} of {set!r}, is not",
+            asked.explode("index").join(candidates, on=["set", "index"], how="anti"),
+            f"right answer, option {{index}} of {{set!r}}, {there}",
         ),
+        (asked.filter(~is_object), "meta is {meta!r}; right would be a JSON object, as {{}}"),
     ):
-        for row in missing.sort("item").head(1).rows(named=True):
+        for row in wrong.sort("item").head(1).rows(named=True):
             raise BenchmarkError(f"{folder / 'items.parquet'}: item {row['item']}: its "
-                                 f"{what.format(**row)} in candidates.parquet")  # fmt: skip
+                                 f"{what.format(**row)}")  # fmt: skip
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def folder_of(name_or_folder: str | Path) -> Path:

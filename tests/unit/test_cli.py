@@ -119,10 +119,20 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
     for name, frame in others.items():
         asked.write(tmp_path / name)
         frame.write_parquet(tmp_path / name / f"{name}.parquet")
+    for name, column in (
+        ("none", pl.lit([], dtype=pl.List(pl.Int32)).alias("answers")),
+        ("twice", pl.lit([0, 0], dtype=pl.List(pl.Int32)).alias("answers")),
+        ("meta", pl.lit("[1]").alias("meta")),
+    ):
+        asked.write(tmp_path / name)
+        asked.items.with_columns(column).write_parquet(tmp_path / name / "items.parquet")
     of = f"items.parquet: item {item['item']}: its"
     for name, said in (
         ("candidates", f"{of} set of options '{item['candidates']}' is not in candidates.parquet"),
         ("items", f"{of} right answer, option 99 of '{item['candidates']}', is not in candidates"),
+        ("none", f"{of} right answers are []; right would be at least one, each once"),
+        ("twice", f"{of} right answers are [0, 0]; right would be at least one, each once"),
+        ("meta", f"{of} meta is '[1]'; right would be a JSON object, as {{}}"),
     ):
         for words in (("show", name), ("export", name, "--as", "huggingface", "--to", "out")):
             done = typed(*words)
@@ -284,6 +294,8 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
         hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
         assert len(hits) == part["n"]
         assert sum(map(sum, hits)) / (3 * len(hits)) * 100 == pytest.approx(part["value"])
+    # a file of the same path in the working folder is none of the run's
+    shutil.copytree(kept / "benchmarks", tmp_path / "benchmarks")
     (kept / "benchmarks/world_lite/items.parquet").write_bytes(b"other")
     done = typed(*whole, "--items", 0)
     assert "changed since" in done.stdout
@@ -812,6 +824,14 @@ def test_an_unknown_bos_policy_is_named_with_the_legal_ones(model, typed):
     done = typed(*words, "--bos", "always")
     assert done.exit_code == 1
     assert "bos is 'always'; legal: none, default, forced" in done.output
+
+
+def test_a_model_with_the_name_of_a_guess_is_refused(model, typed, tmp_path):
+    """Its numbers would stand in the tables as those of the guess, and twice beside themselves."""
+    shutil.copytree(model, tmp_path / "random")
+    done = typed("probe", str(tmp_path / "random"), "--on", "world_lite", "--limit", "5")
+    assert done.exit_code == 1
+    assert "kgprobe: a model called 'random', as a guess is in all tables; give" in done.output
 
 
 def test_a_model_that_is_not_causal_has_no_bos_policy(typed, tmp_path):

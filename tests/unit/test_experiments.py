@@ -30,6 +30,7 @@ def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
     ("text", "message"),
     [
         ("", r"line 1: missing column|empty"),
+        (HEADER + "# only a comment\n", r"table\.tsv: no row below its header"),
         (
             HEADER.replace("bos", "box") + GOOD,
             r"line 1: unknown column 'box' .did you mean 'bos'.*; legal: ",
@@ -60,6 +61,7 @@ def test_a_bad_table_names_the_line(tmp_path, text, message):
     ("row", "message"),
     [
         ("m\tmasked\tfolder:z\t\tfloat32\t-", "line 4: model 'm' already stands in line 2"),
+        ("random\tmasked\tfolder:z\t\tfloat32\t-", "line 4: a model called 'random', as a guess"),
         ("g\tcausal\thub:a/b\t\tfloat32\tnone", "line 4: hub model 'g' has no revision"),
         ("g\tcausal\thub:a/b\tmain\tfloat32\tnone", "line 4: revision 'main' of 'g' may move"),
         ("g\tcausal\thub:a/b\tstep16\tfloat32\tnone", "revision 'step16' of 'g' may move"),

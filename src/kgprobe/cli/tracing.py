@@ -176,8 +176,8 @@ def _state(folder: Path, name: str, recorded: object) -> dict[str, str]:
     """A file with the hash it had, and whether it still has it."""
     from kgprobe.job import sha256
 
-    # the run's folder may lie elsewhere now: a path below results/RUN/
-    places = (Path(name), folder / name, folder.joinpath(*Path(name).parts[2:]))
+    # the run's folder may lie elsewhere now, or be a copy: first a path below results/RUN/
+    places = (folder / name, folder.joinpath(*Path(name).parts[2:]), Path(name))
     path, state = next((p for p in places if p.is_file()), None), "gone"
     if path:
         state = "as it was" if sha256(path) == recorded else "changed since"

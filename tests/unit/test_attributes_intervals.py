@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import norm, t
 
 from kgprobe.benchmarks.attributes import composite
 from kgprobe.metrics.attributes import measure
@@ -82,9 +83,10 @@ def test_whole_patterns_are_drawn():
     generator = np.random.Generator(np.random.PCG64(hash_key(0, "bootstrap", "")))
     ratios = []
     for _ in range(2000):
-        above, below = sum(sums[i] for i in generator.integers(0, 7, size=7))
+        above, below = sum(sums[i] for i in generator.integers(0, 7, size=6))
         ratios.append(100 * above / below)
-    assert found.interval[:2] == pytest.approx(tuple(np.quantile(ratios, [0.025, 0.975])))
+    tail = norm.cdf(-t.ppf(0.975, 6))
+    assert found.interval[:2] == pytest.approx(tuple(np.quantile(ratios, [tail, 1 - tail])))
     assert (found.n, found.setting["drawn"]) == (7, "patterns")
 
 

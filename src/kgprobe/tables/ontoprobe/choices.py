@@ -44,7 +44,7 @@ def score_choices(
     questions: pl.DataFrame,
     picked: pl.DataFrame,
     given: Mapping[str, pl.DataFrame],
-    split: Split | None,
+    split: Split | None = None,
 ) -> Iterator[Number]:
     """One model's numbers by scoring mode. `questions`: CHOICES, `picked`: CHOSEN, `given`:
     the printed tables; `split`: the released one (`mc_split: shipped`), for its benchmark."""

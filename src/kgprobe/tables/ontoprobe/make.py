@@ -119,8 +119,8 @@ def scored_rows(
     folders: Folders,
     tp_rows: str,
     seed: int,
-    facts: pl.DataFrame | None,
-    below: baselines.Files,
+    facts: pl.DataFrame | None = None,
+    below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
     """The test rows whose candidates are scored as sentences, by task; arguments as in
     `baseline_numbers`. Ranks at a mask slot keep no scores of the candidates but the golds'."""

@@ -357,6 +357,15 @@ def test_variants_of_a_gender_answer_to_one_label():
     assert set(built.candidates["label"]) == {"male", "other"}
 
 
+def test_a_variant_that_is_the_object_of_known_subjects_alone_is_no_option():
+    edges = [(1, 21, 2), (3, 21, 4), (3, 26, 7), (3, 26, 8), (5, 21, 6)]
+    labels = {n: f"entity {n}" for n in range(1, 9)} | {2: "male", 4: "male organism", 6: "other"}
+    table = {"P21": {"Q2": "male", "Q4": "male"}}
+    built = attribute("bias", facts(edges, labels), bias_labels=table)
+    assert built.items["subject_id"].to_list() == ["Q1", "Q5"]
+    assert built.candidates["label"].to_list() == ["male", "other"]
+
+
 @pytest.mark.parametrize("unknown", [0, 1, 20, 21])
 def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unknown):
     rows = [(500, 21, 400)] + [(n, 21, 100 + n) for n in range(1, unknown + 1)]

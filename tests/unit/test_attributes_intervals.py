@@ -105,20 +105,22 @@ def literal_confidence(triples, r1, r2, r3):
 def test_random_graphs_give_the_confidences_of_the_loop():
     draw = np.random.default_rng(5)
     triples = {(int(a), int(p), int(b)) for a, p, b in draw.integers(1, 12, (400, 3)) if a != b}
-    names = {f"P{i}>P{j}=P{k}": (i, j, k) for i, j, k in draw.integers(1, 12, (20, 3)).tolist()}
-    found = ac.confidences(content(graph(sorted(triples)), "edges"), list(names))
-    assert found == pytest.approx(
-        {name: literal_confidence(triples, *rule) for name, rule in names.items()}
-    )
+    rules = {tuple(rule) for rule in draw.integers(1, 12, (20, 3)).tolist()}
+    found = ac.confidences(content(graph(sorted(triples)), "edges"), rules)
+    assert found == pytest.approx({rule: literal_confidence(triples, *rule) for rule in rules})
     assert len(set(found.values())) > 5
 
 
-def test_composites_paths_and_bias_are_counted_built_and_probed():
+@pytest.mark.parametrize("own", [False, True])
+def test_composites_paths_and_bias_are_counted_built_and_probed(own):
+    """Ids of a graph of one's own say nothing of the numbers of its relations."""
     # 20 and 40 have fathers whose wives are not their mothers: the rule holds for one of three
     more = [(20, 22, 21), (21, 26, 22), (20, 25, 23), (40, 22, 41), (41, 26, 42), (40, 25, 43)]
-    made = graph([*WORKED.values(), *more])
-    own = settings("composite", min_combo=1, categories=1)
-    composites = composite.build(made, own).examples
+    known = {"P31": ["P31"]}
+    made = graph([*WORKED.values(), *more], **({"own": True, "known": known} if own else {}))
+    changed = settings("composite", min_combo=1, categories=1)
+    composites = composite.build(made, changed).examples
+    composites = composites.with_columns(p=made.relations.numbers_of(composites["predicate"]))
     assert composites["example"].n_unique() == 3
 
     def rows(benchmark, triples):

@@ -200,6 +200,19 @@ def test_sensitivity_tries_every_alternative():
     assert alone.height == 1
 
 
+def test_the_grid_of_bidirectional_counts_a_triple_of_two_pairs_of_relations_once():
+    """Every edge of P1 has its inverse in P2 and in P3: 50 examples of 75 triples."""
+    rows = [(n, 1, n + 100) for n in range(1, 26)]
+    rows += [(o, p, s) for s, _, o in rows for p in (2, 3)]
+    changed = settings("bidirectional", min_triples=25, denominator="min", ratio=0.5)
+    table = sensitivity.table(bidirectional, graph(rows), changed, True)
+    sizes = ["patterns", "examples", "triples"]
+    assert table.filter("default").select(sizes).row(0) == (2, 50, 75)
+    same = table.filter(setting="min_triples = 25, denominator = min, ratio = 0.5")
+    assert same.select(sizes).row(0) == (2, 50, 75)
+    assert table.height == 1 + 2 * 3 * 3
+
+
 def test_what_leaves_the_engine_in_parts_is_in_order(monkeypatch):
     monkeypatch.setattr(engine_duckdb, "PART", 5000)
     rows = pl.DataFrame({"n": np.random.default_rng(1).permutation(40_000)})

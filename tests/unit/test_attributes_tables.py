@@ -270,6 +270,24 @@ def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
     assert attributes_section.worked_examples(st.Study({}, {}), files) == []
 
 
+def test_an_example_of_ids_with_a_fragment_is_shown_whole():
+    """Addresses of an own graph have a # where an item's position stands behind one."""
+    names = ["symmetry/r/http://x#a/http://x#b", "symmetry/r/http://x#c/http://x#d"]
+    rows = [(name, n, "role", "r", "label", "object") for name in names for n in (0, 1)]
+    columns = ["example", "position", "role", "predicate", "subject_label", "object_label"]
+    examples = pl.DataFrame(rows, columns, orient="row").cast({"position": pl.Int32})
+    alphas = examples.select(
+        st.ITEM, template=pl.lit(0, pl.Int64), k=1, gold=pl.lit("own"), kind=pl.lit("exact"),
+        alpha=(pl.col("example") == names[1]).cast(pl.Float64),
+    )  # fmt: skip
+    prompts = pl.DataFrame({"text": ["[X] [Y]"], "relation": ["r"], "index": [0]})
+    asked = st.Benchmark("symmetry", examples, examples, examples, prompts)
+    fills = alphas.select("item", "template", position=pl.lit(st.WHOLE), rank=pl.lit(0))
+    fills = fills.with_columns(text=pl.lit("object"))
+    shown = attributes_section.example_rows(alphas, asked, fills)
+    assert [row["right"] for row in shown] == ["yes", "yes"]
+
+
 def test_table_1_stands_beside_the_printed_one(run):
     rows = [
         ("symmetry", "labeled", 3, 6, 2, 3, 1, 2, 0, 5, 3.0),

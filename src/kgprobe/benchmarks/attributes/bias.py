@@ -56,7 +56,8 @@ def query(setup: Setup[Bias]) -> Table:
 
 
 def with_normal_labels(setup: Setup[Bias], triples: Table) -> Graph:
-    """The graph in which every object of the triples has its normal label."""
+    """The graph in which every object that the table knows has its normal label, as an option of
+    the triples, too; the funnel has those of the triples that it does not know."""
     graph, tables = setup.graph, setup.settings.bias_labels.values()
     normal = {o: label for objects in tables for o, label in objects.items()}
     objects = graph.frame(triples.select("o").distinct())["o"].sort()
@@ -65,4 +66,4 @@ def with_normal_labels(setup: Setup[Bias], triples: Table) -> Graph:
     shown = ", ".join(unknown[:20]) + (" ..." if len(unknown) > 20 else "")
     why = f"objects not in the table keep their labels: {shown}" if unknown else ""
     setup.count("objects with a normal label", len(objects) - len(unknown), None, why)
-    return graph.renamed({o: normal[name] for o, name in names.items() if name in normal})
+    return graph.renamed({o: normal[name] for name, o in graph.entity_numbers(normal).items()})

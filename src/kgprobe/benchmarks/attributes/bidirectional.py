@@ -41,7 +41,8 @@ def query(setup: Setup[Bidirectional]) -> Table:
     inverse = int(pairs["k"].sum())
     setup.count("inverse pairs", inverse)
     setup.require(inverse)
-    kept = passing(pairs, section)
+    n = DENOMINATORS[section.denominator]
+    kept = pairs.filter(n >= section.min_triples, pl.col("k") / n >= section.ratio)
     why = f"{section.denominator} < {section.min_triples} or share < {section.ratio}"
     setup.count("predicate pairs", kept.height, pairs.height, why)
     passed = int(kept["k"].sum())
@@ -62,16 +63,3 @@ def pair_counts(graph: Graph) -> pl.DataFrame:
         sizes = graph.sizes.rename({"p": f"p{side}", "n": f"n{side}"})
         pairs = pairs.join(sizes, on=f"p{side}")
     return pairs.sort("p1", "p2")
-
-
-def passing(pairs: pl.DataFrame, section: Bidirectional) -> pl.DataFrame:
-    """The predicate pairs of `pair_counts` that pass `min_triples` and `ratio`."""
-    n = DENOMINATORS[section.denominator]
-    return pairs.filter(n >= section.min_triples, pl.col("k") / n >= section.ratio)
-
-
-def structural_size(graph: Graph, section: Bidirectional) -> tuple[int, int, int]:
-    """(patterns, examples, triples) of the structural build, two triples an example."""
-    kept = passing(pair_counts(graph), section)
-    examples = int(kept["k"].clip(upper_bound=section.cap).sum())
-    return kept.height, examples, 2 * examples

@@ -13,7 +13,6 @@ from kgprobe.benchmarks.attributes.frames import SENSITIVITY
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.job import progress
 from kgprobe.knowledge.graph import Graph
-from kgprobe.settings import Bidirectional
 
 #: Alternatives per benchmark (docs/papers/attributes.md, Decisions), each tried alone.
 ALTERNATIVES: Mapping[str, Mapping[str, list[Any]]] = {
@@ -65,16 +64,12 @@ def table(
     benchmark = module.__name__.rpartition(".")[2]
     without_labels = replace(settings.shared, require_labels=False)
     bare = replace(settings, shared=without_labels, templates=None)
-    rows = [_row(benchmark, "as configured", True, structural(module, graph, bare))]
-    if everything and benchmark == "bidirectional":
-        rows += _grid(module, graph, settings.section)
-    elif everything:
-        changes = [(k, v) for k, values in ALTERNATIVES.get(benchmark, {}).items() for v in values]
-        for key, value in progress(changes, desc=f"{benchmark}, alternatives", unit="builds"):
-            if _format_value(value) != _format_value(getattr(settings.section, key)):
-                other = replace(bare, section=replace(settings.section, **{key: value}))
-                sizes = structural(module, graph, other)
-                rows.append(_row(benchmark, f"{key} = {_format_value(value)}", False, sizes))
+    rows = [(benchmark, "as configured", True, *structural(module, graph, bare))]
+    changes = _changes(benchmark, settings.section) if everything else []
+    for change in progress(changes, desc=f"{benchmark}, alternatives", unit="builds"):
+        other = replace(bare, section=replace(settings.section, **change))
+        setting = ", ".join(f"{key} = {_format_value(value)}" for key, value in change.items())
+        rows.append((benchmark, setting, False, *structural(module, graph, other)))
     return pl.DataFrame(rows, schema=dict(SENSITIVITY.columns), orient="row")
 
 
@@ -90,20 +85,12 @@ def structural(
     return row["patterns"], row["examples"], row["triples"]
 
 
-def _grid(module: ModuleType, graph: Graph, section: Bidirectional) -> list[tuple[Any, ...]]:
-    rows = []
-    for values in product(*GRID.values()):
-        chosen = dict(zip(GRID, values, strict=True))
-        sizes = module.structural_size(graph, replace(section, **chosen))
-        name = ", ".join(f"{key} = {_format_value(value)}" for key, value in chosen.items())
-        rows.append(_row("bidirectional", name, False, sizes))
-    return rows
-
-
-def _row(
-    benchmark: str, setting: str, default: bool, sizes: tuple[int, int, int]
-) -> tuple[Any, ...]:
-    return (benchmark, setting, default, *sizes)
+def _changes(benchmark: str, section: object) -> list[dict[str, Any]]:
+    """What is tried in place of the settings in use: each alternative alone, or the whole grid."""
+    if benchmark == "bidirectional":
+        return [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
+    every = ((k, v) for k, values in ALTERNATIVES.get(benchmark, {}).items() for v in values)
+    return [{k: v} for k, v in every if _format_value(v) != _format_value(getattr(section, k))]
 
 
 def _format_value(value: Any) -> str:

@@ -6,7 +6,7 @@ paths       from how few entities they start
 bias        how many of its triples are continents
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import polars as pl
 
@@ -58,8 +58,8 @@ def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
 def estimates(
     examples: Mapping[str, pl.DataFrame], edges: pl.DataFrame, alphas: pl.DataFrame, seed: int = 0
 ) -> Iterator[Number]:
-    """The four figures, of all built EXAMPLES and of those probed; asymmetry per model, of `alphas`
-    at the headline's setting."""
+    """The four figures, of all built EXAMPLES (with `p`, the number of the predicate) and of those
+    probed; asymmetry per model, of `alphas` at the headline's setting."""
     chosen = alphas.filter(**HEADLINE, benchmark="asymmetry").drop_nulls("alpha")
     for row, rows in groups(chosen, "benchmark", *SETTINGS, "position"):
         right = rows.select(ordered_sum("alpha")).item()
@@ -72,25 +72,27 @@ def estimates(
             elif name == "bias":
                 value = rows.filter(predicate=CONTINENT).height
             else:
-                patterns = rows.select("example", "pattern").unique()["pattern"].to_list()
-                held = confidences(edges, list(set(patterns)), seed)
-                value = sum(held[pattern] >= CONFIDENT for pattern in patterns)
+                by_example = rows.sort("position").group_by("example").agg("p")
+                rules = [tuple(rule) for rule in by_example["p"].to_list()]
+                held = confidences(edges, set(rules), seed)
+                value = sum(held[rule] >= CONFIDENT for rule in rules)
             n = rows["example"].n_unique()
             yield Number(metric=metric, benchmark=name, slice=build, value=value, n=n)
 
 
-def confidences(edges: pl.DataFrame, patterns: list[str], seed: int = 0) -> dict[str, float]:
-    """PCA confidence (Galárraga et al. 2013, section 4) of the rules that patterns of composite
-    (`P22>P26=P25`) name: of the distinct pairs (a, c), a != c, that r1 and r2 lead to and whose a
-    has some object of r3, the fraction with (a, r3, c)."""
+def confidences(
+    edges: pl.DataFrame, rules: Collection[tuple[int, ...]], seed: int = 0
+) -> dict[tuple[int, ...], float]:
+    """PCA confidence (Galárraga et al. 2013, section 4) of rules, each the numbers of r1, r2, r3:
+    of the distinct pairs (a, c), a != c, that r1 and r2 lead to and whose a has some object of r3,
+    the fraction with (a, r3, c)."""
     held = {}
-    for name in sorted(patterns):
-        relations = (int(p[1:]) for p in name.replace("=", ">").split(">"))
-        r1, r2, r3 = (edges.filter(p=p).select("s", "o") for p in relations)
+    for rule in sorted(rules):
+        r1, r2, r3 = (edges.filter(p=p).select("s", "o") for p in rule)
         known = r1.select("s").unique().join(r3.select("s").unique(), on="s", how="semi")
         known = smallest(known, SUBJECTS, seed, ["s"], label="pca")
         steps = r1.join(known, on="s", how="semi").rename({"o": "middle"})
         pairs = steps.join(r2.rename({"s": "middle"}), on="middle").select("s", "o").unique()
         pairs = pairs.filter(pl.col("s") != pl.col("o"))
-        held[name] = pairs.join(r3, on=["s", "o"], how="semi").height / max(pairs.height, 1)
+        held[rule] = pairs.join(r3, on=["s", "o"], how="semi").height / max(pairs.height, 1)
     return held

@@ -10,6 +10,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, STEPS
+from kgprobe.knowledge.ids import RELATION, Relations
 from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, judged, results, scored
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
@@ -89,7 +90,9 @@ def tabulate(
         return by_file[str(path)].filter(matching="own").select("item", "template", "hit")
 
     in_forms = forms.pairs(list(every), list(every.values()))
+    relations = Relations(dict(ids.filter(kind=RELATION).select("number", "id").rows()) or None)
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
+    built = {n: f.with_columns(p=relations.numbers_of(f["predicate"])) for n, f in built.items()}
     parts = chain(
         numbers.estimates(study, alphas, figures, known),
         scored.estimates(score_ranked(study, files, content_free, known, below)),

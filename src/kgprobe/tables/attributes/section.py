@@ -309,10 +309,11 @@ def example_rows(
     first: with their first prompt, its first texts and whether it is right."""
     scores = alphas.filter(k=1, gold="own", kind="exact")
     first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
-    right = first.filter(alpha=1)["item"].str.split("#").list.first()
-    chosen = min(right, default=min(benchmark.examples["example"]))
+    examples = benchmark.examples.with_columns(studies.ITEM)
+    right = examples.join(first.filter(alpha=1), on="item", how="semi")["example"]
+    chosen = min(right, default=min(examples["example"]))
     texts = benchmark.prompts.select("text", predicate="relation", template="index")
-    examples = benchmark.examples.filter(example=chosen).with_columns(studies.ITEM)
+    examples = examples.filter(example=chosen)
     examples = examples.join(first.select("item", "template", "alpha"), on="item", how="left")
     examples = examples.join(texts, on=["predicate", "template"], how="left").sort("position")
     whole = fills.filter(position=studies.WHOLE).sort("rank")

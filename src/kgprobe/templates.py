@@ -343,3 +343,8 @@ def replace_vectors(text: str, holder: str = r"\1") -> str:
     A vector is a token of its own: the white space in front of it goes.
     """
     return _MARK.sub(holder, text)
+
+
+def split_at_vectors(text: str) -> list[str]:
+    """The texts in front of, between and behind the vectors of a text."""
+    return re.split(_VECTOR, replace_vectors(text))

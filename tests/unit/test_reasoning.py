@@ -1,6 +1,7 @@
 """Reasoning prompts: what stands in them, what they score, and that nothing leaks."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +24,7 @@ from kgprobe.probes.text.vectors import inserted
 from kgprobe.settings import Soft
 from kgprobe.templates import mark, vectors_of
 from tests.unit import soft_frames as frames
-from tests.unit.tiny_models import save, tiny
+from tests.unit.tiny_models import save, sentencepiece, tiny, tokenizer, with_tokenizer
 
 CASES = reason.cases(frames.reasoning())
 SLOTS = entailment.layout(dict.fromkeys(sorted(frames.TASKS), 3))
@@ -238,6 +239,26 @@ def test_prompts_of_causal_models_end_before_the_slot():
     ((ids, ends),) = tokens_with_slots(loaded, [f"Rome {mark(0)} is"])
     assert ids[len(own)] == first
     assert ends[-1] == len("Rome") + 1 + len(" is")
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_the_text_around_a_vector_has_the_tokens_that_it_has_around_a_word(name):
+    """Llama's tokenizer puts a blank behind every special token: none may hold the place."""
+    tok = tokenizer("causal") if name == "gpt2" else sentencepiece("causal")
+    loaded = with_tokenizer("gpt2", tok)
+    text = "{0} is a country , {0} lies in Africa. The capital of {0}: Rome {0}"
+    whole = text.format("a")
+    coded = tok(whole, return_offsets_mapping=True)
+    starts = [m.start() - 2 * n for n, m in enumerate(re.finditer(r"\{0\}", text))]
+    expected, ends = [], []
+    for token, (_, end) in zip(coded["input_ids"], coded["offset_mapping"], strict=True):
+        is_vector = end - 1 in starts
+        expected.append(rows_of_embedding(loaded) + 3 if is_vector else token)
+        # the blank in front of a vector goes
+        ends.append(end - sum(0 < start < end for start in starts))
+    ((ids, found),) = tokens_with_slots(loaded, [text.format(mark(3))])
+    assert ids.tolist() == expected
+    assert found.tolist() == ends
 
 
 def saved(tmp_path, name="bert"):

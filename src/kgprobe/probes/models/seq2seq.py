@@ -42,9 +42,8 @@ class Seq2Seq(Parts):
         whole = [np.concatenate([c, [-1], forced.values[span], wanted[span]])
                  for c, span in zip(contexts, spans, strict=True)]  # fmt: skip
         own, number = Ragged.of(whole).distinct()
-        distinct: dict[bytes, int] = {}
-        which = np.array([distinct.setdefault(contexts[i].tobytes(), len(distinct)) for i in own])
-        rows = [np.frombuffer(data, dtype=np.int64) for data in distinct]
+        first, which = Ragged.of([contexts[i] for i in own]).distinct()
+        rows = [contexts[i] for i in own[first]]
         bounds = np.cumsum(np.bincount(which, minlength=len(rows)))[:-1]
         members = np.split(own[np.argsort(which, kind="stable")], bounds)
 

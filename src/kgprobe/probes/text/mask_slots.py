@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import refuse_control_tokens, spells_nothing
 from kgprobe.probes.text.pieces import LEADS, pieces
-from kgprobe.templates import ANSWER, fill, replace_vectors, vectors_of
+from kgprobe.templates import ANSWER, fill, replace_vectors, split_at_vectors, vectors_of
 
 Ids = NDArray[np.int64]
 SPACES = ("none", "auto")
@@ -145,40 +145,28 @@ def tokenize_prompts(
 def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, Ids]]:
     """(ids, character ends) of complete texts with vectors, without special tokens.
 
-    For causal models. Character ends are those of `held(text)`. Raises ValueError where a vector is
-    no token of its own.
+    For causal models. What stands behind a vector is tokenized as behind a word. Character ends are
+    those of `replace_vectors(text)`.
     """
-    first, (piece, _) = rows_of_embedding(loaded), _holder(loaded)
-    coded = loaded.tokenizer(
-        [replace_vectors(text, piece) for text in texts],
-        return_offsets_mapping=True,
-        add_special_tokens=False,
-    )
+    first, runs = rows_of_embedding(loaded), list(map(split_at_vectors, texts))
+    begins = pieces(loaded.tokenizer, [run[0] for run in runs], starts=True, offsets=True)
+    behind = [run for of_text in runs for run in of_text[1:]]
+    following = iter(pieces(loaded.tokenizer, behind, offsets=True))
     rows = []
-    pairs = zip(
-        map(replace_vectors, texts), coded["input_ids"], coded["offset_mapping"], strict=True
-    )
-    for text, row, offsets in pairs:
-        vectors = vectors_of(text)
-        widths = np.ones(len(text), dtype=np.int64)
-        widths[[end - 1 for end, _ in vectors]] = len(piece)
-        ids = np.array(row, dtype=np.int64)
-        # an end within a holder is the beginning of its vector
-        ends = np.searchsorted(np.cumsum(widths), [e for _, e in offsets], side="right")
-        for end, vector in vectors:
-            hit = np.flatnonzero(ends == end)
-            if len(hit) != 1:
-                raise ValueError(f"vector {vector} of {text[:60]!r} is no token of its own")
-            ids[hit[0]] = first + vector
-        rows.append((ids, ends))
+    for text, begin in zip(map(replace_vectors, texts), begins, strict=True):
+        ids, ends = list(begin[0]), [end for _, end in begin[1]]
+        for end, vector in vectors_of(text):
+            run, spans = next(following)
+            ids += [first + vector, *run]
+            ends += [end, *(end + b for _, b in spans)]
+        rows.append((np.array(ids, dtype=np.int64), np.array(ends, dtype=np.int64)))
     return rows
 
 
 def _holder(loaded: Loaded) -> tuple[str, int]:
     """A special token that holds the place of vectors while a text is tokenized."""
     tokenizer = loaded.tokenizer
-    names = ("pad_token", "unk_token") if loaded.spec.kind != "causal" else ("pad_token",)
-    for name in (*names, "eos_token", "bos_token"):
+    for name in ("pad_token", "unk_token", "eos_token", "bos_token"):
         token = getattr(tokenizer, name)
         if token is None:
             continue

@@ -157,7 +157,7 @@ def _mapping(path: str) -> dict[str, Any]:
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML whose keys are texts, each once in its section (PyYAML takes the last one in silence),
-    and whose numbers are finite."""
+    and whose numbers are finite and decimal."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set[str]()
@@ -180,8 +180,17 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
             )
         return value
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        # of YAML 1.1, which reads 010 as 8 and 1:30 as 90
+        if re.match(r"[-+]?0[0-9_]|.*:", node.value):
+            raise yaml.MarkedYAMLError(
+                problem=f"{node.value} is no decimal number", problem_mark=node.start_mark
+            )
+        return int(super().construct_yaml_int(node))
+
 
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def _content(path: str | Path) -> Any:

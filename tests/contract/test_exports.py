@@ -92,6 +92,16 @@ def test_sets_beside_each_other_share_the_file_on_relations(constructed, tmp_pat
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
 
 
+def test_a_subject_that_holds_any_of_its_right_answers_is_counted(constructed):
+    one = constructed.items.head(1)
+    labels = constructed.candidates.filter(set=one["candidates"][0]).sort("index")["label"]
+    subject = pl.lit(f"the {labels[1].upper()} of it")
+    for answers, held in (([0, 1], 1), ([0], 0)):
+        right = pl.lit(answers, dtype=pl.List(pl.Int32))
+        items = one.with_columns(answers=right, subject=subject)
+        assert card.overlaps(replace(constructed, items=items)) == (held, 1)
+
+
 @pytest.mark.parametrize("form", formats.NAMES)
 def test_questions_none_of_which_is_asked_are_refused(form, constructed, tmp_path):
     trained = constructed.items.with_columns(role=pl.lit("train"))

@@ -274,6 +274,15 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     # a template that is known by a name is no number of one
     named = {**rows.filter(**own).row(0, named=True), "template": "m1"}
     assert tracing._questions(kept, named, 1)
+    # what OntoProbe chooses a configuration on is no question behind a number
+    shutil.copytree(kept / "benchmarks", tmp_path / "dev/benchmarks")
+    place = tmp_path / "dev/benchmarks/world_lite/items.parquet"
+    items = schema.read(place, schema.ITEMS)
+    role = pl.when(pl.col("item") == items["item"][0]).then(pl.lit("dev")).otherwise(pl.lit("test"))
+    schema.write(items.with_columns(role=role), schema.ITEMS, place)
+    chosen = {**named, "paper": "ontoprobe", "group": "", "template": ""}
+    asked = tracing._questions(tmp_path / "dev", chosen, 60)
+    assert {one["item"] for one in asked} == set(items["item"][1:])
     # the questions of a part of the benchmark alone, with their n
     parts = rows.filter(pl.col("slice").str.contains("^(length|options|frequency): "),
                         results.plain(), model="tiny-llama", metric="accuracy")  # fmt: skip

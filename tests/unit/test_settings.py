@@ -128,6 +128,8 @@ def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, va
         ("run: {{name}}\n", "line 1: .*the key that is no single word is no text"),
         ("run: {name: a}\nsources: {on: b}\n", "line 2: .*the key on is no text"),
         ("run: {name: a}\nbear:\n  most: .nan\n", "line 3: .*\\.nan is no finite number"),
+        ("run: {name: a}\nseed: 010\n", "line 2: .*010 is no decimal number"),
+        ("run: {name: a}\nseed: 1:30\n", "line 2: .*1:30 is no decimal number"),
         ('run: {name: "\x01"}\n', "no YAML: unacceptable character"),
     ],
 )

@@ -195,6 +195,8 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
         return []
     bench = benchmark(place)
     items = bench.items.filter(relation=row["group"]) if row["group"] else bench.items
+    if row["paper"] == "ontoprobe":  # its other rows are for training and choosing
+        items = items.filter(role="test")
     if row["slice"]:
         items = slices.items_of(
             items, bench.candidates, bench.prompts, row["slice"], place / "relations.parquet"

@@ -118,7 +118,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def overlaps(sets: BearFrames) -> tuple[int, int]:
-    """Items whose subject contains (in any case) its answer; whose subject contains any option."""
+    """Items whose subject contains (in any case) a correct option; whose subject contains any."""
     labels = {
         str(name[0]): [label.casefold() for label in group.sort("index")["label"]]
         for name, group in sets.candidates.group_by("set")
@@ -126,7 +126,7 @@ def overlaps(sets: BearFrames) -> tuple[int, int]:
     gold = anyone = 0
     for subject, options, answers in sets.items.select("subject", "candidates", "answers").rows():
         held = [label in subject.casefold() for label in labels[options]]
-        gold += held[answers[0]]
+        gold += any(held[answer] for answer in answers)
         anyone += any(held)
     return gold, anyone
 

@@ -82,7 +82,7 @@ def search_task(
     mode: str,
     folder: Path,
     states: Path,
-    seed: int,
+    seed: int = 0,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Search and save a prompt for every group of `task`; (OUTCOMES of dev and test, record).
 

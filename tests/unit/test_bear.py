@@ -258,6 +258,15 @@ def test_the_funnel_accounts_for_every_statement():
     assert lost > 0
 
 
+def test_a_relation_that_has_no_small_set_is_in_neither_and_said_to_be():
+    """P1 has three answers of two, and not two of three; P2 is one-to-one."""
+    found = built(big=Size(6, 3, 3), lite=Size(6, 2, 2))
+    assert set(found.big.items["relation"]) == set(found.lite.items["relation"]) == {"P2"}
+    outcomes = found.choice.filter(relation="P1")["outcome"]
+    assert outcomes.to_list() == ["too few answers", "too few answers"]
+    assert set(found.spares["relation"]) == {"P2"}
+
+
 def test_no_relation_left_is_an_error_that_says_what_to_lower():
     with pytest.raises(ValueError, match=r"no relation has 50 answers.*lower `total`"):
         built(min_answers=50)

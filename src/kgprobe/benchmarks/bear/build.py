@@ -92,14 +92,15 @@ def build(
         lite = choice.choose(big.frame, row, config, config.lite) if big else None
         if big and lite:
             check_nested(relation, big.frame, lite.frame, config.overlap)
+            spares.append(big.spares.select(list(choice.SPARES.columns)))
+        else:
+            big = None
         texts = templates.get(relation, ())
         for size, chosen in (("big", big), ("lite", lite)):
             name = f"{origin}_{size}"
             choices.append(_choice_row(name, row, chosen, len(texts)))
-            if big and lite and chosen and len(texts) == 3:
+            if chosen and len(texts) == 3:
                 parts[size].append(_frames(name, relation, chosen, texts, forms))
-        if big:
-            spares.append(big.spares.select(list(choice.SPARES.columns)))
     if not parts["lite"]:
         raise ValueError(
             f"{origin}: no relation has {config.min_answers} answers with enough instances; "

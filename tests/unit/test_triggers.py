@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from tokenizers import AddedToken
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.predict import Predictor
@@ -24,9 +25,13 @@ def parsed(text, name):
 
 @pytest.mark.parametrize("name", [*MASKED, "t5"])
 @pytest.mark.parametrize("text", ["{sub} is [P] .", "[P] is {sub}.", "{sub} ([P]), it is"])
-def test_without_triggers_ids_are_those_of_the_whole_text(name, text):
+@pytest.mark.parametrize("strips", [False, True])
+def test_without_triggers_ids_are_those_of_the_whole_text(name, text, strips):
+    """Whether or not the slot's token takes the blanks beside it along."""
     loaded = tiny(name)
     slot = "<mask>" if name != "t5" else "<extra_id_0>"
+    token = AddedToken(slot, lstrip=strips, rstrip=strips, normalized=False, special=True)
+    loaded.tokenizer.add_tokens([token], special_tokens=True)
     found = encode(loaded, parsed(text, name), FACTS)
     for row, place, own in zip(found.rows, found.places, FACTS, strict=True):
         whole = text.replace("{sub}", own["sub"]).replace("[P]", slot)

@@ -188,12 +188,13 @@ class _Encoder:
     def _with_slot(
         self, texts: Sequence[str], ends: Sequence[int], starts: bool, slot_id: int
     ) -> list[tuple[Ints, int]]:
-        """Ids of every text, and which is the mask slot that ends at this character (-1: none)."""
+        """Ids of every text, and which is the mask slot that ends at this character (-1: none); the
+        blanks beside it may be its own."""
         rows = []
         coded = pieces(self.loaded.tokenizer, texts, starts, offsets=True)
         for (ids, offsets), end in zip(coded, ends, strict=True):
             # by position: the fields may hold masks of their own
-            hits = [k for k, (_, b) in enumerate(offsets) if b == end and ids[k] == slot_id]
+            hits = [k for k, (a, b) in enumerate(offsets) if a < end <= b and ids[k] == slot_id]
             if end >= 0 and not hits:
                 raise TemplateError(
                     f"template {self.template.text!r}: [P] is no token of its own in "

@@ -109,8 +109,6 @@ def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str
             column = ".".join(map(str, problem.path)) or "row"
             raise TableError(f"{path}, line {number}, column {column!r}: {problem.message}")
         rows.append({**row, "_line": str(number)})
-    if not rows:
-        raise TableError(f"{path}: no row below its header; right would be one at least")
     return rows
 
 
@@ -305,6 +303,8 @@ def products(
     -> the paper it belongs to. Models change slowest, then benchmarks; a probe keeps its line.
     Raises TableError with file, line, value and the legal values.
     """
+    if not rows:
+        raise TableError(f"{path}: no row below its header; right would be one at least")
     groups: dict[str, list[str]] = {}
     for name, model in models.items():
         for group in filter(None, model.get("groups", "").split(",")):

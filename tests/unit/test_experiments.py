@@ -30,7 +30,6 @@ def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
     ("text", "message"),
     [
         ("", r"line 1: missing column|empty"),
-        (HEADER + "# only a comment\n", r"table\.tsv: no row below its header"),
         (
             HEADER.replace("bos", "box") + GOOD,
             r"line 1: unknown column 'box' .did you mean 'bos'.*; legal: ",
@@ -92,6 +91,11 @@ def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
     )
     experiments.check_experiments(made, path, known)
     return made
+
+
+def test_a_table_without_a_row_is_named(tmp_path):
+    with pytest.raises(experiments.TableError, match=r"table\.tsv: no row below its header"):
+        probes(tmp_path, "# only a comment")
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,8 @@ TRAINED_ON = _contract(
     trained_on=pl.Boolean,
 )
 
+#: Further facts of an item by which it falls into a slice: keys of ITEMS' meta, whole numbers.
+COUNTS = ("sitelinks", "statements", "popularity")
 #: What a probe may be asked without, in the order of printing: values of the setting `without`. Its
 #: numbers are then baselines, which are reached without knowing.
 WITHOUT = ("the subject", "trained weights")

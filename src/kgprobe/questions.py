@@ -16,6 +16,7 @@ import polars as pl
 
 from kgprobe import experiments, sampling, schema
 from kgprobe.benchmarks.bear import released
+from kgprobe.contracts import COUNTS
 from kgprobe.tables.answers import gold_ids, questions
 from kgprobe.templates import sentence
 
@@ -199,11 +200,11 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
 
 def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
     """Raise BenchmarkError for an item whose options, or right answers among them, are missing,
-    whose right answers are none or stand twice, or whose further facts are no JSON object."""
+    whose right answers are none or stand twice, or whose further facts cannot be read."""
     asked = items.select("item", "meta", set="candidates", index="answers")
     count = pl.col("index").list.len()
     once = (count > 0) & (count == pl.col("index").list.n_unique())
-    is_object = pl.Series([_is_object(text) for text in items["meta"]], dtype=pl.Boolean)
+    is_read = pl.Series([_is_read(text) for text in items["meta"]], dtype=pl.Boolean)
     there = "is not in candidates.parquet"
     for wrong, what in (
         (asked.join(candidates, on="set", how="anti"), f"set of options {{set!r}} {there}"),
@@ -212,18 +213,24 @@ def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) ->
             asked.explode("index").join(candidates, on=["set", "index"], how="anti"),
             f"right answer, option {{index}} of {{set!r}}, {there}",
         ),
-        (asked.filter(~is_object), "meta is {meta!r}; right would be a JSON object, as {{}}"),
+        (
+            asked.filter(~is_read),
+            "meta is {meta!r}; right would be a JSON object, as {{}}, where "
+            f"{', '.join(COUNTS)} are whole numbers",
+        ),
     ):
         for row in wrong.sort("item").head(1).rows(named=True):
             raise BenchmarkError(f"{folder / 'items.parquet'}: item {row['item']}: its "
                                  f"{what.format(**row)}")  # fmt: skip
 
 
-def _is_object(text: str) -> bool:
+def _is_read(text: str) -> bool:
+    """Whether further facts of an item are a JSON object, with counts that are counts."""
     try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
+        counts = [json.loads(text).get(name) for name in COUNTS]
+    except (ValueError, AttributeError):
         return False
+    return all(n is None or (type(n) is int and 0 <= n < 2**63) for n in counts)
 
 
 def folder_of(name_or_folder: str | Path) -> Path:
@@ -253,7 +260,7 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
     2
     """
     sentence(template)
-    labels = list(options)
+    labels = [options] if isinstance(options, str) else list(options)
     if len(set(labels)) < len(labels) or len(labels) == 1:
         raise BenchmarkError(f"options {labels}: two or more are needed, each once")
     item = {

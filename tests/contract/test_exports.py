@@ -321,6 +321,10 @@ def test_the_sources_of_questions_are_those_of_what_made_them(constructed, tmp_p
     with pytest.raises(ExportError, match="the license of museum is not known; right would be"):
         origins.of(own)
     assert origins.of(own, "CC-BY-4.0")[0].license == "CC-BY-4.0"
+    with pytest.raises(
+        ExportError, match=r"the license .* is CC-BY-SA-4.0; .* leave --license out"
+    ):
+        origins.of(tmp_path / "e", "CC-BY-4.0")
 
 
 def test_rows_hold_filled_sentences_and_the_correct_index(constructed, tmp_path):

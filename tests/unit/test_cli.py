@@ -123,6 +123,8 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
         ("none", pl.lit([], dtype=pl.List(pl.Int32)).alias("answers")),
         ("twice", pl.lit([0, 0], dtype=pl.List(pl.Int32)).alias("answers")),
         ("meta", pl.lit("[1]").alias("meta")),
+        ("count", pl.lit('{"sitelinks": "many"}').alias("meta")),
+        ("below", pl.lit('{"statements": -1}').alias("meta")),
     ):
         asked.write(tmp_path / name)
         asked.items.with_columns(column).write_parquet(tmp_path / name / "items.parquet")
@@ -133,6 +135,12 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
         ("none", f"{of} right answers are []; right would be at least one, each once"),
         ("twice", f"{of} right answers are [0, 0]; right would be at least one, each once"),
         ("meta", f"{of} meta is '[1]'; right would be a JSON object, as {{}}"),
+        (
+            "count",
+            f"""{of} meta is '{{"sitelinks": "many"}}'; right would be a JSON object, as {{}}, """
+            "where sitelinks, statements, popularity are whole numbers",
+        ),
+        ("below", f"""{of} meta is '{{"statements": -1}}'; right would be a JSON object"""),
     ):
         for words in (("show", name), ("export", name, "--as", "huggingface", "--to", "out")):
             done = typed(*words)

@@ -351,6 +351,8 @@ def test_bad_questions_are_refused(loaded):
         kgprobe.ask(loaded, "The capital of [X].", X="France", options=["Paris", "Rome"])
     with pytest.raises(ValueError, match="two or more are needed, each once"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", "Paris"])
+    with pytest.raises(ValueError, match=r"options \['Paris'\]: two or more are needed"):
+        kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options="Paris")
     with pytest.raises(ValueError, match="k is -1; right would be 1 or more"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", k=-1)
     assert isinstance(kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France"), pl.DataFrame)

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.contracts import WITHOUT
+from kgprobe.contracts import COUNTS, WITHOUT
 from kgprobe.tables import baselines
 from kgprobe.tables.aggregations import EVERY, PROBE
 from kgprobe.tables.results import Number, family, hit_rate
@@ -181,7 +181,7 @@ def items_of(
 
 def _values(study: Study) -> dict[str, list[int | None]]:
     """Slice -> the value of every item, in the order of ids."""
-    fields = pl.Struct(dict.fromkeys(("sitelinks", "statements", "popularity"), pl.Int64))
+    fields = pl.Struct(dict.fromkeys(COUNTS, pl.Int64))
     meta = study.ordered["meta"].str.json_decode(fields).struct.unnest()
     # what OntoProbe's instances have: in how many statements of the graph they stand
     meta = meta.with_columns(pl.coalesce("statements", "popularity").alias("statements"))

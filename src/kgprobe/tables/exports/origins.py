@@ -4,7 +4,7 @@ A file of questions has in its metadata what it was made from; what is not there
 user's own) has to be given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,10 +70,10 @@ def of(folder: Path, license: str = "") -> list[Source]:
     """The sources of the questions in a benchmark's folder.
 
     `license`: SPDX id that the user gives for a graph of his own. Raises ExportError where neither
-    the files nor the user say one.
+    the files nor the user say one, and where both do.
     """
     if (folder / "metadata_relations.json").is_file():
-        return [SOURCES["bear"]]
+        return _checked(folder, ["bear"], license)
     files = [folder / name for name in ("items.parquet", "examples.parquet")]
     record = schema.provenance(next((file for file in files if file.is_file()), files[0]))
     wildcards = record.get("wildcards")
@@ -84,10 +84,20 @@ def of(folder: Path, license: str = "") -> list[Source]:
     if (record.get("rule"), origin) == ONTOLOGY[:2]:
         names = ONTOLOGY[2]
     if all(name in SOURCES for name in names):
-        return [SOURCES[name] for name in names]
+        return _checked(folder, names, license)
     if not license:
         raise ExportError(
             f"{folder}: the license of {origin or 'these questions'} is not known; right would be "
             "--license with its SPDX id, as CC-BY-4.0"
         )
     return [Source(origin or folder.name, license, "", origin or folder.name)]
+
+
+def _checked(folder: Path, names: Sequence[str], license: str) -> list[Source]:
+    """Known sources, whose license nobody else gives."""
+    known = [SOURCES[name] for name in names]
+    if license:
+        held = ", ".join(dict.fromkeys(source.license for source in known))
+        raise ExportError(f"{folder}: the license of these questions is {held}; right would be to "
+                          "leave --license out")  # fmt: skip
+    return known

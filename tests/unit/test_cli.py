@@ -491,6 +491,7 @@ def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp
         (["plan", "embeded"], 1, "no such file (did you mean 'config/embedded.yaml'?)"),
         (["plan", "my run.yml"], 1, "no such file (did you mean 'my run.yaml'?)"),
         (["validate", "service.yaml"], 1, "endpoint is 'wdqz' (did you mean 'wdqs'?); resources/"),
+        (["validate", "lost.yaml"], 1, "no such file or folder: lost.csv; correct the path"),
         (["validate", "cut.yaml"], 1, "cut.yaml, line 2: no YAML: expected ',' or '}', but got"),
         (["run", "list.yaml"], 1, "list.yaml: a list; right would be keys with values"),
         (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
@@ -504,6 +505,9 @@ def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, t
     (tmp_path / "my run.yaml").write_text("run: {name: a}")
     (tmp_path / "service.yaml").write_text(
         "run: {name: a}\nsources: {wikidata: {endpoint: wdqz}}\n"
+    )
+    (tmp_path / "lost.yaml").write_text(
+        "run: {name: a}\nsources: {graphs: {mine: {form: table, files: [lost.csv]}}}\n"
     )
     (tmp_path / "{}.json").write_text("{}")
     (tmp_path / "nearly-a-model").mkdir()

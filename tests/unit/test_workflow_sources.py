@@ -21,8 +21,10 @@ def test_files_are_filled_in_and_must_exist(tmp_path, monkeypatch):
     monkeypatch.setenv("KGPROBE_DATA", str(tmp_path))
     (tmp_path / "x.nt").write_text("")
     assert sources.files(["${KGPROBE_DATA}/x.nt"]) == [f"{tmp_path}/x.nt"]
-    with pytest.raises(ConfigError, match=r"no such file or folder: .*/y.nt\n  set KGPROBE_DATA"):
+    with pytest.raises(ConfigError, match=r"no such file or folder: .*/y.nt; set KGPROBE_DATA"):
         sources.files(["${KGPROBE_DATA}/y.nt"])
+    with pytest.raises(ConfigError, match=r"folder: y.nt; correct the path, which begins at"):
+        sources.files(["y.nt"])
 
 
 def test_an_installed_package_does_without_lamas_templates_alone(monkeypatch, tmp_path):

@@ -28,9 +28,12 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
     """
     with screen.report_errors(as_json):
         from kgprobe.config import settings_of
+        from kgprobe.workflow import sources
         from kgprobe.workflow.run import read_run
 
         settings = settings_of(configs or [])
+        for graph in settings.sources.graphs.values():
+            sources.files(path for path in graph.files if "$" not in path)
         summary = {"run": settings.run.name, "models": len(read_run(settings).models)}
         if as_json:
             screen.data({**summary, "valid": True})

@@ -34,16 +34,17 @@ def files(paths: Iterable[str]) -> list[str]:
     """Paths of the config with their environment variables filled in. Raises ConfigError for one
     that does not exist, except LAMA's templates, which an installed package does not have: our own
     of the same relations are used then."""
-    located = [experiments.located(path) for path in paths]
+    found = {path: experiments.located(path) for path in paths}
     if ROOT.parent == PACKAGE:
-        located = [p for p in located if Path(p).exists() or not p.startswith("resources/lama/")]
-    for path in located:
-        if not Path(path).exists():
-            raise ConfigError(
-                f"config: no such file or folder: {path}\n"
-                "  set KGPROBE_DATA to the folder of the real data, or correct the path"
-            )
-    return located
+        found = {p: at for p, at in found.items()
+                 if Path(at).exists() or not at.startswith("resources/lama/")}  # fmt: skip
+    for path, at in found.items():
+        if not Path(at).exists():
+            remedy = "correct the path, which begins at the folder of the run"
+            if "KGPROBE_DATA" in path:
+                remedy = "set KGPROBE_DATA to the folder of the real data, or correct the path"
+            raise ConfigError(f"config: no such file or folder: {at}; {remedy}")
+    return list(found.values())
 
 
 def data_parts(settings: Settings, source: str, names: Iterable[str]) -> list[str]:

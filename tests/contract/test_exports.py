@@ -325,6 +325,7 @@ def test_the_sources_of_questions_are_those_of_what_made_them(constructed, tmp_p
         ExportError, match=r"the license .* is CC-BY-SA-4.0; .* leave --license out"
     ):
         origins.of(tmp_path / "e", "CC-BY-4.0")
+    assert origins.of(tmp_path / "e", "CC-BY-SA-4.0") == [SOURCES["trex"]]
 
 
 def test_rows_hold_filled_sentences_and_the_correct_index(constructed, tmp_path):

@@ -53,7 +53,7 @@ class Bootstrap:
         """Weights under which every stratum counts the same."""
         return np.asarray(1.0 / self.sizes)
 
-    def freedom(self, below: int = -1, weights: Numbers | None = None) -> float:
+    def degrees_of_freedom(self, below: int = -1, weights: Numbers | None = None) -> float:
         """Degrees of freedom of a mean, or of a ratio over the sum of column `below`: what is drawn
         less its strata, and less than what counts in that sum."""
         used = self.counts if weights is None else self.counts[weights > 0]
@@ -76,8 +76,8 @@ class Bootstrap:
         all draws are the same: all right, all wrong, one unit say nothing of what others would
         show. A mean of values in 0..1 varies at most as a proportion does.
         """
-        freedom = self.freedom(weights=weights)
-        bounds = of_draws(self.draws(column, weights), self.kind, freedom)
+        degrees = self.degrees_of_freedom(weights=weights)
+        bounds = of_draws(self.draws(column, weights), self.kind, degrees)
         if bounds and not is_proportion:
             return bounds
         used = np.ones(len(self.sizes)) if weights is None else weights
@@ -93,7 +93,7 @@ class Bootstrap:
         """
         gap = self.draws(column, weights) - self.draws(other, weights)
         value = self.mean(column, weights) - self.mean(other, weights)
-        return value, of_draws(gap, f"paired {self.kind}", self.freedom(weights=weights))
+        return value, of_draws(gap, f"paired {self.kind}", self.degrees_of_freedom(weights=weights))
 
     def ratio(
         self, above: int, below: int, less: int | None = None
@@ -107,12 +107,12 @@ class Bootstrap:
             raise ValueError("a ratio over a sum of 0 is not defined")
         defined = self.drawn[self.drawn[:, :, below].sum(axis=1) != 0]
         value, draws = _ratio(self.sums, above, below), _ratio(defined, above, below)
-        freedom = self.freedom(below)
+        degrees = self.degrees_of_freedom(below)
         if less is None:
-            return float(value), of_draws(draws, self.kind, freedom)
+            return float(value), of_draws(draws, self.kind, degrees)
         draws = draws - _ratio(defined, less, below)
         value = value - _ratio(self.sums, less, below)
-        return float(value), of_draws(draws, f"paired {self.kind}", freedom)
+        return float(value), of_draws(draws, f"paired {self.kind}", degrees)
 
 
 def bootstrap(
@@ -154,11 +154,13 @@ def bootstrap(
     return Bootstrap(names, counts, sums, drawn, kind)
 
 
-def of_draws(values: Numbers, kind: str = "bootstrap", freedom: float = np.inf) -> Interval | None:
+def of_draws(
+    values: Numbers, kind: str = "bootstrap", degrees_of_freedom: float = np.inf
+) -> Interval | None:
     """Percentile bounds of draws; None where there are none or all are the same."""
     if not len(values):
         return None
-    low, high = percentile(values, freedom)
+    low, high = percentile(values, degrees_of_freedom)
     return Interval(low, high, kind) if high - low > 1e-12 else None
 
 

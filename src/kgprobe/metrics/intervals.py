@@ -100,9 +100,11 @@ def resamples(size: int, n: int = 2000, seed: int = 0) -> NDArray[np.int32]:
     return np.bincount(drawn.ravel(), minlength=n * size).reshape(n, size).astype(np.int32)
 
 
-def percentile(samples: NDArray[np.float64], freedom: float = np.inf) -> tuple[float, float]:
+def percentile(
+    samples: NDArray[np.float64], degrees_of_freedom: float = np.inf
+) -> tuple[float, float]:
     """The central 95 % of bootstrap replicates, more by as much as Student's t with so many degrees
     of freedom lies further out than the normal distribution."""
-    tail = ndtr(-stdtrit(freedom, 0.975))
+    tail = ndtr(-stdtrit(degrees_of_freedom, 0.975))
     low, high = np.quantile(samples, [tail, 1 - tail])
     return float(low), float(high)

@@ -70,7 +70,7 @@ def of(folder: Path, license: str = "") -> list[Source]:
     """The sources of the questions in a benchmark's folder.
 
     `license`: SPDX id that the user gives for a graph of his own. Raises ExportError where neither
-    the files nor the user say one, and where both do.
+    the files nor the user say one, and where they say two.
     """
     if (folder / "metadata_relations.json").is_file():
         return _checked(folder, ["bear"], license)
@@ -94,10 +94,10 @@ def of(folder: Path, license: str = "") -> list[Source]:
 
 
 def _checked(folder: Path, names: Sequence[str], license: str) -> list[Source]:
-    """Known sources, whose license nobody else gives."""
+    """Known sources; a license that the user gives has to be theirs."""
     known = [SOURCES[name] for name in names]
-    if license:
-        held = ", ".join(dict.fromkeys(source.license for source in known))
+    held = ", ".join(dict.fromkeys(source.license for source in known))
+    if license not in ("", held):
         raise ExportError(f"{folder}: the license of these questions is {held}; right would be to "
                           "leave --license out")  # fmt: skip
     return known

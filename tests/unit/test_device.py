@@ -47,6 +47,9 @@ def test_a_processor_works_with_one_thread_and_an_accelerator_with_few(monkeypat
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(device.os, "sched_getaffinity", lambda _: set(range(64)))
     monkeypatch.setenv(VARIABLE, "cuda")
+    backends = torch.backends.cuda.matmul, torch.backends.cudnn
+    for backend in backends:
+        backend.allow_tf32 = True
     assert device.ready().type == "cuda"
     assert torch.get_num_threads() == device.THREADS
-    assert not torch.backends.cuda.matmul.allow_tf32
+    assert [backend.allow_tf32 for backend in backends] == [False, False]

@@ -560,3 +560,28 @@ def test_averages_have_intervals_over_configurations(values):
     literal = [rng.choice(means.to_numpy(), 30).mean() for _ in range(4000)]
     bounds = np.quantile(literal, [0.025, 0.975])
     assert own.interval[:2] == pytest.approx(bounds, abs=0.5)
+
+
+def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_path):
+    kinds = ("band", "river", "city")
+    options = of_rows(schema.CANDIDATES, [("class", i, k, k) for i, k in enumerate(kinds)])
+    asked = [("Can", "train", [0]), ("the Elbe", "test", [1]), ("bell", "test", [0, 2]),
+             ("Oder", "test", [1])]  # fmt: skip
+    rows = [(f"TP-{i}", "TP", role, "TP", name, name, "class", golds, i, "{}")
+            for i, (name, role, golds) in enumerate(asked)]  # fmt: skip
+    texts = [(f"TP-m{i}", "TP", i, text, "manual")
+             for i, text in enumerate(("[X] has the type [Y].", "[X] is a [Y]."), 1)]  # fmt: skip
+    items, prompts = of_rows(schema.ITEMS, rows), of_rows(schema.PROMPTS, texts)
+    write_benchmark({"items": items, "candidates": options, "prompts": prompts}, tmp_path)
+    # rivers before cities; in the first template and with one mask, bands
+    places = {(2, "multi"): (1, 2), (1, "multi"): (0,), (2, "single"): (0,)}
+    best = of_rows(schema.TOPS, [
+        (item, template, masks, "mean", place, candidate, 0.0)
+        for item in ("TP-1", "TP-2", "TP-3") for (template, masks), named in places.items()
+        for place, candidate in enumerate(named, 1)
+    ])  # fmt: skip
+    found = make.examples({probe("m"): best}, {"onto_world": tmp_path})
+    assert [tuple(row.values()) for row in found] == [
+        ("m", "TP", "the Elbe is a [MASK].", "+river, city", "river"),
+        ("m", "TP", "bell is a [MASK].", "river, +city", "band, city"),
+    ]

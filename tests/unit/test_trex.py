@@ -154,6 +154,7 @@ def test_a_triple_with_a_wrong_uri_is_rejected_alone():
     wrong = document()["triples"][0]
     shard = ingest(document(triples=[wrong, {**wrong, "object": {**wrong["object"], "uri": "x"}}]))
     assert counts(shard)["rejected triple"] == 1
+    assert first(shard, "rejected triple").startswith(f"document 0 ({Q}Q1): ")
     assert shard.triples.height == 1
 
 

@@ -21,7 +21,7 @@ from kgprobe.tables.report import section
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import write_all
 from tests.unit import attribute_answers
-from tests.unit.study_frames import of_rows
+from tests.unit.study_frames import drawn, of_rows
 
 PRINTED = ap.read(Path(__file__).parents[2] / "resources" / "published")
 HEAD = {"k": "1", "alpha": "exact", "gold": "own", "pooling": "best"}
@@ -286,6 +286,14 @@ def test_an_example_of_ids_with_a_fragment_is_shown_whole():
     fills = fills.with_columns(text=pl.lit("object"))
     shown = attributes_section.example_rows(alphas, asked, fills)
     assert [row["right"] for row in shown] == ["yes", "yes"]
+
+
+def test_a_bar_is_named_by_its_model_and_by_the_method_where_it_has_two(run):
+    results, kinds = run[1], {("large", "fill"): "causal", ("small", "fill"): "causal"}
+    bars = {row["probe"] for row in drawn(attributes_section.partial_plot(results, kinds))}
+    assert bars == {"large", "small"}
+    both = attributes_section.partial_plot(results, kinds | {("large", "sentence"): "causal"})
+    assert {row["probe"] for row in drawn(both)} == {"large, fill", "small"}
 
 
 def test_table_1_stands_beside_the_printed_one(run):

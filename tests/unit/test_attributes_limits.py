@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from kgprobe.benchmarks.attributes import examples as examples_module
 from kgprobe.benchmarks.attributes.frames import LAMA
 from kgprobe.settings import ATTRIBUTES
 from tests.unit import attribute_brute as brute
@@ -351,3 +352,14 @@ def test_triples_of_the_loops_are_those_of_the_frames():
     made = attribute("symmetry", facts(TWO_OF_SIX), **BARE, min_triples=2)
     assert set(triples(made.examples)) == brute.symmetry(brute.clean(TWO_OF_SIX), 2, 0.5)
     assert set(triples(made.examples)) != brute.symmetry(brute.clean(TWO_OF_SIX[1:]), 2, 0.0)
+
+
+def test_of_very_many_golds_the_own_one_and_the_lowest_are_kept(monkeypatch):
+    monkeypatch.setattr(examples_module, "MAX_GOLDS", 2)
+    rows = facts([(1, 91, n) for n in (900, 901, 902)])
+    kept = attribute("bias", rows, max_degree=3, **BARE).examples.select("object", "golds")
+    assert dict(kept.rows()) == {
+        "Q900": ["Q900", "Q901"],
+        "Q901": ["Q901", "Q900"],
+        "Q902": ["Q902", "Q900"],
+    }

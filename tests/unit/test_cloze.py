@@ -1,11 +1,14 @@
 """Cloze ranking against literal loops: one candidate, one pass, no batching, no padding."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.cloze import rank as cloze
+from kgprobe.probes.scoring.cloze.vectors import _sentences
 from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, questions, tokenize_prompts
 from tests.unit.tiny_models import tiny
 
@@ -262,3 +265,13 @@ def test_templates_become_questions():
     ]
     with pytest.raises(ValueError, match="no template for its relation P1"):
         list(questions(items, {}))
+
+
+def test_a_sentence_may_fill_the_window_of_a_causal_model():
+    loaded, asked = tiny("gpt2"), ClozePrompt("i", 7, "The town is ", " here.", "set", (0,))
+    none = np.zeros(0, dtype=np.int64)
+    length = len(loaded.tokenizer("The town is Paris here.")["input_ids"])
+    (row,), _ = _sentences(replace(loaded, limit=length), asked, ["Paris"], none)
+    assert len(row) == length
+    with pytest.raises(ValueError, match=f"{length} tokens with 'Paris', the model takes"):
+        _sentences(replace(loaded, limit=length - 1), asked, ["Paris"], none)

@@ -585,3 +585,18 @@ def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_pa
         ("m", "TP", "the Elbe is a [MASK].", "+river, city", "river"),
         ("m", "TP", "bell is a [MASK].", "river, +city", "band, city"),
     ]
+
+
+def test_table_1_is_printed_beside_the_released_set_alone(items):
+    candidates = of_rows(schema.CANDIDATES, [("class", i, f"k{i}", f"k{i}") for i in range(12)])
+    sets = {name: (items, candidates) for name in ("onto_released", "onto_world")}
+    found = {
+        (x.benchmark, x.slice): (x.value, x.published)
+        for x in memorizing.sizes(sets, PRINTED["sizes"])
+        if x.group == "TP" and x.metric == "items"
+    }
+    ours = {"train": 10, "dev": 10, "test": 20, "distinct test": 19}
+    printed = {"train": 10, "dev": 10, "test": 8789}
+    for name, value in ours.items():
+        assert found["onto_released", name] == (value, printed.get(name))
+        assert found["onto_world", name] == (value, None)

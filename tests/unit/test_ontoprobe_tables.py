@@ -589,7 +589,7 @@ def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_pa
 
 def test_table_1_is_printed_beside_the_released_set_alone(items):
     candidates = of_rows(schema.CANDIDATES, [("class", i, f"k{i}", f"k{i}") for i in range(12)])
-    sets = {name: (items, candidates) for name in ("onto_released", "onto_world")}
+    sets = dict.fromkeys(("onto_released", "onto_world"), (items, candidates))
     found = {
         (x.benchmark, x.slice): (x.value, x.published)
         for x in memorizing.sizes(sets, PRINTED["sizes"])

@@ -93,3 +93,64 @@ def test_a_section_comes_back_as_it_was_written(tmp_path):
     made = Section("sources", "Sources", "lead", ["note"], [grid], [grid], [drawing], [])
     section.write(made, tmp_path / "c.json")
     assert section.read(tmp_path / "c.json") == made
+
+
+RELEASED = pl.DataFrame(
+    [("B", "band", ["group", "Agent"]), ("C", "club", ["group", "agent"]), ("D", "day", ["time"]),
+     ("E", "era", ["time", "thing"]), ("F", "fair", ["event"]), ("G", "game", ["event"])],
+    schema={"class": pl.String, "label": pl.String, "superclasses": pl.List(pl.String)},
+    orient="row",
+)  # fmt: skip
+#: an aligned property, one that lost its equivalence and more, one without an id in DBpedia
+PROPERTIES = pl.DataFrame(
+    [("P1", "a", "member of", "band", "group", ["Part Of"]),
+     ("P2", "b", "author", "work", "agent", ["creator", "maker"]),
+     ("P3", None, "part of", None, None, [])],
+    schema={"property": pl.String, "dbpedia": pl.String, "label": pl.String, "domain": pl.String,
+            "range": pl.String, "superproperties": pl.List(pl.String)},
+    orient="row",
+)  # fmt: skip
+
+
+def test_differences_from_the_released_ontology_and_their_reasons_by_hand():
+    ours = {"B": ["Group", "agent"], "C": ["agent", "group"], "D": [], "E": ["time"],
+            "F": ["event", "act"]}  # fmt: skip
+    chains = pl.DataFrame(
+        [(i, n, label) for i, labels in ours.items() for n, label in enumerate(labels, 1)],
+        schema=["id", "position", "ancestor_label"], orient="row",
+    )  # fmt: skip
+    classes = pl.DataFrame({"class": ["B", "C", "D", "E", "F"]})
+    stray = pl.DataFrame({"child": ["D"], "parent": ["http://x/Time"]})
+    found = sources.chain_differences(RELEASED, classes, chains.reverse(), stray)
+    assert found.rows() == [
+        ("chain", "C", "club", "group > agent", "agent > group",
+         "the released chain is not ordered finest first"),
+        ("chain", "D", "day", "time", "", "its parent Time is not declared in this snapshot"),
+        ("chain", "E", "era", "time > thing", "time", "no longer below thing"),
+        ("chain", "F", "fair", "event", "event > act", "now below act"),
+        ("chain", "G", "game", "event", "",
+         "the class is not in this snapshot (renamed or removed)"),
+    ]  # fmt: skip
+    mine = pl.DataFrame(
+        [("P1", "B", "g", "dbpedia", "wikidata"), ("P2", "W", None, "wikidata", None)],
+        schema=["property", "domain", "range", "domain_source", "range_source"], orient="row",
+    )  # fmt: skip
+    above = pl.DataFrame(
+        {"id": ["P1", "P1", "P2"], "ancestor_label": ["part of", "thing", "Maker"]}
+    )
+    pairs = pl.DataFrame({"property": ["P1", "P2"], "dbpedia": ["a", "c"]})
+    labels = {"B": "Band", "g": "Group", "W": "text"}
+    differing = sources.property_differences(PROPERTIES, mine, above, pairs, labels)
+    assert differing.rows() == [
+        ("aligned", "P2", "author", "b", "c", "the graphs state another equivalence"),
+        ("domain", "P2", "author", "work", "text", "ours comes from wikidata"),
+        ("range", "P2", "author", "agent", None, "ours comes from neither graph"),
+        ("superproperties", "P2", "author", "creator, maker", "maker",
+         "not above it today: creator"),
+    ]  # fmt: skip
+    none = sources.property_differences(PROPERTIES, mine, above, pairs.head(1), labels)
+    assert none["reason"][0] == "neither graph states this equivalence today"
+    table = sources.agreement(RELEASED, PROPERTIES, pl.concat([found, differing]))
+    equal = {slice_: (value, n) for slice_, value, n in table.select("slice", "value", "n").rows()}
+    half = dict.fromkeys(("aligned", "domain", "range", "superproperties"), (50.0, 2))
+    assert equal == {"chain": (pytest.approx(100 / 6), 6), **half}

@@ -122,13 +122,20 @@ def _load_given(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
         raise ModelError(f"{name}: kind {kind!r}; legal: {', '.join(legal)}")
     dtype = str(model.dtype).removeprefix("torch.")
     bos = given["bos"] or usual_bos(kind)
-    spec = ModelSpec(given["model"] or name, kind, "given", "", dtype, bos)
+    spec = _check_name(ModelSpec(given["model"] or name, kind, "given", "", dtype, bos))
     _check_bos(spec)
     check_tokenizer(spec, tokenizer)
     place = torch.device(str(model.device))
     loaded = Loaded(spec, model.eval(), tokenizer, place, window(model.config))
     check_fit(loaded, {"missing_keys": [], "mismatched_keys": [], "unexpected_keys": []})
     return loaded
+
+
+def _check_name(spec: ModelSpec) -> ModelSpec:
+    """The spec. Raises ModelError where its model is called as a guess is in the tables."""
+    if spec.model in experiments.GUESSES:
+        raise ModelError(experiments.guess_fault(spec.model))
+    return spec
 
 
 def spec_of(
@@ -141,6 +148,10 @@ def spec_of(
     >>> spec_of(folder).kind
     'causal'
     """
+    return _check_name(_find(model, given, revision, dtype))
+
+
+def _find(model: str | Path, given: Mapping[str, str], revision: str, dtype: str) -> ModelSpec:
     text = str(model)
     scheme, _, rest = text.partition(":")
     rows = experiments.by_name(

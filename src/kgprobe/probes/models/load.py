@@ -15,7 +15,6 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
-from kgprobe.experiments import GUESSES, guess_fault
 from kgprobe.files import ROOT
 from kgprobe.probes.models import completeness, hub
 from kgprobe.probes.models import device as devices
@@ -101,10 +100,6 @@ class ModelSpec:
     adapter: str = ""
     #: how accelerate spreads the model over devices; "" for one device
     device_map: str = ""
-
-    def __post_init__(self) -> None:
-        if self.model in GUESSES:
-            raise ModelError(guess_fault(self.model))
 
     @classmethod
     def of(cls, row: Mapping[str, str], models_folder: str = "") -> "ModelSpec":

@@ -26,7 +26,6 @@ from transformers.models.auto import modeling_auto
 from kgprobe import experiments, schema
 from kgprobe.job import progress
 from kgprobe.probes.jobs.fill import fill_frame
-from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.models import device, reachable
 from kgprobe.probes.models.load import (
@@ -52,6 +51,7 @@ from kgprobe.questions import (
     check_options,
     single,
 )
+from kgprobe.sampling import select_asked
 from kgprobe.settings import Fill
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, judge
@@ -242,7 +242,7 @@ def probe(
     check_method(method)
     questions = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
     questions = questions.with_prompt(prompt)
-    questions = replace(questions, items=by_hand(questions.items))
+    questions = replace(questions, items=select_asked(questions.items))
     loaded = load(model)
     spec = loaded.spec
     scores, record = score_frame(

@@ -125,3 +125,14 @@ def smallest(
     columns = [frame[name].to_numpy() for name in (*by, *ids)]
     key = pl.Series(integer_keys(columns, seed, label), dtype=pl.UInt64)
     return _take(frame, key, n, ids, by, label)
+
+
+def by_hand(items: pl.DataFrame) -> pl.DataFrame:
+    """The items that written templates ask: all but those that are for soft prompts alone."""
+    return items.filter(pl.col("meta").str.json_path_match("$.soft_only").is_null())
+
+
+def select_asked(items: pl.DataFrame) -> pl.DataFrame:
+    """The ITEMS that whole sentences ask: not those that something is trained on, nor those that
+    are for soft prompts alone."""
+    return by_hand(items).filter(~pl.col("role").is_in(["train", "dev"]))

@@ -14,9 +14,9 @@ import pytest
 
 from kgprobe.benchmarks.ontoprobe import build, modes, released
 from kgprobe.benchmarks.ontoprobe import reasoning as ontoprobe_reasoning
-from kgprobe.probes.jobs import frames
 from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.ontoprobe import entailment, soft
+from kgprobe.sampling import by_hand
 from kgprobe.templates import mark
 
 pytestmark = pytest.mark.real
@@ -232,7 +232,7 @@ def shown(question):
 
 @pytest.mark.parametrize("task", FILES)
 def test_memorizing_by_hand(task, rows, sets, labels):
-    own = frames.by_hand(sets.items.filter(relation=task))
+    own = by_hand(sets.items.filter(relation=task))
     asked = rank._questions(own, sets.prompts)
     expected = [
         (f"{task}-{number}", index, memorized(task, row, rows, template))

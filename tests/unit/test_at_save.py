@@ -25,8 +25,19 @@ STEPS, EVERY = 60, 30
 @pytest.fixture(scope="module")
 def frames():
     items = [
-        (f"P36/Q{i}", "P36", "fact", "P36", f"country {i}", f"Q{i}", "s", [0], i, "{}")
-        for i in range(8)
+        (
+            f"P36/Q{i}",
+            "P36",
+            "train" if i == 8 else "fact",
+            "P36",
+            f"country {i}",
+            f"Q{i}",
+            "s",
+            [0],
+            i,
+            "{}",
+        )
+        for i in range(9)
     ]
     candidates = [("s", i, f"Q{i}", label) for i, label in enumerate(LABELS)]
     prompts = [
@@ -92,7 +103,8 @@ def trained(folder: Path, out: Path, callbacks: list):
 def by_hand(folder: Path, model, tokenizer) -> dict[int, list[float]]:
     """Literal: one sentence, one pass; hit where the largest sum belongs to a correct option."""
     model.eval()
-    items = schema.read(folder / "items.parquet", ITEMS)
+    items = schema.read(folder / "items.parquet", ITEMS).filter(role="fact")
+    assert items.height == 8
     labels = schema.read(folder / "candidates.parquet", CANDIDATES).sort("index")["label"]
     found: dict[int, list[float]] = {}
     for index, text in (

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm, t
 
 from kgprobe import experiments, schema
 from kgprobe.metrics.intervals import Interval, wilson
@@ -353,6 +353,31 @@ def test_a_difference_on_the_same_items_is_paired_and_on_others_it_is_not(is_mac
     moved = own.with_columns(pl.col("value") + 1)
     unknown = evaluate(Comparison(*sides, PER), moved, Answers(judged))
     assert unknown.high - unknown.low > 60
+
+
+def test_a_paired_interval_of_few_items_is_student_s():
+    """Seven of eight items are drawn, and percentiles are taken where Student's t with seven
+    degrees of freedom has the 2.5 % that the normal distribution has further inside."""
+    source = random.Random(2)
+    names = [("P1", f"P1/{i}") for i in range(8)]
+    hits = {model: {} for model in ("m0", "m1")}
+    for every in hits.values():
+        for name in names:
+            rate = source.random()
+            every[name] = [source.random() < rate for _ in range(9)]
+    mean = {model: 100 * sum(map(sum, every.values())) / 72 for model, every in hits.items()}
+    made = [Number(benchmark="x", metric="accuracy", method="predict", model=model, n=8,
+                   value=value, interval=Interval(0.0, 100.0, "wilson"))
+            for model, value in mean.items()]  # fmt: skip
+    own = with_models(results.frame("autoprompt", made), dict.fromkeys(hits, MODELS["one"]))
+    judged = pl.concat(judged_as(model, every) for model, every in hits.items())
+    sides = ACCURACY.but(model="m0"), ACCURACY.but(model="m1")
+    found = evaluate(Comparison(*sides, PER), own, Answers(judged))
+    gap = {name: 100 * (sum(hits["m0"][name]) - sum(hits["m1"][name])) / 9 for name in names}
+    drawn = [sum(gap[source.choice(names)] for _ in range(7)) / 7 for _ in range(20_000)]
+    tail = norm.cdf(-t.ppf(0.975, 7))
+    assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [tail, 1 - tail]), abs=4)
+    assert found.high - found.low > np.ptp(np.quantile(drawn, [0.025, 0.975])) + 10
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,17 @@ def test_results_are_rows_of_results_and_show_themselves(loaded):
     assert {row["probe"] for row in rows} == {"chance", "tiny-llama"}
 
 
+def test_rows_for_training_are_not_asked(loaded):
+    whole = kgprobe.benchmark("world_lite").with_prompt(CAPITAL)
+    roles = pl.Series("role", ["train", "dev", "test", "fact"] * (whole.items.height // 4 + 1))
+    items = whole.items.with_columns(roles.head(whole.items.height))
+    asked = items.filter(pl.col("role").is_in(["test", "fact"]))["item"].to_list()
+    results = kgprobe.probe(loaded, replace(whole, items=items))
+    assert len(asked) == 16
+    assert sorted(results.answers["item"]) == sorted(asked)
+    assert results.table()["n"][0] == len(asked)
+
+
 def test_all_templates_count_alike_and_one_can_be_taken(loaded):
     benchmark = kgprobe.benchmark("world_lite")._of({"P30"})
     texts = benchmark.prompts.sort("index")["text"].to_list()

@@ -11,12 +11,12 @@ import pytest
 from kgprobe.benchmarks.ontoprobe import build as built
 from kgprobe.benchmarks.ontoprobe import modes, reasoning, released
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
-from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.methods import cloze as ranks
 from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe import reason as probed
 from kgprobe.probes.jobs.ontoprobe import soft as soft_memory
 from kgprobe.probes.jobs.ontoprobe.soft import check_tasks, prepared
+from kgprobe.sampling import by_hand
 from kgprobe.settings import Rows, Soft
 from kgprobe.tables import results
 from kgprobe.tables.ontoprobe import choices, figures, memorizing

@@ -17,7 +17,7 @@ import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.concepts import article
 from kgprobe.benchmarks.ontoprobe.reasoning import manual
-from kgprobe.sampling import hash_key
+from kgprobe.sampling import by_hand, hash_key
 from kgprobe.schema import CHOICES
 from kgprobe.templates import ANSWER, MASK_SLOT, SUBJECT, fill, parse
 
@@ -83,8 +83,7 @@ def memorizing(
     templates = dict(prompts.sort("relation", "index").select("relation", "text").rows())
     rows = []
     # written questions, as the manual prompts are
-    by_hand = pl.col("meta").str.json_path_match("$.soft_only").is_null()
-    tested = items.filter(by_hand, role="test").sort("relation", "row")
+    tested = by_hand(items).filter(role="test").sort("relation", "row")
     for (task,), part in tested.group_by("relation", maintain_order=True):
         name = str(task)
         limits = [part.height, MOST.get(name, part.height) if most is None else most]

@@ -17,10 +17,10 @@ import transformers
 
 from kgprobe import schema
 from kgprobe.metrics.intervals import of_hits
-from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import tables
 from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, usual_bos, window
 from kgprobe.probes.scoring.sentence import score
+from kgprobe.sampling import select_asked
 from kgprobe.schema import PROBED
 
 #: the file beside the checkpoints
@@ -71,7 +71,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
         self.tokenizer = tokenizer
         names = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
         frames = {n: schema.read(Path(folder) / f"{n}.parquet", c) for n, c in names.items()}
-        items = by_hand(frames["items"])
+        items = select_asked(frames["items"])
         self.golds = {item: set(gold) for item, gold in items.select("item", "answers").rows()}
         self.questions = tables(items, frames["candidates"], frames["prompts"])
 

@@ -28,12 +28,11 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.job import log
 from kgprobe.probes.api.client import Client
-from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import Tables, tables
 from kgprobe.probes.scoring.fill.rows import FillItem
 from kgprobe.probes.scoring.sentence.score import Item, bos_prefix
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.sampling import hash_key, sample_evenly, take
+from kgprobe.sampling import by_hand, hash_key, sample_evenly, select_asked, take
 from kgprobe.templates import ANSWER, FORMS, SUBJECT, fill, parse, question, stop
 
 #: most facts of a relation that may be shown
@@ -70,7 +69,7 @@ class Demonstration:
 def sample(items: pl.DataFrame, form: Form) -> pl.DataFrame:
     """The ITEMS that are asked: distinct test rows, as many of each relation as of any other as far
     as they go."""
-    test = by_hand(items).filter(~pl.col("role").is_in(["train", "dev"]))
+    test = select_asked(items)
     test = test.filter(pl.col("meta").str.json_path_match("$.repeat").is_null())
     return sample_evenly(
         test, form.items or test.height, form.seed, ["item"], ["relation"], "forms"

@@ -23,11 +23,6 @@ def of_columns(columns: Mapping[str, Any], contract: Contract, **known: str) -> 
     return cast_columns(frame.with_columns(masked), contract)
 
 
-def by_hand(items: pl.DataFrame) -> pl.DataFrame:
-    """The items that written templates ask: all but those that are for soft prompts alone."""
-    return items.filter(pl.col("meta").str.json_path_match("$.soft_only").is_null())
-
-
 def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
     """CANDIDATES as labels per set, in the order of their index."""
     labels: dict[str, list[str]] = {}

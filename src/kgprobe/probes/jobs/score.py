@@ -7,10 +7,11 @@ from typing import Any
 import polars as pl
 
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import by_hand, labels_of, of_columns, texts_of
+from kgprobe.probes.jobs.frames import labels_of, of_columns, texts_of
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import score
+from kgprobe.sampling import by_hand
 from kgprobe.schema import CONTENT_FREE, ITEMS, SCORES, cast_columns
 from kgprobe.templates import NO_SUBJECTS
 

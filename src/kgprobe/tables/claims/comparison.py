@@ -31,13 +31,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from kgprobe.contracts import SETTING
 from kgprobe.metrics.bootstrap import of_draws
 from kgprobe.metrics.intervals import Interval, fisher, wilson
-from kgprobe.tables.claims.paired import Answers
+from kgprobe.tables.claims.paired import Answers, Draws
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import DIMENSIONS
 
@@ -69,7 +68,6 @@ NEAR = 1.25
 Z = 1.959963984540054
 
 Row = Mapping[str, Any]
-Draws = NDArray[np.float64]
 
 
 class IncomparableError(Exception):
@@ -393,8 +391,12 @@ def _mean(numbers: Sequence[Bounded]) -> Bounded:
 
 
 def _mean_draws(draws: Sequence[Draws | None]) -> Draws | None:
+    """Draws of a mean, whose degrees of freedom are at least the fewest of its numbers."""
     known = [one for one in draws if one is not None]
-    return np.asarray(sum(known) / len(known)) if len(known) == len(draws) else None
+    if len(known) < len(draws):
+        return None
+    values = np.mean([one.values for one in known], axis=0)
+    return Draws(values, min(one.degrees_of_freedom for one in known))
 
 
 def _widen(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
@@ -432,7 +434,11 @@ Pairs = Sequence[tuple[Measured, Measured]]
 def _difference(pairs: Pairs) -> Bounded:
     """Mean of a - b: paired where the items of all sides are known and any draw differs."""
     one, other = (_mean_draws([pair[place].draws for pair in pairs]) for place in (0, 1))
-    if one is not None and other is not None and (bounds := of_draws(one - other)):
+    bounds = None
+    if one is not None and other is not None:
+        fewest = min(one.degrees_of_freedom, other.degrees_of_freedom)
+        bounds = of_draws(one.values - other.values, degrees_of_freedom=fewest)
+    if bounds:
         gap = sum(a.value - b.value for a, b in pairs) / len(pairs)
         highest_of, lowest_of = map(max, zip(*(_tried(a, b) for a, b in pairs), strict=True))
         return _widen((gap, bounds.low, bounds.high), highest_of, lowest_of)

@@ -6,18 +6,25 @@ independently.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kgprobe.contracts import GIVEN_UNDER, RESULTS
-from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.bootstrap import Numbers, bootstrap
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.sampling import hash_key
 
 PROBE = ("paper", "benchmark", "model", "prompt", "method")
+
+
+@dataclass(frozen=True)
+class Draws:
+    """A number in every draw of its items, with the degrees of freedom of its interval."""
+
+    values: Numbers
+    degrees_of_freedom: float
 
 
 class Answers:
@@ -25,9 +32,9 @@ class Answers:
 
     def __init__(self, judged: pl.DataFrame) -> None:
         self.by_probe = judged.drop_nulls("hit").partition_by(PROBE, as_dict=True)
-        self.known: dict[tuple[Any, ...], NDArray[np.float64] | None] = {}
+        self.known: dict[tuple[Any, ...], Draws | None] = {}
 
-    def draws(self, row: Mapping[str, Any]) -> NDArray[np.float64] | None:
+    def draws(self, row: Mapping[str, Any]) -> Draws | None:
         """The number of a row of RESULTS in every draw; None where it is no mean of hits in per
         cent, of items or of relations, under one way of matching golds."""
         key = tuple(row[name] for name in RESULTS.key)
@@ -35,7 +42,7 @@ class Answers:
             self.known[key] = self._draw(row)
         return self.known[key]
 
-    def _draw(self, row: Mapping[str, Any]) -> NDArray[np.float64] | None:
+    def _draw(self, row: Mapping[str, Any]) -> Draws | None:
         answers = self.by_probe.get(tuple(row[name] for name in PROBE))
         if answers is None or row["slice"]:
             return None
@@ -49,5 +56,5 @@ class Answers:
             boot = bootstrap(items["hit"].to_numpy(), [strata[name] for name in items["relation"]])
             for weights in (None, boot.macro()):
                 if abs(100 * boot.mean(0, weights) - row["value"]) < 1e-9:
-                    return 100 * boot.draws(0, weights)
+                    return Draws(100 * boot.draws(0, weights), boot.degrees_of_freedom())
         return None

@@ -80,13 +80,6 @@ def templates_of(sets: BearFrames, relation: str) -> list[str]:
     return list(texts.values())
 
 
-def select_asked(items: pl.DataFrame) -> pl.DataFrame:
-    """The ITEMS that whole sentences ask: not those that something is trained on, nor those that
-    are for soft prompts alone."""
-    by_hand = pl.col("meta").str.json_path_match("$.soft_only").is_null()
-    return items.filter(by_hand, ~pl.col("role").is_in(["train", "dev"]))
-
-
 def options_of(sets: BearFrames) -> dict[str, list[str]]:
     """The labels of every set of options in the order of their indices. Raises ExportError for
     indices with gaps, which other formats would close."""

@@ -18,9 +18,9 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import BearFrames
+from kgprobe.sampling import select_asked
 from kgprobe.tables.exports import card, choices, huggingface, lm_eval, lm_pub_quiz
 from kgprobe.tables.exports.folders import OTHERS, ExportError, whole_folder
-from kgprobe.tables.exports.folders import select_asked as asked_of
 from kgprobe.tables.exports.huggingface import FILE
 from kgprobe.tables.exports.origins import Source
 
@@ -61,7 +61,7 @@ def write(
     holds something else.
     """
     if isinstance(questions, BearFrames):
-        questions = replace(questions, items=asked_of(questions.items))
+        questions = replace(questions, items=select_asked(questions.items))
     rows = questions.items if isinstance(questions, BearFrames) else questions
     if not rows.height:
         raise ExportError(f"{name}: no question that is asked; right would be a benchmark with "

@@ -19,11 +19,10 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames as tasks
 from kgprobe.contracts import WITHOUT
-from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.stage import Load, Part, Template
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.reinitialize import reinitialize
-from kgprobe.sampling import sample_evenly, take
+from kgprobe.sampling import by_hand, sample_evenly, take
 from kgprobe.templates import NO_SUBJECTS, answer_is_last
 
 SUBJECT, WEIGHTS = WITHOUT

@@ -8,7 +8,6 @@ import polars as pl
 
 from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import (
-    by_hand,
     index_golds,
     labels_of,
     of_columns,
@@ -23,6 +22,7 @@ from kgprobe.probes.models.load import Load, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.mask_slots import ClozePrompt, questions
 from kgprobe.probes.text.spelling import check_windows, left_out, rankable
+from kgprobe.sampling import by_hand
 from kgprobe.schema import RANKS, TOPS
 
 __all__ = ["OUTPUT", "answers", "units"]

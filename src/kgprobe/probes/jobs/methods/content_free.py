@@ -6,10 +6,10 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.kept import digest
 from kgprobe.probes.jobs.score import content_free_frame, without_subject
 from kgprobe.probes.jobs.stage import Part, Template, templates_of
+from kgprobe.sampling import by_hand
 
 OUTPUT = {"content_free": schema.CONTENT_FREE}
 

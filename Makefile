@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run plan verify test test-all peers replay bench mutate controls site lint docs measured setup clean help
+.PHONY: run plan verify test test-all peers replay bench mutate controls site lint lint-types lint-others docs measured setup clean help
 
 help:
 	@sed -n '/^#   make/p' Makefile
@@ -110,11 +110,17 @@ site:
 	$(MAKE) setup EXTRAS=docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
+# mypy takes as long as all others together
 lint: $(STAMP)-test
+	$(MAKE) --no-print-directory --output-sync=target --keep-going -j2 lint-types lint-others
+
+lint-types:
+	$(BIN)/mypy
+
+lint-others:
 	$(BIN)/ruff format --check src tests tools perf workflow/scripts docs
 	$(BIN)/ruff check src tests tools perf workflow/scripts docs
 	$(BIN)/snakefmt --check Snakefile workflow
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tools.world check > /dev/null
 	$(BIN)/python -m tools.embedded check

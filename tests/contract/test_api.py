@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.api.client import Client, open_client
+from kgprobe.probes.api.client import Client, _echoed, open_client
 from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import Form
@@ -459,6 +459,13 @@ def all_zero(answer):
         for one in (entry or {}).values():
             one["logprob"] = 0.0
     return answer
+
+
+def test_what_a_server_echoes_in_front_of_a_text_is_no_part_of_it():
+    lists = {"tokens": ["<s>", "Paris", " is"], "token_logprobs": [None, -2.0, -1.0],
+             "text_offset": [0, 3, 8]}  # fmt: skip
+    tokens = _echoed({"text": "<s>Paris is", "logprobs": lists}, "Paris is")
+    assert [(t.text, t.logprob, t.start) for t in tokens] == [("Paris", -2.0, 0), (" is", -1.0, 5)]
 
 
 ECHOED = [

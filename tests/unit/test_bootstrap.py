@@ -92,6 +92,7 @@ def test_a_ratio_of_sums_leaves_out_draws_without_a_lower_sum():
     assert value == pytest.approx(0.75)
     assert 0 < len(kept) < 300
     # two units count in the lower sum
+    assert boot.degrees_of_freedom(1) == 1
     assert found[:2] == bounds_by_hand(kept, 1)
     with pytest.raises(ValueError, match="a ratio over a sum of 0"):
         bootstrap(np.zeros((3, 2))).ratio(0, 1)

@@ -546,6 +546,28 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     assert oracle.interval.low <= oracle.value <= oracle.interval.high
 
 
+def test_chance_in_questions_with_options_is_counted_by_hand():
+    """A random option, and the one that was trained on most often, of two as often half each."""
+    facts = [("TP", "a", True)] * 3 + [("TP", "b", True)] * 2 + [("TP", "d", True)] * 2
+    facts += [("TP", "b", False)] * 9 + [("SCO", "b", True)] * 9
+    trained_on = pl.DataFrame(facts, ["relation", "object", "trained_on"], orient="row")
+    asked = [(["a", "b"], 0), (["c", "b", "a"], 1), (["b", "c", "d"], 2), (["c", "e"], 0)]
+    rows = pl.DataFrame(asked, ["options", "gold"], orient="row")
+    random, often = calibration._guesses(rows, trained_on, "TP")
+    assert random.tolist() == [1 / 2, 1 / 3, 1 / 3, 1 / 2]
+    assert often.tolist() == [1.0, 0.0, 0.5, 0.5]
+
+
+def test_rates_of_hits_have_wilson_s_interval_and_other_metrics_the_bootstrap_s(values):
+    rows = per_item.select_test_rows(values).filter(
+        task="TP", template="m1", masks="multi", pooling="mean"
+    )
+    kinds = {x.metric: x.interval.kind
+             for x in memorizing.means(Number(), rows, per_item.METRICS, 0)}  # fmt: skip
+    assert {kinds["R@1"], kinds["R@5"]} == {"wilson"}
+    assert {kind for metric, kind in kinds.items() if metric[:2] != "R@"} == {"bootstrap"}
+
+
 def test_averages_have_intervals_over_configurations(values):
     found = list(
         memorizing.compare_configurations({probe(): values}, make_printed(), "distinct", 0)
@@ -569,8 +591,12 @@ def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_pa
              ("Oder", "test", [1])]  # fmt: skip
     rows = [(f"TP-{i}", "TP", role, "TP", name, name, "class", golds, i, "{}")
             for i, (name, role, golds) in enumerate(asked)]  # fmt: skip
+    # tasks in the order of their prompts
+    others = ("DM", "RG", "SCO", "SPO")
+    rows += [(f"{t}-0", t, "test", t, t.lower(), t, "class", [0], 0, "{}") for t in others]
     texts = [(f"TP-m{i}", "TP", i, text, "manual")
              for i, text in enumerate(("[X] has the type [Y].", "[X] is a [Y]."), 1)]  # fmt: skip
+    texts += [(f"{t}-m1", t, 1, "[X] is a [Y].", "manual") for t in others]
     items, prompts = of_rows(schema.ITEMS, rows), of_rows(schema.PROMPTS, texts)
     write_benchmark({"items": items, "candidates": options, "prompts": prompts}, tmp_path)
     # rivers before cities; in the first template and with one mask, bands
@@ -582,6 +608,7 @@ def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_pa
     ])  # fmt: skip
     found = make.examples({probe("m"): best}, {"onto_world": tmp_path})
     assert [tuple(row.values()) for row in found] == [
+        *(("m", t, f"{t.lower()} is a [MASK].", "", "band") for t in others),
         ("m", "TP", "the Elbe is a [MASK].", "+river, city", "river"),
         ("m", "TP", "bell is a [MASK].", "river, +city", "band, city"),
     ]

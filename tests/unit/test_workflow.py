@@ -224,6 +224,8 @@ def test_weights_are_made_found_or_downloaded(tmp_path, monkeypatch):
     assert models.weights(run(), "mine") == [str(tmp_path)]
     assert models.weights(run(), "control") == ["<resources>/control/masked/model.safetensors"]
     assert models.weights(run(), "small") == []
+    monkeypatch.setitem(MODELS, "adapted", {**MODELS["small"], "adapter": f"folder:{tmp_path}"})
+    assert models.weights(run(), "adapted") == [str(tmp_path)]
     monkeypatch.setitem(MODELS, "mine", {**MODELS["small"], "source": "folder:/nowhere/at/all"})
     with pytest.raises(ConfigError, match="no such file or folder: /nowhere/at/all"):
         models.weights(run(), "mine")

@@ -298,7 +298,8 @@ def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[s
     for probe, frame in top.items():
         items, options, prompts = questions(folders[probe.benchmark])
         label = {(s, i): name for s, i, name in options.select("set", "index", "label").rows()}
-        last = prompts.sort("index").group_by("relation", maintain_order=True).last()
+        ordered = prompts.sort("index", maintain_order=True)
+        last = ordered.group_by("relation", maintain_order=True).last()
         for task, index, text in last.select("relation", "index", "text").rows():
             chosen = items.filter(relation=task, role="test").sort("row").head(EXAMPLES)
             ranked = frame.filter(template=index, masks="multi", pooling="mean").sort("place")

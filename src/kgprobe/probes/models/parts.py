@@ -526,6 +526,7 @@ class _ScoredLayer(nn.Module):
             heads(attention.value(hidden)),
             attn_mask=mask,
         )
-        context = context.transpose(1, 2).reshape(state.shape[0], 1, -1)
+        # of one position: heads stand side by side already
+        context = context.reshape(state.shape[0], 1, -1)
         middle = self.layer.attention.output(context, state)
         return self.layer.output(self.layer.intermediate(middle), middle)

@@ -62,6 +62,8 @@ def harness(case: Case) -> Callable[[Slice], list[float]]:
             for q in questions
             for option in q["options"]
         ]
+        # a sentence begins with a capital, as the other two write it
+        texts = [text[0].upper() + text[1:] for text in texts]
         asked = [Instance("loglikelihood", {}, ("", text), 0) for text in texts]
         return [value for value, _ in model.loglikelihood(asked, disable_tqdm=True)]
 

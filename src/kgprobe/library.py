@@ -51,7 +51,6 @@ from kgprobe.questions import (
     check_options,
     single,
 )
-from kgprobe.sampling import select_asked
 from kgprobe.settings import Fill
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, judge
@@ -242,7 +241,6 @@ def probe(
     check_method(method)
     questions = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
     questions = questions.with_prompt(prompt)
-    questions = replace(questions, items=select_asked(questions.items))
     loaded = load(model)
     spec = loaded.spec
     scores, record = score_frame(

@@ -168,7 +168,7 @@ def check_options(one: Benchmark, other: Benchmark) -> None:
 
 def benchmark(name_or_folder: str | Path) -> Benchmark:
     """A benchmark by the name that it has in the package, or of a folder: a run's
-    `results/RUN/benchmarks/NAME`, or a released BEAR.
+    `results/RUN/benchmarks/NAME`, or a released BEAR. Items for training are left out.
 
     Raises BenchmarkError.
 
@@ -193,9 +193,13 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     record: dict[str, Any] = {
         key: provenance[key] for key in ("rule", "wildcards", "source") if key in provenance
     }
-    frames = questions(folder)
-    _check_items(folder, *frames[:2])
-    return Benchmark(folder.name, *frames, record)
+    items, candidates, prompts = questions(folder)
+    _check_items(folder, items, candidates)
+    asked = sampling.select_asked(items)
+    if items.height and not asked.height:
+        raise BenchmarkError(f"{folder / 'items.parquet'}: all {items.height} items are for "
+                             "training; right would be items with role fact or test")  # fmt: skip
+    return Benchmark(folder.name, asked, candidates, prompts, record)
 
 
 def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:

@@ -24,20 +24,10 @@ STEPS, EVERY = 60, 30
 
 @pytest.fixture(scope="module")
 def frames():
+    roles = ["fact"] * 8 + ["train"]
     items = [
-        (
-            f"P36/Q{i}",
-            "P36",
-            "train" if i == 8 else "fact",
-            "P36",
-            f"country {i}",
-            f"Q{i}",
-            "s",
-            [0],
-            i,
-            "{}",
-        )
-        for i in range(9)
+        (f"P36/Q{i}", "P36", role, "P36", f"country {i}", f"Q{i}", "s", [0], i, "{}")
+        for i, role in enumerate(roles)
     ]
     candidates = [("s", i, f"Q{i}", label) for i, label in enumerate(LABELS)]
     prompts = [

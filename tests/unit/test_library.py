@@ -142,15 +142,23 @@ def test_results_are_rows_of_results_and_show_themselves(loaded):
     assert {row["probe"] for row in rows} == {"chance", "tiny-llama"}
 
 
-def test_rows_for_training_are_not_asked(loaded):
+def test_rows_for_training_are_not_asked(loaded, tmp_path):
+    """Nor are they among those of a sample."""
     whole = kgprobe.benchmark("world_lite").with_prompt(CAPITAL)
     roles = pl.Series("role", ["train", "dev", "test", "fact"] * (whole.items.height // 4 + 1))
     items = whole.items.with_columns(roles.head(whole.items.height))
     asked = items.filter(pl.col("role").is_in(["test", "fact"]))["item"].to_list()
-    results = kgprobe.probe(loaded, replace(whole, items=items))
+    replace(whole, items=items).write(tmp_path / "set")
+    benchmark = kgprobe.benchmark(tmp_path / "set")
+    results = kgprobe.probe(loaded, benchmark)
     assert len(asked) == 16
+    assert set(benchmark.sampled(16).items["item"]) == set(asked)
     assert sorted(results.answers["item"]) == sorted(asked)
     assert results.table()["n"][0] == len(asked)
+    trained = items.with_columns(role=pl.lit("train"))
+    replace(whole, items=trained).write(tmp_path / "none")
+    with pytest.raises(BenchmarkError, match="all 34 items are for training"):
+        kgprobe.benchmark(tmp_path / "none")
 
 
 def test_all_templates_count_alike_and_one_can_be_taken(loaded):

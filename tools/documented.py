@@ -37,6 +37,7 @@ REACTIONS = {
     "": "stops at once",
     "again": "waits, asks again",
     "smaller": "waits, asks for less",
+    "smaller now": "asks for less at once",
 }
 COST = """
 ## What a page costs

@@ -140,9 +140,10 @@ def text_lines(path: str | Path) -> list[tuple[int, str]]:
     """(number from 1, text) of the lines of a UTF-8 file that are not blank.
 
     A line ends at a line feed, with or without a carriage return before it, and nowhere else:
-    U+2028, U+0085 and form feeds are characters of a label. Raises TableError as `read_text`.
+    U+2028, U+0085 and form feeds are characters of a label. A byte order mark before a line, which
+    files that were put together have, is passed over. Raises TableError as `read_text`.
     """
-    lines = enumerate(read_text(path).split("\n"), 1)
+    lines = enumerate((line.removeprefix("\ufeff") for line in read_text(path).split("\n")), 1)
     return [(number, line.removesuffix("\r")) for number, line in lines if line.strip()]
 
 

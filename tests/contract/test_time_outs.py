@@ -136,6 +136,21 @@ def test_a_relation_that_is_never_in_time_takes_the_declared_way_out(
     assert len(set(service.seen)) >= 7
 
 
+@pytest.mark.parametrize("status", [413, 414])
+def test_a_text_that_is_too_long_is_asked_with_fewer_values(status, service, clock, tmp_path):
+    reply, most = (status, "Request Entity Too Large", "text/html"), 1
+    service.says = lambda text: reply if is_facts(text) and values(text) > most else None
+    given = QUERIES / "facts.rq", service.endpoint()
+    found = pull(*given, tmp_path / "w/s", {"property": "P27"})
+    assert (found.meta["rows"], found.meta["retries"]) == (6, {"QueryTooLong": 2})
+    assert clock.now() - FakeClock().now() < 1, "nothing to wait for"
+    service.seen.clear()
+    most = 0
+    with pytest.raises(errors.QueryTooLong, match="smaller `batch`"):
+        pull(*given, tmp_path / "w/t", {"property": "P27"})
+    assert [values(text) for text in service.seen if is_facts(text)] == [4, 2, 1]
+
+
 def test_what_was_too_slow_twice_is_not_asked_a_third_time(service, clock, tmp_path):
     """A page of one value cannot be made smaller."""
     service.says = lambda text: BLAZEGRAPH if is_facts(text) else None

@@ -154,6 +154,10 @@ def test_composites_paths_and_bias_are_counted_built_and_probed(own):
         ("bias", "built", "continents (P30)"): (2, 3),
         ("bias", "probed", "continents (P30)"): (1, 2),
     }
+    # a graph of other ids has none that would be counted
+    other = {"bias": rows("bias", [("a", "sex"), ("b", "continent")])}
+    found = ac.estimates(other, content(made, "edges"), alphas)
+    assert {number.benchmark for number in found} == {"asymmetry"}
 
 
 def test_intervals_over_the_entity_that_repeats_are_wider_where_its_examples_agree():

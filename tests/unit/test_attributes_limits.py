@@ -56,6 +56,8 @@ DATE = "1970-01-22T00:00:00Z^^date"
         (TWO_OF_SIX, [], {"min_triples": 9, "ratio": 0.5}, 0),
         (TWO_OF_SIX, [], {"min_triples": 8, "ratio": 0.51}, 0),
         (TWO_OF_SIX, [], {"min_triples": 8, "ratio": 0.5, "strict": True}, 0),
+        ([*both((1, 2), (3, 4)), (5, 26, 6)], [], {"min_triples": 5, "ratio": 0.2}, 1),
+        ([*both((1, 2), (3, 4)), (5, 26, 6)], [], {"min_triples": 5, "ratio": 0.21}, 0),
         (TWO_OF_SIX, [(1, 26, DATE)], {"min_triples": 9, "ratio": 0.55}, 5),
         (TWO_OF_SIX, [(1, 26, DATE)], {"min_triples": 9, "ratio": 0.5, "literals": False}, 0),
         ([(1, 26, 2)], [], {"min_triples": 1, "ratio": 1.0, "strict": True}, 1),

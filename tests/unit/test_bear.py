@@ -271,6 +271,11 @@ def test_a_relation_that_has_no_small_set_is_in_neither_and_said_to_be():
 def test_no_relation_left_is_an_error_that_says_what_to_lower():
     with pytest.raises(ValueError, match=r"no relation has 50 answers.*lower `total`"):
         built(min_answers=50)
+    rows = frame(*pull("P9", {"900": 4, "901": 3}))
+    with pytest.raises(
+        ValueError, match="t: P9 have enough answers and not three templates; write"
+    ):
+        build.build(rows, [row("P9")], TEMPLATES, {}, CONFIG, "t")
 
 
 def test_popularity_from_statements_where_there_are_no_sitelinks():

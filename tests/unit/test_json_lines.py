@@ -80,7 +80,8 @@ def test_what_stands_beside_the_objects_changes_nothing(name, tmp_path):
     _, file, read = READERS[name]
     plain = read(written(tmp_path / "plain", file, "\n".join(lines_of(name)) + "\n"))
     assert plain
-    odd = "\ufeff\r\n" + "\r\n \t\r\n".join(lines_of(name)) + "\r\n\r\n"
+    # byte order marks of files that were put together, and blank lines
+    odd = "\ufeff\r\n" + "\r\n\ufeff\r\n \t\r\n\ufeff".join(lines_of(name)) + "\r\n\r\n"
     assert str(read(written(tmp_path / "odd", file, odd))) == str(plain).replace("plain", "odd")
 
 

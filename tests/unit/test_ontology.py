@@ -67,6 +67,18 @@ def test_an_instance_belongs_to_its_most_specific_classes():
     assert found.rows() == [(DBO + "Painter", "x"), (DBO + "Person", "y"), (DBO + "Work", "x")]
 
 
+def test_an_instance_of_all_classes_of_a_circle_is_not_lost():
+    nodes = pl.DataFrame({"id": [DBO + c for c in "abc"], "label": list("abc")})
+    edges = pl.DataFrame({"child": [DBO + c for c in "abc"], "parent": [DBO + c for c in "bab"]})
+    chains = ontology.chains(nodes, edges)
+    found = ontology.finest(types(("a", "x"), ("b", "x"), ("c", "y"), ("a", "y")), chains)
+    assert sorted(found.select("class", "instance").rows()) == [
+        (DBO + "a", "x"),
+        (DBO + "b", "x"),
+        (DBO + "c", "y"),
+    ]
+
+
 def test_samples_are_capped_per_class_and_need_a_label():
     given = pl.concat(
         [

@@ -176,6 +176,19 @@ def own_tables():
 PATTERNS = [{"property": f"P{i}", "pattern": f"[X]'s link {i} is [Y] ."} for i in (*range(38), 99)]
 
 
+def test_of_two_superclasses_of_one_name_the_finer_one_has_the_place():
+    tables = own_tables()
+    names = ["above one", "above-two", "above/one"]
+    upper = pl.DataFrame({"class": [f"d/D{n}" for n in range(3)], "label": names})
+    chain = [("d/C1", f"d/D{n}", name, n) for n, name in enumerate(names)]
+    chains = pl.DataFrame(chain, schema=tables.class_chains.schema, orient="row")
+    chains = pl.concat([tables.class_chains.filter(pl.col("id") != "d/C1"), chains])
+    tables = replace(tables, classes=pl.concat([tables.classes, upper]), class_chains=chains)
+    taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
+    golds = {row.golds for row in taken.rows if row.task == "SCO" and row.id == "d/C1"}
+    assert golds == {("above one", "above-two")}
+
+
 def test_our_own_ontology_is_split_by_hash_and_counts_what_it_leaves_out():
     taken = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
     sets = build.build(taken, SWITCHES, "onto_world")

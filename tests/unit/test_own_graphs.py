@@ -92,6 +92,22 @@ def test_keys_name_the_columns_whatever_their_order_and_header(tmp_path):
     assert facts.select("subject", "object").rows() == [("a", "x")]
     with pytest.raises(GraphFileError, match="no line has 'subject', 'relation', 'object'"):
         table(tmp_path, "\n", "g.jsonl")
+    with pytest.raises(
+        GraphFileError, match=r"2 rows or files cannot be read\n.*\n.*line 2: "
+    ) as e:
+        table(tmp_path, "no\n[1]\n", "g.jsonl")
+    assert "no line has" not in str(e.value)
+
+
+def test_columns_that_a_parquet_file_lacks_are_named_beside_those_that_it_has(tmp_path):
+    path = tmp_path / "g.parquet"
+    pl.DataFrame({"s": ["a"], "relation": ["in"], "o": ["b"]}).write_parquet(path)
+    with pytest.raises(GraphFileError) as error:
+        read("g", OwnGraph("table", (str(path),)), LANGUAGES)
+    assert "no column 'subject', 'object'; it has s, relation, o; right would be" in str(
+        error.value
+    )
+    assert "first line" not in str(error.value)
 
 
 def test_ids_are_labels_where_nothing_else_is(tmp_path):
@@ -116,12 +132,16 @@ def test_wikidata_s_ids_keep_their_graph_and_literals_are_none(tmp_path):
     (tmp_path / "labels.tsv").write_text("id\tlabel\nQ1\tone\nQ2\ttwo\n")
     text = "subject,relation,object\nQ1,P1,Q2\nQ1,P2,1970-01-01\n"
     labels = (str(tmp_path / "labels.tsv"),)
-    leave = {"ids": "wikidata", "labels": labels, "leave_out": ("missing_label",)}
-    made = table(tmp_path, text, **leave).facts.sort("relation")
-    assert made.select("kg", "object_kind").rows() == [
+    made = table(tmp_path, text, ids="wikidata", labels=labels)
+    assert made.facts.sort("relation").select("kg", "object_kind").rows() == [
         ("wikidata", "item"),
         ("wikidata", "literal"),
     ]
+    counts = made.coverage.select("relation", "rows", "item", "literal").rows()
+    assert counts == [("P1", 1, 1, 0), ("P2", 1, 0, 1)]
+    (tmp_path / "labels.tsv").write_text("id\tlabel\nQ1\tone\n")
+    with pytest.raises(GraphFileError, match=r"line 2: Q2 has no label\n"):
+        table(tmp_path, text, ids="wikidata", labels=labels)
 
 
 def test_addresses_in_place_of_wikidata_s_ids_are_refused(tmp_path):

@@ -96,6 +96,15 @@ def test_balanced_forms_have_equal_classes_in_every_split_and_draw(
     assert set(other.filter(group="draw0")["fact"]) != draws[0]
 
 
+def test_a_class_that_a_split_lacks_leaves_nothing_to_balance(tmp_path):
+    examples = prompt_classes.read_sick(sick(tmp_path))
+    examples = [e for e in examples if (e.split, e.label) != ("dev", "neutral")]
+    with pytest.raises(TaskError, match="draw0: dev needs 3, found 0"):
+        prompt_classes.build(examples, "sick_3way", SETTINGS, 4, 0)
+    task = prompt_classes.build(examples, "sick_2way", SETTINGS, 4, 0)
+    assert set(task.examples["label"]) == {"contradiction", "entailment"}
+
+
 def test_the_standard_form_keeps_everything(tmp_path):
     examples = prompt_classes.read_sick(sick(tmp_path))
     task = prompt_classes.build(examples, "sick", SETTINGS, 4, 0)

@@ -279,6 +279,20 @@ def test_an_own_graph_is_split_by_subject_and_relations_without_enough_are_told(
     assert task.vocabulary == ["O0", "O1", "O2", "O9"]
 
 
+def test_a_subject_of_an_own_graph_comes_with_all_its_facts_or_with_none():
+    """Whatever the cut: an answer that is left out would count as wrong."""
+    rows = [("zoo", f"s{n}", f"S{n}", "eats", f"o{m}", f"O{m}") for n in range(12) for m in (0, 1)]
+    rows += [("zoo", "s0", "S0", "eats", f"o{m}", f"O{m}") for m in range(2, 20)]
+    facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+    templates = [{"relation": "eats", "index": "0", "kind": "manual", "text": "[X] eats [Y].",
+                  "note": "eats"}]  # fmt: skip
+    for most in (11, 12, 17):
+        settings = PromptGraph(most=most, least=Rows(1, 1, 1))
+        made = own_graph.build("auto_zoo", facts, templates, settings, 3, seed=0).examples
+        assert made.height == most // 2 * 2
+        assert {len(others) for others in made["others"]} == {1}
+
+
 def test_all_facts_of_the_embedded_world_are_enough_for_an_interval():
     root = Path(__file__).parents[2] / "resources"
     made = load(root / "world")

@@ -41,6 +41,10 @@ def test_fewer_than_three_templates_are_read(n, tmp_path):
         (TEXTS[0], "templates is .*a list of texts"),
         ({"templates": TEXTS, "answer_space_ids": ["Q90", "Q7"]}, "2 answers and 1 labels"),
         ({"templates": TEXTS, "answer_space_ids": 3}, "answer_space_ids is '3'"),
+        (
+            {"templates": TEXTS, "answer_space_ids": ["Q90", "Q220", "Q90"]},
+            "the answer Q90 stands 2 times in answer_space_ids",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_line(entry, words, tmp_path):
@@ -72,6 +76,18 @@ def test_an_instance_that_cannot_be_read_is_named_with_its_line(cells, words, tm
 def test_aliases_may_be_null(tmp_path):
     rows = [ROWS[0] | {"sub_aliases": None}]
     assert load(folder(tmp_path, {"templates": TEXTS}, rows)).items.height == 1
+
+
+def test_labels_of_answers_without_their_ids_are_not_read(tmp_path):
+    """Their order says nothing: each answer has the label that its instances give it."""
+    found = load(folder(tmp_path, {"templates": TEXTS, "answer_space_labels": ["Rome", "Paris"]}))
+    assert found.candidates.select("id", "label").rows() == [("Q90", "Paris"), ("Q220", "Rome")]
+
+
+def test_answers_of_one_label_are_reported(tmp_path, caplog):
+    rows = [ROWS[0], ROWS[1] | {"obj_label": "Paris"}]
+    assert load(folder(tmp_path, {"templates": TEXTS}, rows)).candidates.height == 2
+    assert "2 answers have the label 'Paris'" in caplog.text
 
 
 def test_metadata_that_is_a_list_is_named(tmp_path):

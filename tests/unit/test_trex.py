@@ -179,6 +179,14 @@ def test_every_cut_of_a_file_keeps_its_complete_documents():
     assert len(kept) == 2
 
 
+def test_what_follows_the_array_of_a_file_is_not_lost_in_silence():
+    data = json.dumps([document(1)]).encode()
+    shard = trex.ingest(data + b"\n" + json.dumps([document(2)]).encode(), "f")
+    assert shard.triples["subject"].to_list() == [1]
+    assert "bytes lost, 1 documents kept" in first(shard, "truncated file")
+    assert "truncated file" not in counts(trex.ingest(data.replace(b"old", b"o\xe9d") + b"\n", "f"))
+
+
 @pytest.mark.parametrize("data", [b"", b"{}", b"null", b"<html>", b'"x"'])
 def test_a_file_without_an_array_is_refused(data):
     with pytest.raises(BrokenFileError, match=r"re-nlg_0-1\.json: .*expected"):

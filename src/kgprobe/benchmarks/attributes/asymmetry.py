@@ -41,7 +41,8 @@ def query(setup: Setup[Asymmetry]) -> Table:
     enough = relations.filter(n >= section.min_triples)
     why = f"n < {section.min_triples}"
     setup.count("predicates: min_triples", enough.height, relations.height, why)
-    kept = enough.filter(1 - ns / n >= section.ratio)
+    # 1 - 4/5 is less than 0.2 in floating point
+    kept = enough.filter((n - ns) / n >= section.ratio)
     if section.strict:
         kept = kept.filter(ns == 0)
     why = f"asymmetric share < {section.ratio}" + (" or not 1" if section.strict else "")

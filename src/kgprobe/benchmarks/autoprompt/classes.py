@@ -97,13 +97,15 @@ def build(
 
 
 def balance(examples: Sequence[Example], group: str, name: str, seed: int) -> list[Example]:
-    """Every class of every split undersampled to the smallest one, by seeded hash of the facts."""
+    """Every class of every split undersampled to the smallest one, by seeded hash of the facts; a
+    split that lacks one of the classes has none of the others."""
     kept = []
+    labels, _ = FORMS[name]
     for split in SPLITS:
         rows = [e for e in examples if e.split == split]
         counts = Counter(e.label for e in rows)
-        least = min(counts.values(), default=0)
-        for label in sorted(counts):
+        least = min(counts[label] for label in labels)
+        for label in labels:
             facts = [e.fact for e in rows if e.label == label]
             order = sorted((hash_key(seed, name, group, split, fact), fact) for fact in facts)
             chosen = {fact for _, fact in order[:least]}

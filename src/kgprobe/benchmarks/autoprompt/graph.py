@@ -3,6 +3,7 @@
 All facts of a subject are in one split, so that no test subject was searched with.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import polars as pl
@@ -72,7 +73,12 @@ def _relation(
     funnel: Funnel,
 ) -> list[Fact]:
     """The facts of one relation, in their splits; rows: fact, subject, its label, the object's."""
-    order = sorted(rows, key=lambda row: (hash_key(seed, name, row[1]), row))[: settings.most]
+    ordered = sorted(rows, key=lambda row: (hash_key(seed, name, row[1]), row))
+    order: list[tuple[str, ...]] = []
+    for _, group in itertools.groupby(ordered, key=lambda row: row[1]):
+        # a subject with a part of its facts would lack right answers
+        if len(order) + len(whole := list(group)) <= settings.most:
+            order += whole
     funnel.add(relation, f"at most {settings.most}", len(rows), len(order))
     splits = split({row[1] for row in order}, settings.shares, seed, name)
     facts = [Fact(relation, splits[s], label, answer, fact) for fact, s, label, answer in order]

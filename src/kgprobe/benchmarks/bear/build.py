@@ -26,6 +26,7 @@ DROPPED = Contract(
     ("relation", "subject", "object", "rank"),
     may_be_empty=True,
 )
+NEEDED = "templates, needs three"
 RELATIONS = Contract("RELATIONS", {"relation": pl.String, "cardinality": pl.String}, ("relation",))
 #: The reports of a construction by the name of their frame in `NestedSets`.
 REPORTS = {
@@ -102,6 +103,11 @@ def build(
             if chosen and len(texts) == 3:
                 parts[size].append(_frames(name, relation, chosen, texts, forms))
     if not parts["lite"]:
+        if wordless := sorted({row[1] for row in choices if row[-1].endswith(NEEDED)}):
+            raise ValueError(
+                f"{origin}: {', '.join(wordless[:5])} have enough answers and not three templates; "
+                "write them, or give these relations labels that templates can be made of"
+            )
         raise ValueError(
             f"{origin}: no relation has {config.min_answers} answers with enough instances; "
             "lower `total` or `min_answers`, or see the funnel for what was dropped"
@@ -183,7 +189,7 @@ def _choice_row(
     if chosen is None:
         numbers: tuple[Any, ...] = (0, 0, 0, 0, 0, None, None, None, None, "too few answers")
     else:
-        outcome = "kept" if templates == 3 else f"{templates} templates, needs three"
+        outcome = "kept" if templates == 3 else f"{templates} {NEEDED}"
         counts = (chosen.answers, chosen.per_answer, chosen.frame.height, chosen.feasible)
         numbers = (*counts, chosen.tried, *chosen.bounds, outcome)
     return (benchmark, row["relation"], row["cardinality"], *numbers)

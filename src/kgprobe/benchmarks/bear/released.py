@@ -4,6 +4,7 @@ Labels and templates are kept byte for byte. What is irregular in them is report
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -97,13 +98,23 @@ def _relation(
         for name in ("templates", "answer_space_ids", "answer_space_labels")
     )
     by_id = {row["obj_id"]: row["obj_label"] for row in reversed(rows)}
-    ids = ids or list(dict.fromkeys(row["obj_id"] for row in rows))
+    if not ids:  # labels alone do not tell whose they are
+        ids, labels = list(dict.fromkeys(row["obj_id"] for row in rows)), []
     labels = labels or [by_id[i] for i in ids if i in by_id]
     if len(labels) != len(ids):
         raise ReleasedError(
             f"{where}: {len(ids)} answers and {len(labels)} labels; {entry}: right would be one of "
             "answer_space_labels for each of answer_space_ids"
         )
+    for one, number in Counter(ids).items():
+        if number > 1:
+            raise ReleasedError(
+                f"{where}: the answer {one} stands {number} times in answer_space_ids; {entry}: "
+                "right would be each answer once"
+            )
+    for label, number in Counter(labels).items():
+        if number > 1:
+            log.warning("%s: %d answers have the label %r", where, number, label)
     _check_templates(relation, texts, path.parent)
     chosen = range(len(texts) or 1) if templates is None else templates
     if absent := [number for number in chosen if not 0 <= number < len(texts)]:

@@ -189,8 +189,11 @@ def _stated(known: Concepts) -> list[TaskRow]:
 
 
 def _golds(labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels that differ once they are normalized, in order."""
-    return tuple({concepts.norm(label): label for label in reversed(labels)}.values())[::-1]
+    """Labels that differ once they are normalized, in order; of equal ones the first."""
+    first: dict[str, str] = {}
+    for label in labels:
+        first.setdefault(concepts.norm(label), label)
+    return tuple(first.values())
 
 
 def _key(iri: str, texts: Mapping[str, str]) -> str:

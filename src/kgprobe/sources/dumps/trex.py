@@ -227,7 +227,7 @@ def _recover(data: bytes, problems: Problems) -> list[msgspec.Raw]:
         if text[position] in " \t\r\n,":
             position += 1
             continue
-        if text[position] == "]":
+        if text[position] == "]" and not text[position + 1 :].strip():
             return documents
         try:
             last, end = decoder.raw_decode(text, position)

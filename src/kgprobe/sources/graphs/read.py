@@ -5,6 +5,7 @@ The same for every form: readers give statements and labels, the section's roles
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -133,16 +134,18 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     if section.ids == "own" and section.form != "rdf":
         # relations without a label are named by their id
         labels = {name: _spaced(name) for name in relations.to_list()} | labels
-    needed = pl.concat([ends, classes])
+    items = facts.filter(_object_kind(section) == "item")["object"]  # a literal is its own text
+    needed = pl.concat([facts["subject"], items, classes])
     if section.form == "rdf":
         labels = _of_roles(section, relations) | labels
         needed = pl.concat([needed, relations])
     _unlabeled(needed.unique(), labels, pl.concat([facts, stated]), problems)
     named = pl.DataFrame({"id": labels.keys(), "label": labels.values()}, schema=_NAMES)
     properties = _properties(relations.filter(~relations.is_in(schema)), about, roles, classes)
+    statements = _statements(name, section, facts, named)
     return GraphTables(
-        _statements(facts, named, "wikidata" if section.ids == "wikidata" else name),
-        _coverage(facts, given.literals, schema),
+        statements,
+        _coverage(statements, given.literals, schema),
         _with_label(pl.DataFrame({"class": classes}), "class", named),
         _hierarchy(above, problems),
         _with_label(_pairs(types, "instance", "class"), "instance", named).select(
@@ -259,15 +262,23 @@ def _properties(
     return properties
 
 
-def _statements(facts: pl.DataFrame, named: pl.DataFrame, kg: str) -> pl.DataFrame:
-    """STATEMENTS; of Wikidata's ids what is none in place of an object is a literal."""
+def _object_kind(section: OwnGraph) -> pl.Expr:
+    """Of Wikidata's ids what is none in place of an object is a literal."""
+    item = pl.lit("item")
+    if section.ids == "own":
+        return item
+    is_item = pl.col("object").str.contains(r"^[A-Z][0-9]+$")
+    return pl.when(is_item).then(item).otherwise(pl.lit("literal"))
+
+
+def _statements(
+    name: str, section: OwnGraph, facts: pl.DataFrame, named: pl.DataFrame
+) -> pl.DataFrame:
+    """STATEMENTS."""
     key = ["subject", "relation", "object"]
-    kind = pl.lit("item")
-    if kg == "wikidata":
-        is_item = pl.col("object").str.contains(r"^[A-Z][0-9]+$")
-        kind = pl.when(is_item).then(kind).otherwise(pl.lit("literal"))
     rows = facts.select(
-        "subject", "relation", "object", kg=pl.lit(kg), object_kind=kind, rank=pl.lit("normal"),
+        *key, kg=pl.lit(name if section.ids == "own" else section.ids),
+        object_kind=_object_kind(section), rank=pl.lit("normal"),
         subject_sitelinks=pl.lit(None, pl.Int64), object_sitelinks=pl.lit(None, pl.Int64),
     ).unique(key)  # fmt: skip
     for side in ("subject", "object"):
@@ -277,19 +288,20 @@ def _statements(facts: pl.DataFrame, named: pl.DataFrame, kg: str) -> pl.DataFra
 
 
 def _coverage(
-    facts: pl.DataFrame, literals: Mapping[str, int], schema: Sequence[str]
+    statements: pl.DataFrame, literals: Mapping[str, int], schema: Sequence[str]
 ) -> pl.DataFrame:
     """COVERAGE: every relation came whole, and how many of its values are texts."""
-    counts = dict(facts.unique(["subject", "relation", "object"])["relation"].value_counts().rows())
+    here = Counter(statements["relation"])
+    items = Counter(statements.filter(object_kind="item")["relation"])
+    texts = here - items + Counter(literals)
     names = [
         name
-        for name in sorted({*counts, *literals} - set(schema))
-        if name in counts or not DESCRIBING.match(name)
+        for name in sorted({*here, *literals} - set(schema))
+        if name in here or not DESCRIBING.match(name)
     ]
     rows = [
-        (name, "read", n, "", *(n, 0, 0, literals.get(name, 0), 0, 0, None))
+        (name, "read", here[name], "", *(items[name], 0, 0, texts[name], 0, 0, None))
         for name in names
-        for n in [counts.get(name, 0)]
     ]
     return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
 

@@ -96,6 +96,12 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
             f"{path}: no line has {', '.join(map(repr, missing))}; right would be objects with "
             f"{', '.join(names)}, or their own names in sources.graphs.NAME.columns"
         )
+    if missing and Path(path).suffix.lower() == ".parquet":
+        raise GraphFileError(
+            f"{path}: no column {', '.join(map(repr, missing))}; it has "
+            f"{short(', '.join(pl.read_parquet_schema(path)))}; right would be {', '.join(names)}, "
+            "its own names in sources.graphs.NAME.columns, or header: false for its first three"
+        )
     if missing:
         raise GraphFileError(
             f"{path}: no column {', '.join(map(repr, missing))} in its first line, which has "
@@ -174,12 +180,15 @@ def _json_lines(
 ) -> tuple[list[str], Iterator[Row]]:
     """The keys that are columns, and their values; what is no text or whole number is unread."""
     names, rows = asdict(columns).values(), list[tuple[int, dict[str, Any]]]()
+    before = len(problems.unread)
     for line, text in text_lines(path):
         with problems.going_on(whole=False):
             row = json_object(path, text, line)
             for name in names:
                 check_text(path, line, name, row.get(name))
             rows.append((line, {name: row[name] for name in names if row.get(name) is not None}))
+    if not rows and len(problems.unread) > before:
+        return [*names], iter(())  # nothing is known of its keys, and enough is said of it
     head = [name for name in names if any(name in row for _, row in rows)]
     return head, ((line, [str(row.get(name, "")) for name in head]) for line, row in rows)
 

@@ -120,7 +120,8 @@ SIGNS = (
     Sign(PartialAnswer, "DBpedia (newer releases of Virtuoso)", (206,)),
     Sign(PartialAnswer, "QLever, GraphDB: 500, a cap on memory", range(500, 600), MEMORY),
     Sign(errors.RateLimited, "all; Retry-After says how long", (429,)),
-    Sign(errors.QueryRejected, "all: syntax, or too long", (400, 413, 414)),
+    Sign(errors.QueryRejected, "all: syntax", (400,)),
+    Sign(errors.QueryTooLong, "all: more values than the service takes", (413, 414)),
     Sign(
         errors.QueryRejected,
         "DBpedia: syntax, rows to sort, SERVICE, compilation",
@@ -138,6 +139,7 @@ NEXT = {
         "an answer to this query",
         "the engine will not answer this text: change the query, or ask for fewer values",
     ),
+    errors.QueryTooLong: ("a shorter query", "set a smaller `batch` in the table of endpoints"),
     errors.RateLimited: ("status 200", AGAIN),
     errors.ServerTrouble: ("status 200 and application/sparql-results+json", AGAIN),
     TimedOut: ("an answer within the service's time", AGAIN),

@@ -57,6 +57,12 @@ class QueryRejected(SourceError):
     """Refusal: the engine will never answer this query; asking again would not help."""
 
 
+class QueryTooLong(QueryRejected):
+    """Refusal: the text is longer than the service takes, with the fewest values, too."""
+
+    reaction = "smaller now"
+
+
 class RateLimited(SourceError):
     """Rate limit: 429, and the attempts or the longest wait are spent."""
 

@@ -139,7 +139,7 @@ class EndpointClient:
                 error.wait = self._heed(answer, error)
                 if error.reaction.startswith("smaller") and not smaller():
                     same += isinstance(error, TimedOut)
-                    if same == SAME_TIME_OUTS:
+                    if same == SAME_TIME_OUTS or isinstance(error, errors.QueryTooLong):
                         error.reaction = ""
                 raise
 

@@ -70,6 +70,8 @@ def estimates(
             if name == "paths":
                 value = rows.filter(position=0)["subject"].n_unique()
             elif name == "bias":
+                if not rows["predicate"].str.contains(r"^P[0-9]+$").all():
+                    continue  # an own graph has other ids
                 value = rows.filter(predicate=CONTINENT).height
             else:
                 by_example = rows.sort("position").group_by("example").agg("p")

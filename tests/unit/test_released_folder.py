@@ -40,6 +40,7 @@ def test_fewer_than_three_templates_are_read(n, tmp_path):
         ({"templates": [3]}, "templates is .*a list of texts"),
         (TEXTS[0], "templates is .*a list of texts"),
         ({"templates": TEXTS, "answer_space_ids": ["Q90", "Q7"]}, "2 answers and 1 labels"),
+        ({"templates": TEXTS, "answer_space_ids": ["Q90", "Q220", "Q90"]}, "ids has Q90 twice"),
         ({"templates": TEXTS, "answer_space_ids": 3}, "answer_space_ids is '3'"),
     ],
 )

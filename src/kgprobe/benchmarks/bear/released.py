@@ -97,6 +97,11 @@ def _relation(
         for name in ("templates", "answer_space_ids", "answer_space_labels")
     )
     by_id = {row["obj_id"]: row["obj_label"] for row in reversed(rows)}
+    if twice := [answer for place, answer in enumerate(ids) if answer in ids[:place]]:
+        raise ReleasedError(
+            f"{where}: answer_space_ids has {twice[0]} twice; {entry}: right would be every answer "
+            "once"
+        )
     ids = ids or list(dict.fromkeys(row["obj_id"] for row in rows))
     labels = labels or [by_id[i] for i in ids if i in by_id]
     if len(labels) != len(ids):

@@ -118,9 +118,10 @@ def tokenize_prompts(
     for question in prompts:
         row = one(loaded, question, space)
         if len(row.ids) > loaded.limit and not any_length:
+            text = replace_vectors(f"{question.before}…{question.after}", "_")
             raise ValueError(
                 f"item {question.item}, template {question.template}: {len(row.ids)} tokens, the "
-                f"model takes {loaded.limit}: {(question.before + '…' + question.after)[:80]!r}"
+                f"model takes {loaded.limit}: {text[:80]!r}"
             )
         rows.append(row)
     return rows

@@ -195,6 +195,9 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     }
     items, candidates, prompts = questions(folder)
     _check_items(folder, items, candidates)
+    for row in prompts.filter(pl.struct("relation", "index").is_duplicated()).rows(named=True):
+        raise BenchmarkError(f"{folder / 'prompts.parquet'}: relation {row['relation']} has "
+                             f"index {row['index']} twice; right would be once")  # fmt: skip
     asked = sampling.select_asked(items)
     if items.height and not asked.height:
         raise BenchmarkError(f"{folder / 'items.parquet'}: all {items.height} items are for "

@@ -154,6 +154,12 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
             done = typed(*words)
             assert done.exit_code == 1
             assert done.stderr.startswith(f"kgprobe: {name}/{said}")
+    asked.prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)).write_parquet(
+        tmp_path / "none" / "prompts.parquet"
+    )
+    asked.items.write_parquet(tmp_path / "none" / "items.parquet")
+    said = f"kgprobe: none/prompts.parquet: relation {asked.prompts['relation'][0]} has index 0"
+    assert typed("show", "none").stderr.startswith(said)
     assert typed("show", "prompts").exit_code == 0
     done = typed("probe", model, "--on", "prompts")
     assert f"kgprobe: relation {item['relation']}: no template for its" in done.stderr

@@ -69,7 +69,7 @@ RELATIONS = "resources/templates/bear_relations.tsv"
 
 def load(
     model: Any, tokenizer: Any = None, *, kind: str = "", bos: str = "", name: str = "",
-    revision: str = "", dtype: str = "float32",
+    revision: str = "", dtype: str = "",
 ) -> Loaded:  # fmt: skip
     """A model ready to be asked: `model` is a folder, a row of models.tsv, `gguf:PACKAGE`, a name
     on the hub, or a model of transformers with its `tokenizer`.
@@ -78,7 +78,8 @@ def load(
     causal models is `forced` (one BOS, else EOS, in front, as in the workflow's own rows and in
     lm-evaluation-harness), `none` or `default` (what the tokenizer adds). A row says both. `name`
     stands in results. Of the hub `revision`, or what its branch main is now, is recorded by its
-    commit. Raises ModelError.
+    commit. `dtype` is that of the arithmetic: what a row says, else float32. Raises ModelError,
+    for an argument that the model has no use for, too.
 
     >>> loaded = load(folder)
     >>> loaded.spec.kind, loaded.spec.bos
@@ -86,15 +87,25 @@ def load(
     >>> load(loaded.model, loaded.tokenizer, name="mine").spec.model
     'mine'
     """
+    given, read = {"kind": kind, "bos": bos}, {"revision": revision, "dtype": dtype}
     if isinstance(model, Loaded):
+        _refuse("a loaded model", {**given, **read, "name": name, "tokenizer": tokenizer})
         return model
     device.ready()
-    given = {"kind": kind, "bos": bos, "model": name}
+    given["model"] = name
     if not isinstance(model, str | Path):
+        _refuse("a model in memory", read)
         return _load_given(model, tokenizer, given)
+    _refuse(f"{model}, which has its own,", {"tokenizer": tokenizer})
     spec = spec_of(model, given, revision, dtype)
     _check_bos(spec)
     return load_model(spec)
+
+
+def _refuse(model: str, arguments: Mapping[str, Any]) -> None:
+    """Raise ModelError for arguments that such a model has no use for."""
+    if names := [name for name, value in arguments.items() if value]:
+        raise ModelError(f"{model} takes no {' and no '.join(names)}")
 
 
 def _check_bos(spec: ModelSpec) -> None:
@@ -138,7 +149,7 @@ def _check_name(spec: ModelSpec) -> ModelSpec:
 
 
 def spec_of(
-    model: str | Path, given: Mapping[str, str] = {}, revision: str = "", dtype: str = "float32"
+    model: str | Path, given: Mapping[str, str] = {}, revision: str = "", dtype: str = ""
 ) -> ModelSpec:
     """The row of models.tsv that a folder, a row's name, a package or a name on the hub stands for.
 
@@ -163,14 +174,18 @@ def _find(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
         spec = ModelSpec.of(rows[text])
         if spec.kind == "api":
             raise ModelError(f"{text}: {spec.source} is asked by a run of the workflow")
+        _refuse(f"{text}, whose row names one,", {"revision": revision})
         with _as_model_error():
             reachable.check_row(rows[text])
+        given = {**given, "dtype": dtype}
         return replace(spec, **{key: value for key, value in given.items() if value})
+    dtype = dtype or "float32"
     if scheme == "gguf":
         spec = ModelSpec(rest, "causal", text, revision, dtype, usual_bos("causal"))
         return replace(spec, **{key: value for key, value in given.items() if value})
     if scheme == "folder" or Path(text).is_dir() or isinstance(model, Path):
         place = rest if scheme == "folder" else text
+        _refuse(f"the folder {place}", {"revision": revision})
         with _as_model_error():
             reachable.check_folder(Path(place))
         source, commit, short = f"folder:{Path(place)}", "", Path(place).resolve().name

@@ -195,6 +195,9 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     }
     items, candidates, prompts = questions(folder)
     _check_items(folder, items, candidates)
+    for row in prompts.filter(pl.struct("relation", "index").is_duplicated()).rows(named=True):
+        raise BenchmarkError(f"{folder / 'prompts.parquet'}: relation {row['relation']} has "
+                             f"index {row['index']} twice; right would be once")  # fmt: skip
     asked = sampling.select_asked(items)
     if items.height and not asked.height:
         raise BenchmarkError(f"{folder / 'items.parquet'}: all {items.height} items are for "
@@ -204,14 +207,22 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
 
 def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
     """Raise BenchmarkError for an item whose options, or right answers among them, are missing,
-    whose right answers are none or stand twice, or whose further facts cannot be read."""
+    whose options are not numbered from 0 on, whose right answers are none or stand twice, or whose
+    further facts cannot be read."""
     asked = items.select("item", "meta", set="candidates", index="answers")
     count = pl.col("index").list.len()
     once = (count > 0) & (count == pl.col("index").list.n_unique())
     is_read = pl.Series([_is_read(text) for text in items["meta"]], dtype=pl.Boolean)
     there = "is not in candidates.parquet"
+    number = pl.col("index")
+    numbered = candidates.group_by("set").agg(pl.len(), first=number.min(), last=number.max())
+    gaps = numbered.filter((pl.col("first") != 0) | (pl.col("last") >= pl.col("len")))
     for wrong, what in (
         (asked.join(candidates, on="set", how="anti"), f"set of options {{set!r}} {there}"),
+        (
+            asked.join(gaps, on="set"),
+            "{len} options {set!r} have the indices {first} to {last}; right would be 0, 1, 2, ...",
+        ),
         (asked.filter(~once), "right answers are {index}; right would be at least one, each once"),
         (
             asked.explode("index").join(candidates, on=["set", "index"], how="anti"),

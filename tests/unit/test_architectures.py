@@ -19,6 +19,7 @@ from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import Item
 from kgprobe.probes.text.mask_slots import ClozePrompt, PromptIds, candidate_ids, tokenize_prompts
+from kgprobe.probes.text.vectors import inserted
 from kgprobe.templates import fill as filled
 from tests.unit.architectures import KINDS, tiny, without_sentinels
 
@@ -347,6 +348,21 @@ def test_soft_prompts_of_causal_models_know_scales_and_caps(name, float64_throug
         for row in rows
     ]  # fmt: skip
     np.testing.assert_allclose(found.detach(), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("masked", "bert"), ("causal", "biogpt"), ("causal", "gemma3_text"), ("seq2seq", "m2m_100")],
+)
+def test_a_vector_that_is_a_row_of_the_embedding_reads_like_its_word(kind, name):
+    """Gemma's and BART's embeddings multiply their rows."""
+    loaded = tiny(name, kind)
+    table = loaded.model.get_input_embeddings().weight
+    more = {"decoder_input_ids": torch.tensor([[0, 9]])} if kind == "seq2seq" else {}
+    with inserted(loaded, table[30:31]):
+        found = log_softmax(loaded, [1, 20, len(table), 40, 50], **more)
+    expected = log_softmax(loaded, [1, 20, 30, 40, 50], **more)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 def literal_sequences(loaded, rows):

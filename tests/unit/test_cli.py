@@ -113,12 +113,15 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
     item = asked.items.sort("item").row(0, named=True)
     others = {
         "candidates": asked.candidates.filter(pl.col("set") != item["candidates"]),
+        "gap": asked.candidates.filter(pl.col("index") != 1),
         "items": asked.items.with_columns(answers=pl.lit([99], dtype=pl.List(pl.Int32))),
         "prompts": asked.prompts.filter(pl.col("relation") != item["relation"]),
     }
     for name, frame in others.items():
         asked.write(tmp_path / name)
-        frame.write_parquet(tmp_path / name / f"{name}.parquet")
+        table = "candidates" if name == "gap" else name
+        frame.write_parquet(tmp_path / name / f"{table}.parquet")
+    options = asked.candidates.filter(set=item["candidates"]).height
     for name, column in (
         ("none", pl.lit([], dtype=pl.List(pl.Int32)).alias("answers")),
         ("twice", pl.lit([0, 0], dtype=pl.List(pl.Int32)).alias("answers")),
@@ -132,6 +135,11 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
     for name, said in (
         ("candidates", f"{of} set of options '{item['candidates']}' is not in candidates.parquet"),
         ("items", f"{of} right answer, option 99 of '{item['candidates']}', is not in candidates"),
+        (
+            "gap",
+            f"{of} {options - 1} options '{item['candidates']}' have the indices 0 to "
+            f"{options - 1}; right would be 0, 1, 2",
+        ),
         ("none", f"{of} right answers are []; right would be at least one, each once"),
         ("twice", f"{of} right answers are [0, 0]; right would be at least one, each once"),
         ("meta", f"{of} meta is '[1]'; right would be a JSON object, as {{}}"),
@@ -146,6 +154,12 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
             done = typed(*words)
             assert done.exit_code == 1
             assert done.stderr.startswith(f"kgprobe: {name}/{said}")
+    asked.prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)).write_parquet(
+        tmp_path / "none" / "prompts.parquet"
+    )
+    asked.items.write_parquet(tmp_path / "none" / "items.parquet")
+    said = f"kgprobe: none/prompts.parquet: relation {asked.prompts['relation'][0]} has index 0"
+    assert typed("show", "none").stderr.startswith(said)
     assert typed("show", "prompts").exit_code == 0
     done = typed("probe", model, "--on", "prompts")
     assert f"kgprobe: relation {item['relation']}: no template for its" in done.stderr

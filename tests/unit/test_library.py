@@ -263,6 +263,27 @@ def test_an_incomplete_folder_says_what_it_lacks_and_holds(folder, tmp_path, gon
     assert "it holds" in line(error)
 
 
+@pytest.mark.parametrize(
+    ("which", "given", "told"),
+    [("loaded", {"bos": "none", "name": "b"}, "a loaded model takes no bos and no name"),
+     ("model", {"dtype": "float64"}, "a model in memory takes no dtype"),
+     ("folder", {"tokenizer": "mine"}, "which has its own, takes no tokenizer"),
+     ("folder", {"revision": "main"}, "takes no revision"),
+     ("folder", {"dtype": "bf16"}, "dtype 'bf16'; legal: float32, bfloat16"),
+     ("row", {"revision": "main"}, "whose row names one, takes no revision")],
+)  # fmt: skip
+def test_an_argument_without_use_is_refused(folder, loaded, which, given, told):
+    model = {"loaded": loaded, "model": loaded.model, "folder": folder, "row": "control-masked"}
+    with pytest.raises(ModelError) as error:
+        kgprobe.load(model[which], **given)
+    assert told in line(error)
+
+
+def test_a_row_has_the_dtype_that_is_asked_for():
+    assert kgprobe.load("control-masked", dtype="bfloat16").spec.dtype == "bfloat16"
+    assert kgprobe.load("control-masked").spec.dtype == "float32"
+
+
 def test_names_that_nearly_exist_are_told(folder, monkeypatch):
     monkeypatch.setattr(reachable, "is_reachable", lambda: False)
     with pytest.raises(ModelError) as error:

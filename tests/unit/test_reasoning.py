@@ -236,9 +236,9 @@ def test_prompts_of_causal_models_end_before_the_slot():
     first = rows_of_embedding(loaded)
     own = loaded.tokenizer("Rome", add_special_tokens=False)["input_ids"]
     assert row.ids.tolist() == [loaded.tokenizer.bos_token_id, *own, first, first + 1]
-    ((ids, ends),) = tokens_with_slots(loaded, [f"Rome {mark(0)} is"])
+    ((ids, spans),) = tokens_with_slots(loaded, [f"Rome {mark(0)} is"])
     assert ids[len(own)] == first
-    assert ends[-1] == len("Rome") + 1 + len(" is")
+    assert spans[-1, 1] == len("Rome") + 1 + len(" is")
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
@@ -256,9 +256,28 @@ def test_the_text_around_a_vector_has_the_tokens_that_it_has_around_a_word(name)
         expected.append(rows_of_embedding(loaded) + 3 if is_vector else token)
         # the blank in front of a vector goes
         ends.append(end - sum(0 < start < end for start in starts))
-    ((ids, found),) = tokens_with_slots(loaded, [text.format(mark(3))])
+    ((ids, spans),) = tokens_with_slots(loaded, [text.format(mark(3))])
     assert ids.tolist() == expected
-    assert found.tolist() == ends
+    assert spans[:, 1].tolist() == ends
+
+
+@pytest.mark.parametrize("style", ["bpe", "unigram"])
+@pytest.mark.parametrize(
+    ("kind", "space"), [("masked", "none"), ("masked", "auto"), ("seq2seq", "auto")]
+)
+def test_vectors_beside_a_mask_slot_stand_like_words(style, kind, space):
+    """Behind a special token both tokenizers would put a blank: before `'s`, and a second one."""
+    loaded = with_tokenizer({"masked": "bert", "seq2seq": "t5"}[kind], sentencepiece(kind, style))
+    before, after = "{0}'s capital , {0} is ", " . It lies in {0} ."
+    (word, vector) = tokenize_prompts(
+        loaded,
+        [ClozePrompt("q", 0, before.format(x), after.format(x)) for x in ("Rome", mark(3))],
+        space,
+    )
+    rome, first = loaded.tokenizer.convert_tokens_to_ids("▁Rome"), rows_of_embedding(loaded)
+    assert (word.ids == rome).sum() == 3
+    assert vector.ids.tolist() == np.where(word.ids == rome, first + 3, word.ids).tolist()
+    assert vector.position == word.position
 
 
 def saved(tmp_path, name="bert"):

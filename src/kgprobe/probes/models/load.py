@@ -303,6 +303,8 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
     """Where from_pretrained looks, and with what options."""
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
+    if spec.dtype not in DTYPES:
+        raise ModelError(f"{spec.model}: dtype {spec.dtype!r}; legal: {', '.join(DTYPES)}")
     scheme, _, rest = spec.source.partition(":")
     if scheme == "hub":
         return rest, {"revision": spec.revision}

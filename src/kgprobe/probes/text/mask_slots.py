@@ -5,14 +5,15 @@ ids       [CLS] V+0 is a particular [MASK] . [SEP]     V: rows of the model's in
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import refuse_control_tokens, spells_nothing
-from kgprobe.probes.text.pieces import LEADS, pieces
+from kgprobe.probes.text.pieces import LEADS, Frame, frame, pieces
 from kgprobe.templates import ANSWER, fill, replace_vectors, split_at_vectors, vectors_of
 
 Ids = NDArray[np.int64]
@@ -109,80 +110,60 @@ def tokenize_prompts(
     """The token ids of every question, with special tokens and one mask slot token.
 
     Under `auto` a token of white space alone before the slot is left to the candidate. A vector is
-    one token of its own: white space in front of it goes, white space behind it belongs to the next
-    word. Raises ValueError for a text that holds the mask token itself, or is too long for the
-    model unless `any_length`.
+    one token of its own: see `tokens_with_slots`. Raises ValueError for a text that holds the mask
+    token itself, or is too long for the model unless `any_length`.
     """
     one = _open if loaded.spec.kind == "seq2seq" else _with_mask
-    vectors = [[k for _, k in vectors_of(q.before) + vectors_of(q.after)] for q in prompts]
-    piece, token = _holder(loaded) if any(vectors) else ("", -1)
-    first, rows = rows_of_embedding(loaded), []
-    for question, slots in zip(prompts, vectors, strict=True):
-        where = f"item {question.item}, template {question.template}"
-        before, after = question.before, question.after
-        if slots:
-            before, after = replace_vectors(before, piece), replace_vectors(after, piece)
-        row = one(
-            loaded, replace(question, before=before, after=after) if slots else question, space
-        )
-        if slots:
-            places = np.flatnonzero(row.ids == token)
-            if len(places) != len(slots):
-                raise ValueError(
-                    f"{where}: {len(slots)} vectors became {len(places)} tokens; the text must not "
-                    f"hold {piece!r}"
-                )
-            row.ids[places] = first + np.array(slots)
+    rows = []
+    for question in prompts:
+        row = one(loaded, question, space)
         if len(row.ids) > loaded.limit and not any_length:
+            text = replace_vectors(f"{question.before}…{question.after}", "_")
             raise ValueError(
-                f"{where}: {len(row.ids)} tokens, the model takes {loaded.limit}: "
-                f"{(before + '…' + after)[:80]!r}"
+                f"item {question.item}, template {question.template}: {len(row.ids)} tokens, the "
+                f"model takes {loaded.limit}: {text[:80]!r}"
             )
         rows.append(row)
     return rows
 
 
 def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, Ids]]:
-    """(ids, character ends) of complete texts with vectors, without special tokens.
+    """(ids, character spans) of complete texts with vectors, without special tokens.
 
-    For causal models. What stands behind a vector is tokenized as behind a word. Character ends are
-    those of `replace_vectors(text)`.
+    White space in front of a vector goes; what stands behind it is tokenized as behind a word.
+    Spans (tokens x 2) are those of `replace_vectors(text)`.
     """
     first, runs = rows_of_embedding(loaded), list(map(split_at_vectors, texts))
     begins = pieces(loaded.tokenizer, [run[0] for run in runs], starts=True, offsets=True)
     behind = [run for of_text in runs for run in of_text[1:]]
-    following = iter(pieces(loaded.tokenizer, behind, offsets=True))
+    following = iter(pieces(loaded.tokenizer, behind, offsets=True, behind="a"))
     rows = []
-    for text, begin in zip(map(replace_vectors, texts), begins, strict=True):
-        ids, ends = list(begin[0]), [end for _, end in begin[1]]
+    for text, (start, spans) in zip(map(replace_vectors, texts), begins, strict=True):
+        ids, spans = list(start), list(spans)
         for end, vector in vectors_of(text):
-            run, spans = next(following)
+            run, places = next(following)
             ids += [first + vector, *run]
-            ends += [end, *(end + b for _, b in spans)]
-        rows.append((np.array(ids, dtype=np.int64), np.array(ends, dtype=np.int64)))
+            spans += [(end - 1, end), *((end + a, end + b) for a, b in places)]
+        rows.append((np.array(ids, dtype=np.int64), np.array(spans, dtype=np.int64).reshape(-1, 2)))
     return rows
 
 
-def _holder(loaded: Loaded) -> tuple[str, int]:
-    """A special token that holds the place of vectors while a text is tokenized."""
-    tokenizer = loaded.tokenizer
-    for name in ("pad_token", "unk_token", "eos_token", "bos_token"):
-        token = getattr(tokenizer, name)
-        if token is None:
-            continue
-        coded = tokenizer("a" + token + " a", add_special_tokens=False)["input_ids"]
-        if coded.count(tokenizer.convert_tokens_to_ids(token)) == 1:
-            return token, int(tokenizer.convert_tokens_to_ids(token))
-    raise ValueError(
-        f"{loaded.spec.model}: its tokenizer has no special token to hold the place of a vector"
-    )
+def _encode(loaded: Loaded, text: str, special: bool = True) -> tuple[Ids, Any, str]:
+    """(ids, character spans, the text that these are of) of a complete text."""
+    if not vectors_of(text):
+        coded = loaded.tokenizer(text, return_offsets_mapping=True, add_special_tokens=special)
+        return np.array(coded["input_ids"], dtype=np.int64), coded["offset_mapping"], text
+    ((ids, spans),) = tokens_with_slots(loaded, [text])
+    around = frame(loaded, separated=False) if special else Frame([])
+    front, back = np.array(around.front, dtype=np.int64), np.array(around.back, dtype=np.int64)
+    # special tokens have no characters
+    spans = np.pad(spans, ((len(front), len(back)), (0, 0)))
+    return np.concatenate([front, ids, back]), spans, replace_vectors(text)
 
 
 def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> PromptIds:
     tokenizer = loaded.tokenizer
-    text = question.before + tokenizer.mask_token + question.after
-    coded = tokenizer(text, return_offsets_mapping=True)
-    ids = np.array(coded["input_ids"], dtype=np.int64)
+    ids, spans, text = _encode(loaded, question.before + tokenizer.mask_token + question.after)
     masks = np.flatnonzero(ids == tokenizer.mask_token_id)
     if len(masks) != 1:
         raise ValueError(
@@ -191,7 +172,7 @@ def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> PromptIds:
         )
     place = int(masks[0])
     if space == "auto":
-        return _without_space(ids, place, place, coded["offset_mapping"], text)
+        return _without_space(ids, place, place, spans, text)
     return PromptIds(ids, place)
 
 
@@ -210,14 +191,12 @@ def _open(
     section 3.1.4): text put around the sentinel's name would be split differently.
     """
     for filler in FILLERS:
-        text = question.before + filler + question.after
-        coded = loaded.tokenizer(text, return_offsets_mapping=True, add_special_tokens=special)
-        start = len(question.before)
-        span = _tokens_of(coded["offset_mapping"], start, start + len(filler), text)
+        ids, spans, text = _encode(loaded, question.before + filler + question.after, special)
+        start = len(replace_vectors(question.before))
+        span = _tokens_of(spans, start, start + len(filler), text)
         if span is None:
             continue
-        ids = np.array(coded["input_ids"], dtype=np.int64)
-        slot = _without_space(ids, span[0], span[1] - 1, coded["offset_mapping"], text)
+        slot = _without_space(ids, span[0], span[1] - 1, spans, text)
         if loaded.spec.kind == "seq2seq":
             slot.ids[slot.position] = int(loaded.tokenizer.convert_tokens_to_ids(SENTINEL))
         return slot

@@ -38,7 +38,10 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) ->
     def put(module: Any, given: tuple[Any, ...], output: Any) -> Any:
         ids = stack.pop()
         rows = vectors() if callable(vectors) else vectors
-        chosen = rows.to(output.dtype)[(ids - size).clamp(min=0)]
+        # Gemma's and BART's embeddings multiply their rows
+        scale = getattr(module, "embed_scale", 1.0)
+        scale = torch.as_tensor(scale, dtype=output.dtype, device=output.device)
+        chosen = rows.to(output.dtype)[(ids - size).clamp(min=0)] * scale
         return torch.where((ids >= size)[..., None], chosen, output)
 
     def append(module: Any, given: tuple[Any, ...], output: Any) -> Any:

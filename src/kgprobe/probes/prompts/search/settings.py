@@ -96,7 +96,7 @@ SIZES: Mapping[str, dict[str, int]] = {
 
 
 def settings_for(mode: str, task: str, kind: str, **overrides: Any) -> SearchSettings:
-    """The settings of a mode for a task and a kind of model; `own` sets any field by itself.
+    """The settings of a mode for a task and a kind of model; `overrides` set fields by themselves.
 
     Raises ValueError for an unknown mode, task or field.
     """

@@ -264,8 +264,8 @@ def _sentences(
     before = replace_vectors(question.before)
     texts = [question.before + label + question.after for label in labels]
     rows, firsts = [], []
-    for label, (ids, ends) in zip(labels, tokens_with_slots(loaded, texts), strict=True):
-        row = np.concatenate([prefix, ids])
+    for label, (ids, spans) in zip(labels, tokens_with_slots(loaded, texts), strict=True):
+        row, ends = np.concatenate([prefix, ids]), spans[:, 1]
         if len(row) > loaded.limit:
             raise ValueError(
                 f"item {question.item}, template {question.template}: {len(row)} tokens with "

@@ -396,6 +396,21 @@ def test_the_card_prints_size_balance_and_chance():
     assert "| big | 2 | 9 | 27 | 3 to 3 | 33.333 % | 33.333 % | 0 | 0 |" in text
 
 
+@pytest.mark.parametrize("name", ["2020", "no", "a: b", "x #y", "{z}", "2020-01-01"])
+def test_a_name_that_yaml_reads_otherwise_stands_in_quotes(constructed, tmp_path, name):
+    for form in formats.FORMATS:
+        formats.write(form, name, constructed, [], tmp_path / form)
+    (config,) = header((tmp_path / "huggingface/README.md").read_text("utf-8"))["configs"]
+    assert config["config_name"] == name
+    assert (tmp_path / "huggingface" / config["data_files"][0]["path"]).is_file()
+    texts = {p.stem: p.read_text("utf-8") for p in (tmp_path / "lm-eval").glob("*.yaml")}
+    tasks = {stem: yaml.safe_load(t.replace("!function", "")) for stem, t in texts.items()}
+    group = tasks.pop(f"kgprobe_{name}")
+    assert group["group"] == f"kgprobe_{name}"
+    assert set(group["task"]) < {task["task"] for task in tasks.values()} == set(tasks)
+    assert {t["dataset_kwargs"]["configuration"] for t in tasks.values()} == {name}
+
+
 def test_the_harness_has_a_task_for_each_template_under_a_group(constructed, tmp_path):
     formats.write("lm-eval", "big", constructed, [SOURCES["wikidata"]], tmp_path / "made")
     text = (tmp_path / "made/kgprobe_big_template_1.yaml").read_text()

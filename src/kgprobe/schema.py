@@ -162,7 +162,7 @@ def read(path: str | Path, contract: Contract) -> pl.DataFrame:
     if not Path(path).is_file():
         raise ContractError(f"{path} ({contract.name}): no such file")
     try:
-        frame = pl.read_parquet(path, columns=None)
+        frame = pl.read_parquet(path, glob=False)  # brackets are a part of its name
     except pl.exceptions.PolarsError as error:
         raise ContractError(
             f"{path} ({contract.name}): not a readable parquet file: {error}"

@@ -83,6 +83,10 @@ def test_sets_beside_each_other_share_the_file_on_relations(constructed, tmp_pat
         formats.write("lm-pub-quiz", name, constructed, [], tmp_path / name, part)
     info = json.loads((tmp_path / "relation_info.json").read_text())
     assert set(info) == {"P1", "P2"}
+    alone = relations.select("relation", domains=pl.lit(["Arts"]))
+    formats.write("lm-pub-quiz", "three", constructed, [], tmp_path / "three", alone)
+    info = json.loads((tmp_path / "relation_info.json").read_text())
+    assert info["P1"] == {"domains": ["Arts"]}
     (tmp_path / "relation_info.json").write_text("no JSON")
     with pytest.raises(ExportError, match=r"relation_info\.json, line 1: not JSON"):
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
@@ -394,6 +398,21 @@ def test_the_card_prints_size_balance_and_chance():
     text = card.write("big", built().big, [SOURCES["wikidata"]])
     # P1: 6 items with 3 options, P2: 3 with 3
     assert "| big | 2 | 9 | 27 | 3 to 3 | 33.333 % | 33.333 % | 0 | 0 |" in text
+
+
+@pytest.mark.parametrize("name", ["2020", "no", "a: b", "x #y", "{z}", "2020-01-01"])
+def test_a_name_that_yaml_reads_otherwise_stands_in_quotes(constructed, tmp_path, name):
+    for form in formats.FORMATS:
+        formats.write(form, name, constructed, [], tmp_path / form)
+    (config,) = header((tmp_path / "huggingface/README.md").read_text("utf-8"))["configs"]
+    assert config["config_name"] == name
+    assert (tmp_path / "huggingface" / config["data_files"][0]["path"]).is_file()
+    texts = {p.stem: p.read_text("utf-8") for p in (tmp_path / "lm-eval").glob("*.yaml")}
+    tasks = {stem: yaml.safe_load(t.replace("!function", "")) for stem, t in texts.items()}
+    group = tasks.pop(f"kgprobe_{name}")
+    assert group["group"] == f"kgprobe_{name}"
+    assert set(group["task"]) < {task["task"] for task in tasks.values()} == set(tasks)
+    assert {t["dataset_kwargs"]["configuration"] for t in tasks.values()} == {name}
 
 
 def test_the_harness_has_a_task_for_each_template_under_a_group(constructed, tmp_path):

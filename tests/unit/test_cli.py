@@ -342,9 +342,14 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert typed("trace", "-1", "--run", "x").exit_code == 2
     done = typed("trace", "101.3", "--run", "x", "-w", "modell=y")
     assert "did you mean 'model'?" in done.stderr
+    done = typed("trace", "101.3", "--run", "x", "-w", "model=a", "-w", "model=b")
+    assert "--where has model=a and model=b" in done.stderr
     assert "printed as 101.3" in typed("trace", "101.3", "--run", "x").stderr
     done = typed("trace", "101.3", "--run", "x", "-w", "metric=acuracy")
     assert "no metric is 'acuracy' (did you mean 'accuracy'?)" in done.stderr
+    # RESULTS of another program have no provenance
+    pl.read_parquet(kept / "tables/bear.parquet").write_parquet(kept / "tables/bear.parquet")
+    assert typed(*whole, "--items", 0).exit_code == 0
     # the license of packaged questions is known wherever they were copied to
     place = kept / "benchmarks/world_big"
     kgprobe.benchmark("world_big").write(place)

@@ -25,6 +25,12 @@ def test_write_sorts_by_key_and_read_gives_it_back(tmp_path):
     assert schema.provenance(tmp_path / "t.parquet") == {"contract": "TRAINED_ON", "seed": 3}
 
 
+def test_a_folder_with_brackets_is_no_pattern(tmp_path):
+    path = tmp_path / "copy [2]" / "t.parquet"
+    schema.write(trained_on(), TRAINED_ON, path)
+    assert schema.read(path, TRAINED_ON).height == 2
+
+
 def test_row_and_column_order_do_not_change_the_bytes(tmp_path):
     schema.write(trained_on(), TRAINED_ON, tmp_path / "1.parquet")
     schema.write(

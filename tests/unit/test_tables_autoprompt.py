@@ -13,9 +13,10 @@ from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import search, tasks
 from kgprobe.probes.prompts.search.settings import NOT_RELEASED
 from kgprobe.sampling import hash_key
-from kgprobe.tables import results
+from kgprobe.tables import judged, results
 from kgprobe.tables.autoprompt import make, numbers, published, texts, views
 from kgprobe.tables.autoprompt import section as autoprompt_report
+from kgprobe.tables.claims import paired
 from kgprobe.tables.report import grid, headline, section
 from kgprobe.tables.results import Number
 from tests.unit.prompt_outcomes import answered, examples, outcomes, the
@@ -200,6 +201,27 @@ def test_the_gain_is_paired():
     assert numbers.gain(Number(), shuffled, pair[1], "p1", 0) == found
     with pytest.raises(ValueError, match="no example shared"):
         numbers.gain(Number(), pair[0], pair[1].head(0), "p1", 0)
+
+
+def test_five_draws_of_the_same_sentences_say_no_more_than_one():
+    spreads = []
+    for count in (1, 5):
+        names = [f"draw{i}" for i in range(count)]
+        frame = examples({name: {"train": 3, "test": 40} for name in names}, labels=("a", "b"))
+        one, two = (
+            answered("auto_sick_3way", prompt, frame, dict.fromkeys(names, ranks))
+            for prompt, ranks in (("searched", [1, 2, 1]), ("manual", [2, 1, 2, 2, 2]))
+        )
+        made = measured(one, two)
+        gain = the(made, "accuracy", setting={"instead": "manual"})
+        assert (gain.value, gain.n) == (pytest.approx(47.5), 40)
+        rows = framed(made).filter(
+            metric="accuracy", prompt="searched", slice="", instead="", draw=""
+        )
+        judged_rows = judged.frame("autoprompt", [(one.probe, numbers.judge(one))])
+        drawn = paired.Answers(judged_rows).draws(rows.row(0, named=True))
+        spreads.append((gain.interval.high - gain.interval.low, drawn.values.std()))
+    assert spreads[0] == pytest.approx(spreads[1], rel=0.1)
 
 
 def classes(benchmark: str, prompt: str, ranks):

@@ -124,7 +124,9 @@ def test_chances_of_ties_are_those_of_all_outcomes():
 def test_a_table_and_a_plot_show_them():
     table = views.views(FOUND, ["m"])["confidence"].of(FOUND)
     assert [key[-1] for key in table.rows] == ["", "prior"]
-    assert {"K: pairs in order, %", "Brier", "calibration error, %"} <= set(table.heads)
+    assert {"pairwise AUC (K of Inside-Out), %", "Brier", "calibration error, %"} <= set(
+        table.heads
+    )
     models = {"m": {"kind": "masked", "source": "hub:m"}}
     drawn = {one.name: one for one in figures.figures(EVERY, models, {})}
     rows = rows_of(drawn["bear_reliability_world_lite"].chart)

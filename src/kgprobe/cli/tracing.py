@@ -10,7 +10,7 @@ import typer
 
 from kgprobe.cli import names, screen
 from kgprobe.cli.asking import Json
-from kgprobe.cli.comparing import run_folder
+from kgprobe.cli.comparing import PAPERS, run_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -86,7 +86,9 @@ def _pairs(where: list[str]) -> dict[str, str]:
         if key not in legal or not sign:
             raise ValueError(f"--where {text!r}{nearest(key, legal)}; right would be KEY=VALUE "
                              f"with a KEY of {', '.join(legal)}")  # fmt: skip
-        values[key] = value
+        if values.setdefault(key, value) != value:
+            raise ValueError(f"--where has {key}={values[key]} and {key}={value}; right would be "
+                             "one value of a key")  # fmt: skip
     return values
 
 
@@ -108,8 +110,11 @@ def _tables(folder: Path) -> list[Path]:
     """The files of RESULTS of a run: one of each paper, and of what stands beside them."""
     from kgprobe import schema
 
-    paths = sorted(folder.glob("tables/*.parquet"))
-    return [path for path in paths if schema.provenance(path).get("contract") == "RESULTS"]
+    return [
+        path
+        for path in sorted(folder.glob("tables/*.parquet"))
+        if path.stem in PAPERS or schema.provenance(path).get("contract") == "RESULTS"
+    ]
 
 
 def _rows(path: Path, number: str, pairs: Mapping[str, str]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the probabilities of options are worth: pairs in order, calibration, abstention.
+"""What the probabilities of options are worth: pairwise AUC, calibration, abstention.
 
 Of every probe that scores its options, under its own aggregation and under the prior-corrected one.
 An answer is one item under one template; intervals come from resampling items within their
@@ -33,7 +33,7 @@ from kgprobe.tables.views import View
 #: metrics of one bin of confidence
 OF_BINS = ("hits at this confidence", "mean confidence")
 WORDS = {
-    ("metric", "K"): "K: pairs in order, %",
+    ("metric", "K"): "pairwise AUC (K of Inside-Out), %",
     ("metric", "ECE"): "calibration error, %",
     ("metric", "abstention threshold"): "answers from a confidence of, %",
     ("metric", "answered"): "answered, %",
@@ -62,11 +62,11 @@ VIEW = View(
     columns=["metric", "choice"],
     words={**REDUCED, **WORDS},
     digits={"Brier": 3},
-    caption="Probabilities: softmax over the options' scores. K: pairs of a correct and a wrong "
-    "option that are in order. Brier: 0 (certain and right) to 2. Calibration error over ten bins "
-    "of confidence: noise adds to it, which its lower bound takes off. The confidence from which "
-    "answers are given is chosen on one half of the "
-    f"subjects; the columns after it are of the other half. {PRIOR_IS}",
+    caption="Probabilities: softmax over the options' scores. Pairwise AUC: pairs of a correct and "
+    "a wrong option that are in order, ties half. Brier: 0 (certain and right) to 2. Calibration "
+    "error over ten bins of confidence: noise adds to it, which its lower bound takes off. The "
+    "confidence from which answers are given is chosen on one half of the subjects; the columns "
+    f"after it are of the other half. {PRIOR_IS}",
 )
 
 

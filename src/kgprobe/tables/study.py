@@ -194,6 +194,6 @@ def relations_of(path: Path) -> pl.DataFrame | None:
     """Cardinality and domains of the relations, where the benchmark has them."""
     if not path.is_file():
         return None
-    frame = pl.read_parquet(path)
+    frame = pl.read_parquet(path, glob=False)
     columns = [column for column in RELATIONS if column in frame.columns]
     return frame.select(columns) if len(columns) > 1 and "relation" in columns else None

@@ -51,7 +51,8 @@ NOTES = (
     "both can be right only where their objects are the same.",
     "Intervals are Wilson's, and a bootstrap over examples where scores are fractions (entity_"
     "centric, the mean over prompts, shares of tokens). Where all resamples are the same, such as "
-    "all wrong, Wilson's stands in its place; over clusters and for correlations there is none.",
+    "all wrong, Wilson's stands in its place; over clusters there is none. Correlations have "
+    "Fisher's.",
     "Published figures stand in rows of their own; the paper prints no denominators, and its "
     "models and examples are others.",
 )

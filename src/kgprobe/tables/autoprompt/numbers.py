@@ -175,7 +175,9 @@ def judge(answers: Answers) -> pl.DataFrame:
         hit = metrics.right(rows).cast(pl.Float64)
         parts = [parts[0].with_columns(hit=hit, matching=pl.lit("any"))]
     return pl.concat(parts[:1] if answers.of_classes else parts).with_columns(
-        item=pl.format("{}/{}", "group", "example"), relation="group",
+        # draws of a balanced set are no relations: they share examples
+        item=pl.format("{}/{}", "group", "example"),
+        relation=pl.lit("") if answers.of_classes else pl.col("group"),
         subject=pl.coalesce(pl.col("fields").str.json_path_match("$.sub"), "fact"),
         draw=pl.col("prompt").str.split(":").list.get(1, null_on_oob=True).fill_null(""),
     )  # fmt: skip
@@ -348,8 +350,11 @@ def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, se
     if not both.height:
         raise ValueError(f"{of.benchmark}, {of.model}, {of.prompt}: no example shared with what it "
                          f"is compared with, {of.setting.get('instead', '')}")  # fmt: skip
-    rows, below = both.sort("group", "unit"), f"{measure}_below"
-    return of.but(**estimate(rows, measure, less=below, stratum="group", is_macro=True, seed=seed))
+    rows = both.sort("group", "unit")
+    how: dict[str, Any] = {"stratum": "group", "is_macro": True}
+    if of.benchmark in CLASSIFICATION and rows["group"].n_unique() > 1:
+        how = {"cluster": "unit"}  # draws of a balanced set share examples, and are of one size
+    return of.but(**estimate(rows, measure, less=f"{measure}_below", seed=seed, **how))
 
 
 def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:

@@ -1,7 +1,8 @@
 """A number of RESULTS in every draw of the one bootstrap, from the answers that it is a mean of.
 
-Items are drawn within their relation. The draws of a relation depend on its items alone: numbers of
-the same items are drawn together, so that their difference is paired, and those of other items
+Items are drawn within their relation; those that have none by their subject, since draws of a
+balanced set share examples. The draws of a relation depend on its items alone: numbers of the same
+items are drawn together, so that their difference is paired, and those of other items
 independently.
 """
 
@@ -50,10 +51,13 @@ class Answers:
         is_of = pl.col("relation", "group") == row["group"] if row["group"] else pl.lit(True)
         answers = answers.filter(pl.any_horizontal(is_of), **given)
         for _, rows in answers.group_by("matching", maintain_order=True):
-            items = rows.group_by("item", "relation").agg(ordered_mean("hit")).sort("item")
+            key = ["item", "relation", "subject"]
+            items = rows.group_by(key).agg(ordered_mean("hit")).sort("item")
             names = items.group_by("relation").agg(pl.col("item").sort().str.join("\n"))
             strata = {name: f"{hash_key(0, ids):x}" for name, ids in names.rows()}
-            boot = bootstrap(items["hit"].to_numpy(), [strata[name] for name in items["relation"]])
+            owner = [strata[name] for name in items["relation"]]
+            shared = items["subject"].to_list() if "" in strata else None
+            boot = bootstrap(items["hit"].to_numpy(), owner, shared)
             for weights in (None, boot.macro()):
                 if abs(100 * boot.mean(0, weights) - row["value"]) < 1e-9:
                     return Draws(100 * boot.draws(0, weights), boot.degrees_of_freedom())

@@ -8,6 +8,7 @@ import polars as pl
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.contracts import MEANING
 from kgprobe.tables.answers import gold_ids
+from kgprobe.tables.exports.folders import scalar
 from kgprobe.tables.exports.huggingface import FILE
 from kgprobe.tables.exports.origins import BEAR as PAPER
 from kgprobe.tables.exports.origins import ONTOPROBE, SOURCES, Source
@@ -64,13 +65,14 @@ def _columns() -> str:
 
 def _head(name: str, rows: int, sources: Sequence[Source]) -> str:
     bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")]
-    size = next((text for bound, text in bounds if rows < bound), "100K<n<1M")
+    bounds += [(1_000_000, "100K<n<1M")]
+    size = next((text for bound, text in bounds if rows < bound), "1M<n<10M")
     # in the spelling of the hub
     licenses = dict.fromkeys(f"- {source.license.lower()}" for source in sources)
     lines = ["---", "license:", *licenses, f"pretty_name: {json.dumps(name)}"]
     lines += ["language:", "- en", "task_categories:", "- multiple-choice"]
-    lines += ["size_categories:", f"- {size}", "configs:", f"- config_name: {name}"]
-    lines += ["  data_files:", "  - split: test", f"    path: {name}/{FILE}"]
+    lines += ["size_categories:", f"- {size}", "configs:", f"- config_name: {scalar(name)}"]
+    lines += ["  data_files:", "  - split: test", f"    path: {scalar(f'{name}/{FILE}')}"]
     return "\n".join([*lines, "---"])
 
 
@@ -100,7 +102,8 @@ def _balance(name: str, sets: BearFrames) -> str:
     heads = ["configuration", "relations", "instances", "rows", "options"]
     heads += ["random baseline", "majority baseline", "answer in subject", "any option in subject"]
     sizes = sets.candidates.group_by(candidates="set").len("k")
-    options = sets.items.join(sizes, on="candidates")["k"].to_numpy()
+    sized = sets.items.join(sizes, on="candidates", how="left", maintain_order="left")
+    options = sized["k"].to_numpy()
     relations, instances = sets.items["relation"].n_unique(), sets.items.height
     right = sets.items["answers"].list.len().to_numpy()
     golds = gold_ids(sets.items, sets.candidates).group_by("relation", "id").len()

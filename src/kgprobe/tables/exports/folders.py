@@ -1,5 +1,6 @@
 """Folders of exported files: whole or not at all, and never over something else."""
 
+import json
 import os
 import re
 import shutil
@@ -11,12 +12,23 @@ import polars as pl
 
 from kgprobe.benchmarks.bear.frames import BearFrames
 
+#: what YAML reads as a text without quotes, in all its versions
+PLAIN = re.compile(r"(?!(?:null|true|false|yes|no|on|off|y|n)$)[a-z_][\w./-]*", re.ASCII | re.I)
 #: formats whose questions have options and correct ones of their own
 OTHERS = "right would be --as lm-eval or huggingface"
 
 
 class ExportError(ValueError):
     """A set cannot be exported, or the folder holds something else; the message says why."""
+
+
+def scalar(text: str) -> str:
+    """A text as YAML reads it back, in quotes where it needs them.
+
+    >>> scalar("world_lite"), scalar("2020"), scalar("a: b")
+    ('world_lite', '"2020"', '"a: b"')
+    """
+    return text if PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
 @contextmanager

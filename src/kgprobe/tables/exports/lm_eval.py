@@ -13,6 +13,7 @@ counts. They have a context, before which the harness puts no BOS that the token
 
 from collections.abc import Iterable, Mapping
 
+from kgprobe.tables.exports.folders import scalar
 from kgprobe.tables.exports.huggingface import FILE
 
 #: The rows are found beside this file, so that the tasks run from any folder.
@@ -119,7 +120,7 @@ def files(configuration: str, templates: Iterable[int]) -> dict[str, str]:
     note = NOTE.format(group=group)
     texts = _group(configuration, group, tasks, "templates, by their questions", note)
     name = f"{group}_mean"
-    texts[f"{name}.yaml"] = TASK.format(name=name, configuration=configuration, **MEAN)
+    texts[f"{name}.yaml"] = _task(name, configuration, MEAN)
     return texts
 
 
@@ -130,14 +131,15 @@ def files_of_choices(configuration: str, parts: Iterable[str]) -> dict[str, str]
     return _group(configuration, group, tasks, "questions", "")
 
 
+def _task(name: str, configuration: str, fields: Mapping[str, str]) -> str:
+    return TASK.format(name=scalar(name), configuration=scalar(configuration), **fields)
+
+
 def _group(
     configuration: str, group: str, tasks: Mapping[str, Mapping[str, str]], of: str, note: str
 ) -> dict[str, str]:
-    texts = {
-        f"{name}.yaml": TASK.format(name=name, configuration=configuration, **fields)
-        for name, fields in tasks.items()
-    }
-    listed = "\n".join(f"  - {name}" for name in tasks)
-    common = {"configuration": configuration, "group": group, "tasks": listed}
+    texts = {f"{name}.yaml": _task(name, configuration, fields) for name, fields in tasks.items()}
+    listed = "\n".join(f"  - {scalar(name)}" for name in tasks)
+    common = {"configuration": configuration, "group": scalar(group), "tasks": listed}
     texts[f"{group}.yaml"] = GROUP.format(**common, of=of, note=note)
     return {**texts, "kgprobe_rows.py": LOADER}

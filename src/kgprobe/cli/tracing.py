@@ -80,7 +80,8 @@ def _pairs(where: list[str]) -> dict[str, str]:
     from kgprobe.contracts import RESULTS
     from kgprobe.experiments import nearest
 
-    values, legal = {}, RESULTS.key
+    values: dict[str, str] = {}
+    legal = RESULTS.key
     for text in where:
         key, sign, value = text.partition("=")
         if key not in legal or not sign:

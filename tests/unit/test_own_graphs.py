@@ -188,7 +188,7 @@ def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, pro
     assert f"{problem}: {tmp_path}/g.csv, {told}".format(path=tmp_path / "g.csv") in message
     assert RIGHT[problem] in message
     assert f"leave_out: [{problem}]" in message
-    assert "has 1 kinds of problems" in message
+    assert "has 1 kind of problems" in message
     made = table(tmp_path, text, roles=roles, leave_out=(problem,))
     assert made.problems["problem"].to_list() == [problem]
     if problem == "loop":

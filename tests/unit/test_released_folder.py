@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.benchmarks.bear.released import ReleasedError, load
+from kgprobe.benchmarks.bear.released import ReleasedError, load, relations
 
 ROWS = [
     {"sub_id": "Q142", "sub_label": "France", "obj_id": "Q90", "obj_label": "Paris"},
@@ -95,3 +95,21 @@ def test_metadata_that_is_a_list_is_named(tmp_path):
     (tmp_path / "metadata_relations.json").write_text("[]")
     with pytest.raises(ReleasedError, match="right would be an entry per relation"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("info", "words"),
+    [
+        (["Geography"], "right would be an entry per relation"),
+        ({"P36": {"domains": "Geography"}}, "domains is 'Geography'; P36: right would be a list"),
+    ],
+)
+def test_domains_that_are_none_are_named_with_their_file(info, words, tmp_path):
+    (tmp_path / "BEAR").mkdir()
+    found = load(folder(tmp_path / "BEAR", {"templates": TEXTS}))
+    assert relations(tmp_path / "BEAR", found)["domains"].to_list() == [[]]
+    path = tmp_path / "relation_info.json"
+    path.write_text(json.dumps(info))
+    with pytest.raises(ReleasedError, match=words) as caught:
+        relations(tmp_path / "BEAR", found)
+    assert str(path) in str(caught.value)

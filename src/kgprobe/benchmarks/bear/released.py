@@ -69,12 +69,12 @@ def relations(folder: Path, sets: BearFrames) -> pl.DataFrame:
     Domains come from relation_info.json beside the folder, where it is there.
     """
     path = folder.parent / "relation_info.json"
-    info = read_json(path, ReleasedError) if path.is_file() else {}
+    info = _entries(path) if path.is_file() else {}
     rows = []
     for relation in sets.items["relation"].unique().sort().to_list():
         answers = [row["obj_id"] for _, row in _rows(folder / f"{relation}.jsonl")]
         cardinality = "1:1" if len(set(answers)) == len(answers) else "1:N"
-        domains = info.get(relation, {}).get("domains", [])
+        domains = _texts(info.get(relation, {}), "domains", str(path), relation)
         rows.append((relation, cardinality, domains))
     return pl.DataFrame(rows, schema=dict(RELATIONS.columns), orient="row")
 
@@ -173,6 +173,11 @@ def _metadata(folder: Path) -> dict[str, Any]:
     path = folder / METADATA
     if not path.is_file():
         raise ReleasedError(f"{path}: no such file; {folder.name} must be a released BEAR folder")
+    return _entries(path)
+
+
+def _entries(path: Path) -> dict[str, Any]:
+    """Relation -> what a file of JSON says of it."""
     entries = read_json(path, ReleasedError)
     if not isinstance(entries, dict):
         raise ReleasedError(f"{path}: {str(entries)[:80]!r}; right would be an entry per relation")

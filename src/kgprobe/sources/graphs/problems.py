@@ -96,9 +96,8 @@ class GraphProblems:
                 lines = [f"sources.graphs.{self.name}: {shown[0]}"]
             lines += [f"  and {n - SHOWN:,} more"] if n > SHOWN else []
         if wrong:
-            lines.append(
-                f"sources.graphs.{self.name}: the graph has {len(wrong)} kinds of problems"
-            )
+            kinds = "1 kind" if len(wrong) == 1 else f"{len(wrong)} kinds"
+            lines.append(f"sources.graphs.{self.name}: the graph has {kinds} of problems")
         for name in wrong:
             n, (first, *others) = self.cases[name]
             times = "" if n == 1 else f" ({n:,} times, this is the first)"

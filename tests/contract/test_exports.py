@@ -83,6 +83,10 @@ def test_sets_beside_each_other_share_the_file_on_relations(constructed, tmp_pat
         formats.write("lm-pub-quiz", name, constructed, [], tmp_path / name, part)
     info = json.loads((tmp_path / "relation_info.json").read_text())
     assert set(info) == {"P1", "P2"}
+    alone = relations.select("relation", domains=pl.lit(["Arts"]))
+    formats.write("lm-pub-quiz", "three", constructed, [], tmp_path / "three", alone)
+    info = json.loads((tmp_path / "relation_info.json").read_text())
+    assert info["P1"] == {"domains": ["Arts"]}
     (tmp_path / "relation_info.json").write_text("no JSON")
     with pytest.raises(ExportError, match=r"relation_info\.json, line 1: not JSON"):
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)

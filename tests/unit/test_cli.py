@@ -328,6 +328,8 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert typed("trace", "-1", "--run", "x").exit_code == 2
     done = typed("trace", "101.3", "--run", "x", "-w", "modell=y")
     assert "did you mean 'model'?" in done.stderr
+    done = typed("trace", "101.3", "--run", "x", "-w", "model=a", "-w", "model=b")
+    assert "--where has model=a and model=b" in done.stderr
     assert "printed as 101.3" in typed("trace", "101.3", "--run", "x").stderr
     done = typed("trace", "101.3", "--run", "x", "-w", "metric=acuracy")
     assert "no metric is 'acuracy' (did you mean 'accuracy'?)" in done.stderr

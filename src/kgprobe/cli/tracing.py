@@ -80,13 +80,15 @@ def _pairs(where: list[str]) -> dict[str, str]:
     from kgprobe.contracts import RESULTS
     from kgprobe.experiments import nearest
 
-    values, legal = {}, RESULTS.key
+    values, legal = dict[str, str](), RESULTS.key
     for text in where:
         key, sign, value = text.partition("=")
         if key not in legal or not sign:
             raise ValueError(f"--where {text!r}{nearest(key, legal)}; right would be KEY=VALUE "
                              f"with a KEY of {', '.join(legal)}")  # fmt: skip
-        values[key] = value
+        if values.setdefault(key, value) != value:
+            raise ValueError(f"--where has {key}={values[key]} and {key}={value}; right would be "
+                             "one value of a key")  # fmt: skip
     return values
 
 

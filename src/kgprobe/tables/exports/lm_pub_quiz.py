@@ -79,7 +79,9 @@ def _info(relations: pl.DataFrame) -> dict[str, dict[str, Any]]:
     info = {}
     for row in relations.sort("relation").iter_rows(named=True):
         domains = {"domains": row["domains"]} if row.get("domains") else {}
-        info[row["relation"]] = {**domains, "cardinality": CARDINALITY[row["cardinality"]]}
+        kind = row.get("cardinality")
+        cardinality = {"cardinality": CARDINALITY[kind]} if kind else {}
+        info[row["relation"]] = {**domains, **cardinality}
     return info
 
 

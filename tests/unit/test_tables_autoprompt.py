@@ -277,6 +277,24 @@ def test_a_fact_is_right_for_any_sentence_and_memory_is_told():
     assert the(read, "P@1", setting={"instead": "auto_re_perturbed"}).value == 0
 
 
+@pytest.mark.parametrize("right", [(1, 2, 1), (1, 1, 1)])
+def test_five_sentences_of_a_fact_say_no_more_than_one(right):
+    """Of the mean over relations, over all sentences, and of one relation: facts are drawn."""
+    widths = []
+    for count in (1, 5):
+        facts = [f"{i:02d}" for i in range(30) for _ in range(count)]
+        frame = examples({name: {"test": len(facts)} for name in ("P36", "P37")}).with_columns(
+            fact=pl.format("{}/{}", "group", pl.Series(facts * 2))
+        )
+        ranks = [right[i % 3] for i in range(30) for _ in range(count)]
+        found = outcomes(frame, {"P36": ranks, "P37": ranks[::-1]})
+        made = [n for n in measured(answered("auto_re", "searched", frame, found))
+                if n.metric == "P@1 per sentence"]  # fmt: skip
+        assert {n.n for n in made} == {30, 60}
+        widths.append([n.interval.high - n.interval.low for n in made])
+    assert widths[0] == pytest.approx(widths[1], rel=0.1)
+
+
 def test_the_perturbed_half_strikes_the_old_object():
     file = texts.Prompt("auto_re", "searched", "bert-base-cased", "P36",
                         {"template": "{sub} [T] [P] .", "tokens": ["x"]})  # fmt: skip

@@ -81,7 +81,7 @@ class Bootstrap:
         if bounds and not is_proportion:
             return bounds
         used = np.ones(len(self.sizes)) if weights is None else weights
-        n, value = float((used > 0) @ self.sizes), self.mean(column, weights)
+        n, value = float((used > 0) @ self.counts[:, -1]), self.mean(column, weights)
         return Interval(*wilson(min(max(value, 0.0), 1.0) * n, n), "wilson")
 
     def difference(

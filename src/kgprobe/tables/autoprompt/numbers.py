@@ -214,9 +214,11 @@ def measured(
     measures: Mapping[str, str],
     levels: Sequence[str] = LEVELS,
     seed: int = 0,
+    cluster: str = "",
 ) -> Iterator[Number]:
     """A number per level and measure (column of `values` -> metric): of each group, the mean of the
-    groups' means, the mean over all units. Per cent but for counts; n counts units."""
+    groups' means, the mean over all units. Per cent but for counts; n counts units, or clusters of
+    them (a column), which are drawn whole."""
     values = values.sort("group", "unit")
     for level in levels:
         parts: Iterable[tuple[tuple[Any, ...], pl.DataFrame]] = [(("",), values)]
@@ -225,8 +227,9 @@ def measured(
         for (group,), rows in parts:
             for column, metric in measures.items():
                 result = estimate(
-                    rows, column, stratum="group", is_macro=level == "macro", seed=seed,
-                    is_proportion=column in PROPORTIONS and level != "macro",
+                    rows, column, stratum="group", cluster=cluster, is_macro=level == "macro",
+                    is_proportion=column in PROPORTIONS and level != "macro" and not cluster,
+                    seed=seed,
                     scale=1 if column in COUNTS else 100,
                 )  # fmt: skip
                 if column in COUNTS and result["interval"].kind == "wilson":
@@ -312,7 +315,10 @@ def extraction(answers: Answers, seed: int = 0) -> Iterator[Number]:
     per_fact, per_sentence = map(mean_of_draws, metrics.sentences(rows))
     names = {"any_sentence": "P@1", "sentences": "sentences per fact"}
     yield from measured(answers.of, per_fact, names, seed=seed)
-    yield from measured(answers.of, per_sentence, {"sentence": "P@1 per sentence"}, seed=seed)
+    owners = rows.select("group", "fact", unit="example").unique()
+    per_sentence = per_sentence.join(owners, on=["group", "unit"])
+    each = {"sentence": "P@1 per sentence"}
+    yield from measured(answers.of, per_sentence, each, seed=seed, cluster="fact")
     if answers.benchmark == "auto_re_perturbed":
         before = pl.col("fields").str.json_path_match("$.old")
         same = pl.col("answer").str.to_lowercase() == before.str.to_lowercase()

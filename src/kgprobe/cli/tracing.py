@@ -80,8 +80,7 @@ def _pairs(where: list[str]) -> dict[str, str]:
     from kgprobe.contracts import RESULTS
     from kgprobe.experiments import nearest
 
-    values: dict[str, str] = {}
-    legal = RESULTS.key
+    values, legal = dict[str, str](), RESULTS.key
     for text in where:
         key, sign, value = text.partition("=")
         if key not in legal or not sign:

@@ -33,10 +33,10 @@ from kgprobe.settings import (
     Dbpedia,
     Dump,
     Length,
-    Part,
+    NamedRun,
+    PartOf,
     Pattern,
     Range,
-    Run,
     Settings,
     Wikidata,
     hints,
@@ -214,7 +214,7 @@ def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator
         return  # the schema says what is wrong
     if "name" not in run or (inherited and run["name"] == names[0]):
         where = files[-1] if files else "config"
-        yield f"{where}: run.name is missing; legal: {legal(schema(hints(Run)['name']))}"
+        yield f"{where}: run.name is missing; legal: {legal(schema(hints(NamedRun)['name']))}"
 
 
 def _describe_problem(
@@ -318,7 +318,7 @@ def _section(section: type) -> dict[str, Any]:
 def _narrowed(rules: dict[str, Any], marks: Sequence[object]) -> dict[str, Any]:
     """A schema with what `Annotated` adds to the type."""
     for mark in marks:
-        if isinstance(mark, Part):
+        if isinstance(mark, PartOf):
             rules = schema(NAMES[mark.section])
         elif isinstance(mark, Pattern):
             # in JSON schema "$" is the end alone, in Python also before a last line end
@@ -445,7 +445,7 @@ def _inside(hint: Any) -> Iterator[type]:
     if is_dataclass(hint) and isinstance(hint, type):
         yield hint
     for mark in getattr(hint, "__metadata__", ()):
-        if isinstance(mark, Part):
+        if isinstance(mark, PartOf):
             yield NAMES[mark.section]
     for one in get_args(hint):
         yield from _inside(one)

@@ -50,7 +50,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartOf:
     """A mapping of some keys of this section; what is not given is decided elsewhere."""
 
     section: str
@@ -91,7 +91,7 @@ _GITHUB = "https://github.com"
 
 
 @dataclass(frozen=True)
-class Run:
+class NamedRun:
     """What is made once, below one name. Two runs never touch each other's files."""
 
     name: Annotated[str, Pattern(r"^[A-Za-z0-9_-]+$", "letters, digits, - and _")] = "full"
@@ -109,7 +109,7 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class SparqlSource:
     """A graph that is asked in SPARQL."""
 
     access: Literal["live", "local", "embedded", "dump"] = "live"
@@ -130,7 +130,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Dbpedia(Endpoint):
+class Dbpedia(SparqlSource):
     """DBpedia, or a part of it."""
 
     ontology: str = ""
@@ -146,7 +146,7 @@ class Dbpedia(Endpoint):
 
 
 @dataclass(frozen=True)
-class Wikidata(Endpoint):
+class Wikidata(SparqlSource):
     """Wikidata, or a part of it."""
 
     endpoint: str = "wdqs"
@@ -241,7 +241,7 @@ class Released:
 
 
 @dataclass(frozen=True)
-class Parts(Released):
+class ArchiveParts(Released):
     """A data set that is put together from parts of archives (AutoPrompt, sections 3 to 6)."""
 
     access: Literal["live", "local", "absent"] = "live"  # type: ignore[assignment]
@@ -307,14 +307,14 @@ def _ontoprobe() -> Released:
     return Released(folder="data/ontoprobe/cc95300", archives=(Archive(url, parts),))
 
 
-def _lama() -> Parts:
+def _lama() -> ArchiveParts:
     """The files of LAMA: facts (trex_original, trex_extend), templates (relations.jsonl,
     optiprompt), words (vocab) and published searched prompts (autoprompt_published)."""
     soft = f"{_GITHUB}/hiaoxui/soft-prompts/archive/eb9047e134de25dd9442dc2a809652814a005b4d.zip"
     known = {"relations.jsonl": "LAMA_relations.jsonl", "optiprompt": ""}
     words = ("common_vocab_cased.txt", "common_vocab_cased_rob.txt")
     where = "relation_metainfo"
-    return Parts(
+    return ArchiveParts(
         folder="data/lama",
         archives=(
             Archive(soft, {"trex_original": "db/trex_original/", "trex_extend": "db/trex_extend/"}),
@@ -334,24 +334,24 @@ def _lama() -> Parts:
     )
 
 
-def _sentences() -> Parts:
+def _sentences() -> ArchiveParts:
     url = f"{_GITHUB}/ucinlp/autoprompt/archive/965e0909badb1ade47a6fd3c05dad4615355e2e8.zip"
-    return Parts(
+    return ArchiveParts(
         folder="data/trex_sentences", archives=(Archive(url, {"TREx_all": "data/TREx_all/"}),)
     )
 
 
-def _sst2() -> Parts:
+def _sst2() -> ArchiveParts:
     names = [f"sentiment-{split}" for split in ("train", "dev", "test")]
     # beside it lies SST/fine with files of the same names and five classes
     parts = {name: f"data/downstream/SST/binary/{name}" for name in names}
-    return Parts(folder="data/sst2", archives=(Archive(_SENTIMENT, parts),))
+    return ArchiveParts(folder="data/sst2", archives=(Archive(_SENTIMENT, parts),))
 
 
-def _sick() -> Parts:
+def _sick() -> ArchiveParts:
     names = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
     parts = {name: f"data/downstream/SICK/{name}" for name in names}
-    return Parts(folder="data/sick", archives=(Archive(_SENTIMENT, parts),))
+    return ArchiveParts(folder="data/sick", archives=(Archive(_SENTIMENT, parts),))
 
 
 DumpName = Annotated[
@@ -563,13 +563,13 @@ class Sources:
     relation_info.json"""
     ontoprobe: Released = field(default_factory=_ontoprobe)
     """the released ontology and tasks"""
-    lama: Parts = field(default_factory=_lama)
+    lama: ArchiveParts = field(default_factory=_lama)
     """LAMA's facts, words and templates, which searched prompts are tried on"""
-    trex_sentences: Parts = field(default_factory=_sentences)
+    trex_sentences: ArchiveParts = field(default_factory=_sentences)
     """sentences of facts, for relation extraction"""
-    sst2: Parts = field(default_factory=_sst2)
+    sst2: ArchiveParts = field(default_factory=_sst2)
     """sentiment of sentences"""
-    sick: Parts = field(default_factory=_sick)
+    sick: ArchiveParts = field(default_factory=_sick)
     """entailment of pairs of sentences"""
     dumps: dict[DumpName, Dump] = field(default_factory=dict)
     """statements read out of dumps, beside the pulls, by name. Finished shards lie below `data` and
@@ -1098,7 +1098,7 @@ Metric = Literal["likelihood", "accuracy"]
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchChanges:
     """Fields of a search that differ from the mode's (docs/papers/autoprompt.md, Search). What each
     does stands in probes/prompts/search/settings.py; null: as the mode has it."""
 
@@ -1140,7 +1140,7 @@ class Search:
     """small habits of the released code"""
 
 
-SearchFields = Annotated[dict[str, Any], Part("Search")]
+SearchFields = Annotated[dict[str, Any], PartOf("SearchChanges")]
 
 
 @dataclass(frozen=True)
@@ -1168,7 +1168,7 @@ class Most:
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """The search of a task; its sizes (k, A, B, iterations) are the paper's of that task."""
 
     triggers: Count | None = None
@@ -1182,7 +1182,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class ClassTask(Task):
+class ClassTask(SearchTask):
     """The search of a task with classes; prompt `searched_words` takes the manual prompt's
     words."""
 
@@ -1195,9 +1195,9 @@ class ClassTask(Task):
 class Tasks:
     """The four tasks of searched prompts."""
 
-    facts: Task = Task()
+    facts: SearchTask = SearchTask()
     """fact retrieval (AutoPrompt, section 5)"""
-    relation_extraction: Task = Task()
+    relation_extraction: SearchTask = SearchTask()
     """relation extraction (AutoPrompt, section 6)"""
     sst2: ClassTask = ClassTask()
     """sentiment (AutoPrompt, section 3)"""
@@ -1218,7 +1218,7 @@ class LowData:
     (optimistic; the paper's); null: `within` by default, `full` in the modes paper and released"""
     triggers: Count = 10
     """trigger tokens (paper)"""
-    labels: Constant[Annotated[dict[str, Any], Part("Labels")]] = field(
+    labels: Constant[Annotated[dict[str, Any], PartOf("Labels")]] = field(
         default_factory=lambda: {"tokens": 3}
     )
     """label tokens (paper: 3)"""
@@ -1227,7 +1227,7 @@ class LowData:
 
 
 @dataclass(frozen=True)
-class Grid:
+class SearchGrid:
     """Label tokens and trigger length, every combination searched (AutoPrompt, Figure 3)."""
 
     candidates: Annotated[tuple[Count, ...], Length(1)] = (100, 10)
@@ -1263,12 +1263,12 @@ class Autoprompt(Tasks):
     """random triggers that a searched prompt is compared with"""
     demos: Demos = Demos()
     """demonstrations"""
-    models: dict[str, Annotated[dict[str, Any], Part("Tasks")]] = field(default_factory=dict)
+    models: dict[str, Annotated[dict[str, Any], PartOf("Tasks")]] = field(default_factory=dict)
     """model: task: the same keys for this model alone; method `predict` follows them, so that all
     prompts of a model are asked the same examples"""
     low_data: LowData = field(default_factory=LowData)
     """few training examples"""
-    grid: Grid = field(default_factory=Grid)
+    grid: SearchGrid = field(default_factory=SearchGrid)
     """label tokens and trigger length"""
     published: dict[str, str] = field(default_factory=dict)
     """model: its file of published searched prompts in LAMA's folder `autoprompt_published`, where
@@ -1405,7 +1405,7 @@ class Settings:
     """The whole configuration. Threads, memory and devices are never here: they belong to the
     profile (profiles/)."""
 
-    run: Run = Run()
+    run: NamedRun = NamedRun()
     """what this run is called"""
     seed: Seed = 0
     """seeds every sample, split, training and bootstrap"""
@@ -1508,7 +1508,7 @@ def _value(hint: Any, value: Any, older: Any) -> Any:
     if value is None or isinstance(value, str):
         return value
     if kind is Annotated:
-        part = next((mark for mark in inside[1:] if isinstance(mark, Part)), None)
+        part = next((mark for mark in inside[1:] if isinstance(mark, PartOf)), None)
         return _keys(globals()[part.section], value) if part else _value(inside[0], value, older)
     if kind in (Union, types.UnionType):
         whole = [one for one in inside if one is not type(None)]

@@ -84,7 +84,7 @@ class Job:
         return " ".join([self.rule, *(f"{k}={v}" for k, v in self.wildcards.items())])
 
 
-class View:
+class RunView:
     """A run. `stats`: jobs by rule; `records`: seconds by rule of an earlier one, or None."""
 
     def __init__(
@@ -228,7 +228,7 @@ def tail_of_error(logs: Sequence[str]) -> list[str]:
 
 
 class LogHandler(LogHandlerBase):
-    """Snakemake's records, shown by a View."""
+    """Snakemake's records, shown by a RunView."""
 
     writes_to_stream = True
     writes_to_file = has_filter = has_formatter = needs_rulegraph = False
@@ -239,7 +239,7 @@ class LogHandler(LogHandlerBase):
 
         stream = sys.stdout if self.common_settings.stdout else sys.stderr
         self.plain = ColorizingTextHandler(nocolor=self.common_settings.nocolor, stream=stream)
-        self.view: View | None = None
+        self.view: RunView | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record, or keep what it tells."""
@@ -258,7 +258,7 @@ class LogHandler(LogHandlerBase):
             os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
             console = Console(stderr=True, highlight=False, emoji=False, markup=False,
                               no_color=self.common_settings.nocolor or None)  # fmt: skip
-            self.view = View({k: v for k, v in data["stats"].items() if k != "total"}, console)
+            self.view = RunView({k: v for k, v in data["stats"].items() if k != "total"}, console)
         elif self.view is None:
             # host, versions and cores of a run that begins stand in the whole log
             if is_dry or event not in (LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO):

@@ -36,7 +36,7 @@ def benchmark(module, name, **changed):
     made = module.build(graph(WORKED.values(), labels), settings(name, **changed))
     prompts, _ = word.word(made.items, TEMPLATES, [], AttributePrompts())
     examples = made.examples.filter("sampled")
-    return st.Benchmark(name, examples, made.items, made.candidates, prompts)
+    return st.ProbedAttribute(name, examples, made.items, made.candidates, prompts)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def filled(made, kind, folder):
 
 
 def studied(made, probe, answered):
-    return st.Study({made.name: made}, {probe: answered})
+    return st.AttributesStudy({made.name: made}, {probe: answered})
 
 
 def measured(study):

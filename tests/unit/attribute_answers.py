@@ -34,7 +34,7 @@ ANSWERS = {
 }
 
 
-def benchmarks() -> dict[str, st.Benchmark]:
+def benchmarks() -> dict[str, st.ProbedAttribute]:
     """Examples, items, candidates and prompts of the three."""
     made = {}
     for name in ("symmetry", "asymmetry", "bias"):
@@ -53,7 +53,7 @@ def benchmarks() -> dict[str, st.Benchmark]:
         names = [(f"{name}/{relation}", i, f"Q{i}", f"label {i}") for i in range(11)]
         texts = ("[X] one [Y].", "[X] two [Y].")
         prompts = [(f"{relation}/{i}", relation, i, text, "own") for i, text in enumerate(texts)]
-        made[name] = st.Benchmark(
+        made[name] = st.ProbedAttribute(
             name,
             pl.DataFrame(examples, schema=dict(EXAMPLES.columns), orient="row"),
             pl.DataFrame(items, schema=dict(ITEMS.columns), orient="row"),
@@ -63,7 +63,7 @@ def benchmarks() -> dict[str, st.Benchmark]:
     return made
 
 
-def answers(made: dict[str, st.Benchmark]) -> dict[Probe, st.Answers]:
+def answers(made: dict[str, st.ProbedAttribute]) -> dict[Probe, st.Answers]:
     """What the two models answered; one of their first texts is verbose."""
     found = {}
     for (model, name), per_prompt in ANSWERS.items():
@@ -87,7 +87,7 @@ def answers(made: dict[str, st.Benchmark]) -> dict[Probe, st.Answers]:
     return found
 
 
-def guesses(made: dict[str, st.Benchmark]) -> pl.DataFrame:
+def guesses(made: dict[str, st.ProbedAttribute]) -> pl.DataFrame:
     """Of a graph with each stored triple once, and one more object of P21; no literals."""
     stored = [(r[5], int(r[6][1:]), r[7]) for r in ROWS if r[4] == "stored"]
     edges = pl.DataFrame([*stored, (5, 21, 11)], schema=dict(EDGES.columns), orient="row")
@@ -95,7 +95,7 @@ def guesses(made: dict[str, st.Benchmark]) -> pl.DataFrame:
     return st.guesses(edges, literals, [own.examples for own in made.values()])
 
 
-def study() -> st.Study:
+def study() -> st.AttributesStudy:
     """The study of the run."""
     made = benchmarks()
-    return st.Study(made, answers(made), guesses(made))
+    return st.AttributesStudy(made, answers(made), guesses(made))

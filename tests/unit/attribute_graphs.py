@@ -14,7 +14,7 @@ import polars as pl
 import yaml
 
 from kgprobe.benchmarks.attributes import checks
-from kgprobe.benchmarks.attributes.construct import Benchmark
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute
 from kgprobe.benchmarks.attributes.definition import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.settings import AttributeSettings, settings_of
 from kgprobe.knowledge import graph as knowledge
@@ -104,7 +104,7 @@ def _config() -> dict[str, Any]:
     return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())["attributes"]
 
 
-def attribute(name: str, given: pl.DataFrame, **changed: Any) -> Benchmark | None:
+def attribute(name: str, given: pl.DataFrame, **changed: Any) -> BuiltAttribute | None:
     """One of the nine from FACTS, as the workflow builds it; None when it has no example.
 
     All that the tests against plain loops know of how benchmarks are made.

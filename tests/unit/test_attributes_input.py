@@ -28,7 +28,7 @@ from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB, EngineError, job_mb, joins_mb
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import date_text, literal_number
-from kgprobe.knowledge.ids import GraphError, Relations
+from kgprobe.knowledge.ids import GraphError, RelationNumbers
 from kgprobe.sampling import integer_keys
 from kgprobe.schema import FACTS
 from tests.unit.attribute_brute import TWO_HOP
@@ -311,7 +311,7 @@ def test_facts_of_two_graphs_are_refused():
     with pytest.raises(GraphError, match="exactly one graph"):
         encode(both)
     with pytest.raises(GraphError, match="expected P or Q"):
-        Relations().numbers(["P31", "spouse"])
+        RelationNumbers().numbers(["P31", "spouse"])
 
 
 def test_amber_sets_give_heads_and_tails(tmp_path):

@@ -194,9 +194,9 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
         probe: (alphas.filter((pl.col("item") != lost) | (probe.model != "small")), firsts)
         for probe, (alphas, firsts) in given.items()
     }
-    assert not st.Study(made, given).left_out
+    assert not st.AttributesStudy(made, given).left_out
     own = {"benchmark": "symmetry", "k": 1, "pooling": "best", "gold": "own"}
-    both, alone = st.Study(made, cut), st.Study(made, cut, intersect=False)
+    both, alone = st.AttributesStudy(made, cut), st.AttributesStudy(made, cut, intersect=False)
     assert both.left_out == {"symmetry/P26/Q1/Q2"}
     kept = both.measure(both.alphas()).filter(model="large", **own)
     assert kept["examples"].to_list() == [3]
@@ -267,7 +267,7 @@ def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
     }  # fmt: skip
     assert made.drawings == []
     files = dict.fromkeys(ranked, "no file")
-    assert attributes_section.worked_examples(st.Study({}, {}), files) == []
+    assert attributes_section.worked_examples(st.AttributesStudy({}, {}), files) == []
 
 
 def test_an_example_of_ids_with_a_fragment_is_shown_whole():
@@ -281,7 +281,7 @@ def test_an_example_of_ids_with_a_fragment_is_shown_whole():
         alpha=(pl.col("example") == names[1]).cast(pl.Float64),
     )  # fmt: skip
     prompts = pl.DataFrame({"text": ["[X] [Y]"], "relation": ["r"], "index": [0]})
-    asked = st.Benchmark("symmetry", examples, examples, examples, prompts)
+    asked = st.ProbedAttribute("symmetry", examples, examples, examples, prompts)
     fills = alphas.select("item", "template", position=pl.lit(st.WHOLE), rank=pl.lit(0))
     fills = fills.with_columns(text=pl.lit("object"))
     shown = attributes_section.example_rows(alphas, asked, fills)
@@ -346,7 +346,7 @@ def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
         for probe, (alphas, firsts) in attribute_answers.answers(made).items()
         if probe.model == "small"
     }
-    study = st.Study(made, wrong, attribute_answers.guesses(made))
+    study = st.AttributesStudy(made, wrong, attribute_answers.guesses(made))
     frame = results.frame("attributes", numbers.estimates(study, study.alphas(), PRINTED))
     metrics = set(frame["metric"])
     assert {"value", "partial score", "triples asked"} <= metrics
@@ -360,7 +360,7 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     flags = [["same_object"] if example in same else [] for example in both]
     examples = pl.DataFrame({"example": both, "flags": flags})
     empty = pl.DataFrame()
-    named = {"ambiguous": st.Benchmark("ambiguous", examples, empty, empty, empty)}
+    named = {"ambiguous": st.ProbedAttribute("ambiguous", examples, empty, empty, empty)}
     rows = [
         ("ambiguous", example, "P19", position, alpha, "m", "templates", "fill", pooling, 1,
          "exact", "own")
@@ -370,7 +370,7 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     ]  # fmt: skip
     columns = ["benchmark", "example", "pattern", "position", "alpha", *st.SETTINGS]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    found = list(numbers.ambiguous(st.Study(named, {}), frame))
+    found = list(numbers.ambiguous(st.AttributesStudy(named, {}), frame))
     values = {
         (n.slice, n.setting["mode"]): n.value for n in found if n.setting["pooling"] == "best"
     }

@@ -12,13 +12,13 @@ from tokenizers import normalizers
 from kgprobe import schema
 from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.probes.scoring.choice import choose
-from kgprobe.probes.scoring.choice.text import Choice, lettered, prompt, read
+from kgprobe.probes.scoring.choice.text import ChoiceQuestion, lettered, prompt, read
 from tests.unit.tiny_models import sentencepiece, tiny, with_tokenizer
 
 ASKED = [
-    Choice("q1", "Where is it?", ("Paris", "Rome", "Burkina Faso"), "It is in [MASK] ."),
-    Choice("q2", "What is 東京?", ("country", "capital"), "[MASK] is what it is."),
-    Choice("q3", "Which one?", ("Niger", "Nigeria"), ""),
+    ChoiceQuestion("q1", "Where is it?", ("Paris", "Rome", "Burkina Faso"), "It is in [MASK] ."),
+    ChoiceQuestion("q2", "What is 東京?", ("country", "capital"), "[MASK] is what it is."),
+    ChoiceQuestion("q3", "Which one?", ("Niger", "Nigeria"), ""),
 ]
 FOUR = ("lake", "work", "body of water", "Bot.")
 
@@ -56,7 +56,7 @@ def test_the_prompt_lists_the_options_in_the_order_of_their_letters():
     assert prompt(ASKED[2]) == "Which one? (a) Niger, (b) Nigeria"
     for options in (("one",), tuple("abcdefghijklmnopqrstuvwxyzæ")):
         with pytest.raises(ValueError, match="2 to 26 have letters"):
-            Choice("x", "?", options)
+            ChoiceQuestion("x", "?", options)
 
 
 def place_of(one, scoring):
@@ -196,7 +196,7 @@ def test_a_chat_template_wraps_the_prompt():
 
 
 def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
-    long = Choice("long", "Where? " * 80, ("Paris", "Rome"), "It is in [MASK]")
+    long = ChoiceQuestion("long", "Where? " * 80, ("Paris", "Rome"), "It is in [MASK]")
     for name in ("bert", "gpt2", "t5"):
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
         found = choose.choose(loaded, [ASKED[0], long], choose.SCORINGS)
@@ -210,7 +210,7 @@ def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
 
 @pytest.mark.parametrize("stem", ["It is in [MASK] .", "[MASK] is what it is."])
 def test_a_slot_inside_a_text_that_is_too_long_is_left_out_like_one_at_its_end(stem):
-    long = Choice("long", "Where?", ("Paris", "Rome"), f"{'It is ' * 80}{stem}")
+    long = ChoiceQuestion("long", "Where?", ("Paris", "Rome"), f"{'It is ' * 80}{stem}")
     for name in ("bert", "gpt2", "t5"):
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
         found = choose.choose(loaded, [ASKED[0], long], ("text", "stem"))
@@ -230,7 +230,7 @@ def test_an_option_of_a_mere_blank_is_named_and_never_wins(name, scoring, option
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     # as SentencePiece's: characters without width become blanks
     loaded.tokenizer.backend_tokenizer.normalizer = normalizers.Replace("\u200b", " ")
-    asked = [*ASKED[:2], Choice("q9", "Where?", ("Paris", option), "It is in [MASK].")]
+    asked = [*ASKED[:2], ChoiceQuestion("q9", "Where?", ("Paris", option), "It is in [MASK].")]
     with pytest.raises(ValueError, match=re.escape(f"item q9, answer ({option!r}) has no tokens")):
         choose.choose(loaded, asked, (scoring,))
 
@@ -238,7 +238,7 @@ def test_an_option_of_a_mere_blank_is_named_and_never_wins(name, scoring, option
 @pytest.mark.parametrize("stem", ["It is in Rome.", "[MASK] is in [MASK]."])
 def test_a_stem_has_one_place_for_the_option(stem):
     with pytest.raises(ValueError, match=rf"item q1: {stem.count('[MASK]')} \[MASK\] in '"):
-        Choice("q1", "Where?", ("Paris", "Rome"), stem)
+        ChoiceQuestion("q1", "Where?", ("Paris", "Rome"), stem)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])

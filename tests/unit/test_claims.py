@@ -30,7 +30,7 @@ from kgprobe.tables.claims.comparison import (
     evaluate,
     with_models,
 )
-from kgprobe.tables.claims.paired import Answers
+from kgprobe.tables.claims.paired import RunAnswers
 from kgprobe.tables.claims.principal import COMPARISONS
 from kgprobe.tables.report import headline
 from kgprobe.tables.results import Number
@@ -340,7 +340,7 @@ def test_a_difference_on_the_same_items_is_paired_and_on_others_it_is_not(is_mac
     judged = pl.concat(judged_as(model, every) for model, every in hits.items())
     for other in ("m1", "m2"):
         sides = ACCURACY.but(model="m0"), ACCURACY.but(model=other)
-        found = evaluate(Comparison(*sides, PER), own, Answers(judged))
+        found = evaluate(Comparison(*sides, PER), own, RunAnswers(judged))
         gaps = []
         for _ in range(4000):
             mine = drawn("m0")
@@ -351,7 +351,7 @@ def test_a_difference_on_the_same_items_is_paired_and_on_others_it_is_not(is_mac
         assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1.2)
     # what is no mean of the answers has the bounds of both sides alone
     moved = own.with_columns(pl.col("value") + 1)
-    unknown = evaluate(Comparison(*sides, PER), moved, Answers(judged))
+    unknown = evaluate(Comparison(*sides, PER), moved, RunAnswers(judged))
     assert unknown.high - unknown.low > 60
 
 
@@ -372,7 +372,7 @@ def test_a_paired_interval_of_few_items_is_student_s():
     own = with_models(results.frame("autoprompt", made), dict.fromkeys(hits, MODELS["one"]))
     judged = pl.concat(judged_as(model, every) for model, every in hits.items())
     sides = ACCURACY.but(model="m0"), ACCURACY.but(model="m1")
-    found = evaluate(Comparison(*sides, PER), own, Answers(judged))
+    found = evaluate(Comparison(*sides, PER), own, RunAnswers(judged))
     gap = {name: 100 * (sum(hits["m0"][name]) - sum(hits["m1"][name])) / 9 for name in names}
     drawn = [sum(gap[source.choice(names)] for _ in range(7)) / 7 for _ in range(20_000)]
     tail = norm.cdf(-t.ppf(0.975, 7))

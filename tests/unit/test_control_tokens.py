@@ -4,7 +4,7 @@ import pytest
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice.choose import choose
-from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.probes.scoring.choice.text import ChoiceQuestion
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill.predict import predict
 from kgprobe.probes.scoring.fill.replies import message
@@ -59,9 +59,9 @@ def test_choices_prompts_and_messages_are_refused_with_their_item():
     loaded = tiny("gpt2")
     for scoring in ("answer", "letter", "text"):
         with refused("item i.*"):
-            choose(loaded, [Choice("i", "What is </s>?", ("Rome", "Paris"))], [scoring])
+            choose(loaded, [ChoiceQuestion("i", "What is </s>?", ("Rome", "Paris"))], [scoring])
     with refused("candidate 0 of set 'golds'|item i, template 0"):
-        choose(loaded, [Choice("i", "What is it?", ("<s>Rome", "Paris"))], ["text"])
+        choose(loaded, [ChoiceQuestion("i", "What is it?", ("<s>Rome", "Paris"))], ["text"])
     loaded.tokenizer.chat_template = "<s>{{ messages[0]['content'] }}</s>"
     assert len(message(loaded, "Rome", "item i"))
     with refused("item i"):

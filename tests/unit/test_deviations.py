@@ -12,7 +12,7 @@ import pytest
 
 from kgprobe.benchmarks.ontoprobe.modes import MODES, SWITCHES
 from kgprobe.probes.prompts.search.settings import settings_for
-from kgprobe.settings import Search, Settings
+from kgprobe.settings import SearchChanges, Settings
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/deviations.md").read_text()
@@ -64,7 +64,7 @@ def values(key: str) -> dict[str, str]:
     if section == ["ontoprobe", "switches"]:
         return {mode: getattr(SWITCHES[name], mode) for mode in MODES}
     if section[0] == "autoprompt" and section[-1] == "settings":
-        assert hasattr(Search(), name)
+        assert hasattr(SearchChanges(), name)
         assert hasattr(Settings().autoprompt, section[1])
         found = {m: getattr(settings_for(m, section[1], "masked"), name) for m in MODES}
         return {mode: told(value) for mode, value in found.items()}
@@ -95,7 +95,7 @@ def test_every_switch_of_ontoprobe_and_of_the_search_s_modes_is_told():
     differing = set()
     for task in ("facts", "sst2"):
         made = [settings_for(mode, task, "masked") for mode in MODES]
-        for name in (field.name for field in dataclasses.fields(Search)):
+        for name in (field.name for field in dataclasses.fields(SearchChanges)):
             if len({getattr(one, name) for one in made}) > 1:
                 differing.add(name)
     assert len(differing) > 8

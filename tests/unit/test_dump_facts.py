@@ -15,7 +15,7 @@ from kgprobe.schema import STATEMENTS
 from kgprobe.sources.dumps import described, entities
 from kgprobe.sources.dumps import facts as dump_facts
 from kgprobe.sources.dumps.download import record
-from kgprobe.sources.dumps.stream import Block, DumpError
+from kgprobe.sources.dumps.stream import DumpError, LineBlock
 from tools.world import build, rdf
 from tools.world import dumps as world_dumps
 
@@ -108,7 +108,7 @@ def test_a_stop_loses_the_part_under_way_alone(packed, tmp_path, monkeypatch):
     original = entities.of_json
     read: list[int] = []
 
-    def stopped(block: Block, *arguments):
+    def stopped(block: LineBlock, *arguments):
         read.append(block.before)
         if len(read) == 4:
             raise KeyboardInterrupt

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from kgprobe.sources.dumps import described, entities, stream
-from kgprobe.sources.dumps.stream import Block, DumpError, blocks
+from kgprobe.sources.dumps.stream import DumpError, LineBlock, blocks
 
 
 def zstd(data: bytes) -> bytes:
@@ -53,7 +53,7 @@ JSON = "\n".join([*LINES, json.dumps(ENTITIES[-1], separators=(",", ":")), "]", 
 
 
 def read_json(data: bytes, *relations: str) -> entities.Frames:
-    return entities.of_json(Block(0, data), relations, ["en", "mul"])
+    return entities.of_json(LineBlock(0, data), relations, ["en", "mul"])
 
 
 def ids(found: entities.Frames) -> set[tuple[str, str, str, str]]:
@@ -228,7 +228,7 @@ ODD = {
 
 
 def truthy(*lines: bytes, relations: tuple[str, ...] = ("P36",)) -> entities.Frames:
-    block = Block(10, b"".join(line + b"\n" for line in lines))
+    block = LineBlock(10, b"".join(line + b"\n" for line in lines))
     return entities.of_truthy(block, relations, ["en", "mul"])
 
 
@@ -290,14 +290,14 @@ DBPEDIA = [
 def test_an_escape_of_no_character_is_unread(escape):
     """Other programs write characters beyond U+FFFF as two halves, which are no text."""
     lines = [f'<http://e/a> <{described.LABEL}> "{text}"@en .' for text in (r"a\U0001F600", escape)]
-    found = entities.of_iris(Block(0, "\n".join([*lines, ""]).encode()), [], ["en"])
+    found = entities.of_iris(LineBlock(0, "\n".join([*lines, ""]).encode()), [], ["en"])
     assert found["names"]["label"].to_list() == ["a\U0001f600"]
     assert found["unread"]["line"].to_list() == [2]
 
 
 def test_dbpedia_triples_unescape_their_iris():
     predicates = ["http://dbpedia.org/ontology/country", "http://dbpedia.org/ontology/area"]
-    block = Block(0, b"".join(line + b"\n" for line in DBPEDIA))
+    block = LineBlock(0, b"".join(line + b"\n" for line in DBPEDIA))
     found = entities.of_iris(block, predicates, ["en"])["statements"]
     assert set(found["subject"]) == {"http://dbpedia.org/resource/Köln"}
     assert found.select("object", "object_kind").rows() == [
@@ -308,7 +308,7 @@ def test_dbpedia_triples_unescape_their_iris():
 @pytest.mark.parametrize("number", ["\u00b2", "9" * 30])
 def test_a_number_of_sitelinks_that_cannot_be_is_none(number):
     line = f'<{described.WD}Q1> <{entities.SITELINKS}> "{number}" .\n'
-    read = entities.of_truthy(Block(0, line.encode()), ["P36"], ["en"])
+    read = entities.of_truthy(LineBlock(0, line.encode()), ["P36"], ["en"])
     assert read["names"].is_empty()
 
 

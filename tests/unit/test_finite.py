@@ -25,7 +25,7 @@ from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.search import SearchError, search
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.choice import choose
-from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.probes.scoring.choice.text import ChoiceQuestion
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.scoring.fill import predict
@@ -113,8 +113,11 @@ def filled(loaded, strategy="parallel", k=2, golds=("Rome",)):
 
 
 def chosen(loaded, scoring):
-    asked = [Choice(f"q{n}", f"Where is {s}?", ("Paris", "Rome"), f"{s} lies in [MASK] and so on")
-             for n, s in enumerate(SUBJECTS)]  # fmt: skip
+    options = ("Paris", "Rome")
+    asked = [
+        ChoiceQuestion(f"q{n}", f"Where is {s}?", options, f"{s} lies in [MASK] and so on")
+        for n, s in enumerate(SUBJECTS)
+    ]
     return choose.choose(loaded, asked, (scoring,))
 
 

@@ -119,7 +119,7 @@ def test_ontoprobe_has_a_row_for_each_configuration_way_and_premise(onto):
 def test_attributes_match_the_own_object_and_every_true_one():
     item = ("x#0", "x", "r", "P1", "France", "Q142", "set", [2, 0], 0, "{}")
     labels = [("set", i, f"Q{i}", x) for i, x in enumerate(("Lyon", "Nice", "Paris", "Rome"))]
-    bench = attributes.Benchmark(
+    bench = attributes.ProbedAttribute(
         "symmetry", pl.DataFrame(), of_rows(schema.ITEMS, [item]),
         of_rows(schema.CANDIDATES, labels), pl.DataFrame(),
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import relations
 from kgprobe.benchmarks.autoprompt.frames import TaskError
-from kgprobe.benchmarks.autoprompt.perturbed import Mention, Pools, draw, perturb
+from kgprobe.benchmarks.autoprompt.perturbed import ObjectMention, Pools, draw, perturb
 from kgprobe.benchmarks.autoprompt.relations import Evidence, Record
 from kgprobe.settings import PromptSentences, Rows
 
@@ -153,7 +153,7 @@ def test_pools_bar_texts_whatever_their_case_and_draw_by_hash():
 
 def test_a_relation_with_one_object_cannot_be_perturbed():
     pools = Pools.of([("Rome", "Rome")])
-    context = [Mention("in Rome .", "Rome", 3)]
+    context = [ObjectMention("in Rome .", "Rome", 3)]
     for mode in ("fact", "released"):
         assert perturb(pools, "f", "Rome", [], context, 0, mode, "test") == []
 

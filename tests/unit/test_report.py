@@ -448,7 +448,7 @@ def test_written_answers_are_right_by_the_rules_of_the_tables(asked, text, place
         rows, schema=["item", "template", "masks", "rank", "position", "text", "logprob"],
         orient="row",
     )  # fmt: skip
-    bench = attribute_study.Benchmark("world_lite", pl.DataFrame(), **FRAMES)
+    bench = attribute_study.ProbedAttribute("world_lite", pl.DataFrame(), **FRAMES)
     alphas = attribute_study.of_texts(fills, {right["item"]: [["Alpha", "Beth", "alef"]]})
     who = probe("m", method="fill", kind="causal")
     judged = judged_frame("attributes", [(who, attribute_study.judge(who, alphas, bench))])

@@ -14,7 +14,7 @@ from kgprobe import config
 from kgprobe.experiments import TableError
 from kgprobe.probes.prompts.search.settings import LEGAL
 from kgprobe.probes.prompts.search.settings import SearchSettings as Searching
-from kgprobe.settings import Attributes, Search, Settings, Size, typed
+from kgprobe.settings import Attributes, SearchChanges, Settings, Size, typed
 
 ROOT = Path(__file__).parents[2]
 
@@ -188,7 +188,7 @@ def test_a_section_comes_back_from_its_plain_values():
 
 def test_fields_of_a_search_are_those_that_the_search_has():
     known = get_type_hints(Searching)
-    hints = get_type_hints(Search)
+    hints = get_type_hints(SearchChanges)
     assert hints.keys() == known.keys() - {"mode", "task", "truncate"}
     for name, hint in hints.items():
         values = [v for one in get_args(hint) for v in get_args(one)]

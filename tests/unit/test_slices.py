@@ -19,7 +19,7 @@ from kgprobe.tables.baselines import files
 from kgprobe.tables.bear import figures, make, section, views
 from kgprobe.tables.report import headline
 from kgprobe.tables.scored import SUBJECT, WEIGHTS
-from kgprobe.tables.study import Baseline
+from kgprobe.tables.study import BaselineAnswers
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import (
     benchmark,
@@ -220,8 +220,8 @@ def with_baselines(made):
     }
     part = made["items"].filter(pl.col("item").is_in(list(ITEMS_OF_RANDOM_INIT)))
     baselines = [
-        Baseline(0, SUBJECT, judge(scores(blind), made["items"], made["candidates"])),
-        Baseline(0, WEIGHTS, judge(scores(few), part, made["candidates"])),
+        BaselineAnswers(0, SUBJECT, judge(scores(blind), made["items"], made["candidates"])),
+        BaselineAnswers(0, WEIGHTS, judge(scores(few), part, made["candidates"])),
     ]
     return replace(base, baselines=baselines), blind, few
 

@@ -12,7 +12,7 @@ from kgprobe.probes.models import batching
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.journal import Journal
 from kgprobe.probes.scoring.choice import choose
-from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.probes.scoring.choice.text import ChoiceQuestion
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.sentence import score
@@ -25,7 +25,7 @@ SUBJECTS = [
     f"{name}{' of it' * n}" for name in ("France", "Burkina Faso", "Mali") for n in range(8)
 ]
 CHOICES = [
-    Choice(f"q{n}", f"Where does {name} lie?", tuple(LABELS), f"{name} lies in [MASK] .")
+    ChoiceQuestion(f"q{n}", f"Where does {name} lie?", tuple(LABELS), f"{name} lies in [MASK] .")
     for n, name in enumerate(SUBJECTS)
 ]
 

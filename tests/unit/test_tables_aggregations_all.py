@@ -369,7 +369,7 @@ def test_ontoprobes_templates_agree(tmp_path):
     assert len(views.TEMPLATES.of(frame).rows) == 1
 
 
-def ranked_study(tmp_path) -> tuple[st.Study, dict[Probe, str], pl.DataFrame]:
+def ranked_study(tmp_path) -> tuple[st.AttributesStudy, dict[Probe, str], pl.DataFrame]:
     """The symmetry of the small run, its candidates ranked by a model."""
     known = attribute_answers.benchmarks()
     own = known["symmetry"]
@@ -383,11 +383,13 @@ def ranked_study(tmp_path) -> tuple[st.Study, dict[Probe, str], pl.DataFrame]:
     path = str(tmp_path / "scores.parquet")
     schema.write(scores(answers), schema.SCORES, path, {})
     alphas = st.read_answers(who, own, path)
-    made = st.Study(known, {who: alphas}, attribute_answers.guesses(known))
+    made = st.AttributesStudy(known, {who: alphas}, attribute_answers.guesses(known))
     return made, {who: path}, scores(answers)
 
 
-def ranked_numbers(study: st.Study, files: dict[Probe, str], folder: Path) -> pl.DataFrame:
+def ranked_numbers(
+    study: st.AttributesStudy, files: dict[Probe, str], folder: Path
+) -> pl.DataFrame:
     """RESULTS of ranked candidates, of which none was asked without a subject."""
     path = folder / "free.parquet"
     schema.write(of_rows(schema.CONTENT_FREE), schema.CONTENT_FREE, path, {})

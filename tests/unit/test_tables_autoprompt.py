@@ -219,7 +219,7 @@ def test_five_draws_of_the_same_sentences_say_no_more_than_one():
             metric="accuracy", prompt="searched", slice="", instead="", draw=""
         )
         judged_rows = judged.frame("autoprompt", [(one.probe, numbers.judge(one))])
-        drawn = paired.Answers(judged_rows).draws(rows.row(0, named=True))
+        drawn = paired.RunAnswers(judged_rows).draws(rows.row(0, named=True))
         spreads.append((gain.interval.high - gain.interval.low, drawn.values.std()))
     assert spreads[0] == pytest.approx(spreads[1], rel=0.1)
 

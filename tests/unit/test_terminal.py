@@ -15,7 +15,7 @@ import yaml
 from rich.console import Console
 
 import snakemake_logger_plugin_kgprobe as terminal
-from snakemake_logger_plugin_kgprobe import Job, View
+from snakemake_logger_plugin_kgprobe import Job, RunView
 
 ROOT = Path(__file__).parents[2]
 TOY = """\
@@ -52,7 +52,7 @@ class Clock:
 def view(stats, records=None, **more):
     """A view without a terminal, its text and its clock."""
     text, clock = io.StringIO(), Clock()
-    made = View(stats, Console(file=text, width=80), records=records or {}, clock=clock, **more)
+    made = RunView(stats, Console(file=text, width=80), records=records or {}, clock=clock, **more)
     return made, text, clock
 
 
@@ -170,7 +170,7 @@ def test_silence_is_broken_with_what_runs_and_its_progress(tmp_path):
     log = tmp_path / "ask.log"
     log.write_text("2026-01-01 10:00:00,000 INFO sentence:  34%| 480/1404 [00:40<01:17]\n")
     text = io.StringIO()
-    shown = View({"ask": 1}, Console(file=text), records={}, silence=0.2)
+    shown = RunView({"ask": 1}, Console(file=text), records={}, silence=0.2)
     shown.start(0, Job("ask", {"model": "m"}, [str(log)]))
     ends = time.monotonic() + 10
     while "running" not in text.getvalue() and time.monotonic() < ends:

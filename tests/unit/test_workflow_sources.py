@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgprobe.settings import Dbpedia, Dump, OwnGraph, Parts, Settings, Trex, Wikidata
+from kgprobe.settings import ArchiveParts, Dbpedia, Dump, OwnGraph, Settings, Trex, Wikidata
 from kgprobe.workflow import sources
 from kgprobe.workflow.attributes import graph
 from kgprobe.workflow.sources import ConfigError
@@ -41,12 +41,12 @@ def test_parts_of_a_data_set_are_downloaded_found_or_refused(tmp_path):
     every = sources.data_parts(live, "lama", [""])
     assert {"data/lama/trex_original", "data/lama/optiprompt"} <= set(every)
     assert sources.data_parts(live, "lama", []) == []
-    own = settings(lama=Parts(access="local", folder=str(tmp_path)))
+    own = settings(lama=ArchiveParts(access="local", folder=str(tmp_path)))
     with pytest.raises(ConfigError, match=f"{tmp_path}/optiprompt"):
         sources.data_parts(own, "lama", ["optiprompt"])
     (tmp_path / "optiprompt").mkdir()
     assert sources.data_parts(own, "lama", ["optiprompt"]) == [f"{tmp_path}/optiprompt"]
-    absent = settings(lama=Parts(access="absent"))
+    absent = settings(lama=ArchiveParts(access="absent"))
     with pytest.raises(
         ConfigError, match=r"sources\.lama\.access is absent, but optiprompt is needed"
     ):
@@ -101,7 +101,7 @@ def test_an_ontology_out_of_a_dump_is_served_without_what_the_dump_lacks():
 
 
 def test_what_is_live_is_downloaded():
-    own = settings(dumps=DUMPS, lama=Parts(access="absent"), trex=Trex(path="x.zip"))
+    own = settings(dumps=DUMPS, lama=ArchiveParts(access="absent"), trex=Trex(path="x.zip"))
     assert sources.downloads(own) == {
         "types": ("data/types.nt", "https://example.org/t"),
         "trex": ("x.zip", Trex().url),
@@ -133,7 +133,7 @@ def test_trex_is_read_ten_files_a_job(tmp_path):
 
 
 def test_downloads_that_runs_share_have_a_lock_beside_them():
-    own = settings(dumps=DUMPS, lama=Parts(access="absent"), trex=Trex(path="far/x.zip"))
+    own = settings(dumps=DUMPS, lama=ArchiveParts(access="absent"), trex=Trex(path="far/x.zip"))
     found = sources.shared(own)
     assert found["far/.x.zip.lock"] == ["far/x.zip"]
     assert found["data/.types.nt.lock"] == ["data/types.nt"]

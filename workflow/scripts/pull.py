@@ -2,12 +2,12 @@ from pathlib import Path
 
 from kgprobe.job import job
 from kgprobe.schema import atomic
-from kgprobe.settings import Endpoint, typed
+from kgprobe.settings import SparqlSource, typed
 from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.pull import pull
 
 with job(snakemake) as run:
-    settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
+    settings, rdf = typed(SparqlSource, run.params.settings), run.input.get("rdf", [])
     source = run.params.source
     endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
     more = {"contact": run.params.contact, "languages": run.params.languages}

@@ -2,7 +2,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.settings import Endpoint, typed
+from kgprobe.settings import SparqlSource, typed
 from kgprobe.sources.dumps import facts
 from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.pull import pull
@@ -16,7 +16,7 @@ with job(snakemake) as run:
     if read := run.input.get("read"):
         aliases = facts.aliases(pl.scan_parquet(read), entities)
     else:
-        settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
+        settings, rdf = typed(SparqlSource, run.params.settings), run.input.get("rdf", [])
         source = run.params.source
         endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
         more = {"contact": run.params.contact, "languages": run.params.languages}

@@ -22,7 +22,7 @@ from ibis.expr.types import BooleanValue, IntegerColumn, StringColumn, Table
 from kgprobe.contracts import Contract
 from kgprobe.knowledge import engine as engines
 from kgprobe.knowledge.engine import Engine, count_rows, first, signed, stripped
-from kgprobe.knowledge.ids import ENTITY, IDS, LARGEST, RELATION, GraphError, Relations
+from kgprobe.knowledge.ids import ENTITY, IDS, LARGEST, RELATION, GraphError, RelationNumbers
 from kgprobe.schema import write as write_frame
 
 log = logging.getLogger("kgprobe")
@@ -86,12 +86,12 @@ class Graph:
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
-    def relations(self) -> Relations:
+    def relations(self) -> RelationNumbers:
         """Numbers and ids of the relations."""
         if self.ids is None:
-            return Relations(None, self.known)
+            return RelationNumbers(None, self.known)
         ids = self.ids.filter(self.ids["kind"] == RELATION).select("number", "id")
-        return Relations(dict(self.frame(ids).sort("number").rows()), self.known)
+        return RelationNumbers(dict(self.frame(ids).sort("number").rows()), self.known)
 
     @property
     def named_entities(self) -> Table:

@@ -31,7 +31,7 @@ class GraphError(ValueError):
 
 
 @dataclass(frozen=True)
-class Relations:
+class RelationNumbers:
     """Numbers and ids of relations: `names` of an own graph, None where ids are Wikidata's.
 
     `known`: property of Wikidata -> equivalent relations of the graph.

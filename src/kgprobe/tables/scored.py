@@ -15,7 +15,7 @@ from kgprobe.contracts import WITHOUT
 from kgprobe.tables import aggregations, baselines, confidence, slices
 from kgprobe.tables.answers import Probe, choosable, judge, judge_scores, without_subject
 from kgprobe.tables.results import Number
-from kgprobe.tables.study import Baseline, Study
+from kgprobe.tables.study import BaselineAnswers, Study
 
 SUBJECT, WEIGHTS = WITHOUT
 #: what stands in a slice for all probes alike
@@ -98,7 +98,7 @@ def numbers_of(one: Scored, answers: pl.DataFrame) -> Iterator[Number]:
 
 def with_probe(study: Study, one: Scored, answers: pl.DataFrame) -> Study:
     """The study with the judged answers of one probe more, and those below them."""
-    below = [Baseline(len(study.probes), *pair) for pair in one.baselines.items()]
+    below = [BaselineAnswers(len(study.probes), *pair) for pair in one.baselines.items()]
     probes = [*study.probes, (one.probe, answers)]
     return replace(study, probes=probes, baselines=[*study.baselines, *below])
 

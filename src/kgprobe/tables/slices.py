@@ -25,7 +25,7 @@ from kgprobe.contracts import COUNTS, WITHOUT
 from kgprobe.tables import baselines
 from kgprobe.tables.aggregations import EVERY, PROBE
 from kgprobe.tables.results import Number, family, hit_rate
-from kgprobe.tables.study import Baseline, Bools, Study, relations_of
+from kgprobe.tables.study import BaselineAnswers, Bools, Study, relations_of
 from kgprobe.tables.views import View
 
 Floats = NDArray[np.float64]
@@ -274,7 +274,7 @@ def _above_baselines(study: Study) -> Pairs:
     return pairs
 
 
-def _of_baseline(study: Study, baseline: Baseline) -> Number:
+def _of_baseline(study: Study, baseline: BaselineAnswers) -> Number:
     probe, _ = study.probes[baseline.probe]
     return study.of.but(setting={"without": baseline.without}, **probe.dimensions)
 

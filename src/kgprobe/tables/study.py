@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Baseline:
+class BaselineAnswers:
     """Judged answers that stand below those of `probe` (its number), asked `without` one of
     WITHOUT. Some items and templates may lack."""
 
@@ -63,7 +63,7 @@ class Study:
     probes: Sequence[tuple[Probe, pl.DataFrame]] = ()
     relations: pl.DataFrame | None = None
     numbers: Sequence[Number] = ()
-    baselines: Sequence[Baseline] = ()
+    baselines: Sequence[BaselineAnswers] = ()
     trained_on: Mapping[str, bool] = field(default_factory=dict)
     #: (relation, id) of the correct answers that the constant guess is chosen by; None: the items'
     golds: pl.DataFrame | None = None

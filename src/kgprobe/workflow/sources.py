@@ -8,7 +8,7 @@ from typing import Any
 from kgprobe import experiments
 from kgprobe.config import ConfigError
 from kgprobe.files import PACKAGE, ROOT
-from kgprobe.settings import RELEASED, Archive, Dump, Endpoint, Settings, Wikidata
+from kgprobe.settings import RELEASED, Archive, Dump, Settings, SparqlSource, Wikidata
 from kgprobe.sources import rdf_forms
 from kgprobe.sources.dumps import lock_file
 
@@ -71,9 +71,9 @@ def graph_of(source: str) -> str:
     return "dbpedia" if source.endswith("dbpedia") else "wikidata"
 
 
-def endpoint(settings: Settings, source: str) -> Endpoint:
+def endpoint(settings: Settings, source: str) -> SparqlSource:
     """The access settings of a source; the world is always embedded."""
-    section: Endpoint = getattr(settings.sources, source, EMBEDDED)
+    section: SparqlSource = getattr(settings.sources, source, EMBEDDED)
     return EMBEDDED if source.startswith("world") else section
 
 

@@ -11,19 +11,19 @@ import polars as pl
 from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.amber import amber_pairs, read_amber
-from kgprobe.benchmarks.attributes.construct import Benchmark, construct, flag
-from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct, flag
+from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows, first, lowered
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Ambiguous
 
 #: The paper's examples have no strata: 375 pairs of all relations together.
-TRIPLES = (Triple("head", "head", "p", "x"), Triple("tail", "tail", "p", "y"))
+TRIPLES = (ExampleTriple("head", "head", "p", "x"), ExampleTriple("tail", "tail", "p", "y"))
 DEFINITION = Definition("ambiguous", ("p",), "{}", ("head", "tail"), TRIPLES)
 
 
-def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> Benchmark:
+def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> BuiltAttribute:
     """Up to `examples` pairs of facts whose prompts are the same text.
 
     With one prompt and k = 1 both facts can be named only when their objects coincide; such pairs

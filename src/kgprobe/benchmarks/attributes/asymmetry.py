@@ -3,19 +3,22 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct, flag
-from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct, flag
+from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.attributes.symmetry import counts
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Asymmetry
 
-TRIPLES = (Triple("forward", "s", "p", "o"), Triple("reversed", "o", "p", "s", "reversed"))
+TRIPLES = (
+    ExampleTriple("forward", "s", "p", "o"),
+    ExampleTriple("reversed", "o", "p", "s", "reversed"),
+)
 DEFINITION = Definition("asymmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 
-def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> Benchmark:
+def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> BuiltAttribute:
     """Triples whose reverse is absent, each with its reversal as a probe that should fail; at most
     `cap` of each predicate."""
     setup = Setup(DEFINITION, graph, settings)

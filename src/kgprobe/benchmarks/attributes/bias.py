@@ -6,17 +6,17 @@ import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct
-from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct
+from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bias
 
-DEFINITION = Definition("bias", ("p",), "{}", ("s", "o"), (Triple("fact", "s", "p", "o"),))
+DEFINITION = Definition("bias", ("p",), "{}", ("s", "o"), (ExampleTriple("fact", "s", "p", "o"),))
 
 
-def build(graph: Graph, settings: AttributeSettings[Bias]) -> Benchmark:
+def build(graph: Graph, settings: AttributeSettings[Bias]) -> BuiltAttribute:
     """Triples of `relations` whose subject stands in at most `max_degree` edges, all of them.
 
     Objects that are variants of one gender, religion or continent get one label (`bias_labels`:

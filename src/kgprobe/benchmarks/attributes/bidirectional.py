@@ -3,14 +3,14 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct
-from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct
+from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bidirectional
 
-TRIPLES = (Triple("first", "s", "p1", "o"), Triple("inverse", "o", "p2", "s"))
+TRIPLES = (ExampleTriple("first", "s", "p1", "o"), ExampleTriple("inverse", "o", "p2", "s"))
 DEFINITION = Definition("bidirectional", ("p1", "p2"), "{}~{}", ("s", "o"), TRIPLES)
 DENOMINATORS = {
     "min": pl.min_horizontal("n1", "n2"),
@@ -20,7 +20,7 @@ DENOMINATORS = {
 }
 
 
-def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> Benchmark:
+def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> BuiltAttribute:
     """Pairs of entities with two relations in opposite directions; at most `cap` of each pair of
     relations."""
     setup = Setup(DEFINITION, graph, settings)

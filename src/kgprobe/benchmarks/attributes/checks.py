@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from kgprobe.benchmarks.attributes.construct import Benchmark
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
@@ -23,7 +23,7 @@ ROLES = {
 }
 
 
-def check_parts(benchmark: Benchmark) -> Iterator[pl.DataFrame]:
+def check_parts(benchmark: BuiltAttribute) -> Iterator[pl.DataFrame]:
     """EXAMPLES in order, a part at a time, each as it should be (`check_examples`)."""
     for part in benchmark.parts():
         check_examples(part, benchmark.setup.graph, benchmark.setup.settings)

@@ -7,20 +7,20 @@ from kgprobe.benchmarks.attributes.chains import (
     frequent_or_fallback,
     top_categories,
 )
-from kgprobe.benchmarks.attributes.construct import Benchmark, construct
-from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct
+from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Composite
 
-HOPS = (Triple("first", "a", "r1", "b"), Triple("second", "b", "r2", "c"))
-TRIPLES = (*HOPS, Triple("closing", "a", "r3", "c"))
+HOPS = (ExampleTriple("first", "a", "r1", "b"), ExampleTriple("second", "b", "r2", "c"))
+TRIPLES = (*HOPS, ExampleTriple("closing", "a", "r3", "c"))
 RELATIONS, ENTITIES = ("r1", "r2", "r3"), ("a", "b", "c")
 DEFINITION = Definition("composite", RELATIONS, "{}>{}={}", ENTITIES, TRIPLES, is_chain=True)
 
 
-def build(graph: Graph, settings: AttributeSettings[Composite]) -> Benchmark:
+def build(graph: Graph, settings: AttributeSettings[Composite]) -> BuiltAttribute:
     """Triangles of members of the most frequent categories.
 
     At most `cap` of every combination of relations with `min_combo` or more; the rarer ones whole

@@ -31,7 +31,7 @@ class MissingTemplatesError(GraphError):
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class BuiltAttribute:
     """The examples of an attribute, what is probed of them, and what became of everything else.
 
     `labeled` and `structural`: the chosen candidates of both builds, and which are `sampled`;
@@ -145,7 +145,7 @@ class Benchmark:
 
 def construct(
     setup: Setup[object], candidates: Table, sample: Sample, evaluate: int | None
-) -> Benchmark:
+) -> BuiltAttribute:
     """The benchmark of `candidates`, of which `sample` takes those of each build; `evaluate`
     examples of the labeled one are probed (None: all).
 
@@ -186,13 +186,13 @@ def finish(
     sampled: pl.DataFrame,
     structural: pl.DataFrame,
     counts: pl.DataFrame,
-) -> Benchmark:
+) -> BuiltAttribute:
     """The benchmark of the chosen candidates; those with the columns of `sampled` are probed."""
     marked = sampled.with_columns(sampled=pl.lit(True))
     labeled = labeled.join(marked, on=sampled.columns, how="left", maintain_order="left")
     labeled = labeled.with_columns(pl.col("sampled").fill_null(False))
     demand_templates(setup, labeled.filter("sampled"))
-    return Benchmark(setup, labeled, structural.with_columns(sampled=pl.lit(False)), counts)
+    return BuiltAttribute(setup, labeled, structural.with_columns(sampled=pl.lit(False)), counts)
 
 
 def capped(setup: Setup[object], n: int | None) -> Sample:

@@ -16,7 +16,7 @@ SETTLED = "relations of the settings"
 
 
 @dataclass(frozen=True)
-class Triple:
+class ExampleTriple:
     """One triple of an example: its role, and the columns of a candidate that hold it; `p` may also
     be a relation's id."""
 
@@ -39,7 +39,7 @@ class Definition:
     relations: tuple[str, ...]
     pattern: str
     entities: tuple[str, ...]
-    triples: tuple[Triple, ...]
+    triples: tuple[ExampleTriple, ...]
     #: whether its relations follow each other, each as important as the first
     is_chain: bool = False
     #: whether an example is several candidates, of any pattern: facts of one entity

@@ -7,7 +7,7 @@ import polars as pl
 from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes import construct
-from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
+from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.frames import LAMA
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows, first
@@ -15,11 +15,11 @@ from kgprobe.knowledge.graph import Graph, is_among
 from kgprobe.settings import EntityCentric
 
 DEFINITION = Definition(
-    "entity_centric", ("p",), "{}", ("e",), (Triple("fact", "s", "p", "o"),), is_group=True
+    "entity_centric", ("p",), "{}", ("e",), (ExampleTriple("fact", "s", "p", "o"),), is_group=True
 )
 
 
-def build(graph: Graph, settings: AttributeSettings[EntityCentric]) -> construct.Benchmark:
+def build(graph: Graph, settings: AttributeSettings[EntityCentric]) -> construct.BuiltAttribute:
     """`entities` of the `top` entities by degree, each with `facts` of its edges by hash.
 
     The paper gives 20 facts; 270 entities follow from its 5,406 triples, 50 probed ones from the

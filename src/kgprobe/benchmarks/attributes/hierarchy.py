@@ -3,8 +3,8 @@
 import ibis
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct, flag
-from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct, flag
+from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Hierarchy
@@ -13,12 +13,12 @@ from kgprobe.settings import Hierarchy
 def definition(two_hop: str, graph: Graph) -> Definition:
     """The triples of an example; the third is inferred, with its own template or that of a step."""
     inferred = graph.relations.two_hop if two_hop == "own" else graph.relations.subclass_of
-    hops = (Triple("hop1", "x", "p", "y"), Triple("hop2", "y", "p", "z"))
-    third = Triple("two_hop", "x", inferred, "z", "inferred")
+    hops = (ExampleTriple("hop1", "x", "p", "y"), ExampleTriple("hop2", "y", "p", "z"))
+    third = ExampleTriple("two_hop", "x", inferred, "z", "inferred")
     return Definition("hierarchy", ("p",), "{}", ("x", "y", "z"), (*hops, third))
 
 
-def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> Benchmark:
+def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> BuiltAttribute:
     """`n` chains of two steps of subclass of, of one stratum (the paper's 1000)."""
     setup = Setup(definition(settings.section.two_hop, graph), graph, settings)
     sample = capped(setup, setup.section.n)

@@ -8,18 +8,18 @@ from kgprobe.benchmarks.attributes.chains import (
     frequent_or_fallback,
     top_categories,
 )
-from kgprobe.benchmarks.attributes.construct import Benchmark, construct
-from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct
+from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Paths
 
-TRIPLES = (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c"))
+TRIPLES = (ExampleTriple("hop1", "a", "r1", "b"), ExampleTriple("hop2", "b", "r2", "c"))
 DEFINITION = Definition("paths", ("r1", "r2"), "{}>{}", ("a", "b", "c"), TRIPLES, is_chain=True)
 
 
-def build(graph: Graph, settings: AttributeSettings[Paths]) -> Benchmark:
+def build(graph: Graph, settings: AttributeSettings[Paths]) -> BuiltAttribute:
     """Two-hop paths from `seeds` members of each of the top categories.
 
     At most `cap` of every pair of relations with `min_combo` or more; the rarer ones whole

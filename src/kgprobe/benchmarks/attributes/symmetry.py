@@ -3,18 +3,18 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import Benchmark, capped, construct
-from kgprobe.benchmarks.attributes.definition import Definition, Setup, Triple
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct
+from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Symmetry
 
-TRIPLES = (Triple("forward", "s", "p", "o"), Triple("backward", "o", "p", "s"))
+TRIPLES = (ExampleTriple("forward", "s", "p", "o"), ExampleTriple("backward", "o", "p", "s"))
 DEFINITION = Definition("symmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 
-def build(graph: Graph, settings: AttributeSettings[Symmetry]) -> Benchmark:
+def build(graph: Graph, settings: AttributeSettings[Symmetry]) -> BuiltAttribute:
     """Pairs of entities that a symmetric relation links in both directions.
 
     At most `cap_pairs` pairs of each relation (the paper's 200 triples, read as 100 pairs).

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kgprobe.sampling import hash_key
 
 
-class Mention(NamedTuple):
+class ObjectMention(NamedTuple):
     """A context, the object as it is written there, and where (-1: cut away)."""
 
     text: str
@@ -75,7 +75,7 @@ def perturb(
     fact: str,
     old: str,
     right: Sequence[str],
-    contexts: Sequence[Mention],
+    contexts: Sequence[ObjectMention],
     seed: int,
     mode: str,
     split: str,
@@ -96,7 +96,7 @@ def perturb(
 
 
 def _released(
-    pools: Pools, fact: str, old: str, contexts: Sequence[Mention], seed: int, split: str
+    pools: Pools, fact: str, old: str, contexts: Sequence[ObjectMention], seed: int, split: str
 ) -> list[Change]:
     options = pools.without([old])
     if not options:
@@ -113,7 +113,7 @@ def _released(
     return changes
 
 
-def _slot(mention: Mention, surface: str) -> str:
+def _slot(mention: ObjectMention, surface: str) -> str:
     """The context with `surface` in the annotated place."""
     text, was, start = mention
     return text[:start] + surface + text[start + len(was) :]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kgprobe.benchmarks.autoprompt import frames
 from kgprobe.benchmarks.autoprompt.frames import SPLITS, Example, Task, TaskError, existing
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others
-from kgprobe.benchmarks.autoprompt.perturbed import Mention, Pools, perturb
+from kgprobe.benchmarks.autoprompt.perturbed import ObjectMention, Pools, perturb
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import json_rows
 from kgprobe.knowledge.facts import by_number
@@ -109,7 +109,7 @@ def _relation(
         fact.key: (flagged, right)
         for fact, flagged, right in zip(facts, flags(facts), others(facts), strict=True)
     }
-    chosen: dict[str, list[Mention]] = {}
+    chosen: dict[str, list[ObjectMention]] = {}
     for record, split in placed:
         if split == "test":
             chosen[record.fact] = _contexts(short[record.fact], words)
@@ -156,7 +156,7 @@ def _distinct(
 def _examples(
     record: Record,
     split: str,
-    contexts: Sequence[Mention],
+    contexts: Sequence[ObjectMention],
     flagged: Sequence[str],
     right: Sequence[str],
 ) -> Iterator[Example]:
@@ -168,7 +168,7 @@ def _examples(
 
 def _perturbed(
     placed: Sequence[tuple[Record, str]],
-    chosen: Mapping[str, list[Mention]],
+    chosen: Mapping[str, list[ObjectMention]],
     known: Mapping[str, tuple[list[str], list[str]]],
     seed: int,
     mode: str,
@@ -196,7 +196,7 @@ def _perturbed(
     return items
 
 
-def _contexts(evidences: Sequence[Evidence], words: int) -> list[Mention]:
+def _contexts(evidences: Sequence[Evidence], words: int) -> list[ObjectMention]:
     """Sentences cut to `words` words with the object in its place; equal ones once, in order. Where
     the cut takes the object away, `start` is -1."""
     mentions: dict[tuple[str, str, int], None] = {}
@@ -205,7 +205,7 @@ def _contexts(evidences: Sequence[Evidence], words: int) -> list[Mention]:
         text = evidence.sentence[: ends[words - 1]] if len(ends) > words else evidence.sentence
         start = text.find(MASK)
         mentions[text.replace(MASK, evidence.object, 1), evidence.object, start] = None
-    return [Mention(*key) for key in mentions]
+    return [ObjectMention(*key) for key in mentions]
 
 
 def _total(evidences: Mapping[str, Sequence[Evidence]], facts: Iterable[str] | None = None) -> int:

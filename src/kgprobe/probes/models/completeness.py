@@ -265,7 +265,7 @@ def _dealt(lines: Sequence[Sequence[str]], dealt: Any) -> list[list[str]]:
     return [[words[0], *(next(pile) for _ in words[2:]), words[-1]] for words in lines]
 
 
-class _Row(NamedTuple):
+class _ForcedRow(NamedTuple):
     """Token ids, what a decoder is forced through, and (place of the logits, token, number of its
     word) of what is asked."""
 
@@ -281,7 +281,7 @@ def _rows(
     bos: str,
     lines: Sequence[Sequence[str]],
     wanted: Any,
-) -> Iterator[_Row]:
+) -> Iterator[_ForcedRow]:
     """Model inputs and scored tokens of sentences (lists of words); inner words are numbered."""
     number = 0
     for words in lines:
@@ -289,19 +289,21 @@ def _rows(
         inner = {number + k: tokens_of[1 + k] for k in range(len(words) - 2)}
         number += len(inner)
         if kind == "causal":
-            yield _Row(ids, [], [(t - 1, ids[t], n) for n, span in inner.items() for t in span])
+            yield _ForcedRow(
+                ids, [], [(t - 1, ids[t], n) for n, span in inner.items() for t in span]
+            )
         elif kind == "masked":
             for turn in range(3):
                 hidden = {t: n for n, span in inner.items() if n % 3 == turn for t in span}
                 masked = [tokenizer.mask_token_id if t in hidden else i for t, i in enumerate(ids)]
-                yield _Row(masked, [], [(t, ids[t], n) for t, n in hidden.items()])
+                yield _ForcedRow(masked, [], [(t, ids[t], n) for t, n in hidden.items()])
         else:
             yield from _slots(model, tokenizer, ids, {n: o for n, o in inner.items() if wanted[n]})
 
 
 def _slots(
     model: Any, tokenizer: Any, ids: list[int], words: Mapping[int, list[int]]
-) -> Iterator[_Row]:
+) -> Iterator[_ForcedRow]:
     """A row for every word: the encoder reads a mask slot in its place."""
     slot, start = _slot(tokenizer), model.config.decoder_start_token_id
     start = tokenizer.pad_token_id if start is None else start
@@ -312,9 +314,9 @@ def _slots(
         source = [*ids[: span[0]], opening, *ids[span[-1] + 1 :]]
         if sentinel:
             targets = [(1 + k, ids[t], number) for k, t in enumerate(span)]
-            yield _Row(source, [start, opening, *(ids[t] for t in span)], targets)
+            yield _ForcedRow(source, [start, opening, *(ids[t] for t in span)], targets)
         else:
-            yield _Row(source, [start, *ids], [(t, ids[t], number) for t in span])
+            yield _ForcedRow(source, [start, *ids], [(t, ids[t], number) for t in span])
 
 
 def _tokens(
@@ -350,7 +352,7 @@ def _slot(tokenizer: Any) -> tuple[int, bool] | None:
 
 
 @torch.inference_mode()
-def _losses(kind: str, model: Any, rows: Sequence[_Row], words: int) -> Any:
+def _losses(kind: str, model: Any, rows: Sequence[_ForcedRow], words: int) -> Any:
     """2 x words: summed loss and number of the tokens of every word that is asked for."""
     totals = np.zeros((2, words))
     for start in range(0, len(rows), ROWS):

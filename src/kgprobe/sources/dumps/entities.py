@@ -13,8 +13,8 @@ import msgspec
 import polars as pl
 
 from kgprobe.sources.dumps import described
-from kgprobe.sources.dumps.stream import Block
-from kgprobe.sources.dumps.triples import Tables, prefilter, triples
+from kgprobe.sources.dumps.stream import LineBlock
+from kgprobe.sources.dumps.triples import TripleTables, prefilter, triples
 
 LETTERS = "QPL"
 ALIAS = "http://www.w3.org/2004/02/skos/core#altLabel"
@@ -82,13 +82,13 @@ def name_of(column: str) -> pl.Expr:
     return pl.concat_str(letter, (pl.col(column) // 4).cast(pl.String))
 
 
-def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) -> Frames:
+def of_json(block: LineBlock, relations: Sequence[str], languages: Sequence[str]) -> Frames:
     """TABLES of lines of a JSON dump, one entity each.
 
     Lines that are none are `unread`; so is a statement that is broken, alone: its entity's label
     and other statements stay.
     """
-    tables, counts = Tables(TABLES), Counts()
+    tables, counts = TripleTables(TABLES), Counts()
     wanted = {relation: int(relation[1:]) for relation in relations}
     start = 0
     while start < len(block.data):
@@ -107,7 +107,11 @@ def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) ->
 
 
 def _entity(
-    line: bytes, wanted: dict[str, int], languages: Sequence[str], tables: Tables, counts: Counts
+    line: bytes,
+    wanted: dict[str, int],
+    languages: Sequence[str],
+    tables: TripleTables,
+    counts: Counts,
 ) -> list[str]:
     """Add the rows of an entity to `tables`; returns the statements that are broken, as JSON."""
     entity = _ENTITY_OF(line)
@@ -168,12 +172,12 @@ _ENTITY = re.compile(
 _DIRECT = re.compile(r"https?://www\.wikidata\.org/prop/direct/P(\d+)", re.A)
 
 
-def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) -> Frames:
+def of_truthy(block: LineBlock, relations: Sequence[str], languages: Sequence[str]) -> Frames:
     """TABLES of lines of a truthy N-Triples dump, or of one with labels or sitelinks alone.
 
     It has best ranks only, which count as normal, and does not say where there is no value.
     """
-    tables, counts = Tables(TABLES), Counts()
+    tables, counts = TripleTables(TABLES), Counts()
     numbers = "|".join(relation[1:] for relation in relations).encode()
     tags = "|".join(re.escape(tag) for tag in languages).encode()
     stated, labels = rb"/prop/direct/P(?:%s)>" % numbers, rb'"@(?i:%s)[ \t]*\.' % tags
@@ -213,9 +217,9 @@ def _number_of(iri: str) -> int | None:
     return number(entity[1]) if entity else None
 
 
-def of_iris(block: Block, predicates: Sequence[str], languages: Sequence[str]) -> Frames:
+def of_iris(block: LineBlock, predicates: Sequence[str], languages: Sequence[str]) -> Frames:
     """IRI_TABLES of N-Triples: statements of the wanted predicate IRIs, labels in `languages`."""
-    tables = Tables(IRI_TABLES)
+    tables = TripleTables(IRI_TABLES)
     wanted = {*predicates, described.LABEL}
     passed = prefilter(re.escape(f"<{predicate}>".encode()) for predicate in sorted(wanted))
     positions = {tag.lower(): place for place, tag in enumerate(languages)}

@@ -27,7 +27,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.job import log, progress
 from kgprobe.sources.dumps.download import recorded
-from kgprobe.sources.dumps.stream import BLOCK, Block, DumpError, blocks
+from kgprobe.sources.dumps.stream import BLOCK, DumpError, LineBlock, blocks
 
 #: Bytes at each end of a file that it is known by.
 ENDS = 1 << 20
@@ -102,7 +102,7 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
         shutil.rmtree(begun)
     if done := {path.name for path in folder.glob("part-*")}:
         log.info("%s: %d parts are there; the others are read", folder, len(done))
-    number, first, block = 0, b"", Block(0, b"")
+    number, first, block = 0, b"", LineBlock(0, b"")
     total = one.path.stat().st_size if one.path.exists() else None
     with (
         progress(total=total, desc=one.path.name, unit="B") as bar,
@@ -126,7 +126,7 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
         temporary.write_text(f"{number}\n")
 
 
-def _part(block: Block, one: Reading, part: Path) -> None:
+def _part(block: LineBlock, one: Reading, part: Path) -> None:
     """Read a block and write its tables; they appear together."""
     begun = part.with_name(f"{part.name}.begun")
     begun.mkdir(parents=True)
@@ -137,13 +137,13 @@ def _part(block: Block, one: Reading, part: Path) -> None:
 
 def _read_from_file(text: Path, before: int, one: Reading, part: Path) -> None:
     """Read the block that another process left in a file, which goes."""
-    block = Block(before, text.read_bytes())
+    block = LineBlock(before, text.read_bytes())
     text.unlink()
     _part(block, one, part)
 
 
 @contextlib.contextmanager
-def _workers(threads: int) -> Iterator[Callable[[Block, Reading, Path], None]]:
+def _workers(threads: int) -> Iterator[Callable[[LineBlock, Reading, Path], None]]:
     """A function that has a part read, in `threads` processes where there are more than one. It
     waits while each process has one block to read and one to come: memory stays bounded. A block's
     text is handed over in a file: through a pipe it would be copied six times."""
@@ -159,7 +159,7 @@ def _workers(threads: int) -> Iterator[Callable[[Block, Reading, Path], None]]:
     ):
         running: set[futures.Future[None]] = set()
 
-        def work(block: Block, one: Reading, part: Path) -> None:
+        def work(block: LineBlock, one: Reading, part: Path) -> None:
             nonlocal running
             if len(running) > threads:
                 done, running = futures.wait(running, return_when=futures.FIRST_COMPLETED)

@@ -39,7 +39,7 @@ class DumpError(ValueError):
 
 
 @dataclass(frozen=True)
-class Block:
+class LineBlock:
     """Whole lines of a file: how many lines come before them, their bytes, and how many bytes of
     the packed file were read until then."""
 
@@ -61,7 +61,7 @@ def lines(path: Path) -> Iterator[Iterator[bytes]]:
 
 
 @contextmanager
-def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[Iterator[Block]]:
+def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[Iterator[LineBlock]]:
     """Blocks of whole lines, each of `size` bytes or of one longer line; all end with a line end.
 
     A cut archive raises DumpError with its byte offset, after most of the lines before the cut were
@@ -76,7 +76,7 @@ def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[Iterator
 At = Callable[[], int]
 
 
-def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[Block]:
+def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[LineBlock]:
     total, pieces = path.stat().st_size, list[bytes]()
     held = unpacked = lines = 0
     try:
@@ -90,7 +90,7 @@ def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[Block]:
                 )
             end = data.rfind(b"\n") + 1
             if end and held + len(data) >= size:
-                block = Block(lines, b"".join((*pieces, data[:end])), at())
+                block = LineBlock(lines, b"".join((*pieces, data[:end])), at())
                 pieces, held, lines = [data[end:]], len(data) - end, block.lines
                 yield block
             else:
@@ -99,7 +99,7 @@ def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[Block]:
             if held >= LONGEST and len(b"".join(pieces).rpartition(b"\n")[2]) >= LONGEST:
                 raise DumpError(f"{path}: line {lines + 1:,} has {LONGEST:,} bytes or more")
         if rest := b"".join(pieces):
-            block = Block(lines, rest if rest.endswith(b"\n") else rest + b"\n", at())
+            block = LineBlock(lines, rest if rest.endswith(b"\n") else rest + b"\n", at())
             lines = block.lines
             yield block
         problem = _cut(path, at(), unpacked)

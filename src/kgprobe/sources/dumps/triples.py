@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from kgprobe.sources.dumps.stream import Block
+from kgprobe.sources.dumps.stream import LineBlock
 
 #: A character, which halves of pairs of surrogates and numbers beyond the last one are not.
 _UCHAR = (
@@ -44,7 +44,7 @@ class Triple(NamedTuple):
     line: bytes
 
 
-class Tables(dict[str, list[tuple[Any, ...]]]):
+class TripleTables(dict[str, list[tuple[Any, ...]]]):
     """Rows of a block by table, under `schemas`; `unread` are the lines that passed a filter and
     are not what they should be: number, first bytes."""
 
@@ -52,7 +52,7 @@ class Tables(dict[str, list[tuple[Any, ...]]]):
         self.schemas = {**schemas, "unread": {"line": pl.Int64, "first": pl.String}}
         super().__init__((name, []) for name in self.schemas)
 
-    def note_unread(self, block: Block, start: int, end: int, text: str = "") -> None:
+    def note_unread(self, block: LineBlock, start: int, end: int, text: str = "") -> None:
         """Keep where such a line of a block stands, and how it (or `text`, a part) begins."""
         number = block.before + block.data.count(b"\n", 0, start) + 1
         line = block.data[start : min(end, start + 200)].decode(errors="replace")
@@ -69,7 +69,7 @@ def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:
     return re.compile(b"|".join((*needles, _ESCAPED)))
 
 
-def triples(block: Block, wanted: re.Pattern[bytes], tables: Tables) -> Iterator[Triple]:
+def triples(block: LineBlock, wanted: re.Pattern[bytes], tables: TripleTables) -> Iterator[Triple]:
     """The triples of the lines that the prefilter `wanted` passes; bad ones go to `tables`."""
     data, place = block.data, 0
     while hit := wanted.search(data, place):

@@ -32,7 +32,7 @@ from kgprobe.sources.sparql.endpoint import LIBRARY, Endpoint, ask
 from kgprobe.sources.sparql.errors import Place, RateLimited, SourceError, TimedOut
 from kgprobe.sources.sparql.limits import Clock, RateLimiter
 from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
-from kgprobe.sources.sparql.snapshots import Page, Snapshot, Writer
+from kgprobe.sources.sparql.snapshots import PageRecord, Snapshot, Writer
 
 KEPT_HEADERS = ("server", "age", "date", "content-type")
 #: A count is a help, not a need: a service that cannot give it is not asked for long
@@ -272,7 +272,7 @@ class _Pull:
         full = total if proportion >= 0.9 else max(1, int(total * proportion))
         return expected, Cuts(total, full, start)
 
-    def page(self, cuts: Cuts) -> Page:
+    def page(self, cuts: Cuts) -> PageRecord:
         """Ask for the next page and keep it."""
         number, query = len(self.writer.pages) + 1, self.query
         ranges: list[tuple[int, int]] = []
@@ -300,7 +300,7 @@ class _Pull:
             self.writer.write_query(sent)
         kept = {k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")}
         sha256 = hashlib.sha256(answer.body).hexdigest()
-        page = Page(number, *ranges[-1], rows.height, sha256, answer.status, answer.url, kept)
+        page = PageRecord(number, *ranges[-1], rows.height, sha256, answer.status, answer.url, kept)
         self.writer.add(answer.body, page, rows)
         cuts.accepted()
         return page

@@ -33,7 +33,7 @@ META, JOURNAL, RESULT, QUERY = "meta.json", "journal.jsonl", "result.parquet", "
 
 
 @dataclass(frozen=True)
-class Page:
+class PageRecord:
     """One finished page, as the journal and meta.json record it."""
 
     number: int
@@ -51,7 +51,7 @@ class Page:
         return f"page-{self.number:05}.json.gz"
 
 
-PAGE = [one.name for one in fields(Page)]
+PAGE = [one.name for one in fields(PageRecord)]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Writer:
 
     def __init__(self, folder: Path, query: Query, endpoint_id: str) -> None:
         self.folder, self.query, self.endpoint_id = folder, query, endpoint_id
-        self.pages: list[Page] = []
+        self.pages: list[PageRecord] = []
         self.frames: dict[int, pl.DataFrame] = {}
         self.notes: dict[str, Any] = {}
 
@@ -111,7 +111,7 @@ class Writer:
         for line in lines[1:]:
             if "number" in line:
                 # a journal of an earlier version has further fields
-                page = Page(**{name: line[name] for name in PAGE if name in line})
+                page = PageRecord(**{name: line[name] for name in PAGE if name in line})
                 if not self._restored(page):
                     break  # what follows an unreadable page is asked for again with it
                 self.pages.append(page)
@@ -140,13 +140,13 @@ class Writer:
                 came = f"{self.folder} was begun with {what} {record[what]}"
                 raise SnapshotError(place, came, f"{what} {head[what]}", advice)
 
-    def _restored(self, page: Page) -> bool:
+    def _restored(self, page: PageRecord) -> bool:
         """Whether the page is there with the recorded bytes."""
         with contextlib.suppress(OSError, EOFError, zlib.error):
             return hashlib.sha256(self.body(page)).hexdigest() == page.sha256
         return False
 
-    def add(self, body: bytes, page: Page, rows: pl.DataFrame) -> None:
+    def add(self, body: bytes, page: PageRecord, rows: pl.DataFrame) -> None:
         """Keep a page: its file first, then the line of the journal that makes it count."""
         self.frames[page.number] = rows
         path, data = self.folder / page.file, gzip.compress(body, compresslevel=6, mtime=0)
@@ -173,7 +173,7 @@ class Writer:
         """Keep a refused body beside the pages, for a look at it."""
         (self.folder / f"page-{number:05}.json.bad").write_bytes(body)
 
-    def body(self, page: Page) -> bytes:
+    def body(self, page: PageRecord) -> bytes:
         """The raw body of a finished page."""
         return gzip.decompress((self.folder / page.file).read_bytes())
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from kgprobe.metrics.sums import ordered_sum
 from kgprobe.sampling import smallest
-from kgprobe.tables.attributes.published import Published
+from kgprobe.tables.attributes.published import PublishedAttributes
 from kgprobe.tables.attributes.study import HEADLINE, SETTINGS, groups, of_row
 from kgprobe.tables.results import Number, as_published
 
@@ -39,7 +39,7 @@ FIGURES = {
 PROBES = ("forward probe right", "reversed probe right")
 
 
-def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
+def sizes(frame: pl.DataFrame, published: PublishedAttributes) -> Iterator[Number]:
     """Table 1: SIZES of every build (`slice`) of every benchmark, and the printed ones."""
     for row in frame.iter_rows(named=True):
         known = published.sizes.get(row["benchmark"], {}) if row["build"] != SAMPLED else {}

@@ -10,7 +10,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, STEPS
-from kgprobe.knowledge.ids import RELATION, Relations
+from kgprobe.knowledge.ids import RELATION, RelationNumbers
 from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, judged, results, scored
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
@@ -73,7 +73,7 @@ def tabulate(
     sampled = [benchmark.examples for benchmark in benchmarks.values()]
     guesses = studies.guesses(edges, literals, sampled, ids)
     direct = {probe: answered[probe] for probe in files}
-    study = studies.Study(benchmarks, direct, guesses, **options)
+    study = studies.AttributesStudy(benchmarks, direct, guesses, **options)
     known = (
         numbers.status(study, schema.read(trained_on, schema.TRAINED_ON)) if trained_on else None
     )
@@ -90,7 +90,9 @@ def tabulate(
         return by_file[str(path)].filter(matching="own").select("item", "template", "hit")
 
     in_forms = forms.pairs(list(every), list(every.values()))
-    relations = Relations(dict(ids.filter(kind=RELATION).select("number", "id").rows()) or None)
+    relations = RelationNumbers(
+        dict(ids.filter(kind=RELATION).select("number", "id").rows()) or None
+    )
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
     built = {n: f.with_columns(p=relations.numbers_of(f["predicate"])) for n, f in built.items()}
     parts = chain(
@@ -119,7 +121,7 @@ def tabulate(
 
 
 def score_ranked(
-    study: studies.Study,
+    study: studies.AttributesStudy,
     files: Mapping[Probe, str],
     content_free: Sequence[str],
     known: pl.DataFrame | None = None,
@@ -144,7 +146,7 @@ def score_ranked(
 
 
 def baseline_numbers(
-    study: studies.Study, below: baselines.Files, aliases: studies.Aliases | None = None
+    study: studies.AttributesStudy, below: baselines.Files, aliases: studies.Aliases | None = None
 ) -> Iterator[Number]:
     """The metrics of each probe's baselines, on examples that were asked completely, under the
     first prompt; beside them the triples that are right, which always are defined, and how many

@@ -26,8 +26,16 @@ from kgprobe.metrics.matching import RULE_NAMES, VERBATIM
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import consistency
 from kgprobe.tables.attributes import study as studies
-from kgprobe.tables.attributes.published import NAMES, Published
-from kgprobe.tables.attributes.study import HEADLINE, ITEM, SETTINGS, WHO, Study, groups, is_filled
+from kgprobe.tables.attributes.published import NAMES, PublishedAttributes
+from kgprobe.tables.attributes.study import (
+    HEADLINE,
+    ITEM,
+    SETTINGS,
+    WHO,
+    AttributesStudy,
+    groups,
+    is_filled,
+)
 from kgprobe.tables.estimate import estimate
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, as_published, hit_rate
@@ -54,7 +62,10 @@ REPEATS = {
 
 
 def estimates(
-    study: Study, alphas: pl.DataFrame, published: Published, known: pl.DataFrame | None = None
+    study: AttributesStudy,
+    alphas: pl.DataFrame,
+    published: PublishedAttributes,
+    known: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
     """All numbers of this module; `alphas`: of `study`, `known`: `status`."""
     of_probes = alphas.filter(pl.col("method") != studies.BASELINE)
@@ -75,7 +86,7 @@ def estimates(
 
 
 def number(row: Mapping[str, Any], **changes: Any) -> Number:
-    """A row of `Study.measure` as a number; its dimensions are the row's but for `changes`."""
+    """A row of `measure` as a number; its dimensions are the row's but for `changes`."""
     known = {}
     if row["value_pooled"] is not None:
         bounds = Interval(row["low"], row["high"], row["interval"])
@@ -100,7 +111,9 @@ def count(number: Number, metric: str, value: float, **changes: Any) -> Number:
 # -- metrics ---------------------------------------------------------------------------------------
 
 
-def values(study: Study, alphas: pl.DataFrame, published: Published) -> Iterator[Number]:
+def values(
+    study: AttributesStudy, alphas: pl.DataFrame, published: PublishedAttributes
+) -> Iterator[Number]:
     """Table 2 under every setting, beside its printed figures, and the means of all nine; then
     those of the printed models. undefined, missing: examples whose denominator is 0, and that were
     not asked completely; mean of examples: that of their ratios, where it is not that of sums."""
@@ -130,7 +143,7 @@ def values(study: Study, alphas: pl.DataFrame, published: Published) -> Iterator
             yield of.but(value=sum(figures.values()) / len(figures))
 
 
-def patterns(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
+def patterns(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
     """The metric of every pattern (Figure 4), of hierarchy, which has one, by the class two up;
     and how often bias is wrong."""
     chosen = alphas.filter(**HEADLINE)
@@ -150,7 +163,7 @@ def patterns(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
                 yield count(one, "wrong", 100 - one.value, interval=wrong)
 
 
-def ambiguous(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
+def ambiguous(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
     """Pairs of one name by whether their objects are equal (with one prompt, only then both can be
     right), and by `mode`: the denominator, either of both (or) or the head."""
     if "ambiguous" not in study.benchmarks:
@@ -172,7 +185,7 @@ def ambiguous(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
                 yield number(row, slice=part, setting={"mode": mode})
 
 
-def status(study: Study, trained_on: pl.DataFrame) -> pl.DataFrame:
+def status(study: AttributesStudy, trained_on: pl.DataFrame) -> pl.DataFrame:
     """(example, item, stored, fact, trained_on, status, question, is_known) of sampled triples.
 
     The status of an example: control models were trained on all of its stored triples, some, or
@@ -199,7 +212,9 @@ def status(study: Study, trained_on: pl.DataFrame) -> pl.DataFrame:
     return rows.join(known, on="question", how="left").sort("item")
 
 
-def by_status(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
+def by_status(
+    study: AttributesStudy, alphas: pl.DataFrame, known: pl.DataFrame
+) -> Iterator[Number]:
     """Every metric on examples that control models were trained on, in part, or not, and the share
     of right stored triples; `known`: `status`. Nothing without a sampled training fact."""
     if not known["trained_on"].any():
@@ -215,7 +230,9 @@ def by_status(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterat
         yield studies.of_row(row, metric=RIGHT, slice=part, **hit_rate(rows["alpha"].to_numpy()))
 
 
-def check_validity(study: Study, alphas: pl.DataFrame, known: pl.DataFrame) -> Iterator[Number]:
+def check_validity(
+    study: AttributesStudy, alphas: pl.DataFrame, known: pl.DataFrame
+) -> Iterator[Number]:
     """The requirement on control models, all nine benchmarks together; `known`: `status`.
 
     Of a question that has several answers the model can put one first: any object of the graph is
@@ -252,7 +269,7 @@ def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
 # -- prompts and answers ---------------------------------------------------------------------------
 
 
-def questions(study: Study) -> Iterator[Number]:
+def questions(study: AttributesStudy) -> Iterator[Number]:
     """What was asked and how it was answered, probe by probe: prompts, templates, texts, rules."""
     for probe, (alphas, firsts) in study.answers.items():
         base = Number(metric=RIGHT, **probe.dimensions)
@@ -281,7 +298,7 @@ def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
         yield base.but(value=100 * float(np.mean(sorted(best))), n=len(best), setting=how)
 
 
-def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
+def kinds(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterator[Number]:
     """Triples right at 1 by kind of template (lama, own, paraphrase, synonym ...): mean over
     triples of the mean over their prompts of the kind."""
     named = study.benchmarks[base.benchmark].prompts
@@ -293,7 +310,7 @@ def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
         yield base.but(**estimate(group, "alpha", seed=study.seed), setting=how)
 
 
-def count_questions(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
+def count_questions(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterator[Number]:
     """Triples in the sample and of them asked, prompts a triple, golds (of ranked candidates those
     that the lists lacked and were given, too), examples left out for all models."""
     benchmark = study.benchmarks[base.benchmark]
@@ -371,7 +388,7 @@ def spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
     return pearson(*(pl.Series(v).rank("average").to_numpy() for v in (x, y)))
 
 
-def popularity(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
+def popularity(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
     """Popularity of all examples and of those fully right (Figure 5): how many lie in a `bin` of
     its log10, the hit rate of every decile, and the distance (Kolmogorov-Smirnov) of the two
     samples, which share examples. Right: all triples (asymmetry: not the reversed one), from one
@@ -416,7 +433,7 @@ def degrees(examples: pl.DataFrame) -> pl.DataFrame:
     return distinct.group_by("example").agg(popularity=ordered_mean("degree"))
 
 
-def repeating(study: Study) -> pl.DataFrame:
+def repeating(study: AttributesStudy) -> pl.DataFrame:
     """(example, cluster): the entity that repeats over the examples of a benchmark of REPEATS."""
     parts = [
         study.benchmarks[name].examples.filter(role=role).select("example", cluster=side)

@@ -40,7 +40,7 @@ ARITHMETIC = {
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedAttributes:
     """Table 1 by benchmark and column (the ratio as text), Table 2 by benchmark, model and k, rows
     of ARITHMETIC. What is not printed is absent."""
 
@@ -49,14 +49,14 @@ class Published:
     arithmetic: Sequence[Mapping[str, Any]]
 
 
-def read(folder: str | Path) -> Published:
+def read(folder: str | Path) -> PublishedAttributes:
     """The tables of the attributes in the folder of published figures."""
     sizes, scores, arithmetic = (
         read_tsv(Path(folder) / f"attributes_{name}.tsv", columns).rows(named=True)
         for name, columns in (("sizes", SIZES), ("scores", SCORES), ("arithmetic", ARITHMETIC))
     )
     at = {(row["benchmark"], row["printed_model"], k): row[f"at_{k}"] for row in scores for k in KS}
-    return Published(
+    return PublishedAttributes(
         {row["benchmark"]: row for row in sizes},
         {key: value for key, value in at.items() if value is not None},
         arithmetic,

@@ -14,12 +14,12 @@ from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import numbers, views
 from kgprobe.tables.attributes import study as studies
-from kgprobe.tables.attributes.published import NAMES, Published
+from kgprobe.tables.attributes.published import NAMES, PublishedAttributes
 from kgprobe.tables.attributes.study import (
     FILLED,
     MAJORITY,
     RANDOM,
-    Benchmark,
+    ProbedAttribute,
     is_filled,
     is_ranked,
 )
@@ -82,7 +82,7 @@ ARITHMETIC = (
 def section(
     results: pl.DataFrame,
     probes: Sequence[Probe],
-    published: Published,
+    published: PublishedAttributes,
     titles: Mapping[str, str],
     examples: Sequence[Mapping[str, object]] = (),
     notes: Sequence[str] = (),
@@ -285,7 +285,7 @@ def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
 
 
 def worked_examples(
-    study: studies.Study, paths: Mapping[Probe, str | Path]
+    study: studies.AttributesStudy, paths: Mapping[Probe, str | Path]
 ) -> list[dict[str, Any]]:
     """One worked example of every benchmark that the largest model filled (`paths`: the file of
     each probe). None of bias: its subjects are little known persons."""
@@ -304,7 +304,7 @@ def worked_examples(
 
 
 def example_rows(
-    alphas: pl.DataFrame, benchmark: Benchmark, fills: pl.DataFrame
+    alphas: pl.DataFrame, benchmark: ProbedAttribute, fills: pl.DataFrame
 ) -> list[dict[str, Any]]:
     """The triples of the first example, by id, of which some triple is right at 1, or else of the
     first: with their first prompt, its first texts and whether it is right."""

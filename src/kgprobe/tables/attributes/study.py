@@ -73,7 +73,7 @@ Aliases = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class ProbedAttribute:
     """One of the nine as it was probed: EXAMPLES in the evaluation sample, ITEMS, CANDIDATES."""
 
     name: str
@@ -84,14 +84,14 @@ class Benchmark:
 
 
 @dataclass(frozen=True)
-class Study:
+class AttributesStudy:
     """All of a run: benchmarks by name, answers by probe, `guesses`, and what follows.
 
     `intersect`: an example that some model could not be asked completely is left out for all alike,
     so that they stay comparable.
     """
 
-    benchmarks: Mapping[str, Benchmark]
+    benchmarks: Mapping[str, ProbedAttribute]
     answers: Mapping[Probe, Answers]
     guesses: pl.DataFrame = field(default_factory=pl.DataFrame)
     ambiguous_denominator: str = "or"
@@ -263,7 +263,7 @@ def _alpha(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(lacking).select(columns)
 
 
-def judge(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
+def judge(probe: Probe, alphas: pl.DataFrame, benchmark: ProbedAttribute) -> pl.DataFrame:
     """What JUDGED has of alphas per prompt: whether the first answer is right."""
     rows = alphas.filter(k=1, kind="exact").rename(
         {"gold": "matching", "alpha": "hit", "best": "rank_low", "worst": "rank_high"}
@@ -310,15 +310,15 @@ def firsts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=FIRSTS, orient="row")
 
 
-def read_benchmark(folder: str | Path) -> Benchmark:
+def read_benchmark(folder: str | Path) -> ProbedAttribute:
     """The frames of one benchmark's folder."""
     examples = schema.read(Path(folder) / "examples.parquet", EXAMPLES).filter("sampled")
-    return Benchmark(Path(folder).name, examples, *questions(folder))
+    return ProbedAttribute(Path(folder).name, examples, *questions(folder))
 
 
 def read_answers(
     probe: Probe,
-    benchmark: Benchmark,
+    benchmark: ProbedAttribute,
     path: str | Path,
     aliases: Aliases | None = None,
     may_be_empty: bool = False,
@@ -336,7 +336,7 @@ def read_answers(
     return of_texts(fills, names), firsts(fills, names)
 
 
-def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
+def triples(probe: Probe, alphas: pl.DataFrame, benchmark: ProbedAttribute) -> pl.DataFrame:
     """Every triple of every sampled example under every setting, from alphas per prompt; one that
     was not asked, or whose gold was too long, has a null alpha: missing, not wrong."""
     rows, how = pooled(alphas), ["k", "kind", "gold", "pooling"]

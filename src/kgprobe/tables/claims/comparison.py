@@ -36,7 +36,7 @@ from scipy.special import ndtri
 from kgprobe.contracts import SETTING
 from kgprobe.metrics.bootstrap import of_draws
 from kgprobe.metrics.intervals import Interval, fisher, wilson
-from kgprobe.tables.claims.paired import Answers, Draws
+from kgprobe.tables.claims.paired import Draws, RunAnswers
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import DIMENSIONS
 
@@ -222,7 +222,7 @@ def family(model: str) -> str:
 
 
 def evaluate(
-    comparison: Comparison, results: pl.DataFrame, answers: Answers | None = None
+    comparison: Comparison, results: pl.DataFrame, answers: RunAnswers | None = None
 ) -> Outcome:
     """What `comparison` finds in RESULTS as `with_models` makes them; `answers`: those behind them,
     without which a difference follows from the bounds of both sides.
@@ -309,7 +309,7 @@ def _places(
     side: Side | float,
     results: pl.DataFrame,
     per: Sequence[str],
-    answers: Answers | None,
+    answers: RunAnswers | None,
     like: Mapping[Any, Measured] | None = None,
 ) -> dict[Any, Measured]:
     """The number of a side at each value of `per`; a plain number stands wherever `like` does."""
@@ -333,7 +333,7 @@ def _places(
     return dict(sorted(numbers.items()))
 
 
-def _measured(row: Row, answers: Answers | None) -> Measured:
+def _measured(row: Row, answers: RunAnswers | None) -> Measured:
     """A row of RESULTS. What is no estimate of 95 % has no bounds, EXACT numbers are their own."""
     low, high = row["low"], row["high"]
     draws = answers.draws(row) if answers else None

@@ -28,7 +28,7 @@ class Draws:
     degrees_of_freedom: float
 
 
-class Answers:
+class RunAnswers:
     """The answers of a run, by probe; `judged`: the frame JUDGED of its papers."""
 
     def __init__(self, judged: pl.DataFrame) -> None:

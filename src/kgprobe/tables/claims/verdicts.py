@@ -36,7 +36,7 @@ from kgprobe.tables.claims.comparison import (
     evaluate,
     with_models,
 )
-from kgprobe.tables.claims.paired import Answers
+from kgprobe.tables.claims.paired import RunAnswers
 from kgprobe.tables.claims.principal import COMPARISONS
 from kgprobe.tables.published import decimals
 from kgprobe.tables.report.marks import FEWEST
@@ -141,7 +141,7 @@ def find(
     `judged`: the answers behind RESULTS, by which differences are paired; `models`: the models of
     the run by name; numbers that are printed ones (method published) are no results of it.
     """
-    answers = None if judged is None else Answers(judged)
+    answers = None if judged is None else RunAnswers(judged)
     ours = with_models(results.filter(pl.col("method") != "published"), models)
     compared = []
     for claim in claims:
@@ -157,7 +157,7 @@ def find(
 
 
 def _evaluated(
-    comparison: Comparison, results: pl.DataFrame, answers: Answers | None = None
+    comparison: Comparison, results: pl.DataFrame, answers: RunAnswers | None = None
 ) -> tuple[Outcome | None, str]:
     try:
         return evaluate(comparison, results, answers), ""

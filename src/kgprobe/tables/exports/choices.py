@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kgprobe.probes.scoring.choice.text import CUE, Choice, prompt
+from kgprobe.probes.scoring.choice.text import CUE, ChoiceQuestion, prompt
 
 COLUMNS = pa.schema(
     [
@@ -36,7 +36,8 @@ def write_rows(choices: pl.DataFrame, path: Path) -> None:
         {
             **{key: row[key] for key in KEPT},
             "part": part(row["task"], row["premise"]),
-            "prompt": prompt(Choice(row["item"], row["question"], tuple(row["options"]))) + CUE,
+            "prompt": prompt(ChoiceQuestion(row["item"], row["question"], tuple(row["options"])))
+            + CUE,
             "options": row["options"],
             "correct": row["gold"],
         }

@@ -13,7 +13,7 @@ from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice import choose
-from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.probes.scoring.choice.text import ChoiceQuestion
 from kgprobe.schema import CHOICES, CHOSEN
 
 OUTPUT = {"chosen": CHOSEN}
@@ -42,7 +42,7 @@ def choose_frame(
     """
     columns = ("item", "question", "options", "stem")
     choices = [
-        Choice(item, text, tuple(options), stem)
+        ChoiceQuestion(item, text, tuple(options), stem)
         for item, text, options, stem in questions.sort("item").select(columns).rows()
     ]
     bar = progress(total=len(choices) * len(scorings), desc="choice", unit="question")

@@ -24,7 +24,7 @@ class SearchError(ValueError):
 
 
 @dataclass(frozen=True)
-class Split:
+class SearchExamples:
     """Examples in a fixed order; `right` (n) are rows of the label table."""
 
     encoded: Encoded
@@ -55,8 +55,8 @@ class Problem:
     """
 
     template: Template
-    train: Split
-    dev: Split
+    train: SearchExamples
+    dev: SearchExamples
     classes: list[str]
     labels: Ints
     known: NDArray[np.bool_]
@@ -102,7 +102,7 @@ def problem(
             )
     number = {name: i for i, name in enumerate(classes)}
     splits = [
-        Split(
+        SearchExamples(
             encode(loaded, template, [f for f, _ in kept[name]], initial, settings.truncate,
                    settings.habits),
             np.array([number[label] for _, label in kept[name]], dtype=np.int64),

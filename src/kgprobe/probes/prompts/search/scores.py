@@ -22,7 +22,7 @@ from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import SLICE, Predictor
-from kgprobe.probes.prompts.search.problem import Problem, Split
+from kgprobe.probes.prompts.search.problem import Problem, SearchExamples
 from kgprobe.probes.text.vectors import embedding_modules
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 class Tensors:
     """A split on the model's device, tokenized once."""
 
-    def __init__(self, loaded: Loaded, split: Split) -> None:
+    def __init__(self, loaded: Loaded, split: SearchExamples) -> None:
         device, pad = loaded.device, loaded.tokenizer.pad_token_id or 0
         self.lengths = split.lengths
         self.ids = torch.from_numpy(Ragged.of(split.encoded.rows).matrix(pad)).to(device)

@@ -19,7 +19,7 @@ import numpy as np
 
 from kgprobe.probes.api.client import Client, Completion
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.choice.text import CUE, LETTERS, Choice, Chosen, prompt, read
+from kgprobe.probes.scoring.choice.text import CUE, LETTERS, ChoiceQuestion, Chosen, prompt, read
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids
 from kgprobe.probes.scoring.fill.replies import message, replies
@@ -58,7 +58,7 @@ class Choices:
 
 def choose(
     answerer: Loaded | Client,
-    items: Sequence[Choice],
+    items: Sequence[ChoiceQuestion],
     scorings: Sequence[str] = SCORINGS,
     *,
     workers: int = 1,
@@ -83,7 +83,7 @@ def choose(
 
 def _by_model(
     loaded: Loaded,
-    items: Sequence[Choice],
+    items: Sequence[ChoiceQuestion],
     scorings: Sequence[str],
     progress: Callable[[int], object],
 ) -> Choices:
@@ -121,7 +121,7 @@ class _ProgressCounter:
             self.progress(step)
 
 
-def _fill_item(choice: Choice, scoring: str) -> predict.FillItem:
+def _fill_item(choice: ChoiceQuestion, scoring: str) -> predict.FillItem:
     """The text around the place of an option, as an item whose golds are all options."""
     before, after, options = f"{prompt(choice)}{CUE} ", "", choice.options
     if scoring == "stem":
@@ -210,7 +210,7 @@ def _best(item: str, scoring: str, scores: Floats) -> Chosen:
 
 
 def _generate(
-    loaded: Loaded, items: Sequence[Choice], choices: Choices, counter: _ProgressCounter
+    loaded: Loaded, items: Sequence[ChoiceQuestion], choices: Choices, counter: _ProgressCounter
 ) -> None:
     """Greedy answers, through the tokenizer's chat template where it has one."""
     rows = [_message(loaded, choice) for choice in items]
@@ -226,7 +226,7 @@ def _generate(
     choices.record["chat_template"] = bool(loaded.tokenizer.chat_template)
 
 
-def _message(loaded: Loaded, choice: Choice) -> Ids:
+def _message(loaded: Loaded, choice: ChoiceQuestion) -> Ids:
     """Token ids of the prompt, as a user's message or with the cue."""
     tokenizer = loaded.tokenizer
     if tokenizer.chat_template:
@@ -238,7 +238,7 @@ def _message(loaded: Loaded, choice: Choice) -> Ids:
 
 def _by_server(
     client: Client,
-    items: Sequence[Choice],
+    items: Sequence[ChoiceQuestion],
     scorings: Sequence[str],
     workers: int,
     progress: Callable[[int], object],
@@ -263,7 +263,7 @@ def _by_server(
             scoring, partial(_texts, scoring=scoring)
         )
 
-        def one(choice: Choice, ask: Any = ask) -> list[Chosen] | tuple[Floats, Floats]:
+        def one(choice: ChoiceQuestion, ask: Any = ask) -> list[Chosen] | tuple[Floats, Floats]:
             try:
                 answer: list[Chosen] | tuple[Floats, Floats] = ask(client, choice)
                 return answer
@@ -281,19 +281,19 @@ def _by_server(
     return choices
 
 
-def _ask(client: Client, choice: Choice, tokens: int, top: int, cue: str) -> Completion:
+def _ask(client: Client, choice: ChoiceQuestion, tokens: int, top: int, cue: str) -> Completion:
     """The reply of a chat server to the bare prompt; of others to the prompt with a cue."""
     if client.capabilities().chat and not cue.endswith("("):
         return client.chat(prompt(choice), tokens, top)
     return client.complete(prompt(choice) + cue, tokens, top)
 
 
-def _answered(client: Client, choice: Choice) -> list[Chosen]:
+def _answered(client: Client, choice: ChoiceQuestion) -> list[Chosen]:
     text = _ask(client, choice, MOST, 0, CUE).text.strip()
     return [Chosen(choice.item, "answer", *read(text, choice.options), text=text)]
 
 
-def _letter(client: Client, choice: Choice) -> list[Chosen]:
+def _letter(client: Client, choice: ChoiceQuestion) -> list[Chosen]:
     """The likeliest letter among the alternatives that the server gives for the next token.
 
     A letter's probability is the sum over its spellings: tokens of no other letter or digit
@@ -315,7 +315,7 @@ def _letter(client: Client, choice: Choice) -> list[Chosen]:
     return [Chosen(choice.item, "letter", best, "scored", answer.text, margin)]
 
 
-def _texts(client: Client, choice: Choice, scoring: str) -> tuple[Floats, Floats]:
+def _texts(client: Client, choice: ChoiceQuestion, scoring: str) -> tuple[Floats, Floats]:
     """Options scored as texts by the log-probabilities that a server returns for prompts.
 
     Behind the text the option's own tokens, as for a model here; a slot inside it by all tokens of

@@ -16,7 +16,7 @@ ALONE = re.compile(r"\W*(?:\(([a-z])\)|([a-z])\)|([a-z])[.:](?=\s|$)|([a-z])\s*$
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChoiceQuestion:
     """A question, its options in the order of their letters, and the manual prompt with [MASK]."""
 
     item: str
@@ -61,7 +61,7 @@ def lettered(options: Sequence[str]) -> str:
     return ", ".join(f"({letter}) {option}" for letter, option in pairs)
 
 
-def prompt(choice: Choice) -> str:
+def prompt(choice: ChoiceQuestion) -> str:
     """Question and options: the message to a chat model."""
     return f"{choice.question} {lettered(choice.options)}"
 

@@ -14,7 +14,11 @@ from kgprobe.benchmarks.ontoprobe import build, choices, modes, reasoning, relea
 from kgprobe.probes.models.packed import packed
 from tests.real.test_packed_gemma import installed
 
-pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="two real models for some minutes each")]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.nightly(needs="two real models, half an hour of a slow core each"),
+    pytest.mark.timeout(5400),
+]
 needs_gemma = pytest.mark.skipif(not installed(), reason="the extra gemma is not installed")
 
 DATA = Path(__file__).parent / "data"

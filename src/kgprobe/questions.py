@@ -269,13 +269,18 @@ def packaged() -> list[str]:
 
 def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmark:
     """One question of which no answer is known. Raises TemplateError for a template without one [X]
-    and one [Y], BenchmarkError for options that are fewer than two or not all different.
+    and one [Y], BenchmarkError for options that are fewer than two or not all different, and for a
+    subject or an option that is no text.
 
     >>> single("The capital of [X] is [Y].", "France", ["Paris", "Rome"]).candidates.height
     2
     """
     sentence(template)
     labels = [options] if isinstance(options, str) else list(options)
+    if wrong := [one for one in (subject, *labels) if not isinstance(one, str)]:
+        raise BenchmarkError(
+            f"{wrong[0]!r} is no text; right would be a subject and options of text"
+        )
     if len(set(labels)) < len(labels) or len(labels) == 1:
         raise BenchmarkError(f"options {labels}: two or more are needed, each once")
     item = {

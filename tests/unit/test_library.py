@@ -393,6 +393,10 @@ def test_bad_questions_are_refused(loaded):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", "Paris"])
     with pytest.raises(ValueError, match=r"options \['Paris'\]: two or more are needed"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options="Paris")
+    with pytest.raises(ValueError, match="None is no text; right would be a subject"):
+        kgprobe.ask(loaded, "The capital of [X] is [Y].", X=None, options=["Paris", "Rome"])
+    with pytest.raises(ValueError, match="2 is no text; right would be a subject"):
+        kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", 2])
     with pytest.raises(ValueError, match="k is -1; right would be 1 or more"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", k=-1)
     assert isinstance(kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France"), pl.DataFrame)

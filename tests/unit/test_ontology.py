@@ -67,7 +67,7 @@ def test_an_instance_belongs_to_its_most_specific_classes():
     assert found.rows() == [(DBO + "Painter", "x"), (DBO + "Person", "y"), (DBO + "Work", "x")]
 
 
-def test_an_instance_of_all_classes_of_a_circle_is_not_lost():
+def test_an_instance_of_all_classes_of_a_cycle_is_not_lost():
     nodes = pl.DataFrame({"id": [DBO + c for c in "abc"], "label": list("abc")})
     edges = pl.DataFrame({"child": [DBO + c for c in "abc"], "parent": [DBO + c for c in "bab"]})
     chains = ontology.chains(nodes, edges)

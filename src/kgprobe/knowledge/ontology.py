@@ -136,9 +136,9 @@ def finest(types: pl.DataFrame, class_chains: pl.DataFrame) -> pl.DataFrame:
     DBpedia states the transitive types as well; an instance belongs to its most specific class.
     """
     below = class_chains.select("ancestor", lower="id")
-    # of the classes of a circle none is below the others
-    circle = below.select(ancestor="lower", lower="ancestor")
-    below = below.join(circle, on=["ancestor", "lower"], how="anti")
+    # of the classes of a cycle none is below the others
+    cycle = below.select(ancestor="lower", lower="ancestor")
+    below = below.join(cycle, on=["ancestor", "lower"], how="anti")
     lower = types.select("instance", lower="class")
     covered = types.join(below, left_on="class", right_on="ancestor").join(
         lower, on=["instance", "lower"]

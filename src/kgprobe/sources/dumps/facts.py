@@ -115,7 +115,7 @@ def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:
         if followed["last"].null_count() == followed.height:
             break
         known = followed.select("id", pl.coalesce("last", "target").alias("target"))
-    # of a circle none stands for the others
+    # of a cycle none stands for the others
     return known.join(known, left_on="target", right_on="id", how="anti")
 
 

@@ -9,6 +9,7 @@ model.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -207,9 +208,15 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
 
 def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
     """Raise BenchmarkError for an item whose options, or right answers among them, are missing,
-    whose options are not numbered from 0 on, whose right answers are none or stand twice, or whose
-    further facts cannot be read."""
-    asked = items.select("item", "meta", set="candidates", index="answers")
+    whose options are not numbered from 0 on, whose right answers are none or stand twice, whose
+    role is none, or whose further facts cannot be read."""
+    roles = ["fact", "test", "train", "dev"]
+    if not set(items["role"]) <= set(roles):
+        # of the attributes' examples; the import takes a second
+        from kgprobe.benchmarks.attributes.checks import ROLES
+
+        roles = list(dict.fromkeys([*roles, *chain.from_iterable(ROLES.values())]))
+    asked = items.select("item", "role", "meta", set="candidates", index="answers")
     count = pl.col("index").list.len()
     once = (count > 0) & (count == pl.col("index").list.n_unique())
     is_read = pl.Series([_is_read(text) for text in items["meta"]], dtype=pl.Boolean)
@@ -227,6 +234,10 @@ def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) ->
         (
             asked.explode("index").join(candidates, on=["set", "index"], how="anti"),
             f"right answer, option {{index}} of {{set!r}}, {there}",
+        ),
+        (
+            asked.filter(~pl.col("role").is_in(roles)),
+            f"role is {{role!r}}; legal: {', '.join(roles)}",
         ),
         (
             asked.filter(~is_read),

@@ -161,6 +161,21 @@ def test_rows_for_training_are_not_asked(loaded, tmp_path):
         kgprobe.benchmark(tmp_path / "none")
 
 
+def test_a_role_that_is_none_is_refused(tmp_path):
+    """A misspelled one was asked as a fact."""
+    whole = kgprobe.benchmark("world_lite").sampled(4)
+    roles = ["fact", "fcat", "two_hop", "train"]
+    items = whole.items.with_columns(role=pl.Series(roles))
+    replace(whole, items=items).write(tmp_path / "set")
+    with pytest.raises(BenchmarkError) as error:
+        kgprobe.benchmark(tmp_path / "set")
+    place = f"{tmp_path}/set/items.parquet: item {items['item'][1]}"
+    assert line(error).startswith(f"{place}: its role is 'fcat'; legal: fact, test, train, dev, ")
+    items = items.with_columns(pl.col("role").replace("fcat", "test"))
+    replace(whole, items=items).write(tmp_path / "set")
+    assert kgprobe.benchmark(tmp_path / "set").items.height == 3
+
+
 def test_all_templates_count_alike_and_one_can_be_taken(loaded):
     benchmark = kgprobe.benchmark("world_lite")._of({"P30"})
     texts = benchmark.prompts.sort("index")["text"].to_list()

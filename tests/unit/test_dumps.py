@@ -329,6 +329,30 @@ def test_one_broken_statement_of_a_property_loses_nothing_else(broken):
     assert (line, text[:9]) == (2, f"P36 {next(iter(broken))}")
 
 
+@pytest.mark.parametrize("blank", ["", " \u00a0"])
+def test_a_blank_label_is_as_none(blank):
+    """It hid the label in the next language."""
+    labels = {tag: {"language": tag, "value": v} for tag, v in (("en", blank), ("mul", "UK"))}
+    entity_of = {"labels": labels, "claims": {}}
+    lines = [json.dumps({"id": f"Q{n}", **entity_of}) for n in (1, 2)]
+    lines.append(json.dumps({"id": "P1", "datatype": "wikibase-item", **entity_of}))
+    of_json = read_json("\n".join([*lines, ""]).encode())
+    triples = [
+        f'<{described.WD}{name}> <{described.LABEL}> "{labels[tag]["value"]}"@{tag} .'.encode()
+        for name in ("Q1", "Q2", "P1")
+        for tag in labels
+    ]
+    of_truthy = truthy(*triples)
+    of_iris = entities.of_iris(LineBlock(0, b"\n".join([*triples, b""])), [], ["en", "mul"])
+    for found in (of_json, of_truthy, of_iris):
+        assert found["names"].select("place", "label").rows() == [(1, "UK")] * 3
+        assert found["unread"].is_empty()
+    for found in (of_json, of_truthy):
+        assert [line for line in found["properties"]["line"] if described.LABEL in line] == [
+            f'<{described.WD}P1> <{described.LABEL}> "UK"@mul .'
+        ]
+
+
 def test_a_missing_dump_is_named(tmp_path: Path):
     with pytest.raises(DumpError, match="no such file"):
         read_lines(tmp_path / "x.gz")

@@ -54,8 +54,9 @@ def lines(entity: dict[str, Any], languages: Sequence[str], broken: list[str]) -
     # Wikibase's name of a datatype: wikibase-item is WikibaseItem, commonsMedia CommonsMedia
     kind = "".join(part[0].upper() + part[1:] for part in entity["datatype"].split("-"))
     yield f"{iri} <{WIKIBASE}propertyType> <{WIKIBASE}{kind}> ."
+    labels = entity.get("labels") or {}
     for tag in languages:
-        if tag in (labels := entity.get("labels") or {}):
+        if tag in labels and labels[tag]["value"].strip():
             yield f"{iri} <{LABEL}> {Literal(labels[tag]['value'])}@{tag} ."
     for relation in DIRECT:
         ranked = [*_readable(entity, relation, _ranked, broken)]
@@ -99,9 +100,10 @@ def _readable(
 
 
 def select_line(triple: Triple) -> Iterator[str]:
-    """The line of a triple about a property that one of the queries needs."""
+    """The line of a triple about a property that one of the queries needs; not a blank label's."""
     predicate = triple.predicate.replace("https://www.wikidata.org/", "http://www.wikidata.org/")
-    if predicate in PREDICATES and _OF_PROPERTY.match(triple.subject):
+    blank = triple.text is not None and not triple.text.strip()
+    if predicate in PREDICATES and _OF_PROPERTY.match(triple.subject) and not blank:
         line = triple.line.decode(errors="replace").strip()
         yield line.replace("<https://www.wikidata.org/", "<http://www.wikidata.org/")
 

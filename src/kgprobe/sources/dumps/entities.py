@@ -120,8 +120,9 @@ def _entity(
         raise ValueError(entity.id)
     members = entity.labels, entity.claims, entity.aliases
     labels, claims, aliases = map(_as_mapping, members)
-    place = next((i for i, tag in enumerate(languages) if tag in labels), None)
-    label = None if place is None else _parsed(labels[languages[place]])["value"]
+    known = ((i, _parsed(labels[tag])["value"]) for i, tag in enumerate(languages) if tag in labels)
+    # a blank label is none
+    place, label = next((pair for pair in known if (pair[1] or "").strip()), (None, None))
     links = entity.sitelinks
     # everything is read before anything is kept: an entity that is broken otherwise than in single
     # statements is counted as unread, and nothing of it is there
@@ -203,7 +204,7 @@ def of_truthy(block: LineBlock, relations: Sequence[str], languages: Sequence[st
             tables["redirects"] += [(subject, item)] if item is not None else []
         elif triple.predicate == SITELINKS and text.isascii() and text.isdigit() and len(text) < 19:
             tables["names"].append((subject, None, None, int(text)))
-        elif triple.text is not None and place is not None:
+        elif text.strip() and place is not None:
             if triple.predicate == described.LABEL:
                 tables["names"].append((subject, place, text, None))
             elif triple.predicate == ALIAS:
@@ -224,14 +225,14 @@ def of_iris(block: LineBlock, predicates: Sequence[str], languages: Sequence[str
     passed = prefilter(re.escape(f"<{predicate}>".encode()) for predicate in sorted(wanted))
     positions = {tag.lower(): place for place, tag in enumerate(languages)}
     for triple in triples(block, passed, tables):
-        if triple.predicate == described.LABEL and triple.language in positions:
-            label = triple.text or ""
-            tables["names"].append((triple.subject, positions[triple.language], label, None))
+        text, place = triple.text or "", positions.get(triple.language)
+        if triple.predicate == described.LABEL and place is not None and text.strip():
+            tables["names"].append((triple.subject, place, text, None))
         if triple.predicate in predicates:
             if triple.node:
                 value, kind = "somevalue", "special"
             elif triple.iri is None:
-                value, kind = triple.text or "", "literal"
+                value, kind = text, "literal"
             else:
                 value, kind = triple.iri, "item"
             row = (triple.subject, triple.predicate, value, kind, "normal")

@@ -293,6 +293,23 @@ def test_each_flaw_of_an_ontology_is_one_error_or_left_out(tmp_path, problem, mo
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("g.ttl", f"{ZOO}:r :says <<( :tom :eats :jim )>> .", "http://x/says of http://x/r is a"),
+        ("g.ttl", f"{ZOO}:tom :eats :jim ~ :r .", "#reifies of http://x/r is a triple"),
+        ("g.nt", "<x:r> <x:p> <<( <x:a> <x:p> <x:b> )>> .", "x:p of x:r is a triple"),
+    ],
+)
+def test_a_triple_inside_of_a_triple_is_unread(tmp_path, name, text, told):
+    """As an object it was passed over in silence."""
+    with pytest.raises(GraphFileError) as error:
+        turtle(tmp_path, text, name)
+    first = str(error.value).partition("\n")[0]
+    assert first.startswith(f"sources.graphs.g: {tmp_path}/{name}")
+    assert told in first
+
+
 def test_an_import_whose_file_is_given_is_none(tmp_path):
     other = tmp_path / "other.ttl"
     other.write_text("<http://other/> a <http://www.w3.org/2002/07/owl#Ontology> .")

@@ -24,7 +24,8 @@ IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -> Raw:
     """Statements between IRIs, and labels in the best of `languages`, those without a tag last.
 
-    Blank nodes, bad IRIs and imports are noted as problems, and what cannot be parsed as unread.
+    Blank nodes, bad IRIs and imports are noted as problems; what cannot be parsed, and triples
+    whose object is a triple (RDF 1.2), as unread.
     """
     tags = [*(one.lower() for one in languages), ""]
     order = {pair: rank for rank, pair in enumerate(product(section.roles.label, tags))}
@@ -54,6 +55,11 @@ def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -
                     here.add(subject.value)
                 else:
                     statements.append((subject.value, relation, value.value, path, None))
+            else:
+                problems.unread.append(
+                    f"{path}: {short(relation)} of {short(subject.value)} is a triple; expected an "
+                    "IRI or a text"
+                )
     if n_blank:
         problems.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", n=n_blank)
     for name, path in sorted(imported.items()):

@@ -125,7 +125,7 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     facts = facts.filter(*(~pl.col(end).is_in(known) for end in ("subject", "object")))
     facts = _apart(facts, problems)
     if section.ids == "wikidata":
-        _require_properties(name, facts)
+        _require_ids(name, facts)
     ends = pl.concat([facts["subject"], facts["object"]]).unique()
     relations = pl.concat([relations, facts["relation"], about(*roles.subproperty)["subject"]])
     relations = relations.unique()
@@ -188,15 +188,17 @@ def _apart(facts: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
     return facts
 
 
-def _require_properties(name: str, facts: pl.DataFrame) -> None:
-    """Raise GraphFileError for a fact whose relation is no property of Wikidata by its id."""
-    wrong = facts.filter(~pl.col("relation").str.contains(r"^P[1-9][0-9]*$"))
-    for row in wrong.head(1).rows(named=True):
-        raise GraphFileError(
-            f"sources.graphs.{name}: {place(row['file'], row['line'])}: with ids: wikidata the "
-            f"relation {short(row['relation'])} is no property; right would be ids such as Q31 and "
-            "P36, or ids: own, with known for the relations that Wikidata has"
-        )
+def _require_ids(name: str, facts: pl.DataFrame) -> None:
+    """Raise GraphFileError for a fact whose relation is no property of Wikidata by its id, or whose
+    subject is no id of an entity."""
+    for column, letters, what in (("relation", "P", "property"), ("subject", "A-Z", "entity")):
+        wrong = facts.filter(~pl.col(column).str.contains(rf"^[{letters}][1-9][0-9]*$"))
+        for row in wrong.head(1).rows(named=True):
+            raise GraphFileError(
+                f"sources.graphs.{name}: {place(row['file'], row['line'])}: with ids: wikidata the "
+                f"{column} {short(row[column])} is no {what}; right would be ids such as Q31 and "
+                "P36, or ids: own, with known for the relations that Wikidata has"
+            )
 
 
 def _labels(

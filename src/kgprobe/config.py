@@ -105,7 +105,7 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
         try:
             typed(kind, reduce(operator.getitem, key, config))
         except ValueError as problem:
-            raise ConfigError(f"{_file(key, files)}: {'.'.join(key)}: {problem}") from None
+            raise ConfigError(f"{file_of(key, files)}: {'.'.join(key)}: {problem}") from None
     return typed(Settings, config, Settings())
 
 
@@ -123,9 +123,14 @@ def load(files: Sequence[str | Path]) -> Settings:
 def settings_of(configs: Sequence[str]) -> Settings:
     """The settings of the files, laid over config.yaml as Snakemake does it. Raises TableError for
     a file that is not there or no configuration, ValueError for what stands in it."""
+    return load(files_of(configs))
+
+
+def files_of(configs: Sequence[str]) -> list[str]:
+    """What `settings_of` reads: config.yaml, and over it the files."""
     base = experiments.located(BASE)
     others = (path for c in configs if not _is_same(path := experiments.located(c), base))
-    return load([base, *others])
+    return [base, *others]
 
 
 def _is_same(path: str, other: str) -> bool:
@@ -226,11 +231,11 @@ def _describe_problem(
     if problem.validator == "additionalProperties":
         names = sorted(rules["properties"])
         for name in sorted(set(problem.instance) - set(names)):
-            where = f"{_file([*key, name], files)}: {'.'.join(key) or 'top level'}"
+            where = f"{file_of([*key, name], files)}: {'.'.join(key) or 'top level'}"
             text = hint(name, names)
             yield f"{where}: unknown key {name!r}{text}; legal: {', '.join(names)}"
         return
-    where = f"{_file(key, files)}: {'.'.join(key) or 'top level'}"
+    where = f"{file_of(key, files)}: {'.'.join(key) or 'top level'}"
     if problem.validator in ("required", "minProperties", "propertyNames", "pattern"):
         text = problem.message if problem.validator == "required" else f"{problem.instance!r}"
         yield f"{where}: {text}; legal: {legal(rules)}"
@@ -245,7 +250,7 @@ def _describe_problem(
         yield f"{where}: {problem.instance!r}{close}; legal: {legal(rules)}"
 
 
-def _file(key: Sequence[str], files: Sequence[str | Path]) -> str:
+def file_of(key: Sequence[str], files: Sequence[str | Path]) -> str:
     """The last of the files that has the key, or the command line."""
     paths = (str(path) for path in reversed(files) if _at(path, key) is not MISSING)
     return next(paths, "--config")

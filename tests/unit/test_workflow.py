@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.config import settings_of
+from kgprobe.config import files_of, load, settings_of
 from kgprobe.experiments import TableError
 from kgprobe.settings import ATTRIBUTES, Autoprompt, Baselines, Settings, Tables
 from kgprobe.workflow import models, ontoprobe, parts, tables
@@ -91,6 +91,25 @@ def test_what_is_asked_is_read_with_its_paper_and_an_unknown_name_is_refused(tmp
     attributes = replace(settings.attributes, graph="nowhere")
     with pytest.raises(ConfigError, match=r"attributes.graph is 'nowhere'; legal: world, trex"):
         read_run(replace(settings, attributes=attributes))
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("ontoprobe: {switches: {tie: mean_rank}}", "ontoprobe.switches: unknown 'tie' (did you"),
+        ("ontoprobe: {switches: {ties: first}}", "ontoprobe.switches.ties: 'first'; legal: mean"),
+        ("sources: {wikidata: {endpoint: nowhere}}", "sources.wikidata.endpoint is 'nowhere'"),
+    ],
+)
+def test_a_name_that_is_not_known_is_told_with_the_file_that_has_it(tmp_path, lines, told):
+    """Whatever lies over it."""
+    wrong, other = tmp_path / "wrong.yaml", tmp_path / "other.yaml"
+    wrong.write_text(f"run: {{name: wrong}}\n{lines}\n")
+    other.write_text('ontoprobe: {switches: {item_limit: "20"}}\n')
+    files = files_of([str(wrong), str(other)])
+    with pytest.raises(ConfigError) as error:
+        read_run(load(files), files)
+    assert str(error.value).startswith(f"{wrong}: {told}")
 
 
 def test_written_prompts_share_a_file_and_others_have_their_own():

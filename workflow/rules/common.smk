@@ -47,8 +47,9 @@ GUARD = guard.Guard(workflow) if workflow.is_main_process else None
 try:
     # the files below what is given on the command line come first
     GIVEN = list(workflow.overwrite_configfiles)
-    SETTINGS = read_config(config, [*workflow.configfiles[len(GIVEN) :], *GIVEN])
-    RUN = read_run(SETTINGS)
+    CONFIGS = [*workflow.configfiles[len(GIVEN) :], *GIVEN]
+    SETTINGS = read_config(config, CONFIGS)
+    RUN = read_run(SETTINGS, CONFIGS)
     ATTRIBUTE_GRAPH = attributes.graph(SETTINGS)
     check(RUN)
 except (ConfigError, experiments.TableError) as problem:

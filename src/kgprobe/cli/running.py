@@ -27,14 +27,15 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
     Example: kgprobe validate config/embedded.yaml
     """
     with screen.report_errors(as_json):
-        from kgprobe.config import settings_of
+        from kgprobe.config import files_of, load
         from kgprobe.workflow import sources
         from kgprobe.workflow.run import read_run
 
-        settings = settings_of(configs or [])
+        files = files_of(configs or [])
+        settings = load(files)
         for graph in settings.sources.graphs.values():
             sources.files(path for path in graph.files if "$" not in path)
-        summary = {"run": settings.run.name, "models": len(read_run(settings).models)}
+        summary = {"run": settings.run.name, "models": len(read_run(settings, files).models)}
         if as_json:
             screen.data({**summary, "valid": True})
         else:

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from kgprobe import experiments
-from kgprobe.config import ConfigError, models_of
+from kgprobe.config import ConfigError, file_of, models_of
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import Settings
 from kgprobe.templates import FORMS
@@ -47,8 +48,11 @@ class Run:
         return self.models[row["model"]]["source"].startswith("control:")
 
 
-def read_run(settings: Settings) -> Run:
-    """The run of a configuration. Raises ConfigError or TableError for a name that is not known."""
+def read_run(settings: Settings, files: Sequence[str | Path] = ()) -> Run:
+    """The run of a configuration that was read from `files`, the last one on top. Raises
+    ConfigError or TableError for a name that is not known."""
+    from kgprobe.benchmarks.ontoprobe.modes import resolve
+
     graphs = settings.sources.graphs
     if twice := sorted(set(graphs) & set(settings.sources.dumps)):
         raise ConfigError(f"sources.graphs and sources.dumps both have {', '.join(twice)}")
@@ -63,17 +67,20 @@ def read_run(settings: Settings) -> Run:
     for graph in ("wikidata", "dbpedia"):
         chosen = getattr(settings.sources, graph)
         if chosen.access == "live" and chosen.endpoint not in endpoints:
+            where = file_of(["sources", graph, "endpoint"], files)
             raise ConfigError(
-                f"config: sources.{graph}.endpoint is {chosen.endpoint!r}"
+                f"{where}: sources.{graph}.endpoint is {chosen.endpoint!r}"
                 f"{experiments.nearest(chosen.endpoint, endpoints)}; {table} has "
                 f"{', '.join(endpoints)}"
             )
     benchmarks, models = known_benchmarks(graphs), models_of(settings)
     rows = read_experiments(experiments.located(settings.tables.experiments), benchmarks, models)
-    try:
-        switches(settings)
-    except ValueError as problem:
-        raise ConfigError(f"config: {problem}") from None
+    for name, value in settings.ontoprobe.switches.items():
+        try:
+            resolve(settings.ontoprobe.mode, {name: value})
+        except ValueError as problem:
+            where = file_of(["ontoprobe", "switches", name], files)
+            raise ConfigError(f"{where}: {problem}") from None
     return Run(settings, benchmarks, models, rows)
 
 

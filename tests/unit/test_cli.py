@@ -261,6 +261,36 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch)
     assert "did you mean 'two'?" in done.stderr
 
 
+def test_pairs_that_cannot_be_compared_are_named_beside_the_others(model, typed, tmp_path):
+    save(tiny("gpt2", double=False), tmp_path / "other")
+    for name, path in (("one", model), ("two", tmp_path / "other")):
+        assert (
+            typed("probe", path, "--on", "world_lite", "--limit", 5, "--name", name).exit_code == 0
+        )
+        run = Path("results", name)
+        shutil.copytree(run / "benchmarks/world_lite", run / "benchmarks/more")
+        rows = schema.read(run / "judged/bear.parquet", schema.JUDGED)
+        # the second run asked other templates there
+        moved = pl.concat_str(pl.lit("1" * (name == "two")), "template").alias("template")
+        rows = rows.with_columns(moved, benchmark=pl.lit("more"))
+        schema.write(rows, schema.JUDGED, run / "judged/more.parquet", {"rule": "test"})
+    compared = json.loads(typed("compare", "one", "two", "--json").stdout)
+    assert [row["benchmark"] for row in compared["paired"]] == ["world_lite"]
+    (refused,) = compared["refused"]
+    assert (refused["benchmark"], refused["model"], refused["instead"]) == (
+        "more", "tiny-llama", "other",
+    )  # fmt: skip
+    assert "other items or templates" in refused["reason"]
+    shown = " ".join(typed("compare", "one", "two").stdout.split())
+    assert "not compared: more, tiny-llama less other: other: other items or templates" in shown
+    # where none can be compared
+    for name in ("one", "two"):
+        Path("results", name, "judged/bear.parquet").unlink()
+    done = typed("compare", "one", "two")
+    assert done.exit_code == 1
+    assert "other items or templates" in done.stderr
+
+
 def test_names_that_are_to_be_typed_are_whole_on_a_narrow_screen(typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     rows = json.loads(typed("list", "models", "--json").stdout)

@@ -34,16 +34,19 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
     """
     with screen.report_errors(as_json):
         folders = [run_folder(name) for name in (first, second)]
-        pairs = _pair_probes(*folders)
+        pairs, refused = _pair_probes(*folders)
         numbers = _numbers(*folders)
         if as_json:
-            screen.data({"paired": pairs, **numbers})
+            screen.data({"paired": pairs, "refused": refused, **numbers})
             return
         if pairs:
             screen.table(map(_pair, pairs))
         else:
             screen.say("no paired difference: no two probes that have questions and method in "
                        "common answered differently")  # fmt: skip
+        for row in refused:
+            screen.say(f"not compared: {row['benchmark']}, {row['model']} less {row['instead']}: "
+                       f"{row['reason']}")  # fmt: skip
         screen.say(f"numbers in both runs: {numbers['both']}, of which {len(numbers['moved'])} "
                    f"differ; only in {first}: {numbers['first']}, only in {second}: "
                    f"{numbers['second']}")  # fmt: skip
@@ -100,10 +103,11 @@ def run_folder(name: str) -> Path:
                      )  # fmt: skip
 
 
-def _pair_probes(*folders: Path) -> list[dict[str, Any]]:
+def _pair_probes(*folders: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A row for each two probes of the same questions, asked by the same method: of the same model,
-    or of the one model that each run has."""
-    rows = []
+    or of the one model that each run has; and the pairs that cannot be compared, with the reason.
+    Raises ValueError where no pair can be."""
+    rows, refused, compared = [], [], 0
     ours, theirs = map(_probes, folders)
     for (benchmark, method, model), answers in ours.items():
         same = [key for key in theirs if key[:2] == (benchmark, method)]
@@ -111,8 +115,15 @@ def _pair_probes(*folders: Path) -> list[dict[str, Any]]:
         for key in same:
             if alone or key[2] == model:
                 both = [(model, answers), (key[2], theirs[key])]
-                rows += _difference(folders, benchmark, method, both)
-    return rows
+                try:
+                    rows += _difference(folders, benchmark, method, both)
+                    compared += 1
+                except ValueError as error:
+                    refused.append({"benchmark": benchmark, "model": model, "instead": key[2],
+                                    "reason": str(error)})  # fmt: skip
+    if refused and not compared:
+        raise ValueError(refused[0]["reason"])
+    return rows, refused
 
 
 def _probes(folder: Path) -> "dict[tuple[Any, ...], pl.DataFrame]":

@@ -17,9 +17,9 @@ from kgprobe.tables.attributes import constructs, numbers, views
 from kgprobe.tables.attributes import published as ap
 from kgprobe.tables.attributes import section as attributes_section
 from kgprobe.tables.attributes import study as st
-from kgprobe.tables.report import section
+from kgprobe.tables.report import headline, section
 from kgprobe.tables.results import Number
-from kgprobe.tables.views import write_all
+from kgprobe.tables.views import text, write_all
 from tests.unit import attribute_answers
 from tests.unit.study_frames import drawn, of_rows
 
@@ -102,6 +102,35 @@ def test_published_values_stand_in_rows_of_their_own(run):
     mean = cell(run, "value", benchmark="", **gpt, **HEAD)
     assert mean["value"] == pytest.approx(23.77, abs=0.005)
     assert not cells(run, "value", benchmark="symmetry", **gpt, **{**HEAD, "k": "3"}).height
+
+
+def test_the_mean_of_nine_is_null_where_one_is_undefined_beside_that_of_the_others(run):
+    measured = (
+        run[0]
+        .measure(run[0].alphas())
+        .filter(benchmark="symmetry", model="large", k=1, kind="exact", gold="own", pooling="best")
+    )
+    ratios = [None, *(i / 10 for i in range(1, 9))]
+
+    def means(ratios):
+        rows = pl.concat([measured] * 9).with_columns(
+            value_pooled=pl.Series(ratios, dtype=pl.Float64)
+        )
+        return list(numbers.means(rows))
+
+    assert [n.value for n in means([0.2, *ratios[1:]])] == [pytest.approx(380 / 9)]
+    whole, beside = means(ratios)
+    assert (whole.metric, whole.value, whole.n) == ("value", None, 36)
+    assert (beside.metric, beside.value) == ("mean of those defined", pytest.approx(45))
+    assert (beside.benchmark, beside.interval, beside.n) == ("", None, 32)
+    assert [n.value for n in means([None] * 9)] == [None]
+    frame = results.frame("attributes", [whole, beside])
+    ends = ["mean of nine", "mean of nine, those defined alone"]
+    table2 = views.SCORES[False][0].of(frame)
+    assert table2.heads[-2:] == ends
+    assert table2.lines(text)[0][-2:] == ["undef", "45.00"]
+    (headline_view,) = headline.blocks(frame)
+    assert headline_view.of(frame).heads[-2:] == ends
 
 
 def test_the_printed_figure_stands_beside_the_same_model_and_setting_alone():

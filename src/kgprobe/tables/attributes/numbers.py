@@ -41,6 +41,8 @@ from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, as_published, hit_rate
 
 VALUE, RIGHT, PARTIAL = "value", "triples right", "partial score"
+#: beside a mean of nine that is null
+DEFINED = "mean of those defined"
 TABLE2, PUBLISHED = "Mruthyunjaya et al. 2023, Table 2", "published"
 #: a name in the table of models -> the one of the paper's Table 2 with the same weights
 PRINTED = {"bert-base-uncased": "BERT", "roberta-base": "RoBERTa", "t5-base": "T5"}
@@ -102,7 +104,7 @@ def number(row: Mapping[str, Any], **changes: Any) -> Number:
     ).but(**changes)
 
 
-def count(number: Number, metric: str, value: float, **changes: Any) -> Number:
+def count(number: Number, metric: str, value: float | None, **changes: Any) -> Number:
     """Another measure of the same examples."""
     bare = dict.fromkeys(("interval", "numerator", "denominator", "published", "source"))
     return number.but(**{**bare, "metric": metric, "value": value, **changes})
@@ -114,9 +116,9 @@ def count(number: Number, metric: str, value: float, **changes: Any) -> Number:
 def values(
     study: AttributesStudy, alphas: pl.DataFrame, published: PublishedAttributes
 ) -> Iterator[Number]:
-    """Table 2 under every setting, beside its printed figures, and the means of all nine; then
-    those of the printed models. undefined, missing: examples whose denominator is 0, and that were
-    not asked completely; mean of examples: that of their ratios, where it is not that of sums."""
+    """Table 2 under every setting, beside its printed figures, and `means`; then the same of the
+    printed models. undefined, missing: examples whose denominator is 0, and that were not asked
+    completely; mean of examples: that of their ratios, where it is not that of sums."""
     measured = study.measure(alphas)
     for row in measured.iter_rows(named=True):
         one = number(row)
@@ -130,10 +132,8 @@ def values(
         if unpooled is not None and abs(unpooled - pooled) > 1e-12:
             yield count(one, "mean of examples", 100 * unpooled)
     for _, rows in measured.group_by(SETTINGS, maintain_order=True):
-        ratios = rows["value_pooled"].drop_nulls()
-        if len(ratios) == len(NAMES):
-            value, n = 100 * sum(ratios) / len(ratios), rows["examples"].sum()
-            yield count(number(rows.row(0, named=True)), VALUE, value, benchmark="", n=n)
+        if rows.height == len(NAMES):
+            yield from means(rows)
     for model, k in dict.fromkeys((model, k) for _, model, k in published.scores):
         of = Number(metric=VALUE, model=model, method=PUBLISHED, setting={**IN_PRINT, "k": k})
         figures = {b: v for (b, *who), v in published.scores.items() if who == [model, k]}
@@ -141,6 +141,18 @@ def values(
             yield of.but(benchmark=benchmark, value=value, **as_published(value, TABLE2))
         if len(figures) == len(NAMES):
             yield of.but(value=sum(figures.values()) / len(figures))
+
+
+def means(rows: pl.DataFrame) -> Iterator[Number]:
+    """The mean of all nine rows of `measure`, null where one is undefined, and then beside it that
+    of those that are defined."""
+    of, defined = number(rows.row(0, named=True)), rows.drop_nulls("value_pooled")
+    value = 100 * sum(defined["value_pooled"]) / defined.height if defined.height else None
+    is_whole = defined.height == rows.height
+    n = rows["examples"].sum()
+    yield count(of, VALUE, value if is_whole else None, benchmark="", n=n)
+    if not is_whole and value is not None:
+        yield count(of, DEFINED, value, benchmark="", n=defined["examples"].sum())
 
 
 def patterns(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:

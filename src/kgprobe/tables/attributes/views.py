@@ -11,7 +11,7 @@ from kgprobe.metrics.attributes import KEYS
 from kgprobe.tables import aggregations, baselines, confidence, consistency, forms, slices
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.attributes import constructs, numbers
-from kgprobe.tables.attributes.numbers import PUBLISHED, RIGHT, UNBIASED, VALUE
+from kgprobe.tables.attributes.numbers import DEFINED, PUBLISHED, RIGHT, UNBIASED, VALUE
 from kgprobe.tables.attributes.published import NAMES
 from kgprobe.tables.attributes.study import BASELINE, MAJORITY, RANDOM, RANKED
 from kgprobe.tables.views import View
@@ -25,7 +25,8 @@ WORDS: dict[Any, str] = {
     ("pooling", "best"): "best prompt (oracle)", ("pooling", "mean"): "mean over prompts",
     ("pooling", "base"): "first prompt", ("pooling", "confident"): "surest prompt",
     ("model", MAJORITY): "most frequent object", ("model", RANDOM): "random object",
-    ("benchmark", ""): "mean of nine", VALUE: "", **{("k", str(k)): f"@{k}" for k in KEYS},
+    ("benchmark", ""): "mean of nine", VALUE: "", DEFINED: "those defined alone",
+    **{("k", str(k)): f"@{k}" for k in KEYS},
 }  # fmt: skip
 
 #: methods that ask none of the table of models
@@ -68,11 +69,11 @@ SCORES = {
         View(
             f"table2_at_{k}{'_ranked' * ranked}", f"Table 2 @{k}, %: {words}",
             where={
-                **WHOLE, **EXACT, "metric": [VALUE], "k": [str(k)], "mode": [""],
+                **WHOLE, **EXACT, "metric": [VALUE, DEFINED], "k": [str(k)], "mode": [""],
                 "pooling": ["best", "mean", ""], "benchmark": [*NAMES, ""],
                 "without": ["", *WITHOUT],
             },
-            rows=["model", "method", "pooling", "without"], columns=["benchmark"],
+            rows=["model", "method", "pooling", "without"], columns=["benchmark", "metric"],
             heads={"without": "asked"}, words={**WORDS, **baselines.WORDS}, usual=2,
             caption="Numerator / denominator and 95 % interval in small print; examples on hover. "
             f"{baselines.ARE} {RANDOM_RANKS} Where nothing is known hardly a part of an example is "

@@ -53,6 +53,7 @@ WORDS = {
     ("method", "sentence"): "",
     ("metric", "value"): "",
     ("benchmark", ""): "mean of nine",
+    ("metric", "mean of those defined"): "those defined alone",
     ("aggregation", PRIOR): "prior-corrected (assumes balance)",
 }
 #: what names of metrics do not say
@@ -92,7 +93,8 @@ VIEWS = (
     ),
     _view(
         "attributes", "metric @1 in %, numerator / denominator, best prompt (oracle)",
-        "model method", columns=["benchmark"], metric=["value"], k=["1"], pooling=["best"],
+        "model method", columns=["benchmark", "metric"],
+        metric=["value", "mean of those defined"], k=["1"], pooling=["best"],
         alpha=["exact"], gold=["own"], drawn=[""], **WHOLE,
     ),
     _view(

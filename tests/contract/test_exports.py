@@ -373,6 +373,23 @@ def test_the_card_says_what_the_sets_are(constructed):
     assert "**It is not the paper's set**" not in released
 
 
+def test_the_card_says_the_language_of_the_labels_where_it_is_known(constructed, tmp_path):
+    def languages(name, **record):
+        sources = origins.of(written(tmp_path / name, constructed, **record))
+        return header(card.write(name, constructed, sources)).get("language")
+
+    pulled = {"rule": "construct_bear", "wildcards": {"origin": "wikidata"}}
+    assert languages("a", **pulled, languages=["de-AT", "mul"]) == ["de"]
+    assert languages("b", **pulled, languages=["en", "mul"]) == ["en"]
+    assert languages("c", **pulled) is None
+    assert languages("d", rule="load_bear", wildcards={}, languages=["de"]) == ["en"]
+    own = {"rule": "construct_bear", "wildcards": {"origin": "museum"}, "languages": ["en"]}
+    sources = origins.of(written(tmp_path / "e", constructed, **own), "CC-BY-4.0")
+    assert "language" not in header(card.write("e", constructed, sources))
+    choices_card = card.of_choices("f", pl.DataFrame({"task": [], "premise": []}), [])
+    assert "language" not in header(choices_card)
+
+
 def test_a_card_says_balanced_of_what_is_and_of_nothing_else(constructed):
     origin = [SOURCES["wikidata"]]
     said = card.write("x", constructed, origin)

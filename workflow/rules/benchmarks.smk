@@ -106,6 +106,7 @@ rule construct_bear:
             if w.origin in GRAPHS
             else getattr(SETTINGS, w.origin)
         ),
+        languages=list(SETTINGS.languages),
     script:
         "../scripts/construct_bear.py"
 
@@ -205,6 +206,7 @@ rule construct_ontoprobe:
         properties=SETTINGS.ontology.properties,
         # own graphs are asked what they have
         partly=lambda w: w.origin in GRAPHS,
+        languages=list(SETTINGS.languages),
         seed=SETTINGS.seed,
     script:
         "../scripts/load_ontoprobe.py"

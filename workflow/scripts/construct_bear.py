@@ -17,7 +17,8 @@ with job(snakemake) as run:
         Review.of(read_table(run.input.review), run.input.review),
         schema.read(run.input.coverage, schema.COVERAGE),
     )
-    provenance = run.provenance(construction=run.params.construction)
+    params = run.params
+    provenance = run.provenance(construction=params.construction, languages=params.languages)
     for size, sets in (("big", built.big), ("lite", built.lite)):
         sets.write(dict(run.output.items()), provenance, f"{size}_")
         names = build.relations_of(sets, relations)

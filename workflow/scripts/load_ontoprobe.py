@@ -29,7 +29,8 @@ with job(snakemake) as run:
     options, templates = chosen.lite_options, chosen.lite_templates
     few = build.lite(sets, chosen.lite, options, run.params.seed, templates)
     rules = reasoning.build(concept_rows, sets.items, sets.candidates, switches)
-    provenance = run.provenance(mode=chosen.mode, switches=asdict(switches))
+    languages = run.params.get("languages", [])
+    provenance = run.provenance(mode=chosen.mode, switches=asdict(switches), languages=languages)
     some_rules = replace(schema.ITEMS, may_be_empty=bool(run.params.get("partly")))
     schema.write(rules, some_rules, run.output.reasoning, provenance)
     schema.write(sets.funnel, schema.FUNNEL, run.output.funnel, provenance)

@@ -70,7 +70,9 @@ def _head(name: str, rows: int, sources: Sequence[Source]) -> str:
     # in the spelling of the hub
     licenses = dict.fromkeys(f"- {source.license.lower()}" for source in sources)
     lines = ["---", "license:", *licenses, f"pretty_name: {json.dumps(name)}"]
-    lines += ["language:", "- en", "task_categories:", "- multiple-choice"]
+    languages = dict.fromkeys(f"- {tag}" for source in sources for tag in source.languages)
+    lines += ["language:", *languages] if languages else []
+    lines += ["task_categories:", "- multiple-choice"]
     lines += ["size_categories:", f"- {size}", "configs:", f"- config_name: {scalar(name)}"]
     lines += ["  data_files:", "  - split: test", f"    path: {scalar(f'{name}/{FILE}')}"]
     return "\n".join([*lines, "---"])

@@ -5,7 +5,7 @@ user's own) has to be given.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgprobe import schema
@@ -14,12 +14,14 @@ from kgprobe.tables.exports.folders import ExportError
 
 @dataclass(frozen=True)
 class Source:
-    """A source of questions: title, SPDX id of its license, where that stands, whom to name."""
+    """A source of questions: title, SPDX id of its license, where that stands, whom to name, the
+    languages of its labels where they are known."""
 
     title: str
     license: str
     url: str
     attribution: str
+    languages: tuple[str, ...] = ()
 
 
 BEAR = (
@@ -33,7 +35,7 @@ ONTOPROBE = (
 SOURCES: Mapping[str, Source] = {
     "world": Source(
         "the embedded world of kgprobe", "CC0-1.0", "https://github.com/kgprobe/kgprobe",
-        "kgprobe, resources/world: general facts, typed by hand",
+        "kgprobe, resources/world: general facts, typed by hand", ("en",),
     ),
     "wikidata": Source(
         "Wikidata", "CC0-1.0", "https://www.wikidata.org/wiki/Wikidata:Licensing",
@@ -43,16 +45,17 @@ SOURCES: Mapping[str, Source] = {
         "DBpedia", "CC-BY-SA-3.0", "https://www.dbpedia.org/about/", "DBpedia and Wikipedia",
     ),
     "bear": Source(
-        "the released BEAR", "CC-BY-SA-4.0", "https://github.com/lm-pub-quiz/BEAR", BEAR,
+        "the released BEAR", "CC-BY-SA-4.0", "https://github.com/lm-pub-quiz/BEAR", BEAR, ("en",),
     ),
     "trex": Source(
         "T-REx", "CC-BY-SA-4.0", "https://hadyelsahar.github.io/t-rex/",
         "Hady Elsahar et al.: T-REx: A Large Scale Alignment of Natural Language with Knowledge "
-        "Base Triples. LREC 2018.",
+        "Base Triples. LREC 2018.", ("en",),
     ),
     "lama": Source(
         "LAMA", "CC-BY-NC-4.0", "https://github.com/facebookresearch/LAMA",
         "Fabio Petroni et al.: Language Models as Knowledge Bases? EMNLP 2019.",
+        ("en",),
     ),
 }  # fmt: skip
 #: rule that made a benchmark -> its sources; of others the wildcard `origin` names it
@@ -84,7 +87,13 @@ def of(folder: Path, license: str = "") -> list[Source]:
     if (record.get("rule"), origin) == ONTOLOGY[:2]:
         names = ONTOLOGY[2]
     if all(name in SOURCES for name in names):
-        return _checked(folder, names, license)
+        # of what is pulled the setting `languages` decides, of which `mul` names none
+        given = record.get("languages")
+        tags = [tag.lower().split("-")[0] for tag in given] if isinstance(given, list) else []
+        of_run = tuple(tag for tag in tags if tag != "mul")
+        known = _checked(folder, names, license)
+        return [source if source.languages else replace(source, languages=of_run)
+                for source in known]  # fmt: skip
     if not license:
         raise ExportError(
             f"{folder}: the license of {origin or 'these questions'} is not known; right would be "

@@ -225,3 +225,19 @@ def test_classes_of_one_name_in_two_spellings_are_one_candidate():
     assert len({label.casefold() for label in labels}) == len(labels)
     golds = {row.subject: row.golds for row in taken.rows if row.task == "SCO"}
     assert golds["kind 2"] == ("Kind 1",)
+
+
+def test_instances_of_each_class_of_a_name_are_asked_with_its_own_superclasses():
+    tables = own_tables()
+    named = pl.when(pl.col("class") == "d/C7").then(pl.lit("kind 1")).otherwise("label")
+    row = [("d/C7", "d/C8", "kind 8", 0)]
+    above = pl.DataFrame(row, tables.class_chains.schema, orient="row")
+    chains = pl.concat([above, tables.class_chains.filter(pl.col("id") != "d/C7")])
+    classes = tables.classes.with_columns(label=named)
+    changed = replace(tables, classes=classes, class_chains=chains)
+    taken = ontoprobe_own.take(changed, PATTERNS, SWITCHES, seed=0)
+    golds = {row.id: row.golds for row in taken.rows if row.task == "TP"}
+    assert set(golds) == set(tables.instances["instance"])
+    assert golds["d/I1"] == ("kind 1", "kind 0")
+    assert golds["d/I7"] == golds["d/I52"] == ("kind 1", "kind 8")
+    build.build(taken, SWITCHES, "onto_world")

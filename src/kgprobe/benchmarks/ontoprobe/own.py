@@ -47,8 +47,9 @@ def take(
     problems, lacking = TaskProblems("own ontology"), TaskProblems("own ontology")
     if switches.properties.isdigit():
         properties = int(switches.properties)
-    known, steps = _concepts(tables, patterns, switches, properties, problems, partly)
-    rows = [*_types(tables, known, switches), *_stated(known)]
+    classes = _classes(tables)
+    known, steps = _concepts(tables, classes, patterns, switches, properties, problems, partly)
+    rows = [*_types(tables, classes, switches), *_stated(known)]
     with_instance = {row.golds[0] for row in rows if row.task == "TP"}
     steps.append(("TP", "classes with an instance", len(with_instance)))
     chosen = []
@@ -76,25 +77,34 @@ def popularity(facts: pl.DataFrame) -> dict[str, int]:
     return dict(ends.value_counts().rows())
 
 
+def _classes(tables: OwnOntology) -> dict[str, Class]:
+    """IRI -> class; of one name the first class says how it is spelled."""
+    chains = _by_first(tables.class_chains.sort("id", "position").select("id", "ancestor"))
+    members = _by_first(tables.instances.sort("class", "instance").select("class", "label"))
+    names: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    for iri, label in tables.classes.sort("class").select("class", "label").rows():
+        labels[iri] = names.setdefault(concepts.norm(label).casefold(), label)
+    classes = {}
+    for iri, label in labels.items():
+        chain = tuple(labels[a] for a in chains.get(iri, ()) if labels[a] != label)
+        classes[iri] = Class(iri, label, chain, tuple(members.get(iri, ())))
+    return classes
+
+
 def _concepts(
     tables: OwnOntology,
+    classes: Mapping[str, Class],
     patterns: Sequence[Mapping[str, str]],
     switches: Switches,
     most: int,
     problems: TaskProblems,
     partly: bool,
 ) -> tuple[Concepts, list[tuple[str, str, int]]]:
-    chains = _by_first(tables.class_chains.sort("id", "position").select("id", "ancestor"))
-    members = _by_first(tables.instances.sort("class", "instance").select("class", "label"))
-    # the first class of a name stands for all of them, in its spelling
-    names: dict[str, str] = {}
-    labels: dict[str, str] = {}
-    for iri, label in tables.classes.sort("class").select("class", "label").rows():
-        labels[iri] = names.setdefault(concepts.norm(label).casefold(), label)
     kinds: dict[str, Class] = {}
-    for iri, label in labels.items():
-        chain = tuple(labels[a] for a in chains.get(iri, ()) if labels[a] != label)
-        kinds.setdefault(label, Class(iri, label, chain, tuple(members.get(iri, ()))))
+    for kind in classes.values():
+        # the first class of a name stands for all of them
+        kinds.setdefault(kind.label, kind)
     mode = switches.patterns
     texts = {row["property"]: concepts.corrected(row["pattern"], mode) for row in patterns}
     _check(tables.classes, texts, problems)
@@ -125,7 +135,8 @@ def _concepts(
             continue
         named |= {name: texts[key] for name, key in up.items()}
         named[row["label"]] = texts[own_key]
-        ends = labels.get(row["domain"]), labels.get(row["range"])
+        both = classes.get(row["domain"]), classes.get(row["range"])
+        ends = [kind.label if kind else None for kind in both]
         for task, name, end in zip(("DM", "RG"), ("domain", "range"), ends, strict=True):
             if not end and not (partly and row[name] is None):
                 text = f"properties, {row['property']} ({row['label']}): its {name} {row[name]} is "
@@ -154,9 +165,8 @@ def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: TaskProble
             sentence(text, f"resources/templates/ontology_patterns.tsv, {name}")
 
 
-def _types(tables: OwnOntology, known: Concepts, switches: Switches) -> list[TaskRow]:
+def _types(tables: OwnOntology, of: Mapping[str, Class], switches: Switches) -> list[TaskRow]:
     """One row per instance: class and chain; at most `instances_per_class` of each class."""
-    of = {c.id: c for c in known.classes}
     most = switches.instances_per_class
     rows = tables.instances.sort("class", "instance").filter(pl.col("class").is_in(list(of)))
     if most.isdigit():

@@ -78,6 +78,18 @@ def test_questions_hold_the_gold_once_among_distinct_options():
     assert rows["DM-20"]["stem"] == "One has to be a particular [MASK] if one has composer ."
 
 
+def test_no_option_differs_from_another_in_case_alone():
+    labels = ["Lake", "lake", "ship", "Ship", "LAKE", "Vessel"]
+    for gold, others, expected in (
+        ("Lake", (), {"Lake", "ship", "Vessel"}),
+        ("lake", ("vessel",), {"lake", "ship"}),
+    ):
+        found, place = choices.options("i", gold, others, labels, "q", seed=0, size=20)
+        assert set(found) == expected
+        assert len(found) == len(expected)
+        assert found[place] == gold
+
+
 def test_other_golds_may_be_negatives_only_in_the_released_way():
     others = 0
     for seed in range(60):

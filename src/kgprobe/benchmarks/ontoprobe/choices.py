@@ -54,11 +54,13 @@ def options(
     negatives: str = "clean",
 ) -> tuple[list[str], int]:
     """(labels in the order of their letters, place of the gold). Negatives are uniform among the
-    candidates without query, gold and, unless `negatives` is released, `others`, the further golds;
-    ValueError when none is left."""
-    barred = {gold, *([] if negatives == "released" else others)}
-    pool = {c for c in candidates if c not in barred and c.casefold() != query.casefold()}
-    drawn = sorted(pool, key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
+    candidates without query, gold and, unless `negatives` is released, `others`, the further golds,
+    in any case. Raises ValueError when none is left."""
+    further = [] if negatives == "released" else others
+    barred = {label.casefold() for label in (gold, query, *further)}
+    # of labels that differ in case alone the first
+    pool = {c.casefold(): c for c in reversed(candidates) if c.casefold() not in barred}
+    drawn = sorted(pool.values(), key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
     if not drawn:
         raise ValueError(f"item {item}: no candidate is left beside the gold {gold!r}")
     shuffled = sorted([gold, *drawn], key=lambda c: (hash_key(seed, "order", item, c), c))

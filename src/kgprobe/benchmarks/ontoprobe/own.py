@@ -101,6 +101,7 @@ def _concepts(
     problems: TaskProblems,
     partly: bool,
 ) -> tuple[Concepts, list[tuple[str, str, int]]]:
+    labels = {iri: kind.label for iri, kind in classes.items()}
     kinds: dict[str, Class] = {}
     for kind in classes.values():
         # the first class of a name stands for all of them
@@ -135,8 +136,7 @@ def _concepts(
             continue
         named |= {name: texts[key] for name, key in up.items()}
         named[row["label"]] = texts[own_key]
-        both = classes.get(row["domain"]), classes.get(row["range"])
-        ends = [kind.label if kind else None for kind in both]
+        ends = labels.get(row["domain"]), labels.get(row["range"])
         for task, name, end in zip(("DM", "RG"), ("domain", "range"), ends, strict=True):
             if not end and not (partly and row[name] is None):
                 text = f"properties, {row['property']} ({row['label']}): its {name} {row[name]} is "

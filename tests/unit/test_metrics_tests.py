@@ -48,7 +48,8 @@ def test_p_of_a_paired_difference_is_that_of_turning_every_pair_round():
     """Every choice of signs is as likely where neither side is better: the part of choices whose
     mean lies farther from 0, and half of those as far, by going through all of them."""
     generator = np.random.default_rng(3)
-    ties = ([-1 / 2, 1 / 12, 3 / 4], [-1 / 9, 5 / 12, 1 / 2])  # of three, and four, options
+    # of up to four, of seven, and of five and seven options under three templates
+    ties = ([-1 / 2, 1 / 12, 3 / 4], [-1 / 9, 5 / 12, 1 / 2], [-1 / 7, 1 / 12], [1 / 15, -2 / 21])
     for values in ([-1.0, -1 / 3, 0.0, 2 / 3, 1.0], [-1.0, 0.0, 1.0], *ties):
         for _ in range(4):
             gaps = generator.choice(values, 13)
@@ -76,7 +77,9 @@ def test_p_of_right_against_wrong_is_mcnemars_mid_p():
 
 def test_p_is_normal_where_pairs_are_many_or_on_no_grid():
     generator = np.random.default_rng(5)
-    for gaps in (generator.choice([-1.0, 1.0], 1001, p=[0.47, 0.53]), generator.uniform(-1, 1, 30)):
+    many = generator.choice([-1.0, 1.0], 1001, p=[0.47, 0.53])
+    fine = generator.integers(80, 85, 450) * generator.choice([-1, 1], 450) / 84
+    for gaps in (many, fine, generator.uniform(-1, 1, 30)):
         assert exchange_p(gaps) == two_sided(gaps.mean(), exchange_error(gaps))
         assert exchange_p(gaps[:1000]) == pytest.approx(
             two_sided(gaps[:1000].mean(), exchange_error(gaps[:1000])), abs=2e-3

@@ -10,9 +10,9 @@ from scipy.special import ndtr, ndtri
 
 #: error of the first kind, and fraction of true differences of the least size that are found
 LEVEL, POWER = 0.05, 0.8
-#: pairs that differ up to which p is exact, and the finest part of 1 that their gaps are counted in
-#: (three templates with up to four options in first place)
-LARGE, FINEST = 1000, 36
+#: pairs that differ up to which p is exact, the finest part of 1 that their gaps are counted in
+#: (three templates with up to seven options in first place), and so many parts are all gaps at most
+LARGE, FINEST, LONGEST = 1000, 1260, 36_000
 
 
 def exchange_error(gaps: NDArray[np.float64]) -> float:
@@ -33,19 +33,22 @@ def exchange_p(gaps: NDArray[np.float64]) -> float:
     Exact, signs that give a mean as far from 0 counting half: McNemar's mid-p where every gap is
     -1, 0 or 1 (Fagerland, Lydersen and Laake 2013, BMC Medical Research Methodology 13:91). Normal
     beyond LARGE pairs that differ, and for gaps that are not all multiples of 1/n for an n up to
-    FINEST.
+    FINEST that keeps their sum within LONGEST steps.
 
     >>> exchange_p(np.array([1.0, 1.0, 1.0, 0.0]))
     0.125
     """
     # means of the same hits may differ in their last bits
     steps = gaps[np.abs(gaps) > 1e-9]
-    parts = (n for n in range(1, FINEST + 1) if np.abs(steps * n - np.rint(steps * n)).max() < 1e-9)
     if not len(steps):
         return 1.0
-    if len(steps) > LARGE or not (part := next(parts, 0)):
+    sizes = np.unique(np.abs(steps))
+    parts = np.arange(1, min(FINEST, LONGEST / np.abs(steps).sum()) + 1)
+    scaled = sizes[:, None] * parts if len(steps) <= LARGE else np.empty((1, 0))
+    parts = parts[(np.abs(scaled - np.rint(scaled)) < 1e-9).all(axis=0)]
+    if not len(parts):
         return two_sided(gaps.mean(), exchange_error(gaps))
-    steps = np.rint(steps * part).astype(int)
+    steps = np.rint(steps * parts[0]).astype(int)
     chances = np.ones(1)
     for size, count in sorted(Counter(np.abs(steps).tolist()).items()):
         above = np.zeros(size * count + 1)

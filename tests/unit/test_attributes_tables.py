@@ -125,7 +125,7 @@ def test_the_mean_of_nine_is_null_where_one_is_undefined_beside_that_of_the_othe
     assert (beside.benchmark, beside.interval, beside.n) == ("", None, 32)
     assert [n.value for n in means([None] * 9)] == [None]
     frame = results.frame("attributes", [whole, beside])
-    ends = ["mean of nine", "mean of nine, those defined alone"]
+    ends = ["mean of nine", "mean of nine, defined only"]
     table2 = views.SCORES[False][0].of(frame)
     assert table2.heads[-2:] == ends
     assert table2.lines(text)[0][-2:] == ["undef", "45.00"]

@@ -43,7 +43,7 @@ def exchange_p(gaps: NDArray[np.float64]) -> float:
     if not len(steps):
         return 1.0
     sizes = np.unique(np.abs(steps))
-    parts = np.arange(1, min(FINEST, LONGEST / np.abs(steps).sum()) + 1)
+    parts = np.arange(1, min(FINEST, int(LONGEST / np.abs(steps).sum())) + 1)
     scaled = sizes[:, None] * parts if len(steps) <= LARGE else np.empty((1, 0))
     parts = parts[(np.abs(scaled - np.rint(scaled)) < 1e-9).all(axis=0)]
     if not len(parts):

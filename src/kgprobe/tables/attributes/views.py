@@ -25,7 +25,7 @@ WORDS: dict[Any, str] = {
     ("pooling", "best"): "best prompt (oracle)", ("pooling", "mean"): "mean over prompts",
     ("pooling", "base"): "first prompt", ("pooling", "confident"): "surest prompt",
     ("model", MAJORITY): "most frequent object", ("model", RANDOM): "random object",
-    ("benchmark", ""): "mean of nine", VALUE: "", DEFINED: "those defined alone",
+    ("benchmark", ""): "mean of nine", VALUE: "", DEFINED: "defined only",
     **{("k", str(k)): f"@{k}" for k in KEYS},
 }  # fmt: skip
 

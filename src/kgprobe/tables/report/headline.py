@@ -53,7 +53,7 @@ WORDS = {
     ("method", "sentence"): "",
     ("metric", "value"): "",
     ("benchmark", ""): "mean of nine",
-    ("metric", "mean of those defined"): "those defined alone",
+    ("metric", "mean of those defined"): "defined only",
     ("aggregation", PRIOR): "prior-corrected (assumes balance)",
 }
 #: what names of metrics do not say

@@ -124,6 +124,23 @@ def test_the_error_of_a_mean_is_that_of_its_units_however_few():
     assert (alone.draws() == values[0]).all()
 
 
+def test_strata_of_one_unit_are_drawn_as_if_they_were_one():
+    """Each by itself would never vary, and the bounds of a sample of many relations would be those
+    of the few that have two items."""
+    values, names = np.array([1.0, 0.0, 1.0, 0.25, 1.0, 0.5]), ["P1", "P2", "P3", "P4", "P5", "P5"]
+    boot = bootstrap(values, names, seed=3, draws=300)
+    single = resamples(4, 300, hash_key(3, "bootstrap", "P1", "P2", "P3", "P4"))
+    other = resamples(2, 300, hash_key(3, "bootstrap", "P5"))
+    sums = (single @ values[:4]) * 4 / 3 + (other @ values[4:]) * 2
+    assert boot.draws() == pytest.approx(sums / 6)
+    assert boot.draws(0, boot.macro()) == pytest.approx(
+        ((single @ values[:4]) * 4 / 3 + other @ values[4:]) / 5
+    )
+    assert boot.degrees_of_freedom() == 4
+    assert boot.interval()[:2] == bounds_by_hand(boot.draws(), 4)
+    assert bootstrap(values, list("abcdef")).interval().kind == "bootstrap"
+
+
 def test_the_bounds_of_a_correlation_are_those_of_its_transform():
     assert fisher(0.5, 28)[:2] == pytest.approx((0.156, 0.736), abs=1e-3)
     low, high, kind = fisher(0.5, 28, is_of_ranks=True)

@@ -10,8 +10,10 @@ Stratified: units are drawn within their stratum. One stratum's draws depend on 
 and its size alone, so they are the same for every model and template (differences are paired, over
 several calls, too) and do not change when another stratum is added. Of n units n - 1 are drawn, and
 count n / (n - 1) each: n of n vary by (n - 1)/n of what they should (Rao and Wu 1988, Resampling
-inference with complex survey data). Percentiles reach as much further as Student's t is wider than
-the normal distribution (Hesterberg 2015, What teachers should know about the bootstrap).
+inference with complex survey data). Strata of one unit, which alone would never vary, are drawn as
+if they were one stratum (Cochran 1977, Sampling techniques, section 5A.12). Percentiles reach as
+much further as Student's t is wider than the normal distribution (Hesterberg 2015, What teachers
+should know about the bootstrap).
 Clustered: with `clusters`, whole groups of units (a relation's, an entity's, a configuration's) are
 drawn, and the mean is still that of units. Values that are one per cluster (the mean of a relation)
 need no `clusters`: they are the units.
@@ -55,9 +57,10 @@ class Bootstrap:
 
     def degrees_of_freedom(self, below: int = -1, weights: Numbers | None = None) -> float:
         """Degrees of freedom of a mean, or of a ratio over the sum of column `below`: what is drawn
-        less its strata, and less than what counts in that sum."""
+        less its strata (those of one unit are one), and less than what counts in that sum."""
         used = self.counts if weights is None else self.counts[weights > 0]
-        return float(max(1, min((used[:, -1] - 1).sum(), used[:, below].sum() - 1)))
+        drawn = (used[:, -1] - 1).sum() + max(0, (used[:, -1] == 1).sum() - 1)
+        return float(max(1, min(drawn, used[:, below].sum() - 1)))
 
     def mean(self, column: int = 0, weights: Numbers | None = None) -> float:
         """Weighted mean over units; `weights` per stratum (default: all units weigh the same)."""
@@ -150,6 +153,11 @@ def bootstrap(
         summed = np.einsum("ir,ic->cr", weights.astype(float), inside).T
         drawn[:, position] = summed * len(inside) / max(1, len(inside) - 1)
         sums[position], counts[position] = inside.sum(axis=0), (inside != 0).sum(axis=0)
+    single = np.flatnonzero(counts[:, -1] == 1)
+    if len(single) > 1:
+        key = hash_key(seed, "bootstrap", *(names[position] for position in single))
+        often = _weights(len(single), draws, key).T[:, :, None]
+        drawn[:, single] = often * sums[single] * len(single) / (len(single) - 1)
     kind = "bootstrap" if clusters is None else "cluster bootstrap"
     return Bootstrap(names, counts, sums, drawn, kind)
 

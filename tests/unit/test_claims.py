@@ -194,6 +194,37 @@ def test_size_helps_as_numpy_correlates_and_as_families_step(in_print):
     assert in_print["B05"].value == pytest.approx(np.mean(near), abs=1e-9)
 
 
+def test_models_are_correlated_within_a_benchmark():
+    """The same models on a set of other difficulty are no further models."""
+    sizes = {f"m{i}": 10.0 ** (i + 2) for i in range(6)}
+    values = {"bear_released": [20, 25, 22, 30, 34], "bear_lite": [60, 61, 58, 57, 66, 64]}
+    probed = {m: {"source": "hub:x", "kind": "masked", "parameters": str(size)}
+              for m, size in sizes.items()}  # fmt: skip
+
+    def found(models):
+        made = [
+            Number(benchmark=b, metric="accuracy", prompt="templates", method="sentence", n=100,
+                   model=f"m{i}", value=float(value), interval=Interval(0.0, 100.0, "wilson"))
+            for b, every in values.items() for i, value in enumerate(every[:models])
+        ]  # fmt: skip
+        own = with_models(results.frame("bear", made), probed)
+        return evaluate(COMPARISONS["B01"], own)
+
+    apart = [np.corrcoef(range(len(v)), v)[0, 1] for v in values.values()]
+    bounds = [
+        np.tanh(np.arctanh(r) + s * 1.959964 / np.sqrt(len(v) - 3))
+        for s in (-1, 1)
+        for r, v in zip(apart, values.values(), strict=True)
+    ]
+    both = found(6)
+    assert (both.n, both.pairs) == (5, 11)
+    assert both.value == pytest.approx(np.mean(apart))
+    assert (both.low, both.high) == pytest.approx((np.mean(bounds[:2]), np.mean(bounds[2:])))
+    # two benchmarks of two models are not four models
+    with pytest.raises(IncomparableError, match="3 models of known size; a correlation needs 4"):
+        found(3)
+
+
 def test_wins_are_counted_over_relations(in_print):
     for name, (won, lost) in COUNTS.items():
         outcome = in_print[name]

@@ -18,7 +18,7 @@ How pairs become a value:
     wins              fraction of the pairs that differ where a is the higher, less one half
     steps             mean of a model less the next smaller one of its family
     near              mean of a - b over models of similar size
-    pearson           correlation of a with the logarithm of the parameters
+    pearson           correlation of a with the logarithm of the parameters, mean over benchmarks
 """
 
 import re
@@ -490,21 +490,33 @@ def _near(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _correlation(numbers: Mapping[Any, Measured]) -> Outcome:
-    """Correlation of the numbers with log10 of the parameters over models, and its interval.
+    """Correlation of the numbers with log10 of the parameters over the models in one place, and its
+    interval: their means over the places (a benchmark each) that have at least four models of
+    several sizes and values. Keys end with the model; n is the fewest models in one place.
 
-    Raises IncomparableError for fewer than four models, or values that are all alike.
+    Raises IncomparableError where there is no such place.
     """
-    held = [x for x in numbers.values() if x.rows[0]["parameters"]]
-    if len(held) < 4:
-        raise IncomparableError(f"{len(held)} models of known size; a correlation needs 4")
-    sizes = np.array([log10(x.rows[0]["parameters"]) for x in held])
-    values = np.array([x.value for x in held])
-    if np.ptp(sizes) == 0 or np.ptp(values) == 0:
+    places: dict[Any, list[Measured]] = {}
+    for key, number in numbers.items():
+        if number.rows[0]["parameters"]:
+            places.setdefault(key[:-1], []).append(number)
+    most = max(map(len, places.values()), default=0)
+    if most < 4:
+        raise IncomparableError(f"{most} models of known size; a correlation needs 4")
+    held, found = [], []
+    for members in places.values():
+        sizes = np.array([log10(x.rows[0]["parameters"]) for x in members])
+        values = np.array([x.value for x in members])
+        if len(members) >= 4 and np.ptp(sizes) and np.ptp(values):
+            r = float(np.clip(np.corrcoef(sizes, values)[0, 1], -1, 1))
+            found.append((r, *fisher(r, len(members))[:2]))
+            held.append(members)
+    if not found:
         raise IncomparableError("models of one size, or of one value")
-    r = float(np.clip(np.corrcoef(sizes, values)[0, 1], -1, 1))
-    low, high, _ = fisher(r, len(held))
+    r, low, high = _mean(found)
+    every = [x for members in held for x in members]
     return Outcome(
         a=r, b=0.0, value=r, low=low, high=high,
-        n=len(held), pairs=len(held), values=((r, 0.0),),
-        sides={"a": tuple(row for x in held for row in x.rows), "b": ()},
+        n=min(map(len, held)), pairs=len(every), values=tuple((one[0], 0.0) for one in found),
+        sides={"a": tuple(row for x in every for row in x.rows), "b": ()},
     )  # fmt: skip

@@ -76,6 +76,34 @@ def test_bins_of_confidence_are_those_of_a_loop():
         assert sure == pytest.approx(100 * sum(s for s, _ in own) / len(own))
 
 
+def test_where_all_answers_are_alike_the_interval_is_not_a_point():
+    """All wrong, each with the same probabilities: of others a few may not be."""
+    frames = benchmark({"P1": (["a", "b"], ["a", "b"] * 20)})
+    gold = dict(frames["items"].select("item", pl.col("answers").list.first()).iter_rows())
+    answers = {(i, t): [-float(o == g) for o in (0, 1)] for i, g in gold.items() for t in range(3)}
+    found, who = scores(answers), probe("m")
+    own = judge(found, frames["items"], frames["candidates"])
+    study = Study(**frames, benchmark=who.benchmark, probes=[(who, own)], seed=SEED)
+    made = replace(study, numbers=list(numbers_of(Scored(who, found, study), own)))
+    every = results(made).filter(model="m")
+    sure = 1 / (1 + math.exp(-1))
+    # Wilson's upper bound of none of 40, and of none of 20
+    of_all, of_half = (1.959964**2 / (n + 1.959964**2) for n in (40, 20))
+    for name, value, most, others, more in (
+        ("Brier", 2 * sure**2, 2, of_all, {}),
+        ("ECE", 100 * sure, 100, of_all, {}),
+        ("right less wrong", 0, 100, of_half, {}),
+        ("right less wrong", -100, 100, of_half, {"choice": "all"}),
+    ):
+        row, least = number(every, name, **more), -100 if name == "right less wrong" else 0
+        assert row["value"] == pytest.approx(value)
+        assert (row["low"], row["high"], row["interval"]) == (
+            pytest.approx(value - others * (value - least)),
+            pytest.approx(value + others * (most - value)),
+            "wilson",
+        )
+
+
 @pytest.mark.parametrize("templates", [1, 3])
 def test_the_interval_of_the_calibration_error_holds_it_and_nought_where_all_agrees(templates):
     """Confidence and hits agree in each bin but for noise: the error is nothing but bias."""

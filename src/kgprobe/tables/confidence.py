@@ -21,7 +21,7 @@ from kgprobe.metrics.confidence import (
     calibration_interval,
     expected_calibration_error,
 )
-from kgprobe.metrics.intervals import Interval
+from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.aggregations import EVERY, PROBE, Readings
 from kgprobe.tables.aggregations import WORDS as REDUCED
@@ -95,7 +95,7 @@ def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     )
     means = by_item(rows, "K", "brier")
     yield of.but(metric="K", **study.estimate(means, "K"))
-    yield of.but(metric="Brier", **_unbounded(study, means, "brier", 1))
+    yield of.but(metric="Brier", **_between(study, means, "brier", 0, 1))
 
 
 def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
@@ -107,10 +107,11 @@ def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Nu
     gaps[np.arange(len(rows)), bins] = (rows["confidence"] - rows["hit"]).to_numpy()
     boot = bootstrap(gaps, rows["relation"].to_list(), rows["item"].to_list(), study.seed)
     drawn, mean = boot.drawn.sum(axis=1), gaps.mean(axis=0)
+    n, value = rows["item"].n_unique(), expected_calibration_error(mean)
     bounds = calibration_interval(mean, drawn[:, :BINS] / drawn[:, [BINS]])
-    interval, n = Interval(*bounds, "bootstrap").times(100), rows["item"].n_unique()
-    value = 100 * expected_calibration_error(mean)
-    yield of.but(metric="ECE", value=value, interval=interval, n=n)
+    is_alike = bounds[1] - bounds[0] < 1e-9
+    interval = _alike(value, 0, 1, n) if is_alike else Interval(*bounds, "bootstrap")
+    yield of.but(metric="ECE", value=100 * value, interval=interval.times(100), n=n)
     binned = rows.group_by(bin=pl.Series(bins / BINS)).agg(
         ordered_mean(["hit", "confidence"]), n=pl.col("item").n_unique()
     )
@@ -145,11 +146,20 @@ def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Num
         yield of.but(metric="accuracy of answered", **{**share, "n": answered})
     for column, setting in (("net", {}), ("every", {"choice": "all"})):
         net = of.but(metric="right less wrong", setting={**of.setting, **setting})
-        yield net.but(**_unbounded(study, means, column, 100))
+        yield net.but(**_between(study, means, column, -1, 100))
 
 
-def _unbounded(study: Study, rows: pl.DataFrame, value: str, scale: float) -> dict[str, Any]:
-    """The mean of a value that is no proportion, with percentiles even where no draw differs."""
+def _between(
+    study: Study, rows: pl.DataFrame, value: str, low: int, scale: float
+) -> dict[str, Any]:
+    """The mean of a value from `low` to `low` + 2."""
     result = study.estimate(rows.with_columns(one=1.0), value, over="one", scale=scale)
-    point = Interval(result["value"], result["value"], "bootstrap")
-    return {**result, "interval": result["interval"] or point}
+    alike = _alike(result["value"] / scale, low, low + 2, rows.height).times(scale)
+    return {**result, "interval": result["interval"] or alike}
+
+
+def _alike(value: float, low: float, high: float, n: int) -> Interval:
+    """The bounds of a mean where no draw differs: of others as many differ, by all that is possible
+    from `low` to `high`, as Wilson's bound allows where none of `n` does."""
+    others = wilson(0, n)[1]
+    return Interval(value - others * (value - low), value + others * (high - value), "wilson")

@@ -182,7 +182,9 @@ def _by_position(study: Study) -> Iterator[Number]:
         for (name,), part in placed.group_by("position", maintain_order=True):
             of = Number(metric="accuracy", slice=name, **probe.dimensions)
             rows = study.item_hits(part).with_columns(pl.col("templates").cast(pl.Float64))
-            yield of.but(**study.estimate(rows, "hit", weight="templates"))
+            is_proportion = rows["templates"].max() == 1
+            value = study.estimate(rows, "hit", weight="templates", is_proportion=is_proportion)
+            yield of.but(**value)
 
 
 def differences(study: Study) -> Iterator[Number]:

@@ -285,6 +285,10 @@ def test_a_published_score_stands_beside_the_same_items_and_bos_policy_only():
     assert shown(published="opt", bos="forced") == (20.1, board)
     assert shown(published="opt", bos="none") is None
     assert shown(published="") is None
+    # of the ways to score by masks the default
+    masked = {"kind": "masked", "bos": "-", "published": "bert"}
+    ways = ("sentence", "sentence-within_word_l2r", "sentence-original", "sentence-sentence_l2r")
+    assert [shown(**masked, method=name) for name in ways] == [(18.4, board)] * 2 + [None] * 2
     assert shown(items=600) is None
     assert shown(templates=[0]) is None
     assert paper.score(probe("gpt2", published="gpt2"), 7731, all_three) is None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from kgprobe.experiments import VARIANTS_OF_KIND
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.published import read_tsv
 
@@ -44,9 +45,12 @@ class Published:
 
         Under the BOS policy of the figure alone (docs/papers/bear.md, Published scores): the
         leaderboard's causal models stood behind what their tokenizers add by themselves, the later
-        measurement put a BOS in front of all of them. So OPT's figures of both have one.
+        measurement put a BOS in front of all of them. So OPT's figures of both have one. Masked
+        models were scored by the default pseudo-log-likelihood, and no other is beside a figure.
         """
-        if not probe.published or probe.method.split("-")[0] != "sentence":
+        method, _, variant = probe.method.partition("-")
+        is_other = method != "sentence" or variant in VARIANTS_OF_KIND["masked"][1:]
+        if not probe.published or is_other:
             return None
         if not self.complete(probe.benchmark, items) or templates != COMPLETE_TEMPLATES:
             return None

@@ -81,6 +81,15 @@ def test_baselines_coincide_on_balanced_data_and_have_no_interval():
     assert number(results(one), model="majority")["value"] == 75.0
 
 
+def test_options_without_ids_are_known_by_their_labels():
+    """Not all one answer, which a constant guess would always give."""
+    skewed = benchmark({"P1": (["a", "b"], ["a", "a", "a", "b"])})
+    skewed["candidates"] = skewed["candidates"].with_columns(id=pl.lit(""))
+    found = results(study(skewed, [(probe(), guesses(skewed, 0.5, 1))]))
+    assert number(found, model="majority")["value"] == 75.0
+    assert number(found, model="random", slice="frequency: 2-4")["n"] == 3
+
+
 def test_without_ties_first_wins_is_not_there_and_with_ties_it_is():
     assert "first wins" not in results(small())["mode"]
     tied = {key: [0.0, 0.0] for key in answers(RIGHT)}

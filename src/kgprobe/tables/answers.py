@@ -44,6 +44,8 @@ AGGREGATIONS: dict[str, pl.Expr] = {
 }
 #: who an item is about: the id, where there is one
 SUBJECT = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
+#: what an option is: the id, where there is one
+OPTION = pl.when(pl.col("id") == "").then("label").otherwise("id")
 #: those that stand on the answer's tokens alone
 OF_ANSWERS = ("answer_only", "answer_mean", "conditional")
 
@@ -109,8 +111,8 @@ def folders(files: Iterable[str | Path]) -> dict[str, Path]:
 
 
 def gold_ids(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
-    """item, relation and id of every correct answer of ITEMS."""
-    named = candidates.select("id", candidates="set", answers="index")
+    """item, relation and id (else label) of every correct answer of ITEMS."""
+    named = candidates.select(id=OPTION, candidates="set", answers="index")
     golds = items.select("item", "relation", "candidates", "answers").explode("answers")
     return golds.join(named, on=["candidates", "answers"]).select("item", "relation", "id")
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from kgprobe.contracts import COUNTS, WITHOUT
 from kgprobe.tables import baselines
 from kgprobe.tables.aggregations import EVERY, PROBE
+from kgprobe.tables.answers import OPTION
 from kgprobe.tables.results import Number, family, hit_rate
 from kgprobe.tables.study import BaselineAnswers, Bools, Study, relations_of
 from kgprobe.tables.views import View
@@ -186,7 +187,7 @@ def _values(study: Study) -> dict[str, list[int | None]]:
     # what OntoProbe's instances have: in how many statements of the graph they stand
     meta = meta.with_columns(pl.coalesce("statements", "popularity").alias("statements"))
     popularity = "statements" if meta["sitelinks"].null_count() == len(meta) else "sitelinks"
-    names = study.candidates.select("id", "label", candidates="set", first="index")
+    names = study.candidates.select("label", id=OPTION, candidates="set", first="index")
     gold = study.ordered.select("item", "candidates", first=pl.col("answers").list.first()).join(
         names, on=["candidates", "first"], how="left", maintain_order="left"
     )

@@ -1,6 +1,7 @@
 """From a task's folder to prompt files and outcomes: searches, baselines, controls, sweeps."""
 
 import json
+from collections import Counter
 from dataclasses import asdict
 from functools import partial
 
@@ -12,7 +13,7 @@ from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, sweep, tasks, train
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import search as autoprompt
-from kgprobe.schema import OUTCOMES, SWEEPS, check
+from kgprobe.schema import EXAMPLES, OUTCOMES, SWEEPS, check, read, write
 from kgprobe.settings import Settings
 from kgprobe.templates import Template
 from tests.unit import prompt_folders
@@ -176,6 +177,27 @@ def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
     assert (tmp_path / "searched_balanced/P36.json").is_file()
     with pytest.raises(tasks.ProbeTaskError, match="searched_words needs classes"):
         searched_task(tmp_path, loaded, "searched_words", groups=["P36"])
+
+
+def test_balanced_facts_of_relation_extraction_keep_their_repeats(tmp_path, monkeypatch):
+    folder = prompt_folders.facts(tmp_path / "auto_re", True)
+    rows = read(folder / "examples.parquet", EXAMPLES).filter(group="P36").to_dicts()
+    train = [row for row in rows if row["split"] == "train"]
+    for row, label in zip(train, ["Rome"] * 4 + ["Paris"] * 2, strict=True):
+        row["label"] = label
+    # a second sentence of a fact is no example of its own
+    rows.append({**train[0], "example": "zzzz"})
+    write(pl.DataFrame(rows, schema=dict(EXAMPLES.columns)), EXAMPLES, folder / "examples.parquet")
+    seen, real = [], search.search
+
+    def watching(loaded, template, train, *rest):
+        seen.append(Counter(label for _, label in train))
+        return real(loaded, template, train, *rest)
+
+    monkeypatch.setattr(search, "search", watching)
+    for name in ("searched", "searched_balanced"):
+        searched_task(tmp_path, tiny("bert"), name, "auto_re")
+    assert seen == [{"Rome": 4, "Paris": 2}, {"Rome": 3, "Paris": 3}]
 
 
 def test_trained_baselines_answer_dev_and_test(tmp_path, answering):

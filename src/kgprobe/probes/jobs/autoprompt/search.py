@@ -91,7 +91,11 @@ def search_task(
     when all are found.
     """
     settings = settings_of(loaded, task, section, mode)
-    examples = balance(task.examples, seed) if prompt == BALANCED else task.examples
+    examples = task.examples
+    if task.kind == "relation_extraction":
+        # of a fact with several sentences the first, as the paper's one sentence a fact
+        examples = examples.sort("example").unique(["group", "split", "fact"], keep="first")
+    examples = balance(examples, seed) if prompt == BALANCED else examples
     data = ProbeTask(task.name, examples, task.vocabulary, task.about)
     text = task.search_template(loaded, LENGTHS.get(prompt, section["triggers"]))
     place = states / digest(loaded, data, text, asdict(settings), section)
@@ -145,12 +149,9 @@ def _find(
 
 
 def pairs(task: ProbeTask, group: str, split: str) -> list[Example]:
-    """(fields, label) of a split; of a fact with several sentences the first, as the paper's one
-    sentence a fact."""
-    rows = task.of(group, split)
-    if task.kind == "relation_extraction":
-        rows = rows.unique("fact", keep="first", maintain_order=True)
-    return [(json.loads(text), label) for text, label in rows.select("fields", "label").rows()]
+    """(fields, label) of a split."""
+    rows = task.of(group, split).select("fields", "label").rows()
+    return [(json.loads(text), label) for text, label in rows]
 
 
 def word_sets(loaded: Loaded, template: Template, task: ProbeTask) -> dict[str, list[int]]:

@@ -189,6 +189,22 @@ def test_too_many_of_them_and_classes_are_refused(folder, tmp_path):
         answerer(loaded, classes).answers(["demos"])
 
 
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_sentences_of_relation_extraction_are_shown_without_their_separator(tmp_path, name):
+    place = prompt_folders.facts(tmp_path / "auto_re", True)
+    about = json.loads((place / "task.json").read_text())
+    text = "{context} [SEP] {sub} in [P] ."
+    about["prompts"]["manual"]["P36"] = {"masked": text, "causal": "{context} {sub} in [P]"}
+    (place / "task.json").write_text(json.dumps(about))
+    loaded = tiny(name)
+    loaded.tokenizer.add_special_tokens({"sep_token": "[SEP]"})
+    loaded.model.resize_token_embeddings(len(loaded.tokenizer))
+    task = tasks.load(place, {"groups": ["P36"]})
+    assert task.whole(loaded, "P36") == "{context} {sub} in [P] ."
+    frame = answerer(loaded, task).answers(["demos"])
+    assert set(frame["prompt"]) == {"demos:00", "demos:01"}
+
+
 def test_masked_models_are_shown_whole_sentences(folder):
     loaded = tiny("bert")
     own = answerer(loaded, tasks.load(folder, {}))

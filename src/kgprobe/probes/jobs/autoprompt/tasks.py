@@ -18,7 +18,7 @@ from kgprobe.experiments import read_text
 from kgprobe.probes.jobs.autoprompt.outcomes import TriggerPrompt, manual
 from kgprobe.probes.models.load import Loaded
 from kgprobe.schema import EXAMPLES, read
-from kgprobe.templates import resized
+from kgprobe.templates import SEPARATOR, resized
 
 CLASSIFICATION = "classification"
 
@@ -99,10 +99,11 @@ class ProbeTask:
 
     def whole(self, loaded: Loaded, group: str) -> str:
         """The manual prompt of a group as a sentence: that of masked models, whose answer may stand
-        anywhere, where there is one."""
+        anywhere, where there is one, without a border between segments."""
         texts = self.about["prompts"]["manual"]
         by_kind = texts.get(group, texts.get("", {}))
-        return str(by_kind.get("masked") or _choose(by_kind, loaded))
+        text = by_kind.get("masked") or _choose(by_kind, loaded)
+        return str(text).replace(f"{SEPARATOR} ", "")
 
 
 def load(

@@ -15,7 +15,7 @@ from kgprobe.probes.prompts.search import search as autoprompt
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
 from kgprobe.probes.prompts.search.problem import problem
 from kgprobe.probes.prompts.search.scores import Scorer
-from kgprobe.probes.prompts.search.search import SearchError, SearchSettings, search
+from kgprobe.probes.prompts.search.search import Search, SearchError, SearchSettings, search
 from kgprobe.probes.prompts.search.state import TriggerScores
 from kgprobe.probes.text.prompts import encode, initial_token
 from kgprobe.templates import Template
@@ -353,6 +353,15 @@ def test_examples_without_a_gold_of_one_token_are_counted_or_refused():
         search(loaded, template, TRAIN, DEV, quick(), labels=LABELS)
     with pytest.raises(SearchError, match=r"token \[60\] is in two classes"):
         search(loaded, template, CLASSES, DEV, quick(), labels={**LABELS, "no": [60]})
+
+
+def test_a_token_that_is_spelled_like_a_dropped_gold_is_no_candidate():
+    loaded, template = tiny("bert", double=False), template_for("bert", 1)
+    odd = [({"sub": "Rome"}, "CAPITAL")]
+    own = Search(loaded, template, TRAIN + odd, DEV, quick(), None, None, "", None)
+    assert own.problem.dropped == {"train": 1, "dev": 0}
+    ids = loaded.tokenizer.convert_tokens_to_ids(["capital", "country", "is"])
+    assert own.kept[ids].tolist() == [False, False, True]
 
 
 def test_a_causal_gold_is_kept_by_its_first_token_where_that_is_its_own():

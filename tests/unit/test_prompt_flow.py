@@ -200,6 +200,30 @@ def test_balanced_facts_of_relation_extraction_keep_their_repeats(tmp_path, monk
     assert seen == [{"Rome": 4, "Paris": 2}, {"Rome": 3, "Paris": 3}]
 
 
+@pytest.mark.parametrize(("name", "gold_filter"), [("roberta", "exact"), ("gpt2", "text")])
+def test_random_triggers_are_drawn_from_the_candidates_of_the_search(
+    tmp_path, monkeypatch, answering, name, gold_filter
+):
+    loaded = answering(tiny(name))
+    folder = prompt_folders.facts(tmp_path / "auto_world")
+    rows = read(folder / "examples.parquet", EXAMPLES)
+    several = pl.when(pl.col("label") == "Niger").then(pl.lit("Burkina Faso")).otherwise("label")
+    write(rows.with_columns(label=several), EXAMPLES, folder / "examples.parquet")
+    searched_task(tmp_path, loaded, settings={"gold_filter": gold_filter, "capital_filter": "off"})
+    sizes, real = [], predict.controls.random_triggers
+
+    def watching(allowed, *rest):
+        sizes.append(len(allowed))
+        return real(allowed, *rest)
+
+    monkeypatch.setattr(predict.controls, "random_triggers", watching)
+    own = predict.Answerer(loaded.spec, tasks.load(folder, {}), tmp_path / "searched", draws=1)
+    own.answers(["random_triggers"])
+    prompts = [files.load(tmp_path / f"searched/{g}.json", loaded) for g in ("P36", "P37")]
+    assert sizes == [prompt.filters["allowed"] for prompt in prompts]
+    assert all(prompt.filters["gold"] for prompt in prompts)
+
+
 def test_trained_baselines_answer_dev_and_test(tmp_path, answering):
     loaded = answering(tiny("bert"))
     task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})

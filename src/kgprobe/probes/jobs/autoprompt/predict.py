@@ -28,6 +28,7 @@ from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
 from kgprobe.probes.prompts.search.controls import transfer
 from kgprobe.probes.prompts.search.files import PromptFile
+from kgprobe.probes.prompts.search.problem import gold_tokens
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.variants import demonstrations
 from kgprobe.probes.prompts.variants.demonstrations import TrainingFact
@@ -129,10 +130,13 @@ class Answerer:
         vocabulary, drawn = vocabulary_of(self.loaded), {}
         for group, file in self._searched.items():
             labels = [t for ids in file.labels.values() for t in ids]
-            golds = self.task.of(group, "train")["label"].unique().to_list()
-            closed = self.task.kind == CLASSIFICATION
-            settings = SearchSettings(**file.settings)
-            rows, _ = filter_candidates(vocabulary, settings, labels, [] if closed else golds)
+            golds, settings = set[str](), SearchSettings(**file.settings)
+            if self.task.kind != CLASSIFICATION:
+                golds = set(self.task.of(group, "train")["label"])
+            words = sorted(golds | set(self.task.of(group, "dev")["label"]))
+            tokens = gold_tokens(self.loaded, file.parsed(), words)
+            ids = [token for word in golds for token in tokens.get(word, ())]
+            rows, _ = filter_candidates(vocabulary, settings, labels, golds, ids)
             pool, size = np.flatnonzero(rows).tolist(), len(file.trigger)
             drawn[group] = controls.random_triggers(pool, size, group, self.seed, self.draws)
         names = controls.names("random_triggers", self.draws)

@@ -90,7 +90,7 @@ def problem(
             )
     else:
         words = sorted({label for examples in data.values() for _, label in examples})
-        table = _golds(loaded, template, words)
+        table = gold_tokens(loaded, template, words)
         classes = list(table)
     kept = {name: [e for e in examples if e[1] in table] for name, examples in data.items()}
     dropped = {name: len(data[name]) - len(kept[name]) for name in data}
@@ -140,8 +140,11 @@ def _label_sets(
     return list(table), table
 
 
-def _golds(loaded: Loaded, template: Template, words: Sequence[str]) -> dict[str, list[int]]:
-    """The token of every gold object that has one to itself."""
+def gold_tokens(loaded: Loaded, template: Template, words: Sequence[str]) -> dict[str, list[int]]:
+    """The token of every gold object that has one to itself.
+
+    Raises ValueError for a special token's name.
+    """
     pieces = dict(zip(words, label_pieces(loaded, template, words), strict=True))
     unknown = loaded.tokenizer.unk_token_id
     known = {w: ids for w, ids in pieces.items() if len(ids) and unknown not in ids}

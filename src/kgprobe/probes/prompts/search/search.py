@@ -94,11 +94,12 @@ class Search:
         self.vocabulary = vocabulary_of(loaded)
         tokens = self.problem.labels[self.problem.known].tolist()
         first = dict(zip(self.problem.classes, self.problem.labels[:, 0].tolist(), strict=True))
-        golds = sorted({label for _, label in self.problem.train.examples})
+        # those of dropped facts, too: a token may be spelled like one that is several
+        golds = sorted({label for _, label in train})
         kept, self.counts = filter_candidates(
             self.vocabulary, settings, tokens if labels is not None else (),
             [] if labels is not None else golds,
-            [] if labels is not None else [first[gold] for gold in golds],
+            [] if labels is not None else [first[gold] for gold in golds if gold in first],
         )  # fmt: skip
         self.scorer = Scorer(loaded, self.problem, budget)
         self.kept = kept

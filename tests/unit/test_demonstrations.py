@@ -144,7 +144,7 @@ def test_the_answers_are_those_behind_the_text_written_out(folder):
                 group=row["group"], split=row["split"], example=row["example"]
             ).row(0, named=True)
             text = f"{front}{json.loads(asked['fields'])['sub']} {template[row['group']]}"
-            scores = literal(loaded, text, own.words)
+            scores = literal(loaded, text, own.options.names)
             if asked["label"] not in scores:  # not one token of this model
                 assert row["best"] is None
                 continue

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 import pytest
+from tokenizers import normalizers
 
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, sweep, tasks, train
@@ -114,7 +115,7 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
     assert start.select(columns).rows() == plain.select(columns).rows()
     assert start["logprob"].is_not_null().any()
     constant = frame.filter((pl.col("prompt") == "constant") & (pl.col("split") == "test"))
-    assert set(constant["options"]) == {len(own.words)}
+    assert set(constant["options"]) == {len(own.options)}
 
 
 def test_a_causal_model_is_asked_what_ends_in_its_answer(tmp_path, answering):
@@ -222,6 +223,26 @@ def test_random_triggers_are_drawn_from_the_candidates_of_the_search(
     prompts = [files.load(tmp_path / f"searched/{g}.json", loaded) for g in ("P36", "P37")]
     assert sizes == [prompt.filters["allowed"] for prompt in prompts]
     assert all(prompt.filters["gold"] for prompt in prompts)
+
+
+def test_constant_answers_count_the_words_that_are_one_token_together(tmp_path):
+    loaded = tiny("bert")
+    loaded.tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
+    folder = prompt_folders.facts(tmp_path / "auto_world")
+    (folder / "vocabulary.json").write_text(json.dumps(["Of", "The", "of", "the"]))
+    rows = read(folder / "examples.parquet", EXAMPLES).filter(group="P36").to_dicts()
+    for place, row in enumerate(rows):
+        row["label"] = "The" if place % 5 == 0 else ("Of", "of")[place % 2]
+    write(pl.DataFrame(rows, schema=dict(EXAMPLES.columns)), EXAMPLES, folder / "examples.parquet")
+    own = predict.Answerer(loaded.spec, tasks.load(folder, {}), load=lambda _: loaded)
+    frame = own.answers(["majority", "constant", "manual"])
+    assert frame["best"].null_count() == 0
+    labels = {row["example"]: row["label"] for row in rows}
+    for row in frame.filter(pl.col("prompt") != "manual").iter_rows(named=True):
+        label = labels[row["example"]]
+        right = label in ("Of", "of")
+        assert (row["best"], row["worst"]) == ((1, 1) if right else (2, 2))
+        assert row["answer"] == (label if right else "Of")
 
 
 def test_trained_baselines_answer_dev_and_test(tmp_path, answering):

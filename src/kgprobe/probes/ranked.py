@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 def outcomes(
     prompt: str,
     examples: pl.DataFrame,
-    options: Sequence[str],
+    options: Sequence[str] | AnswerOptions,
     scores: Floats,
     logprobs: Floats | None = None,
 ) -> pl.DataFrame:
@@ -28,7 +28,8 @@ def outcomes(
     the shape of `scores` (default: the scores themselves); a value that is not finite becomes null.
     Raises ValueError for repeated options, for shapes that do not fit, and for NaN.
     """
-    if len(set(options)) != len(options) or not options:
+    known = answer_options(options)
+    if len(set(known.names)) != len(options) or not len(options):
         raise ValueError(f"{prompt}: {len(options)} options, each must be named once")
     if scores.shape != (examples.height, len(options)):
         raise ValueError(
@@ -39,7 +40,6 @@ def outcomes(
         name = examples["example"][int(wrong.argmax())]
         raise ValueError(f"{prompt}: NaN among the scores of example {name!r}")
     logs = scores if logprobs is None else logprobs
-    known = AnswerOptions(tuple(options), {word: i for i, word in enumerate(options)}, ())
     golds = known.columns(examples["label"].to_list())
     others = others_of(examples["others"], known)
     table = torch.from_numpy(np.array(scores))
@@ -49,6 +49,13 @@ def outcomes(
         pl.when(pl.col("logprob").is_finite()).then("logprob"), prompt=pl.lit(prompt)
     )
     return frame.select(list(OUTCOMES.columns))
+
+
+def answer_options(options: Sequence[str] | AnswerOptions) -> AnswerOptions:
+    """Options; words or classes that are given by themselves stand for nothing else."""
+    if isinstance(options, AnswerOptions):
+        return options
+    return AnswerOptions(tuple(options), {word: i for i, word in enumerate(options)}, ())
 
 
 def others_of(others: pl.Series, options: AnswerOptions) -> Ints:

@@ -13,41 +13,42 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from kgprobe.probes.ranked import framed, outcomes, part
+from kgprobe.probes.ranked import answer_options, framed, outcomes, part
+from kgprobe.probes.scoring.fill.options import AnswerOptions
 
 #: the splits that a constant answer is judged on
 JUDGED = ("dev", "test")
 
 
 def majority(
-    examples: pl.DataFrame, options: Sequence[str], splits: Sequence[str] = JUDGED
+    examples: pl.DataFrame, options: Sequence[str] | AnswerOptions, splits: Sequence[str] = JUDGED
 ) -> pl.DataFrame:
     """OUTCOMES of the training majority, per group (relation; "" where a task has none)."""
     return _constant("majority", examples, options, splits, "train")
 
 
 def constant(
-    examples: pl.DataFrame, options: Sequence[str], splits: Sequence[str] = JUDGED
+    examples: pl.DataFrame, options: Sequence[str] | AnswerOptions, splits: Sequence[str] = JUDGED
 ) -> pl.DataFrame:
     """OUTCOMES of the best constant answer: counted on the very split that it is judged on."""
     frames = [_constant("constant", examples, options, [split], split) for split in splits]
     return pl.concat(frames)
 
 
-def counts(examples: pl.DataFrame, options: Sequence[str]) -> np.ndarray:
+def counts(examples: pl.DataFrame, options: AnswerOptions) -> np.ndarray:
     """How many facts have each option as their label; a fact's sentences count once."""
-    facts = examples.unique(["fact", "label"])
-    by_label = dict(facts["label"].value_counts().iter_rows())
-    return np.array([by_label.get(word, 0) for word in options], dtype=np.float64)
+    columns = options.columns(examples.unique(["fact", "label"])["label"].to_list())
+    return np.bincount(columns[columns >= 0], minlength=len(options)).astype(np.float64)
 
 
 def _constant(
     prompt: str,
     examples: pl.DataFrame,
-    options: Sequence[str],
+    options: Sequence[str] | AnswerOptions,
     splits: Sequence[str],
     counted: str,
 ) -> pl.DataFrame:
+    known = answer_options(options)
     source = part(examples, counted).partition_by("group", as_dict=True)
     frames = []
     for (group,), rows in sorted(
@@ -55,13 +56,13 @@ def _constant(
     ):
         if (group,) not in source:
             raise ValueError(f"{prompt}: group {group!r} has no {counted} examples to count")
-        count = counts(source[(group,)], options)
+        count = counts(source[(group,)], known)
         with np.errstate(divide="ignore"):
             logs = np.log(count / max(count.sum(), 1.0))
-        shape = (rows.height, len(options))
+        shape = (rows.height, len(known))
         frames.append(
             outcomes(
-                prompt, rows, options, np.broadcast_to(count, shape), np.broadcast_to(logs, shape)
+                prompt, rows, known, np.broadcast_to(count, shape), np.broadcast_to(logs, shape)
             )
         )
     return pl.concat(frames) if frames else framed([])

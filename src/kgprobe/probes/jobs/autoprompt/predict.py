@@ -71,10 +71,10 @@ class Answerer:
         self.searched, self.other = Path(searched), Path(other)
         self.file = published
         self.draws, self.demonstrated, self.seed = draws, demos, seed
-        self.words: Sequence[str] = task.vocabulary
+        self.options: Sequence[str] | Options = task.vocabulary
         if task.kind != CLASSIFICATION:
             reference = Template.parse(REFERENCE, spec.kind)
-            self.words = Options.words(self.loaded, reference, task.vocabulary).names
+            self.options = Options.words(self.loaded, reference, task.vocabulary)
         self.record: dict[str, Any] = {}
 
     def answers(self, prompts: Sequence[str]) -> pl.DataFrame:
@@ -91,11 +91,11 @@ class Answerer:
 
     def majority(self) -> pl.DataFrame:
         """The commonest training label."""
-        return majority.majority(self.task.examples, self.words)
+        return majority.majority(self.task.examples, self.options)
 
     def constant(self) -> pl.DataFrame:
         """The best constant answer, an oracle."""
-        return majority.constant(self.task.examples, self.words)
+        return majority.constant(self.task.examples, self.options)
 
     def _written(self, name: str) -> pl.DataFrame:
         """Prompts of task.json: `manual` is written by hand, `lpaqa` LPAQA's best single one."""

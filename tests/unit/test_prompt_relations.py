@@ -70,6 +70,26 @@ def test_train_facts_give_one_sentence_test_facts_all_distinct_short_ones():
         assert row["surfaces"][0] in context or row["split"] != "test"
 
 
+def test_equal_contexts_are_one_with_every_surface_of_the_object():
+    texts = [("Roman", "S was a [MASK] , born in Rome ."), ("Rome", "S lived in [MASK] ."),
+             ("Rome", "S was a Roman , born in [MASK] .")]  # fmt: skip
+    evidences = tuple(Evidence("S", surface, text) for surface, text in texts)
+    drawn = (Record("P19", f"P19/T{i}/Rome", f"T{i}", "S", "Rome", evidences) for i in range(99))
+    one = next(r for r in drawn if relations.split_of(r, SETTINGS.shares, 0) == "test")
+    rows = [*records(), one]
+    found = [row for row in by_example(task(rows=rows)).values() if row["fact"] == one.fact]
+    assert [(row["fields"]["context"], row["surfaces"]) for row in found] == [
+        ("S was a Roman , born in Rome .", ["Roman", "Rome"]),
+        ("S lived in Rome .", ["Rome"]),
+    ]
+    # an exchanged object stands in one place of a context, so that both are asked
+    changed = [row["fact"] for row in by_example(task("fact", rows)).values()]
+    assert changed.count(one.fact) == 3
+    step = "test: equal contexts dropped"
+    (before, after), plain = steps(task(rows=rows))[step], steps(task())[step]
+    assert (before - plain[0], after - plain[1]) == (3, 2)
+
+
 def test_every_dropped_sentence_is_counted():
     rows = records()
     found = steps(task(rows=rows))

@@ -122,11 +122,8 @@ def _relation(
         left = [record for record in rows if chosen[record.fact]]
         funnel.add(relation, f"{split}: facts with a sentence", len(rows), len(left), *_ends(left))
     test = [record.fact for record, split in placed if split == "test"]
-    if not perturbed:
-        # of equal contexts one; perturbed ones may differ in the place that is exchanged
-        by_text = {fact: {c.text: c for c in reversed(some)} for fact, some in chosen.items()}
-        chosen = {fact: [*texts.values()][::-1] for fact, texts in by_text.items()}
-    contexts = sum(len(chosen[fact]) for fact in test)
+    # perturbed ones may differ in the place that is exchanged
+    contexts = sum(len({c if perturbed else c.text for c in chosen[fact]}) for fact in test)
     funnel.add(relation, "test: equal contexts dropped", _total(short, test), contexts)
     if not perturbed:
         return [
@@ -160,10 +157,14 @@ def _examples(
     flagged: Sequence[str],
     right: Sequence[str],
 ) -> Iterator[Example]:
-    for place, context in enumerate(contexts):
-        fields = {"context": context.text, "sub": record.subject}
+    """Equal contexts are one, with all the ways in which they write the object."""
+    surfaces: dict[str, list[str]] = {}
+    for context in contexts:
+        surfaces.setdefault(context.text, []).append(context.surface)
+    for place, (text, written) in enumerate(surfaces.items()):
+        fields = {"context": text, "sub": record.subject}
         cells = (f"{record.fact}/{place:04d}", record.fact, fields, record.object)
-        yield Example(record.relation, split, *cells, [context.surface], right, flagged)
+        yield Example(record.relation, split, *cells, written, right, flagged)
 
 
 def _perturbed(

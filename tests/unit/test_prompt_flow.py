@@ -307,6 +307,14 @@ def test_subsets_hold_every_class_and_halves_too(tmp_path):
     half = sweep.halve(part)
     assert half.of("", "train").height == half.of("", "dev").height == 2
     assert set(half.of("", "dev")["label"]) == {"negative", "positive"}
+    # two classes of odd size are cut into equal halves, too, and one of one example stays
+    for draw in range(9):
+        for size in (4, 6, 10):
+            half = sweep.halve(sweep.subset(task, size, draw, 0))
+            assert half.of("", "train").height == half.of("", "dev").height == size // 2
+            assert all(half.of("", s)["label"].n_unique() == 2 for s in ("train", "dev"))
+        alone = sweep.halve(sweep.subset(task, 3, draw, 0))
+        assert alone.of("", "train")["label"].n_unique() == 2
     with pytest.raises(ValueError, match="13 training examples asked for, there are 12"):
         sweep.subset(task, 13, 0, 0)
 

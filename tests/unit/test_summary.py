@@ -107,6 +107,16 @@ def test_a_prompt_stands_beside_the_manual_one_of_its_own_benchmark():
     )
 
 
+def test_a_constant_answer_is_no_model_whatever_it_reaches():
+    classes = PROMPT.but(benchmark="auto_sst2", metric="accuracy", n=1821)
+    guesses = [
+        classes.but(model=name, prompt="", method="", value=50.1)
+        for name in ("majority", "constant")
+    ]
+    told = "m classifies 49.0 % of 1,821 examples correctly with the manual prompt."
+    assert told_of_prompts(classes.but(prompt="manual", value=49.0), *guesses) == told
+
+
 def test_a_mean_over_relations_is_called_so():
     manual = PROMPT.but(prompt="manual", value=34.3)
     of_relations = [manual.but(group=name, n=54) for name in ("P17", "P36")]

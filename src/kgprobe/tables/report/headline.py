@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.experiments import GUESSES
 from kgprobe.tables import views
 from kgprobe.tables.answers import PRIOR, PRIOR_IS
 from kgprobe.tables.report import marks
@@ -21,7 +22,7 @@ PAPERS = {
     "autoprompt": "AutoPrompt",
 }
 #: models that are no subject of a sentence or picture, and how names of others begin
-BASELINES, CONTROL = ("", "random", "majority"), "control-"
+BASELINES, CONTROL = ("", *GUESSES), "control-"
 #: AutoPrompt's prompts in words, in the order of rows: from those that need no model to searched
 #: ones
 PROMPTS = {

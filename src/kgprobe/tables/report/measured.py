@@ -183,7 +183,7 @@ def _names(
     state = "measured" if is_same else "outdated, other questions:"
     for key in extract.results.select("benchmark", "model").unique().sort(pl.all()).rows():
         benchmark, model = key
-        is_left_out = model in ("", "random", "majority") or model.startswith("control-")
+        is_left_out = model in headline.BASELINES or model.startswith(headline.CONTROL)
         if benchmark not in hashes or is_left_out or key in known:
             continue
         if is_same == (extract.find_fingerprint(benchmark) == hashes[benchmark]):

@@ -679,6 +679,16 @@ def test_only_plain_svg_goes_in(mark):
         pages.inline(Drawing("p", "n", "t", "c", chart))
 
 
+def test_a_label_may_hold_words_that_no_tag_may_have():
+    label = 'JavaScript: phase one = url(x) @import href="y"'
+    chart = {
+        "data": {"values": [{"a": label}]},
+        "mark": "bar",
+        "encoding": {"y": {"field": "a", "type": "nominal", "axis": {"labelLimit": 0}}},
+    }
+    assert label in html.unescape(pages.inline(Drawing("p", "n", "t", "c", chart)))
+
+
 def test_inlined_figures_take_the_theme_and_keep_their_ids_apart():
     chart = {"data": {"values": [{"a": "</script><b>"}]},
              "mark": {"type": "bar", "color": draw.INK, "clip": True},

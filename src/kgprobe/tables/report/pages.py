@@ -260,8 +260,10 @@ def inline(drawing: Drawing) -> Markup:
     Raises ValueError when the text could run or load something.
     """
     svg = draw.svg(drawing.chart)
-    active = r"<script|<foreignObject|javascript:|\son\w+\s*=|href=\"(?!#)|url\((?!#)|@import"
-    if not svg.startswith("<svg") or re.search(active, svg, flags=re.IGNORECASE):
+    active = r"<script|<style|<foreignObject|javascript:|\son\w+\s*=|href=\"(?!#)|url\((?!#)"
+    # labels may hold such words: between tags, and as what is read aloud
+    tags = re.sub('aria-label="[^"]*"', "", "".join(re.findall("<[^>]*>", svg)))
+    if not svg.startswith("<svg") or re.search(active, tags, flags=re.IGNORECASE):
         raise ValueError(f"figure {drawing.name}: no plain SVG; draw it without links and images")
     prefix = re.sub(r"\W", "-", drawing.name)
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)

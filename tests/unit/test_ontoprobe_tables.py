@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -338,11 +339,11 @@ def test_every_cell_of_few_rows_is_marked_at_the_number_and_in_the_figure():
     assert at == {"x": ("P2", ["EX", "IM", "NO"]), "y": ("P1", ["EX", "IM", "NO"])}
 
 
-def gathered(tmp_path, items, values, is_trained_on, lite=False):
+def gathered(tmp_path, items, values, is_trained_on, lite=False, more=()):
     """OntoProbe's RESULTS of one control model; `is_trained_on`: row of TP -> whether it was.
 
     `lite`: beside it a part of the set with four test rows of each task and nine candidates, in
-    another order.
+    another order; `more`: pairs of further probes and their values.
     """
     kinds = [("class", i, f"kind {i}", f"kind {i}") for i in range(12)]
     candidates = of_rows(schema.CANDIDATES, kinds)
@@ -367,6 +368,7 @@ def gathered(tmp_path, items, values, is_trained_on, lite=False):
         own = values.filter(pl.col("item").is_in(few["item"].to_list()))
         both = pl.concat([own, own.with_columns(role=pl.lit("dev"))])
         found[probe("real", "onto_world_lite")] = both
+    found |= dict(more)
     fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_trained_on(r)) for r in range(20, 40)]
     told = PRINTED, modes.resolve("default"), 0, of_rows(schema.TRAINED_ON, fates)
     return results.frame("ontoprobe", make.estimate_memorizing(found, folders, *told))
@@ -502,6 +504,42 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
     page = of_paper.section(made, [], {}, {}, "default")
     for shown in [*page.grids, *page.folded]:
         assert shown.rows, shown.title
+
+
+def scored(values, **changes):
+    """The same model's candidates scored as sentences, and their values in one configuration."""
+    first = values.filter(template="m1", masks="multi", pooling="mean")
+    rows = first.with_columns(masks=pl.lit("sentence"), pooling=pl.lit("answer_mean"), **changes)
+    return replace(probe("control", source="control:masked"), method="sentence"), rows
+
+
+def test_a_model_may_be_ranked_and_scored_on_one_set(tmp_path, items, values):
+    missed = values.with_columns(pl.lit(0.0).alias("R@1"))
+    given = items, missed, lambda row: row % 2 == 0
+    made = gathered(tmp_path, *given, more=[scored(missed, MRR=pl.lit(1.0))])
+    of_paper.write_texts(made, tmp_path / "texts")
+    text = (tmp_path / "texts/table4_chosen.tsv").read_text()
+    assert "onto_world, control, manual\tonto_world, control, manual, sentence" in text
+    assert {row[4] for row in views.CALIBRATION.of(made).rows} == {"cloze", "sentence"}
+
+
+def premises_of(answers, **switches):
+    """Whether a rule's first premise is memorized, by row of SCO."""
+    cases = make_cases(40).filter(pl.col("row") >= 20, relation="rdfs9")
+    cases = cases.with_columns(pl.col("meta").str.replace("T-", "SCO-"))
+    ranks = cases.select("item", kind=pl.lit("manual"), pair=0, best=1, worst=1, in_order=1)
+    told = modes.resolve("default", switches)
+    found = make._classify_premises(probe("control"), cases, ranks, answers, told)["manual"]
+    return found["first"].to_list()
+
+
+def test_premises_go_by_the_ranking_where_a_model_is_scored_as_well(values):
+    ranked = probe("control"), values
+    other = scored(values, MRR=101 - pl.col("MRR"))
+    alone = premises_of(dict([ranked]))
+    assert premises_of(dict([other])) != alone
+    for both in ([ranked, other], [other, ranked]):
+        assert premises_of(dict(both)) == alone
 
 
 def make_printed():

@@ -253,9 +253,10 @@ def _classify_premises(
     premises = {}
     for kind in ("manual", "soft"):
         # the memorizing answers at m, mean with the template kind in use
+        # those that were ranked last, which stand before scored ones
         memorized = [
             per_item.in_fixed(values).filter(role="test")
-            for other, values in answers.items()
+            for other, values in sorted(answers.items(), key=lambda pair: not is_scored(pair[0]))
             if (other.model, other.benchmark) == (probe.model, probe.benchmark)
             and (other.prompt == "soft") == (kind == "soft")
         ]

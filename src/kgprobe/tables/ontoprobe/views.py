@@ -19,7 +19,11 @@ from kgprobe.tables.views import PLAIN, View
 #: no number is a baseline, or a difference from one, where a table does not say so
 PAPER = {"paper": ["ontoprobe"], "without": [""], "instead": [""]}
 HEADS = {"group": "task", "prompt": "template", "slice": "items"}
-WORDS = {("prompt", "templates"): "manual", ("slice", ""): "all"}
+#: the template says soft; of the manual ones the method is named that scores sentences
+WORDS = {
+    ("prompt", "templates"): "manual", ("slice", ""): "all",
+    **{("method", name): "" for name in ("cloze", "soft")},
+}  # fmt: skip
 #: how a configuration was chosen -> words
 CHOICES = {
     "chosen": "one configuration, chosen on the dev rows",
@@ -38,7 +42,8 @@ TABLE4 = View(
     "table4", "Table 4: memorizing",
     {**PAPER, "metric": METRICS, "group": TASKS, "mode": [""], "slice": [""],
      "choice": ["none", *CHOICES]},
-    rows=["group", "metric"], columns=["benchmark", "model", "prompt"], heads=HEADS, words=WORDS,
+    rows=["group", "metric"], columns=["benchmark", "model", "prompt", "method"],
+    heads=HEADS, words=WORDS,
     caption="Per cent, with 95 % intervals over items; printed values in brackets where the model "
     "is the same. R@K is a hit rate: compare models of one set only, since fewer candidates are "
     "easier. MRRa cannot reach 100 where items have several golds. Frequency: golds of the "
@@ -48,7 +53,7 @@ CONFIGURATIONS = View(
     "configurations", "All configurations (Appendix C.2)",
     {**PAPER, "metric": [*METRICS, *OTHERS], "group": TASKS, "choice": [""], "weighting": [""],
      "masks": ["multi", "single", "sentence"]},
-    rows=["model", "benchmark", "group", "masks", "pooling", "template", "loss", "seed"],
+    rows=["model", "benchmark", "group", "method", "masks", "pooling", "template", "loss", "seed"],
     heads=HEADS, words=WORDS, usual=2,
     caption="Every configuration of multiple masks, a single one, or options scored as sentences.",
 )  # fmt: skip
@@ -56,7 +61,8 @@ GROUPS = View(
     "groups", "Groups of items",
     {**PAPER, "metric": METRICS, "group": TASKS, "mode": [""],
      "choice": ["chosen", "chosen on test"]},
-    rows=["model", "prompt", "benchmark", "group", "choice", "slice"], heads=HEADS, words=WORDS,
+    rows=["model", "prompt", "method", "benchmark", "group", "choice", "slice"],
+    heads=HEADS, words=WORDS,
     caption="The chosen configuration by depth of the class, number of golds, tokens of the finest "
     "gold (in the model's own tokenizer), popularity of the instance, and without the items whose "
     "gold label stands inside the subject.",
@@ -86,7 +92,7 @@ CALIBRATION = View(
     "validity", "Trained-on against held-out statements",
     {**PAPER, "metric": [*validity.COLUMNS, "MRR"],
      "slice": ["", validity.WORDS, "trained-on", "held-out"], **PLAIN},
-    rows=["model", "benchmark", "group", "prompt"], columns=["metric", "slice"],
+    rows=["model", "benchmark", "group", "prompt", "method"], columns=["metric", "slice"],
     heads=HEADS, words={**WORDS, ("slice", ""): ""}, digits={"AUC": 3},
     caption="Control models were trained on a known half of the types and superclasses. R@1 of the "
     "fixed configuration (m, mean, last template; soft: BCE), a row per kind of template. Chance: "
@@ -97,7 +103,7 @@ CALIBRATION = View(
 HELD_OUT = View(
     "held_out", "Held-out statements above the limit: what explains them",
     {**PAPER, "metric": [*REASONS, ANY]},
-    rows=["model", "benchmark", "group", "prompt", "slice"], heads=HEADS, words=WORDS,
+    rows=["model", "benchmark", "group", "prompt", "method", "slice"], heads=HEADS, words=WORDS,
     caption="Where held-out statements are right more often than the limit allows: how many of the "
     "right ones, and of the wrong ones, the named reason could explain, in per cent. Nothing was "
     "known of these subjects; a reason explains as far as it is commoner among the right ones.",
@@ -143,7 +149,8 @@ FRACTIONS = View(
 TEMPLATES = View(
     "templates", "Agreement of the manual templates",
     {**PAPER, "metric": consistency.METRICS, "group": TASKS, "choice": ["", "oracle"]},
-    rows=["model", "benchmark", "group", "masks", "pooling"], heads=HEADS, words=consistency.WORDS,
+    rows=["model", "benchmark", "group", "method", "masks", "pooling"],
+    heads=HEADS, words=consistency.WORDS,
     caption=f"{consistency.CAPTION} Right: R@1 of the pooling laid down beforehand.",
 )  # fmt: skip
 ABOVE_BASELINES = View(

@@ -542,6 +542,17 @@ def test_premises_go_by_the_ranking_where_a_model_is_scored_as_well(values):
         assert premises_of(dict(both)) == alone
 
 
+def test_a_premise_is_known_where_the_best_of_its_golds_is_among_the_first_five(items):
+    places = {"SCO-20": (1, 12), "SCO-21": (5, 12), "SCO-22": (6, 7)}
+    golds = dict(items.filter(relation="SCO").select("item", "answers").rows())
+    ranks = of_rows(schema.RANKS, [
+        (item, 1, "multi", "mean", gold, place, place, place, 1, 0.0)
+        for item, own in places.items() for gold, place in zip(golds[item], own, strict=True)
+    ])  # fmt: skip
+    values = per_item.metrics(per_item.from_ranks(ranks), per_item.of_items(items))
+    assert premises_of({probe("control"): values}, premise="threshold")[:3] == [1, 1, 0]
+
+
 def make_printed():
     return PRINTED["configurations"]
 

@@ -260,7 +260,9 @@ def _classify_premises(
             if (other.model, other.benchmark) == (probe.model, probe.benchmark)
             and (other.prompt == "soft") == (kind == "soft")
         ]
-        rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
+        # of the best gold, or the mean of all, by which halves part ties
+        rule = "threshold" if switches.premise == "threshold" else "halves"
+        rank = 100 / pl.col("MRR" if rule == "threshold" else "MRRa").clip(lower_bound=1e-9)
         firsts = [f.select("item", MRR=pl.col("MRR") / 100, rank=rank) for f in memorized]
         is_known = any(first.height for first in firsts)
         # a causal model is not asked for what it has memorized: P1 is neither implicit nor not
@@ -268,7 +270,6 @@ def _classify_premises(
         first = pl.concat(firsts) if is_known else seconds.select("item", "MRR", "rank").clear()
         second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
         if (is_known or probe.kind == "causal") and second.height:
-            rule = "threshold" if switches.premise == "threshold" else "halves"
             skip = switches.missing_candidate == "skip"
             premises[kind] = reasoning.classify(cases, first, second, rule, skip)
     return premises

@@ -32,7 +32,8 @@ KEYS = ["benchmark", "rule", "model", "scheme"]
 def split_by_rank(ranked: pl.DataFrame, rule: str = "halves") -> pl.DataFrame:
     """item and `known` of rows (item, rule, MRR, rank, row): the first floor(n/2) of a rule by
     reciprocal rank are memorized (1), the last floor(n/2) are not (0); ties fall to the mean gold
-    rank, then to the row. `threshold`: memorized when the best gold is among the first five."""
+    rank, then to the row. `threshold`: memorized when the best gold, whose rank it then is, is
+    among the first five."""
     if rule == "threshold":
         return ranked.select("item", known=(pl.col("rank") <= 5).cast(pl.Int32))
     position, size = pl.int_range(pl.len()).over("rule"), pl.len().over("rule")

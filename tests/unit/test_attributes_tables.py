@@ -325,6 +325,17 @@ def test_a_bar_is_named_by_its_model_and_by_the_method_where_it_has_two(run):
     assert {row["probe"] for row in drawn(both)} == {"large, fill", "small"}
 
 
+def test_patterns_of_one_beginning_have_a_row_each():
+    """Ids of an own graph are addresses, which begin alike."""
+    names = [f"http://example.org/vocabulary/terms/{name}" for name in ("knows", "meets")]
+    known = Number(metric="value", benchmark="symmetry", setting=HEAD, value=50.0, n=2, **LARGE)
+    results_of = results.frame(
+        "attributes", [known.but(group=name, numerator=1, denominator=2) for name in names]
+    )
+    chart = attributes_section.patterns_plot(results_of, {"symmetry": [("large", "fill")]}, {})
+    assert [row["pattern"] for row in drawn(chart)] == names
+
+
 def test_table_1_stands_beside_the_printed_one(run):
     rows = [
         ("symmetry", "labeled", 3, 6, 2, 3, 1, 2, 0, 5, 3.0),

@@ -214,13 +214,12 @@ def patterns_plot(
     cells: dict[str, list[dict[str, Any]]] = {}
     for benchmark, pattern in printed.rows:
         name = f"{titles[pattern]} ({pattern})" if titles.get(pattern) else pattern
-        shown = name if len(name) <= 34 else f"{name[:33]}…"
         for which, who in zip(look, models.get(benchmark, ()), strict=False):
             cell = printed.cells.get(((benchmark, pattern), who))
             if cell is not None:
                 text = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
                 cells.setdefault(benchmark, []).append(draw.point(
-                    cell, model=who[0], pattern=shown, which=which, at=cell["value"] or 0,
+                    cell, model=who[0], pattern=name, which=which, at=cell["value"] or 0,
                     label=text if cell["value"] is not None else "undef",
                 ))  # fmt: skip
     panels = [_patterns(name, rows, look, name == list(cells)[-1]) for name, rows in cells.items()]

@@ -218,7 +218,7 @@ def test_two_hundred_answers_to_sentiment(real_data):
     tokens = single_tokens(tokenizer, ["terrible", "fantastic"])
     assert len(tokens) == 2
     for number, chosen, expected in drawn("smollm2_sst2").rows():
-        sentence, label = lines[number].rsplit("\t", 1)
+        sentence, label = lines[number - 1].rsplit("\t", 1)
         logprobs = next_token(model, tokenizer, f"{sentence.strip()} this movie was")
         scores = [logprobs[tokens[word]].item() for word in ("terrible", "fantastic")]
         assert scores[int(label)] == pytest.approx(expected, abs=2e-3)

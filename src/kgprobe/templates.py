@@ -24,8 +24,9 @@ KINDS = ("masked", "causal", "seq2seq")
 FORMS = ("question", "chat", "few", "few_shuffled")
 #: Content-free subjects: the score of an answer after them does not depend on the fact.
 NO_SUBJECTS = ("it", "this", "something")
-#: The private characters that stand for vectors.
-FIRST, LAST = 0xE000, 0xF8FF
+#: The private characters that stand for vectors: of the last plane, as labels hold those of the
+#: first (icons of a font).
+FIRST, LAST = 0x100000, 0x10FFFD
 _VECTOR = f"[{chr(FIRST)}-{chr(LAST)}]"
 _SLOT = re.compile(rf"(\[(?:[XYPT]|SEP|MASK)\]|\{{[^{{}}]*\}}|{_VECTOR})")
 _MARK = re.compile(rf"\s*({_VECTOR})")

@@ -18,7 +18,8 @@ LABELS = ["Paris", "Rome", "capital of France", "Niger", "Nigeria", "a country",
 QUESTIONS = [
     ClozePrompt("i1", 0, "The capital of France is ", " .", "set", (0,)),
     ClozePrompt("i1", 1, "It has capital ", " .", "set", (0, 2)),
-    ClozePrompt("i2", 0, "Niger and Nigeria lie in Africa and ", " is one of them.", "set", (3, 4)),
+    # a private character, as icons of a font are: a text like any other
+    ClozePrompt("i2", 0, "Niger and \uf0b7 lie in Africa and ", " is one of them.", "set", (3, 4)),
     ClozePrompt("i3", 0, "", " is a country.", "set", (8,)),
     ClozePrompt("i4", 0, "The capital of France is ", " .", "set", (1,)),
 ]

@@ -75,7 +75,8 @@ def test_many_items_of_one_rank_each_equal_a_literal_loop():
     items = [[r + len(ranks) - 1 for r in ranks] for ranks in items]
     found = cloze.at_ranks(np.concatenate(items), starts, ks)
     for number, ranks in enumerate(items):
-        alone = [1 / (r - sum(other < r for other in ranks)) for r in ranks]
+        above = [sum(other < r for other in ranks) + (ranks.count(r) - 1) / 2 for r in ranks]
+        alone = [1 / (r - others) for r, others in zip(ranks, above, strict=True)]
         assert of_item(found, number) == pytest.approx(
             {
                 **{f"hits {k}": float(min(ranks) <= k) for k in ks},
@@ -86,6 +87,12 @@ def test_many_items_of_one_rank_each_equal_a_literal_loop():
                 "ceiling": 2 / (len(ranks) + 1),
             }
         )
+
+
+def test_of_golds_that_share_the_first_place_each_is_first_without_the_other():
+    """Also beside a candidate that is none: then each has a mean rank of 1.5 by itself."""
+    starts = np.array([0, 2])
+    assert cloze.at_ranks(np.array([1.5, 1.5, 2.0, 2.0]), starts).filtered.tolist() == [1, 1 / 1.5]
 
 
 def test_the_baseline_counts_golds_of_training_rows():

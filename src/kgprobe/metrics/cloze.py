@@ -67,8 +67,11 @@ def at_ranks(ranks: Numbers, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> It
     ordered, of = ranks[order], owner[order]
     fresh = np.r_[True, (of[1:] != of[:-1]) | (ordered[1:] != ordered[:-1])]
     above = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0)) - starts[of]
+    number = np.cumsum(fresh)
+    same = np.bincount(number)[number]
+    # without the others that share a place, the mean of the tie is lower by half of them
     alone = np.empty(len(ordered))
-    alone[order] = 1.0 / (ordered - above)
+    alone[order] = 1.0 / (ordered - above - (same - 1) / 2)
     return Items(
         {k: (top <= k).astype(float) for k in ks},
         {k: np.add.reduceat((ranks <= k).astype(float), starts) / golds for k in ks},

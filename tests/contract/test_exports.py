@@ -381,6 +381,7 @@ def test_the_card_says_the_language_of_the_labels_where_it_is_known(constructed,
     pulled = {"rule": "construct_bear", "wildcards": {"origin": "wikidata"}}
     assert languages("a", **pulled, languages=["de-AT", "mul"]) == ["de"]
     assert languages("b", **pulled, languages=["en", "mul"]) == ["en"]
+    assert languages("no", **pulled, languages=["no"]) == ["no"]
     assert languages("c", **pulled) is None
     assert languages("d", rule="load_bear", wildcards={}, languages=["de"]) == ["en"]
     own = {"rule": "construct_bear", "wildcards": {"origin": "museum"}, "languages": ["en"]}

@@ -28,7 +28,7 @@ from kgprobe.metrics.matching import (
         ("The", "the"),
         ("'the Beatles'.", "beatles"),
         ("theatre", "theatre"),
-        ("...", ""),
+        ("...", "..."),
         ("J. R. R. Tolkien", "jrr tolkien"),
         ("George W. Bush", "george w bush"),
         ("Malcolm X", "malcolm x"),
@@ -81,6 +81,8 @@ def test_texts_are_normalized(text, expected):
         ("Theatre", "atre", ""),
         ("", "", ""),
         ("...", "!", ""),
+        ("!!!", "!!!", "verbatim"),
+        (" !!!", "!!!", "blanks"),
     ],
 )
 def test_the_first_rule_that_makes_them_equal_names_the_match(text, label, rule):
@@ -130,6 +132,7 @@ def test_a_match_is_equality_and_containment_is_not():
     assert first_match(["Rome", "paris", "Paris"], ["Paris"]) == 2
     assert first_match(["Rome"], ["Paris"]) == 0
     assert first_match(["."], ["!"]) == 0
+    assert first_match(["!", " !!! "], ["!!!"]) == 2
 
 
 def test_names_are_the_label_and_then_the_aliases():

@@ -547,13 +547,13 @@ def test_what_was_chosen_and_concluded_is_shown_beside_its_question(trained_on):
 
 def test_a_table_is_written_as_data():
     cells = [
-        grid.Cell("a|b_c & d"),
+        grid.Cell("a|b_c\n & d"),
         grid.Cell("12.5", "10 to 15", 12.5, n=7),
         grid.Cell("–", muted=True),
     ]
     made = grid.Grid("T_1", ["model", "P@1, %", "x"], [cells], frozenset({1, 2}), "Caption.")
     assert formats.csv(made).splitlines() == [
-        'model,"P@1, %","P@1, % (small print)","P@1, % (n)",x', "a|b_c & d,12.5,10 to 15,7,"
+        'model,"P@1, %","P@1, % (small print)","P@1, % (n)",x', '"a|b_c', ' & d",12.5,10 to 15,7,'
     ]  # fmt: skip
     assert r"| a\|b_c & d | 12.5 (10 to 15) | – |" in formats.markdown(made)
     assert r"a|b\_c \& d & 12.5 (10 to 15) & --" in formats.latex(made)

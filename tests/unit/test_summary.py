@@ -151,3 +151,8 @@ def test_every_prompt_has_words_that_read_alone():
     assert set(prompt_settings.PROMPTS) <= set(headline.PROMPTS)
     relative = ("the same", "their", "ones")
     assert not [w for w in headline.PROMPTS.values() if any(r in w for r in relative)]
+
+
+def test_a_folder_without_numbers_is_named(tmp_path, capsys):
+    assert summary.main([str(tmp_path)]) == 1
+    assert f"{tmp_path}: no RESULTS; right would be" in capsys.readouterr().err

@@ -124,12 +124,12 @@ def _forms(text: str) -> tuple[str, ...]:
 
 
 def normalized(text: str) -> str:
-    """A text after all rules.
+    """A text after all rules; of punctuation alone, which they take away, after the first.
 
-    >>> normalized(" The  'United Kingdom'. "), normalized("J. K. Rowling")
-    ('united kingdom', 'jk rowling')
+    >>> normalized(" The  'United Kingdom'. "), normalized("J. K. Rowling"), normalized(" !!!")
+    ('united kingdom', 'jk rowling', '!!!')
     """
-    return _forms(text)[-1]
+    return _forms(text)[-1] or _forms(text)[1]
 
 
 def find_rule(text: str, label: str, aliases: Iterable[str] = ()) -> str:
@@ -142,7 +142,7 @@ def find_rule(text: str, label: str, aliases: Iterable[str] = ()) -> str:
         return ""
     forms, gold = _forms(text), _forms(label)
     for name, one, other in zip(RULE_NAMES, forms, gold, strict=False):
-        if one == other:
+        if one and one == other:
             return name
     return ALIASES if any(normalized(text) == normalized(alias) for alias in aliases) else ""
 

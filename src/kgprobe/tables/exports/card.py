@@ -70,7 +70,7 @@ def _head(name: str, rows: int, sources: Sequence[Source]) -> str:
     # in the spelling of the hub
     licenses = dict.fromkeys(f"- {source.license.lower()}" for source in sources)
     lines = ["---", "license:", *licenses, f"pretty_name: {json.dumps(name)}"]
-    languages = dict.fromkeys(f"- {tag}" for source in sources for tag in source.languages)
+    languages = dict.fromkeys(f"- {scalar(tag)}" for source in sources for tag in source.languages)
     lines += ["language:", *languages] if languages else []
     lines += ["task_categories:", "- multiple-choice"]
     lines += ["size_categories:", f"- {size}", "configs:", f"- config_name: {scalar(name)}"]

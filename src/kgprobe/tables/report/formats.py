@@ -43,7 +43,7 @@ def markdown(grid: Grid) -> str:
     rule = ["--:" if i in grid.numeric else "---" for i in range(len(grid.heads))]
     lines = [list(grid.heads), rule]
     lines += [[_format_cell(cell) for cell in row] for row in grid.rows]
-    body = [" | ".join(one.replace("|", "\\|") for one in line) for line in lines]
+    body = [" | ".join(" ".join(one.replace("|", "\\|").split()) for one in line) for line in lines]
     body = [f"| {line} |" for line in body]
     return "\n".join([f"**{grid.title}**", "", *body, *(["", grid.caption] * bool(grid.caption))])
 

@@ -203,6 +203,9 @@ def main(arguments: Sequence[str]) -> int:
         files = [
             f for f in (place / f"{paper}.parquet" for paper in headline.PAPERS) if f.is_file()
         ]
+    if not files:
+        print(f"{place}: no RESULTS; right would be a run's results/RUN/tables", file=sys.stderr)
+        return 1
     try:
         results = house.read(files)
     except schema.ContractError as error:

@@ -157,13 +157,17 @@ def pairs(task: ProbeTask, group: str, split: str) -> list[Example]:
 def word_sets(loaded: Loaded, template: Template, task: ProbeTask) -> dict[str, list[int]]:
     """The words that the manual prompt has for every class, as tokens of this template.
 
-    Raises ProbeTaskError for a task without classes, LabelError for a word of several tokens.
+    Raises ProbeTaskError for a task without classes, or without such words, and LabelError for a
+    word of several tokens.
     """
     if task.kind != CLASSIFICATION:
         raise ProbeTaskError(
             f"{task.name}: prompt {WORDS} needs classes; facts have their own labels"
         )
     words = task.about["label_words"]
+    if not words:
+        raise ProbeTaskError(f"{task.name}: prompt {WORDS} needs a manual prompt's words, and there "
+                             "is none; leave out the row")  # fmt: skip
     return {
         name: [label_token(loaded, template, word) for word in row] for name, row in words.items()
     }

@@ -132,10 +132,10 @@ def _label_sets(
         for name, tokens in sorted(labels.items())
     }
     empty = [name for name, ids in table.items() if not ids]
-    owners = Counter(t for ids in table.values() for t in set(ids))
+    owners = Counter(t for ids in table.values() for t in ids)
     shared = [t for t, count in owners.items() if count > 1]
     if empty or shared or len(table) < 2:
-        what = f"class {empty[0]!r} has none" if empty else f"token {shared[:1]} is in two classes"
+        what = f"class {empty[0]!r} has none" if empty else f"token {shared[:1]} stands twice"
         raise SearchError(f"label tokens: {what if len(table) > 1 else 'one class only'}")
     return list(table), table
 

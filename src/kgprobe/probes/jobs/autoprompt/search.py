@@ -166,8 +166,8 @@ def word_sets(loaded: Loaded, template: Template, task: ProbeTask) -> dict[str, 
         )
     words = task.about["label_words"]
     if not words:
-        raise ProbeTaskError(f"{task.name}: prompt {WORDS} needs a manual prompt's words, and there "
-                             "is none; leave out the row")  # fmt: skip
+        raise ProbeTaskError(f"{task.name}: prompt {WORDS} needs the words of a manual prompt, and "
+                             "there is none; leave out the row")  # fmt: skip
     return {
         name: [label_token(loaded, template, word) for word in row] for name, row in words.items()
     }

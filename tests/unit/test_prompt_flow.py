@@ -296,6 +296,10 @@ def test_a_sweep_takes_up_the_points_that_are_there(tmp_path, monkeypatch):
     first = sweep.low_data(*ways)
     monkeypatch.setattr(sweep, "_finetune", lambda *a: pytest.fail("measured again"))
     assert sweep.low_data(*ways).equals(first)
+    monkeypatch.setattr(sweep, "_finetune", lambda *a: (0.5, 8))
+    own = {**own, "settings": {**own["settings"], "candidates": None}}
+    usual = sweep.low_data(loaded, task, "finetuned", own, "default", tmp_path / "others")
+    assert set(usual["k"]) == {100}
 
 
 def test_subsets_hold_every_class_and_halves_too(tmp_path):

@@ -39,8 +39,9 @@ def low_data(
     examples choose the prompt; `full`: the whole dev set does, and is the score as well, which is
     optimistic. `prompt`: searched or finetuned.
     """
+    k = settings_of(loaded, task, plan, mode).candidates
     points = [{
-        "method": prompt, "size": size, "draw": draw, "k": plan["settings"].get("candidates") or 10,
+        "method": prompt, "size": size, "draw": draw, "k": k,
         "label_tokens": plan["labels"]["tokens"], "triggers": plan["triggers"]}
         for size in plan["sizes"]
         for draw in range(plan["draws"])

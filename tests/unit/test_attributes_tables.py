@@ -315,6 +315,8 @@ def test_an_example_of_ids_with_a_fragment_is_shown_whole():
     fills = fills.with_columns(text=pl.lit("object"))
     shown = attributes_section.example_rows(alphas, asked, fills)
     assert [row["right"] for row in shown] == ["yes", "yes"]
+    shown = attributes_section.example_rows(alphas.head(3), asked, fills)
+    assert [row["right"] for row in shown] == ["yes", "not asked"]
 
 
 def test_a_bar_is_named_by_its_model_and_by_the_method_where_it_has_two(run):

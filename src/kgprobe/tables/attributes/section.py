@@ -319,7 +319,8 @@ def example_rows(
     whole = fills.filter(position=studies.WHOLE).sort("rank")
     rows = []
     for row in examples.rows(named=True):
-        answers = whole.filter(pl.col("template") == row["template"], item=row["item"])["text"]
+        at = pl.col("template").eq_missing(row["template"])
+        answers = whole.filter(at, item=row["item"])["text"]
         values = {SUBJECT: row["subject_label"] or "?", ANSWER: "…"}
         rows.append(
             {
@@ -327,7 +328,7 @@ def example_rows(
                 "prompt": parse(row["text"] or "").filled(values).text,
                 "object": row["object_label"],
                 "first answers": "; ".join(answers.unique(maintain_order=True).head(3)),
-                "right": "yes" if row["alpha"] == 1 else "no",
+                "right": {1: "yes", None: "not asked"}.get(row["alpha"], "no"),
             }
         )
     return rows

@@ -11,9 +11,9 @@ and its size alone, so they are the same for every model and template (differenc
 several calls, too) and do not change when another stratum is added. Of n units n - 1 are drawn, and
 count n / (n - 1) each: n of n vary by (n - 1)/n of what they should (Rao and Wu 1988, Resampling
 inference with complex survey data). Strata of one unit, which alone would never vary, are drawn as
-if they were one stratum (Cochran 1977, Sampling techniques, section 5A.12). Percentiles reach as
-much further as Student's t is wider than the normal distribution (Hesterberg 2015, What teachers
-should know about the bootstrap).
+if they were one stratum (Cochran 1977, Sampling techniques, section 5A.12), so that their draws
+depend on which strata these are. Percentiles reach as much further as Student's t is wider than the
+normal distribution (Hesterberg 2015, What teachers should know about the bootstrap).
 Clustered: with `clusters`, whole groups of units (a relation's, an entity's, a configuration's) are
 drawn, and the mean is still that of units. Values that are one per cluster (the mean of a relation)
 need no `clusters`: they are the units.

@@ -252,8 +252,8 @@ def _classify_premises(
     seconds = reasoning.reciprocal(tests, ["item", "kind", "pair"], switches.ties)
     premises = {}
     for kind in ("manual", "soft"):
-        # the memorizing answers at m, mean with the template kind in use
-        # those that were ranked last, which stand before scored ones
+        # the memorizing answers at m, mean with the template kind in use; ranked ones stand last,
+        # so that they count where there are scored ones, too
         memorized = [
             per_item.in_fixed(values).filter(role="test")
             for other, values in sorted(answers.items(), key=lambda pair: not is_scored(pair[0]))

@@ -130,12 +130,13 @@ class Answerer:
         vocabulary, drawn = vocabulary_of(self.loaded), {}
         for group, file in self._searched.items():
             labels = [t for ids in file.labels.values() for t in ids]
-            golds, settings = set[str](), SearchSettings(**file.settings)
+            golds, ids, settings = set[str](), list[int](), SearchSettings(**file.settings)
+            # a class's name is no answer, and none is filtered
             if self.task.kind != CLASSIFICATION:
                 golds = set(self.task.of(group, "train")["label"])
-            words = sorted(golds | set(self.task.of(group, "dev")["label"]))
-            tokens = gold_tokens(self.loaded, file.parsed(), words)
-            ids = [token for word in golds for token in tokens.get(word, ())]
+                words = sorted(golds | set(self.task.of(group, "dev")["label"]))
+                tokens = gold_tokens(self.loaded, file.parsed(), words)
+                ids = [token for word in golds for token in tokens.get(word, ())]
             rows, _ = filter_candidates(vocabulary, settings, labels, golds, ids)
             pool, size = np.flatnonzero(rows).tolist(), len(file.trigger)
             drawn[group] = controls.random_triggers(pool, size, group, self.seed, self.draws)

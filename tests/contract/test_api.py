@@ -16,7 +16,7 @@ from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings
 from kgprobe.settings import Api, Fill
-from tests.contract.api_server import EVERYTHING, ApiServer, tiny_language_model
+from tests.contract.api_server import EVERYTHING, Answers, ApiServer, tiny_language_model
 from tests.unit.study_frames import benchmark
 
 KEY = "sk-secret-0123456789"
@@ -86,6 +86,39 @@ def test_a_control_token_that_a_server_reads_in_a_prompt_is_refused(lm, tmp_path
         assert asked.prompt_tokens("It is <|im_end|>Paris.")  # no token of this model
 
 
+class LlamaCpp(Answers):
+    """Refuses `echo` by 500, ignores `prompt_logprobs`; completions have the form of chats."""
+
+    def _completion(self, body):
+        if body.get("echo"):
+            return 500, {"error": {"code": 500, "message": "Only no echo is supported"}}
+        status, answer = super()._completion(
+            {key: value for key, value in body.items() if key != "prompt_logprobs"}
+        )
+        if lists := answer["choices"][0].get("logprobs"):
+            columns = (lists[name] for name in ("tokens", "token_logprobs", "top_logprobs"))
+            answer["choices"][0]["logprobs"] = {"content": [
+                {"token": token, "logprob": value,
+                 "top_logprobs": [{"token": t, "logprob": p} for t, p in top.items()]}
+                for token, value, top in zip(*columns, strict=True)
+            ]}  # fmt: skip
+        return status, answer
+
+
+def test_a_llama_cpp_server_is_asked_for_what_it_has(lm, tmp_path, clock):
+    with ApiServer(lm) as server:
+        expected = client(server, tmp_path / "a", clock).complete("The capital", 3, top=2)
+    with ApiServer(None, answers=LlamaCpp(lm)) as server:
+        asked = client(server, tmp_path / "b", clock)
+        assert tuple(vars(asked.capabilities()).values()) == (True, True, "", True, True)
+        answer = asked.complete("The capital", 3, top=2)
+    assert not clock.naps  # what it refuses is not asked for again
+    assert answer.text == expected.text
+    assert [(t.text, t.logprob, t.top) for t in answer.tokens] == [
+        (t.text, t.logprob, t.top) for t in expected.tokens
+    ]
+
+
 def test_a_completion_is_greedy_with_its_alternatives(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         answer = client(server, tmp_path, clock).complete("The capital", 3, top=2)
@@ -146,11 +179,6 @@ def test_log_probabilities_that_are_all_zero_are_no_offer(lm, tmp_path, clock, f
     offers = EVERYTHING - {"echo": {"field"}, "field": {"echo"}}[form]
     with ApiServer(lm, offers, faults=[all_zero] * 9) as server:
         assert client(server, tmp_path, clock).capabilities().prompt_logprobs == ""
-
-
-def test_a_server_that_offers_nothing_is_refused(lm, tmp_path, clock):
-    with ApiServer(lm, frozenset()) as server, pytest.raises(ApiError, match="neither"):
-        client(server, tmp_path, clock).capabilities()
 
 
 def test_sentences_need_prompt_logprobs(lm, tmp_path, clock):

@@ -256,7 +256,9 @@ def _choice(answer: Mapping[str, Any]) -> dict[str, Any]:
 def _completion(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
     choice = _choice(answer)
     text = _field(choice, "text", str)
-    tokens = _parse_completion(_of(choice, "logprobs")) if with_logprobs else ()
+    logprobs = _of(choice, "logprobs") if with_logprobs else {}
+    # llama.cpp gives completions the form of chats
+    tokens = _parse_chat(logprobs) if "content" in logprobs else _parse_completion(logprobs)
     return _answer(choice, text, tokens, with_logprobs)
 
 
@@ -265,8 +267,14 @@ def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
     choice = _choice(answer)
     message = _field(choice, "message", dict)
     text = "" if message.get("content", 0) is None else _field(message, "content", str)
+    tokens = _parse_chat(_of(choice, "logprobs")) if with_logprobs else ()
+    return _answer(choice, text, tokens, with_logprobs)
+
+
+def _parse_chat(logprobs: Mapping[str, Any]) -> tuple[Token, ...]:
+    """Tokens of the chat format: a list of objects."""
     tokens, start = [], 0
-    for one in _list(_of(choice, "logprobs"), "content") if with_logprobs else ():
+    for one in _list(logprobs, "content"):
         top = tuple(
             (_field(t, "token", str), _logprob(t.get("logprob")))
             for t in _list(one, "top_logprobs")
@@ -274,7 +282,7 @@ def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
         token = _field(one, "token", str)
         tokens.append(Token(token, _logprob(one.get("logprob")), start, top))
         start += len(token)
-    return _answer(choice, text, tuple(tokens), with_logprobs)
+    return tuple(tokens)
 
 
 def _answer(

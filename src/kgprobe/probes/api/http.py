@@ -38,6 +38,8 @@ TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 REFUSED = frozenset({400, 413, 422})
 #: Error codes of a 429 that waiting does not cure.
 EXHAUSTED = ("insufficient_quota", "billing_hard_limit_reached")
+#: llama.cpp refuses a parameter by status 500, as if another attempt might help.
+UNKNOWN = ("Only no echo is supported", "Unsupported param: ")
 #: Read timeouts after which an answer must be whole: servers may send blanks while a model thinks.
 WHOLE = 10
 #: Tokens that one answer may report at most: no model reads as many.
@@ -283,6 +285,8 @@ class Transport:
         """The error in words; raises where another attempt is of no use."""
         text = self._clean(text[:500].strip())
         problem = f"HTTP {status}: {text}"
+        if status == 500 and any(words in text for words in UNKNOWN):
+            status = 501
         final = status not in {*TRANSIENT, 200} or any(c in text for c in EXHAUSTED)
         if final:
             hint = ""

@@ -86,6 +86,57 @@ def test_a_control_token_that_a_server_reads_in_a_prompt_is_refused(lm, tmp_path
         assert asked.prompt_tokens("It is <|im_end|>Paris.")  # no token of this model
 
 
+class Vllm(Answers):
+    """Offsets are sums of the tokens' lengths, pieces of a character U+FFFD; a BOS token is one of
+    them and no part of the text."""
+
+    bos = ("<s>",)
+
+    def _completion(self, body):
+        status, answer = super()._completion(body)
+        if body.get("echo"):
+            lists, ids = answer["choices"][0]["logprobs"], self.lm.encode(body["prompt"])[0]
+            pieces = [self.lm.tokenizer.decode([i]) for i in ids]
+            tokens = [*self.bos, *pieces, *lists["tokens"][len(ids) :]]
+            lists["text_offset"] = [len("".join(tokens[:n])) for n in range(len(tokens))]
+            for name in ("token_logprobs", "top_logprobs"):
+                lists[name] = [*[None] * len(self.bos), *lists[name]]
+            lists["tokens"] = tokens
+        return status, answer
+
+
+class NoBos(Vllm):
+    bos = ()
+
+
+@pytest.mark.parametrize("server_kind", [Vllm, NoBos])
+def test_offsets_that_are_sums_of_lengths_are_those_of_the_text_or_refused(
+    lm, tmp_path, clock, server_kind
+):
+    with ApiServer(None, answers=server_kind(lm, EVERYTHING - {"field"})) as server:
+        asked = client(server, tmp_path, clock)
+        assert asked.capabilities().prompt_logprobs == "echo"
+        tokens = asked.prompt_tokens(TEXT)
+        for text in ("Zürich is in Asia.", "It is Zü"):  # ü is two tokens
+            with pytest.raises(ApiError, match="its tokens do not cover"):
+                asked.prompt_tokens(text)
+    assert [TEXT[t.start : t.start + len(t.text)] for t in tokens] == [t.text for t in tokens]
+    assert "".join(t.text for t in tokens) == TEXT
+    assert sum(t.logprob for t in tokens) == pytest.approx(literal(lm, TEXT), abs=1e-4)
+
+
+def test_log_probabilities_of_prompts_that_cannot_be_read_are_no_offer(lm, tmp_path, clock):
+    """As of tokens without their spaces, which do not add up to the text."""
+
+    def bare(answer):
+        lists = answer["choices"][0]["logprobs"]
+        lists["tokens"] = [token.strip() for token in lists["tokens"]]
+        return answer
+
+    with ApiServer(lm, faults=[bare]) as server:
+        assert client(server, tmp_path, clock).capabilities().prompt_logprobs == "field"
+
+
 class LlamaCpp(Answers):
     """Refuses `echo` by 500, ignores `prompt_logprobs`; completions have the form of chats."""
 
@@ -490,10 +541,16 @@ def all_zero(answer):
 
 
 def test_what_a_server_echoes_in_front_of_a_text_is_no_part_of_it():
-    lists = {"tokens": ["<s>", "Paris", " is"], "token_logprobs": [None, -2.0, -1.0],
-             "text_offset": [0, 3, 8]}  # fmt: skip
-    tokens = _echoed({"text": "<s>Paris is", "logprobs": lists}, "Paris is")
-    assert [(t.text, t.logprob, t.start) for t in tokens] == [("Paris", -2.0, 0), (" is", -1.0, 5)]
+    for whole, tokens, starts in (
+        ("<s>Paris is", ["<s>", "Paris", " is"], [0, 3, 8]),
+        ("Paris is", ["<s>", "Paris", " is"], [0, 0, 5]),
+        ("Paris is", ["<s>", " Paris", " is"], [0, 0, 5]),
+        ("Paris is", ["[BOS]", "bytes:\\x50", "aris is"], [0, 0, 1]),
+    ):
+        lists = {"tokens": tokens, "token_logprobs": [None, -2.0, -1.0], "text_offset": starts}
+        inside = _echoed({"text": whole, "logprobs": lists}, "Paris is")
+        assert [(t.text, t.logprob) for t in inside] == [(tokens[1], -2.0), (tokens[2], -1.0)]
+        assert [t.start for t in inside] == [0, starts[2] - starts[1]]
 
 
 ECHOED = [

@@ -7,6 +7,7 @@
 What a server offers is tried, never assumed (docs/scoring.md, Servers).
 """
 
+import contextlib
 import itertools
 import math
 import os
@@ -111,17 +112,12 @@ class Client:
 
     def _prompt_logprobs(self) -> str:
         """How the server returns log-probabilities of prompts; it may take `echo` and ignore it."""
-        echoed = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1, echo=True)
-        known = [p for p in _given(echoed, "logprobs", "token_logprobs")[:-1] if p is not None]
-        if echoed and str(echoed.get("text")).startswith(PROBE) and _of_a_text(known):
-            return "echo"
-        field = self._offers(COMPLETIONS, prompt=PROBE, prompt_logprobs=0)
-        entries = [one for one in _given(field, "prompt_logprobs") if one]
-        try:
-            known = [next(iter(entry.values()))["logprob"] for entry in entries]
-            return "field" if _of_a_text(known) else ""
-        except (AttributeError, LookupError, TypeError, StopIteration):
-            return ""
+        for how, (parameters, read) in PROMPT_LOGPROBS.items():
+            choice = self._offers(COMPLETIONS, prompt=PROBE, **parameters)
+            with contextlib.suppress(MalformedError):
+                if choice and _of_a_text(read(choice, PROBE)):
+                    return how
+        return ""
 
     def _offers(self, path: str, **body: Any) -> dict[str, Any] | None:
         """The first choice of a one-token answer, None when the server refuses the request."""
@@ -163,9 +159,8 @@ class Client:
                 f"{self.endpoint.model} on {self.endpoint.base_url} gives no log-probabilities of "
                 "prompts, so sentences cannot be scored; use choice instead"
             )
-        body: dict[str, Any] = {"prompt": text, "max_tokens": 1, "temperature": 0}
-        more = {"logprobs": 1, "echo": True} if how == "echo" else {"prompt_logprobs": 0}
-        read = _echoed if how == "echo" else _from_field
+        parameters, read = PROMPT_LOGPROBS[how]
+        body: dict[str, Any] = {"prompt": text, "max_tokens": 1, "temperature": 0, **parameters}
 
         def tokens(answer: dict[str, Any]) -> list[Token]:
             prompt = read(_choice(answer), text)
@@ -174,13 +169,13 @@ class Client:
                     f"it reads {control!r} in {text[:80]!r} as a control token and not as text; "
                     "correct the text or leave it out"
                 )
-            if not _of_a_text([token.logprob for token in prompt if token.logprob is not None]):
+            if not _of_a_text(prompt):
                 raise MalformedError(
                     f"its log-probabilities of {text[:80]!r} are none of a text: all are 0"
                 )
             return prompt
 
-        return self._post(COMPLETIONS, body | more, tokens)
+        return self._post(COMPLETIONS, body, tokens)
 
     def _post(self, path: str, body: dict[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
         """The answer as `read` parses it; its MalformedError becomes ApiError with the address."""
@@ -356,17 +351,34 @@ def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> t
 
 
 def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
-    """Tokens of a text that was sent back (`echo`), offsets counted from its beginning."""
-    shift = _field(choice, "text", str).find(text)
+    """Tokens of a text that was sent back (`echo`), offsets counted from its beginning.
+
+    Servers that sum up the lengths of tokens (vLLM) count a BOS token that the text lacks, and the
+    pieces of a character as a character each: what then stands elsewhere is refused.
+    """
+    whole = _field(choice, "text", str)
+    shift = whole.find(text)
     if shift < 0:
-        raise MalformedError(f"echo gives {choice['text'][:80]!r} for {text[:80]!r}")
-    tokens = _parse_completion(_of(choice, "logprobs"), of_prompt=True)
+        raise MalformedError(f"echo gives {whole[:80]!r} for {text[:80]!r}")
+    tokens = list(_parse_completion(_of(choice, "logprobs"), of_prompt=True))
+    if len(tokens) > 1 and not _stands(tokens[0].text, whole, 0):
+        shift += tokens[1].start - tokens[0].start
+        del tokens[0]
     moved = [Token(t.text, t.logprob, t.start - shift) for t in tokens]
     inside = [t for t in moved if 0 <= t.start < len(text)]
     rising = all(a.start <= b.start for a, b in itertools.pairwise(inside))
-    if not inside or inside[0].start != 0 or not rising:
+    standing = all(_stands(t.text, text, t.start) for t in inside)
+    behind = sum(t.start >= len(text) for t in moved)  # the one that was generated
+    if not inside or inside[0].start != 0 or not rising or not standing or behind > 1:
         raise MalformedError(f"its tokens do not cover {text[:80]!r}")
     return inside
+
+
+def _stands(token: str, text: str, start: int) -> bool:
+    """Whether a token stands at this place, as far as that can be seen of it; the first one may
+    have a space of its own."""
+    is_there = text.startswith(token if start else token.lstrip(), start)
+    return is_there or is_piece(token)
 
 
 def _given(record: Any, *names: str) -> list[Any]:
@@ -376,11 +388,14 @@ def _given(record: Any, *names: str) -> list[Any]:
     return record if isinstance(record, list) else []
 
 
-def _of_a_text(logprobs: Sequence[Any]) -> bool:
-    """Whether these can be log-probabilities of a text: none above 0, and not all of them 0."""
-    if not all(isinstance(value, int | float) for value in logprobs):
-        return False
-    return all(value <= 0 for value in logprobs) and any(value < 0 for value in logprobs)
+def is_piece(token: str) -> bool:
+    """Whether a token is a piece of a character, which servers write as they can."""
+    return "\ufffd" in token or token.startswith("bytes:")
+
+
+def _of_a_text(tokens: Sequence[Token]) -> bool:
+    """Whether these can be the tokens of a text: not all log-probabilities are 0."""
+    return any(token.logprob for token in tokens)
 
 
 def _from_field(choice: Mapping[str, Any], text: str) -> list[Token]:
@@ -402,3 +417,11 @@ def _from_field(choice: Mapping[str, Any], text: str) -> list[Token]:
         tokens.append(Token(piece, _logprob(one.get("logprob")), start))
         start += len(piece)
     return tokens
+
+
+#: How log-probabilities of a prompt are asked for, and read.
+PROMPT_LOGPROBS: Mapping[str, tuple[dict[str, Any], Callable[[dict[str, Any], str], list[Token]]]]
+PROMPT_LOGPROBS = {
+    "echo": ({"logprobs": 1, "echo": True}, _echoed),
+    "field": ({"prompt_logprobs": 0}, _from_field),
+}

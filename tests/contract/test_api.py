@@ -656,6 +656,16 @@ def test_the_key_is_sent_and_nowhere_kept(lm, tmp_path, clock, monkeypatch, capl
     assert "Bearer" not in stored + written.replace("Bearer [key]", "")
 
 
+def test_no_half_of_a_key_is_told(lm, tmp_path, clock, monkeypatch):
+    monkeypatch.setenv("KGPROBE_TEST_KEY", KEY)
+    told = json.dumps({"error": {"message": "injected"}, "x": ""})
+    for before in range(500 - len(told) - len(KEY), 500 - len(told) + 3):
+        with ApiServer(lm, faults=[(400, {"x": "-" * before + KEY})]) as server:
+            with pytest.raises(ApiError) as caught:
+                client(server, tmp_path, clock).chat("Hi")
+            assert KEY[:3] not in str(caught.value)
+
+
 @pytest.mark.parametrize("key", ["EMPTY", "t", "1"])
 def test_a_dummy_key_is_a_word_like_any_other(lm, tmp_path, clock, monkeypatch, key):
     """Nothing is blanked: the first run reads what the second one reads, to the letter."""

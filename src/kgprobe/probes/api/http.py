@@ -283,7 +283,7 @@ class Transport:
 
     def _refused(self, url: str, status: int, text: str) -> str:
         """The error in words; raises where another attempt is of no use."""
-        text = self._clean(text[:500].strip())
+        text = self._clean(text).strip()[:500]  # cut last: half a key would stay
         problem = f"HTTP {status}: {text}"
         if status == 500 and any(words in text for words in UNKNOWN):
             status = 501

@@ -232,6 +232,12 @@ def test_log_probabilities_that_are_all_zero_are_no_offer(lm, tmp_path, clock, f
         assert client(server, tmp_path, clock).capabilities().prompt_logprobs == ""
 
 
+def test_a_server_that_offers_nothing_is_refused(lm, tmp_path, clock):
+    message = r"neither completions nor chat .*; it says .*HTTP 404: .*no such path"
+    with ApiServer(lm, frozenset()) as server, pytest.raises(ApiError, match=message):
+        client(server, tmp_path, clock).capabilities()
+
+
 def test_sentences_need_prompt_logprobs(lm, tmp_path, clock):
     with ApiServer(lm, frozenset({"chat"})) as server:
         asked = client(server, tmp_path, clock)

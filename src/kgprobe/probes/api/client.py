@@ -76,6 +76,7 @@ class Client:
         self.endpoint = endpoint
         self.transport = Transport(endpoint, cache, **clock)
         self._capabilities: Capabilities | None = None
+        self._refusal = ""
 
     def capabilities(self) -> Capabilities:
         """What the server offers, by a few requests of one token; kept beside the cache.
@@ -90,7 +91,7 @@ class Client:
             if not (offers.completions or offers.chat):
                 raise ApiError(
                     f"{self.endpoint.base_url}: offers neither completions nor chat for the model "
-                    f"{self.endpoint.model!r}"
+                    f"{self.endpoint.model!r}; it says {self._refusal}"
                 )
             self.transport.keep("capabilities", asdict(offers))
             self._capabilities = offers
@@ -125,6 +126,7 @@ class Client:
             return self._post(path, {"max_tokens": 1, "temperature": 0, **body}, _choice)
         except ApiError as error:
             if error.status in UNSUPPORTED:
+                self._refusal = str(error)
                 return None
             raise
 

@@ -767,6 +767,18 @@ def test_blanks_are_filled_by_completions_with_branches(lm, tmp_path, clock):
     assert not len(found.golds["item"])
 
 
+def test_the_end_and_pieces_of_characters_are_no_beginnings_of_phrases(lm, tmp_path, clock):
+    best = {" Rome": -1.0, "</s>": -1.1, "<|im_end|>": -1.2, "\ufffd": -1.3, "bytes:\\xe6": -1.4,
+            " Pa": -1.5}  # fmt: skip
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [within(["logprobs", "top_logprobs", 0], best)]
+        predict.predict(asked, ASKED[:1], 7, FillSettings(most_tokens=4, stops=""))
+        prompts = [body["prompt"] for _, body in server.hits if body["max_tokens"] == 3]
+    assert prompts == [f"The capital of Rome is{token}" for token in (" Rome", " Pa")]
+
+
 def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, clock):
     with ApiServer(lm, frozenset({"chat", "usage"})) as server:
         asked = client(server, tmp_path, clock)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kgprobe.probes.api.client import Client, Completion
+from kgprobe.probes.api.client import CONTROL, Client, Completion, is_piece
 from kgprobe.probes.scoring.fill import reading
 from kgprobe.probes.scoring.fill.reading import ends_at
 from kgprobe.probes.scoring.fill.rows import (
@@ -52,7 +52,8 @@ def predict(
     settings: FillSettings,
     progress: Callable[[int], object],
 ) -> Fills:
-    """The server's text first, then (completions) its other first tokens continued greedily.
+    """The server's text first, then (completions) its other first tokens continued greedily; the
+    end of the text and a piece of a character, which no prompt can hold, are not continued.
 
     A chat server gives one answer, whatever k is. Raises ApiError for a failed request, unless
     `failures` leaves it out; nothing is filled in for it. Raises ValueError where the form chat is
@@ -139,7 +140,8 @@ class _ReplyClient:
         first = answer.tokens[0] if answer.tokens else None
         others = [(t, p) for t, p in ordered(first.top) if t != first.text] if first else []
         for text, logprob in others[: self.k - 1]:
-            if not text or ends_at(text.lstrip(), self.settings.stops) is not None:
+            is_end = ends_at(text.lstrip(), self.settings.stops) is not None
+            if not text or is_end or is_piece(text) or CONTROL.fullmatch(text.strip()):
                 continue
             rest = self.client.complete(prompt + text, self._most - 1, ALTERNATIVES)
             total = self._sum(rest, text)

@@ -3,13 +3,14 @@
 import json
 import logging
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from kgprobe.probes.api.client import Client, _echoed, open_client
-from kgprobe.probes.api.http import ApiEndpoint, ApiError
+from kgprobe.probes.api.http import ApiEndpoint, ApiError, _received
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import Form
 from kgprobe.probes.models.load import ModelSpec
@@ -335,6 +336,7 @@ def test_a_redirect_is_refused_and_the_key_goes_nowhere_else(lm, tmp_path, clock
             with pytest.raises(ApiError) as caught:
                 client(server, tmp_path, clock).prompt_tokens(TEXT)
             assert caught.value.status == 307
+            assert f"HTTP 307: sent on to {elsewhere.url}/completions; right" in str(caught.value)
         assert not elsewhere.hits
 
 
@@ -627,6 +629,9 @@ def test_half_a_character_is_read_as_decoders_read_it(lm, tmp_path, clock):
         server.faults = [within(["text"], "\ud83e crab \U0001f980")]
         for _ in range(2):  # the answer, and what is kept of it
             assert asked.complete("The capital", 3, top=2).text == "\ufffd crab \U0001f980"
+    raw = json.dumps({"error": None, "text": "한 \ud83e"}, ensure_ascii=False)
+    answer, *_ = _received(SimpleNamespace(status_code=200), raw.encode("utf-8", "surrogatepass"))
+    assert answer["text"] == "한 \ufffd"
 
 
 def test_several_workers_give_the_same_answers_in_order(lm, tmp_path, clock):
@@ -701,6 +706,18 @@ def test_a_dummy_key_is_a_word_like_any_other(lm, tmp_path, clock, monkeypatch, 
     assert said.text == f"the {key} set \ufffd"
     assert (said.tokens[0].text, said.tokens[0].top[0]) == (key, (key, -1.0))
     assert completed.tokens[0].top == ((f"z{key}", -1.0), (f"b{key}", -2.0))
+
+
+@pytest.mark.parametrize("key", ["sk-ab\ncd", "sk–ab", "sk\x00ab"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_told(
+    lm, tmp_path, clock, monkeypatch, key
+):
+    environment = {"KGPROBE_TEST_KEY": key}
+    monkeypatch.setattr("kgprobe.probes.api.http.os.environ", environment)
+    message = "KGPROBE_TEST_KEY: the key holds"
+    with ApiServer(lm) as server, pytest.raises(ApiError, match=message) as caught:
+        client(server, tmp_path, clock).chat("Hi")
+    assert "sk" not in str(caught.value)
 
 
 def test_a_missing_key_is_named(lm, tmp_path, clock, monkeypatch):

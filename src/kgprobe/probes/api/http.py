@@ -25,6 +25,7 @@ from kgprobe.http import (
     PassingError,
     Session,
     Timeouts,
+    redirect,
     retried,
     retry_after,
     whole_body,
@@ -139,8 +140,13 @@ class _Key(requests.auth.AuthBase):
         self.variable = variable
 
     def __call__(self, request: Any) -> Any:
-        if os.environ.get(self.variable):
-            request.headers["Authorization"] = f"Bearer {os.environ[self.variable].strip()}"
+        if key := os.environ.get(self.variable, "").strip():
+            if not (key.isascii() and key.isprintable()):
+                raise ApiError(
+                    f"environment variable {self.variable}: the key holds a line end or another "
+                    "character that no key has; right would be the key alone"
+                )
+            request.headers["Authorization"] = f"Bearer {key}"
         return request
 
 
@@ -265,6 +271,8 @@ class Transport:
             raise PassingError(self._clean(str(error))) from None
         try:
             answer, status, text = _received(response, received)
+            if target := redirect(response):
+                text = f"sent on to {target}; right would be the base URL of the server itself"
         except ValueError:
             raise PassingError("an answer that is no JSON", status=200) from None
         if answer is not None:
@@ -371,7 +379,8 @@ def _received(response: Any, body: bytes) -> tuple[dict[str, Any] | None, int, s
         answer = json.loads(body)
     except RecursionError:
         raise ValueError("nested without end") from None
-    if b"\\ud" in body.lower():  # half a character, as of a token of a part of one, is no text
+    # half a character, as of a token of a part of one, is no text
+    if b"\\ud" in body.lower() or b"\xed" in body:
         text = json.dumps(answer, ensure_ascii=False)
         answer = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     if not isinstance(answer, dict):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import datasets
 import numpy as np
@@ -170,6 +171,16 @@ def test_a_folder_of_ones_own_files_is_never_replaced(constructed, tmp_path, for
 
 
 @pytest.mark.parametrize("form", formats.NAMES)
+def test_the_working_folder_is_never_replaced(constructed, tmp_path, form, monkeypatch):
+    (tmp_path / "a/b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a/b")
+    for folder in (".", "..", tmp_path / "a"):
+        with pytest.raises(ExportError, match="holds the working folder, and an export"):
+            formats.write(form, "x", constructed, [SOURCES["world"]], Path(folder))
+    assert Path.cwd().is_dir()
+
+
+@pytest.mark.parametrize("form", formats.NAMES)
 def test_an_export_of_any_name_is_replaced_by_the_next(constructed, tmp_path, form):
     named = replace(
         constructed,
@@ -246,10 +257,10 @@ def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
         lm_pub_quiz.export(
             BearFrames(two, constructed.candidates, constructed.prompts), tmp_path / "b"
         )
-    for relation in ("http://x.org/p", "é" * 125):
+    for relation in ("http://x.org/p", "v1.2", "two\nlines", "é" * 125):
         named = constructed.items.with_columns(pl.col("relation").replace("P1", relation))
         with pytest.raises(
-            ExportError, match=f"{relation}: .* a slash or more than 249 bytes; rig"
+            ExportError, match=rf"{relation}: .* a slash, a full\s+stop, .* than 249 bytes; rig"
         ):
             lm_pub_quiz.export(
                 BearFrames(named, constructed.candidates, constructed.prompts), tmp_path / "c"

@@ -825,6 +825,13 @@ def test_help_comes_without_what_is_heavy():
         assert "Example: kgprobe " in (part.callback.__doc__ or "")
 
 
+def test_a_tilde_that_the_shell_leaves_is_the_home(typed, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert typed("export", "world_lite", "--as", "lm-eval", "--to=~/out").exit_code == 0
+    assert (tmp_path / "home/out/SOURCES.md").is_file()
+    assert not Path("~").exists()
+
+
 def test_a_question_is_shown_with_its_sentences(typed):
     rows = json.loads(typed("show", "world_lite", "--json").stdout)["by_relation"]
     (capital,) = [row for row in rows if row["relation"] == "P36"]

@@ -40,7 +40,8 @@ def export(
         from kgprobe.tables.exports import formats, origins
         from kgprobe.tables.study import relations_of
 
-        chosen = screen.choose(form, formats.NAMES, "--as")
+        # as --to=~/x comes from the shell; pyarrow alone would take it for the home
+        to, chosen = to.expanduser(), screen.choose(form, formats.NAMES, "--as")
         from kgprobe.benchmarks.bear.frames import BearFrames
         from kgprobe.questions import benchmark, folder_of
 

@@ -43,6 +43,11 @@ def whole_folder(folder: Path, ours: str, sign: str) -> Iterator[Path]:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         what = "link" if folder.is_symlink() else "file"
         raise ExportError(f"{folder}: is a {what}; an export needs a folder of its own")
+    if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise ExportError(
+            f"{folder}: holds the working folder, and an export replaces its whole folder; right "
+            "would be a folder of its own"
+        )
     inside = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
     if strangers := sorted(p for p in inside if not re.fullmatch(ours, p)):
         raise ExportError(f"{folder}: holds {strangers[0]!r}, which is no part of an export")

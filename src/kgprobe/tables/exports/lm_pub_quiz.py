@@ -37,10 +37,11 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
     with whole_folder(folder, rf"{METADATA}|[^/]+\.jsonl", METADATA) as temporary:
         for relation in relations_in_order(sets):
             file = f"{relation}.jsonl"
-            if "/" in relation or len(file.encode()) > LONGEST:
+            # its loader reads a name up to the first full stop
+            if set("/.\n") & set(relation) or len(file.encode()) > LONGEST:
                 raise ExportError(
-                    f"{relation}: names a file in lm-pub-quiz, and cannot hold a slash or more "
-                    f"than {LONGEST - len('.jsonl')} bytes; {OTHERS}"
+                    f"{relation}: names a file in lm-pub-quiz, and cannot hold a slash, a full "
+                    f"stop, a line end or more than {LONGEST - len('.jsonl')} bytes; {OTHERS}"
                 )
             items, options = items_of(sets, relation)
             labels, ids = options["label"].to_list(), options["id"].to_list()

@@ -799,10 +799,12 @@ def test_completion_that_cannot_be_installed_is_told_in_one_line(tmp_path):
     assert re.fullmatch(r"kgprobe: \[Errno \d+\] .*: '/proc/none'\n", done.stderr)
 
 
-def test_a_reader_that_has_enough_is_no_error(tmp_path):
+@pytest.mark.parametrize("printed", ["for _ in range(9**6): print(1)", "table([{'a': 1}] * 9**5)"])
+def test_a_reader_that_has_enough_is_no_error(printed):
     many = (
-        "from kgprobe.cli.screen import report_errors\n"
-        "with report_errors():\n    for _ in range(9**6): print(1)"
+        "import sys, typer\nfrom kgprobe.cli.screen import report_errors, table\ntry:\n"
+        f"    with report_errors():\n        {printed}\n"
+        "except typer.Exit as end:\n    sys.exit(end.exit_code)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", many], env={"PYTHONPATH": SOURCE},
@@ -813,6 +815,31 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path):
         said = process.stderr.read().decode()
     assert "Errno" not in said
     assert "Broken" not in said
+    assert process.returncode == 141
+
+
+def test_letters_that_the_terminal_lacks_are_escapes(tmp_path):
+    command = [sys.executable, "-m", "kgprobe.cli", "show", "world_big", "P103/Q504"]
+    for encoding in ("ascii", "utf-8"):
+        environment = {"PYTHONPATH": SOURCE, "PYTHONIOENCODING": encoding}
+        text, data = (
+            subprocess.run([*command, *more], env=environment, capture_output=True, check=True)
+            for more in ([], ["--json"])
+        )
+        subject = "Émile Zola".encode(encoding, "backslashreplace").decode(encoding)
+        assert f"subject: {subject}\n" in text.stdout.decode(encoding)
+        assert json.loads(data.stdout)["subject"] == "Émile Zola"
+
+
+def test_a_screen_of_no_width_is_one_of_eighty(typed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "0")
+    assert "world_lite " in typed("list", "benchmarks").stdout
+
+
+def test_a_number_beyond_all_counts_is_all():
+    assert screen.whole(1)("9" * 30) == screen.ALL
+    bench = kgprobe.benchmark("world_lite")
+    assert bench.sampled(screen.ALL).items.height == bench.items.height
 
 
 def test_help_comes_without_what_is_heavy():

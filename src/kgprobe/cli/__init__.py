@@ -5,6 +5,7 @@ right), 2 it is typed wrongly, 130 stopped. Every command has `--json`. What is 
 the command that needs it.
 """
 
+import io
 import sys
 from typing import Annotated
 
@@ -48,7 +49,9 @@ for part in (asking, comparing, tracing, looking, exporting, starting, running):
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line. A letter that the terminal's encoding lacks is an escape."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="kgprobe")
     except OSError as error:

@@ -28,6 +28,10 @@ from kgprobe.stops import ENDED, terminated
 
 #: columns that stand side by side with two blanks between them
 MANY = 6
+#: characters of a line where the terminal says none
+NARROW = 80
+#: as many as there are
+ALL = 10**9
 #: as cells print numbers, of which there may be none
 NUMBER = re.compile(r"-?[\d.,]*(e[+-]\d+)?")
 #: the request was understood and cannot be done; the exit code of what is typed wrongly is 2
@@ -47,8 +51,9 @@ def note(text: str) -> None:
 
 
 def data(value: Any) -> None:
-    """`--json`: one JSON value on stdout."""
-    print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+    """`--json`: one JSON value on stdout, in escapes where its encoding may lack a letter."""
+    is_utf = "utf" in (getattr(sys.stdout, "encoding", "") or "").lower()
+    print(json.dumps(value, indent=1, ensure_ascii=not is_utf, default=str))
 
 
 def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
@@ -58,7 +63,9 @@ def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
     if not lines:
         say("nothing")
         return
-    console = Console(highlight=False)
+    console = _Tables(highlight=False)
+    if not console.width:  # of COLUMNS=0, where nothing would be printed
+        console.width = NARROW
     shown = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False,
         padding=(0, 1, 0, 0) if len(lines[0]) > MANY else (0, 1),
@@ -137,6 +144,13 @@ def _refuse(message: str, as_json: bool) -> None:
     raise typer.Exit(FAILED)
 
 
+class _Tables(Console):
+    """A closed pipe is the caller's: rich would end the command with the exit code of an error."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class _Rate(ProgressColumn):
     """Units per second, over the last 30 seconds."""
 
@@ -185,7 +199,7 @@ def whole(least: int) -> Callable[[str | int], int]:
     def read(value: str | int) -> int:
         if not re.fullmatch(r"[+-]?[0-9]+", text := str(value).strip()) or int(text) < least:
             raise typer.BadParameter(f"{value!r}; legal: a whole number, at least {least}")
-        return int(text)
+        return min(int(text), ALL)
 
     return read
 

@@ -376,6 +376,8 @@ def test_the_card_says_what_the_sets_are(constructed):
     assert told["license"] == ["cc0-1.0"]
     assert told["pretty_name"] == "x"
     assert told["size_categories"] == ["n<1K"]
+    own = replace(SOURCES["world"], license="Museum: terms of use #2")
+    assert header(card.write("x", constructed, [own]))["license"] == [own.license.lower()]
     path = f"BEAR/{huggingface.FILE}"
     assert header(released)["configs"] == [
         {"config_name": "BEAR", "data_files": [{"split": "test", "path": path}]}

@@ -68,7 +68,7 @@ def _head(name: str, rows: int, sources: Sequence[Source]) -> str:
     bounds += [(1_000_000, "100K<n<1M")]
     size = next((text for bound, text in bounds if rows < bound), "1M<n<10M")
     # in the spelling of the hub
-    licenses = dict.fromkeys(f"- {source.license.lower()}" for source in sources)
+    licenses = dict.fromkeys(f"- {scalar(source.license.lower())}" for source in sources)
     lines = ["---", "license:", *licenses, f"pretty_name: {json.dumps(name)}"]
     languages = dict.fromkeys(f"- {scalar(tag)}" for source in sources for tag in source.languages)
     lines += ["language:", *languages] if languages else []

@@ -145,6 +145,9 @@ def models_of(settings: Settings) -> dict[str, dict[str, str]]:
 
 
 def _mapping(path: str) -> dict[str, Any]:
+    if Path(path).is_dir():
+        inside = ", ".join(sorted(map(str, Path(path).glob("*.y*ml"))))
+        raise experiments.TableError(f"{path}: a folder; right would be {inside or 'a file'}")
     if not Path(path).is_file():
         ours = sorted(Path(experiments.located("config")).glob("**/*.yaml"))
         named = {file.stem: f"config/{str(file).partition('config/')[2]}" for file in ours}

@@ -539,6 +539,8 @@ def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp
         (["plan", "config/embeded.yaml"], 1, "no such file (did you mean 'config/embedded.yaml'?)"),
         (["plan", "embeded"], 1, "no such file (did you mean 'config/embedded.yaml'?)"),
         (["plan", "my run.yml"], 1, "no such file (did you mean 'my run.yaml'?)"),
+        (["run", "empty"], 1, "empty: a folder; right would be a file"),
+        (["plan", "."], 1, ".: a folder; right would be cut.yaml, list.yaml, lost.yaml, my run"),
         (["validate", "service.yaml"], 1, "endpoint is 'wdqz' (did you mean 'wdqs'?); resources/"),
         (["validate", "lost.yaml"], 1, "no such file or folder: lost.csv; correct the path"),
         (["validate", "cut.yaml"], 1, "cut.yaml, line 2: no YAML: expected ',' or '}', but got"),

@@ -208,6 +208,15 @@ def test_a_model_that_is_none_is_one_sentence(start, model):
     refused(start(model="config"), "BertModel in config.json is no language model", *there)
 
 
+def test_braces_in_a_path_are_refused_before_snakemake_takes_them_for_wildcards(start, model):
+    Path("{x}.csv").write_text(FACTS)
+    refused(start(facts="{x}.csv"), "{x}.csv: braces in a path are Snakemake's wi", "{x}.csv")
+    Path("{x}.csv").rename("facts.csv")
+    Path("m{1}").symlink_to(model)
+    said = "m{1}: braces in a path are Snakemake's wildcards; rename it"
+    refused(start(model="./m{1}"), said, "facts.csv", "m{1}")
+
+
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
 def test_what_is_there_already_stays_as_it_is(start, kind):
     Path("facts.csv").write_text(FACTS)

@@ -47,6 +47,7 @@ def init(
         import yaml
 
         from kgprobe.config import schema_line
+        from kgprobe.workflow import sources
 
         graph = _graph(name)
         if os.path.lexists(name):
@@ -54,6 +55,8 @@ def init(
                              "would be the name of a new folder")  # fmt: skip
         form, counts = _facts(graph, facts)
         row = _model(model)
+        kind, _, place = row["source"].partition(":")
+        sources.files([str(facts), *([place] if kind == "folder" else [])])
         config = {
             "run": {"name": name},
             "tables": {kind: f"{name}/{kind}.tsv" for kind in ("models", "experiments")},

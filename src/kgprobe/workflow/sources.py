@@ -32,8 +32,8 @@ TREX_FILES = 10
 
 def files(paths: Iterable[str]) -> list[str]:
     """Paths of the config with their environment variables filled in. Raises ConfigError for one
-    that does not exist, except LAMA's templates, which an installed package does not have: our own
-    of the same relations are used then."""
+    that holds braces, or that does not exist, except LAMA's templates, which an installed package
+    does not have: our own of the same relations are used then."""
     found = {path: experiments.located(path) for path in paths}
     if ROOT.parent == PACKAGE:
         found = {p: at for p, at in found.items()
@@ -44,6 +44,8 @@ def files(paths: Iterable[str]) -> list[str]:
             if "KGPROBE_DATA" in path:
                 remedy = "set KGPROBE_DATA to the folder of the real data, or correct the path"
             raise ConfigError(f"config: no such file or folder: {at}; {remedy}")
+        if {"{", "}"} & set(at):
+            raise ConfigError(f"{at}: braces in a path are Snakemake's wildcards; rename it")
     return list(found.values())
 
 

@@ -293,6 +293,20 @@ def test_a_subject_of_an_own_graph_comes_with_all_its_facts_or_with_none():
         assert {len(others) for others in made["others"]} == {1}
 
 
+def test_subjects_of_one_name_of_an_own_graph_are_in_one_split_with_all_their_facts():
+    rows = [("zoo", f"s{n}", f"S{n // 2}", "eats", f"o{n % 4}", f"O{n % 4}") for n in range(60)]
+    facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+    templates = [{"relation": "eats", "index": "0", "kind": "manual", "text": "[X] eats [Y].",
+                  "note": "eats"}]  # fmt: skip
+    for most in (41, 60):
+        settings = PromptGraph(most=most, least=Rows(1, 1, 1))
+        made = own_graph.build("auto_zoo", facts, templates, settings, 3, seed=0).examples
+        assert made.height == most // 2 * 2
+        names = made.select("fields", "split").unique()
+        assert names["fields"].n_unique() == names.height == made.height // 2
+        assert {len(others) for others in made["others"]} == {1}
+
+
 def test_all_facts_of_the_embedded_world_are_enough_for_an_interval():
     root = Path(__file__).parents[2] / "resources"
     made = load(root / "world")

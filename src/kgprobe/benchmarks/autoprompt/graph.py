@@ -1,6 +1,7 @@
 """Facts of an own graph as a task, split as the paper's T-REx set.
 
-All facts of a subject are in one split, so that no test subject was searched with.
+All facts of a subject are in one split, and of all subjects of its name, so that no test subject
+was searched with.
 """
 
 import itertools
@@ -73,14 +74,19 @@ def _relation(
     funnel: Funnel,
 ) -> list[Fact]:
     """The facts of one relation, in their splits; rows: fact, subject, its label, the object's."""
-    ordered = sorted(rows, key=lambda row: (hash_key(seed, name, row[1]), row))
+    # subjects of one name are one subject of a prompt, and the first of them stands for all
+    first = {label: subject for _, subject, label, _ in reversed(rows)}
+    ordered = sorted(rows, key=lambda row: (hash_key(seed, name, first[row[2]]), row))
     order: list[tuple[str, ...]] = []
-    for _, group in itertools.groupby(ordered, key=lambda row: row[1]):
+    for _, group in itertools.groupby(ordered, key=lambda row: first[row[2]]):
         # a subject with a part of its facts would lack right answers
         if len(order) + len(whole := list(group)) <= settings.most:
             order += whole
     funnel.add(relation, f"at most {settings.most}", len(rows), len(order))
-    splits = split({row[1] for row in order}, settings.shares, seed, name)
-    facts = [Fact(relation, splits[s], label, answer, fact) for fact, s, label, answer in order]
+    splits = split({first[row[2]] for row in order}, settings.shares, seed, name)
+    facts = [
+        Fact(relation, splits[first[label]], label, answer, fact)
+        for fact, _, label, answer in order
+    ]
     prompt_facts.count_splits(funnel, relation, facts, "{} facts")
     return facts

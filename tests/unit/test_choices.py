@@ -90,6 +90,13 @@ def test_no_option_differs_from_another_in_case_alone():
         assert found[place] == gold
 
 
+def test_what_is_asked_is_no_option_however_candidates_write_it():
+    labels = ["non profit organisation", "club", "ship"]
+    query = "Non-profit organisation"
+    found, _ = choices.options("i", "club", (), labels, query, seed=0, size=20)
+    assert set(found) == {"club", "ship"}
+
+
 def test_other_golds_may_be_negatives_only_in_the_released_way():
     others = 0
     for seed in range(60):

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.ontoprobe.concepts import article
+from kgprobe.benchmarks.ontoprobe.concepts import article, norm
 from kgprobe.benchmarks.ontoprobe.reasoning import manual
 from kgprobe.sampling import by_hand, hash_key
 from kgprobe.schema import CHOICES
@@ -57,7 +57,8 @@ def options(
     candidates without query, gold and, unless `negatives` is released, `others`, the further golds,
     in any case. Raises ValueError when none is left."""
     further = [] if negatives == "released" else others
-    barred = {label.casefold() for label in (gold, query, *further)}
+    # the query as candidates are written, which have no hyphens and brackets
+    barred = {label.casefold() for label in (gold, norm(query), *further)}
     # of labels that differ in case alone the first
     pool = {c.casefold(): c for c in reversed(candidates) if c.casefold() not in barred}
     drawn = sorted(pool.values(), key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]

@@ -125,3 +125,12 @@ def test_a_small_relation_shrinks_to_its_largest_balanced_set():
         assert _balance(counts, shrink, size) == best[1:]
         assert _balance(counts, Bear(min_answers=2), size) is None
     assert _balance([3], shrink, size) is None
+    assert _balance([9] * 9, replace(shrink, min_answers=8), Size(600, 7, 194)) is None
+
+
+def test_answers_stand_in_the_order_of_their_composed_labels():
+    """ "É" of two characters would stand before F, of one it stands behind Z."""
+    labels = {"Q901": "E\u0301toile", "Q902": "Fort", "Q903": "Zoo"}
+    label = pl.col("object").replace_strict(labels)
+    options = built(pull().with_columns(object_label=label)).big.candidates
+    assert options.sort("index")["label"].to_list() == ["Fort", "Zoo", "E\u0301toile"]

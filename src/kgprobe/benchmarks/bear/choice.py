@@ -130,7 +130,7 @@ def _balance(counts: list[int], config: Bear, size: Size) -> tuple[int, int] | N
         return None
     legal = range(config.min_answers, min(size.max_answers, len(ordered)) + 1)
     sizes = [(k, min(ordered[k - 1], size.total // k)) for k in legal]
-    k, q = max(sizes, key=lambda both: (both[0] * both[1], both[0]))
+    k, q = max(sizes, key=lambda both: (both[0] * both[1], both[0]), default=(0, 0))
     return (k, q) if q else None
 
 
@@ -161,9 +161,10 @@ def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> RelationSa
 
 
 def ordered(chosen: pl.DataFrame) -> pl.DataFrame:
-    """Answers in label order (code points), instances of an answer by popularity."""
+    """Answers in label order (code points of NFC), instances of an answer by popularity."""
+    label = pl.col("object_label").str.normalize("NFC")
     return chosen.sort(
-        "object_label", *by_id("object"), "subject_popularity", *by_id("subject"),
+        label, *by_id("object"), "subject_popularity", *by_id("subject"),
         descending=[False, False, False, True, False, False],
     )  # fmt: skip
 

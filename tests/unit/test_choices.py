@@ -1,9 +1,14 @@
 """Construction of multiple-choice questions: options, golds, premises."""
 
 import json
+import runpy
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from snakemake.iocontainers import Namedlist
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import choices
@@ -130,6 +135,27 @@ def test_large_tasks_are_cut_and_bad_golds_refused(monkeypatch):
         choices.memorizing(broken, CANDIDATES, PROMPTS, seed=0)
     with pytest.raises(ValueError, match="no candidate is left beside the gold 'a'"):
         choices.options("i", "a", (), ["a", "B"], "b", seed=0, size=20)
+
+
+def test_a_graph_that_allows_types_alone_has_questions_on_them_and_no_rules(tmp_path):
+    frames = {"questions": (schema.ITEMS, MEMORIZING.filter(relation="TP")),
+              "reasoning": (schema.ITEMS, MEMORIZING.clear()),
+              "candidates": (schema.CANDIDATES, CANDIDATES),
+              "prompts": (schema.PROMPTS, PROMPTS)}  # fmt: skip
+    given = {name: str(tmp_path / f"{name}.parquet") for name in frames}
+    for name, (contract, rows) in frames.items():
+        schema.write(rows, replace(contract, may_be_empty=True), given[name])
+    made = str(tmp_path / "choices.parquet")
+    switches = {"negatives": "clean", "mc_phrasing": "default"}
+    params = {"seed": 0, "options": 20, "most": None, "switches": switches}
+    fake = SimpleNamespace(
+        rule="build_choices", input=Namedlist(fromdict=given), config={}, threads=1, log=[],
+        output=Namedlist(fromdict={"choices": made}), params=Namedlist(fromdict=params),
+        wildcards=Namedlist(fromdict={"benchmark": "onto_mine"}), resources=Namedlist(),
+    )  # fmt: skip
+    script = Path(__file__).parents[2] / "workflow/scripts/build_choices.py"
+    runpy.run_path(str(script), {"snakemake": fake})
+    assert set(schema.read(made, schema.CHOICES)["task"]) == {"TP"}
 
 
 RULES = items(

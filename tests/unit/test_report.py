@@ -545,6 +545,13 @@ def test_what_was_chosen_and_concluded_is_shown_beside_its_question(trained_on):
     assert {"relations-onto_world-choice", "relations-onto_world-reason"} <= set(apart)
 
 
+def test_a_graph_that_allows_types_alone_has_no_rules_to_show(trained_on):
+    nothing = schema.read(trained_on / "reasoning.parquet", schema.ITEMS).clear()
+    empty = dataclasses.replace(schema.ITEMS, may_be_empty=True)
+    schema.write(nothing, empty, trained_on / "reasoning.parquet")
+    assert said.questions(trained_on, said.REASON) == []
+
+
 def test_a_table_is_written_as_data():
     cells = [
         grid.Cell("a|b_c\n & d"),

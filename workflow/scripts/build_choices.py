@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import polars as pl
 
 from kgprobe import schema
@@ -15,7 +17,8 @@ with job(snakemake) as run:
         negatives=run.params.switches["negatives"],
         most=run.params.most,
     )
-    rules = schema.read(run.input.reasoning, schema.ITEMS)
+    # a graph that allows TP alone has no rules
+    rules = schema.read(run.input.reasoning, replace(schema.ITEMS, may_be_empty=True))
     built = choices.reasoning(rules, questions, items, phrasing=run.params.switches["mc_phrasing"])
     both = pl.concat([questions, built])
     schema.write(both, schema.CHOICES, run.output.choices, run.provenance(seed=run.params.seed))

@@ -5,7 +5,7 @@ and the place of the right one, under the first template or configuration.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -105,7 +105,9 @@ def _lettered(options: Sequence[str], place: int) -> str:
 
 def _reasoning(folder: Path, path: Path) -> list[Question]:
     """Rules' test rows in the words of the written prompt with both premises."""
-    rows = _first(folder, schema.read(path, schema.ITEMS).filter(role="test"))
+    # a graph that allows TP alone has no rules
+    items = schema.read(path, replace(schema.ITEMS, may_be_empty=True))
+    rows = _first(folder, items.filter(role="test"))
     text = "{p1} {p2} Therefore, {h}"
     return [Question(row["item"], row["relation"], text.format(**json.loads(row["meta"])), right)
             for row, right in rows]  # fmt: skip

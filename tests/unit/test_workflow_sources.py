@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgprobe.settings import ArchiveParts, Dbpedia, Dump, OwnGraph, Settings, Trex, Wikidata
+from kgprobe.settings import ArchiveParts, Dbpedia, Dump, OwnGraph, Settings, Trex, Wikidata, typed
 from kgprobe.workflow import sources
 from kgprobe.workflow.attributes import graph
 from kgprobe.workflow.sources import ConfigError
@@ -164,3 +164,13 @@ def test_the_attributes_take_names_and_answers_from_where_their_ids_are_known():
     assert copy.properties == "<results>/sources/wikidata/properties.parquet"
     assert mine.templates == "<results>/benchmarks/own/mine/templates.tsv"
     assert mine.aliases == []
+
+
+def test_how_bear_sets_are_constructed_is_not_what_a_graph_is_read_by(tmp_path):
+    facts = tmp_path / "facts.csv"
+    facts.write_text("")
+    mine = OwnGraph("table", (str(facts),))
+    other = replace(mine, bear=replace(mine.bear, min_answers=9), templates="own.tsv")
+    read_by = [sources.own_graph(settings(graphs={"g": one}), "g") for one in (mine, other)]
+    assert read_by[0] == read_by[1]
+    assert typed(OwnGraph, read_by[0]) == mine

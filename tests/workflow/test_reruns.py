@@ -68,3 +68,16 @@ def test_a_template_of_the_attributes_reruns_few_jobs_and_searches_nothing(finis
     assert "tabulate_attributes" in jobs
     assert not [rule for rule in jobs if rule.startswith((*TRAINING, "build_attributes"))]
     assert sum(jobs.values()) <= 25
+
+
+def test_a_setting_reruns_the_jobs_that_read_it(finished):
+    """What a mail address, soft prompts and the metrics of the attributes are read by."""
+    finished.run("--touch", "--forceall", configs=CONFIG)
+    assert plan(finished) == {}
+    name = "config/embedded.yaml"
+    finished.edit(name, "comparisons: []", "comparisons: []\ncontact: me@example.org")
+    assert plan(finished) == {}
+    finished.edit(name, "epochs: 12", "epochs: 13")
+    assert set(plan(finished)) == {"tabulate_ontoprobe", "report"}
+    finished.edit(name, "synonyms: 0", "synonyms: 0\n  ambiguous_denominator: head")
+    assert set(plan(finished)) == {"tabulate_ontoprobe", "tabulate_attributes", "report"}

@@ -26,7 +26,7 @@ rule word_graph:
     threads: 1
     params:
         code=code("word_graph"),
-        settings=lambda w: asdict(GRAPHS[w.graph]),
+        settings=lambda w: without(GRAPHS[w.graph], "bear"),
     script:
         "../scripts/word_graph.py"
 
@@ -61,7 +61,7 @@ rule allow_graph:
         # the script imports all of them by their names
         code=code("allow_graph", "benchmarks/attributes/*"),
         section=lambda w: asdict(GRAPHS[w.graph]),
-        ontoprobe=asdict(SETTINGS.ontoprobe),
+        ontoprobe=without(SETTINGS.ontoprobe, "soft"),
         properties=SETTINGS.ontology.properties,
         attributes=asdict(SETTINGS.attributes),
         prompts=asdict(SETTINGS.prompt_tasks.graphs),
@@ -202,7 +202,7 @@ rule construct_ontoprobe:
     threads: 1
     params:
         code=code("load_ontoprobe"),
-        settings=asdict(SETTINGS.ontoprobe),
+        settings=without(SETTINGS.ontoprobe, "soft"),
         properties=SETTINGS.ontology.properties,
         # own graphs are asked what they have
         partly=lambda w: w.origin in GRAPHS,
@@ -231,7 +231,7 @@ rule load_ontoprobe:
     threads: 1
     params:
         code=code("load_ontoprobe"),
-        settings=asdict(SETTINGS.ontoprobe),
+        settings=without(SETTINGS.ontoprobe, "soft"),
         seed=SETTINGS.seed,
     script:
         "../scripts/load_ontoprobe.py"
@@ -308,7 +308,7 @@ for PART, NAMES in (
             # the script imports them by their names; a file depends on its own attribute's module
             code=codes("build_attributes", "benchmarks/attributes", NAMES),
             attributes=NAMES,
-            settings=asdict(SETTINGS.attributes),
+            settings=without(SETTINGS.attributes, *(set(ATTRIBUTES) - set(NAMES))),
             joins=asdict(SETTINGS.joins),
             # a template may change and nothing is built anew: which relations have one counts
             templated=(

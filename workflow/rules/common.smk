@@ -32,7 +32,7 @@ from kgprobe.workflow.answers import (
 )
 from kgprobe.workflow.benchmarks import PROMPT_TASKS, files_of
 from kgprobe.workflow.run import PROMPTS, check, read_run, switches
-from kgprobe.workflow.sources import data_parts, endpoint, files
+from kgprobe.workflow.sources import data_parts, endpoint, files, without
 
 #: Priorities: first comes what long jobs wait for, then the search of prompts, for which a model's
 #: probes wait, and masked models, which are asked a sentence once a token; then the other probes,

@@ -24,7 +24,10 @@ rule word_prompts:
     threads: 1
     params:
         code=code("word_prompts"),
-        settings=asdict(SETTINGS.attribute_prompts),
+        # the others are read by tables
+        settings=without(
+            SETTINGS.attribute_prompts, "match", "ambiguous_denominator", "intersect"
+        ),
         section=ATTRIBUTE_GRAPH.section,
         seed=SETTINGS.seed,
     script:

@@ -67,7 +67,6 @@ rule pull_facts:
         code=code("pull_facts"),
         settings=lambda w: asdict(endpoint(SETTINGS, w.source)),
         data=SETTINGS.data,
-        contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
         languages=list(SETTINGS.languages),
         least=lambda w: 0 if w.source == "world" else SETTINGS.bear.min_sitelinks,
@@ -101,7 +100,6 @@ rule pull:
         source=lambda w: w.source,
         settings=lambda w: asdict(endpoint(SETTINGS, w.source)),
         data=SETTINGS.data,
-        contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
         languages=list(SETTINGS.languages),
     script:
@@ -140,7 +138,6 @@ for SOURCE, GRAPH in {"world": "wikidata", "world_dbpedia": "dbpedia"}.items():
             source=SOURCE,
             settings=asdict(endpoint(SETTINGS, SOURCE)),
             data=SETTINGS.data,
-            contact=SETTINGS.contact,
             endpoints=SETTINGS.sources.endpoints,
             languages=list(SETTINGS.languages),
         script:
@@ -168,7 +165,6 @@ rule pull_types:
         code=code("pull_types"),
         settings=lambda w: asdict(endpoint(SETTINGS, w.source)),
         data=SETTINGS.data,
-        contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
         languages=list(SETTINGS.languages),
     script:
@@ -318,7 +314,6 @@ rule pull_attribute_aliases:
         source=ATTRIBUTE_GRAPH.source,
         settings=asdict(endpoint(SETTINGS, ATTRIBUTE_GRAPH.source)),
         data=SETTINGS.data,
-        contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
         languages=list(SETTINGS.languages),
     script:
@@ -348,7 +343,6 @@ rule pull_aliases:
         source=lambda w: ORIGIN[w.origin],
         settings=lambda w: asdict(endpoint(SETTINGS, ORIGIN[w.origin])),
         data=SETTINGS.data,
-        contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
         languages=list(SETTINGS.languages),
     script:

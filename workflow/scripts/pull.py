@@ -10,7 +10,7 @@ with job(snakemake) as run:
     settings, rdf = typed(SparqlSource, run.params.settings), run.input.get("rdf", [])
     source = run.params.source
     endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
-    more = {"contact": run.params.contact, "languages": run.params.languages}
+    more = {"contact": run.config["contact"], "languages": run.params.languages}
     for query, table in zip(run.input.queries, run.output.tables, strict=True):
         snapshot = pull(query, endpoint, folder, **more)
         with atomic(table) as temporary:

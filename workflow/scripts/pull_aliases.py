@@ -19,7 +19,7 @@ with job(snakemake) as run:
         settings, rdf = typed(SparqlSource, run.params.settings), run.input.get("rdf", [])
         source = run.params.source
         endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)
-        more = {"contact": run.params.contact, "languages": run.params.languages}
+        more = {"contact": run.config["contact"], "languages": run.params.languages}
         snapshot = pull(run.input.query, endpoint, folder, {"entity": entities}, **more)
         aliases = facts.tidy_aliases(snapshot.frame().lazy()).collect()
     schema.write(aliases, facts.ALIASES, run.output.aliases, run.provenance())

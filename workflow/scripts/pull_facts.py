@@ -8,7 +8,7 @@ from kgprobe.sources.sparql.relations import Relations, relations_of
 
 with job(snakemake) as run:
     settings, rdf = typed(Wikidata, run.params.settings), run.input.get("rdf", [])
-    more = {"contact": run.params.contact, "languages": run.params.languages}
+    more = {"contact": run.config["contact"], "languages": run.params.languages}
     dumped = [schema.read(path, schema.STATEMENTS) for path in run.input.get("dumped", [])]
     source = run.wildcards.source
     endpoint, folder = open_source(source, settings, rdf, run.params.data, run.params.endpoints)

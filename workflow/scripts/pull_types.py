@@ -19,6 +19,6 @@ with job(snakemake) as run:
         run.input.query,
         settings.most_instances,
         languages=run.params.languages,
-        contact=run.params.contact,
+        contact=run.config["contact"],
     )
     write_result(instances, Path(run.output.table), {**run.provenance(), "in_part": in_part})

@@ -1,13 +1,13 @@
 """The graph that the attributes are built on, and what that changes."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from kgprobe import experiments
 from kgprobe.settings import Settings
 from kgprobe.workflow.answers import has_form
 from kgprobe.workflow.run import Row, Run
-from kgprobe.workflow.sources import files
+from kgprobe.workflow.sources import files, without
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def graph(settings: Settings) -> GraphInputs:
         source = name
     is_named = settings.attribute_prompts.match != "label" and not is_own
     return GraphInputs(
-        section=asdict(section) if section and is_own else None,
+        section=without(section, "bear", "templates") if is_own else None,
         source=source,
         properties=f"<results>/sources/{name if is_own else source}/properties.parquet",
         templates=f"<results>/benchmarks/own/{name}/templates.tsv" if is_own else [],

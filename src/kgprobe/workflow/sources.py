@@ -85,9 +85,15 @@ def is_dump(settings: Settings, source: str) -> bool:
 
 
 def own_graph(settings: Settings, name: str) -> dict[str, Any]:
-    """The section of an own graph, its paths filled in."""
+    """The section of an own graph that it is read by, its paths filled in."""
     section = settings.sources.graphs[name]
-    return asdict(section) | {"files": files(section.files), "labels": files(section.labels)}
+    paths = {"files": files(section.files), "labels": files(section.labels)}
+    return without(section, "bear", "templates") | paths
+
+
+def without(section: Any, *keys: str) -> dict[str, Any]:
+    """A section as plain values, but for keys that a job does not read: they rerun nothing."""
+    return {key: value for key, value in asdict(section).items() if key not in keys}
 
 
 def statement_dumps(settings: Settings) -> dict[str, Dump]:

@@ -32,4 +32,7 @@ rule all:
     input:
         "<results>/tables/headline.txt",
         "<results>/report/index.html",
+        # what commands read, too: made anew where somebody deletes it
+        tables.results_files(RUN),
+        tables.results_files(RUN, "judged"),
         tables.side_files(RUN),

@@ -81,3 +81,10 @@ def test_a_setting_reruns_the_jobs_that_read_it(finished):
     assert set(plan(finished)) == {"tabulate_ontoprobe", "report"}
     finished.edit(name, "synonyms: 0", "synonyms: 0\n  ambiguous_denominator: head")
     assert set(plan(finished)) == {"tabulate_ontoprobe", "tabulate_attributes", "report"}
+
+
+def test_tables_that_commands_read_are_made_again_where_they_are_deleted(finished):
+    (finished.folder / "results/embedded/tables/bear.parquet").unlink()
+    assert set(plan(finished)) == {"tabulate", "report"}
+    (finished.folder / "results/embedded/judged/attributes.parquet").unlink()
+    assert set(plan(finished)) == {"tabulate", "tabulate_attributes", "report"}

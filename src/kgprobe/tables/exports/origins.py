@@ -97,7 +97,7 @@ def of(folder: Path, license: str = "") -> list[Source]:
     if not license:
         raise ExportError(
             f"{folder}: the license of {origin or 'these questions'} is not known; right would be "
-            "--license with its SPDX id, as CC-BY-4.0"
+            "`kgprobe export` with --license and its SPDX id, as CC-BY-4.0"
         )
     return [Source(origin or folder.name, license, "", origin or folder.name)]
 

@@ -227,6 +227,33 @@ def test_classes_of_one_name_in_two_spellings_are_one_candidate():
     assert golds["kind 2"] == ("Kind 1",)
 
 
+def test_labels_that_read_alike_are_one_candidate():
+    """ "Kind é" of one character or two; "Link 1" is below "link 1"."""
+    tables = own_tables()
+    kinds = {"d/C1": "kind \u00e9", "d/C7": "kind e\u0301"}
+    links = {"w/P1": "link 1", "w/P5": "Link 1"}
+    spelled = [
+        frame.with_columns(label=pl.col(key).replace_strict(names, default=pl.col("label")))
+        for frame, key, names in (
+            (tables.classes, "class", kinds),
+            (tables.properties, "property", links),
+        )
+    ]
+    row = [("w/P5", "w/P1", "link 1", 1)]
+    above = pl.DataFrame(row, tables.property_chains.schema, orient="row")
+    above = pl.concat([tables.property_chains, above])
+    changed = replace(tables, classes=spelled[0], properties=spelled[1], property_chains=above)
+    taken = ontoprobe_own.take(changed, PATTERNS, SWITCHES, seed=0)
+    sets = build.build(taken, SWITCHES, "onto_world").candidates
+    labels = sets.filter(pl.col("set").is_in(["class", "property"]))["label"].to_list()
+    assert {"kind \u00e9", "link 1"} <= set(labels)
+    assert not {"kind e\u0301", "Link 1"} & set(labels)
+    # the one with more statements, and its own name is no answer
+    named = [row for row in taken.rows if row.task == "SPO" and row.subject == "link 1"]
+    assert [(row.id, row.golds) for row in named] == [("w/P5", ("above",))]
+    assert [p.id for p in taken.concepts.properties if p.label == "link 1"] == ["w/P5"]
+
+
 def test_instances_of_each_class_of_a_name_are_asked_with_its_own_superclasses():
     tables = own_tables()
     named = pl.when(pl.col("class") == "d/C7").then(pl.lit("kind 1")).otherwise("label")

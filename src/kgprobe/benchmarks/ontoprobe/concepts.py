@@ -45,6 +45,16 @@ def norm(label: str) -> str:
     return " ".join(re.sub(r"[-()/]", " ", label).split())
 
 
+def name_of(label: str) -> str:
+    """What labels that read alike have in common: they may differ in case, symbols, and in how
+    Unicode composes a letter.
+
+    >>> name_of("Film-maker") == name_of("film maker")
+    True
+    """
+    return unicodedata.normalize("NFC", norm(label)).casefold()
+
+
 def ascii_drop(label: str) -> str:
     """The label without its letters beyond ASCII, as the release writes names: spaces stay.
 

@@ -84,7 +84,7 @@ def _classes(tables: OwnOntology) -> dict[str, Class]:
     names: dict[str, str] = {}
     labels: dict[str, str] = {}
     for iri, label in tables.classes.sort("class").select("class", "label").rows():
-        labels[iri] = names.setdefault(concepts.norm(label).casefold(), label)
+        labels[iri] = names.setdefault(concepts.name_of(label), label)
     classes = {}
     for iri, label in labels.items():
         chain = tuple(labels[a] for a in chains.get(iri, ()) if labels[a] != label)
@@ -116,11 +116,17 @@ def _concepts(
     chosen: list[Property] = []
     named: dict[str, str] = {}
     counts = dict.fromkeys((ABOVE, "with domain and range", "with a pattern"), 0)
+    # the first of a name says how it is spelled
+    names: dict[str, str] = {}
+    for label in tables.properties.sort("property")["label"]:
+        names.setdefault(concepts.name_of(label), label)
     # those that every task can ask of come first
     orders = ["chosen", "statements", "property"] if partly else ["statements", "property"]
     ordered = tables.properties.sort(orders, descending=[*[True] * (len(orders) - 1), False])
     for row in ordered.iter_rows(named=True):
-        up = {name: _key(p, texts) for p, name in above.get(row["property"], ()) if _key(p, texts)}
+        own_name = names[concepts.name_of(row["label"])]
+        known = [(p, names.get(concepts.name_of(n), n)) for p, n in above.get(row["property"], ())]
+        up = {n: _key(p, texts) for p, n in known if n != own_name and _key(p, texts)}
         both_ends = bool(row["domain"] and row["range"])
         if not (up or (partly and (row["domain"] or row["range"]))):
             continue
@@ -129,20 +135,21 @@ def _concepts(
             continue
         counts["with domain and range"] += both_ends
         own_key = _key(row["property"], texts)
-        if not own_key:
+        # of one name the first stands for all of them, as of classes
+        if not own_key or any(one.label == own_name for one in chosen):
             continue
         counts["with a pattern"] += 1
         if len(chosen) == most:
             continue
         named |= {name: texts[key] for name, key in up.items()}
-        named[row["label"]] = texts[own_key]
+        named[own_name] = texts[own_key]
         ends = labels.get(row["domain"]), labels.get(row["range"])
         for task, name, end in zip(("DM", "RG"), ("domain", "range"), ends, strict=True):
             if not end and not (partly and row[name] is None):
                 text = f"properties, {row['property']} ({row['label']}): its {name} {row[name]} is "
                 text += "no class of the ontology; pull the class, or take the property out"
                 problems.add(task, text)
-        chosen.append(Property(row["property"], row["label"], texts[own_key], *ends, tuple(up)))
+        chosen.append(Property(row["property"], own_name, texts[own_key], *ends, tuple(up)))
     steps = [(task, "classes", len(kinds)) for task in ("TP", "SCO")]
     kept = {"properties": tables.properties.height, **counts, "chosen": len(chosen)}
     steps += [(task, step, n) for task in ("SPO", "DM", "RG") for step, n in kept.items()]

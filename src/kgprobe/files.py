@@ -11,6 +11,17 @@ PACKAGE = Path(__file__).parent
 ROOT = PACKAGE / "project" if (PACKAGE / "project").is_dir() else PACKAGE.parents[1]
 
 
+def full_disk(path: Path) -> OSError:
+    """What to raise where the disk of a file has no room left."""
+    free = shutil.disk_usage(path.parent).free
+    return OSError(
+        errno.ENOSPC,
+        f"No space left on device ({free:,} bytes are free now); make room and run again, "
+        "finished files stay",
+        str(path),
+    )
+
+
 class atomic:  # noqa: N801  (used like a function)
     """`with atomic(path) as temporary:` the file appears at `path` whole or not at all."""
 
@@ -22,16 +33,12 @@ class atomic:  # noqa: N801  (used like a function)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return self.temporary
 
-    def __exit__(self, kind: object, error: object, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
         if kind is None:
             os.replace(self.temporary, self.path)
             return
         self.temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            free = shutil.disk_usage(self.path.parent).free
-            raise OSError(
-                errno.ENOSPC,
-                f"No space left on device ({free:,} bytes are free now); make room and run again, "
-                "finished files stay",
-                str(self.path),
-            ) from error
+        # polars has an error of its own, with the system's in its words
+        is_full = f"(os error {errno.ENOSPC})" in str(error)
+        if is_full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+            raise full_disk(self.path) from error

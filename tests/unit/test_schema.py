@@ -138,6 +138,19 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_full_disk_names_the_file_whichever_library_wrote_it(tmp_path):
+    """Polars says so in an error of its own, without a name."""
+    told = "parquet: underlying IO error: No space left on device (os error 28)"
+
+    def full() -> None:
+        with schema.atomic(tmp_path / "file"):
+            raise pl.exceptions.ComputeError(told)
+
+    with pytest.raises(OSError, match=r"No space left on device \(.* make room") as error:
+        full()
+    assert error.value.filename == str(tmp_path / "file")
+
+
 def test_reading_something_else_names_the_file(tmp_path):
     (tmp_path / "t.parquet").write_text("no parquet")
     with pytest.raises(

@@ -164,6 +164,27 @@ def test_a_step_that_is_cut_off_is_none(cut, tmp_path):
     assert path.read_bytes() == data
 
 
+def test_a_disk_that_takes_a_part_of_a_step_is_full(tmp_path):
+    """A file that is not buffered says how much it wrote; only the next write would fail."""
+    path = tmp_path / "steps"
+    kept = Journal(path)
+    whole = kept._file
+
+    class Nearly:
+        def __getattr__(self, name):
+            return getattr(whole, name)
+
+        def write(self, data):
+            return whole.write(data[:-3])
+
+    kept._file = Nearly()
+    with pytest.raises(OSError, match=r"No space left on device .* make room") as full:
+        kept.step("1", lambda: 1)
+    assert full.value.filename == str(path)
+    kept.close()
+    assert steps(path, [1], identity="") == [1]
+
+
 def test_a_step_stands_for_those_within_it(tmp_path):
     path = tmp_path / "steps"
 

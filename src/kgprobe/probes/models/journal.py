@@ -8,6 +8,7 @@ are those of a run that nobody stopped, and so are the last bits. A step that co
 takes their place in the file when it ends. A file with another identity is begun anew.
 """
 
+import errno
 import fcntl
 import hashlib
 import io
@@ -17,6 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from kgprobe.files import full_disk
 
 #: bytes of the identity in front, and of the length in front of every step
 IDENTITY, LENGTH = 32, 8
@@ -32,6 +35,7 @@ class Journal:
         self._file: Any = None
         if path is None:
             return
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             path.touch()
@@ -47,7 +51,7 @@ class Journal:
         if file.read(IDENTITY) != digest:
             file.seek(0)
             file.truncate()
-            file.write(digest)
+            self._write(file, digest)
         self._file = file
 
     def step(self, name: str, compute: Callable[[], Any]) -> Any:
@@ -65,8 +69,19 @@ class Journal:
         # what stands behind are the steps within this one, or those of another plan
         self._file.seek(start)
         self._file.truncate()
-        self._file.write(len(data).to_bytes(LENGTH, "big") + data)
+        self._write(self._file, len(data).to_bytes(LENGTH, "big") + data)
         return value
+
+    def _write(self, file: Any, data: bytes) -> None:
+        """Write all of it; a disk that is nearly full takes a part."""
+        try:
+            is_whole = file.write(data) == len(data)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            is_whole = False
+        if not is_whole:
+            raise full_disk(self._path)
 
     def _next(self) -> tuple[str, Any] | None:
         """The step at the place in the file; None at its end, which a stop or a full disk

@@ -73,6 +73,8 @@ def test_the_table_is_read_as_it_is_written(tmp_path):
     path.write_text("path\tblob\n")
     with pytest.raises(LockError, match=r"line 1: .*expected the columns tree, path, blob"):
         lock_file.read_lock_file(path)
+    with pytest.raises(LockError, match=r"none.tsv: no such file; sources.lock_file"):
+        lock_file.read_lock_file(tmp_path / "none.tsv")
 
 
 def test_an_address_finds_its_tree_by_a_short_commit():

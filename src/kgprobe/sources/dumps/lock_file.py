@@ -32,8 +32,10 @@ class Tree:
 
 
 def read_lock_file(path: str | Path) -> dict[str, Tree]:
-    """The trees of a table by name. Raises LockError for a line that is none."""
+    """The trees of a table by name. Raises LockError for a line that is none, or no file."""
     trees: dict[str, Tree] = {}
+    if not Path(path).is_file():
+        raise LockError(f"{path}: no such file; sources.lock_file names the table of pinned files")
     with open(path, encoding="utf-8", newline="") as stream:
         lines = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
         if (head := next(lines, None)) != COLUMNS:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -99,6 +100,13 @@ def test_every_dropped_sentence_is_counted():
     assert found["evidences: exact duplicates dropped"] == (evidences, distinct)
     assert found["evidences: over 15 words dropped"] == (distinct, short)
     assert found["facts: a sentence of at most 15 words"] == (len(rows), len(rows))
+
+
+def test_a_fact_of_several_records_has_the_sentences_of_all():
+    apart = [replace(one, evidences=(e,)) for one in records() for e in one.evidences]
+    made, expected = task(rows=apart), task()
+    assert made.examples.equals(expected.examples)
+    assert made.funnel.equals(expected.funnel)
 
 
 def test_splits_share_neither_fact_nor_subject():

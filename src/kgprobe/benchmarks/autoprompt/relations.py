@@ -8,7 +8,7 @@ the facts themselves are split, by subject: train and test share neither a fact 
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,8 +78,13 @@ def build(
     """
     funnel = Funnel(task["benchmark"])
     examples: list[Example] = []
-    for relation in dict.fromkeys(record.relation for record in records):
-        rows = [record for record in records if record.relation == relation]
+    facts: dict[str, Record] = {}
+    for record in records:  # a fact may have several, each with sentences of its own
+        if first := facts.get(record.fact):
+            record = replace(first, evidences=first.evidences + record.evidences)
+        facts[record.fact] = record
+    for relation in dict.fromkeys(record.relation for record in facts.values()):
+        rows = [record for record in facts.values() if record.relation == relation]
         examples += _relation(rows, settings, seed, perturbed, funnel)
     frames.require(
         frames.sizes(examples), settings.least, task["benchmark"], "name fewer relations"

@@ -12,7 +12,7 @@ from tokenizers import normalizers
 from kgprobe import schema
 from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.probes.scoring.choice import choose
-from kgprobe.probes.scoring.choice.text import ChoiceQuestion, lettered, prompt, read
+from kgprobe.probes.scoring.choice.text import CUE, ChoiceQuestion, lettered, prompt, read
 from tests.unit.tiny_models import sentencepiece, tiny, with_tokenizer
 
 ASKED = [
@@ -206,6 +206,17 @@ def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
         assert {w for i, w, _ in found.left_out if i == "long"} >= {"letter", "text"}
     with pytest.raises(ValueError, match="scoring 'guess'; legal: answer, letter, text, stem"):
         choose.choose(loaded, ASKED, ("guess",))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "t5"])
+def test_whether_a_question_fits_does_not_depend_on_the_others(name):
+    loaded = tiny(name, bos="forced" if name == "gpt2" else "")
+    near = ChoiceQuestion("near", "Where? " * 20, ("Paris", "Rome"))
+    other = ChoiceQuestion("other", "What?", ("country", "Burkina Faso is a country " * 3))
+    alone = choose.choose(loaded, [near], ("text",)).scores
+    loaded.limit = len(loaded.tokenizer(prompt(near) + CUE)["input_ids"]) + 4
+    together = choose.choose(loaded, [other, near], ("text",)).scores
+    assert together["near", "text"][0] == pytest.approx(alone["near", "text"][0])
 
 
 @pytest.mark.parametrize("stem", ["It is in [MASK] .", "[MASK] is what it is."])

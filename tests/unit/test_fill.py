@@ -369,6 +369,27 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
     assert ("i8", 0, 0, "gold of more than 2 tokens") in masked.left_out
 
 
+@pytest.mark.parametrize(("k", "length", "kept"), [
+    (0, "free", {"i1", "near"}),
+    (1, "free", {"i1", "near"}),
+    (1, "gold", {"i1"}),  # written are as many tokens as the longest gold of all has
+])  # fmt: skip
+def test_a_gold_longer_than_what_is_written_must_fit_into_the_window(k, length, kept):
+    loaded = tiny("gpt2")
+    near = FillItem("near", 0, "[X] in [Y]", "a " * 400, ("Rome",))
+    long = FillItem("long", 0, near.text, near.subject, ("lie in Africa",))
+    before = loaded.tokenizer(sentence(near, "").strip())["input_ids"]
+    # a token more than this and it has no position
+    loaded.limit = len(before) + len(gold_tokens(loaded, near, "Rome"))
+    loaded.model.transformer.wpe = torch.nn.Embedding.from_pretrained(
+        loaded.model.transformer.wpe.weight[: loaded.limit]
+    )
+    settings = FillSettings(most_tokens=1, length=length)
+    found = predict.predict(loaded, [long, ASKED[0], near], k, settings)
+    assert {reason for *_, reason in found.left_out} == {"more than the model's 404 tokens"}
+    assert set(found.golds["item"]) == kept
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [

@@ -68,10 +68,12 @@ def predict(
     prompts = _plan(loaded, fill_items, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
-    prompts = _fitting(loaded, fill_items, prompts, most, left_out)
+    written = max([most, *(length for p in prompts for length in p.owners)]) if k else 0
+    prompts = _fitting(loaded, fill_items, prompts, written, left_out)
     text: CausalText | SpanText
     if loaded.spec.kind == "causal":
-        longest = max((len(p.ids) for p in prompts), default=0) + most
+        lengths = [len(p.ids) + max([written, *(len(g[2]) for g in p.golds)]) for p in prompts]
+        longest = max(lengths, default=0)
         text = CausalText(loaded, budget, longest)
     else:
         text = SpanText(loaded, budget)
@@ -182,16 +184,23 @@ def _fitting(
     loaded: Loaded,
     fill_items: Sequence[FillItem],
     prompts: Sequence[DistinctPrompt],
-    most: int,
+    written: int,
     left_out: list[tuple[str, int, int, str]],
 ) -> list[DistinctPrompt]:
-    """The prompts that leave room for an answer within the model's window."""
-    long = [p for p in prompts if len(p.ids) + most > loaded.limit]
+    """The prompts that leave room for what is `written`, and the golds that they leave room for."""
     reason = f"more than the model's {loaded.limit} tokens"
-    for p in long:
-        owners = sorted({o for numbers in p.owners.values() for o in numbers})
-        left_out += [(fill_items[o].item, fill_items[o].template, -1, reason) for o in owners]
-    return [p for p in prompts if len(p.ids) + most <= loaded.limit]
+    fitting = []
+    for one in prompts:
+        room = loaded.limit - len(one.ids)
+        if written > room:
+            owners = {owner for numbers in one.owners.values() for owner in numbers}
+            long = [(owner, -1) for owner in sorted(owners)]
+        else:
+            long = [(owner, which) for owner, which, ids in one.golds if len(ids) > room]
+            one.golds = [gold for gold in one.golds if len(gold[2]) <= room]
+            fitting += [one] * bool(written or one.golds)
+        left_out += [(fill_items[o].item, fill_items[o].template, g, reason) for o, g in long]
+    return fitting
 
 
 def _forced(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.models.batching import Ragged
+from kgprobe.probes.models.batching import Budget, Ragged
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import ModelError, window
 from kgprobe.probes.models.predict import Predictor
@@ -403,6 +403,35 @@ def test_what_is_written_behind_prompts_longer_than_the_window(name, float64_thr
         logp = log_softmax(loaded, prompt + tokens)[len(prompt) - 1 : -1]
         expected = logp[torch.arange(len(tokens)), tokens].tolist()
         assert fills.golds["logprob"][mine] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("positions", [1, 64, 1 << 12])
+def test_rows_that_longrope_gives_other_positions_share_no_batch(positions, float64_throughout):
+    loaded = tiny("phi3", "causal")
+    scaled = {
+        "rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 16,
+        "short_factor": [1.0] * 4, "long_factor": [4.0] * 4,
+    }  # fmt: skip
+    changes = {"rope_parameters": scaled, "original_max_position_embeddings": 16}
+    config = {**loaded.model.config.to_dict(), **changes, "sliding_window": None}
+    model = type(loaded.model)(type(loaded.model.config)(**config)).eval().requires_grad_(False)
+    model.load_state_dict(loaded.model.state_dict())
+    loaded.model = model
+    start = np.arange(20, 60)
+    rows = [
+        np.array([1, *start[:3], own + n, *start[4:n]]) for n in (15, 16, 17, 30) for own in (7, 80)
+    ]
+    engine = Causal(loaded, Budget(positions))
+    expected = []
+    for row in rows:
+        logp = log_softmax(loaded, row[:-1])
+        expected += [0.0, *(logp[i - 1, row[i]].item() for i in range(1, len(row)))]
+    assert engine.logprobs(Ragged.of(rows)) == pytest.approx(expected, abs=1e-9)
+    assert engine.notes == ["no prefix sharing: rows of more than 16 tokens have other positions"]
+    assert engine.logprobs(Ragged.of(rows[:2])) == pytest.approx(
+        expected[: sum(map(len, rows[:2]))], abs=1e-9
+    )
+    assert engine.shares
 
 
 @pytest.mark.parametrize("name", ["gemma3_text", "mistral", "phi3", "recurrent_gemma"])

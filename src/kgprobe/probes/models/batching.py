@@ -99,7 +99,8 @@ class Budget:
     `overhead` is what one more pass costs, in positions: rows of another length join a batch only
     where padding them costs less. `room` is the memory of a batch in bytes (0: no bound but
     `positions`), of which a position takes `position`, and a row what it holds besides (`held`:
-    keys and values, the states of its context, beams).
+    keys and values, the states of its context, beams). Rows of more than `border` positions share
+    no batch with shorter ones (0: there is no border).
     """
 
     positions: int = DEFAULT_BUDGET
@@ -107,6 +108,7 @@ class Budget:
     overhead: int = 16
     room: int = 0
     position: int = 0
+    border: int = 0
 
     def stepped(self, steps: int) -> "Budget":
         """For prompts after which so many passes of one position a row follow.
@@ -131,10 +133,11 @@ class Budget:
         order = np.lexsort((np.arange(len(sizes)), -sizes))
         steps = np.flatnonzero(np.diff(sizes[order])) + 1
         extra = np.zeros(len(order), dtype=np.int64) if held is None else np.asarray(held)[order]
-        start = 0
+        start, long = 0, int((sizes > self.border).sum())
         while start < len(order):
             longest = int(sizes[order[start]])
             end = min(start + max(self.positions // longest, 1), len(order))
+            end = min(end, long) if start < long else end
             if self.room:
                 totals = np.cumsum(extra[start:end] + longest * self.position)
                 end = start + max(int(np.searchsorted(totals, self.room, side="right")), 1)

@@ -95,11 +95,25 @@ def float32_objection(loaded: Loaded, worst: Callable[[], float]) -> str:
 
 def window_objection(loaded: Loaded, longest: int) -> str:
     """Why rows of so many tokens must not share what they begin with; empty where attention reaches
-    back to their first one."""
+    back to their first one, and positions mean the same in rows of every length."""
+    if 0 < (border := position_border(loaded)) < longest:
+        return f"rows of more than {border} tokens have other positions"
     config = loaded.model.config.get_text_config()
     window = min((w for n in WINDOWS if (w := getattr(config, n, None))), default=longest)
     is_short = window < longest
     return f"sentences are longer than the attention window of {window}" if is_short else ""
+
+
+def position_border(loaded: Loaded) -> int:
+    """Tokens above which the longest row of a batch changes the positions of all (LongRoPE: Ding et
+    al. 2024); 0 where none does."""
+    ropes = getattr(loaded.model.config.get_text_config(), "rope_parameters", None) or {}
+    # some architectures have other ones for each kind of layer
+    nested = [ropes, *(rope for rope in ropes.values() if isinstance(rope, dict))]
+    return max(
+        (rope["original_max_position_embeddings"] for rope in nested
+         if rope.get("rope_type") == "longrope"), default=0,
+    )  # fmt: skip
 
 
 class UncheckedError(ValueError):
@@ -148,6 +162,7 @@ def preferably_in_float32(loaded: Loaded, check: Callable[[], T]) -> T:
 def budget_of(loaded: Loaded, given: Budget | None, notes: list[str]) -> Budget:
     """The budget to batch by: without padding where padding changes what the model says."""
     budget = given or Budget()
+    budget.border = position_border(loaded)
     reason = padding(loaded)
     if reason:
         budget.overhead = 0

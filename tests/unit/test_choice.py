@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from tokenizers import normalizers
+from tokenizers import AddedToken, normalizers
 
 from kgprobe import schema
 from kgprobe.probes.jobs.methods.choice import choose_frame
@@ -175,6 +175,16 @@ def test_generated_answers_are_greedy_and_read():
         assert chosen.text == loaded.tokenizer.decode(ids[start:]).strip()
         assert (chosen.chosen, chosen.rule) == read(chosen.text, one.options)
         assert chosen.margin is None
+
+
+def test_a_special_token_without_a_role_ends_a_generated_answer():
+    loaded = tiny("opt", bos="forced")
+    (chosen,) = choose.choose(loaded, ASKED[1:2], ("answer",)).chosen
+    assert chosen.text.startswith("São66")
+    loaded.tokenizer.add_tokens([AddedToken("6", special=True)])
+    assert "6" not in loaded.tokenizer.all_special_tokens
+    (chosen,) = choose.choose(loaded, ASKED[1:2], ("answer",)).chosen
+    assert chosen.text == "São"
 
 
 @pytest.mark.parametrize("name", ["llama", "bert", "t5"])

@@ -81,8 +81,10 @@ def test_it_is_the_rule_read_character_by_character(text):
     assert answer(text) == literal_answer(text)
 
 
+#: a special token without a role, as chat templates have
+END = "<|end|>"
 PIECES_OF_A_MODEL = [" J", ".", " R", " Tolkien", " It", " was", " Washington", ",", " D", ".C",
-                     "\n", " the", " He", " The", " In", " and", " on"]  # fmt: skip
+                     "\n", " the", " He", " The", " In", " and", " on", END]  # fmt: skip
 
 
 class Script:
@@ -109,9 +111,11 @@ class Script:
 
 def written(p, k=1):
     """[(text as read, raw text, log p)] of the best phrases that a script writes."""
+    special = {PIECES_OF_A_MODEL.index(END): SimpleNamespace(special=True)}
     tokenizer = SimpleNamespace(
-        all_special_ids=[], decode=lambda ids, **_: "".join(PIECES_OF_A_MODEL[i] for i in ids)
-    )
+        all_special_ids=[], added_tokens_decoder=special,
+        decode=lambda ids, **_: "".join(PIECES_OF_A_MODEL[i] for i in ids if i not in special),
+    )  # fmt: skip
     spec = SimpleNamespace(model="m")
     model = SimpleNamespace(
         loaded=SimpleNamespace(tokenizer=tokenizer, spec=spec),
@@ -131,6 +135,7 @@ def written(p, k=1):
         ([" Washington", ",", " D", ".C", ".", " It", " was"], "Washington, D.C.",
          "Washington, D.C. It was", 6),
         ([" Tolkien", ".", "\n"], "Tolkien", "Tolkien.", 2),
+        ([" Tolkien", END, " the"], "Tolkien", "Tolkien", 2),
         ([" Tolkien", " the", ".", " It"], "Tolkien the", "Tolkien the. It", 3),
     ],
 )  # fmt: skip

@@ -19,6 +19,12 @@ SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint3
 POLICIES = ("none", "default", "forced")
 
 
+def special_ids(tokenizer: Any) -> set[int]:
+    """Ids of all special tokens, also of those without a role (`<|end|>` of a chat template)."""
+    added = tokenizer.added_tokens_decoder.items()
+    return {i for i, token in added if token.special} | set(tokenizer.all_special_ids)
+
+
 def refuse_control_tokens(
     tokenizer: Any, texts: Sequence[str], name: Callable[[int], str], meant: str | None = None
 ) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search.settings import SearchSettings
+from kgprobe.probes.text.encode import special_ids
 from kgprobe.probes.text.pieces import byte_level
 
 _UNUSED = re.compile(r"[\[<]unused_?\d+[\]>]")
@@ -53,10 +54,8 @@ def vocabulary_of(loaded: Loaded) -> Vocabulary:
     text = [""] * rows
     for i, piece in zip(known, decoded, strict=True):
         text[i] = piece
-    special = set(tokenizer.all_special_ids)
-    special |= {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
     surface = [_surface(r, t) for r, t in zip(raw, text, strict=True)]
-    return Vocabulary(raw, text, surface, frozenset(special), byte_level(tokenizer))
+    return Vocabulary(raw, text, surface, frozenset(special_ids(tokenizer)), byte_level(tokenizer))
 
 
 def _surface(raw: str, text: str) -> str:

@@ -9,7 +9,7 @@ from kgprobe.probes.models.continuation import CausalText
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids, greedy
-from kgprobe.probes.text.encode import refuse_control_tokens
+from kgprobe.probes.text.encode import refuse_control_tokens, special_ids
 
 
 def message(loaded: Loaded, content: str, name: str) -> Ids:
@@ -40,7 +40,7 @@ def replies(
     longest = max((len(rows[n]) for n in numbers), default=0) + most
     text = CausalText(loaded, budget_for(loaded).stepped(most), longest)
     tokenizer = loaded.tokenizer
-    ends, by_row = set(tokenizer.all_special_ids), dict[int, str]()
+    ends, by_row = special_ids(tokenizer), dict[int, str]()
 
     def forward(batch: Ids) -> list[str]:
         chosen = [numbers[b] for b in batch]

@@ -28,7 +28,7 @@ from kgprobe.probes.scoring.fill.rows import (
     questions,
     top_rows,
 )
-from kgprobe.probes.text.encode import bos_prefix
+from kgprobe.probes.text.encode import bos_prefix, special_ids
 from kgprobe.probes.text.mask_slots import ClozePrompt, prompt, tokenize_prompts
 
 #: Tokens that a phrase may have beyond the longest gold, and without any gold.
@@ -261,7 +261,7 @@ class _Writer:
     fill_items: Sequence[FillItem]
 
     def __post_init__(self) -> None:
-        self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
+        self._special = special_ids(self.text.loaded.tokenizer)
         self._stops = self.settings.stops
 
     def write(self, stream: Stream, prompts: Sequence[DistinctPrompt]) -> list[dict[int, Any]]:

@@ -15,7 +15,8 @@ from kgprobe.probes.models import completeness
 from kgprobe.probes.models.load import Loaded, ModelError, ModelSpec, load_model
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.reinitialize import reinitialize
-from tests.unit.tiny_models import CONFIGS, WIDE, tiny, tokenizer
+from tests.unit import architectures
+from tests.unit.tiny_models import CONFIGS, WIDE, save, tiny, tokenizer
 from tools.controls.train import RECIPES, train_control
 from tools.controls.training_facts import TrainingFact
 
@@ -160,6 +161,13 @@ def test_weights_that_are_not_finite_are_refused(tmp_path):
         made.model.transformer.ln_f.weight[0] = float("nan")
     with pytest.raises(ModelError, match="logits are not finite"):
         load_model(spec(saved(made.model, tmp_path / "m")))
+
+
+def test_a_model_that_cannot_read_a_row_is_refused_by_its_name(tmp_path):
+    folder = save(architectures.tiny("nystromformer", "masked", double=False), tmp_path)
+    why = "NystromformerForMaskedLM cannot read a row of tokens: shape"
+    with pytest.raises(ModelError, match=f"^n, from folder:{folder}: {why}"):
+        load_model(ModelSpec("n", "masked", f"folder:{folder}"))
 
 
 def test_token_ids_must_fit_into_the_embedding(tmp_path):

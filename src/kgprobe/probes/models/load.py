@@ -176,10 +176,13 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
 
 def check_fit(loaded: Loaded, info: Mapping[str, Any], remedy: str = "") -> None:
     """Raise ModelError where the weights, as transformers tells of them in `info`, are not whole,
-    are of another kind, or do not belong to the tokenizer."""
-    spec = loaded.spec
-    if fault := completeness.fault(spec.kind, loaded.model, loaded.tokenizer, info, loaded.limit):
-        raise ModelError(f"{spec.model}, from {spec.source}: {fault}{remedy}")
+    are of another kind, do not belong to the tokenizer, or cannot read a few tokens."""
+    spec, model = loaded.spec, loaded.model
+    name = f"{spec.model}, from {spec.source}"
+    with as_model_error(f"{name}: {type(model).__name__} cannot read a row of tokens"):
+        fault = completeness.fault(spec.kind, model, loaded.tokenizer, info, loaded.limit)
+    if fault:
+        raise ModelError(f"{name}: {fault}{remedy}")
 
 
 def read_model(spec: ModelSpec, device: str) -> tuple[Loaded, dict[str, Any], str]:

@@ -367,6 +367,12 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
         predict.predict(loaded, [INSIDE], 1)
     masked = predict.predict(tiny("bert"), [ASKED[0], asked[4]], 1, FillSettings(most_masks=2))
     assert ("i8", 0, 0, "gold of more than 2 tokens") in masked.left_out
+    bert = tiny("bert")
+    bert.limit = len(bert.tokenizer(sentence(ASKED[0], "<mask>"))["input_ids"]) + 1
+    wide = FillItem("wide", 0, ASKED[0].text, ASKED[0].subject, masks=(2, 3))
+    masked = predict.predict(bert, [wide], 1)
+    assert masked.left_out == [("wide", 0, -1, f"more than the model's {bert.limit} tokens")]
+    assert set(masked.top["masks"]) == {2}
 
 
 @pytest.mark.parametrize(("k", "length", "kept"), [

@@ -88,14 +88,15 @@ def _plan(
     rows = tokenize_prompts(loaded, texts, settings.space, any_length=True)
     planned: dict[int, dict[tuple[int, bytes], MaskedSentence]] = {}
     for number, (item, row) in enumerate(zip(fill_items, rows, strict=True)):
-        room = loaded.limit - len(row.ids) + 1
+        room, long = loaded.limit - len(row.ids) + 1, f"more than the model's {loaded.limit} tokens"
         wanted: dict[int, list[tuple[int, Ids]]] = {n: [] for n in item.masks if n <= room}
+        left_out += [(item.item, item.template, -1, long) for n in item.masks if n > room]
         for which, tokens in enumerate(golds[number]):
             reason = ""
             if len(tokens) > settings.most_masks:
                 reason = f"gold of more than {settings.most_masks} tokens"
             elif len(tokens) > room:
-                reason = f"more than the model's {loaded.limit} tokens"
+                reason = long
             if reason:
                 left_out.append((item.item, item.template, which, reason))
                 continue

@@ -708,12 +708,11 @@ def test_a_dummy_key_is_a_word_like_any_other(lm, tmp_path, clock, monkeypatch, 
     assert completed.tokens[0].top == ((f"z{key}", -1.0), (f"b{key}", -2.0))
 
 
-@pytest.mark.parametrize("key", ["sk-ab\ncd", "sk–ab", "sk\x00ab"])
+@pytest.mark.parametrize("key", ["sk-ab\ncd", "sk–ab", "sk\x7fab"])
 def test_a_key_that_no_header_can_hold_is_refused_and_not_told(
     lm, tmp_path, clock, monkeypatch, key
 ):
-    environment = {"KGPROBE_TEST_KEY": key}
-    monkeypatch.setattr("kgprobe.probes.api.http.os.environ", environment)
+    monkeypatch.setenv("KGPROBE_TEST_KEY", key)
     message = "KGPROBE_TEST_KEY: the key holds"
     with ApiServer(lm) as server, pytest.raises(ApiError, match=message) as caught:
         client(server, tmp_path, clock).chat("Hi")

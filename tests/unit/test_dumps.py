@@ -143,6 +143,13 @@ def test_no_cut_of_an_archive_passes(tmp_path, suffix, members):
                 read_lines(path)
 
 
+def test_a_whole_archive_of_one_member_is_not_unpacked_a_second_time(tmp_path, monkeypatch):
+    path = tmp_path / "dump.nt.gz"
+    path.write_bytes(PACKERS[".gz"](b"<s> <p> <o> .\n" * 1500))
+    monkeypatch.setattr(stream, "_is_member", lambda *_: pytest.fail("unpacked again"))
+    assert len(read_lines(path)) == 1500
+
+
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_text_behind_an_archive_or_in_its_place_is_an_error(tmp_path, suffix):
     path = tmp_path / f"dump.nt{suffix}"

@@ -60,6 +60,9 @@ def test_rows_of_weight_nought_are_drawn_and_not_counted():
     right = ROWS.filter(pl.col("hit") == 1).with_columns(weight=0.5)
     bounds = tuple(100 * bound for bound in wilson(4, 4))
     assert estimate(right, "hit", weight="weight")["interval"] == (*bounds, "wilson")
+    # a sum of expected hits that lies a rounding error above 1
+    right = right.with_columns(hit=1 + 2.0**-52)
+    assert estimate(right, "hit", weight="weight")["interval"] == (*bounds, "wilson")
 
 
 def test_clusters_are_drawn_whole_and_counted():

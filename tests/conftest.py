@@ -29,14 +29,15 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("mini", "unit", "contract", "real", "workflow", "replay")
 #: Files that take long for the tests that they have: they come last, so that most faults show
 #: early, and half of the tests have run after three minutes.
-LATE = """architectures at_save attributes_brute attributes_checks attributes_input
-attributes_limits attributes_probed attributes_sampling attributes_tables attributes_worked
-autoprompt baseline_classifiers baseline_majority cli completeness completion control
-control_recall download dump_facts embedded endpoint exports faults fill_properties first_minutes
-gguf_everywhere graph_generate kept_answers library marks notebooks ontoprobe_switches
-own_attributes papers plan plans products prompt_flow reason_method reasoning redirects report
-sentence sentence_properties site skips slices_all soft sparql stopped_scoring stops sums
-tables_aggregations_all tables_gather terminal world world_trex""".split()
+LATE = """answers architectures at_save attributes_alpha attributes_brute attributes_checks
+attributes_input attributes_intervals attributes_limits attributes_probed attributes_sampling
+attributes_tables attributes_worked autoprompt baseline_classifiers baseline_majority choice claims
+class_names cli completeness completion control control_recall download dump_facts embedded endpoint
+exports faults fill_properties first_minutes gguf_everywhere graph_generate kept_answers library
+marks notebooks ontoprobe_bad_input ontoprobe_switches own_attributes papers plan plans products
+prompt_flow reason_method reasoning redirects report sentence sentence_properties site skips
+slices_all soft sparql stopped_scoring stops sums tables_aggregations_all tables_autoprompt
+tables_baselines tables_bear tables_confidence tables_gather terminal world world_trex""".split()
 
 hypothesis.settings.register_profile("gate", derandomize=True, deadline=None, database=None)
 # explores: the seed is given by --hypothesis-seed, which .ci/nightly prints

@@ -6,8 +6,8 @@
 #   make test-all   every test; .ci/nightly also installs the programs that some of them need
 #   make peers  the environment of the programs that open our exports in tests (make test-all does it)
 #   make replay the full rebuild, from nothing to the report, against an imitation of the public services
-#   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
-#   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks; outputs in docs/benchmarks.md
+#   make lint   formatting, lint, types, and whether what is made from the settings is up to date
+#   make docs   the JSON schema, config/README.md and config.yaml from the settings; docs/sources.md; resources/benchmarks; outputs in docs/benchmarks.md
 #   make measured RUN=NAME  the principal numbers of a run, kept in resources/measured
 #   make controls  trains the shipped control models anew, into resources/control (half an hour)
 #   make site   the documentation as pages, into site/

@@ -36,7 +36,7 @@ from kgprobe.benchmarks.attributes.settings import settings_of
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine import joins_mb
 from kgprobe.knowledge.engine_duckdb import DuckDB
-from kgprobe.settings import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES
 from perf import _limit
 from perf.generate.graph import Planted, write_facts
 

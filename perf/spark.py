@@ -24,7 +24,7 @@ from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine import Engine
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.engine_spark import Spark
-from kgprobe.settings import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES
 from perf.generate.graph import write_facts
 from perf.run import RESULTS
 from tests.contract import spark

@@ -17,7 +17,7 @@ from kgprobe import config, schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear.choice import Review
 from kgprobe.experiments import ROOT, manual_templates, read_table
-from kgprobe.settings import Bear
+from kgprobe.settings.benchmarks import Bear
 from kgprobe.sources.dumps import facts
 
 ORIGIN = "world"

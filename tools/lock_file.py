@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from kgprobe import config
-from kgprobe.settings import RELEASED, Archive, Settings
+from kgprobe.settings import Settings
+from kgprobe.settings.sources import RELEASED, Archive
 from kgprobe.sources.dumps.archives import ArchiveError, below, open_archive
 from kgprobe.sources.dumps.lock_file import COLUMNS, LockError, Tree, read_lock_file, tree_of
 

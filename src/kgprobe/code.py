@@ -101,7 +101,9 @@ class Code:
     def _hash(self, script: Path, dynamic: tuple[str, ...]) -> str:
         modules = [name for name in dynamic if name in self.files]
         parts = {"script": self._source(script)[0]}
-        for name in self.closure(script, *modules) - set(GLUE):
+        for name in self.closure(script, *modules):
+            if name.partition("/")[0] in GLUE:
+                continue
             parts[f"module {name}"] = self._source(self.files[name])[0]
         for name in set(dynamic) - set(modules):
             for path in self._data(name):
@@ -122,7 +124,8 @@ class Code:
             name = waiting.pop()
             if name not in imported:
                 imported.add(name)
-                waiting += [] if name in GLUE else self._source(self.files[name])[1]
+                is_glue = name.partition("/")[0] in GLUE
+                waiting += [] if is_glue else self._source(self.files[name])[1]
         return imported
 
     def _source(self, path: Path) -> tuple[str, list[str]]:

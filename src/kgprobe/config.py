@@ -29,20 +29,9 @@ import yaml
 
 from kgprobe import experiments
 from kgprobe.experiments import hint, nearest
-from kgprobe.settings import (
-    Dbpedia,
-    Dump,
-    Length,
-    NamedRun,
-    PartOf,
-    Pattern,
-    Range,
-    Settings,
-    Wikidata,
-    hints,
-    keys,
-    typed,
-)
+from kgprobe.settings import NamedRun, Settings
+from kgprobe.settings.sources import Dbpedia, Dump, Wikidata
+from kgprobe.settings.types import Length, PartOf, Pattern, Range, hints, keys, typed
 
 #: JSON names of the plain types
 PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -57,10 +46,10 @@ SCHEMA, README, CONFIG = (
     "config/README.md",
     "config/config.yaml",
 )
-BEGIN, END = "<!-- made from src/kgprobe/settings.py -->", "<!-- end of what is made -->"
+BEGIN, END = "<!-- made from src/kgprobe/settings -->", "<!-- end of what is made -->"
 HEAD = """\
 # yaml-language-server: $schema=../workflow/schemas/config.schema.json
-# The full rebuild: what `snakemake --cores 8` runs. Made from src/kgprobe/settings.py by
+# The full rebuild: what `snakemake --cores 8` runs. Made from src/kgprobe/settings by
 # `make docs`; lay a file of your own over it with --configfile. config/README.md tells every key.
 """
 #: sections of sources whose values must fit each other
@@ -70,9 +59,6 @@ BASE = "config/config.yaml"
 MISSING = object()
 #: most columns of a comment
 WIDTH = 98
-#: the sections by name
-NAMES = vars(sys.modules[Settings.__module__])
-
 
 #: tags of keys: a text, and `<<`
 STR, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
@@ -327,7 +313,7 @@ def _narrowed(rules: dict[str, Any], marks: Sequence[object]) -> dict[str, Any]:
     """A schema with what `Annotated` adds to the type."""
     for mark in marks:
         if isinstance(mark, PartOf):
-            rules = schema(NAMES[mark.section])
+            rules = schema(mark.section)
         elif isinstance(mark, Pattern):
             # in JSON schema "$" is the end alone, in Python also before a last line end
             regex = mark.regex.replace("$", r"$(?!\n)")
@@ -396,23 +382,22 @@ def legal(rules: Mapping[str, Any]) -> str:
 
 def meanings(section: type) -> dict[str, str]:
     """Field -> its meaning: the text that stands below it, in the class or in one above it."""
-    above = [_texts().get(known.__name__, {}) for known in reversed(section.__mro__)]
+    above = [_texts(known) for known in reversed(section.__mro__[:-1])]
     return {name: text for texts in above for name, text in texts.items()}
 
 
 @cache
-def _texts() -> dict[str, dict[str, str]]:
-    """Section -> field -> the text below it. Texts are no part of a rule's code."""
-    texts: dict[str, dict[str, str]] = {}
-    for section in ast.parse(inspect.getsource(sys.modules[Settings.__module__])).body:
-        if isinstance(section, ast.ClassDef):
-            for node, below in itertools.pairwise(section.body):
-                match node, below:
-                    case (
-                        ast.AnnAssign(target=ast.Name(id=name)),
-                        ast.Expr(value=ast.Constant(value=str(text))),
-                    ):
-                        texts.setdefault(section.name, {})[name] = " ".join(text.split())
+def _texts(section: type) -> dict[str, str]:
+    """Field -> the text below it. Texts are no part of a rule's code."""
+    texts: dict[str, str] = {}
+    (node,) = ast.parse(inspect.getsource(section)).body
+    for field, below in itertools.pairwise(getattr(node, "body", [])):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                texts[name] = " ".join(text.split())
     return texts
 
 
@@ -454,7 +439,7 @@ def _inside(hint: Any) -> Iterator[type]:
         yield hint
     for mark in getattr(hint, "__metadata__", ()):
         if isinstance(mark, PartOf):
-            yield NAMES[mark.section]
+            yield mark.section
     for one in get_args(hint):
         yield from _inside(one)
 
@@ -518,7 +503,7 @@ def main(arguments: Sequence[str]) -> int:
         if arguments[0] == "write":
             path.write_text(text, encoding="utf-8")
         else:
-            print(f"{path.relative_to(Path.cwd())} differs from settings.py: make docs")
+            print(f"{path.relative_to(Path.cwd())} differs from kgprobe.settings: make docs")
     return int(bool(stale) and arguments[0] == "check")
 
 

@@ -51,7 +51,7 @@ from kgprobe.questions import (
     check_options,
     single,
 )
-from kgprobe.settings import Fill
+from kgprobe.settings.probes import Fill
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, judge
 from kgprobe.tables.bear import make

@@ -16,7 +16,7 @@ from kgprobe.probes.jobs.forms import Form
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings
-from kgprobe.settings import Api, Fill
+from kgprobe.settings.probes import Api, Fill
 from tests.contract.api_server import EVERYTHING, Answers, ApiServer, tiny_language_model
 from tests.unit.study_frames import benchmark
 

@@ -13,7 +13,7 @@ from kgprobe.probes.jobs import score, word
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import FILL_GOLDS, FILLS, SCORES
-from kgprobe.settings import AttributePrompts, Fill
+from kgprobe.settings.probes import AttributePrompts, Fill
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import study as st
 from tests.contract.api_server import ApiServer, tiny_language_model

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kgprobe.config import ConfigError
-from kgprobe.settings import OwnGraph, Settings
+from kgprobe.settings import Settings
+from kgprobe.settings.sources import OwnGraph
 from kgprobe.sources.graphs.problems import GraphFileError
 from kgprobe.sources.graphs.read import read
 from kgprobe.sources.sparql.endpoint import EndpointError, open_store

@@ -9,7 +9,7 @@ import pytest
 
 from kgprobe.benchmarks.bear.filters import filtered
 from kgprobe.knowledge.facts import best_rank
-from kgprobe.settings import Bear
+from kgprobe.settings.benchmarks import Bear
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy

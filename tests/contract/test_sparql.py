@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from kgprobe.http import ContactError, backoff
-from kgprobe.settings import SparqlSource as Source
+from kgprobe.settings.sources import SparqlSource as Source
 from kgprobe.sources.sparql import endpoint as module
 from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy, ask, open_source, read_endpoints

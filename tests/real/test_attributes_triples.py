@@ -19,7 +19,8 @@ from kgprobe.benchmarks.attributes import (
     symmetry,
 )
 from kgprobe.knowledge import facts
-from kgprobe.settings import OwnGraph, typed
+from kgprobe.settings.sources import OwnGraph
+from kgprobe.settings.types import typed
 from kgprobe.sources.graphs.read import read
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import content, encode, settings, triples

@@ -14,7 +14,7 @@ from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.against_released import Fresh
 from kgprobe.experiments import read_table
 from kgprobe.schema import STATEMENTS
-from kgprobe.settings import Bear
+from kgprobe.settings.benchmarks import Bear
 
 pytestmark = pytest.mark.real
 

@@ -17,7 +17,7 @@ from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear.choice import Review
 from kgprobe.experiments import manual_templates, read_table
 from kgprobe.knowledge import ontology
-from kgprobe.settings import Bear
+from kgprobe.settings.benchmarks import Bear
 from kgprobe.sources.dumps import facts
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations, pull_instances, relations_of

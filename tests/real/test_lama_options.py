@@ -7,7 +7,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear import lama
-from kgprobe.settings import LamaOptions
+from kgprobe.settings.benchmarks import LamaOptions
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 

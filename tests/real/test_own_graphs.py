@@ -14,7 +14,7 @@ from kgprobe.benchmarks.ontoprobe import build as onto
 from kgprobe.benchmarks.ontoprobe import modes, own
 from kgprobe.experiments import manual_templates, read_table
 from kgprobe.knowledge import ontology
-from kgprobe.settings import Columns, OwnGraph, Roles
+from kgprobe.settings.sources import Columns, OwnGraph, Roles
 from kgprobe.sources.graphs.problems import GraphFileError
 from kgprobe.sources.graphs.read import GraphTables, read
 

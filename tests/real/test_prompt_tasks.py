@@ -11,7 +11,7 @@ from kgprobe.benchmarks.autoprompt import facts as prompt_facts
 from kgprobe.benchmarks.autoprompt import relations as prompt_relations
 from kgprobe.benchmarks.autoprompt.overlap import flags
 from kgprobe.experiments import read_table
-from kgprobe.settings import PromptClasses, PromptFacts, PromptSentences
+from kgprobe.settings.benchmarks import PromptClasses, PromptFacts, PromptSentences
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]

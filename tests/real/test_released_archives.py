@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kgprobe.benchmarks.bear import released
-from kgprobe.settings import RELEASED, Settings
+from kgprobe.settings import Settings
+from kgprobe.settings.sources import RELEASED
 from kgprobe.sources.dumps import lock_file
 from kgprobe.sources.dumps.archives import open_archive, unpack
 from tests.conftest import ROOT

@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from kgprobe.config import read
-from kgprobe.settings import RELEASED
+from kgprobe.settings.sources import RELEASED
 from kgprobe.sources.dumps.lock_file import find_tree, read_lock_file
 from kgprobe.sources.sparql.endpoint import read_endpoints
 from tests.conftest import ROOT, data_folder

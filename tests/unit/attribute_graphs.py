@@ -21,7 +21,8 @@ from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import Graph
 from kgprobe.schema import FACTS
-from kgprobe.settings import Attributes, typed
+from kgprobe.settings.benchmarks import Attributes
+from kgprobe.settings.types import typed
 
 ROOT = Path(__file__).parents[2]
 Triple = tuple[int, int, int]

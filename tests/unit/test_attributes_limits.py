@@ -6,7 +6,7 @@ import pytest
 
 from kgprobe.benchmarks.attributes import examples as examples_module
 from kgprobe.benchmarks.attributes.frames import LAMA
-from kgprobe.settings import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import attribute, facts, planted, triples
 

@@ -13,7 +13,8 @@ from kgprobe import schema
 from kgprobe.code import Code
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine_duckdb import DuckDB
-from kgprobe.settings import ATTRIBUTES, Attributes, Joins
+from kgprobe.settings.benchmarks import ATTRIBUTES, Attributes
+from kgprobe.settings.knowledge import Joins
 from tests.unit.attribute_graphs import LABELS, ROOT, WORKED, facts
 
 SCRIPT = ROOT / "workflow/scripts/build_attributes.py"

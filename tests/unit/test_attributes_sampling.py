@@ -22,7 +22,8 @@ from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.sampling import hash_key, integer_keys, smallest
-from kgprobe.settings import Attributes, typed
+from kgprobe.settings.benchmarks import Attributes
+from kgprobe.settings.types import typed
 from tests.unit.attribute_graphs import content, encode, facts, graph, settings, triples
 
 BARE = {"eval_examples": None}

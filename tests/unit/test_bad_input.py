@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from kgprobe.knowledge import ontology
-from kgprobe.settings import Columns, OwnGraph
+from kgprobe.settings.sources import Columns, OwnGraph
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.dumps import trex
 from kgprobe.sources.graphs.problems import GraphFileError

@@ -8,7 +8,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.bear import build, filters, frames
 from kgprobe.schema import STATEMENTS
-from kgprobe.settings import Bear, Size
+from kgprobe.settings.benchmarks import Bear, Size
 
 CONFIG = Bear(min_answers=2, spares=1, big=Size(6, 3, 3), lite=Size(2, 2, 2))
 TEMPLATES = {r: [(i, f"[X] {r} {i} [Y].") for i in range(3)] for r in ("P1", "P2", "P17")}

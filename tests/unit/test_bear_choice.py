@@ -112,7 +112,7 @@ def test_nesting_and_overlap_are_checked_at_the_end():
 
 def test_a_small_relation_shrinks_to_its_largest_balanced_set():
     from kgprobe.benchmarks.bear.choice import _balance
-    from kgprobe.settings import Bear, Size
+    from kgprobe.settings.benchmarks import Bear, Size
 
     size, shrink = Size(600, 100, 194), Bear(min_answers=2, short="shrink")
     for counts in ([6, 4, 2], [4, 4, 4], [5, 5], [9, 1, 1, 1], [1, 1]):

@@ -12,7 +12,7 @@ from kgprobe.probes.jobs.autoprompt import predict, tasks
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.variants import demonstrations as demos
 from kgprobe.schema import EXAMPLES, OUTCOMES, check, write
-from kgprobe.settings import Demos
+from kgprobe.settings.probes import Demos
 from tests.unit import prompt_folders
 from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny

@@ -12,7 +12,8 @@ import pytest
 
 from kgprobe.benchmarks.ontoprobe.modes import MODES, SWITCHES
 from kgprobe.probes.prompts.search.settings import settings_for
-from kgprobe.settings import SearchChanges, Settings
+from kgprobe.settings import Settings
+from kgprobe.settings.probes import SearchChanges
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/deviations.md").read_text()

@@ -8,7 +8,7 @@ from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import fill_items_of
 from kgprobe.probes.jobs.score import tables
 from kgprobe.probes.scoring.fill.predict import FillItem
-from kgprobe.settings import Fill
+from kgprobe.settings.probes import Fill
 from tests.unit.tiny_models import tiny
 
 ITEM = {"group": "g", "role": "test", "subject_id": "", "row": 0, "meta": ""}

@@ -24,7 +24,7 @@ from kgprobe.probes.jobs.forms import (
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
-from kgprobe.settings import Fill
+from kgprobe.settings.probes import Fill
 from kgprobe.tables import forms as tabled
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.results import frame

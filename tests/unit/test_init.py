@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from kgprobe import config, experiments
 from kgprobe.cli import app
-from kgprobe.settings import LANGUAGES
+from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.graphs import read
 from kgprobe.workflow.run import read_run
 from tests.unit.tiny_models import save, tiny

@@ -14,7 +14,7 @@ from kgprobe.benchmarks.label_templates import label_templates, template_of
 from kgprobe.experiments import read_table
 from kgprobe.probes.jobs.word import word
 from kgprobe.probes.prompts.variants import relations as templates
-from kgprobe.settings import AttributePrompts
+from kgprobe.settings.probes import AttributePrompts
 from tests.unit.attribute_graphs import graph, triples, worked
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.settings import Archive, Released, Settings, Sources, Sums, Trex
+from kgprobe.settings import Settings
+from kgprobe.settings.sources import Archive, Released, Sources, Sums, Trex
 from kgprobe.sources import verify
 from kgprobe.sources.dumps import lock_file
 from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, fetch, unpack

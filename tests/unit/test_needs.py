@@ -12,7 +12,8 @@ from huggingface_hub import constants, errors
 from kgprobe.http import NoAnswerError
 from kgprobe.plan import costs, needs
 from kgprobe.plan.jobs import PlannedJob
-from kgprobe.settings import Dbpedia, Dump, Settings, Wikidata
+from kgprobe.settings import Settings
+from kgprobe.settings.sources import Dbpedia, Dump, Wikidata
 
 ROOT = Path(__file__).parents[2]
 COSTS = costs.read(ROOT / "resources/costs.tsv")

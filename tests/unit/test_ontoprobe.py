@@ -8,7 +8,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import build, concepts, modes, reasoning, released
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
-from kgprobe.settings import Rows
+from kgprobe.settings.benchmarks import Rows
 
 SWITCHES = modes.resolve("default")
 COUNT = 34

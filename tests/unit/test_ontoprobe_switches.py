@@ -17,7 +17,8 @@ from kgprobe.probes.jobs.ontoprobe import reason as probed
 from kgprobe.probes.jobs.ontoprobe import soft as soft_memory
 from kgprobe.probes.jobs.ontoprobe.soft import check_tasks, prepared
 from kgprobe.sampling import by_hand
-from kgprobe.settings import Rows, Soft
+from kgprobe.settings.benchmarks import Rows
+from kgprobe.settings.probes import Soft
 from kgprobe.tables import results
 from kgprobe.tables.ontoprobe import choices, figures, memorizing
 from kgprobe.tables.ontoprobe import reasoning as reasoned

@@ -14,7 +14,7 @@ from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.ids import GraphError
 from kgprobe.sampling import take
 from kgprobe.schema import FACTS
-from kgprobe.settings import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES
 from tests.unit.attribute_graphs import attribute, encode, planted, settings
 
 IS_NIGHTLY = os.environ.get("KGPROBE_TIER") == "nightly"

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from kgprobe.schema import check
-from kgprobe.settings import Columns, OwnGraph, Roles
+from kgprobe.settings.sources import Columns, OwnGraph, Roles
 from kgprobe.sources.graphs.problems import LONGEST, RIGHT, GraphFileError
 from kgprobe.sources.graphs.read import CONTRACTS, read
 

@@ -11,7 +11,7 @@ from snakemake.iocontainers import Namedlist
 from kgprobe import experiments, schema
 from kgprobe.benchmarks.own_words import read_templates
 from kgprobe.config import ConfigError
-from kgprobe.settings import OwnGraph
+from kgprobe.settings.sources import OwnGraph
 from kgprobe.sources.graphs import read
 from kgprobe.workflow.benchmarks import OF_GRAPH, check_names, known_benchmarks
 

@@ -7,7 +7,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import classes as prompt_classes
 from kgprobe.benchmarks.autoprompt.frames import TaskError
-from kgprobe.settings import PromptClasses
+from kgprobe.settings.benchmarks import PromptClasses
 
 SETTINGS = PromptClasses(draws=3)
 

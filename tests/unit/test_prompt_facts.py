@@ -19,7 +19,7 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import read_table
 from kgprobe.sampling import hash_key
 from kgprobe.schema import FACTS
-from kgprobe.settings import PromptFacts, PromptGraph, PromptTasks, PromptWorld, Rows
+from kgprobe.settings.benchmarks import PromptFacts, PromptGraph, PromptTasks, PromptWorld, Rows
 from tools.world.build import load
 
 TRAIN = [("Ada", "London"), ("Bea", "Paris"), ("Rome", "Roma"), ("Oslo", "Oslo")]

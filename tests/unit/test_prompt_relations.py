@@ -12,7 +12,7 @@ from kgprobe.benchmarks.autoprompt import relations
 from kgprobe.benchmarks.autoprompt.frames import TaskError
 from kgprobe.benchmarks.autoprompt.perturbed import ObjectMention, Pools, draw, perturb
 from kgprobe.benchmarks.autoprompt.relations import Evidence, Record
-from kgprobe.settings import PromptSentences, Rows
+from kgprobe.settings.benchmarks import PromptSentences, Rows
 
 CITIES = {
     "London": ["London", "London, England"],

@@ -138,7 +138,7 @@ def test_prompts_of_the_questions_of_a_benchmark():
 
     from kgprobe import schema
     from kgprobe.probes.jobs.word import word
-    from kgprobe.settings import AttributePrompts
+    from kgprobe.settings.probes import AttributePrompts
 
     rows = [
         (f"i{n}", "g", "r", relation, "s", "Q1", "set", [0], n, "{}")

@@ -10,7 +10,7 @@ from kgprobe import schema
 from kgprobe.probes.jobs.methods import reason as method
 from kgprobe.probes.jobs.ontoprobe import entailment, soft
 from kgprobe.probes.models.load import load_model
-from kgprobe.settings import CausalRules, Soft
+from kgprobe.settings.probes import CausalRules, Soft
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import make
 from tests.unit import soft_frames as frames

@@ -21,7 +21,7 @@ from kgprobe.probes.text.mask_slots import (
 )
 from kgprobe.probes.text.pseudowords import pseudowords
 from kgprobe.probes.text.vectors import inserted
-from kgprobe.settings import Soft
+from kgprobe.settings.probes import Soft
 from kgprobe.templates import mark, vectors_of
 from tests.unit import soft_frames as frames
 from tests.unit.tiny_models import save, sentencepiece, tiny, tokenizer, with_tokenizer

@@ -14,7 +14,10 @@ from kgprobe import config
 from kgprobe.experiments import TableError
 from kgprobe.probes.prompts.search.settings import LEGAL
 from kgprobe.probes.prompts.search.settings import SearchSettings as Searching
-from kgprobe.settings import Attributes, SearchChanges, Settings, Size, typed
+from kgprobe.settings import Settings
+from kgprobe.settings.benchmarks import Attributes, Size
+from kgprobe.settings.probes import SearchChanges
+from kgprobe.settings.types import typed
 
 ROOT = Path(__file__).parents[2]
 

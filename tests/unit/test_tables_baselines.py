@@ -22,7 +22,7 @@ from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialize import reinitialize
-from kgprobe.settings import Api, Fill
+from kgprobe.settings.probes import Api, Fill
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import Probe, without_subject
 from kgprobe.tables.attributes import make as attributes

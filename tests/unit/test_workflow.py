@@ -9,7 +9,9 @@ import pytest
 
 from kgprobe.config import files_of, load, settings_of
 from kgprobe.experiments import TableError
-from kgprobe.settings import ATTRIBUTES, Autoprompt, Baselines, Settings, Tables
+from kgprobe.settings import Settings, Tables
+from kgprobe.settings.benchmarks import ATTRIBUTES
+from kgprobe.settings.probes import Autoprompt, Baselines
 from kgprobe.workflow import models, ontoprobe, parts, tables
 from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, content_free_files
 from kgprobe.workflow.benchmarks import known_benchmarks

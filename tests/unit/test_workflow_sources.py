@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from kgprobe.settings import ArchiveParts, Dbpedia, Dump, OwnGraph, Settings, Trex, Wikidata, typed
+from kgprobe.settings import Settings
+from kgprobe.settings.sources import ArchiveParts, Dbpedia, Dump, OwnGraph, Trex, Wikidata
+from kgprobe.settings.types import typed
 from kgprobe.workflow import sources
 from kgprobe.workflow.attributes import graph
 from kgprobe.workflow.sources import ConfigError

@@ -29,7 +29,7 @@ from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.experiments import read_table
 from kgprobe.job import progress
 from kgprobe.probes.models.load import ModelSpec, load_model, usual_bos
-from kgprobe.settings import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES
 from tools.controls import split
 from tools.controls.recall import RecallTest
 from tools.controls.train import RECIPES, train_control

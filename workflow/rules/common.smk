@@ -14,7 +14,7 @@ from kgprobe.job import sole_download, sole_run
 from kgprobe.plan import costs, needs
 from kgprobe.plan.jobs import PlannedJob
 from kgprobe.probes import prompt_settings
-from kgprobe.settings import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES
 from kgprobe.workflow import (
     attributes,
     models,

@@ -14,7 +14,11 @@ from kgprobe.experiments import manual_templates, read_table
 from kgprobe.job import job
 from kgprobe.knowledge import graph, ontology
 from kgprobe.knowledge.engines import open_engine
-from kgprobe.settings import ATTRIBUTES, Joins, Ontoprobe, OwnGraph, PromptGraph, typed
+from kgprobe.settings.benchmarks import ATTRIBUTES, PromptGraph
+from kgprobe.settings.knowledge import Joins
+from kgprobe.settings.probes import Ontoprobe
+from kgprobe.settings.sources import OwnGraph
+from kgprobe.settings.types import typed
 from kgprobe.sources.graphs.read import PROPERTIES
 
 with (

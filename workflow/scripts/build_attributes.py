@@ -11,7 +11,9 @@ from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engines import open_engine
-from kgprobe.settings import Joins, OwnGraph, typed
+from kgprobe.settings.knowledge import Joins
+from kgprobe.settings.sources import OwnGraph
+from kgprobe.settings.types import typed
 from kgprobe.sources.graphs.read import PROPERTIES
 
 with (

@@ -2,7 +2,8 @@ from pathlib import Path
 
 from kgprobe.benchmarks.autoprompt import classes, frames
 from kgprobe.job import job
-from kgprobe.settings import PromptClasses, typed
+from kgprobe.settings.benchmarks import PromptClasses
+from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
     name, folder = run.wildcards.classes, Path(run.input.texts[0]).parent

@@ -8,7 +8,8 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.knowledge import facts as knowledge
-from kgprobe.settings import PromptFacts, typed
+from kgprobe.settings.benchmarks import PromptFacts
+from kgprobe.settings.types import typed
 
 VARIANTS = {"auto_lama": "original", "auto_lama_trex": "trex", "auto_lama_roberta": "roberta"}
 

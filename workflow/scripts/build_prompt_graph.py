@@ -4,7 +4,8 @@ from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames, graph
 from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.settings import PromptGraph, typed
+from kgprobe.settings.benchmarks import PromptGraph
+from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
     folder = Path(run.output.examples).parent

@@ -3,7 +3,8 @@ from pathlib import Path
 from kgprobe.benchmarks.autoprompt import facts, frames, relations
 from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.settings import PromptSentences, typed
+from kgprobe.settings.benchmarks import PromptSentences
+from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
     settings, seed = typed(PromptSentences, run.params.settings), run.params.seed

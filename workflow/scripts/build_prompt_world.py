@@ -4,7 +4,8 @@ from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames, world
 from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.settings import PromptWorld, typed
+from kgprobe.settings.benchmarks import PromptWorld
+from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
     task = world.build(

@@ -6,7 +6,8 @@ from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.settings import Bear, typed
+from kgprobe.settings.benchmarks import Bear
+from kgprobe.settings.types import typed
 from kgprobe.tables import sources
 from kgprobe.tables.views import write
 

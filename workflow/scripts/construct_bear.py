@@ -3,7 +3,8 @@ from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear.choice import Review
 from kgprobe.experiments import manual_templates, read_table
 from kgprobe.job import job
-from kgprobe.settings import Bear, typed
+from kgprobe.settings.benchmarks import Bear
+from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
     relations = read_table(run.input.relations)

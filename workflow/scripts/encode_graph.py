@@ -1,7 +1,8 @@
 from kgprobe.job import job
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engines import open_engine
-from kgprobe.settings import Joins, typed
+from kgprobe.settings.knowledge import Joins
+from kgprobe.settings.types import typed
 
 with (
     job(snakemake) as run,

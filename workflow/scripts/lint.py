@@ -1,4 +1,4 @@
-"""Whether what is made from settings.py is up to date, then
+"""Whether what is made from the settings is up to date, then
 `snakemake --lint`, clean but for its request for conda or a container per rule.
 
 The workflow has one environment for all rules (environment.yml), so that request does not apply.

@@ -4,7 +4,8 @@ from kgprobe import schema
 from kgprobe.benchmarks.bear import lama
 from kgprobe.benchmarks.bear.build import RELATIONS
 from kgprobe.job import job
-from kgprobe.settings import LamaOptions, typed
+from kgprobe.settings.benchmarks import LamaOptions
+from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
     settings = typed(LamaOptions, run.params.settings)

@@ -6,7 +6,8 @@ from kgprobe.benchmarks.ontoprobe import build, modes, own, reasoning, released
 from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.knowledge import ontology as built
-from kgprobe.settings import Ontoprobe, typed
+from kgprobe.settings.probes import Ontoprobe
+from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
     chosen = typed(Ontoprobe, run.params.settings)

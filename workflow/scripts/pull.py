@@ -2,7 +2,8 @@ from pathlib import Path
 
 from kgprobe.job import job
 from kgprobe.schema import atomic
-from kgprobe.settings import SparqlSource, typed
+from kgprobe.settings.sources import SparqlSource
+from kgprobe.settings.types import typed
 from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.pull import pull
 

@@ -2,7 +2,8 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.settings import SparqlSource, typed
+from kgprobe.settings.sources import SparqlSource
+from kgprobe.settings.types import typed
 from kgprobe.sources.dumps import facts
 from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.pull import pull

@@ -1,7 +1,8 @@
 from kgprobe import schema
 from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.settings import Wikidata, typed
+from kgprobe.settings.sources import Wikidata
+from kgprobe.settings.types import typed
 from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations, relations_of

@@ -3,7 +3,8 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe.job import job
-from kgprobe.settings import Dbpedia, typed
+from kgprobe.settings.sources import Dbpedia
+from kgprobe.settings.types import typed
 from kgprobe.sources.sparql.canonical import write_result
 from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.relations import pull_instances

@@ -1,6 +1,7 @@
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.settings import OwnGraph, typed
+from kgprobe.settings.sources import OwnGraph
+from kgprobe.settings.types import typed
 from kgprobe.sources.graphs import read
 
 with job(snakemake) as run:

@@ -5,7 +5,8 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.job import job
-from kgprobe.settings import Ontoprobe, typed
+from kgprobe.settings.probes import Ontoprobe
+from kgprobe.settings.types import typed
 from kgprobe.tables import baselines, forms, results, scored
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.ontoprobe import choices, make, values

@@ -2,7 +2,8 @@ from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.knowledge import facts_trex
 from kgprobe.knowledge.engines import open_engine
-from kgprobe.settings import Joins, typed
+from kgprobe.settings.knowledge import Joins
+from kgprobe.settings.types import typed
 
 with (
     job(snakemake) as run,

@@ -2,7 +2,8 @@ from kgprobe import schema
 from kgprobe.benchmarks import own_words
 from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.settings import OwnGraph, typed
+from kgprobe.settings.sources import OwnGraph
+from kgprobe.settings.types import typed
 from kgprobe.sources.graphs import read
 
 with job(snakemake) as run:

@@ -6,7 +6,9 @@ from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.probes.jobs.word import word
-from kgprobe.settings import AttributePrompts, OwnGraph, typed
+from kgprobe.settings.probes import AttributePrompts
+from kgprobe.settings.sources import OwnGraph
+from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
     shared = read_table(run.input.templates)

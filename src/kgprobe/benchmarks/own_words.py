@@ -12,7 +12,7 @@ import polars as pl
 
 from kgprobe.benchmarks.label_templates import template_of
 from kgprobe.experiments import TableError, manual_templates, nearest, read_table
-from kgprobe.settings import OwnGraph
+from kgprobe.settings.sources import OwnGraph
 from kgprobe.templates import sentence
 
 #: A relation is one-to-one where so many of its answers have one subject, symmetric where so many

@@ -93,7 +93,7 @@ def init(
 def _graph(name: str) -> str:
     """The name of the graph: that of the run, in small letters and without hyphens."""
     from kgprobe.files import ROOT
-    from kgprobe.settings import GraphName
+    from kgprobe.settings.sources import GraphName
     from kgprobe.workflow.benchmarks import check_names
 
     _, pattern = get_args(GraphName)
@@ -112,7 +112,8 @@ def _graph(name: str) -> str:
 def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
     """The form of a file of facts, and what a run would read of it. Raises ValueError for what is
     wrong with it."""
-    from kgprobe.settings import LANGUAGES, OwnGraph
+    from kgprobe.settings.sources import OwnGraph
+    from kgprobe.settings.types import LANGUAGES
     from kgprobe.sources import rdf_forms
     from kgprobe.sources.graphs import read, tables
 

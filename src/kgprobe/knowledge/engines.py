@@ -3,7 +3,7 @@
 from kgprobe.knowledge.engine import Engine, joins_mb
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.engine_spark import Spark
-from kgprobe.settings import Joins
+from kgprobe.settings.knowledge import Joins
 
 
 def open_engine(joins: Joins, mem_mb: int, threads: int) -> Engine:

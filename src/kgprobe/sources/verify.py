@@ -17,7 +17,8 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import experiments
-from kgprobe.settings import RELEASED, Archive, Settings, Sums
+from kgprobe.settings import Settings
+from kgprobe.settings.sources import RELEASED, Archive, Sums
 from kgprobe.sources.dumps.archives import below
 from kgprobe.sources.dumps.download import place, recorded, sums_of, wrong_form, wrong_sums
 from kgprobe.sources.dumps.lock_file import Tree, blob, find_tree, read_lock_file, tree_of

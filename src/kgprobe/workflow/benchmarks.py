@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kgprobe.config import ConfigError
-from kgprobe.settings import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kgprobe.probes import prompt_settings
-from kgprobe.settings import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES
 from kgprobe.workflow import prompts
 from kgprobe.workflow.answers import answer_files, beside, has_form, method_of
 from kgprobe.workflow.attributes import graph_facts

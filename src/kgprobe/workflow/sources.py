@@ -8,7 +8,8 @@ from typing import Any
 from kgprobe import experiments
 from kgprobe.config import ConfigError
 from kgprobe.files import PACKAGE, ROOT
-from kgprobe.settings import RELEASED, Archive, Dump, Settings, SparqlSource, Wikidata
+from kgprobe.settings import Settings
+from kgprobe.settings.sources import RELEASED, Archive, Dump, SparqlSource, Wikidata
 from kgprobe.sources import rdf_forms
 from kgprobe.sources.dumps import lock_file
 

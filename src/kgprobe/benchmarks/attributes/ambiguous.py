@@ -16,7 +16,7 @@ from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, 
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows, first, lowered
 from kgprobe.knowledge.graph import Graph
-from kgprobe.settings import Ambiguous
+from kgprobe.settings.benchmarks import Ambiguous
 
 #: The paper's examples have no strata: 375 pairs of all relations together.
 TRIPLES = (ExampleTriple("head", "head", "p", "x"), ExampleTriple("tail", "tail", "p", "y"))

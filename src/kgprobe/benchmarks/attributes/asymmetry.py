@@ -9,7 +9,7 @@ from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.benchmarks.attributes.symmetry import counts
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
-from kgprobe.settings import Asymmetry
+from kgprobe.settings.benchmarks import Asymmetry
 
 TRIPLES = (
     ExampleTriple("forward", "s", "p", "o"),

@@ -11,7 +11,7 @@ from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, 
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
-from kgprobe.settings import Bias
+from kgprobe.settings.benchmarks import Bias
 
 DEFINITION = Definition("bias", ("p",), "{}", ("s", "o"), (ExampleTriple("fact", "s", "p", "o"),))
 

@@ -8,7 +8,7 @@ from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, 
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
-from kgprobe.settings import Bidirectional
+from kgprobe.settings.benchmarks import Bidirectional
 
 TRIPLES = (ExampleTriple("first", "s", "p1", "o"), ExampleTriple("inverse", "o", "p2", "s"))
 DEFINITION = Definition("bidirectional", ("p1", "p2"), "{}~{}", ("s", "o"), TRIPLES)

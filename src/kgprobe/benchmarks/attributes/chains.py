@@ -10,7 +10,7 @@ from kgprobe.benchmarks.attributes.construct import Sample
 from kgprobe.benchmarks.attributes.definition import Setup
 from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import Graph, categories, log
-from kgprobe.settings import Composite, Paths
+from kgprobe.settings.benchmarks import Composite, Paths
 
 
 def top_categories(setup: Setup[Composite | Paths]) -> pl.DataFrame:

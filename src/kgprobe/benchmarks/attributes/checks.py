@@ -8,7 +8,7 @@ from kgprobe.benchmarks.attributes.construct import BuiltAttribute
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
-from kgprobe.settings import Ambiguous, Bias
+from kgprobe.settings.benchmarks import Ambiguous, Bias
 
 #: roles of a complete example, in order; entity_centric has facts only
 ROLES = {

@@ -12,7 +12,7 @@ from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, 
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
-from kgprobe.settings import Composite
+from kgprobe.settings.benchmarks import Composite
 
 HOPS = (ExampleTriple("first", "a", "r1", "b"), ExampleTriple("second", "b", "r2", "c"))
 TRIPLES = (*HOPS, ExampleTriple("closing", "a", "r3", "c"))

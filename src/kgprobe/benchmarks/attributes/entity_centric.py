@@ -12,7 +12,7 @@ from kgprobe.benchmarks.attributes.frames import LAMA
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import Graph, is_among
-from kgprobe.settings import EntityCentric
+from kgprobe.settings.benchmarks import EntityCentric
 
 DEFINITION = Definition(
     "entity_centric", ("p",), "{}", ("e",), (ExampleTriple("fact", "s", "p", "o"),), is_group=True

@@ -7,7 +7,7 @@ from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, cons
 from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.graph import Graph
-from kgprobe.settings import Hierarchy
+from kgprobe.settings.benchmarks import Hierarchy
 
 
 def definition(two_hop: str, graph: Graph) -> Definition:

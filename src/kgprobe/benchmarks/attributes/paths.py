@@ -13,7 +13,7 @@ from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, 
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
-from kgprobe.settings import Paths
+from kgprobe.settings.benchmarks import Paths
 
 TRIPLES = (ExampleTriple("hop1", "a", "r1", "b"), ExampleTriple("hop2", "b", "r2", "c"))
 DEFINITION = Definition("paths", ("r1", "r2"), "{}>{}", ("a", "b", "c"), TRIPLES, is_chain=True)

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from kgprobe.settings import ATTRIBUTES, Attributes, typed
+from kgprobe.settings.benchmarks import ATTRIBUTES, Attributes
+from kgprobe.settings.types import typed
 
 Section = TypeVar("Section", covariant=True)
 

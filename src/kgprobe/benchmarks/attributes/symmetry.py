@@ -8,7 +8,7 @@ from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, 
 from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
-from kgprobe.settings import Symmetry
+from kgprobe.settings.benchmarks import Symmetry
 
 TRIPLES = (ExampleTriple("forward", "s", "p", "o"), ExampleTriple("backward", "o", "p", "s"))
 DEFINITION = Definition("symmetry", ("p",), "{}", ("s", "o"), TRIPLES)

@@ -17,7 +17,7 @@ from kgprobe.benchmarks.autoprompt.frames import SPLITS, Example, Task, TaskErro
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import text_lines
 from kgprobe.sampling import hash_key
-from kgprobe.settings import PromptClasses, Rows
+from kgprobe.settings.benchmarks import PromptClasses, Rows
 
 SENTIMENT = {"0": "negative", "1": "positive"}
 INFERENCE = ("contradiction", "entailment", "neutral")

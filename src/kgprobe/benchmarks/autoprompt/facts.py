@@ -17,7 +17,7 @@ from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import json_rows, text_lines
 from kgprobe.knowledge.facts import by_number
-from kgprobe.settings import PromptFacts
+from kgprobe.settings.benchmarks import PromptFacts
 from kgprobe.templates import answer_is_last
 
 #: variant -> (folder of the facts, file of the words that can be answered)

@@ -15,7 +15,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.sampling import take
 from kgprobe.schema import EXAMPLES, FUNNEL
-from kgprobe.settings import Rows
+from kgprobe.settings.benchmarks import Rows
 
 SPLITS = ("train", "dev", "test")
 #: What a test fact has that keeps it out of the no-overlap subset.

@@ -16,7 +16,7 @@ from kgprobe.benchmarks.autoprompt.templates import first_manual
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.sampling import hash_key, split
-from kgprobe.settings import PromptGraph
+from kgprobe.settings.benchmarks import PromptGraph
 
 #: relations that an error names where none has enough facts, the largest first
 FEW = 5

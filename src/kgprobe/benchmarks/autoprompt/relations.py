@@ -20,7 +20,7 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import json_rows
 from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key
-from kgprobe.settings import PromptSentences
+from kgprobe.settings.benchmarks import PromptSentences
 from kgprobe.sources.dumps import stream
 
 MASK = "[MASK]"

@@ -18,7 +18,7 @@ from kgprobe.benchmarks.autoprompt.templates import first_manual
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.sampling import hash_key, split
-from kgprobe.settings import PromptWorld
+from kgprobe.settings.benchmarks import PromptWorld
 
 NAME = "auto_world"
 

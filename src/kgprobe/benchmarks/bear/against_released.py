@@ -18,7 +18,7 @@ from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.metrics.ranking import auc
 from kgprobe.schema import Contract
-from kgprobe.settings import Bear
+from kgprobe.settings.benchmarks import Bear
 
 #: states in the order in which they are tried; a released instance has the first that holds
 STATES = (

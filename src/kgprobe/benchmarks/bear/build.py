@@ -18,7 +18,7 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.contracts import WHOLE
 from kgprobe.knowledge.facts import by_number
 from kgprobe.schema import FUNNEL, Contract
-from kgprobe.settings import Bear
+from kgprobe.settings.benchmarks import Bear
 
 DROPPED = Contract(
     "DROPPED",

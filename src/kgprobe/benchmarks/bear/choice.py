@@ -10,7 +10,7 @@ import polars as pl
 
 from kgprobe.benchmarks.bear.filters import by_id
 from kgprobe.schema import Contract
-from kgprobe.settings import Bear, Size
+from kgprobe.settings.benchmarks import Bear, Size
 
 #: `tried`: numbers of answers that were too many; the bounds are the popularity of the last answer
 #: and instance taken and of the first ones left out (null: nothing was left).

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from kgprobe.knowledge.facts import best_rank
-from kgprobe.settings import Bear
+from kgprobe.settings.benchmarks import Bear
 
 #: reasons in the order in which they are tried
 _FACTS = ("no_label", "not_an_item", "no_ancestor", "multi_valued", "not_inverse_unique")

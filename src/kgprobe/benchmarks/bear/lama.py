@@ -14,7 +14,7 @@ from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.experiments import json_rows
 from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key
-from kgprobe.settings import LamaOptions
+from kgprobe.settings.benchmarks import LamaOptions
 from kgprobe.templates import sentence
 
 SPLITS = ("train", "dev", "test")

@@ -16,7 +16,7 @@ from kgprobe.benchmarks.ontoprobe.concepts import SET_OF, TASKS, ConceptRows, Co
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.sampling import hash_key
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
-from kgprobe.settings import Rows
+from kgprobe.settings.benchmarks import Rows
 
 #: rows with one of these keys in `meta` are not in the lite sets
 LEFT_OUT = ("repeat", "soft_only")

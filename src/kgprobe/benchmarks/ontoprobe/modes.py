@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from kgprobe.experiments import hint
-from kgprobe.settings import typed
+from kgprobe.settings.types import typed
 
 MODES = ("default", "paper", "released")
 Test = Callable[[str], bool]

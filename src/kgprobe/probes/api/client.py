@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from kgprobe.probes.api.http import REFUSED, ApiEndpoint, ApiError, Transport
 from kgprobe.probes.models.load import ModelSpec
-from kgprobe.settings import Api
+from kgprobe.settings.probes import Api
 
 A = TypeVar("A")
 B = TypeVar("B")

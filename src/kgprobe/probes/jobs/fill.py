@@ -17,7 +17,7 @@ from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.schema import FILL_GOLDS, FILLS
-from kgprobe.settings import Api, Fill
+from kgprobe.settings.probes import Api, Fill
 
 #: a form of asking, and what may be shown of a relation in it
 InForm = tuple[Form, Mapping[str, Sequence[Demonstration]] | None]

@@ -38,7 +38,8 @@ from kgprobe.probes.jobs.fill import answerer
 from kgprobe.probes.jobs.kept import Group, Kept, content, digest, merge_records, rows
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import ModelSpec, outline
-from kgprobe.settings import Api, typed
+from kgprobe.settings.probes import Api
+from kgprobe.settings.types import typed
 
 #: (relation, index) of a row of PROMPTS
 Template = tuple[str, int]

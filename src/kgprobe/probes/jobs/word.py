@@ -7,7 +7,7 @@ import polars as pl
 from kgprobe.probes.prompts.variants import relations
 from kgprobe.sampling import take
 from kgprobe.schema import PROMPT_ORIGINS, PROMPTS
-from kgprobe.settings import AttributePrompts
+from kgprobe.settings.probes import AttributePrompts
 
 
 def word(

@@ -17,7 +17,7 @@ import polars as pl
 from kgprobe.contracts import COVERAGE
 from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS, Contract
-from kgprobe.settings import LANGUAGES
+from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.dumps import described, entities, parts
 from kgprobe.sources.dumps.parts import Reading
 from kgprobe.sources.dumps.stream import BLOCK, DumpError

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from kgprobe.experiments import read_text, text_lines
-from kgprobe.settings import OwnGraph
+from kgprobe.settings.sources import OwnGraph
 from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, check_text, json_object
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line

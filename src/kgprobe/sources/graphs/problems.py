@@ -14,7 +14,7 @@ import polars as pl
 
 from kgprobe.experiments import TableError
 from kgprobe.schema import Contract
-from kgprobe.settings import ProblemKind
+from kgprobe.settings.sources import ProblemKind
 
 #: characters of the longest id; IRIs in use are far below
 LONGEST = 1000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
-from kgprobe.settings import OwnGraph
+from kgprobe.settings.sources import OwnGraph
 from kgprobe.sources import rdf_forms
 from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, place, short
 from kgprobe.sources.graphs.raw import Raw

@@ -16,7 +16,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from kgprobe.schema import COVERAGE, STATEMENTS, Contract
-from kgprobe.settings import OwnGraph, Roles
+from kgprobe.settings.sources import OwnGraph, Roles
 from kgprobe.sources.graphs import lm_pub_quiz, rdf, tables
 from kgprobe.sources.graphs.problems import (
     LONGEST,

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.experiments import text_lines
-from kgprobe.settings import Columns, OwnGraph
+from kgprobe.settings.sources import Columns, OwnGraph
 from kgprobe.sources.graphs.problems import (
     GraphFileError,
     GraphProblems,

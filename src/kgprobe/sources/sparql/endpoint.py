@@ -30,7 +30,7 @@ from kgprobe.http import (
     whole_body,
 )
 from kgprobe.job import log
-from kgprobe.settings import SparqlSource as Source
+from kgprobe.settings.sources import SparqlSource as Source
 from kgprobe.sources import rdf_forms
 from kgprobe.sources.sparql.answers import Answer
 from kgprobe.sources.sparql.errors import AGAIN, Place, ServerTrouble, SourceError, TimedOut

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kgprobe.settings import LANGUAGES
+from kgprobe.settings.types import LANGUAGES
 
 #: Digits of a hash that tell parts apart, and so the number of the smallest parts there are.
 DIGITS = 3

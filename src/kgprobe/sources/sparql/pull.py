@@ -24,7 +24,7 @@ from filelock import FileLock
 from kgprobe import __version__
 from kgprobe.http import LONGEST_WAIT, backoff, retried, retry_after
 from kgprobe.job import log, progress
-from kgprobe.settings import LANGUAGES
+from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.answers import Answer, check_count, check_page, check_status
 from kgprobe.sources.sparql.canonical import row_hash, terms, write_result

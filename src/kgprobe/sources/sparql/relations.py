@@ -15,7 +15,7 @@ import polars as pl
 from kgprobe.contracts import COVERAGE
 from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS
-from kgprobe.settings import LANGUAGES
+from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.canonical import terms

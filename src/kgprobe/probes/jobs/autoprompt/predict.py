@@ -35,7 +35,7 @@ from kgprobe.probes.prompts.variants.demonstrations import TrainingFact
 from kgprobe.probes.scoring.fill.options import Options
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.schema import OUTCOMES
-from kgprobe.settings import Demos
+from kgprobe.settings.probes import Demos
 from kgprobe.templates import Template
 
 Prompts = dict[str, outcomes.TriggerPrompt]

@@ -10,7 +10,8 @@ from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import of_part
 from kgprobe.probes.jobs.stage import Part, Template, by_template, whole
 from kgprobe.probes.jobs.word import for_api
-from kgprobe.settings import Fill, typed
+from kgprobe.settings.probes import Fill
+from kgprobe.settings.types import typed
 
 OUTPUT = {"fills": schema.FILLS, "golds": schema.FILL_GOLDS}
 

@@ -9,7 +9,8 @@ from kgprobe import schema
 from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.predict import Answerer
 from kgprobe.probes.jobs.stage import Part
-from kgprobe.settings import Demos, typed
+from kgprobe.settings.probes import Demos
+from kgprobe.settings.types import typed
 
 OUTPUT = {"outcomes": schema.OUTCOMES}
 

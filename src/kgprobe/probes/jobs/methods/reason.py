@@ -11,7 +11,8 @@ from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.ontoprobe.reason import reason
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.sampling import take
-from kgprobe.settings import Soft, typed
+from kgprobe.settings.probes import Soft
+from kgprobe.settings.types import typed
 
 OUTPUT = {"ranks": schema.REASON_RANKS, "premises": schema.PREMISE_RANKS}
 

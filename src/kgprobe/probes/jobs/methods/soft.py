@@ -9,7 +9,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.ontoprobe.soft import rank
 from kgprobe.probes.jobs.stage import Part
-from kgprobe.settings import typed
+from kgprobe.settings.types import typed
 
 OUTPUT = {"ranks": schema.SOFT_RANKS, "curves": schema.SOFT_CURVES}
 

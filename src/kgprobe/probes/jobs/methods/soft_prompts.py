@@ -9,7 +9,8 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.ontoprobe.soft import train
 from kgprobe.probes.jobs.stage import Part
-from kgprobe.settings import Soft, typed
+from kgprobe.settings.probes import Soft
+from kgprobe.settings.types import typed
 
 OUTPUT = {"prompts": None}
 

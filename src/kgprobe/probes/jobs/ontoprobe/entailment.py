@@ -23,7 +23,7 @@ from kgprobe.probes.prompts.trained.soft import SoftPrompt, SoftPromptRecipe
 from kgprobe.probes.prompts.trained.soft import load as load_prompt
 from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.spelling import SpelledOptions, check_windows
-from kgprobe.settings import Soft
+from kgprobe.settings.probes import Soft
 from kgprobe.templates import ANSWER, MASK_SLOT, SUBJECT, mark, marks, parse
 
 THEREFORE = "Therefore, "

@@ -41,7 +41,7 @@ from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, p
 from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.pseudowords import Pseudowords, random_words
 from kgprobe.schema import PREMISE_RANKS, REASON_RANKS, cast_columns
-from kgprobe.settings import Soft
+from kgprobe.settings.probes import Soft
 
 
 @dataclass

@@ -28,7 +28,7 @@ from kgprobe.probes.text.mask_slots import ClozePrompt, question
 from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords
 from kgprobe.probes.text.spelling import SpelledOptions, check_windows, left_out, rankable
 from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, cast_columns
-from kgprobe.settings import Soft
+from kgprobe.settings.probes import Soft
 from kgprobe.templates import fill
 
 #: What `soft_init: words` starts from, by task (released scripts).

@@ -5,14 +5,12 @@ import polars as pl
 import pytest
 from scipy.stats import norm, t
 
-from kgprobe.benchmarks.attributes import composite
 from kgprobe.metrics.attributes import measure
 from kgprobe.metrics.intervals import wilson
 from kgprobe.sampling import hash_key
 from kgprobe.tables.attributes import constructs as ac
 from kgprobe.tables.attributes import numbers as an
 from kgprobe.tables.attributes.study import HEADLINE
-from tests.unit.attribute_graphs import WORKED, content, graph, settings
 
 
 def alphas(benchmark, rows, pooling):
@@ -90,39 +88,7 @@ def test_whole_patterns_are_drawn():
     assert (found.n, found.setting["drawn"]) == (7, "patterns")
 
 
-def literal_confidence(triples, r1, r2, r3):
-    """Pairs that r1 and r2 lead to, of a's that have an object of r3: how many r3 has."""
-    facts = set(triples)
-    subjects = {s for s, p, _ in facts if p == r3}
-    pairs = {
-        (a, c)
-        for a, p, b in facts if p == r1 and a in subjects
-        for b2, q, c in facts if q == r2 and b2 == b and c != a
-    }  # fmt: skip
-    return sum((a, r3, c) in facts for a, c in pairs) / len(pairs)
-
-
-def test_random_graphs_give_the_confidences_of_the_loop():
-    draw = np.random.default_rng(5)
-    triples = {(int(a), int(p), int(b)) for a, p, b in draw.integers(1, 12, (400, 3)) if a != b}
-    rules = {tuple(rule) for rule in draw.integers(1, 12, (20, 3)).tolist()}
-    found = ac.confidences(content(graph(sorted(triples)), "edges"), rules)
-    assert found == pytest.approx({rule: literal_confidence(triples, *rule) for rule in rules})
-    assert len(set(found.values())) > 5
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_composites_paths_and_bias_are_counted_built_and_probed(own):
-    """Ids of a graph of one's own say nothing of the numbers of its relations."""
-    # 20 and 40 have fathers whose wives are not their mothers: the rule holds for one of three
-    more = [(20, 22, 21), (21, 26, 22), (20, 25, 23), (40, 22, 41), (41, 26, 42), (40, 25, 43)]
-    known = {"P31": ["P31"]}
-    made = graph([*WORKED.values(), *more], **({"own": True, "known": known} if own else {}))
-    changed = settings("composite", min_combo=1, categories=1)
-    composites = composite.build(made, changed).examples
-    composites = composites.with_columns(p=made.relations.numbers_of(composites["predicate"]))
-    assert composites["example"].n_unique() == 3
-
+def test_paths_and_bias_are_counted_built_and_probed():
     def rows(benchmark, triples):
         return pl.DataFrame(
             [(f"{benchmark}{i}", 0, "p", s, p, i < 2) for i, (s, p) in enumerate(triples)],
@@ -131,7 +97,6 @@ def test_composites_paths_and_bias_are_counted_built_and_probed(own):
         )
 
     examples = {
-        "composite": composites,
         "paths": rows("paths", [("Q1", "P1"), ("Q1", "P2"), ("Q2", "P1"), ("Q1", "P3")]),
         "bias": rows("bias", [("Q1", "P21"), ("Q2", "P30"), ("Q3", "P30")]),
     }
@@ -141,14 +106,11 @@ def test_composites_paths_and_bias_are_counted_built_and_probed(own):
         schema=["benchmark", "example", "position", "alpha", "model", "prompt", "method"],
         orient="row",
     ).with_columns(pl.lit(v).alias(k) for k, v in HEADLINE.items())  # fmt: skip
-    found = ac.estimates(examples, content(made, "edges"), alphas)
+    found = ac.estimates(examples, alphas)
     cells = {(n.benchmark, n.slice or n.model, n.metric): (n.value, n.n) for n in found}
-    rule = "follow a rule of PCA confidence of at least 0.5"
     assert cells == {
         ("asymmetry", "m", "forward probe right"): (3, 5),
         ("asymmetry", "m", "reversed probe right"): (1, 5),
-        ("composite", "built", rule): (2, 3),
-        ("composite", "probed", rule): (2, 3),
         ("paths", "built", "entities that they start from"): (2, 4),
         ("paths", "probed", "entities that they start from"): (1, 2),
         ("bias", "built", "continents (P30)"): (2, 3),
@@ -156,7 +118,7 @@ def test_composites_paths_and_bias_are_counted_built_and_probed(own):
     }
     # a graph of other ids has none that would be counted
     other = {"bias": rows("bias", [("a", "sex"), ("b", "continent")])}
-    found = ac.estimates(other, content(made, "edges"), alphas)
+    found = ac.estimates(other, alphas)
     assert {number.benchmark for number in found} == {"asymmetry"}
 
 

@@ -10,7 +10,6 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, STEPS
-from kgprobe.knowledge.ids import RELATION, RelationNumbers
 from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, judged, results, scored
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
@@ -90,18 +89,14 @@ def tabulate(
         return by_file[str(path)].filter(matching="own").select("item", "template", "hit")
 
     in_forms = forms.pairs(list(every), list(every.values()))
-    relations = RelationNumbers(
-        dict(ids.filter(kind=RELATION).select("number", "id").rows()) or None
-    )
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
-    built = {n: f.with_columns(p=relations.numbers_of(f["predicate"])) for n, f in built.items()}
     parts = chain(
         numbers.estimates(study, alphas, figures, known),
         scored.estimates(score_ranked(study, files, content_free, known, below)),
         baseline_numbers(study, below, others),
         forms.estimates(*in_forms, places, "sum", study.seed, written=read_written),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
-        constructs.estimates(built, edges, alphas, study.seed),
+        constructs.estimates(built, alphas),
         marks.estimates([*experiments, *formed[0]], [*answers, *formed[1]]),
     )
     frame = results.frame("attributes", parts)

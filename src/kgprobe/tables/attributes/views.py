@@ -116,8 +116,7 @@ CONSTRUCTS = View(
     },
     rows=["benchmark", "slice", "model", "method"], usual=0,
     caption="All examples (n) on hover. Where the reversed probe is never right, asymmetry is the "
-    "accuracy of the forward one. A composite that follows a rule needs no path: its first "
-    "relation and its last go together. Paths that share a start, and bias whose objects are few, "
+    "accuracy of the forward one. Paths that share a start, and bias whose objects are few, "
     "are not independent: see the intervals over entities.",
 )  # fmt: skip
 

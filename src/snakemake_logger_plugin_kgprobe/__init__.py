@@ -8,7 +8,6 @@ A line per job, a bar, the first error last. Without a terminal there is no bar,
 seconds a line says what runs. Where no job runs (yet), Snakemake's own handler speaks.
 """
 
-import atexit
 import json
 import logging
 import os
@@ -18,12 +17,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.util import find_spec
-from itertools import dropwhile, pairwise
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -34,39 +31,6 @@ from kgprobe.guard import stopping
 
 #: lines of an error that are repeated; running jobs that are shown; bytes read at the end of a log
 MESSAGE, RUNNING, TAIL = 12, 6, 8192
-#: executors that Snakemake has itself
-BUILT_IN = ("local", "dryrun", "touch")
-
-
-def lacking_executor(words: Sequence[str]) -> str:
-    """What to install for the executor that a command line of Snakemake names, itself or by a
-    profile; empty where it is there. Snakemake says no more than that it knows none of that name.
-    """
-    named = [word for given in words for word in given.split("=", 1)]
-    executor, beside = "", Path()
-    for option, value in pairwise(named):
-        if option in ("--snakefile", "-s"):
-            beside = Path(value).parent
-    for option, value in pairwise(named):
-        if option in ("--executor", "-e"):
-            executor = value
-        elif option in ("--profile", "--workflow-profile"):
-            for folder in (value, f"profiles/{value}", beside / "profiles" / value):
-                with suppress(OSError, yaml.YAMLError, AttributeError):
-                    profile = Path(folder, "profile.yaml").read_text(encoding="utf-8")
-                    executor = executor or str(yaml.safe_load(profile).get("executor", ""))
-    package = f"snakemake-executor-plugin-{executor}"
-    if executor in ("", *BUILT_IN) or find_spec(package.replace("-", "_")):
-        return ""
-    return (
-        f"kgprobe: the executor {executor!r} is in none of the installed packages: "
-        f"pip install {package}"
-    )
-
-
-# this module is imported before the command line is read; the reason stands below the usage
-if "snakemake" in Path(sys.argv[0]).parts[-2:] and (lacking := lacking_executor(sys.argv[1:])):
-    atexit.register(print, lacking, file=sys.stderr)
 
 
 @dataclass

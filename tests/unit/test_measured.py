@@ -50,8 +50,7 @@ def test_what_is_written_is_read_with_every_bit(tmp_path, folder):
     again = measured.read(path)
     assert set(again.results["value"]) == set(found["value"]) == {100 / 3, 1.0}
     assert again.results.sort(pl.all()).equals(found.sort(pl.all()))
-    assert again.find_fingerprint("b") == measured.fingerprint(folder)
-    assert again.find_fingerprint("other") == ""
+    assert again.header["questions of b"] == measured.fingerprint(folder)
     path.write_text(path.read_text().replace("\tmetric\t", "\tmeter\t"))
     with pytest.raises(measured.MeasuredError, match="columns are not"):
         measured.read(path)
@@ -68,7 +67,7 @@ def test_a_finished_run_is_kept_with_what_its_benchmarks_asked(tmp_path, folder,
     (tmp_path / "resources/measured").mkdir(parents=True)
     kept = measured.read(measured.keep(place, "make run"))
     assert kept.results["metric"].to_list() == ["weights complete", "accuracy"]
-    assert kept.find_fingerprint("b") == measured.fingerprint(folder)
+    assert kept.header["questions of b"] == measured.fingerprint(folder)
     assert (kept.header["run"], kept.header["command"]) == ("mine", "make run")
 
 

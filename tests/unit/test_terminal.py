@@ -231,45 +231,6 @@ def test_a_broken_table_is_told_once_and_whole(toy):
     assert result.stderr.count("row 3: no such model") == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "package"),
-    [
-        (["--executor", "slurm"], "snakemake-executor-plugin-slurm"),
-        (["-e", "cluster-generic", "-n"], "snakemake-executor-plugin-cluster-generic"),
-        (["--executor=kubernetes"], "snakemake-executor-plugin-kubernetes"),
-        (["--workflow-profile", "site"], "snakemake-executor-plugin-lsf"),
-        (["--profile", "profiles/site"], "snakemake-executor-plugin-lsf"),
-        (
-            ["-s", "beside/Snakefile", "--workflow-profile=other"],
-            "snakemake-executor-plugin-htcondor",
-        ),
-        (["--executor", "local", "-n"], ""),
-        (["--workflow-profile", "none", "--cores", "2"], ""),
-        (["--profile", "profiles/list"], ""),
-    ],
-)
-def test_an_executor_that_is_lacking_is_named_with_its_package(
-    words, package, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    for name, text in {
-        "profiles/site": "executor: lsf\n",
-        "profiles/list": "- a\n",
-        "beside/profiles/other": "executor: htcondor\njobs: 3\n",
-    }.items():
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "profile.yaml").write_text(text)
-    told = terminal.lacking_executor(words)
-    assert told.endswith(f"pip install {package}") if package else not told
-
-
-def test_snakemake_says_last_what_to_install(tmp_path):
-    command = [sys.executable, "-m", "snakemake", "--executor", "slurm", "-n"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode
-    assert done.stderr.splitlines()[-1].endswith("pip install snakemake-executor-plugin-slurm")
-
-
 PARTS = """\
 rule parts:
     output: "first", "second"

@@ -1,7 +1,4 @@
-"""What a run costs before it begins: rows of resources/costs.tsv, summed by stage.
-
-Hours are those of one core without the passes of models, whose time depends on the device.
-"""
+"""What a run costs before it begins: rows of resources/costs.tsv, summed by stage."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

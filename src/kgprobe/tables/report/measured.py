@@ -8,9 +8,8 @@ writes the principal numbers of a finished run to resources/measured/NAME.tsv:
     # questions of bear_released: 5be1c6...
     paper   benchmark   group   model ...
 
-Below lines that say when, from which commit, on what processor and by which command they were made
-stand numbers alone, no prompts and no items. A fingerprint of its questions identifies a benchmark:
-where they have changed since, its numbers are outdated, and are shown as that.
+Lines above say when, from which commit, on what processor and by which command they were made. Where
+a benchmark's fingerprint is another one since, its numbers are outdated, and are shown as that.
 """
 
 import csv
@@ -51,10 +50,6 @@ class Extract:
 
     header: Mapping[str, str]
     results: pl.DataFrame
-
-    def find_fingerprint(self, benchmark: str) -> str:
-        """Fingerprint of what the benchmark asked; "" where nobody noted it."""
-        return self.header.get(f"{ASKED}{benchmark}", "")
 
 
 def fingerprint(folder: Path) -> str:
@@ -123,8 +118,8 @@ def keep(folder: Path, command: str) -> Path:
 def principal(results: pl.DataFrame) -> pl.DataFrame:
     """The numbers of a run that are worth keeping: those of the headline, BEAR's accuracies by
     relation, the signs of models, and what control models say of trained-on and held-out facts."""
-    shown = [view.select(headline.principal(results)) for view in headline.blocks(results)]
-    keys = [frame.select(results.columns) for frame in shown]
+    numbers, columns = headline.principal(results), results.columns
+    keys = [view.select(numbers).select(columns) for view in headline.blocks(results)]
     by_relation = results.filter(
         pl.col("group") != "", house.plain(), paper="bear", metric="accuracy", slice=""
     )
@@ -149,8 +144,7 @@ def section(
     parts, sources = [], []
     for is_same in (True, False):
         for extract in extracts:
-            names = _names(extract, hashes, known, is_same)
-            if names:
+            if names := _names(extract, hashes, known, is_same):
                 parts.append(_rename(extract, names))
                 sources.append({key: extract.header.get(key, "") for key in _SHOWN})
                 known |= set(names)
@@ -181,13 +175,13 @@ def _names(
     questions are the run's, or those whose are others."""
     names = {}
     state = "measured" if is_same else "outdated, other questions:"
-    for key in extract.results.select("benchmark", "model").unique().sort(pl.all()).rows():
-        benchmark, model = key
+    asked = extract.results.select("benchmark", "model").unique().sort(pl.all())
+    for benchmark, model in asked.rows():
         is_left_out = model in headline.BASELINES or model.startswith(headline.CONTROL)
-        if benchmark not in hashes or is_left_out or key in known:
+        if benchmark not in hashes or is_left_out or (benchmark, model) in known:
             continue
-        if is_same == (extract.find_fingerprint(benchmark) == hashes[benchmark]):
-            names[key] = f"{model} ({state} {extract.header.get('date', '')})"
+        if is_same == (extract.header.get(f"{ASKED}{benchmark}", "") == hashes[benchmark]):
+            names[benchmark, model] = f"{model} ({state} {extract.header.get('date', '')})"
     return names
 
 
@@ -197,8 +191,8 @@ def _rename(extract: Extract, names: Mapping[tuple[str, str], str]) -> pl.DataFr
     for (benchmark, model), name in names.items():
         kept = extract.results.filter(model=model)
         signs = kept.filter(pl.col("metric").is_in(SIGNS), benchmark="")
-        rows = pl.concat([kept.filter(benchmark=benchmark), signs])
-        parts.append(rows.with_columns(model=pl.lit(name)))
+        rows = (kept.filter(benchmark=benchmark), signs)
+        parts += [frame.with_columns(model=pl.lit(name)) for frame in rows]
     return pl.concat(parts).unique(maintain_order=True)
 
 

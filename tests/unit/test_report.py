@@ -563,7 +563,19 @@ def test_a_table_is_written_as_data():
         'model,"P@1, %","P@1, % (small print)","P@1, % (n)",x', '"a|b_c', ' & d",12.5,10 to 15,7,'
     ]  # fmt: skip
     assert r"| a\|b_c & d | 12.5 (10 to 15) | – |" in formats.markdown(made)
-    assert r"a|b\_c \& d & 12.5 (10 to 15) & --" in formats.latex(made)
+    assert r"a\textbar{}b\_c \& d & 12.5 (10 to 15) & --" in formats.latex(made)
+
+
+def test_signs_of_markdown_and_latex_in_a_table_stand_as_they_are():
+    cells = [[grid.Cell(text)] for text in (r"[X] \| <mask> *a* `b`", "*")]
+    made = grid.Grid("T", ["prompt"], cells)
+    assert r"| [X] \\\| \<mask> \*a\* \`b\` |" in formats.markdown(made).splitlines()
+    # behind \\ a [ begins its space, and a * is a part of it
+    body = formats.latex(made).partition(r"\midrule")[2].splitlines()
+    assert body[1] == (
+        r"{[}X] \textbackslash{}\textbar{} \textless{}mask\textgreater{} {*}a{*} `b` \\"
+    )
+    assert body[2] == r"{*} \\"
 
 
 def test_the_first_table_stands_before_the_figures_and_the_other_tables(tmp_path):

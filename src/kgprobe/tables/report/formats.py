@@ -11,6 +11,9 @@ from kgprobe.tables.report.grid import Cell, Grid
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 SPECIAL |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
 SPECIAL |= {"†": r"\dag{}", "✓": r"\checkmark{}", "–": "--"}
+# other signs in LaTeX's own fonts; behind the end of a row, its space and its star
+SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+SPECIAL |= {"[": "{[}", "*": "{*}"}
 
 
 def csv(grid: Grid) -> str:
@@ -41,10 +44,8 @@ def csv(grid: Grid) -> str:
 def markdown(grid: Grid) -> str:
     """A table of Markdown under its title."""
     rule = ["--:" if i in grid.numeric else "---" for i in range(len(grid.heads))]
-    lines = [list(grid.heads), rule]
-    lines += [[_format_cell(cell) for cell in row] for row in grid.rows]
-    body = [" | ".join(" ".join(one.replace("|", "\\|").split()) for one in line) for line in lines]
-    body = [f"| {line} |" for line in body]
+    rows = [[_format_cell(cell) for cell in row] for row in grid.rows]
+    body = [f"| {' | '.join(map(_plain, line))} |" for line in (grid.heads, rule, *rows)]
     return "\n".join([f"**{grid.title}**", "", *body, *(["", grid.caption] * bool(grid.caption))])
 
 
@@ -81,6 +82,11 @@ def _value(cell: Cell) -> str:
 
 def _format_cell(cell: Cell) -> str:
     return f"{cell.text} ({cell.small})" if cell.small else cell.text
+
+
+def _plain(text: str) -> str:
+    """A text that Markdown shows as it is, on one line."""
+    return re.sub(r"[\\|*<`]", r"\\\g<0>", " ".join(text.split()))
 
 
 def _tex(text: str) -> str:

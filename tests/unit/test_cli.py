@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import kgprobe
 from kgprobe import schema
-from kgprobe.cli import app, asking, names, screen, tracing
+from kgprobe.cli import app, asking, comparing, names, screen, tracing
 from kgprobe.contracts import SETTING
 from kgprobe.job import sha256
 from kgprobe.metrics.intervals import Interval
@@ -232,6 +232,15 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch)
     hits = [f.answers.filter(pl.col("item").is_in(items))["hit"].mean() for f in (own, theirs)]
     assert pair["difference"] == pytest.approx(100 * (hits[0] - hits[1]), abs=1e-9)
     assert pair["n"] == 30
+    # of a graph that knows more of its subjects now the questions are the same
+    newer = tmp_path / "results/newer"
+    shutil.copytree(tmp_path / "results/two", newer)
+    place = newer / "benchmarks/world_lite/items.parquet"
+    items = schema.read(place, schema.ITEMS).with_columns(meta=pl.lit('{"sitelinks": 7}'))
+    schema.write(items.with_columns(row=pl.col("row") + 1), schema.ITEMS, place)
+    assert json.loads(typed("compare", "less", newer, "--json").stdout)["paired"] == [pair]
+    shutil.rmtree(newer)
+    assert comparing._pair({**pair, "difference": -0.04})["difference"].startswith("0.0 [")
     # a number that moved stands on the fewer items of both
     moved = json.loads(typed("compare", "less", "one", "--json").stdout)["moved"]
     whole = {"model": "tiny-llama", "metric": "accuracy", "group": "", "slice": ""}
@@ -299,7 +308,7 @@ def test_names_that_are_to_be_typed_are_whole_on_a_narrow_screen(typed, monkeypa
     assert {row["model"] for row in rows} <= shown
 
 
-def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
+def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path, capsys):
     assert typed("probe", model, "--on", "world_lite", "--limit", 60, "--name", "x").exit_code == 0
     kept = tmp_path / "results/x"
     rows = results.read([kept / "tables/bear.parquet"])
@@ -326,6 +335,14 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     # a template that is known by a name is no number of one
     named = {**rows.filter(**own).row(0, named=True), "template": "m1"}
     assert tracing._questions(kept, named, 1)
+    # which of the questions control models were trained on, no file of the run says
+    for metric in ("trained-on", "chance for held-out"):
+        of_half = {**named, "template": "", "metric": metric, "questions": [], "files": []}
+        assert tracing._questions(kept, of_half, 1) == []
+        for most in (0, 1):
+            tracing._say([of_half], 1, most)
+            said = f"Which questions are in {metric!r} is not stored" in capsys.readouterr().out
+            assert said == bool(most)
     # what OntoProbe chooses a configuration on is no question behind a number
     shutil.copytree(kept / "benchmarks", tmp_path / "dev/benchmarks")
     place = tmp_path / "dev/benchmarks/world_lite/items.parquet"

@@ -82,10 +82,10 @@ def _say_moved(rows: list[dict[str, Any]]) -> None:
 
 def _pair(row: dict[str, Any]) -> dict[str, Any]:
     """A paired difference as a row of a table that is read on a narrow screen."""
-    bounds = "" if row["low"] is None else f" [{row['low']:.1f}, {row['high']:.1f}]"
+    bounds = "" if row["low"] is None else f" [{row['low']:z.1f}, {row['high']:z.1f}]"
     return {
         "accuracy": f"{row['benchmark']}: {row['model']} less {row['instead']}",
-        "difference": f"{row['difference']:.1f}{bounds}", "p": row["p"], "n": row["n"],
+        "difference": f"{row['difference']:z.1f}{bounds}", "p": row["p"], "n": row["n"],
     }  # fmt: skip
 
 
@@ -161,7 +161,8 @@ def _difference(
 
     ours, theirs = (benchmark(folder / "benchmarks" / name) for folder in folders)
     check_options(ours, theirs)
-    items = ours.items.join(theirs.items, on=ours.items.columns, how="semi")
+    # what is known of a question besides (popularity, row) does not make it another one
+    items = ours.items.join(theirs.items, on=["item", "relation", "subject"], how="semi")
     for _, rows in both:
         items = items.join(rows, on="item", how="semi")
     answers = [rows.join(items, on="item", how="semi") for _, rows in both]

@@ -15,6 +15,8 @@ from kgprobe.cli.comparing import PAPERS, run_folder
 if TYPE_CHECKING:
     import polars as pl
 
+#: how the metrics of parts that no file of a run defines end
+HALVES = ("trained-on", "held-out")
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 Where = Annotated[
     list[str] | None, typer.Option("--where", "-w", help="Only rows with KEY=VALUE; several times.")
@@ -72,7 +74,7 @@ def trace(
             raise ValueError(f"no number of {folder} is printed as {number}"
                              + (f" where {', '.join(where)}" if where else "")
                              + _describe_unknown(folder, _pairs(where or [])))  # fmt: skip
-        screen.data(rows) if as_json else _say(rows, len(number.partition(".")[2]))
+        screen.data(rows) if as_json else _say(rows, len(number.partition(".")[2]), items)
 
 
 def _pairs(where: list[str]) -> dict[str, str]:
@@ -191,12 +193,13 @@ def _state(folder: Path, name: str, recorded: object) -> dict[str, str]:
 
 def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str, Any]]:
     """The first questions behind a number, with the answers of its probe; none for a subset of the
-    benchmark that it does not define (facts that models trained on)."""
+    benchmark that it does not define (`_subset`)."""
     from kgprobe.questions import benchmark
     from kgprobe.tables import slices
 
     place = folder / "benchmarks" / row["benchmark"]
-    if not most or not row["benchmark"] or not (place / "items.parquet").is_file():
+    is_known = row["benchmark"] and (place / "items.parquet").is_file()
+    if not most or not is_known or _subset(row) != row["slice"]:
         return []
     bench = benchmark(place)
     items = bench.items.filter(relation=row["group"]) if row["group"] else bench.items
@@ -211,6 +214,12 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     options = {(s, c): text for text, s, c in labels.rows()}
     judged = _answers(folder, row)
     return [_question(item, options, judged) for item in items.rows(named=True)]
+
+
+def _subset(row: Mapping[str, Any]) -> str:
+    """The part of a benchmark that a number is of: its slice, or the metric of facts that control
+    models were trained on, and were not."""
+    return str(row["slice"] or (row["metric"] if row["metric"].endswith(HALVES) else ""))
 
 
 def _answers(folder: Path, row: Mapping[str, Any]) -> "pl.DataFrame":
@@ -286,15 +295,16 @@ def _bounds(row: Mapping[str, Any]) -> str:
     return "" if row["low"] is None else f" [{row['low']:.4g}, {row['high']:.4g}]"
 
 
-def _say(rows: list[dict[str, Any]], digits: int) -> None:
-    """The rows of a number that was printed with so many digits after the point."""
+def _say(rows: list[dict[str, Any]], digits: int, most: int) -> None:
+    """The rows of a number that was printed with so many digits after the point, and of each as
+    many of its questions as were asked for, at most."""
     for row in rows:
         screen.say(_where(row))
         share = "" if row["denominator"] is None else f" = {row['numerator']}/{row['denominator']}"
         screen.say(f"  value {row['value']}{_bounds(row)} ({row['interval']}){share}, "
                    f"n {screen.format_n(row, digits)}")  # fmt: skip
-        if row["slice"] and not row["questions"]:
-            screen.say(f"  Which questions are in {row['slice']!r} is not stored with the run.")
+        if most and (part := _subset(row)) and not row["questions"]:
+            screen.say(f"  Which questions are in {part!r} is not stored with the run.")
         for question in row["questions"]:
             chosen = [one for one in question.get("chosen", ()) if one is not None]
             text = f"; chosen: {', '.join(chosen)}" if chosen else ""

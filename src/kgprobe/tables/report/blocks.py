@@ -58,8 +58,13 @@ class Room:
 
 
 def slug(name: str) -> str:
-    """A name as part of an address."""
-    return re.sub(r"[^a-z0-9_.]+", "-", name.casefold()).strip("-")
+    """A name as part of an address; letters of other alphabets stand there by their numbers.
+
+    >>> slug("The capital – of [X]"), slug("首都")
+    ('the-capital-of-x', 'u9996-u90fd')
+    """
+    numbered = re.sub(r"[^\W_]", lambda one: ascii(one[0])[1:-1], name.casefold())
+    return re.sub(r"[^a-z0-9_.]+", "-", numbered).strip("-")
 
 
 def anchor(part: str, title: str) -> str:

@@ -264,6 +264,13 @@ def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_rig
     gap = of(made, "triples right", **at_one, instead=f"without {SUBJECT}")
     by_hand = sum(known[item] - (item in right) for item in some[:4]) / 4
     assert (gap.value, gap.n) == (pytest.approx(100 * by_hand), 4)
+    # drawn under the seed of the run, as all other numbers
+    seeds: list[int] = []
+    monkeypatch.setattr(
+        attributes.baselines, "estimates", lambda _, __, seed=0: seeds.append(seed) or []
+    )
+    list(attributes.baseline_numbers(replace(study, seed=7), below))
+    assert seeds == [7]
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal"])

@@ -163,7 +163,7 @@ def baseline_numbers(
                 every = studies.triples(probe, alphas, benchmark).filter(pooling="base")
                 of = Number(**probe.dimensions, setting={**numbers.EXACT, "k": 1})
                 pairs.append(baselines.Baseline(of, without, part, numbers.at_one(every)))
-    yield from baselines.estimates(pairs, [numbers.RIGHT])
+    yield from baselines.estimates(pairs, [numbers.RIGHT], study.seed)
 
 
 def _of_all(places: Mapping[str, Path], name: str, contract: Contract) -> pl.DataFrame:

@@ -404,6 +404,19 @@ def test_each_relation_has_its_own_place_whatever_its_id(asked, tmp_path):
     assert max(map(len, places.values())) < 200
 
 
+@pytest.mark.parametrize(
+    ("above", "below", "shown"),
+    [(0, 0, "0/0"), (1.23456, 8, "1.235/8"), (1234.56, 9999, "1235/9999"),
+     (12345.5, 24690, "12,346/24,690")],
+)  # fmt: skip
+def test_the_fraction_below_a_number_has_no_exponent(above, below, shown):
+    value = 100 * above / below if below else None
+    of = Number(metric="value", n=30_000, value=value, numerator=above, denominator=below)
+    view = View("x", "x", {}, ["model"])
+    (row,) = grid.of_view(view, frame("attributes", [of])).rows
+    assert row[-1].small == shown
+
+
 def test_a_run_without_a_principal_number_has_no_matrix():
     """One example whose parts are all wrong: the metric is not defined."""
     undefined = Number(metric="value", benchmark="symmetry", model="smol", method="fill", n=2)

@@ -107,8 +107,7 @@ def of_view(
         fraction, value = "", cell["value"]
         # what is no fraction may have a count below it alone
         if None not in (cell["numerator"], cell["denominator"]):
-            form = "g" if value is None else ".4g"
-            fraction = f"{cell['numerator']:{form}}/{cell['denominator']:{form}}"
+            fraction = f"{_amount(cell['numerator'])}/{_amount(cell['denominator'])}"
         if value is None:
             return Cell("undef", fraction)
         base = measured(cell, digits, few and view.usual > 0)
@@ -130,6 +129,11 @@ def of_view(
         rows.append([*words, *line[first:]])
     heads = [printed.heads[i] for i in kept] + printed.heads[first:]
     return Grid(view.title, heads, rows, frozenset(range(len(kept), len(heads))), view.caption)
+
+
+def _amount(value: float) -> str:
+    """A count, or a sum of hits, in four digits, or without fractions."""
+    return f"{value:.4g}" if value < 9999.5 else number(value, 0)
 
 
 def funnel(frame: pl.DataFrame, of: str, what: str = "statements") -> Grid:

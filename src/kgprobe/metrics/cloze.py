@@ -34,10 +34,8 @@ def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1
     """Metrics of items whose golds lie one after another from `starts` on (flat rank ranges)."""
     best, worst = np.asarray(best, dtype=np.int64), np.asarray(worst, dtype=np.int64)
     starts = np.asarray(starts, dtype=np.int64)
-    owner = np.zeros(len(best), dtype=np.int64)
-    owner[starts[1:]] = 1
-    owner = np.cumsum(owner)
-    golds = np.bincount(owner, minlength=len(starts))
+    golds = np.diff(starts, append=len(best))
+    owner = np.repeat(np.arange(len(starts)), golds)
     top = np.minimum.reduceat(best, starts)
     leading = best == top[owner]
     tied = np.bincount(owner[leading], minlength=len(starts))
@@ -58,10 +56,8 @@ def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1
 def at_ranks(ranks: Numbers, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> Items:
     """Metrics of items whose golds have one rank each, which golds may share (mean of a tie)."""
     ranks, starts = np.asarray(ranks, dtype=float), np.asarray(starts, dtype=np.int64)
-    owner = np.zeros(len(ranks), dtype=np.int64)
-    owner[starts[1:]] = 1
-    owner = np.cumsum(owner)
-    golds = np.bincount(owner, minlength=len(starts))
+    golds = np.diff(starts, append=len(ranks))
+    owner = np.repeat(np.arange(len(starts)), golds)
     top = np.minimum.reduceat(ranks, starts)
     order = np.lexsort((ranks, owner))
     ordered, of = ranks[order], owner[order]

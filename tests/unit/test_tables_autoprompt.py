@@ -669,6 +669,22 @@ def test_a_model_that_was_asked_less_has_a_majority_of_its_own():
     assert beating(rows["", "test facts"]) is None
 
 
+def test_no_printed_figure_stands_beside_a_sample_of_a_relation_s_test_facts(tmp_path):
+    own = religion("manual")
+    schema.write(own.examples, schema.EXAMPLES, tmp_path / "examples.parquet")
+    schema.write(own.outcomes, schema.OUTCOMES, tmp_path / "o.parquet")
+    row = {"benchmark": "auto_lama", "prompt": "manual", "method": "predict"}
+    row["model"] = "bert-base-cased"
+    for most, printed_value in ((1, None), (99, 0.63), (None, 0.63)):
+        (found,) = numbers.answered(
+            [row], MODELS, [tmp_path / "o.parquet"], {"auto_lama": tmp_path},
+            given=[{"most": {"test": most}, "groups": ["P140"]}],
+        )  # fmt: skip
+        kept = found.outcomes.join(found.examples, on=numbers.KEY, how="semi")
+        made = measured(replace(found, outcomes=kept))
+        assert the(made, "P@1", group="P140", model="bert-base-cased").published == printed_value
+
+
 def test_the_majority_is_that_of_the_training_facts_that_the_model_was_given(tmp_path):
     own = religion(words={**WORDS, "train": ["Islam"] * 3 + ["Hinduism"] * 5})
     schema.write(own.examples, schema.EXAMPLES, tmp_path / "examples.parquet")

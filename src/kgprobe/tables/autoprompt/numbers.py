@@ -70,13 +70,15 @@ KEY = ["group", "split", "example"]
 @dataclass(frozen=True)
 class Answers:
     """OUTCOMES of a probe and the EXAMPLES that its model was given: training, dev and test.
-    Reciprocal ranks beyond `cut` are 0; `shown`: prompt, group and label of demonstrations."""
+    Reciprocal ranks beyond `cut` are 0; `demonstrated`: prompt, group and label of demonstrations;
+    `is_sampled`: whether the benchmark has more test examples of their groups."""
 
     probe: Probe
     outcomes: pl.DataFrame
     examples: pl.DataFrame
     cut: int | None = None
     demonstrated: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DEMONSTRATED))
+    is_sampled: bool = False
 
     @property
     def of(self) -> Number:
@@ -137,12 +139,13 @@ def answered(
     probes, sections = probes_of(rows, models, outcomes), given or [{}] * len(rows)
     for probe, path, section in zip(probes, outcomes, sections, strict=True):
         is_named = (name == probe.prompt) | name.str.starts_with(f"{probe.prompt}:")
-        chosen, answers = (
-            frames.part(examples[probe.benchmark], section, seed),
-            files[path].filter(is_named),
+        answers, every = files[path].filter(is_named), examples[probe.benchmark]
+        chosen, whole = (
+            frames.part(every, one, seed) for one in (section, {**section, "most": {}})
         )
+        is_sampled = chosen.filter(split="test").height < whole.filter(split="test").height
         shown = read_demonstrations(path, answers["prompt"].unique().to_list())
-        probed.append(Answers(probe, answers, chosen, metrics.cut_of(mode), shown))
+        probed.append(Answers(probe, answers, chosen, metrics.cut_of(mode), shown, is_sampled))
     return probed
 
 

@@ -44,14 +44,11 @@ VALUE, RIGHT, PARTIAL = "value", "triples right", "partial score"
 #: beside a mean of nine that is null
 DEFINED = "mean of those defined"
 TABLE2, PUBLISHED = "Mruthyunjaya et al. 2023, Table 2", "published"
-#: a name in the table of models -> the one of the paper's Table 2 with the same weights
-PRINTED = {"bert-base-uncased": "BERT", "roberta-base": "RoBERTa", "t5-base": "T5"}
 TRAINED_ON, PART, HELD_OUT = "trained-on", "trained-on in part", "held-out"
 #: a relation of bias with fewer triples has only their number
 FEWEST = 10
 EXACT = {"alpha": "exact", "gold": "own"}
 AT_ONE: dict[str, Any] = {name: HEADLINE[name] for name in ("k", "kind", "gold")}
-IN_PRINT: dict[str, Any] = {**EXACT, "pooling": HEADLINE["pooling"]}
 #: Benchmarks that are not built by popularity (docs/papers/attributes.md, Analyses).
 UNBIASED = ("symmetry", "asymmetry", "bidirectional", "hierarchy")
 #: Width of a bin of log10 of popularity.
@@ -116,15 +113,12 @@ def count(number: Number, metric: str, value: float | None, **changes: Any) -> N
 def values(
     study: AttributesStudy, alphas: pl.DataFrame, published: PublishedAttributes
 ) -> Iterator[Number]:
-    """Table 2 under every setting, beside its printed figures, and `means`; then the same of the
-    printed models. undefined, missing: examples whose denominator is 0, and that were not asked
-    completely; mean of examples: that of their ratios, where it is not that of sums."""
+    """Table 2 under every setting, and `means`; then the printed figures in rows of their own: they
+    are of other examples. undefined, missing: examples whose denominator is 0, and that were not
+    asked completely; mean of examples: that of their ratios, where it is not that of sums."""
     measured = study.measure(alphas)
     for row in measured.iter_rows(named=True):
         one = number(row)
-        if one.setting == {**IN_PRINT, "k": row["k"]}:
-            key = row["benchmark"], PRINTED.get(row["model"], ""), row["k"]
-            one = one.but(**as_published(published.scores.get(key), TABLE2))
         yield one
         yield count(one, "undefined", row["undefined"])
         yield count(one, "missing", row["missing"])
@@ -135,7 +129,8 @@ def values(
         if rows.height == len(NAMES):
             yield from means(rows)
     for model, k in dict.fromkeys((model, k) for _, model, k in published.scores):
-        of = Number(metric=VALUE, model=model, method=PUBLISHED, setting={**IN_PRINT, "k": k})
+        of = Number(metric=VALUE, model=model, method=PUBLISHED,
+                    setting={**EXACT, "pooling": "best", "k": k})  # fmt: skip
         figures = {b: v for (b, *who), v in published.scores.items() if who == [model, k]}
         for benchmark, value in figures.items():
             yield of.but(benchmark=benchmark, value=value, **as_published(value, TABLE2))

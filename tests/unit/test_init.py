@@ -185,7 +185,7 @@ def test_facts_that_are_not_there_are_one_sentence(start):
     for coding in ("utf-16", "latin-1"):
         Path("facts.csv").write_bytes(FACTS.replace("Paris", "Orléans").encode(coding))
         done = start()
-        refused(done, "save it as UTF-8", "facts", "facts.csv")
+        refused(done, "is not UTF-8; save the file as UTF-8", "facts", "facts.csv")
         assert "quotes" not in done.stderr
 
 

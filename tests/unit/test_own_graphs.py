@@ -213,7 +213,9 @@ def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, pro
             "a,b\n1,2\n",
             "no column 'subject', 'relation', 'object' in its first line, which has a, b; right",
         ),
-        (HEAD + '\na,A,r,b,"B\n', "line 3 or after it: unexpected end of data"),
+        (HEAD + '\na,A,r,b,"B\n', "line 3: unexpected end of data"),
+        # where the cell begins, not where the file ends
+        (HEAD + 'a,A,r,b,"B\n\na,A,r,b,B\n', "line 2: unexpected end of data"),
         ("", "empty; expected rows"),
         (HEAD, "no statement in"),
     ],
@@ -226,8 +228,11 @@ def test_a_table_that_cannot_be_read_is_told_with_its_line(tmp_path, text, told)
 
 def test_bytes_that_are_no_text_and_other_endings_are_told(tmp_path):
     (tmp_path / "g.csv").write_bytes(HEAD.encode() + b"a,\xff,r,b,B\n")
-    with pytest.raises(GraphFileError, match=r"g\.csv, line \d or after it: .*utf-8"):
+    with pytest.raises(GraphFileError, match=r"g\.csv, line 2: byte 53 \(0xff\) is not UTF-8"):
         read("g", OwnGraph("table", (str(tmp_path / "g.csv"),)), LANGUAGES)
+    section = OwnGraph("table", (str(tmp_path / "g.csv"),), labels=(str(tmp_path / "labels.csv"),))
+    with pytest.raises(GraphFileError, match=r"\n  .*labels\.csv: no such file"):
+        read("g", section, LANGUAGES)
     with pytest.raises(GraphFileError, match=r"g\.xlsx: no table that is known; legal endings"):
         table(tmp_path, "", "g.xlsx")
 
@@ -245,6 +250,13 @@ ZOO = """
 :takes a owl:ObjectProperty ; rdfs:label "takes"@en .
 :eatenBy a owl:ObjectProperty ; rdfs:label "is eaten by"@en .
 """
+
+
+def test_labels_in_a_language_that_is_not_asked_for_are_told(tmp_path):
+    with pytest.raises(GraphFileError, match=r"`languages` \(en-US is not en\)"):
+        turtle(tmp_path, ZOO.replace('"cat"@en', '"cat"@en-US'))
+    made = turtle(tmp_path, ZOO.replace('"cat"@en', '"cat"@EN'))
+    assert "cat" in made.classes["label"].to_list()
 
 
 def test_an_ontology_in_turtle_and_rdf_xml(tmp_path):

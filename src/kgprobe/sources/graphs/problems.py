@@ -22,7 +22,8 @@ LONGEST = 1000
 SHOWN = 20
 #: problem -> what would be right
 RIGHT: dict[str, str] = {
-    "missing_label": "give it a label: a column or predicate of labels, or a row in `labels`",
+    "missing_label": "give it a label: a column, a row in `labels`, or in RDF a predicate of "
+    "labels, without a tag or with one of `languages` (en-US is not en)",
     "two_labels": "keep one label for an id; a list of languages (`languages`) chooses among tags",
     "relation_as_entity": "give the entity or the relation another id",
     "loop": "take one of these statements out: nothing is above itself",

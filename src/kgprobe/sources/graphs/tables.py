@@ -1,6 +1,7 @@
 """Tables of triples and tables of labels: .csv, .tsv and .txt (tabs), .parquet, .jsonl."""
 
 import csv
+import io
 import itertools
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -9,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.experiments import text_lines
+from kgprobe.experiments import read_text, text_lines
 from kgprobe.settings.sources import Columns, OwnGraph
 from kgprobe.sources.graphs.problems import (
     GraphFileError,
@@ -150,29 +151,23 @@ def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -
 
 def _text(path: str, separator: str) -> Iterator[Row]:
     """Rows of a text file that are not empty, with their line."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        if separator == ",":
-            reader = csv.reader(file, strict=True)
-        else:
-            reader = csv.reader(file, delimiter=separator, quoting=csv.QUOTE_NONE)
-        while True:
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except (csv.Error, UnicodeDecodeError) as problem:
-                after = reader.line_num + isinstance(problem, UnicodeDecodeError)
-                right = (
-                    "save it as UTF-8"
-                    if isinstance(problem, UnicodeDecodeError)
-                    else "a cell with quotes stands in quotes, and its own are doubled; one that "
-                    "is never closed takes in the lines that follow"
-                )
-                raise GraphFileError(
-                    f"{path}, line {after} or after it: {problem}; {right}"
-                ) from problem
+    reader = csv.reader(
+        io.StringIO(read_text(path), newline=""),
+        delimiter=separator,
+        quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE,
+        strict=True,
+    )
+    begun = 1
+    try:
+        for cells in reader:
             if any(cell.strip() for cell in cells):
                 yield reader.line_num, cells
+            begun = reader.line_num + 1
+    except csv.Error as problem:
+        raise GraphFileError(
+            f"{path}, line {begun}: {problem}; a cell with quotes stands in quotes, and its own "
+            "are doubled; one that is never closed takes in the lines that follow"
+        ) from problem
 
 
 def _json_lines(

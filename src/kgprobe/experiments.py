@@ -174,10 +174,11 @@ def json_rows(
     path: str | Path,
     error: type[ValueError],
     lines: Iterable[tuple[int, str | bytes]] | None = None,
+    texts: Collection[str] = (),
 ) -> list[tuple[int, dict[str, Any]]]:
     """(line number from 1, object) of a file with one JSON object per line, which may have blank
     lines; `lines`: those of a packed file. Raises `error` naming file and line for a line that is
-    no JSON object."""
+    no JSON object, or in which one of the `texts` is none."""
     rows = []
     for number, line in text_lines(path) if lines is None else lines:
         try:
@@ -187,6 +188,10 @@ def json_rows(
             raise error(f"{path}, line {number}: not JSON ({wrong})") from wrong
         if not isinstance(row, dict):
             raise error(f"{path}, line {number}: {line[:80]!r}; expected a JSON object, {{...}}")
+        for name in texts:
+            if not (isinstance(row.get(name), str) and row[name].strip()):
+                shown = repr(row.get(name))[:80]
+                raise error(f"{path}, line {number}: {name} is {shown}, expected a text")
         rows.append((number, row))
     return rows
 

@@ -54,10 +54,10 @@ READERS = {
     "templates": (TEMPLATES, "all.jsonl", lambda f: read_templates(f / "all.jsonl")),
     "records": (RECORDS, "P36.jsonl", read_records),
     "packed records": (RECORDS, "P36.jsonl.gz", read_records),
-    "lama": (TEMPLATES, "all.jsonl", lambda f: lama._rows(f / "all.jsonl", "relation", "template")),
+    "lama": (FACTS, "test.jsonl", lambda f: lama._facts(f / "test.jsonl")),
     "released": (INSTANCES, "P36.jsonl", _released),
     "amber": (
-        [{"name": NAME, "qids": {"head": "Q1"}}, {"name": "b", "qids": {}}],
+        [{"name": NAME, "qids": {"Q1": {"is_head": True, "popularity": 3}}}, {"qids": {}}],
         "amber_sets.jsonl",
         lambda f: read_amber(str(f / "amber_sets.jsonl")),
     ),
@@ -92,6 +92,26 @@ def test_what_is_no_object_is_named_with_its_line(name, wrong, tmp_path):
     first, second = lines_of(name)
     text = f"{first}\n\n\n{wrong}\n{second}\n"
     with pytest.raises(ValueError, match=rf"{file}, line 4: "):
+        read(written(tmp_path, file, text))
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "message"),
+    [
+        ("lama", {"sub": ["France"], "obj": NAME}, r"sub is \['France'\], expected a text"),
+        ("lama", {"sub": "France", "obj": 5}, "obj is 5, expected a text"),
+        ("facts", {"sub": {"id": 1}, "obj": NAME}, r"sub is {'id': 1}, expected a text"),
+        ("facts", {"sub": "France", "obj": " "}, "obj is ' ', expected a text"),
+        ("templates", {"relation": ["P36"], "template": TEXT}, r"relation is \['P36'\], expected"),
+        ("amber", {"qids": {"Q1": {"is_head": True}}}, "not an AmbER set"),
+        ("amber", {"qids": {"Q1": {"is_head": True, "popularity": None}}}, "not an AmbER set"),
+        ("amber", {"qids": ["Q1"]}, "not an AmbER set"),
+    ],
+)
+def test_what_is_no_text_is_named_with_its_line(name, row, message, tmp_path):
+    _, file, read = READERS[name]
+    text = "\n".join([*lines_of(name), json.dumps(row)])
+    with pytest.raises(ValueError, match=rf"{file}, line 3: {message}"):
         read(written(tmp_path, file, text))
 
 

@@ -48,7 +48,7 @@ def test_our_own_template_for_causal_models_is_the_first_manual_one_that_ends_in
     [
         ('{"relation": "P1", "template": "[X] and [X] in [Y]"}', "line 2"),
         ('{"relation": "P1", "template": "[X] and [X] in [Y]"}', "one [X] and one [Y]"),
-        ('{"template": "[X] in [Y]"}', "line 2: {'template': '[X] in [Y]'} needs a relation"),
+        ('{"template": "[X] in [Y]"}', "line 2: relation is None, expected a text"),
         ("[1]", "line 2: '[1]'; expected a JSON object"),
         ("{", "line 2: not JSON"),
     ],

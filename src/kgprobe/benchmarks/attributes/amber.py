@@ -1,6 +1,5 @@
 """Pairs of entities that share a name, out of AmbER's amber_sets.jsonl."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.experiments import text_lines
+from kgprobe.experiments import json_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
 
@@ -35,10 +34,12 @@ def read_amber(path: str | None) -> list[dict[str, Any]]:
     if not path or not Path(path).is_file():
         raise GraphError(f"ambiguous: source is amber, but amber_sets is {path!r}; name the file")
     sets = []
-    for number, line in text_lines(path):
+    for number, one in json_rows(path, GraphError):
         try:
-            one = json.loads(line)
-            sets.append({"name": one["name"], "qids": dict(one["qids"])})
-        except (ValueError, KeyError, TypeError) as error:
+            entities = (
+                (q, bool(e["is_head"]), float(e["popularity"])) for q, e in one["qids"].items()
+            )
+            sets.append({"qids": {q: {"is_head": h, "popularity": n} for q, h, n in entities}})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise GraphError(f"{path}, line {number}: not an AmbER set ({error!r})") from error
     return sets

@@ -42,10 +42,8 @@ def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fac
     for relation in chosen:
         for split in SPLITS:
             path = existing(folder / relation / f"{split}.jsonl", "LAMA's facts", "lama")
-            for number, row in json_rows(path, TaskError):
-                if not row.get("sub") or not row.get("obj"):
-                    raise TaskError(f"{path}, line {number}: {row!r}; expected sub and obj")
-                facts.append(Fact(relation, split, str(row["sub"]), str(row["obj"])))
+            rows = json_rows(path, TaskError, texts=("sub", "obj"))
+            facts += [Fact(relation, split, row["sub"], row["obj"]) for _, row in rows]
     return facts
 
 

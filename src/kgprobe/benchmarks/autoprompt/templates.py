@@ -89,10 +89,7 @@ def read_templates(path: Path) -> dict[str, dict[str, str]]:
     """
     existing(path, "one template per relation", "lama")
     rows: dict[str, dict[str, str]] = {}
-    for number, row in json_rows(path, TaskError):
-        text = str(row.get("template", ""))
-        if not row.get("relation"):
-            raise TaskError(f"{path}, line {number}: {row!r} needs a relation")
-        sentence(text, f"{path}, line {number}", TaskError)
-        rows[str(row["relation"])] = {key: str(value) for key, value in row.items()}
+    for number, row in json_rows(path, TaskError, texts=("relation", "template")):
+        sentence(row["template"], f"{path}, line {number}", TaskError)
+        rows[row["relation"]] = {key: str(value) for key, value in row.items()}
     return rows

@@ -6,7 +6,6 @@ relation, as in BEAR, so that models of every kind answer, whatever pieces their
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -38,8 +37,8 @@ def load(
     if not folder.is_dir():
         raise LamaError(f"{folder}: no such folder; LAMA's facts were expected there")
     texts = {
-        str(row["relation"]): str(row["template"])
-        for row in _rows(templates, "relation", "template")
+        row["relation"]: row["template"]
+        for _, row in json_rows(templates, LamaError, texts=("relation", "template"))
     }
     parts = []
     for relation in sorted((path.name for path in folder.iterdir()), key=by_number):
@@ -54,7 +53,8 @@ def load(
 
 def relations(templates: Path, sets: BearFrames) -> pl.DataFrame:
     """RELATIONS: 1:1 where LAMA says so, else several subjects share an answer."""
-    types = {row["relation"]: row["type"] for row in _rows(templates, "relation", "type")}
+    rows = json_rows(templates, LamaError, texts=("relation", "type"))
+    types = {row["relation"]: row["type"] for _, row in rows}
     names = sets.items["relation"].unique(maintain_order=True).to_list()
     kinds = ["1:1" if types[name] == "1-1" else "1:N" for name in names]
     return pl.DataFrame({"relation": names, "cardinality": kinds})
@@ -92,16 +92,6 @@ def _questions(
 def _facts(path: Path) -> dict[str, list[str]]:
     """Subject -> its objects, in file order."""
     objects: dict[str, list[str]] = {}
-    for row in _rows(path, "sub", "obj"):
+    for _, row in json_rows(path, LamaError, texts=("sub", "obj")):
         objects.setdefault(row["sub"], []).append(row["obj"])
     return objects
-
-
-def _rows(path: Path, *names: str) -> list[dict[str, Any]]:
-    if not path.is_file():
-        raise LamaError(f"{path}: no such file; it is part of LAMA's facts")
-    rows = json_rows(path, LamaError)
-    for number, row in rows:
-        if wrong := [n for n in names if not row.get(n)]:
-            raise LamaError(f"{path}, line {number}: without {', '.join(wrong)}")
-    return [row for _, row in rows]

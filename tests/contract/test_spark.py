@@ -84,7 +84,11 @@ def files(name: str, engine: Engine, paths, folder) -> dict[str, bytes]:
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
         built = module.build(made, small(name))
         tried = sensitivity.table(module, made, small(name), name == "bidirectional")
-        contracts = frames.OUTPUTS | {"items": schema.ITEMS, "candidates": schema.CANDIDATES}
+        contracts = frames.REPORTS | {
+            "examples": frames.EXAMPLES,
+            "items": schema.ITEMS,
+            "candidates": schema.CANDIDATES,
+        }
         for frame, contract in contracts.items():
             schema.write(getattr(built, frame), contract, folder / frame, {})
         schema.write(tried, frames.SENSITIVITY, folder / "sensitivity", {})

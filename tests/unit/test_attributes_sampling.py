@@ -15,7 +15,7 @@ from kgprobe.benchmarks.attributes import (
     paths,
     sensitivity,
 )
-from kgprobe.benchmarks.attributes.frames import EXAMPLES, OUTPUTS
+from kgprobe.benchmarks.attributes.frames import EXAMPLES, REPORTS
 from kgprobe.benchmarks.attributes.settings import NAMED, PAPER, SMALL, settings_of
 from kgprobe.knowledge import engine, engine_duckdb
 from kgprobe.knowledge import graph as knowledge
@@ -55,7 +55,7 @@ def test_every_frame_is_the_same_for_another_row_order(module, name, changed):
         module.build(encode(frame), settings(name, **changed))
         for frame in (rows, rows.sample(fraction=1, shuffle=True, seed=3))
     ]
-    for table in (*OUTPUTS, "items", "candidates"):
+    for table in ("examples", *REPORTS, "items", "candidates"):
         one, two = (getattr(m, table) for m in made)
         assert one.sort(one.columns[:3]).equals(two.sort(two.columns[:3])), table
 
@@ -96,7 +96,7 @@ def test_threads_and_memory_change_nothing(module, name, changed):
         with DuckDB(memory, threads) as own:
             found = knowledge.encode(own, own.table(given))
             built = module.build(found, settings(name, **changed))
-            made.append([getattr(built, frame) for frame in OUTPUTS] + [built.items])
+            made.append([getattr(built, frame) for frame in (*REPORTS, "examples", "items")])
     for first, *others in zip(*made, strict=True):
         assert first.height
         assert all(first.equals(other) for other in others)

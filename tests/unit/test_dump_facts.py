@@ -215,6 +215,18 @@ def test_a_number_that_is_none_of_wikidata_s_and_a_rank_that_is_none_are_unread(
     assert found.unread["line"].to_list() == [1, 2, 2]
 
 
+def test_forms_and_senses_of_lexemes_are_entities_in_both_forms_of_a_dump(tmp_path):
+    names = ["Q2", "P3", "L4", "L5-F1", "L6-S2"]
+    (tmp_path / "dump.json").write_text(entity("Q1", *map(claim, names)))
+    wd, relation = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/P36"
+    triples = [f"<{wd}Q1> <{relation}> <{wd}{name}> .\n" for name in names]
+    (tmp_path / "dump.nt").write_text("".join(triples))
+    for form, file in (("json", "dump.json"), ("truthy", "dump.nt")):
+        found = dump_facts.read([tmp_path / file], form, ["P36"], tmp_path / form)
+        assert found.statements["object"].to_list() == ["Q2"]
+        assert found.coverage.select("item", "other").rows() == [(5, 0)], form
+
+
 def test_a_file_without_an_entity_on_a_line_is_no_dump(tmp_path):
     path = tmp_path / "dump.json"
     path.write_text(f"[{entity('Q1')}, {entity('Q2')}]")

@@ -217,6 +217,7 @@ def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, pro
         # where the cell begins, not where the file ends
         (HEAD + 'a,A,r,b,"B\n\na,A,r,b,B\n', "line 2: unexpected end of data"),
         ("", "empty; expected rows"),
+        (HEAD[:-1] + ",subject_label\nx,X,in,y,Y,Z\n", "two columns 'subject_label' in its first"),
         (HEAD, "no statement in"),
     ],
 )

@@ -72,6 +72,5 @@ SENSITIVITY = Contract(
     ("benchmark", "setting"),
 )
 
-#: The reports of a construction by their name in `Benchmark`, and with its examples.
+#: The reports of a construction by their name in `Benchmark`.
 REPORTS = {"steps": STEPS, "patterns": PATTERNS, "sizes": SIZES}
-OUTPUTS = {"examples": EXAMPLES, **REPORTS}

@@ -197,7 +197,9 @@ def of_truthy(block: LineBlock, relations: Sequence[str], languages: Sequence[st
                 continue
             unknown = triple.node or "/.well-known/genid/" in (triple.iri or "")
             kind = "unknown" if unknown else "literal" if triple.iri is None else "other"
-            counts[relation, "item" if item is not None else kind, "normal"] += 1
+            # a form or sense of a lexeme is an entity, too
+            is_entity = _ENTITY.match(triple.iri or "")
+            counts[relation, "item" if is_entity else kind, "normal"] += 1
             if item is not None and LETTERS[item % 4] == "Q":
                 tables["statements"].append((subject, relation, item, "normal"))
         elif triple.predicate == MERGED:

@@ -23,6 +23,7 @@ from kgprobe.sources.dumps.parts import Reading
 from kgprobe.sources.dumps.stream import BLOCK, DumpError
 from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql.paging import PARTS, key
+from kgprobe.sources.sparql.relations import KINDS
 
 #: Form of a dump -> what it does not have, by name.
 LACKS = {
@@ -30,8 +31,6 @@ LACKS = {
     "truthy": "ranks, deprecated statements, statements that there is no value",
     "ntriples": "ranks, sitelinks",
 }
-#: Kinds of values in the order of COVERAGE.
-KINDS = ("item", "unknown", "no value", "literal", "other")
 #: Passes over the merges, each of which doubles the chain that is followed: up to 256 of them.
 MERGES = 8
 _ITEM_VALUED = (

@@ -85,9 +85,8 @@ def _columns(
         return [0, 1, 2], []
     ids = _find_columns(path, head, columns.subject, columns.relation, columns.object)
     labels = (columns.subject_label, columns.relation_label, columns.object_label)
-    return ids, [
-        (at, head.index(name)) for at, name in zip(ids, labels, strict=True) if name in head
-    ]
+    pairs = [(at, name) for at, name in zip(ids, labels, strict=True) if name in head]
+    return ids, [(at, _find_columns(path, head, name)[0]) for at, name in pairs]
 
 
 def _find_columns(path: str, head: list[str], *names: str) -> list[int]:

@@ -61,6 +61,7 @@ def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
 
 #: How a relation came: whole; its well-known subjects; from a dump; or not at all.
 PULLED, SITELINKS, DUMP, LEFT_OUT = "pulled", "sitelinks", "dump", "left out"
+#: Kinds of values in the order of COVERAGE.
 KINDS = ("item", "unknown", "no value", "literal", "other")
 
 

@@ -129,3 +129,6 @@ def test_an_unknown_class_is_named(tmp_path):
     (path / "SICK_train.txt").write_text(text)
     with pytest.raises(TaskError, match="class 'neither'; legal: contradiction, entailment"):
         prompt_classes.read_sick(path)
+    (path / "SICK_train.txt").write_text(text.replace("\n0\t", "\n#0\t"))
+    with pytest.raises(TaskError, match="line 2: pair_ID '#0'; expected a number"):
+        prompt_classes.read_sick(path)

@@ -66,8 +66,10 @@ def read_sick(folder: Path) -> list[Example]:
             if label not in INFERENCE:
                 legal = ", ".join(INFERENCE)
                 raise TaskError(f"{path}, line {number}: class {label!r}; legal: {legal}")
+            if not (pair := cells["pair_ID"]).isdecimal():
+                raise TaskError(f"{path}, line {number}: pair_ID {pair!r}; expected a number")
             fields = {"prem": cells["sentence_A"], "hyp": cells["sentence_B"]}
-            examples.append(_example(split, int(cells["pair_ID"]), "sick", fields, label))
+            examples.append(_example(split, int(pair), "sick", fields, label))
     return examples
 
 

@@ -249,8 +249,12 @@ def _record(path: Path, number: int, row: Mapping[str, Any]) -> Record:
         relation, subject = row["predicate_id"], row["sub_uri"]
         fact = f"{relation}/{subject}/{row['obj_uri']}"
         ends = row["sub_label"], row["obj_label"]
-    except KeyError as error:
-        raise TaskError(f"{path}, line {number}: no {error}; expected LAMA's records") from error
+        texts = (relation, subject, *ends, *(text for one in evidences for text in one))
+        if wrong := [text for text in texts if not isinstance(text, str)]:
+            raise TypeError(f"{wrong[0]!r} is no text")
+    except (KeyError, TypeError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else error
+        raise TaskError(f"{path}, line {number}: {what}; expected LAMA's records") from error
     for evidence in evidences:
         if evidence.sentence.count(MASK) != 1:
             raise TaskError(f"{path}, line {number}: not exactly one {MASK}: {evidence.sentence!r}")

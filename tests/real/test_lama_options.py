@@ -7,6 +7,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear import lama
+from kgprobe.experiments import TableError
 from kgprobe.settings.benchmarks import LamaOptions
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
@@ -81,10 +82,12 @@ def test_what_is_missing_or_broken_is_named(folder, tmp_path):
     assert lama.load(made, templates, LamaOptions(), 0).items.height == 200
     path = made / "P36" / "test.jsonl"
     path.write_text(path.read_text().rstrip() + '\n{"sub": "Utopia"}\n')
-    with pytest.raises(lama.LamaError, match=r"test\.jsonl, line \d+: without obj"):
+    with pytest.raises(
+        lama.LamaError, match=r"test\.jsonl, line \d+: obj is None, expected a text"
+    ):
         lama.load(made, templates, LamaOptions(), 0)
     path.unlink()
-    with pytest.raises(lama.LamaError, match=r"test\.jsonl: no such file"):
+    with pytest.raises(TableError, match=r"test\.jsonl: no such file"):
         lama.load(made, templates, LamaOptions(), 0)
     (made / "P9999").mkdir()
     (made / "P36").rename(tmp_path / "away")

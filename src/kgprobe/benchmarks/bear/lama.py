@@ -32,7 +32,7 @@ def load(
     `settings.facts` subjects are drawn, and for each of them its object and other objects of the
     relation's test facts, until there are `settings.options`, all by hash of their names. What the
     facts, of any split, also state of a subject of that name is no option. Ids are names: the files
-    have no others. Raises LamaError.
+    have no others. Raises LamaError, and TableError for a file that is not there.
     """
     if not folder.is_dir():
         raise LamaError(f"{folder}: no such folder; LAMA's facts were expected there")

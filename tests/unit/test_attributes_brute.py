@@ -22,7 +22,7 @@ from tests.unit.attribute_graphs import attribute, facts, number, planted, tripl
 ALL = 10**6
 #: graphs; in as many as it has values each value of a setting is tried
 IS_NIGHTLY = os.environ.get("KGPROBE_TIER") == "nightly"
-RUNS, FEWER = range(10 if IS_NIGHTLY else 4), range(6 if IS_NIGHTLY else 4)
+RUNS, FEWER = range(10 if IS_NIGHTLY else 4), range(6 if IS_NIGHTLY else 2)
 CHAINS = ("composite", "paths")
 TRIPLE = ("subject", "predicate", "object")
 #: every attribute but entity_centric, of whose facts some are drawn
@@ -338,7 +338,7 @@ def test_every_column_of_the_examples(name):
     """Names, degrees, golds, flags and origins of every row."""
     flagged = Counter()
     filled = 0
-    for seed in FEWER:
+    for seed in RUNS:
         _, w = given(seed)
         degree = brute.degrees(w.g)
         made = structural(name, seed)
@@ -354,7 +354,7 @@ def test_every_column_of_the_examples(name):
                 check_row(row, name, w, degree, ids, triple)
                 assert set(row["flags"]) == marks, (seed, row)
                 assert len(row["flags"]) == len(marks)
-    most(filled, FEWER, 0.75)
+    most(filled)
     legal = {"asymmetry": "reverse_unknown", "hierarchy": "direct_edge", "ambiguous": "same_object"}
     wanted = legal.get(name) or ("same_text" if name in CHAINS else None)
     assert set(flagged) == ({wanted} if wanted else set())

@@ -300,9 +300,13 @@ def run(tmp_path, name="bert", switches=SWITCHES, schemes=entailment.SCHEMES, tw
     return record, ranks, curves, found
 
 
-def reasoned(tmp_path, name="bert", switches=SWITCHES, schemes=None, folder=None, twin=None):
+def reasoned(
+    tmp_path, name="bert", switches=SWITCHES, schemes=None, folder=None, twin=None,
+    rules=tuple(frames.RULES),
+):  # fmt: skip
     """What is asked of reasoning alone; `folder` holds trained prompts, where schemes need some."""
-    return reason.reason(saved(tmp_path, name), frames.reasoning(twin), frames.candidates(), folder,
+    rows = frames.reasoning(twin).filter(pl.col("item").str.extract(r"(\w+)-").is_in(rules))
+    return reason.reason(saved(tmp_path, name), rows, frames.candidates(), folder,
                          switches, PLAN, schemes)  # fmt: skip
 
 
@@ -331,12 +335,10 @@ def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name, schemes):
         assert again[1].equals(premises)
 
 
-def test_soft_ranks_of_few_test_rows_are_those_of_all(tmp_path):
-    spec, folder = saved(tmp_path), tmp_path / "prompts"
-    items, candidates = frames.items(), frames.candidates()
-    soft.train(spec, items, candidates, SWITCHES, PLAN, folder)
-    every = soft.rank(spec, items, candidates, folder, SWITCHES)[0]
-    few = soft.rank(spec, items, candidates, folder, SWITCHES, rows=1)[0]
+def test_soft_ranks_of_few_test_rows_are_those_of_all(trained, tmp_path):
+    folder, every = trained
+    items = frames.items()
+    few = soft.rank(saved(tmp_path), items, frames.candidates(), folder, SWITCHES, rows=1)[0]
     roles = dict(items.select("item", "role").iter_rows())
     tested = [item for item in few["item"].unique() if roles[item] == "test"]
     assert len(tested) == len(frames.TASKS)
@@ -355,11 +357,12 @@ ROLES_LEFT = ("train", "train", "dev", "dev")
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    """What is found without a switch, with few rows in training."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entailment, "TAKEN", 1)
-        return run(tmp_path_factory.mktemp("plain"), schemes=("soft+soft",))
+def trained(tmp_path_factory):
+    """Soft prompts that are trained without a switch, and their ranks."""
+    folder = tmp_path_factory.mktemp("trained")
+    spec, prompts_ = saved(folder), folder / "prompts"
+    soft.train(spec, frames.items(), frames.candidates(), SWITCHES, PLAN, prompts_)
+    return prompts_, soft.rank(spec, frames.items(), frames.candidates(), prompts_, SWITCHES)[0]
 
 
 @pytest.mark.parametrize(
@@ -370,22 +373,24 @@ def plain(tmp_path_factory):
         ("premise_order", "P2_P1"),
         ("conj_train", "test_rows"),
         ("softmax_rows", "all"),
-        ("soft_init", "words"),
-        ("warmup", "2"),
-        ("seed", "5"),
     ],
 )
-def test_each_switch_changes_scores(plain, tmp_path, key, value, monkeypatch):
+def test_each_switch_changes_scores(trained, tmp_path, key, value, monkeypatch):
     monkeypatch.setattr(entailment, "TAKEN", 1)
+    plain, other = (
+        reasoned(tmp_path, "bert", switches, ("soft+soft",), trained[0], rules=("rdfs7", "rdfs9"))
+        for switches in (SWITCHES, replace(SWITCHES, **{key: value}))
+    )
+    assert not plain[0]["score"].equals(other[0]["score"])
+
+
+@pytest.mark.parametrize(("key", "value"), [("soft_init", "words"), ("warmup", "2"), ("seed", "5")])
+def test_each_switch_of_training_changes_scores(trained, tmp_path, key, value):
     switches = replace(SWITCHES, **{key: value})
-    if key in ("soft_init", "warmup"):
-        spec, folder = saved(tmp_path), tmp_path / "prompts"
-        soft.train(spec, frames.items(), frames.candidates(), switches, PLAN, folder)
-        ranks = soft.rank(spec, frames.items(), frames.candidates(), folder, switches)[0]
-        assert not plain[1]["score"].equals(ranks["score"])
-    else:
-        other = run(tmp_path, switches=switches, schemes=("soft+soft",))
-        assert not plain[3][0]["score"].equals(other[3][0]["score"])
+    spec, folder = saved(tmp_path), tmp_path / "prompts"
+    soft.train(spec, frames.items(), frames.candidates(), switches, PLAN, folder)
+    ranks = soft.rank(spec, frames.items(), frames.candidates(), folder, switches)[0]
+    assert not trained[1]["score"].equals(ranks["score"])
 
 
 def test_the_choice_on_the_development_rows_is_a_switch():
@@ -397,10 +402,11 @@ def test_the_choice_on_the_development_rows_is_a_switch():
     assert (paper.nll_gold, paper.warmup, paper.init) == ("sampled", 20, "random")
 
 
-def test_soft_implies(tmp_path):
-    schemes = ("soft+manual",)
-    base = run(tmp_path, schemes=schemes)[3][0]
-    kept = run(tmp_path, switches=replace(SWITCHES, soft_implies="kept"), schemes=schemes)[3][0]
+def test_soft_implies(trained, tmp_path):
+    base, kept = (
+        reasoned(tmp_path, "bert", switches, ("soft+manual",), trained[0])[0]
+        for switches in (SWITCHES, replace(SWITCHES, soft_implies="kept"))
+    )
     joined = base.join(kept, on=[c for c in base.columns if c not in ("best", "worst", "in_order",
                                                                      "score")])  # fmt: skip
     changed = joined.filter(frames.pl.col("score") != frames.pl.col("score_right"))
@@ -418,7 +424,7 @@ def test_premise_switches(tmp_path):
     gone = set(base["item"]) - set(skipped["item"])
     assert gone == {f"{rule}-6" for rule in frames.RULES}
     pairs = replace(SWITCHES, pseudoword_pairs="3")
-    more = reasoned(tmp_path, switches=pairs, schemes=schemes)
+    more = reasoned(tmp_path, switches=pairs, schemes=schemes, rules=("rdfs9",))
     assert sorted(more[0]["pair"].unique()) == [0, 1, 2]
 
 

@@ -130,6 +130,8 @@ def test_a_passing_fault_changes_nothing(fault, at, faulty, clock, tmp_path, cle
     assert_no_page_twice(faulty)
     assert sum(snapshot.meta["retries"].values()) == 1
     assert [seen.fault for seen in faulty.seen if seen.fault] == [fault]
+    first = next(s for s in faulty.seen if not s.is_count and s.fault in ("", *HARMLESS))
+    assert (snapshot.folder / "query.rq").read_text() == first.text
 
 
 def test_an_order_is_never_assumed(faulty, clock, tmp_path, clean):

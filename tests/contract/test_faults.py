@@ -307,7 +307,7 @@ NIGHTLY = pytest.mark.nightly(gate="contract/test_faults.py::test_random_schedul
 
 @pytest.mark.parametrize(
     ("first", "last"),
-    [(0, 5), (5, 10), *(pytest.param(n, n + 19, marks=NIGHTLY) for n in range(10, 200, 19))],
+    [(0, 8), (8, 16), *(pytest.param(n, n + 23, marks=NIGHTLY) for n in range(16, 200, 23))],
 )
 def test_random_schedules(first, last, faulty, clock, tmp_path, clean):
     """Of each seed: in the end the clean rows, and on the way errors that say all."""

@@ -202,6 +202,14 @@ def test_an_id_or_label_of_lm_pub_quiz_is_text(name, value, tmp_path):
     assert f"{name} is {value!r}" in str(caught.value)
 
 
+@pytest.mark.parametrize("texts", ["[X] is [Y].", ["[X] is [Y].", 1], {"a": "[X] is [Y]."}])
+def test_templates_of_lm_pub_quiz_are_a_list_of_texts(texts, tmp_path):
+    (tmp_path / "metadata_relations.json").write_text(json.dumps({"P1": {"templates": texts}}))
+    (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ) + "\n")
+    with pytest.raises(GraphFileError, match="the templates of P1 are no list of texts"):
+        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+
+
 def test_ids_of_lm_pub_quiz_are_read_as_those_of_tables(tmp_path):
     (tmp_path / "metadata_relations.json").write_text('{"P1": {}}')
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ | {"sub_id": " x ", "obj_id": 0}) + "\n")

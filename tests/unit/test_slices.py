@@ -19,7 +19,7 @@ from kgprobe.tables.baselines import files
 from kgprobe.tables.bear import figures, make, section, views
 from kgprobe.tables.report import headline
 from kgprobe.tables.scored import SUBJECT, WEIGHTS
-from kgprobe.tables.study import BaselineAnswers
+from kgprobe.tables.study import BaselineAnswers, relations_of
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import (
     benchmark,
@@ -411,3 +411,13 @@ def test_popularity_is_sitelinks_or_else_the_number_of_statements():
         "Qs1": {"statements": 3},
         "Qs2": {"statements": 1},
     }
+
+
+def test_relations_of_which_the_ids_alone_are_known_say_nothing(tmp_path):
+    path = tmp_path / "relations.parquet"
+    assert relations_of(path) is None
+    relations = pl.DataFrame({"relation": ["P1"], "cardinality": ["1:1"], "note": [""]})
+    relations.select("relation").write_parquet(path)
+    assert relations_of(path) is None
+    relations.write_parquet(path)
+    assert relations_of(path).columns == ["relation", "cardinality"]

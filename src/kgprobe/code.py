@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from pathlib import Path
 
 from kgprobe.files import atomic
@@ -72,6 +73,10 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node.value.value, str)
 
 
+def _is_glue(name: str) -> bool:
+    return name.partition("/")[0] in GLUE
+
+
 class Code:
     """Hashes of scripts over a package; every file is read once, on first use.
 
@@ -101,9 +106,7 @@ class Code:
     def _hash(self, script: Path, dynamic: tuple[str, ...]) -> str:
         modules = [name for name in dynamic if name in self.files]
         parts = {"script": self._source(script)[0]}
-        for name in self.closure(script, *modules):
-            if name.partition("/")[0] in GLUE:
-                continue
+        for name in filterfalse(_is_glue, self.closure(script, *modules)):
             parts[f"module {name}"] = self._source(self.files[name])[0]
         for name in set(dynamic) - set(modules):
             for path in self._data(name):
@@ -124,8 +127,7 @@ class Code:
             name = waiting.pop()
             if name not in imported:
                 imported.add(name)
-                is_glue = name.partition("/")[0] in GLUE
-                waiting += [] if is_glue else self._source(self.files[name])[1]
+                waiting += [] if _is_glue(name) else self._source(self.files[name])[1]
         return imported
 
     def _source(self, path: Path) -> tuple[str, list[str]]:

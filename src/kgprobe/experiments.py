@@ -178,7 +178,7 @@ def json_rows(
 ) -> list[tuple[int, dict[str, Any]]]:
     """(line number from 1, object) of a file with one JSON object per line, which may have blank
     lines; `lines`: those of a packed file. Raises `error` naming file and line for a line that is
-    no JSON object, or in which one of the `texts` is none."""
+    no JSON object, or in which a key of `texts` has no text."""
     rows = []
     for number, line in text_lines(path) if lines is None else lines:
         try:

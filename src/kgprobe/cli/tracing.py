@@ -15,8 +15,8 @@ from kgprobe.cli.comparing import PAPERS, run_folder
 if TYPE_CHECKING:
     import polars as pl
 
-#: how the metrics of parts that no file of a run defines end
-HALVES = ("trained-on", "held-out")
+#: endings of the metrics over a split of the facts, which no file of a run holds
+SPLITS = ("trained-on", "held-out")
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 Where = Annotated[
     list[str] | None, typer.Option("--where", "-w", help="Only rows with KEY=VALUE; several times.")
@@ -219,7 +219,7 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
 def _subset(row: Mapping[str, Any]) -> str:
     """The part of a benchmark that a number is of: its slice, or the metric of facts that control
     models were trained on, and were not."""
-    return str(row["slice"] or (row["metric"] if row["metric"].endswith(HALVES) else ""))
+    return str(row["slice"] or (row["metric"] if row["metric"].endswith(SPLITS) else ""))
 
 
 def _answers(folder: Path, row: Mapping[str, Any]) -> "pl.DataFrame":

@@ -1,7 +1,6 @@
 """Tables of triples and tables of labels: .csv, .tsv and .txt (tabs), .parquet, .jsonl."""
 
 import csv
-import io
 import itertools
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -150,18 +149,22 @@ def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -
 
 def _text(path: str, separator: str) -> Iterator[Row]:
     """Rows of a text file that are not empty, with their line."""
-    reader = csv.reader(
-        io.StringIO(read_text(path), newline=""),
-        delimiter=separator,
-        quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE,
-        strict=True,
-    )
     begun = 1
     try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num, cells
-            begun = reader.line_num + 1
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(
+                file,
+                delimiter=separator,
+                quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE,
+                strict=True,
+            )
+            for cells in reader:
+                if any(cell.strip() for cell in cells):
+                    yield reader.line_num, cells
+                begun = reader.line_num + 1
+    except (OSError, UnicodeDecodeError):
+        read_text(path)  # whose error names the line and byte, or the missing file
+        raise
     except csv.Error as problem:
         raise GraphFileError(
             f"{path}, line {begun}: {problem}; a cell with quotes stands in quotes, and its own "

@@ -8,8 +8,8 @@ writes the principal numbers of a finished run to resources/measured/NAME.tsv:
     # questions of bear_released: 5be1c6...
     paper   benchmark   group   model ...
 
-Lines above say when, from which commit, on what processor and by which command they were made. If a
-benchmark's fingerprint is another one since, its numbers are outdated, and are shown as that.
+The header says when, from which commit, on what processor and by which command they were measured.
+Numbers of a benchmark whose fingerprint has changed since are shown as outdated.
 """
 
 import csv

@@ -14,12 +14,12 @@ from tests.replay.world import SERVICES
 PAGE = ROOT / "docs/sources.md"
 #: what `python -m perf.sparql_pages --keep` measured
 COSTS = ROOT / "docs/page_cost.tsv"
-HEAD = """# The sources as they are
+HEAD = """# How the public services behave
 
 What each public service really does, where that is documented, what the client does about it, and
-the test that shows it. `make replay` runs the full configuration against an imitation of these
-services that does the same (`tests/replay`); `tests/contract` has the single faults. Made from
-`tests/replay/world.py` and `kgprobe/sources/sparql/answers.py` by `make docs`.
+which test shows it. `make replay` runs the full configuration against an imitation of these
+services that behaves the same way (`tests/replay`); `tests/contract` tests single faults. This page
+is generated from `tests/replay/world.py` and `kgprobe/sources/sparql/answers.py` by `make docs`.
 
 | source | what it does | documented | what the client does | test |
 |---|---|---|---|---|
@@ -27,8 +27,8 @@ services that does the same (`tests/replay`); `tests/contract` has the single fa
 MEANINGS = """
 ## What an answer means
 
-The first line that fits an answer decides; rows without one of the headers are rows, which a page's
-own count then checks. Words are searched in small and capital letters alike.
+The first matching line of the table decides. An answer with rows and without any of the headers
+is accepted as rows, which are then checked against the page's own count. Words match regardless of case.
 
 | sent by | status | header or words | meaning | what the client does |
 |---|---|---|---|---|
@@ -42,23 +42,23 @@ REACTIONS = {
 COST = """
 ## What a page costs
 
-Facts are pulled in two steps: a relation's subjects are listed once, without an order and in parts
-where an endpoint caps its answers; then 1,000 of them at a time are asked for, each page with its
-own count. Measured with `python -m perf.sparql_pages --keep` in the engine's own CPU seconds, on
+Facts are pulled in two steps: the subjects of a relation are listed once, unordered and in parts
+if the endpoint caps its answers; then their facts are requested, 1,000 subjects per page, each page
+with its own count. CPU seconds of the engine, measured with `python -m perf.sparql_pages --keep` on
 one generated relation with statement nodes, labels and sitelinks:
 
-| engine | statements | a page of 1,000 subjects | over the smallest | listing all subjects |
+| engine | statements | a page of 1,000 subjects | relative to the smallest | listing all subjects |
 |---|---:|---:|---:|---:|
 {rows}
 
 ![CPU seconds of a page and of the listing, by the size of the relation](page_cost.svg)
 
-What the query itself costs is the line of the engine in memory. An engine that reads blocks from a
-disk through a small cache pays for the blocks of its larger store as well: the cache of Oxigraph on
-disk, which `access: local` uses, holds 20,000 statements and a million not. The listing grows with
-the relation, and with a cap on answers faster than that: Virtuoso gives 10,000 rows, so a million
-subjects are 128 answers, each of which looks at all of them. Relations that large are counted first
-and taken from the dump (`sources.wikidata.large`).
+The in-memory engine shows the cost of the query itself. An engine that reads from disk through a
+small cache also pays for the size of its store: the cache of Oxigraph on disk, which `access: local`
+uses, holds 20,000 statements but not a million. The listing grows with the relation, and faster than
+that if answers are capped: Virtuoso returns at most 10,000 rows, so a million subjects take 128 answers,
+each of which scans all of them. Relations of that size are counted first and read from a dump
+(`sources.wikidata.large`).
 """
 
 

@@ -40,10 +40,10 @@ from kgprobe.settings.types import LANGUAGES, Constant, Language, Length, Patter
 
 @dataclass(frozen=True)
 class NamedRun:
-    """What is made once, below one name. Two runs never touch each other's files."""
+    """The name of the run. Two runs never touch each other's files."""
 
     name: Annotated[str, Pattern(r"^[A-Za-z0-9_-]+$", "letters, digits, - and _")] = "full"
-    """folder below results/ and logs/; every file that is laid over config.yaml gives its own"""
+    """folder in results/ and logs/; every file that is merged into config.yaml sets its own"""
 
 
 @dataclass(frozen=True)
@@ -51,53 +51,53 @@ class Tables:
     """The tables of models and of experiments, described below."""
 
     models: str = "config/models.tsv"
-    """what models there are"""
+    """table of models"""
     experiments: str = "config/experiments.tsv"
-    """what runs"""
+    """table of experiments: what runs"""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The whole configuration. Threads, memory and devices are never here: they belong to the
-    profile (profiles/)."""
+    """The complete configuration, except threads, memory and devices, which belong to the profile
+    (profiles/)."""
 
     run: NamedRun = NamedRun()
-    """what this run is called"""
+    """the name of the run"""
     seed: Seed = 0
-    """seeds every sample, split, training and bootstrap"""
+    """seed of every sample, split, training and bootstrap"""
     contact: str = ""
-    """mail address or page for the User-Agent of live pulls; KGPROBE_CONTACT overrides it. A live
-    pull without one stops before its first request"""
+    """email address or web page for the User-Agent of live pulls, which are refused without one;
+    KGPROBE_CONTACT overrides it"""
     languages: Annotated[tuple[Language, ...], Length(1, distinct=True)] = LANGUAGES
-    """of labels and aliases, best first: an entity's label is in the first that it has one in.
-    Wikidata deletes labels in `en` that equal the one for all languages, `mul`"""
+    """languages of labels and aliases, in order of preference. Wikidata removes `en` labels that
+    equal the one for all languages, `mul`"""
     data: Annotated[str, Pattern(".", "a path")] = "data"
-    """folder of the raw snapshots; outside results/, so that cleaning results keeps them"""
+    """folder of the raw snapshots, outside results/ so that `make clean` keeps them"""
     tables: Tables = Tables()
     """the tables of models and of experiments"""
     sources: Sources = field(default_factory=Sources)
-    """what comes in from outside"""
+    """where the data come from"""
     comparisons: Annotated[
         tuple[Literal["access", "ontology", "bear"], ...], Length(distinct=True)
     ] = ("ontology", "bear")
-    """tables that compare what is rebuilt: dumps with the pull over SPARQL, ours with the released
-    ontology and BEAR; they make the report's section on sources"""
+    """comparisons for the report's section on sources: dumps with the SPARQL pull (`access`), and
+    ours with the released ontology and BEAR"""
     ontology: Ontology = Ontology()
-    """what of the ontology is taken"""
+    """which part of the ontology is used"""
     ontoprobe: Ontoprobe = field(default_factory=Ontoprobe)
     """memorizing and reasoning over ontological knowledge"""
     bear: Bear = Bear()
     """construction of BEAR sets from the Wikidata pull"""
     world: World = World()
-    """construction of BEAR sets from the embedded world"""
+    """construction of BEAR sets from the embedded graph"""
     released: ReleasedRows = ReleasedRows()
-    """which part of the released BEAR sets is scored"""
+    """which part of the released BEAR data sets is scored"""
     lama: Constant[LamaOptions] = LamaOptions()
     """LAMA's facts with options"""
     baselines: Baselines = Baselines()
-    """what is reached without knowing: without the subject, by random weights"""
+    """baselines without knowledge: no subject, random weights"""
     forms: Forms = Forms()
-    """forms of asking"""
+    """question formats"""
     fill: Fill = Fill()
     """method fill"""
     choice: Choice = Choice()

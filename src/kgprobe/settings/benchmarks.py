@@ -19,12 +19,12 @@ from kgprobe.settings.types import (
 
 @dataclass(frozen=True)
 class Size:
-    """How large a BEAR set is (BEAR, section 3)."""
+    """Size of a BEAR set (BEAR, section 3)."""
 
     total: Count = 600
     """instances per relation"""
     max_answers: Annotated[int, Range(2)] = 100
-    """most options of a relation"""
+    """maximum number of options of a relation"""
     one_to_one: Annotated[int, Range(2)] = 194
     """instances of a one-to-one relation"""
 
@@ -34,23 +34,23 @@ class Bear:
     """Construction of BEAR sets from a pull (BEAR, section 3)."""
 
     popularity: Literal["sitelinks", "statements"] = "sitelinks"
-    """sitelinks, or the number of pulled statements that an entity stands in, for sources
-    without"""
+    """sitelinks, or, for sources without them, the number of pulled statements with the entity"""
     min_sitelinks: Natural = 5
-    """entities below it are dropped"""
+    """entities with fewer are dropped"""
     min_answers: Annotated[int, Range(2)] = 5
     """a relation with fewer feasible answers is dropped and reported"""
     single_valued: Literal["best_rank", "all_ranks"] = "best_rank"
-    """one object among best-rank statements, or among all that are not deprecated"""
+    """whether the only object counts among best-rank statements or among all that are not
+    deprecated"""
     inverse_unique: bool = True
-    """one-to-one relations: the object has one subject in the pull"""
+    """for one-to-one relations, require that the object has a single subject in the pull"""
     overlap: Literal["contains", "words", "none"] = "contains"
-    """when names of answer and subject overlap"""
+    """when the names of answer and subject count as overlapping"""
     spares: Constant[Natural] = 2
     """instances kept in reserve per answer"""
     short: Literal["drop", "shrink"] = "drop"
-    """what becomes of a relation with fewer instances than `total`: it is dropped and reported, or
-    the largest balanced set that it has is taken"""
+    """for a relation with fewer instances than `total`: drop and report it, or use its largest
+    balanced set"""
     big: Size = Size()
     """BEAR-big (BEAR, section 3)"""
     lite: Size = Size(150, 25, 60)
@@ -59,7 +59,7 @@ class Bear:
 
 @dataclass(frozen=True)
 class World(Bear):
-    """Construction of BEAR sets from the embedded world."""
+    """Construction of BEAR sets from the embedded graph."""
 
     popularity: Constant[Literal["sitelinks", "statements"]] = "sitelinks"
     min_sitelinks: Constant[Natural] = 0
@@ -76,7 +76,7 @@ class World(Bear):
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of each part."""
+    """Number of rows per split."""
 
     train: Natural = 0
     """rows to train on"""
@@ -88,10 +88,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class ReleasedRows:
-    """Which part of the released BEAR sets is scored."""
+    """Which part of the released BEAR data sets is scored."""
 
     instances_per_relation: Count | None = None
-    """rows of every relation, drawn by hash; null is all"""
+    """rows per relation, drawn by hash; null for all"""
     templates: Annotated[tuple[Annotated[int, Range(0, 2)], ...], Length(1, distinct=True)] = (
         0,
         1,
@@ -132,25 +132,25 @@ class Symmetry:
     min_triples: Count | None = None
     """fewest triples of a predicate; null: as `thresholds` has it (paper: 50)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
-    """least fraction of symmetric triples (paper)"""
+    """minimum fraction of symmetric triples (paper)"""
     ratio_over: Literal["triples", "pairs"] = "triples"
-    """fraction of triples, or of unordered pairs"""
+    """whether that is a fraction of triples or of unordered pairs"""
     cap_pairs: Count = 100
-    """most pairs per predicate (paper)"""
+    """maximum number of pairs per predicate (paper)"""
 
 
 @dataclass(frozen=True)
 class Asymmetry:
-    """Relations that hold one way (KG attributes, section 3)."""
+    """Relations that hold in one direction only (KG attributes, section 3)."""
 
     min_triples: Count | None = None
     """fewest triples of a predicate; null: as `thresholds` has it (paper: 25)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
-    """least fraction of one-way triples (paper)"""
+    """minimum fraction of one-way triples (paper)"""
     cap: Count = 100
-    """most triples per predicate (paper)"""
+    """maximum number of triples per predicate (paper)"""
     strict: bool = False
-    """no symmetric triple at all"""
+    """allow no symmetric triple at all"""
 
 
 @dataclass(frozen=True)
@@ -160,11 +160,11 @@ class Bidirectional:
     min_triples: Count | None = None
     """fewest triples in the `denominator`; null: as `thresholds` has it (paper: 50)"""
     ratio: Annotated[float, Range(0, 1)] = 0.5
-    """least fraction of them that both predicates have"""
+    """minimum fraction of triples that exist in both directions"""
     denominator: Literal["min", "max", "first", "second"] = "min"
-    """of the triples of both predicates"""
+    """whose number of triples is the denominator of that fraction"""
     cap: Count = 100
-    """most examples per pair"""
+    """maximum number of examples per pair"""
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,11 @@ class Hierarchy:
     """Chains of classes (KG attributes, section 3)."""
 
     n: Count = 1000
-    """chains (paper)"""
+    """number of chains (paper)"""
     direct: Literal["keep", "drop"] = "keep"
-    """chains whose ends are linked as well"""
+    """chains whose ends are also linked directly"""
     two_hop: Literal["own", "same"] = "own"
-    """own template for the inferred row, or the same as P279's"""
+    """whether the inferred row has its own template or that of P279"""
 
 
 @dataclass(frozen=True)
@@ -278,14 +278,14 @@ _AMBIGUOUS = (
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """Two entities of one name (KG attributes, section 3)."""
+    """Two entities with the same name (KG attributes, section 3)."""
 
     source: Literal["labels", "amber"] = "labels"
     """pairs by the labels of the graph, or AmbER's"""
     amber_sets: str | None = None
     """AmbER's file"""
     fold_case: bool = False
-    """names are equal without regard to case"""
+    """ignore case when comparing names"""
     relations: tuple[OfGraph, ...] = tuple(_AMBIGUOUS.split())
     """relations that both have"""
     exclude: tuple[OfGraph, ...] = ("P31",)
@@ -293,42 +293,42 @@ class Ambiguous:
     examples: Count = 375
     """size of the benchmark (paper, Table 1)"""
     drop_same_object: bool = False
-    """without pairs of the same object"""
+    """drop pairs with the same object"""
 
 
 @dataclass(frozen=True)
 class Attributes:
     """The nine benchmarks of knowledge-graph structure. What the paper leaves open is a key whose
-    default is the reading that fits its tables best (docs/papers/attributes.md, Decisions); the
-    table of sensitivity shows what the other readings would give."""
+    default fits its tables best (docs/papers/attributes.md, Decisions); the sensitivity table shows
+    the results of the alternatives."""
 
     graph: str = "trex"
-    """`world`: the embedded one; `trex`: the ingested T-REx with its dates; or a name of
-    `sources.graphs`, whose relations the keys below name by their own ids, or by the property of
-    Wikidata that says the same (`known` and `roles` of its section)"""
+    """`world`: the embedded graph; `trex`: the ingested T-REx with its dates; or a name of
+    `sources.graphs`, whose relations the keys below name by their own ids or by the equivalent
+    Wikidata property (`known` and `roles` of its section)"""
     thresholds: Literal["paper", "small", "table"] = "paper"
     """`small`, for graphs under about a million statements: `min_triples` 10 / 5 / 5 (symmetry,
     asymmetry, bidirectional), `min_combo` 10, `facts` 10, `top` 100; `table`: as small, with `top`
     200, for tables of triples in which many entities lack a label. A threshold that is given
     itself wins. Every table of results names it"""
     eval_examples: Count | None = 1000
-    """size of the evaluation sample of a benchmark; null probes all. Bias and ambiguous are always
-    probed whole (paper, section 4)"""
+    """size of the evaluation sample of a benchmark; null for all. Bias and ambiguous are always
+    evaluated completely (paper, section 4)"""
     require_labels: Constant[bool] = True
     """false skips labels and templates: the structural build alone, nothing to probe"""
     literals: bool = True
     """whether dates are objects in asymmetry; they are dropped everywhere else"""
     missing_template: Literal["error", "drop"] = "drop"
-    """every sampled predicate without template is named in one message, or such candidates are left
-    out, and the funnel lists the predicates"""
+    """list all sampled predicates without a template in an error, or leave such candidates out and
+    list the predicates in the funnel"""
     candidates: Annotated[int, Range(2)] = 100
     """options per relation for ranking; the golds are always among them"""
     sensitivity: bool = True
     """also build every alternative of what the paper leaves open"""
     symmetry: Symmetry = Symmetry()
-    """relations that hold both ways"""
+    """relations that hold in both directions"""
     asymmetry: Asymmetry = Asymmetry()
-    """relations that hold one way"""
+    """relations that hold in one direction only"""
     bidirectional: Bidirectional = Bidirectional()
     """pairs of inverse relations"""
     hierarchy: Hierarchy = Hierarchy()
@@ -342,7 +342,7 @@ class Attributes:
     bias: Bias = Bias()
     """sensitive relations"""
     ambiguous: Ambiguous = Ambiguous()
-    """two entities of one name"""
+    """two entities with the same name"""
 
 
 @dataclass(frozen=True)
@@ -367,18 +367,18 @@ class PromptFacts:
     """Fact retrieval (AutoPrompt, section 5)."""
 
     search: Literal["files", "pulls"] = "files"
-    """facts to search with: those published with LAMA, or our T-REx facts, then our Wikidata facts,
-    LAMA's test facts excluded"""
+    """facts to search with: those published with LAMA, or our T-REx facts followed by our Wikidata
+    facts, without LAMA's test facts"""
     relations: Annotated[tuple[Relation, ...], Length(1)] | None = None
     """relations by id; null for all 41"""
     most: Count = 1000
-    """most facts of a relation out of pulls (paper, section 5)"""
+    """maximum number of facts of a relation from pulls (paper, section 5)"""
     overlap: Overlap = "keep"
-    """test facts that stand in train or dev, too: an error, or they leave these, or the published
-    sets stay as published, and the no-overlap score stands beside"""
+    """test facts that also occur in train or dev: raise an error, remove them there, or keep the
+    published sets and also report the score without them"""
     single_token_for: tuple[str, ...] = ()
-    """models of the table: only facts whose object is one token for all of them.
-    `auto_lama_roberta` has the words common to BERT and RoBERTa without it"""
+    """models: use only facts whose object is one token for all of them. `auto_lama_roberta` already
+    has the words that BERT and RoBERTa share"""
     least: Constant[Rows] = Rows(40, 10, 20)
     """fewest examples of a relation; fewer are an error that names relation, needed and found"""
 
@@ -405,17 +405,17 @@ class PromptClasses:
     """Sentiment and entailment (AutoPrompt, sections 3 and 4)."""
 
     overlap: Overlap = "keep"
-    """texts of test that stand in train or dev, too"""
+    """test texts that also occur in train or dev"""
     draws: Count = 5
-    """samples of the balanced forms of SICK-E; each is a group with a prompt of its own"""
+    """samples of the balanced variants of SICK-E; each is a group with its own prompt"""
 
 
 @dataclass(frozen=True)
 class PromptWorld:
-    """Fact retrieval on the embedded world (ours)."""
+    """Fact retrieval on the embedded graph (ours)."""
 
     relations: Annotated[tuple[Relation, ...], Length(1)] = ("P17", "P30")
-    """relations of the world"""
+    """relations of the embedded graph"""
     shares: Constant[Shares] = (0.3, 0.15)
     """of the training facts in train and dev, the others are test facts"""
     held_out: Constant[Natural] = 60

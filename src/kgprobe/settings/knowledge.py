@@ -8,7 +8,7 @@ from kgprobe.settings.types import Count, Pattern
 
 @dataclass(frozen=True)
 class Ontology:
-    """What of the ontology is taken (OntoProbe, section 2.1)."""
+    """Which part of the ontology is used (OntoProbe, section 2.1)."""
 
     per_class: Count = 20
     """instances sampled per class by seeded hash (OntoProbe, section 2.1)"""
@@ -20,13 +20,12 @@ class Ontology:
 
 @dataclass(frozen=True)
 class Joins:
-    """What joins statements. Memory is 65 % of what the job's `mem_mb` has above 500; what does not
-    fit is spilled to the job's temporary folder (`resources: tmpdir`)."""
+    """The engine that joins statements. It uses 65 % of the job's `mem_mb` above 500 and spills the
+    rest to the job's temporary folder (`resources: tmpdir`)."""
 
     engine: Literal["duckdb", "spark"] = "duckdb"
-    """`duckdb`: on the machine of the job; `spark`: on a cluster, the same files"""
+    """`duckdb`: on the machine of the job; `spark`: on a cluster, with identical files"""
     master: Annotated[str, Pattern(".", "the address of a master")] = "local[*]"
-    """of Spark: `spark://host:port`, `yarn` or `local[2]`"""
+    """address for Spark: `spark://host:port`, `yarn` or `local[2]`"""
     folder: Annotated[str, Pattern(".", "a path")] = "results/.joins"
-    """for Spark: storage that this machine and all workers see under one path, as they must see
-    `results/`"""
+    """for Spark: storage that this machine and all workers see under one path, like `results/`"""

@@ -1,4 +1,4 @@
-"""Settings of the probes: methods and forms of asking, soft prompts, searched prompts, servers."""
+"""Settings of the probes: methods, question formats, soft and searched prompts, servers."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
@@ -23,7 +23,7 @@ Schemes = Literal["manual+manual", "manual+soft", "soft+manual", "soft+soft"]
 
 @dataclass(frozen=True)
 class CausalRules:
-    """What of reasoning causal models are asked, which read candidates word by word."""
+    """Which reasoning questions causal models are asked, which read candidates token by token."""
 
     schemes: Annotated[tuple[Schemes, ...], Length(1, distinct=True)] = ("manual+manual",)
     """template+conjunction, in place of `soft.schemes`"""
@@ -41,37 +41,37 @@ class Soft:
     seeds: Count = 3
     """runs of each training"""
     epochs: Count = 100
-    """passes over the training rows"""
+    """epochs of training"""
     batch: Constant[Count] = 8
     """rows of a step: 8 + 2 of the ten training rows"""
     losses: Annotated[tuple[Literal["bce", "nll"], ...], Length(1, distinct=True)] = ("bce", "nll")
-    """under `bce` causal and seq2seq models run every candidate in every step, under `nll` the
-    golds alone"""
+    """with `bce`, causal and seq2seq models score every candidate in every step, with `nll` the
+    golds only"""
     masks: Annotated[tuple[Literal["multi", "single"], ...], Length(1, distinct=True)] = (
         "multi",
         "single",
     )
-    """a mask for every token of a candidate, or one"""
+    """one mask per token of a candidate, or a single mask"""
     poolings: Annotated[tuple[Literal["mean", "max", "first"], ...], Length(1, distinct=True)] = (
         "mean",
         "max",
         "first",
     )
-    """of the tokens of a candidate (OntoProbe, section 3.1.2)"""
+    """over the tokens of a candidate (OntoProbe, section 3.1.2)"""
     schemes: Annotated[tuple[Schemes, ...], Length(1, distinct=True)] = (
         "manual+manual",
         "manual+soft",
         "soft+manual",
         "soft+soft",
     )
-    """of reasoning: template+conjunction"""
+    """for reasoning: template+conjunction"""
     tuning: Count | None = None
-    """epochs of the conjunctions; null for `epochs`"""
+    """epochs of training for the conjunctions; null for `epochs`"""
     rows: Count | None = None
-    """most test rows of each task; null for all"""
+    """maximum number of test rows per task; null for all"""
     rule_rows: Count | None = None
-    """most test rows of each rule, which has them under every premise, template and conjunction;
-    null for all"""
+    """maximum number of test rows per rule, asked with every combination of premises, template and
+    conjunction; null for all"""
     causal: Constant[CausalRules] = CausalRules()
     """what of reasoning causal models are asked"""
 
@@ -81,49 +81,49 @@ class Ontoprobe:
     """OntoProbe: memorizing and reasoning over ontological knowledge."""
 
     mode: Mode = "default"
-    """sets every point where the paper and its code disagree; the report lists them with their
+    """decides every point where the paper and its code disagree; the report lists these with their
     values in each mode and where they take effect"""
     switches: dict[str, str] = field(default_factory=dict)
-    """single points by name (values are text): what benchmarks/ontoprobe/modes.py lists. Those of
-    the tables (`tp_rows`, `recall`, `ties`, `select`, `premise`, `mc_split`, `average`) need no new
-    answers; `item_limit` cuts what written templates ask of TP and SCO, soft prompts ask every
-    row"""
+    """individual points by name (values are strings); benchmarks/ontoprobe/modes.py lists them.
+    Those that concern tables (`tp_rows`, `recall`, `ties`, `select`, `premise`, `mc_split`,
+    `average`) need no new answers; `item_limit` limits the rows of TP and SCO for manual templates,
+    not for soft prompts"""
     lite: Rows = Rows(0, 5, 20)
-    """rows of each part per task in the lite sets (options scored as sentences)"""
+    """rows per split and task in the lite sets (options scored as sentences)"""
     lite_options: Natural = 0
-    """options kept beside the golds in the lite sets, 0 for all"""
+    """options in addition to the golds in the lite sets, 0 for all"""
     lite_templates: Count | None = None
-    """templates of each task in the lite sets, the first ones; null for all"""
+    """number of templates per task in the lite sets; null for all"""
     soft: Soft = Soft()
     """soft prompts and reasoning"""
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """Baselines (ours): the same architecture with random weights, and the model itself without the
-    subjects, asked beside every model."""
+    """Baselines (ours) for every model: the same architecture with random weights, and the model
+    itself without the subjects."""
 
     items: Natural = 300
-    """items of a benchmark of BEAR's, the same number of each relation by hash, that are asked
-    under the first template; 0: none is"""
+    """items of a BEAR benchmark that are asked with the first template, equally many per relation
+    by hash; 0 for none"""
     rows: Natural = 100
-    """the same of a benchmark of the other papers: test rows, facts, or triples of whole examples,
-    under one template; 0: none is"""
+    """the same for the other papers: test rows, facts, or triples of complete examples, with one
+    template; 0 for none"""
     largest: Constant[Count] = 3000
-    """millions of weights; larger models have no such baseline, which would take their memory once
-    more in float32. Nor have checkpoints of a training and quantized models"""
+    """million parameters; larger models have no such baseline, which would need their memory again
+    in float32. Nor do checkpoints of a training and quantized models"""
 
 
 @dataclass(frozen=True)
 class Forms:
-    """Forms of asking (ours): the prompts `question`, `chat`, `few` and `few_shuffled` of the graph
-    attributes and OntoProbe's tasks put a text around a relation's first template."""
+    """Question formats (ours): the prompts `question`, `chat`, `few` and `few_shuffled` of the
+    graph attributes and OntoProbe's tasks put text around the first template of a relation."""
 
     items: Natural = 300
-    """items of a benchmark, the same number of each relation by hash, that are asked in a form and
-    compared with their templates alone; 0: all"""
+    """items of a benchmark that are asked in a format and compared with their plain templates,
+    equally many per relation by hash; 0 for all"""
     demonstrations: Constant[Count] = 4
-    """examples before the question under `few` and `few_shuffled`, out of the rows for training"""
+    """examples before the question for `few` and `few_shuffled`, from the training rows"""
 
 
 @dataclass(frozen=True)
@@ -131,18 +131,18 @@ class Fill:
     """Method `fill`: what a model writes into a mask slot (KG attributes, section 4)."""
 
     k: Count = 10
-    """best tokens and fillings"""
+    """number of best tokens and fillings"""
     strategy: Literal["parallel", "beam"] = "parallel"
-    """how several masks are filled"""
+    """how multiple masks are filled"""
     beams: Count = 5
-    """beams of the strategy beam"""
+    """number of beams for strategy beam"""
     length: Constant[Literal["", "gold", "free"]] = ""
     """as many tokens as the gold, or to the end of the phrase; empty: the kind's own (masked gold,
     others free)"""
     most_masks: Constant[Count] = 12
     """golds of more tokens are left out and counted"""
     most_tokens: Natural = 0
-    """of a free text; 0: the longest gold and four more"""
+    """maximum length of a free text; 0: the longest gold plus four"""
     stops: Constant[str] = ".\n"
     """what ends a written text, a dot only where it ends a sentence: a blank and a capital follow,
     and no single letter, abbreviation or word with dots stands before it (or a word follows that
@@ -150,7 +150,7 @@ class Fill:
     instruction: Constant[str] = ""
     """before a sentence with [MASK] (API)"""
     failures: Literal["raise", "leave_out"] = "raise"
-    """a request refused for its content ends the job, or is counted as missing"""
+    """whether a request refused for its content ends the job or is counted as missing"""
 
 
 Scoring = Literal["answer", "letter", "text", "stem"]
@@ -163,31 +163,31 @@ class Choice:
     `ontoprobe`: `negatives`, `mc_phrasing`, `mc_split`."""
 
     scorings: Annotated[tuple[Scoring, ...], Length(1, distinct=True)] = get_args(Scoring)
-    """generated text, or options scored as letter, as text after the question, in the manual
-    prompt"""
+    """generated text (`answer`), or options scored by letter, as text after the question, or in the
+    manual prompt (`stem`)"""
     options: Constant[Annotated[int, Range(2, 26)]] = 20
     """options of a question (OntoProbe, section 5.2)"""
     most: Count | None = None
-    """most questions per task; null for 500 of TP and SCO and all others"""
+    """maximum number of questions per task; null for 500 of TP and SCO and all of the others"""
 
 
 @dataclass(frozen=True)
 class Api:
-    """Models of kind `api`, on OpenAI-compatible servers. None of these keys changes an answer."""
+    """Models of kind `api`, on OpenAI-compatible servers. No key here changes an answer."""
 
     url_variable: Constant[Variable] = "KGPROBE_API_URL"
     """environment variable with the base URL"""
     key_variable: Constant[Variable] = "KGPROBE_API_KEY"
     """environment variable with the key"""
     requests_per_minute: Amount = 0
-    """most requests, 0: no limit"""
+    """maximum requests per minute, 0 for no limit"""
     tokens_per_minute: Amount = 0
-    """most tokens, 0: no limit"""
+    """maximum tokens per minute, 0 for no limit"""
     prices: Annotated[tuple[Amount, ...], Length(2, 2)] = (0, 0)
     """per million prompt and completion tokens"""
     most: Amount = 0
-    """cost at which a job stops, 0: no limit; an answer that does not say its tokens is charged as
-    many as there can be"""
+    """cost at which a job stops, 0 for no limit; an answer without token counts is charged the
+    maximum"""
     timeout: Positive = 120
     """seconds"""
     attempts: Constant[Count] = 6
@@ -200,20 +200,20 @@ class Api:
 
 @dataclass(frozen=True)
 class AttributePrompts:
-    """Prompts of the graph attributes (docs/papers/attributes.md, Prompts), and how their metrics
-    are read."""
+    """Prompts of the graph attributes (docs/papers/attributes.md, Prompts) and variants of their
+    metrics."""
 
     tables: Annotated[tuple[str, ...], Length(1)] = (
         "resources/templates/attributes.tsv",
         "resources/lama/attributes.tsv",
     )
-    """tables of templates beside templates.tsv"""
+    """tables of templates in addition to templates.tsv"""
     most: Count | None = None
-    """templates a relation, LAMA's first, then our own whose answer stands last; null: all"""
+    """templates per relation: LAMA's, then ours that end with the answer; null for all"""
     synonyms: Annotated[int, Range(0, 2)] = 0
     """variants of each with one word replaced, by resources/templates/synonyms.tsv"""
     stop_space: bool = False
-    """keep LAMA's space before the stop"""
+    """keep LAMA's space before the period"""
     api: Constant[Count] = 10
     """prompts a relation for models behind an API, by hash"""
     match: Literal["label", "aliases"] = "aliases"
@@ -221,9 +221,9 @@ class AttributePrompts:
     where the source has some; rules on case, accents, quotes, articles, initials and dates are
     counted one by one"""
     ambiguous_denominator: Literal["or", "head"] = "or"
-    """denominator of ambiguous: head or tail right, or head right"""
+    """denominator of ambiguous: examples with head or tail right, or with head right"""
     intersect: bool = True
-    """an example that one model cannot be asked is left out for all"""
+    """leave out for all models an example that one of them cannot be asked"""
 
 
 Metric = Literal["likelihood", "accuracy"]
@@ -231,8 +231,8 @@ Metric = Literal["likelihood", "accuracy"]
 
 @dataclass(frozen=True)
 class SearchChanges:
-    """Fields of a search that differ from the mode's (docs/papers/autoprompt.md, Search). What each
-    does stands in probes/prompts/search/settings.py; null: as the mode has it."""
+    """Search settings that differ from those of the mode (docs/papers/autoprompt.md, Search);
+    probes/prompts/search/settings.py documents each. null: the value of the mode."""
 
     candidates: Count | None = None
     """k: tokens tried per iteration"""
@@ -251,13 +251,13 @@ class SearchChanges:
     metric: Metric | None = None
     """what candidates are compared by"""
     dev_metric: Metric | None = None
-    """what the best trigger has most of"""
+    """what the best trigger is selected by"""
     accept: Literal["strict", "best_of_k"] | None = None
-    """only what beats the current trigger, or the best candidate in any case"""
+    """accept only what beats the current trigger, or always the best candidate"""
     batches: Literal["disjoint", "fresh"] | None = None
     """both batches from one permutation, or a shuffle each"""
     fill_all: bool | None = None
-    """no initial token may be left"""
+    """require that every initial token is replaced"""
     initial: str | None = None
     """text of the initial trigger, as many tokens as places, or "" (the mask)"""
     special_filter: Literal["all", "special", "off"] | None = None
@@ -284,12 +284,12 @@ class Labels:
     epochs: Count = 50
     """of the regression that finds them"""
     at_chance: Literal["stop", "keep"] = "stop"
-    """what to do where it is no better than the majority"""
+    """what to do if it is no better than the majority"""
 
 
 @dataclass(frozen=True)
 class Most:
-    """Most examples of a group."""
+    """Maximum number of examples per group."""
 
     train: Count | None = None
     """of train; null: all"""
@@ -304,11 +304,11 @@ class SearchTask:
     """The search of a task; its sizes (k, A, B, iterations) are the paper's of that task."""
 
     triggers: Count | None = None
-    """trigger tokens; null: those of `prompt_tasks`"""
+    """number of trigger tokens; null: as in `prompt_tasks`"""
     groups: tuple[str, ...] | None = None
     """relations; null: all"""
     most: Most = Most()
-    """most examples of a group, by hash of the facts"""
+    """maximum number of examples per group, by hash of the facts"""
     settings: SearchFields = field(default_factory=dict)
     """fields of the search that differ from the mode's"""
 
@@ -346,8 +346,9 @@ class LowData:
     draws: Count = 10
     """subsets of each size (paper)"""
     selection: Literal["within", "full"] | None = None
-    """of the prompt within them (half of them), or by the full dev set, which is the score as well
-    (optimistic; the paper's); null: `within` by default, `full` in the modes paper and released"""
+    """prompt selection on half of the subset, or on the full dev set, whose score is also reported
+    (optimistic; as in the paper); null: `within` by default, `full` in the modes paper and
+    released"""
     triggers: Count = 10
     """trigger tokens (paper)"""
     labels: Constant[Annotated[dict[str, Any], PartOf(Labels)]] = field(
@@ -377,33 +378,33 @@ class Demos:
     """Demonstrations in front of the manual prompt (prompts `demos` ...)."""
 
     k: Count = 4
-    """training facts that are shown"""
+    """number of training facts shown"""
     draws: Count = 3
-    """draws of `demos` and of each of its controls"""
+    """number of draws of `demos` and of each of its controls"""
 
 
 @dataclass(frozen=True)
 class Autoprompt(Tasks):
-    """Searches of prompts, and what they are compared with. Prompt `searched` and its controls,
-    `manual`, `lpaqa`, `majority`, `linear_probe` ... stand in probes/prompt_settings.py."""
+    """Prompt search and its baselines. probes/prompt_settings.py lists the prompts: `searched` and
+    its controls, `manual`, `lpaqa`, `majority`, `linear_probe` ..."""
 
     mode: Mode = "default"
-    """the rules where paper and released code disagree, in the search, the choice of prompts from
-    few examples, perturbed objects and reciprocal ranks (0 beyond 10,000 under `released`). What
-    `released` does not reach is printed in the report of such a run"""
+    """decides where the paper and the released code disagree: in the search, the selection of
+    prompts from few examples, perturbed objects and reciprocal ranks (0 beyond 10,000 in
+    `released`). The report of a `released` run says what differs from the released code"""
     draws: Count = 20
-    """random triggers that a searched prompt is compared with"""
+    """number of random triggers that a searched prompt is compared with"""
     demos: Demos = Demos()
     """demonstrations"""
     models: dict[str, Annotated[dict[str, Any], PartOf(Tasks)]] = field(default_factory=dict)
-    """model: task: the same keys for this model alone; method `predict` follows them, so that all
-    prompts of a model are asked the same examples"""
+    """model: task: the same keys for this model only; they also apply to method `predict`, so that
+    all prompts of a model are asked the same examples"""
     low_data: LowData = field(default_factory=LowData)
     """few training examples"""
     grid: SearchGrid = field(default_factory=SearchGrid)
     """label tokens and trigger length"""
     published: dict[str, str] = field(default_factory=dict)
-    """model: its file of published searched prompts in LAMA's folder `autoprompt_published`, where
-    it is neither bert-base-cased nor roberta-large"""
+    """model: its file of published searched prompts in LAMA's folder `autoprompt_published`, if it
+    is neither bert-base-cased nor roberta-large"""
     transfer: dict[str, str] = field(default_factory=dict)
-    """model: the model whose searched prompts its prompt `transferred` takes over, as text"""
+    """model: the model whose searched prompts its prompt `transferred` uses, as text"""

@@ -1,4 +1,4 @@
-"""Settings of the sources: graphs that are asked, dumps, T-REx, released data, own graphs."""
+"""Settings of the sources: SPARQL endpoints, dumps, T-REx, released data, your own graphs."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -22,17 +22,17 @@ _GITHUB = "https://github.com"
 
 @dataclass(frozen=True)
 class SparqlSource:
-    """A graph that is asked in SPARQL."""
+    """A graph that is queried in SPARQL."""
 
     access: Literal["live", "local", "embedded", "dump"] = "live"
-    """`live`: the `endpoint` named; `local`: `files`, which are asked in process; `embedded`: the
-    world in resources/world, asked the same way; `dump`: read out of the dumps named"""
+    """`live`: the endpoint named by `endpoint`; `local`: `files`, queried in process; `embedded`:
+    the embedded graph in resources/world, queried the same way; `dump`: read from dumps"""
     endpoint: str = "dbpedia"
     """name of the endpoint: wdqs, qlever, dbpedia, or local"""
     snapshot: Snapshot = "2026-11"
-    """folder below `data` that the answers are kept in; a finished snapshot is never overwritten"""
+    """folder in `data` for the answers; a finished snapshot is never overwritten"""
     files: tuple[str, ...] = ()
-    """RDF files, where access is local"""
+    """RDF files, for access local"""
 
     def __post_init__(self) -> None:
         """Raises ValueError where access is dump and none is named."""
@@ -43,64 +43,64 @@ class SparqlSource:
 
 @dataclass(frozen=True)
 class Dbpedia(SparqlSource):
-    """DBpedia, or a part of it."""
+    """DBpedia, or a subset of it."""
 
     ontology: str = ""
-    """name of the dump (sources.dumps) with the ontology, where access is dump: it is loaded
-    and asked the same queries; a name that ends in .nt, .ttl or .owl, or .gz behind it"""
+    """for access dump: name of the dump (sources.dumps) with the ontology, which is loaded and
+    queried the same way; its file ends in .nt, .ttl or .owl, optionally followed by .gz"""
     types: str = ""
-    """name of the dump with `rdf:type` of the instances, where access is dump; their labels are in
-    it or in its `more`. Direct or inherited types, as the file has them"""
+    """for access dump: name of the dump with `rdf:type` of the instances; their labels are in it or
+    in its `more`. Types are direct or inherited, as in the file"""
 
     most_instances: Constant[Count] = 10000
-    """instances that are pulled of a class; of a larger one about so many, those whose IRI has the
-    lowest hash"""
+    """instances pulled per class; of a larger class about this many, those whose IRIs have the
+    lowest hashes"""
 
 
 @dataclass(frozen=True)
 class Wikidata(SparqlSource):
-    """Wikidata, or a part of it."""
+    """Wikidata, or a subset of it."""
 
     endpoint: str = "wdqs"
     """name of the endpoint: wdqs, qlever, dbpedia, or local"""
     statements: Literal["facts", "facts_truthy"] = "facts"
-    """the query for facts: with ranks, or for files that hold best-rank statements only"""
+    """the query for facts: with ranks, or for files with best-rank statements only"""
     large: Annotated[tuple[Literal["sitelinks", "dump"], ...], Length(distinct=True)] = (
         "sitelinks",
         "dump",
     )
-    """ways out, in this order, for a relation with more subjects than an endpoint can be asked for
+    """what to try, in this order, for a relation with more subjects than an endpoint can return
     (`most_rows` in resources/endpoints.tsv): `sitelinks` asks only for subjects with
-    `bear.min_sitelinks`, `dump` takes it from the `dump` named. Where none suffices, it is
-    left out, and coverage.parquet, the report and the end of the run say so"""
+    `bear.min_sitelinks`, `dump` reads it from `dump`. If nothing helps, the relation is left out,
+    and coverage.parquet, the report and the end of the run say so"""
     dump: str = ""
-    """name of the dump (sources.dumps) that such relations are taken from, or empty; where access
-    is dump, that everything is read out of"""
+    """name of the dump (sources.dumps) for such relations, or empty; for access dump, the dump that
+    everything is read from"""
     holds: tuple[Literal["bear"], ...] = ()
-    """released sets that were merged into the files: the report then says that agreement with them
-    is by construction"""
+    """released data sets that were merged into the files: the report then says that agreement with
+    them is by construction"""
 
 
 @dataclass(frozen=True)
 class Downloads:
-    """Bounds of every download; what arrived within them stays, and the next run goes on there."""
+    """Limits of every download; what arrived within them is kept, and the next run resumes."""
 
     hours: Positive = 24.0
-    """the longest that one file may take in one run"""
+    """maximum time for one file in one run"""
     stall: Positive = 60.0
-    """seconds without a byte after which a connection is given up and begun again"""
+    """seconds without data after which a connection is closed and opened again"""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What the publisher says that a file's sums are; null where nothing is published."""
+    """Checksums of a file as published; null if there are none."""
 
     md5: Annotated[str, Pattern("^[0-9a-fA-F]{32}$", "32 hexadecimal digits")] | None = None
-    """as figshare and Zenodo give it"""
+    """published by figshare and Zenodo"""
     sha1: Annotated[str, Pattern("^[0-9a-fA-F]{40}$", "40 hexadecimal digits")] | None = None
-    """as Wikimedia's lists give it"""
+    """published by Wikimedia"""
     sha256: Annotated[str, Pattern("^[0-9a-fA-F]{64}$", "64 hexadecimal digits")] | None = None
-    """as DBpedia's Databus gives it"""
+    """published by DBpedia's Databus"""
 
 
 @dataclass(frozen=True)
@@ -109,43 +109,43 @@ class Trex:
 
     access: Literal["live", "local", "embedded"] = "live"
     """`live`: downloads `url` to `path`; `local`: a folder or zip of T-REx files at `path`;
-    `embedded`: the world's"""
+    `embedded`: the documents of the embedded graph"""
     path: str = "data/trex/TREx.zip"
     """file or folder"""
     url: Url = _FIGSHARE
-    """what is downloaded; it is kept below `data`/archives, and `path` is another name of it"""
+    """address of the download; the file is stored in `data`/archives, and `path` links to it"""
     sums: Sums = Sums()
-    """sums of it that are published: figshare shows an MD5 on the file's page; we could not look it
-    up, so none is checked until it is written here"""
+    """published checksums: figshare shows an MD5 on the file's page, which we could not look up, so
+    none is checked unless you enter it here"""
     max_bytes: Count = 10_000_000_000
-    """the most that is downloaded; the file has 4.3 to 4.4 GB"""
+    """maximum size of the download; the file has 4.3 to 4.4 GB"""
     max_bad: Proportion = 0.001
-    """fraction of rejected documents above which a file fails; 1 keeps whatever can be read"""
+    """fraction of rejected documents above which a file is an error; 1 accepts any"""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A zip archive, and what of it is kept."""
+    """A zip archive, and the parts of it that are used."""
 
     url: Url
-    """address of the zip file; it is kept once below `data`/archives, for all who read it"""
+    """address of the zip file, which is stored once in `data`/archives"""
     parts: Annotated[dict[str, Annotated[str, Pattern(".", "a path")]], Length(1)]
-    """name in the folder: path in the archive, with / at its end for a folder"""
+    """name in the folder: path in the archive, ending in / for a folder"""
     tree: Annotated[str, Pattern("^([^@]+@.+)?$", "owner/name@commit")] = ""
-    """the commit that resources/lock.tsv lists the files of, each checked before it is used; empty:
-    the one in an address of GitHub's. What is not in it is reported, and used"""
+    """the commit whose files resources/lock.tsv lists, each checked before use; empty: the commit
+    in the GitHub address. Files that are not listed are reported and used"""
     sums: Sums = Sums()
-    """sums of it that are published; none for archives that hosts pack anew, as GitHub does"""
+    """published checksums; none for archives that the host repacks, as GitHub does"""
     max_bytes: Count = 1_000_000_000
-    """the most that is downloaded"""
+    """maximum size of the download"""
 
 
 @dataclass(frozen=True)
 class Released:
-    """A released data set, parts of archives."""
+    """A released data set, taken from archives."""
 
     access: Literal["live", "local"] = "live"
-    """`live`: downloads `archives`; `local`: what lies in `folder`"""
+    """`live`: downloads `archives`; `local`: reads `folder`"""
     folder: str = ""
     """where its parts lie"""
     archives: tuple[Archive, ...] = ()
@@ -154,38 +154,39 @@ class Released:
 
 @dataclass(frozen=True)
 class ArchiveParts(Released):
-    """A data set that is put together from parts of archives (AutoPrompt, sections 3 to 6)."""
+    """A data set assembled from parts of archives (AutoPrompt, sections 3 to 6)."""
 
     access: Literal["live", "local", "absent"] = "live"  # type: ignore[assignment]
-    """`live`: downloads `archives`; `local`: what lies in `folder`; `absent`: benchmarks of it are
-    refused"""
+    """`live`: downloads `archives`; `local`: reads `folder`; `absent`: its benchmarks are not
+    available"""
 
 
 @dataclass(frozen=True)
 class Dump:
-    """A dump, packed as .gz, .bz2, .zst or not at all."""
+    """A dump, compressed as .gz, .bz2 or .zst, or uncompressed."""
 
     access: Literal["live", "local", "embedded"]
-    """`embedded`: the world as a dump; `local`: `file`; `live`: downloads `url` to `file`"""
+    """`embedded`: the embedded graph as a dump; `local`: `file`; `live`: downloads `url` to
+    `file`"""
     form: Literal["json", "truthy", "ntriples", "names"]
-    """Wikidata's `json` or `truthy` dump, or DBpedia's `ntriples`, which statements are read out
-    of; `names`: N-Triples of what another one lacks"""
+    """a dump with statements: Wikidata's `json` or `truthy`, or DBpedia's `ntriples`; `names`:
+    N-Triples that supplement another dump"""
     file: str = ""
-    """the dump; needed where access is local or live"""
+    """path of the dump; required for access local and live"""
     url: Url | None = None
-    """what is downloaded; needed where access is live. It is kept below `data`/archives, and `file`
-    is another name of it"""
+    """address of the download; required for access live. It is stored in `data`/archives, and
+    `file` links to it"""
     sums: Sums = Sums()
-    """sums of the file, where they are published"""
+    """published checksums of the file"""
     max_bytes: Count = 400_000_000_000
-    """the most that is downloaded; Wikidata's largest dumps have about 150 GB"""
+    """maximum size of the download; Wikidata's largest dumps have about 150 GB"""
     snapshot: Snapshot | None = None
-    """name of the version; needed where access is live"""
+    """name of the version; required for access live"""
     relations: tuple[str, ...] | None = None
     """ids or IRIs; null for BEAR's"""
     more: tuple[str, ...] = ()
-    """names of dumps with what this one lacks: labels, numbers of sitelinks (`wikibase:sitelinks`;
-    no truthy dump has them), triples about properties"""
+    """names of dumps that supplement this one: labels, sitelink counts (`wikibase:sitelinks`, which
+    truthy dumps lack), triples about properties"""
 
     def __post_init__(self) -> None:
         """Raises ValueError for keys that the access needs."""
@@ -277,8 +278,8 @@ DumpName = Annotated[
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns of a table of triples. Where a file has no column of labels, they come
-    from `labels`, and without these the ids are the labels."""
+    """Column names of a table of triples. Without a label column, labels come from the tables in
+    `labels`, and without these the ids are used as labels."""
 
     subject: str = "subject"
     """id of the subject"""
@@ -289,7 +290,7 @@ class Columns:
     subject_label: str = "subject_label"
     """its label"""
     relation_label: str = "relation_label"
-    """its label; without one it is made of the id: `capital_of` becomes "capital of\""""
+    """its label; by default derived from the id: `capital_of` becomes "capital of\""""
     object_label: str = "object_label"
     """its label"""
     id: str = "id"
@@ -310,25 +311,25 @@ def _owl_properties() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Roles:
-    """Which relations say what: by default those of RDFS, OWL, SKOS and schema.org. A table names
-    its own, such as `type: [P31]`."""
+    """Relations with a special role: by default those of RDFS, OWL, SKOS and schema.org. For a
+    table, name its own, such as `type: [P31]`."""
 
     label: tuple[str, ...] = (f"{_RDFS}label", f"{_SKOS}prefLabel", f"{_SCHEMA}name")
     """labels, best first"""
     type: tuple[str, ...] = (f"{_RDF}type",)
-    """an instance and its class"""
+    """from an instance to its class"""
     subclass: tuple[str, ...] = (f"{_RDFS}subClassOf", f"{_SKOS}broader")
-    """a class and the one above it"""
+    """from a class to its superclass"""
     subproperty: tuple[str, ...] = (f"{_RDFS}subPropertyOf",)
-    """a relation and the one above it"""
+    """from a relation to its superproperty"""
     domain: tuple[str, ...] = (f"{_RDFS}domain", f"{_SCHEMA}domainIncludes")
-    """a relation and the class of its subjects"""
+    """from a relation to the class of its subjects"""
     range: tuple[str, ...] = (f"{_RDFS}range", f"{_SCHEMA}rangeIncludes")
-    """a relation and the class of its objects"""
+    """from a relation to the class of its objects"""
     classes: tuple[str, ...] = (f"{_OWL}Class", f"{_RDFS}Class", f"{_SKOS}Concept")
-    """types that classes have"""
+    """types of classes"""
     properties: tuple[str, ...] = _owl_properties()
-    """types that relations have"""
+    """types of relations"""
 
 
 #: What may be wrong with a graph that is given; sources/graphs/problems.py says each in words.
@@ -356,75 +357,75 @@ GraphName = Annotated[
 
 @dataclass(frozen=True)
 class OwnGraph:
-    """A graph or ontology of your own. Benchmarks NAME_big and NAME_lite (BEAR), onto_NAME and
-    onto_NAME_lite (OntoProbe) and auto_NAME (AutoPrompt) are made of it as far as it allows;
-    `attributes.graph: NAME` builds the nine attributes on it."""
+    """Your own graph or ontology. As far as it allows, it yields the benchmarks NAME_big and
+    NAME_lite (BEAR), onto_NAME and onto_NAME_lite (OntoProbe) and auto_NAME (AutoPrompt);
+    `attributes.graph: NAME` builds the nine attributes from it."""
 
     form: Literal["table", "rdf", "lm_pub_quiz"]
-    """`table`: triples with labels, as .csv, .tsv, .txt (tabs), .parquet
-    or .jsonl; `rdf`: .ttl, .nt, .rdf,
-    .owl, packed as .gz, .bz2 or not; `lm_pub_quiz`: a folder in lm-pub-quiz's form"""
+    """`table`: triples with labels, as .csv, .tsv, .txt (tabs), .parquet or .jsonl; `rdf`: .ttl,
+    .nt, .rdf or .owl, optionally compressed as .gz or .bz2; `lm_pub_quiz`: a folder in the format
+    of lm-pub-quiz"""
     files: Annotated[tuple[str, ...], Length(1)]
     """the files, or the folder"""
     labels: tuple[str, ...] = ()
     """tables of ids and labels, for form table"""
     header: bool = True
-    """whether the first line of a table names its columns; else they are subject, relation,
-    object"""
+    """whether the first line of a table has column names; otherwise the columns are subject,
+    relation and object"""
     columns: Columns = Columns()
     """names of the columns of a table"""
     roles: Roles = field(default_factory=Roles)
-    """which relations say what"""
+    """relations with a special role"""
     ids: Literal["own", "wikidata"] = "own"
-    """`wikidata`: Q31 and P36 mean what they mean there, and our templates for P36 are taken"""
+    """`wikidata`: ids such as Q31 and P36 are Wikidata's, so that our templates for P36 apply"""
     known: dict[str, Relation] = field(default_factory=dict)
-    """relation of the graph: the property of Wikidata that says the same, whose templates and
-    settings it gets. `roles.type` is P31 and `roles.subclass` P279"""
+    """relation of the graph: the equivalent Wikidata property, whose templates and settings it
+    gets. `roles.type` is P31 and `roles.subclass` is P279"""
     templates: str = ""
-    """own table of templates, with the columns of resources/templates/templates.tsv. A relation
-    that has none there or here is worded by its label"""
+    """your table of templates, with the columns of resources/templates/templates.tsv. A relation
+    without a template in either table gets one from its label"""
     leave_out: Annotated[tuple[ProblemKind, ...], Length(distinct=True)] = ()
-    """problems that do not end in an error: what has one is left out, or of two labels the first in
-    order of the alphabet is taken, and problems.parquet counts it"""
+    """problems that are not errors: rows with one are skipped (of two labels, the alphabetically
+    first is used), and problems.parquet counts them"""
     bear: Bear = Bear(popularity="statements", min_sitelinks=0, min_answers=2, short="shrink")
     """construction of its BEAR sets"""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What comes in from outside, and how. `${NAME}` in a path is an environment variable."""
+    """Where the data come from. `${NAME}` in a path is an environment variable."""
 
     endpoints: str = "resources/endpoints.tsv"
-    """table of the public endpoints and of the limits that are kept toward them"""
+    """table of the public endpoints and their limits"""
     lock_file: str = "resources/lock.tsv"
-    """table of the files that are read of fixed commits: tree, path, git blob id or why there is
-    none; `python -m tools.lock_file` makes it"""
+    """table of the files read from pinned commits: tree, path, git blob id or the reason why there
+    is none; made by `python -m tools.lock_file`"""
     cut: bool = False
-    """whether archives may lack files that are pinned; they are named and counted then. For tests
-    against archives that were cut"""
+    """whether pinned files may be missing from archives; they are then named and counted. For tests
+    with reduced archives"""
     downloads: Downloads = Downloads()
-    """how long a download may take"""
+    """limits of downloads"""
     wikidata: Wikidata = Wikidata()
-    """facts, and one half of the ontology"""
+    """facts, and part of the ontology"""
     dbpedia: Dbpedia = Dbpedia()
-    """the other half"""
+    """the rest of the ontology"""
     trex: Trex = Trex()
     """T-REx, for `attributes.graph: trex`"""
     bear: Released = field(default_factory=_bear)
-    """where `BEAR/` and `BEAR-big/` lie: the data of 725b4e3, which lm-pub-quiz downloads, and
+    """`BEAR/` and `BEAR-big/`: the data of commit 725b4e3, which lm-pub-quiz downloads, and
     relation_info.json"""
     ontoprobe: Released = field(default_factory=_ontoprobe)
     """the released ontology and tasks"""
     lama: ArchiveParts = field(default_factory=_lama)
-    """LAMA's facts, words and templates, which searched prompts are tried on"""
+    """LAMA's facts, words and templates, for searched prompts"""
     trex_sentences: ArchiveParts = field(default_factory=_sentences)
-    """sentences of facts, for relation extraction"""
+    """sentences that express facts, for relation extraction"""
     sst2: ArchiveParts = field(default_factory=_sst2)
-    """sentiment of sentences"""
+    """sentiment of sentences (SST-2)"""
     sick: ArchiveParts = field(default_factory=_sick)
-    """entailment of pairs of sentences"""
+    """entailment of pairs of sentences (SICK-E)"""
     dumps: dict[DumpName, Dump] = field(default_factory=dict)
-    """statements read out of dumps, beside the pulls, by name. Finished shards lie below `data` and
-    survive a stop; other code reads the dump anew"""
+    """statements read from dumps in addition to the pulls, by name. Finished shards are stored in
+    `data` and survive an interruption; changed code reads the dump again"""
     graphs: dict[GraphName, OwnGraph] = field(default_factory=dict)
-    """graphs and ontologies of your own, by name"""
+    """your own graphs and ontologies, by name"""

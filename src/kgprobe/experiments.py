@@ -231,11 +231,17 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
     note says so (UNSEEN). Raises TableError with file, line, value and what would be right.
     """
     models: dict[str, dict[str, str]] = {}
+    spelled: dict[str, dict[str, str]] = {}
     for row in rows:
         where = f"{path}, line {row['_line']}"
         if row["model"] in models:
             first = models[row["model"]]["_line"]
             raise TableError(f"{where}: model {row['model']!r} already stands in line {first}")
+        if (other := spelled.setdefault(row["model"].casefold(), row))["model"] != row["model"]:
+            raise TableError(
+                f"{where}: model {row['model']!r} and {other['model']!r} in line {other['_line']} "
+                "differ in case only, so their files and pages could collide; rename one"
+            )
         if row["model"] in GUESSES:
             raise TableError(f"{where}: {guess_fault(row['model'])}")
         if row["source"].startswith("hub:") and not row.get("revision"):

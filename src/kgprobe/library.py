@@ -62,6 +62,8 @@ from kgprobe.tables.study import Study
 #: the legal cells of the table of models
 SCHEMA = "workflow/schemas/models.schema.json"
 RELATIONS = "resources/templates/bear_relations.tsv"
+#: answers are written by beam search, with a beam for each
+MOST_ANSWERS = 100
 
 
 # -- models ---------------------------------------------------------------------------------------
@@ -399,8 +401,8 @@ def ask(
     ['text', 'logprob']
     """
     question = single(template, X, options)
-    if k < 1:
-        raise ValueError(f"k is {k}; right would be 1 or more")
+    if not 1 <= k <= MOST_ANSWERS:
+        raise ValueError(f"k is {k}; expected 1 to {MOST_ANSWERS}")
     loaded = load(model)
     frames = question.items, question.candidates, question.prompts
     if options:

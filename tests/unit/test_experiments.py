@@ -60,6 +60,7 @@ def test_a_bad_table_names_the_line(tmp_path, text, message):
     ("row", "message"),
     [
         ("m\tmasked\tfolder:z\t\tfloat32\t-", "line 4: model 'm' already stands in line 2"),
+        ("M\tmasked\tfolder:z\t\tfloat32\t-", "model 'M' and 'm' in line 2 differ in case only"),
         ("random\tmasked\tfolder:z\t\tfloat32\t-", "line 4: a model called 'random', as a guess"),
         ("g\tcausal\thub:a/b\t\tfloat32\tnone", "line 4: hub model 'g' has no revision"),
         ("g\tcausal\thub:a/b\tmain\tfloat32\tnone", "line 4: revision 'main' of 'g' may move"),

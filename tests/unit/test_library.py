@@ -412,8 +412,9 @@ def test_bad_questions_are_refused(loaded):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X=None, options=["Paris", "Rome"])
     with pytest.raises(ValueError, match="2 is no text; right would be a subject"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", 2])
-    with pytest.raises(ValueError, match="k is -1; right would be 1 or more"):
-        kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", k=-1)
+    for k in (-1, 0, 101):
+        with pytest.raises(ValueError, match=f"k is {k}; expected 1 to 100"):
+            kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", k=k)
     assert isinstance(kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France"), pl.DataFrame)
 
 

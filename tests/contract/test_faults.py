@@ -257,6 +257,8 @@ def test_a_page_halves_and_doubles_back(faulty, clock, tmp_path, clean):
     sizes = [page["stop"] - page["start"] for page in snapshot.meta["pages"]]
     whole = sizes[0]
     assert sizes[:12] == [whole] + [whole // 8] * 10 + [whole // 8 * 2]
+    pages = snapshot.meta["pages"]
+    assert [page["start"] for page in pages[1:]] == [page["stop"] for page in pages[:-1]]
     assert snapshot.meta["waits"]["times"].get("PartialAnswer") is None, "a cap needs no back-off"
 
 

@@ -87,6 +87,22 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
         read("g", OwnGraph("table", (str(path),)), ("en",))
 
 
+def test_a_nul_in_an_id_is_refused(tmp_path):
+    path = tmp_path / "g.csv"
+    for row in ("x\0,r,y", "x,r\0,y", "x,r,\0y"):
+        path.write_text(f"subject,relation,object\na,r,b\n{row}\n")
+        with pytest.raises(GraphFileError, match=r"g\.csv, line 3: an id with a NUL character"):
+            read("g", OwnGraph("table", (str(path),)), ("en",))
+
+
+def test_a_known_relation_that_the_graph_has_not_is_refused(tmp_path):
+    path = tmp_path / "g.csv"
+    path.write_text("subject,relation,object\nx,capital,y\n")
+    known = {"capital": "P36", "capitol": "P36"}
+    with pytest.raises(GraphFileError, match=r"known: .* no relation capitol; it has capital"):
+        read("g", OwnGraph("table", (str(path),), known=known), ("en",))
+
+
 def test_the_advice_on_a_row_fits_the_table(tmp_path):
     path = tmp_path / "g.tsv"
     path.write_text("subject\trelation\tobject\nx\tr\ty\tz\n")

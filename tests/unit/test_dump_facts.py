@@ -234,6 +234,15 @@ def test_a_file_without_an_entity_on_a_line_is_no_dump(tmp_path):
         dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
 
 
+@pytest.mark.parametrize("form", ["json", "truthy", "ntriples"])
+@pytest.mark.parametrize("name", ["dump.nt", "dump.nt.gz"])
+def test_a_web_page_is_no_dump(form, name, tmp_path):
+    path, page = tmp_path / name, b"<!DOCTYPE html>\n<html><body>busy</body></html>\n"
+    path.write_bytes(gzip.compress(page) if name.endswith(".gz") else page)
+    with pytest.raises(DumpError, match=rf"{name}: a web page: .*busy"):
+        dump_facts.read([path], form, ["P36"], tmp_path / "parts")
+
+
 def test_aliases_of_the_entities_that_are_asked_for(world, packed, tmp_path):
     found = dump_facts.read([packed["json"]], "json", ["P36"], tmp_path)
     asked = world.entities.filter(pl.col("aliases").list.len() > 0).head(20)

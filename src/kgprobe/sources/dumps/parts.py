@@ -26,7 +26,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import log, progress
-from kgprobe.sources.dumps.download import recorded
+from kgprobe.sources.dumps.download import BEGINNING, KINDS, recorded, wrong_start
 from kgprobe.sources.dumps.stream import BLOCK, DumpError, LineBlock, blocks
 
 #: Bytes at each end of a file that it is known by.
@@ -110,6 +110,9 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
         blocks(one.path, size, threads) as stream,
     ):
         for number, block in enumerate(stream, 1):
+            unpacked = Path(one.path.stem if one.path.suffix in KINDS else one.path.name)
+            if number == 1 and (wrong := wrong_start(unpacked, block.data[:BEGINNING])):
+                raise DumpError(f"{one.path}: {wrong}; expected lines of a dump")
             first = first or block.data[:100].lstrip()[:1]
             part = folder / f"part-{number:05d}"
             if part.name not in done:

@@ -6,7 +6,7 @@ The same for every form: readers give statements and labels, the section's roles
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
@@ -129,6 +129,7 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     ends = pl.concat([facts["subject"], facts["object"]]).unique()
     relations = pl.concat([relations, facts["relation"], about(*roles.subproperty)["subject"]])
     relations = relations.unique()
+    _require_relations(name, section, {*relations, *stated["relation"], *given.literals})
     every = pl.concat([ends, classes, relations]).unique()
     labels = _labels(label_rows, given.named, every, problems)
     if section.ids == "own" and section.form != "rdf":
@@ -199,6 +200,15 @@ def _require_ids(name: str, facts: pl.DataFrame) -> None:
                 f"{column} {short(row[column])} is no {what}; right would be ids such as Q31 and "
                 "P36, or ids: own, with known for the relations that Wikidata has"
             )
+
+
+def _require_relations(name: str, section: OwnGraph, relations: Collection[str]) -> None:
+    """Raise GraphFileError for relations of `known` that the graph has not."""
+    if absent := sorted(section.known.keys() - set(relations)):
+        raise GraphFileError(
+            f"sources.graphs.{name}.known: the graph has no relation {', '.join(absent)}; it has "
+            f"{short(', '.join(sorted(relations)))}"
+        )
 
 
 def _labels(

@@ -50,6 +50,10 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                         f"{path}, line {line}: no {' and no '.join(lacking)}; every row has all "
                         "three ids"
                     )
+                elif "\0" in subject + relation + end:
+                    problems.unread.append(
+                        f"{path}, line {line}: an id with a NUL character; is the file UTF-8?"
+                    )
                 elif relation.startswith("#"):
                     problems.unread.append(
                         f"{path}, line {line}: the relation {short(relation)} begins with #, as "

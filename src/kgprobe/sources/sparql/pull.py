@@ -275,32 +275,25 @@ class _Pull:
     def page(self, cuts: Cuts) -> PageRecord:
         """Ask for the next page and keep it."""
         number, query = len(self.writer.pages) + 1, self.query
-        ranges: list[tuple[int, int]] = []
-
-        def text() -> str:
-            ranges.append(cuts.page)
-            return query.page(*cuts.page)
 
         def accept(answer: Answer) -> tuple[Answer, pl.DataFrame]:
-            part = ranges[-1]
-            place, names = self.place(number, part), query.variables
+            place, names = self.place(number, cuts.page), query.variables
             divided = query.divided if query.divided in names else ""  # counts do not show it
-            rows = check_page(answer, place, names, divided, query.build_page_filter(*part))
+            rows = check_page(answer, place, names, divided, query.build_page_filter(*cuts.page))
             return answer, terms(rows, names)
 
         answer, rows = self.client.ask(
-            text,
+            lambda: query.page(*cuts.page),
             self.place(number, cuts.page),
             accept,
             smaller=cuts.smaller,
             keep_bad=lambda body: self.writer.keep_bad(number, body),
         )
-        sent = query.page(*ranges[-1])
         if number == 1:
-            self.writer.write_query(sent)
+            self.writer.write_query(query.page(*cuts.page))
         kept = {k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")}
         sha256 = hashlib.sha256(answer.body).hexdigest()
-        page = PageRecord(number, *ranges[-1], rows.height, sha256, answer.status, answer.url, kept)
+        page = PageRecord(number, *cuts.page, rows.height, sha256, answer.status, answer.url, kept)
         self.writer.add(answer.body, page, rows)
         cuts.accepted()
         return page

@@ -74,6 +74,17 @@ COVERAGE = _contract(
 )
 COVERAGE = replace(COVERAGE, may_be_empty=True)  # DBpedia's dumps are not asked by relation
 
+#: An instance of a class, with its label.
+TYPES = replace(
+    _contract(
+        "TYPES",
+        key="class instance label",
+        nullable="label",
+        **_of(pl.String, "class instance label"),
+    ),
+    may_be_empty=True,
+)
+
 #: A fact: one distinct best-rank statement. A past value beside a preferred one is no fact.
 FACTS = _contract(
     "FACTS",

@@ -41,6 +41,7 @@ from kgprobe.contracts import STATEMENTS as STATEMENTS
 from kgprobe.contracts import SWEEPS as SWEEPS
 from kgprobe.contracts import TOPS as TOPS
 from kgprobe.contracts import TRAINED_ON as TRAINED_ON
+from kgprobe.contracts import TYPES as TYPES
 from kgprobe.contracts import Contract as Contract
 from kgprobe.files import atomic as atomic
 

@@ -1,11 +1,9 @@
-from pathlib import Path
-
 import polars as pl
 
+from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.settings.sources import Dbpedia
 from kgprobe.settings.types import typed
-from kgprobe.sources.sparql.canonical import write_result
 from kgprobe.sources.sparql.endpoint import open_source
 from kgprobe.sources.sparql.relations import pull_instances
 
@@ -22,4 +20,5 @@ with job(snakemake) as run:
         languages=run.params.languages,
         contact=run.config["contact"],
     )
-    write_result(instances, Path(run.output.table), {**run.provenance(), "in_part": in_part})
+    provenance = {**run.provenance(), "in_part": in_part}
+    schema.write(instances, schema.TYPES, run.output.table, provenance)

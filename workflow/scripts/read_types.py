@@ -5,7 +5,6 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.sources.dumps import facts
-from kgprobe.sources.sparql.canonical import write_result
 from kgprobe.sources.sparql.snapshots import snapshot_name
 
 with job(snakemake) as run:
@@ -18,4 +17,4 @@ with job(snakemake) as run:
     )
     schema.write(types.unread, facts.UNREAD, run.output.unread, run.provenance())
     provenance = {**run.provenance(), "in_part": types.in_part}
-    write_result(types.types, Path(run.output.types), provenance)
+    schema.write(types.types, schema.TYPES, run.output.types, provenance)

@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import ibis.expr.datatypes as dt
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from ibis.expr.types import Column, IntegerColumn, Table
 
 from kgprobe.contracts import Contract
@@ -155,39 +157,21 @@ def count_rows(rows: Table, by: Sequence[str], **more: Any) -> Table:
     return rows.group_by(list(by)).aggregate(n=rows.count(), **more)
 
 
-def _mixed(key: pa.Array, *columns: pa.Array) -> pa.Array:
-    start = np.asarray(key).view(np.uint64)
-    for column in columns:
-        start = mixed(start, np.asarray(column).view(np.uint64))
-    return pa.array(start.view(np.int64))
+def _keys(rows: pa.Array) -> pa.Array:
+    """A seed and numbers in each row."""
+    if not len(rows):
+        return pa.array([], pa.int64())
+    numbers = np.asarray(pc.list_flatten(rows)).view(np.uint64).reshape(len(rows), -1)
+    return pa.array(reduce(mixed, numbers.T).view(np.int64) ^ SIGN)
 
 
-def _mixed_1(key: pa.Array, a: pa.Array) -> pa.Array:
-    return _mixed(key, a)
-
-
-def _mixed_2(key: pa.Array, a: pa.Array, b: pa.Array) -> pa.Array:
-    return _mixed(key, a, b)
-
-
-def _mixed_3(key: pa.Array, a: pa.Array, b: pa.Array, c: pa.Array) -> pa.Array:
-    return _mixed(key, a, b, c)
-
-
-#: by how many columns one call takes; what a call costs is the way there and back
-_MIXED = {
-    n: ibis.udf.scalar.pyarrow(function, signature=((dt.int64,) * (n + 1), dt.int64))
-    for n, function in enumerate((_mixed_1, _mixed_2, _mixed_3), 1)
-}
+_KEYS = ibis.udf.scalar.pyarrow(_keys, signature=((dt.Array(dt.int64),), dt.int64))
 
 
 def keys(rows: Table, seed: int, ids: Sequence[str], label: str) -> IntegerColumn:
     """`sampling.integer_keys` of every row: 64 bits, signed, in the order of the unsigned ones."""
-    key: Any = ibis.literal(signed(hash_key(seed, label)), "int64")
-    most = max(_MIXED)
-    for some in (ids[at : at + most] for at in range(0, len(ids), most)):
-        key = _MIXED[len(some)](key, *(rows[name].cast("int64") for name in some))
-    return key ^ ibis.literal(SIGN, "int64")
+    start = ibis.literal(signed(hash_key(seed, label)), "int64")
+    return _KEYS(ibis.array([start, *(rows[name].cast("int64") for name in ids)]))
 
 
 def _text_keys(rows: pa.Array) -> pa.Array:

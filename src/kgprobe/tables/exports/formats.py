@@ -10,7 +10,7 @@ those of its rules among them).
 Every folder names its sources and their licenses. What columns mean is said in `contracts`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +19,9 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.sampling import select_asked
-from kgprobe.tables.exports import card, choices, huggingface, lm_eval, lm_pub_quiz
+from kgprobe.tables.exports import card, huggingface, lm_eval, lm_pub_quiz
 from kgprobe.tables.exports.folders import OTHERS, ExportError, whole_folder
-from kgprobe.tables.exports.huggingface import FILE
+from kgprobe.tables.exports.huggingface import FILE, Asked
 from kgprobe.tables.exports.origins import Source
 
 #: what may lie in the folder of a format: pattern of paths inside
@@ -31,7 +31,7 @@ SIGN = "SOURCES.md"
 #: what the name of questions of a kind ends with
 CHOICES = "choices"
 KINDS = ("sentences", CHOICES)
-Asked = BearFrames | pl.DataFrame
+NAMES = ("lm-pub-quiz", "lm-eval", "huggingface")
 
 
 def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
@@ -73,8 +73,14 @@ def write(
         lm_pub_quiz.export(questions, folder, relations)
         return
     with whole_folder(folder, OURS, SIGN) as temporary:
-        FORMATS[form](name, questions, sources, temporary)
-        (temporary / SIGN).write_text(describe_sources(name, sources), encoding="utf-8")
+        huggingface.write_rows(questions, temporary / name / FILE)
+        texts = (
+            lm_eval.files(name, questions)
+            if form == "lm-eval"
+            else {"README.md": card.write(name, questions, sources)}
+        )
+        for file, text in {**texts, SIGN: describe_sources(name, sources)}.items():
+            (temporary / file).write_text(text, encoding="utf-8")
 
 
 #: what an accuracy of another program is compared with
@@ -96,38 +102,3 @@ def describe_sources(name: str, sources: Sequence[Source]) -> str:
         lines.append(f"* {source.title}: {source.license}{place}. Name: {source.attribution}")
     lines += ["", BOS]
     return "\n".join(lines) + "\n"
-
-
-def _rows(questions: Asked, path: Path) -> None:
-    if isinstance(questions, BearFrames):
-        huggingface.write_rows(questions, path)
-    else:
-        choices.write_rows(questions, path)
-
-
-def _huggingface(name: str, questions: Asked, sources: Sequence[Source], folder: Path) -> None:
-    _rows(questions, folder / name / FILE)
-    text = (
-        card.write(name, questions, sources)
-        if isinstance(questions, BearFrames)
-        else card.of_choices(name, questions, sources)
-    )
-    (folder / "README.md").write_text(text, encoding="utf-8")
-
-
-def _lm_eval(name: str, questions: Asked, sources: Sequence[Source], folder: Path) -> None:
-    _rows(questions, folder / name / FILE)
-    texts = (
-        lm_eval.files(name, sorted(set(questions.prompts["index"])))
-        if isinstance(questions, BearFrames)
-        else lm_eval.files_of_choices(name, choices.parts(questions))
-    )
-    for file, text in texts.items():
-        (folder / file).write_text(text, encoding="utf-8")
-
-
-FORMATS: Mapping[str, Callable[[str, Asked, Sequence[Source], Path], None]] = {
-    "lm-eval": _lm_eval,
-    "huggingface": _huggingface,
-}
-NAMES = ("lm-pub-quiz", *FORMATS)

@@ -1,38 +1,39 @@
-"""BEAR sets as a Hugging Face data set: one parquet per configuration, and the rows in it.
+"""Questions as a Hugging Face data set: one parquet per configuration, and the rows in it.
 
-Columns are those of the published data set (docs/papers/bear.md, Exports), one row per instance
-and template. Each has its own options; where questions have several correct options, `correct` is a
-list in every row. The text of the card is in `card`.
+Columns of BEAR sets are those of the published data set (docs/papers/bear.md, Exports), one row per
+instance and template. Each has its own options; where questions have several correct options,
+`correct` is a list in every row. Multiple-choice questions (CHOICES) stand with the text that
+`probes.scoring.choice` gives a model, so that the likeliest option after it is the one that
+kgprobe's scoring mode `text_sum` chooses. The text of the card is in `card`.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgprobe.benchmarks.bear.frames import BearFrames
+from kgprobe.contracts import MEANING
+from kgprobe.probes.scoring.choice.text import CUE, ChoiceQuestion, prompt
 from kgprobe.tables.exports import folders
 from kgprobe.tables.exports.folders import relations_in_order
 from kgprobe.templates import fill
 
 FILE = "test-00000-of-00001.parquet"
-COLUMNS = pa.schema(
-    [
-        ("composite_id", pa.string()),
-        ("relation", pa.string()),
-        ("item", pa.string()),
-        ("template_index", pa.int64()),
-        ("template", pa.string()),
-        ("subject", pa.string()),
-        ("answer_options", pa.list_(pa.string())),
-        ("correct", pa.int64()),
-        ("text_options", pa.list_(pa.string())),
-    ]
+#: types of the columns that are no text
+TYPES = {
+    **dict.fromkeys(("template_index", "correct"), pa.int64()),
+    **dict.fromkeys(("answer_options", "text_options", "options"), pa.list_(pa.string())),
+}
+COLUMNS, LETTERED = (
+    pa.schema({column: TYPES.get(column, pa.string()) for column in MEANING[rows]})
+    for rows in ("SENTENCES", "LETTERED")
 )
-
-
+#: BEAR sets, or CHOICES
+Asked = BearFrames | pl.DataFrame
 #: sentences that are held in memory at once
 MOST = 200_000
 
@@ -45,13 +46,32 @@ def columns(sets: BearFrames) -> pa.Schema:
     return COLUMNS.set(place, pa.field("correct", pa.list_(pa.int64())))
 
 
-def write_rows(sets: BearFrames, path: Path) -> None:
-    """Write the rows of a set as parquet, a row group per relation or of MOST sentences, so that
-    memory stays small."""
+def write_rows(questions: Asked, path: Path) -> None:
+    """Write the rows as parquet: of a set a row group per relation or of MOST sentences, so that
+    memory stays small; CHOICES by part, then by row."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(path, columns(sets), compression="zstd") as writer:
-        for table in tables(sets):
-            writer.write_table(table)
+    if isinstance(questions, BearFrames):
+        with pq.ParquetWriter(path, columns(questions), compression="zstd") as writer:
+            for table in tables(questions):
+                writer.write_table(table)
+        return
+    rows = [
+        {
+            **row,
+            "part": part(row["task"], row["premise"]),
+            "prompt": prompt(ChoiceQuestion(row["item"], row["question"], tuple(row["options"])))
+            + CUE,
+            "correct": row["gold"],
+        }
+        for row in questions.sort("task", "premise", "row").rows(named=True)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=LETTERED), path, compression="zstd")
+
+
+def part(task: str, premise: str) -> str:
+    """The part of the questions that an accuracy is of: a task, a rule with its premise left out
+    or written."""
+    return "_".join(filter(None, [task, premise]))
 
 
 def tables(sets: BearFrames) -> Iterator[pa.Table]:

@@ -11,10 +11,9 @@ counts. They have a context, before which the harness puts no BOS that the token
 `acc` compares with BOS policy `none`, and with `forced` where the model has `add_bos_token=True`.
 """
 
-from collections.abc import Iterable, Mapping
-
+from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.tables.exports.folders import scalar
-from kgprobe.tables.exports.huggingface import FILE
+from kgprobe.tables.exports.huggingface import FILE, Asked, part
 
 #: The rows are found beside this file, so that the tasks run from any folder.
 LOADER = f'''\
@@ -110,36 +109,28 @@ NOTE = """ Its standard error
 """
 
 
-def files(configuration: str, templates: Iterable[int]) -> dict[str, str]:
-    """Names and texts of the files: a group `kgprobe_CONFIGURATION`, a task for each template, one
-    for their mean by question, and what they load their rows by."""
+def files(configuration: str, questions: Asked) -> dict[str, str]:
+    """Names and texts of the files: a group `kgprobe_CONFIGURATION`, a task for each template and
+    one for their mean by question, or for each part of CHOICES, and what they load their rows
+    by."""
     group = f"kgprobe_{configuration}"
-    tasks = {
-        f"{group}_template_{i}": {**SENTENCES, "which": f"\n  template: {i}"} for i in templates
-    }
-    note = NOTE.format(group=group)
-    texts = _group(configuration, group, tasks, "templates, by their questions", note)
-    name = f"{group}_mean"
-    texts[f"{name}.yaml"] = _task(name, configuration, MEAN)
-    return texts
-
-
-def files_of_choices(configuration: str, parts: Iterable[str]) -> dict[str, str]:
-    """Names and texts of the files for multiple-choice questions: a group, a task for each part."""
-    group = f"kgprobe_{configuration}"
-    tasks = {f"{group}_{p}": {**CHOICES, "which": f"\n  part: {p}"} for p in parts}
-    return _group(configuration, group, tasks, "questions", "")
-
-
-def _task(name: str, configuration: str, fields: Mapping[str, str]) -> str:
-    return TASK.format(name=scalar(name), configuration=scalar(configuration), **fields)
-
-
-def _group(
-    configuration: str, group: str, tasks: Mapping[str, Mapping[str, str]], of: str, note: str
-) -> dict[str, str]:
-    texts = {f"{name}.yaml": _task(name, configuration, fields) for name, fields in tasks.items()}
+    beside: dict[str, dict[str, str]] = {}
+    if isinstance(questions, BearFrames):
+        templates = sorted(set(questions.prompts["index"]))
+        tasks = {
+            f"{group}_template_{i}": {**SENTENCES, "which": f"\n  template: {i}"} for i in templates
+        }
+        beside[f"{group}_mean"] = MEAN
+        of, note = "templates, by their questions", NOTE.format(group=group)
+    else:
+        parts = sorted({part(*row) for row in questions.select("task", "premise").rows()})
+        tasks = {f"{group}_{p}": {**CHOICES, "which": f"\n  part: {p}"} for p in parts}
+        of, note = "questions", ""
     listed = "\n".join(f"  - {scalar(name)}" for name in tasks)
-    common = {"configuration": configuration, "group": scalar(group), "tasks": listed}
-    texts[f"{group}.yaml"] = GROUP.format(**common, of=of, note=note)
+    head = {"configuration": configuration, "group": scalar(group), "tasks": listed}
+    texts = {
+        f"{name}.yaml": TASK.format(name=scalar(name), configuration=scalar(configuration), **how)
+        for name, how in (tasks | beside).items()
+    }
+    texts[f"{group}.yaml"] = GROUP.format(**head, of=of, note=note)
     return {**texts, "kgprobe_rows.py": LOADER}

@@ -139,7 +139,7 @@ def paged(own, models=MODELS, **changed):
         versions={"kgprobe": "0.1.0"},
         commands={"": "snakemake -- index.html", "bear": "snakemake -- bear.json"},
         **{
-            "links": [pages.Link("tables/bear.parquet", "x")],
+            "links": {"tables/bear.parquet": "x"},
             **made,
             **changed,
         },
@@ -614,7 +614,7 @@ def test_parts_that_do_not_exist_leave_no_empty_section():
     parts = bear_section.arranged(own, MODELS, {}, {})
     alone = section.Section("bear", "BEAR", "Lead.", parts=parts)
     assert validity.section(own, MODELS) is None
-    made = pages.render(paged(own, sections=[alone], links=()))
+    made = pages.render(paged(own, sections=[alone], links={}))
     assert 'id="world_lite"' in made["pages/bear.html"]
     assert "Construction" not in made["pages/bear.html"]
     assert "pages/validity.html" not in made

@@ -1,6 +1,7 @@
 """From files to studies, tables and figures."""
 
 import shutil
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -111,10 +112,16 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     shutil.copytree(folder / "world_lite", asked)
     questions = [str(asked / "items.parquet")]
     experiments = [{"paper": "bear", **row} for row in rows]
-    gather_report.make(
-        page, read(inputs), Section("claims", "Claims", "", ["None."]), inputs, [],
-        list(map(str, answers)), [judged], questions, [], [], [], experiments, MODELS, {}, {}, {},
+    given = {"results": inputs, "answers": [*map(str, answers)], "judged": [judged],
+             "questions": questions}  # fmt: skip
+    lacking = dict.fromkeys(("tables", "sections", "measured", "allows", "names", "validity"), ())
+    params = {"experiments": experiments, "models": MODELS, "descriptions": {}, "configs": ()}
+    run = SimpleNamespace(
+        input=SimpleNamespace(**given, **lacking), params=SimpleNamespace(**params),
+        output=SimpleNamespace(page=str(page)), config={},
     )  # fmt: skip
+    claims = Section("claims", "Claims", "", ["None."])
+    gather_report.make(run, read(inputs), schema.read(judged, schema.JUDGED), claims)
     html = (page.parent / "pages/validity.html").read_text(encoding="utf-8")
     assert "snakemake --cores all -- " in html
     assert 'href="../index.html"' in html

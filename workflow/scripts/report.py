@@ -1,7 +1,6 @@
 from pathlib import Path
 
 from kgprobe import schema
-from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.schema import atomic
 from kgprobe.tables import judged, results
@@ -20,25 +19,4 @@ with job(snakemake) as run:
     made_of = [*run.input.results, *run.input.judged, run.input.claims, *run.input.published]
     schema.write(verdict, schema.CLAIMS, run.output.claims, run.provenance(made_of))
     verdicts.write_rows(comparisons, run.output.claim_rows)
-    gather.make(
-        page=Path(run.output.page),
-        numbers=numbers,
-        claims=section.section(verdict),
-        results=run.input.results,
-        tables=run.input.tables,
-        answers=run.input.answers,
-        judged=run.input.judged,
-        questions=run.input.questions,
-        sections=run.input.sections,
-        measures=run.input.measured,
-        allows=run.input.allows,
-        experiments=run.params.experiments,
-        models=run.params.models,
-        config=run.config,
-        titles={
-            row["relation"]: row["note"] for path in run.input.names for row in read_table(path)
-        },
-        descriptions=run.params.descriptions,
-        configs=run.params.configs,
-        shipped=next(iter(run.input.validity), None),
-    )
+    gather.make(run, numbers, answers, section.section(verdict))

@@ -22,7 +22,7 @@ from kgprobe.tables.answers import recorded
 from kgprobe.tables.bear import section
 from kgprobe.tables.bear.figures import figures
 from kgprobe.tables.report import about
-from kgprobe.tables.report.pages import Link, Report, write_report
+from kgprobe.tables.report.pages import Report, write_report
 from kgprobe.tables.report.section import Section
 
 
@@ -88,7 +88,7 @@ def _report(
         versions=versions(),
         sections=[Section("bear", title, section.LEAD, parts=parts, terms=section.TERMS)],
         benchmarks=list(about.benchmarks(result.frame, probed, [spec], judged, places, names, {})),
-        links=[Link(name) for name in files],
+        links=dict.fromkeys(files, ""),
         commands={"": command},
         title=f"What {who.model} knows of {benchmark.name}",
     )

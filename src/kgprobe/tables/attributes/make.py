@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, STEPS
+from kgprobe.experiments import read_table
+from kgprobe.job import JobContext
 from kgprobe.schema import Contract
 from kgprobe.tables import aggregations, baselines, forms, judged, results, scored
 from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
@@ -23,48 +24,31 @@ from kgprobe.tables.scored import Scored, read_random_init
 from kgprobe.tables.study import Study
 from kgprobe.tables.views import write_all
 
-Row = Mapping[str, str]
 EQUAL = (
     "A written answer is right when it equals {} of the gold after the rules that a folded table "
     "counts one by one."
 )
 
 
-def tabulate(
-    path: str | Path,
-    judged_path: str | Path,
-    folder: str | Path,
-    page: str | Path,
-    experiments: Sequence[Row],
-    models: Mapping[str, Row],
-    answers: Sequence[str],
-    examples: Sequence[str],
-    graph: str | Path,
-    published: str | Path,
-    titles: Mapping[str, str],
-    thresholds: str,
-    options: Mapping[str, Any],
-    provenance: Mapping[str, object],
-    content_free: Sequence[str] = (),
-    trained_on: str | Path = "",
-    aliases: str | Path = "",
-    below: baselines.Files = MappingProxyType({}),
-    formed: tuple[Sequence[Row], Sequence[str]] = ((), ()),
-) -> None:
-    """Write RESULTS to `path`, JUDGED to `judged_path`, every view of RESULTS as TSV into `folder`,
-    and the section to `page`.
+def tabulate(run: JobContext) -> None:
+    """Write RESULTS, JUDGED, every view of RESULTS as TSV, and the section.
 
-    `answers`: FILLS or SCORES of the rows of `experiments`; `examples`: EXAMPLES of every
-    benchmark, whose folders hold the rest; `content_free`: of the rows that rank candidates, in
-    their order; `aliases`: where generated texts may equal one of them; `formed`: rows in a form of
-    asking, and their answers; `titles`: relation -> its name.
+    Inputs that are asked row by row stand in the order of the rows: FILLS or SCORES, those in a
+    form of asking, CONTENT_FREE of the rows that rank candidates. The folders of EXAMPLES hold the
+    rest of a benchmark; where there are `aliases`, generated texts may equal one of them.
     """
-    tables = ("edges", "literals", "ids")
-    edges, literals, ids = (pl.read_parquet(Path(graph) / f"{name}.parquet") for name in tables)
-    places, others = folders(examples), read_aliases(aliases) if aliases else None
+    given, params = run.input, run.params
+    edges, literals, ids = map(pl.read_parquet, (given.edges, given.literals, given.ids))
+    places = folders(given.examples)
+    others = read_aliases(given.aliases) if given.aliases else None
     benchmarks = {n: studies.read_benchmark(places[n]) for n in printed.NAMES if n in places}
-    files = dict(zip(probes_of(experiments, models, answers), answers, strict=True))
-    in_form = dict(zip(probes_of(formed[0], models, formed[1]), formed[1], strict=True))
+    files, in_form = (
+        dict(zip(probes_of(rows, params.models, paths), paths, strict=True))
+        for rows, paths in (
+            (params.experiments, given.answers), (params.formed, given.formed),
+        )
+    )  # fmt: skip
+    below = baselines.files(params.baselines, given.get("baselines", []))
     answered = {
         probe: studies.read_answers(probe, benchmarks[probe.benchmark], file, others)
         for probe, file in (files | in_form).items()
@@ -72,11 +56,13 @@ def tabulate(
     sampled = [benchmark.examples for benchmark in benchmarks.values()]
     guesses = studies.guesses(edges, literals, sampled, ids)
     direct = {probe: answered[probe] for probe in files}
-    study = studies.AttributesStudy(benchmarks, direct, guesses, **options)
+    study = studies.AttributesStudy(benchmarks, direct, guesses, seed=params.seed, **params.options)
     known = (
-        numbers.status(study, schema.read(trained_on, schema.TRAINED_ON)) if trained_on else None
+        numbers.status(study, schema.read(given.trained_on, schema.TRAINED_ON))
+        if given.trained_on
+        else None
     )
-    figures, alphas = printed.read(Path(published).parent), study.alphas()
+    figures, alphas = printed.read(Path(given.published[0]).parent), study.alphas()
     rows_of = {
         probe: studies.judge(probe, alphas, benchmarks[probe.benchmark])
         for probe, (alphas, _) in answered.items()
@@ -92,27 +78,30 @@ def tabulate(
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
     parts = chain(
         numbers.estimates(study, alphas, figures, known),
-        scored.estimates(score_ranked(study, files, content_free, known, below)),
+        scored.estimates(score_ranked(study, files, given.content_free, known, below)),
         baseline_numbers(study, below, others),
         forms.estimates(*in_forms, places, "sum", study.seed, written=read_written),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
         constructs.estimates(built, alphas),
-        marks.estimates([*experiments, *formed[0]], [*answers, *formed[1]]),
+        marks.estimates([*params.experiments, *params.formed], [*given.answers, *given.formed]),
     )
     frame = results.frame("attributes", parts)
-    schema.write(frame, schema.RESULTS, path, provenance)
+    provenance = run.provenance(seed=params.seed, options=params.options)
+    schema.write(frame, schema.RESULTS, run.output.numbers, provenance)
     rows = judged.frame("attributes", rows_of.items())
-    schema.write(rows, schema.JUDGED, judged_path, provenance)
-    write_all(views.ALL, frame, folder)
-    frame = results.read([path])
-    equal = EQUAL.format("the label or an alias" if aliases else "the label")
+    schema.write(rows, schema.JUDGED, run.output.judged, provenance)
+    write_all(views.ALL, frame, run.output.texts)
+    frame = results.read([run.output.numbers])
+    equal = EQUAL.format("the label or an alias" if given.aliases else "the label")
+    titles = {row["relation"]: row["note"] for path in given.names for row in read_table(path)}
     made_of = attributes_section.section(
         frame, list(files), figures, titles, attributes_section.worked_examples(study, files),
-        notes=[equal, *aggregations.notes(frame, models, "sum")], thresholds=thresholds,
+        notes=[equal, *aggregations.notes(frame, params.models, "sum")],
+        thresholds=params.thresholds,
         steps=_of_all(places, "funnel", STEPS),
         sensitivity=_of_all(places, "sensitivity", SENSITIVITY),
     )  # fmt: skip
-    section.write(made_of, page)
+    section.write(made_of, run.output.section)
 
 
 def score_ranked(

@@ -10,7 +10,7 @@ import altair as alt
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.tables import reliability, slice_plots
+from kgprobe.tables import option_plots
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import numbers, views
 from kgprobe.tables.attributes import study as studies
@@ -152,13 +152,9 @@ def drawings(
         add("popularity", "Popularity", POPULARITY, figure, rows)
     every, controls = {p.model: p.kind for p in probes}, [p.model for p in probes if p.control]
     panels = [(name, "") for name in NAMES]
-    drawn += reliability.draw_reliability(
-        NAME, "attributes_reliability", results, every, panels, "sum"
-    )
-    drawn += slice_plots.draw_slices(
-        NAME, NAME, results, every, panels, "sum", controls, is_folded=True
-    )
-    return drawn
+    return [
+        *drawn, *option_plots.drawings(NAME, NAME, results, every, panels, "sum", controls)
+    ]  # fmt: skip
 
 
 def largest_model(probes: Sequence[Probe]) -> Who:

@@ -4,14 +4,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.job import JobContext
 from kgprobe.tables import baselines, judged, results, views
-from kgprobe.tables.answers import Row, folders
+from kgprobe.tables.answers import folders
 from kgprobe.tables.autoprompt import numbers, published, texts
 from kgprobe.tables.autoprompt import section as page_of
 from kgprobe.tables.autoprompt import views as own_views
@@ -55,54 +54,38 @@ def measure(
     yield from numbers.memory(answers, seed)
 
 
-def make(
-    table: Path,
-    judged_path: Path,
-    folder: Path,
-    page: Path,
-    rows: Sequence[Row],
-    models: Mapping[str, Row],
-    outcomes: Sequence[str],
-    tasks: Sequence[str],
-    prompts: Sequence[str],
-    swept: Sequence[Row],
-    swept_files: Sequence[str],
-    printed: str,
-    trained_on: str,
-    mode: str,
-    selection: str,
-    given: Sequence[Mapping[str, Any]],
-    provenance: Mapping[str, object],
-    seed: int = 0,
-    below: baselines.Files = MappingProxyType({}),
-) -> None:
-    """Write RESULTS at `table`, JUDGED at `judged_path`, views of RESULTS as TSV into `folder`, and
-    the section at `page`.
-
-    `rows` and `swept`: rows of experiments with the file of each in `outcomes` and `swept_files`;
-    `tasks`: examples.parquet of every benchmark; `prompts`, `printed`: folders of prompt files and
-    of printed figures; `given`: the section of the config of every row.
-    """
-    places = folders(tasks)
-    answers = numbers.answered(rows, models, outcomes, places, mode, given, seed)
-    figures, files = published.read(printed), texts.read(prompts)
+def tabulate(run: JobContext) -> None:
+    """Write RESULTS, JUDGED, views of RESULTS as TSV, and the section. The folders of the `tasks`
+    hold a benchmark, those of the `prompts` prompt files; `settings` have the section of the config
+    of every row."""
+    params, seed = run.params, run.params.seed
+    models, mode, swept_files = params.models, params.settings["mode"], run.input.get("sweeps", [])
+    places = folders(run.input.tasks)
+    answers = numbers.answered(
+        params.rows, models, params.outcomes, places, mode, params.settings["given"], seed
+    )
+    printed = Path(run.input.published[0]).parent
+    figures, files = published.read(printed), texts.read(run.input.get("prompts", []))
     names = {model: row.get("published", "") or model for model, row in models.items()}
+    trained_on = run.input.get("trained_on")
     known = schema.read(trained_on, schema.TRAINED_ON) if trained_on else None
     measured = [*figures, *measure(answers, figures, names, known, seed), *texts.restarts(files)]
+    below = baselines.files(params.baselines, run.input.get("baselines", []))
     measured += numbers.baseline_numbers(answers, below, seed)
-    for row, path in zip(swept, swept_files, strict=True):
+    for row, path in zip(params.swept, swept_files, strict=True):
         points = schema.read(path, schema.SWEEPS)
         of_method = {"low_data": numbers.low_data, "grid": numbers.grid}[row["method"]]
         measured += of_method(row["benchmark"], row["model"], points)
-    measured += marks.estimates([*rows, *swept], [*outcomes, *swept_files])
-    frame = results.frame("autoprompt", measured)
-    schema.write(frame, schema.RESULTS, table, dict(provenance))
+    rows = [*params.rows, *params.swept]
+    measured += marks.estimates(rows, [*params.outcomes, *swept_files])
+    frame, provenance = results.frame("autoprompt", measured), run.provenance()
+    schema.write(frame, schema.RESULTS, run.output.results, provenance)
     rows_of = judged.frame("autoprompt", ((one.probe, numbers.judge(one)) for one in answers))
-    schema.write(rows_of, schema.JUDGED, judged_path, dict(provenance))
+    schema.write(rows_of, schema.JUDGED, run.output.judged, provenance)
 
     shown = page_of.select_reported(frame)
     every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]
-    views.write_all([view for view in every if view.select(shown).height], shown, folder)
+    views.write_all([view for view in every if view.select(shown).height], shown, run.output.tables)
     about = {n: json.loads((p / "task.json").read_text("utf-8")) for n, p in places.items()}
     # manual prompts for masked models, or for the first kind of all
     manual = {
@@ -119,4 +102,7 @@ def make(
     }
     notes = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
     funnels = {n: schema.read(p / "funnel.parquet", schema.FUNNEL) for n, p in places.items()}
-    section.write(page_of.section(frame, models, records, mode, selection, notes, funnels), page)
+    page = page_of.section(
+        frame, models, records, mode, params.settings["selection"], notes, funnels
+    )
+    section.write(page, run.output.section)

@@ -10,7 +10,6 @@ from kgprobe.tables.autoprompt import numbers
 from kgprobe.tables.autoprompt.numbers import BEST, CLASSIFICATION, EXTRACTION, MAJORITY, UNSEEN
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.headline import PROMPTS
-from kgprobe.tables.report.validity import COLUMNS
 from kgprobe.tables.views import PLAIN, View
 
 #: benchmark -> the head of its columns
@@ -104,13 +103,6 @@ PRINTED6 = _view(
     "P36, P159, P190, P361, P463, P530, P937, P1303, P1376.",
     benchmark=["auto_lama"], method=["published"], metric=["search facts", "P@1"],
 )  # fmt: skip
-CALIBRATION = _view(
-    "validity", "Validity: P@1 of control models, trained-on and held-out facts",
-    ["model", "prompt"], ["metric"],
-    "Chance: a random one of the ranked tokens. What a search learns of the answers' distribution "
-    "is right for held-out facts, too.",
-    metric=COLUMNS[:4],
-)  # fmt: skip
 DIFFERENCES = _view(
     "differences", "What a search or demonstrations gain, in points",
     ["model", "prompt", "instead"], ["benchmark", "slice"],
@@ -165,7 +157,7 @@ def of(results: pl.DataFrame) -> tuple[list[View], list[View]]:
     classes = sorted(part for part in results["slice"].unique() if part.startswith("class: "))
     by_relation = [view.where_also(group=groups) for view in RELATIONS]
     tables = [TABLE1, TABLE2, TABLE4, TABLE5]
-    shown = [*tables, *by_relation, CALIBRATION, ABOVE_BASELINES, DIFFERENCES]
+    shown = [*tables, *by_relation, ABOVE_BASELINES, DIFFERENCES]
     return shown, [SHIFT, CLASSES.where_also(slice=classes), RESTARTS]
 
 

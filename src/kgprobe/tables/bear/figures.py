@@ -7,7 +7,7 @@ import altair as alt
 import polars as pl
 
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import reliability, slice_plots
+from kgprobe.tables import option_plots
 from kgprobe.tables.report import draw, marks, validity
 from kgprobe.tables.report.draw import HELD_OUT, INK, KINDS, MUTED, PUBLISHED, TRAINED_ON
 from kgprobe.tables.report.section import Drawing, drawing
@@ -60,12 +60,8 @@ def figures(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) ->
             relations_plot(with_verdicts, models, titles),
             _related(bear.filter(benchmark=benchmark)),
         )
-        yield from reliability.draw_reliability(
-            benchmark, f"bear_reliability_{benchmark}", bear, kinds, [(benchmark, "")]
-        )
-        yield from slice_plots.draw_slices(
-            "bear", benchmark, bear, kinds, [(benchmark, "")], controls=controls
-        )
+        panels = [(benchmark, "")]
+        yield from option_plots.drawings("bear", benchmark, bear, kinds, panels, "", controls)
 
 
 def benchmarks(results: pl.DataFrame, models: Models) -> list[str]:

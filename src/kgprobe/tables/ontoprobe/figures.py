@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
-from kgprobe.tables import reliability, slice_plots
+from kgprobe.tables import option_plots
 from kgprobe.tables.ontoprobe import memorizing, reasoning, views
 from kgprobe.tables.ontoprobe.memorizing import PAPERS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, SETTINGS
@@ -31,12 +31,11 @@ def drawings(
     kinds = {name: row["kind"] for name, row in models.items()}
     controls = [name for name, row in models.items() if row["source"].startswith("control:")]
     sets = results["benchmark"].unique(maintain_order=True).to_list()
-    shared = results, kinds, [*product(sets, TASKS)], AGGREGATIONS[0]
+    panels = product(sets, TASKS)
     return [
         *bars(results, average),
         *grids(results, average),
-        *reliability.draw_reliability(NAME, f"{NAME}_reliability", *shared),
-        *slice_plots.draw_slices(NAME, NAME, *shared, controls, is_folded=True),
+        *option_plots.drawings(NAME, NAME, results, kinds, panels, AGGREGATIONS[0], controls),
     ]
 
 

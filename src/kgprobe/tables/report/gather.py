@@ -1,18 +1,18 @@
 """The report, from the files of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.allowed import ALLOWED
-from kgprobe.job import commit, versions
+from kgprobe.experiments import read_table
+from kgprobe.job import JobContext, commit, versions
 from kgprobe.tables.answers import folders, recorded
-from kgprobe.tables.judged import read
 from kgprobe.tables.report import about, grid, marks, measured, section, validity
-from kgprobe.tables.report.pages import Link, Report, write_report
+from kgprobe.tables.report.pages import Report, write_report
 from kgprobe.tables.report.section import Section
 
 GRAPHS = (
@@ -29,41 +29,19 @@ OF_FEW = "quantized adapter device_map".split()
 OF_COMPLETENESS = "plain shuffled unknown".split()
 
 
-def make(
-    page: Path,
-    numbers: pl.DataFrame,
-    claims: Section,
-    results: Sequence[str],
-    tables: Sequence[str],
-    answers: Sequence[str],
-    judged: Sequence[str],
-    questions: Sequence[str],
-    sections: Sequence[str],
-    measures: Sequence[str],
-    allows: Sequence[str],
-    experiments: Rows,
-    models: Mapping[str, Mapping[str, str]],
-    config: Mapping[str, Any],
-    titles: Mapping[str, str],
-    descriptions: Mapping[str, str],
-    configs: Sequence[str] = (),
-    shipped: str | Path | None = None,
-) -> None:
-    """Write the pages; `page` is the first. All other arguments are paths of a run's files, or rows
-    of its tables.
+def make(run: JobContext, numbers: pl.DataFrame, judged: pl.DataFrame, claims: Section) -> None:
+    """Write the pages of a run. `numbers`, `judged`: RESULTS and JUDGED of every paper; `claims`:
+    the section on what they claim.
 
-    `numbers`: RESULTS of every paper, from the files `results`; `claims`: the section on what they
-    claim; `answers`: the file of every row of `experiments`, in their order, one file may hold
-    several; `judged`: JUDGED of all papers; `questions`: of every benchmark that they name;
-    `measures`: numbers measured before; `allows`: ALLOWED of every own graph. `results`, `tables`,
-    `judged`, `answers` and `questions` are linked from the pages.
-    `titles`: relation -> its name; `descriptions`: benchmark -> what it is; `configs`: files that
-    were laid over the default configuration; `shipped`: measured numbers of control probes, for
-    those that the run did not ask.
+    One file of answers may hold several rows of experiments; `configs` are laid over the default
+    configuration; `validity`, if any, has measured numbers of control probes, for those that the
+    run did not ask.
     """
-    probed = {row["model"]: models[row["model"]] for row in experiments}
+    given, params, page = run.input, run.params, Path(run.output.page)
+    experiments, configs = params.experiments, params.configs
+    probed = {row["model"]: params.models[row["model"]] for row in experiments}
     valid, source = numbers, ""
-    if shipped:
+    for shipped in given.validity[:1]:
         extract = measured.read(Path(shipped))
         valid = validity.with_shipped(numbers, extract.results)
         if valid.height > numbers.height:
@@ -72,29 +50,33 @@ def make(
                 f"{extract.header['run']} on {extract.header['date']}, "
                 f"commit {extract.header['commit']}."
             )
-    checked = validity.section(valid, models, source, numbers)
+    checked = validity.section(valid, params.models, source, numbers)
     made_with: dict[str, str] = {}
-    for path in answers:
+    for path in given.answers:
         made_with |= recorded(path, "versions")
     rows = [{k: v for k, v in row.items() if k != "_line"} for row in experiments]
-    places = folders(questions)
-    before = measured.section(numbers, places.values(), measures)
-    shown = [claims, *map(section.read, sections), before, _describe_graphs(allows), checked]
+    places = folders(given.questions)
+    before = measured.section(numbers, places.values(), given.measured)
+    graphs = _describe_graphs(given.allows)
+    shown = [claims, *map(section.read, given.sections), before, graphs, checked]
+    linked = [given.results, given.tables, given.judged, given.answers, given.questions]
+    titles = {row["relation"]: row["note"] for path in given.names for row in read_table(path)}
+    about_sets = about.benchmarks(
+        numbers, probed, rows, judged, places, titles, params.descriptions
+    )
     folder = page.parent.parent
     report = Report(
         run=folder.name,
         results=numbers,
         probed=probed,
-        config=config,
-        models=_models(experiments, models, answers),
+        config=run.config,
+        models=_models(experiments, params.models, given.answers),
         experiments=rows,
         versions=made_with | versions(),
         sections=[one for one in shown if one],
-        benchmarks=list(
-            about.benchmarks(numbers, probed, rows, read(judged), places, titles, descriptions)
-        ),
-        links=_links(folder, dict.fromkeys([*results, *tables, *judged, *answers, *questions])),
-        commands={Path(path).stem: _command(path, configs) for path in sections}
+        benchmarks=list(about_sets),
+        links=_links(folder, dict.fromkeys(chain(*linked))),
+        commands={Path(path).stem: _command(path, configs) for path in given.sections}
         | {"": _command(page, configs)},
         commit=commit(),
     )
@@ -138,11 +120,10 @@ def _models(
     return list(rows.values())
 
 
-def _links(folder: Path, paths: Iterable[str]) -> list[Link]:
-    """The files and folders of a run."""
-    links = []
+def _links(folder: Path, paths: Iterable[str]) -> dict[str, str]:
+    """The files and folders of a run, and what they hold."""
+    links = {}
     for path in paths:
-        inside = Path(path).relative_to(folder).as_posix()
         holds = "" if Path(path).is_dir() else schema.provenance(path).get("contract", "")
-        links.append(Link(inside, str(holds)))
+        links[Path(path).relative_to(folder).as_posix()] = str(holds)
     return links

@@ -79,22 +79,14 @@ LICENSES = (
 
 
 @dataclass(frozen=True)
-class Link:
-    """A file of the run: its path in the run's folder, what it holds."""
-
-    path: str
-    holds: str = ""
-
-
-@dataclass(frozen=True)
 class Report:
     """Everything the report shows.
 
     `run`: the run's name; `results`: RESULTS of all papers; `probed`: the models by name; `models`:
     what was recorded of each, `experiments`: rows of experiments, both as they shall be printed;
     `sections`: in the order of the pages; `benchmarks`: pages on the questions of each paper
-    (`about.benchmarks`); `commands`: section -> what makes its tables, "" for everything else;
-    `commit`: of the project.
+    (`about.benchmarks`); `links`: files in the run's folder -> what they hold; `commands`:
+    section -> what makes its tables, "" for everything else; `commit`: of the project.
     """
 
     run: str
@@ -106,7 +98,7 @@ class Report:
     versions: Mapping[str, str]
     sections: Sequence[Section] = ()
     benchmarks: Sequence[Section] = ()
-    links: Sequence[Link] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
     title: str = "What the models know of the knowledge graph"
@@ -242,8 +234,8 @@ def _reading(report: Report) -> Section:
     """How to read the numbers, what was run, with what, under which terms."""
     terms = {k: v for section in report.sections for k, v in section.terms.items()} | TERMS
     versions = {"run": report.run, "commit": report.commit or "no checkout", **report.versions}
-    files = [{"file": Cell(link.path, href=f"../../{link.path}"), "holds": link.holds}
-             for link in report.links]  # fmt: skip
+    files = [{"file": Cell(path, href=f"../../{path}"), "holds": holds}
+             for path, holds in report.links.items()]  # fmt: skip
     return Section(
         "methods", "Methods: how to read, what was run", "", terms=terms,
         grids=[grid.records("Models", report.models), grid.records("Probes", report.experiments),

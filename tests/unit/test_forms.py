@@ -352,13 +352,12 @@ def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
     for probe in probes:
         made["items"].write_parquet(tmp_path / f"{probe.prompt}.parquet")
 
-    def written(probe, path):
-        rows = [(f"P1/Q{name}", template, float(text == right[name]))
-                for (name, template), text in said[probe.prompt].items()]  # fmt: skip
-        columns = {"item": pl.String, "template": pl.Int32, "hit": pl.Float64}
-        return pl.DataFrame(rows, schema=columns, orient="row")
-
+    columns, written = {"item": pl.String, "template": pl.Int32, "hit": pl.Float64}, {}
     paths = [tmp_path / f"{probe.prompt}.parquet" for probe in probes]
+    for path, texts in zip(paths, said.values(), strict=True):
+        rows = [(f"P1/Q{name}", template, float(text == right[name]))
+                for (name, template), text in texts.items()]  # fmt: skip
+        written[str(path)] = pl.DataFrame(rows, schema=columns, orient="row")
     formed, raw = tabled.pairs(probes, paths)
     told = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0,
                                               written=written))  # fmt: skip

@@ -106,7 +106,6 @@ def bear(own, models=MODELS):
     shown = grid.of_rows("Size", own.filter(metric="accuracy", group="", slice=""))
     drawings = [
         Drawing("world_lite", "size", "Size", "Gray: published.", made, data=shown),
-        Drawing("calibration", "cal", "Calibration", "As drawn.", made, data=shown),
     ]
     parts = bear_section.arranged(
         own, models, NAMES, {"world_lite": "From the <embedded> world"}, drawings
@@ -693,11 +692,7 @@ def test_a_probe_without_numbers_is_an_error(full):
 def test_a_section_is_read_as_it_was_written(tmp_path):
     section.write(bear(found()), tmp_path / "bear.json")
     again = section.read(tmp_path / "bear.json")
-    assert [part.name for part in again.parts] == [
-        "validity",
-        "world_lite",
-        "construction",
-    ]
+    assert [part.name for part in again.parts] == ["world_lite", "construction"]
     section.write(again, tmp_path / "again.json")
     assert section.read(tmp_path / "again.json").parts == again.parts
 

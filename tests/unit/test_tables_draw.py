@@ -2,7 +2,6 @@
 
 import re
 
-import polars as pl
 import pytest
 
 from kgprobe.metrics.intervals import Interval
@@ -49,7 +48,6 @@ FIGURES = {
     "size": lambda: figures.size_plot(
         figures.sizes_of("world_lite", found()), [12.5], found(), MODELS
     ),
-    "calibration": lambda: figures.calibration_plot(found()),
     "relations": lambda: figures.relations_plot(found(), MODELS, {"P36": "capital <of>"}),
 }
 
@@ -126,10 +124,5 @@ def test_relations_are_named_and_ordered_by_accuracy():
     assert means[y[0]] >= means[y[1]]
     # five items in all: every number that is written down is marked
     assert all(row["label"] == f"{row['value']:.0f} †" for row in drawn(chart))
-    for n in (19, 20):
-        own = found().with_columns(n=pl.when(metric="AUC").then(n).otherwise("n"))
-        told = [row["label"] for row in drawn(figures.calibration_plot(own)) if "label" in row]
-        assert len(told) == 2
-        assert all(text.endswith(") †") == (n == 19) for text in told)
     heads = chart.to_dict()["layer"][0]["encoding"]["x"]["sort"]
     assert [head.replace("\n", "") for head in heads[:2]] == ["chance", "control-masked"]

@@ -73,7 +73,6 @@ def test_a_run_becomes_results_figures_and_a_section(files):
     assert signs == {"control-masked": " (?)", "smol": "", "random": "", "majority": ""}
     drawn = list(figures.figures(found, MODELS, {"P36": "capital"}))
     assert [d.name for d in drawn] == [
-        "validity",
         "bear_size_world_lite",
         "bear_relations_world_lite",
         "bear_reliability_world_lite",
@@ -81,7 +80,7 @@ def test_a_run_becomes_results_figures_and_a_section(files):
         "bear_slice_facts_world_lite",
     ]
     parts = section.arranged(found, MODELS, {}, {}, drawn)
-    assert [len(part.drawings) for part in parts] == [1, 5]
+    assert [len(part.drawings) for part in parts] == [5]
 
 
 def test_the_report_counts_the_calibration_probes_of_every_paper(files):

@@ -13,7 +13,6 @@ MEMORIZED, ONTO_SETS = ontoprobe.memorized_rows(RUN), ontoprobe.list_sets(RUN)
 FIGURES = [
     f"bear_{what}_{b}" for b in RUN.probed("bear") for what in ("size", "relations")
 ]
-FIGURES += ["validity"] if tables.has_controls(RUN) else []
 #: what relations are called
 NAMES = [
     "<resources>/templates/bear_relations.tsv",

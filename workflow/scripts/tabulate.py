@@ -1,7 +1,6 @@
 from pathlib import Path
 
 from kgprobe import schema
-from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.tables import baselines
 from kgprobe.tables.answers import folders, probes_of
@@ -29,16 +28,5 @@ with job(snakemake) as run:
     schema.write(make.judged_answers(studies), schema.JUDGED, run.output.judged, provenance)
     shown = views(numbers, [probe.model for probe in answered]).values()
     write_all(shown, numbers, run.output.texts)
-    section.write(
-        run.output.section,
-        figures=Path(run.output.section).parents[1] / "figures",
-        results=read([run.output.results]),
-        studies=studies,
-        scores=dict(zip(answered, run.input.scores, strict=True)),
-        funnels=run.input.get("funnels", []),
-        models=run.params.models,
-        names={
-            row["relation"]: row["note"] for path in run.input.names for row in read_table(path)
-        },
-        descriptions=run.params.descriptions,
-    )
+    scores = dict(zip(answered, run.input.scores, strict=True))
+    section.write(run, read([run.output.results]), studies, scores)

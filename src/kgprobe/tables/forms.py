@@ -4,7 +4,7 @@ A form is a value of `prompt`; `templates` is the raw one. Accuracy stands on th
 asked in the form, the raw one's on those of the sample; a difference is paired, on items of both.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,6 @@ from kgprobe.templates import FORMS
 #: the part of a benchmark that is asked in forms
 SLICE = "forms"
 RAW = "templates"
-#: what reads FILLS of a probe as item, template, hit
-Written = Callable[[Probe, str | Path], pl.DataFrame]
 #: what the record of a form counts (probes/jobs/forms.py) -> the metric
 COUNTS = {
     "items": "drawn",
@@ -80,11 +78,11 @@ def estimates(
     aggregation: str,
     seed: int,
     by_relation: bool = False,
-    written: Written | None = None,
+    written: Mapping[str, pl.DataFrame] | None = None,
 ) -> Iterator[Number]:
     """Every number of forms. `formed`: answers of the probes in a form, `raw`: of those without, of
     which each form has one; `aggregation`: what SCORES of both are read by. `by_relation`: of each
-    by itself as well (OntoProbe's tasks). `written`: what reads FILLS, where answers are written.
+    by itself as well (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file.
     Raises ValueError for a form without its raw probe."""
     families: dict[Probe, list[Probe]] = {}
     for probe in formed:
@@ -118,7 +116,7 @@ def estimates(
 def _hits(
     frames: Sequence[pl.DataFrame],
     aggregation: str,
-    written: Written | None,
+    written: Mapping[str, pl.DataFrame] | None,
     probe: Probe,
     path: str | Path,
 ) -> pl.DataFrame:
@@ -135,7 +133,7 @@ def _hits(
         # wrote under another one
         first = prompts.group_by("relation").agg(template=pl.col("index").min())
         named = items.select("item", "relation").join(first, on="relation")
-        judged = written(probe, path).join(named, on=["item", "template"])
+        judged = written[str(path)].join(named, on=["item", "template"])
     return judged.select("item", "relation", "hit").sort("item")
 
 

@@ -68,19 +68,18 @@ def tabulate(run: JobContext) -> None:
         for probe, (alphas, _) in answered.items()
     }
     every = {**in_form, **files}
-    by_file = {path: rows_of[probe] for probe, path in every.items()}
-
-    def read_written(_: Probe, path: str | Path) -> pl.DataFrame:
-        """item, template, hit: whether the first text is the example's own object."""
-        return by_file[str(path)].filter(matching="own").select("item", "template", "hit")
-
+    # whether the first text is the example's own object
+    written = {
+        path: rows_of[probe].filter(matching="own").select("item", "template", "hit")
+        for probe, path in every.items()
+    }
     in_forms = forms.pairs(list(every), list(every.values()))
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
     parts = chain(
         numbers.estimates(study, alphas, figures, known),
         scored.estimates(score_ranked(study, files, given.content_free, known, below)),
         baseline_numbers(study, below, others),
-        forms.estimates(*in_forms, places, "sum", study.seed, written=read_written),
+        forms.estimates(*in_forms, places, "sum", study.seed, written=written),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
         constructs.estimates(built, alphas),
         marks.estimates([*params.experiments, *params.formed], [*given.answers, *given.formed]),

@@ -1,4 +1,4 @@
-"""BEAR's figures from RESULTS: accuracy against size, by relation, and on trained-on facts."""
+"""BEAR's figures from RESULTS: accuracy against size, and by relation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,8 +8,8 @@ import polars as pl
 
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import option_plots
-from kgprobe.tables.report import draw, marks, validity
-from kgprobe.tables.report.draw import HELD_OUT, INK, KINDS, MUTED, PUBLISHED, TRAINED_ON
+from kgprobe.tables.report import draw, marks
+from kgprobe.tables.report.draw import INK, KINDS, PUBLISHED
 from kgprobe.tables.report.section import Drawing, drawing
 from kgprobe.tables.results import plain
 
@@ -30,15 +30,6 @@ SIZE = "parameters (log scale)"
 def figures(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) -> Iterator[Drawing]:
     """The figures of BEAR's RESULTS; `models`: by name; `titles`: relation -> its name."""
     bear = results.filter(paper="bear")
-    if bear.filter(metric="trained-on").height:
-        yield drawing(
-            "validity",
-            "validity",
-            "Trained-on and held-out facts",
-            "Items whose correct option is ranked first, with 95 % intervals; black: chance.",
-            calibration_plot(bear),
-            _whole(bear, *validity.COLUMNS),
-        )
     kinds = {name: row["kind"] for name, row in models.items()}
     controls = [name for name, row in models.items() if row["source"].startswith("control:")]
     for benchmark in benchmarks(bear, models):
@@ -48,7 +39,7 @@ def figures(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) ->
         if sized.filter(pl.col("method") != "published").height:
             caption = SIZES + (COMPARED if benchmark in COMPARABLE else "")
             title, name = "Accuracy against size", f"bear_size_{benchmark}"
-            chance = _whole(bear, "accuracy").filter(benchmark=benchmark, model="random")
+            chance = _whole(bear).filter(benchmark=benchmark, model="random")
             figure = size_plot(sized, chance["value"].to_list(), bear, models)
             rows = sized.drop("parameters")
             yield drawing(benchmark, name, title, caption, figure, rows)
@@ -75,51 +66,15 @@ def names(results: pl.DataFrame, rows: Sequence[Row]) -> list[str]:
     return marks.names(rows, [*map(marks.signs(results), rows)])
 
 
-def _whole(results: pl.DataFrame, *metrics: str) -> pl.DataFrame:
-    """The numbers of all items, mean over templates."""
-    rows = results.filter(pl.col("metric").is_in(metrics), pl.col("method") != "published")
+def _whole(results: pl.DataFrame) -> pl.DataFrame:
+    """The accuracies of all items, mean over templates."""
+    rows = results.filter(pl.col("method") != "published", metric="accuracy")
     return rows.filter(plain(), group="", slice="")
 
 
 def _related(results: pl.DataFrame) -> pl.DataFrame:
     """The accuracies of relations, mean over templates."""
     return results.filter(pl.col("group") != "", plain(), metric="accuracy", slice="")
-
-
-def calibration_plot(results: pl.DataFrame) -> draw.Chart:
-    """Accuracy on trained-on and held-out facts with 95 % intervals, chance, and AUC, per probe."""
-    by_probe: dict[tuple[str, ...], dict[str, Row]] = {}
-    for row in _whole(results, *validity.COLUMNS).iter_rows(named=True):
-        key = tuple(row[d] for d in ("benchmark", "model", "prompt", "method"))
-        by_probe.setdefault(key, {})[row["metric"]] = row
-    points: list[dict[str, Any]] = []
-    areas: list[dict[str, Any]] = []
-    shown = names(results, [cells["trained-on"] for cells in by_probe.values()])
-    for name, cells in zip(shown, by_probe.values(), strict=True):
-        for half in ("trained-on", "held-out"):
-            more = {
-                "probe": name,
-                "facts": f"{half} facts",
-                "chance": cells["chance for held-out"]["value"],
-            }
-            points.append(draw.point(cells[half], **more))
-        area = "AUC {value:.2f} ({low:.2f} to {high:.2f})".format(**cells["AUC"])
-        area += marks.few(cells["AUC"])
-        areas.append(draw.point(cells["AUC"], probe=name, facts="", label=area))
-    look = {"trained-on facts": TRAINED_ON, "held-out facts": HELD_OUT}
-    # what a probe is called stands above its bars, as a bar of its own
-    offset = alt.YOffset("facts:N", scale=alt.Scale(domain=["", *look], paddingInner=0.1))
-    y = alt.Y("probe:N", sort=shown, axis=None, scale=alt.Scale(paddingInner=0.15))
-    x = draw.numbers(alt.X, "items ranked first, %", draw.PER_CENT)
-    bars = draw.chart(points, "facts", "probe").encode(y=y, yOffset=offset)
-    labels = draw.chart(areas, "probe").encode(y=y, yOffset=offset)
-    return alt.layer(
-        bars.mark_bar().encode(x=x("value:Q"), color=draw.encode(alt.Color, "facts", look)),
-        draw.intervals(bars, x=x),
-        bars.mark_tick(color=INK, thickness=2, bandSize=22).encode(x=x("chance:Q")),
-        labels.mark_text(align="left", fontWeight="bold").encode(x=alt.value(2), text="probe:N"),
-        labels.mark_text(align="right", color=MUTED).encode(x=alt.value("width"), text="label:N"),
-    ).properties(width=draw.WIDTH - 30, height={"step": 24})  # fmt: skip
 
 
 def relations_plot(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) -> draw.Chart:
@@ -161,7 +116,7 @@ def relations_plot(results: pl.DataFrame, models: Models, titles: Mapping[str, s
 def sizes_of(benchmark: str, bear: pl.DataFrame) -> pl.DataFrame:
     """Accuracies with the `parameters` of their models: of the probes of one benchmark, and the
     published ones where it is of their design."""
-    accuracies = _whole(bear, "accuracy").filter(benchmark=benchmark)
+    accuracies = _whole(bear).filter(benchmark=benchmark)
     if benchmark in COMPARABLE:
         accuracies = pl.concat([accuracies, bear.filter(metric="accuracy", method="published")])
     printed = pl.col("method") == "published"

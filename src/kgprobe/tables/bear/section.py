@@ -1,12 +1,13 @@
-"""BEAR's section of the report: validity, a part per benchmark, an example, the construction."""
+"""BEAR's section of the report: a part per benchmark, an example, the construction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.experiments import read_table
+from kgprobe.job import JobContext
 from kgprobe.tables import aggregations
 from kgprobe.tables.answers import AGGREGATIONS, Probe
 from kgprobe.tables.bear import figures as bear_figures
@@ -25,12 +26,6 @@ LEAD = (
     "log-likelihood, and the highest is the model's answer, so that masked and causal models are "
     "asked alike (Wiland et al. 2024)."
 )
-AUC = (
-    "AUC: probability that a trained-on item has a larger margin (log-likelihood of the correct "
-    "option minus that of the best wrong one, mean over templates) than a held-out one; 0.5 is no "
-    "difference. Models from elsewhere are a reference: they were trained on neither half, so "
-    "their two accuracies should be alike."
-)
 #: views of a benchmark that are seen at once, and those that are folded
 OPEN = ("models", "above_baselines", "aggregations", "relations", "domains", "templates", "slices")
 FOLDED = ("confidence", "golds", "differences", "relation_templates", "slices_differences")
@@ -46,6 +41,10 @@ TERMS = {
     "templates, relations and differences: percentile bootstrap with 2,000 resamples of the items "
     "within their relation, the same resamples for all templates and models, so that differences "
     "are paired; where every resample is the same, Wilson's. They speak of sampling facts.",
+    "AUC": "Probability that a trained-on item has a larger margin (log-likelihood of the correct "
+    "option minus that of the best wrong one, mean over templates) than a held-out one; 0.5 is no "
+    "difference. Models from elsewhere were trained on neither half: their two accuracies should "
+    "be alike.",
     "SEM": "Standard deviation of the template accuracies (divisor n - 1) over the square root of "
     "their number. It speaks of templates, not of facts.",
     "Ties": "When the correct option ties with others for the first place, the item counts as the "
@@ -72,38 +71,28 @@ TERMS = {
 
 
 def write(
-    path: str | Path,
-    figures: str | Path,
-    results: pl.DataFrame,
-    studies: Sequence[Study],
-    scores: Mapping[Probe, str],
-    funnels: Sequence[str],
-    models: Models,
-    names: Mapping[str, str],
-    descriptions: Mapping[str, str],
+    run: JobContext, results: pl.DataFrame, studies: Sequence[Study], scores: Mapping[Probe, str]
 ) -> None:
-    """Write the section at `path` and, into the folder `figures`, every figure as SVG.
-
-    `results`: BEAR's RESULTS, which come from `studies`; `scores`: the SCORES of every probe;
-    `funnels`: files of the run; `names`: relation -> its name; `descriptions`: benchmark -> what it
-    is.
-    """
+    """Write the section and every figure as SVG. `results`: BEAR's RESULTS, which come from
+    `studies`; `scores`: the SCORES of every probe."""
+    models, page = run.params.models, Path(run.output.section)
+    titles = {row["relation"]: row["note"] for path in run.input.names for row in read_table(path)}
     probed = {probe.model: models[probe.model] for probe in scores}
     benchmarks = list(dict.fromkeys(probe.benchmark for probe in scores))
-    drawings = list(bear_figures.figures(results, probed, names))
+    drawings = list(bear_figures.figures(results, probed, titles))
     for one in drawings:
-        draw.save(one.chart, Path(figures) / one.name)
-    parts = arranged(results, probed, names, {b: descriptions[b] for b in benchmarks}, drawings)
+        draw.save(one.chart, page.parents[1] / "figures" / one.name)
+    parts = arranged(results, probed, titles, run.params.descriptions, drawings)
     parts.append(_example(studies, scores))
     steps = {
         b: schema.read(f, schema.FUNNEL)
-        for f in funnels
+        for f in run.input.get("funnels", [])
         for b in benchmarks
         if _origin(b) == _origin(Path(f).parent.name) and "released" not in b
     }
-    parts += [_construction(steps, names)] if steps else []
+    parts += [_construction(steps, titles)] if steps else []
     title = "BEAR: balanced multiple choice"
-    section.write(Section("bear", title, LEAD, parts=parts, terms=TERMS), path)
+    section.write(Section("bear", title, LEAD, parts=parts, terms=TERMS), page)
 
 
 def arranged(
@@ -113,7 +102,7 @@ def arranged(
     descriptions: Mapping[str, str],
     drawings: Sequence[Drawing] = (),
 ) -> list[Section]:
-    """The parts that are views of RESULTS: trained-on and held-out facts, then each benchmark.
+    """The parts that are views of RESULTS, one for each benchmark.
 
     Raises ValueError where one of the models has no number.
     """
@@ -142,11 +131,6 @@ def arranged(
                 [d for d in drawings if d.part == name],
             )
         )
-    if tables := grids("validity"):
-        title = "Trained-on against held-out facts"
-        shown_ = [replace(one, title=title, caption=AUC) for one in tables]
-        figure = [d for d in drawings if d.part == "validity"]
-        parts.insert(0, Section("validity", "Validity", "", grids=shown_, drawings=figure))
     return parts
 
 

@@ -21,7 +21,7 @@ from kgprobe.tables.report.grid import Cell, Grid, of_rows
 class Drawing:
     """A figure: which part of the report it belongs to, its title, what it shows, its chart.
 
-    `part`: "validity", or the name of a benchmark or section. `chart`: what Vega-Lite draws
+    `part`: the name of a benchmark or section. `chart`: what Vega-Lite draws
     (`draw.specification`). `alt` says in words what can be seen, `data` has the numbers. Folded:
     behind a line that opens it, however much room there is.
     """

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 import pytest
 
+from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.metrics.aggregations import folds
 from kgprobe.tables.attributes import section as attribute_section
 from kgprobe.tables.attributes import views as attribute_views
@@ -118,7 +119,7 @@ def test_ontoprobes_table_and_plot(tmp_path):
         (task, name) for task in TASKS for name in ("answer_mean", "prior")
     ]
     models = {"m": {"kind": "causal", "source": "hub:m"}}
-    made = section.section(found, [], {}, {}, "paper", models=models)
+    made = section.section(found, [], {}, "paper", modes.Switches(), models)
     assert "What the probabilities of options are worth" in [one.title for one in made.folded]
     (plot,) = [one for one in made.drawings if one.name == "ontoprobe_reliability"]
     points = [row for row in rows_of(plot.chart) if "n" in row]
@@ -154,5 +155,5 @@ def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
 
 def test_no_plot_of_models_that_are_not_asked(tmp_path):
     found, _ = ontoprobe(tmp_path)
-    made = section.section(found, [], {}, {}, "paper")
+    made = section.section(found, [], {}, "paper", modes.Switches())
     assert not [one for one in made.drawings if "reliability" in one.name]

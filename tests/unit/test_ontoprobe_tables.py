@@ -383,7 +383,7 @@ def test_the_section_can_be_written_and_read(tmp_path, items, values):
     made = gathered(tmp_path, items, values, lambda row: row % 2 == 0)
     assert len(of_paper.points(modes.resolve("default"))) == len(modes.SWITCHES)
     assert views.CALIBRATION.of(made).rows
-    page = of_paper.section(made, [], {}, {}, "default")
+    page = of_paper.section(made, [], {}, "default", modes.Switches())
     section.write(page, tmp_path / "section.json")
     again = section.read(tmp_path / "section.json")
     assert next(g.title for g in again.grids) == "Table 1: sizes"
@@ -413,7 +413,7 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
     assert manual["limit for held-out", ""] == pytest.approx(15 + 100 * 2 / 12)
     assert soft["trained-on", ""] == 0
     assert not views.HELD_OUT.of(made).rows  # no held-out share is above its limit
-    page = of_paper.section(made, [], {}, {}, "default")
+    page = of_paper.section(made, [], {}, "default", modes.Switches())
     assert len(page.grids) > 5
     for one in page.grids:
         if not one.title.startswith("Table 4"):
@@ -459,7 +459,7 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
 def test_table_4_names_candidates_and_rows_and_stands_in_three_ways(tmp_path, items, values):
     """A small part of a set has fewer candidates, no training rows, and yet a baseline."""
     made = gathered(tmp_path, items, values, lambda row: True, lite=True)
-    page = of_paper.section(made, [], {}, {}, "default")
+    page = of_paper.section(made, [], {}, "default", modes.Switches())
     tables4 = [g for g in page.grids if g.title.startswith("Table 4")]
     assert [g.title.split(": ", 1)[1] for g in tables4] == [
         "one configuration, chosen on the dev rows",
@@ -501,7 +501,7 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
     expected |= {"figure5", "figure6"} if way != "sentence" else set()
     expected |= {"seeds", "figure7"} if way == "soft" else set()
     assert {view.name for view in views.ALL if view.of(made).rows} == expected
-    page = of_paper.section(made, [], {}, {}, "default")
+    page = of_paper.section(made, [], {}, "default", modes.Switches())
     for shown in [*page.grids, *page.folded]:
         assert shown.rows, shown.title
 

@@ -720,7 +720,7 @@ def test_inlined_figures_take_the_theme_and_keep_their_ids_apart():
     chart = {"data": {"values": [{"a": "</script><b>"}]},
              "mark": {"type": "bar", "color": draw.INK, "clip": True},
              "encoding": {"x": {"field": "a", "type": "nominal"}}}  # fmt: skip
-    text = pages.inline(Drawing("p", "fig 1", "A <b>", "c", chart))
+    text = pages.inline(Drawing("p", "fig 1", "t", "A <b>", chart))
     assert "var(--ink)" in text
     assert draw.INK not in text
     (own,) = re.findall(r'\bid="([^"]*)"', text)

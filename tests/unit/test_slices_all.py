@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
+from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.tables import results, scored
 from kgprobe.tables.attributes import section as attribute_section
 from kgprobe.tables.attributes import views as attribute_views
@@ -182,7 +183,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
         *list(by)[2:], "facts: trained-on", "facts: held-out",
     ]  # fmt: skip
     models = {"m": {"kind": "causal", "source": "control:causal"}}
-    made = section.section(found, [], {}, {}, "paper", models=models)
+    made = section.section(found, [], {}, "paper", modes.Switches(), models)
     assert "Accuracy by parts of the items, %" in [one.title for one in made.folded]
     plots = {one.name: one for one in made.drawings if "slice" in one.name}
     assert list(plots) == ["ontoprobe_slice_statements", "ontoprobe_slice_facts"]

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from kgprobe import experiments, schema
+from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, probes_of
 from kgprobe.tables.ontoprobe import calibration, choices, make, section, values
@@ -136,7 +137,7 @@ def test_the_table_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_pa
     assert {x.group: x.published for x in beside} == known
     assert all(round(x.value, 1) == x.published for x in beside)
     frame = results.frame("ontoprobe", numbers)
-    (page,) = section.section(frame, [], {}, {}, "default").parts
+    (page,) = section.section(frame, [], {}, "default", modes.Switches()).parts
     head = ["bert-base-uncased", "stem", "accuracy"]  # one benchmark: no column of its own
     lines = [[cell.text for cell in line] for line in page.grids[0].rows]
     (shown,) = [line for line in lines if line[:3] == head]

@@ -90,7 +90,7 @@ def test_the_section_warns_where_agreement_is_by_construction(circular):
 def test_a_section_comes_back_as_it_was_written(tmp_path):
     grid = Grid("T", ["a", "b"], [[Cell("x", sort="x"), Cell("1", "0 to 2", 1.0, "n = 3")]],
                 frozenset({1}), "caption")  # fmt: skip
-    drawing = Drawing("sources", "d", "title", "caption", {}, "alt")
+    drawing = Drawing("sources", "d", "title", "caption", {})
     made = Section("sources", "Sources", "lead", ["note"], [grid], [grid], [drawing], [])
     section.write(made, tmp_path / "c.json")
     assert section.read(tmp_path / "c.json") == made

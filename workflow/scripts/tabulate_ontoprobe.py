@@ -66,11 +66,8 @@ with job(snakemake) as run:
         frame,
         make.examples(tops, places),
         {Path(f).parent.name: schema.read(f, schema.FUNNEL) for f in files.funnels},
-        modes.changed(switches),
         chosen.mode,
-        ontoprobe.points(switches),
-        switches.select,
-        switches.average,
+        switches,
         params.models,
     )
     section.write(page, run.output.section)

@@ -125,20 +125,6 @@ class Study:
         """`estimate` of rows of items, which are drawn within their relation."""
         return estimate(rows, value, stratum="relation", seed=self.seed, **more)
 
-    def instead(self, one: Probe, other: Probe) -> str:
-        """What a difference from `one` is taken to: the other's model and what else differs."""
-        fields = other.dimensions
-        differ = [d for d in ("prompt", "method") if fields[d] != one.dimensions[d]]
-        return ", ".join([fields["model"], *(fields[d] for d in differ)])
-
-    @cached_property
-    def with_best(self) -> list[tuple[int, int]]:
-        """Pairs of probes that are compared: each with the best one (of equal ones the first), in
-        the order of the probes. All pairs would leave a test of forty models no power."""
-        count = len(self.probes)
-        best = int(np.argmax([rows["hit"].to_numpy().mean() for rows in self.hits]))
-        return [(min(i, best), max(i, best)) for i in range(count) if i != best]
-
     @cached_property
     def options(self) -> NDArray[np.float64]:
         """Number of options, per item."""

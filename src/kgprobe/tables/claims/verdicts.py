@@ -18,7 +18,7 @@ whose 95 % reach from the value to the bound that is tested.
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
 from pathlib import Path
 
@@ -48,10 +48,6 @@ ENOUGH = 30
 #: what hardware, precision and order of sums may move, of the larger of the numbers compared
 NOISE = 0.001
 VERDICTS = (REPRODUCED, SAME, OPPOSITE, UNDECIDED, NOT_TESTED)
-COLUMNS = (
-    "claim", "paper", "where", "statement", "direction", "margin", "metric", "printed", "holds",
-    "needs", "untested",
-)  # fmt: skip
 MEASURED = ("a", "b", "value", "low", "high")
 DIRECTIONS = (">", "<", "=")
 HOLDS = ("yes", "partly", "no", "uncomputable")
@@ -90,6 +86,10 @@ class Claim:
         """Whether a value lies in the expected range; 0 is neither above nor below 0."""
         low, high = self.expected
         return low < value < high or (value in (low, high) and self.direction not in "<>")
+
+
+#: of claims.tsv
+COLUMNS = tuple(one.name for one in fields(Claim) if one.name != "comparison")
 
 
 def read(path: str | Path) -> list[Claim]:

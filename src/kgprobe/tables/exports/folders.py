@@ -97,16 +97,16 @@ def templates_of(sets: BearFrames, relation: str) -> list[str]:
     return list(texts.values())
 
 
-def options_of(sets: BearFrames) -> dict[str, list[str]]:
-    """The labels of every set of options in the order of their indices. Raises ExportError for
-    indices with gaps, which other formats would close."""
+def options_of(sets: BearFrames) -> dict[str, pl.DataFrame]:
+    """The CANDIDATES of every set in the order of their indices. Raises ExportError for indices
+    with gaps, which other formats would close."""
     rows = sets.candidates.sort("set", "index").group_by("set", maintain_order=True)
-    labels = {}
+    frames = {}
     for (name,), options in rows:
         if options["index"].to_list() != list(range(options.height)):
             raise ExportError(f"{name}: candidate indices must be 0, 1, ... without gaps")
-        labels[str(name)] = options["label"].to_list()
-    return labels
+        frames[str(name)] = options
+    return frames
 
 
 def items_of(sets: BearFrames, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -127,8 +127,5 @@ def items_of(sets: BearFrames, relation: str) -> tuple[pl.DataFrame, pl.DataFram
         raise ExportError(
             f"{relation}: {len(names)} candidate sets, expected one for all its items; {OTHERS}"
         )
-    options = sets.candidates.filter(pl.col("set") == names[0]).sort("index")
-    if options["index"].to_list() != list(range(options.height)):
-        raise ExportError(f"{names[0]}: candidate indices must be 0, 1, ... without gaps")
     items = items.with_columns(answer=pl.col("answers").list.first().cast(pl.Int64))
-    return items, options
+    return items, options_of(sets)[names[0]]

@@ -80,7 +80,8 @@ def tables(sets: BearFrames) -> Iterator[pa.Table]:
     text_options[i] is the sentence with answer_options[i]; its first character is upper-cased, as
     in scoring. composite_id is relation-row-template.
     """
-    schema, options = columns(sets), folders.options_of(sets)
+    schema = columns(sets)
+    options = {name: rows["label"].to_list() for name, rows in folders.options_of(sets).items()}
     for relation in relations_in_order(sets):
         templates = folders.templates_by_index(sets, relation)
         items = sets.items.filter(relation=relation).sort("row")

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import polars as pl
 
-from kgprobe.benchmarks.ontoprobe.modes import MODES, SWITCHES, Switches
+from kgprobe.benchmarks.ontoprobe.modes import MODES, SWITCHES, Switches, changed
 from kgprobe.tables import aggregations
 from kgprobe.tables.ontoprobe import figures, views
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
@@ -47,23 +47,17 @@ def section(
     results: pl.DataFrame,
     examples: Sequence[Mapping[str, object]],
     funnels: Mapping[str, pl.DataFrame],
-    settings: Mapping[str, str],
     mode: str,
-    points: Sequence[Mapping[str, object]] = (),
-    select: str = "dev",
-    average: str = "weighted",
+    switches: Switches,
     models: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Section:
-    """The section from OntoProbe's RESULTS; `settings` are switches off their default.
-
-    `points`: every point where paper and code disagree, with its value in each mode. `select` says
-    which Table 4 stands first, `average` which averages the figures show; `models`: by name.
-    """
+    """The section from OntoProbe's RESULTS. Of the switches `select` says which Table 4 stands
+    first, `average` which averages the figures show; `models`: by name."""
 
     def fill_views(*chosen: View) -> list[Grid]:
         return filled_in(grid.of_view(view, results) for view in chosen)
 
-    order = ("oracle", "chosen", "fixed") if select == "oracle" else tuple(views.CHOICES)
+    order = ("oracle", "chosen", "fixed") if switches.select == "oracle" else tuple(views.CHOICES)
     grids = fill_views(views.SIZES, *map(views.table4, order))
     title = "Table 7: examples of the fixed configuration"
     grids += [grid.records(title, examples, "+: right")] if examples else []
@@ -75,12 +69,12 @@ def section(
         views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.TEMPLATES, *views.REDUCED,
         views.CONFIDENCE, *views.SLICES, *views.FORMS[1:],
     )  # fmt: skip
-    folded += [grid.records("Modes: every point of paper and code", points)] if points else []
+    folded.append(grid.records("Modes: every point of paper and code", points(switches)))
     steps = {"task": "relation", "step": "step", "kept": "rows_out"}
     for name, frame in funnels.items():
         rows = frame.sort("position").select(**steps).iter_rows(named=True)
         folded.append(grid.records(f"Construction of {name}", rows))
-    chosen = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
+    chosen = ", ".join(f"{k}: {v}" for k, v in sorted(changed(switches).items()))
     notes = [f"Mode {mode}{'; ' + chosen if chosen else ''}.", ORACLE]
     notes += aggregations.notes(results, models, SCORED[0])
     picked = Section(
@@ -90,7 +84,8 @@ def section(
     )  # fmt: skip
     return Section(
         "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(grids), filled_in(folded),
-        figures.drawings(results, average, models), [picked] if fill_views(views.TABLE5) else (),
+        figures.drawings(results, switches.average, models),
+        [picked] if fill_views(views.TABLE5) else (),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from kgprobe.tables.report import about, draw, grid, headline, marks
 from kgprobe.tables.report.grid import Cell, Grid
-from kgprobe.tables.report.section import Drawing
+from kgprobe.tables.report.section import Drawing, drawing
 from kgprobe.tables.views import View
 
 Models = Mapping[str, Mapping[str, str]]
@@ -162,9 +162,9 @@ def picture(results: pl.DataFrame) -> Drawing | None:
         base.mark_point().encode(x=x("value:Q"), **look),
     ]
     step = max(3, min(12, MOST // (len(benchmarks) * len(models))))
-    drawn = draw.specification(alt.layer(*layers, width=draw.WIDTH, height={"step": step}))
-    data = grid.of_rows(TITLE, pl.DataFrame(points, infer_schema_length=None))
-    return Drawing("index", "principal", TITLE, CAPTION, drawn, CAPTION, data)
+    figure = alt.layer(*layers, width=draw.WIDTH, height={"step": step})
+    rows = pl.DataFrame(points, infer_schema_length=None)
+    return drawing("index", "principal", TITLE, CAPTION, figure, rows)
 
 
 def _is_drawn(row: Row) -> bool:

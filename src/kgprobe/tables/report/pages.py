@@ -266,7 +266,7 @@ def inline(drawing: Drawing) -> Markup:
     width = re.search(r'\swidth="([\d.]+)"', head)
     least = float(width[1]) * READABLE / min(sizes) if width and sizes else 0
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
-    label = Markup.escape(drawing.alt or drawing.title)
+    label = Markup.escape(drawing.caption)
     style = f'style="min-width: {math.ceil(least)}px"'
     return Markup(f'{head} {style} role="img" aria-label="{label}">{rest}')
 

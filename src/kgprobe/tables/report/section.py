@@ -22,8 +22,8 @@ class Drawing:
     """A figure: which part of the report it belongs to, its title, what it shows, its chart.
 
     `part`: the name of a benchmark or section. `chart`: what Vega-Lite draws
-    (`draw.specification`). `alt` says in words what can be seen, `data` has the numbers. Folded:
-    behind a line that opens it, however much room there is.
+    (`draw.specification`). `caption` says in words what can be seen, `data` has the numbers.
+    Folded: behind a line that opens it, however much room there is.
     """
 
     part: str
@@ -31,7 +31,6 @@ class Drawing:
     title: str
     caption: str
     chart: dict[str, Any]
-    alt: str = ""
     data: Grid = field(default_factory=lambda: Grid("", [], []))
     is_folded: bool = False
 
@@ -45,9 +44,9 @@ def drawing(
     rows: pl.DataFrame,
     is_folded: bool = False,
 ) -> Drawing:
-    """A figure with the RESULTS that it shows; its caption says what can be seen."""
+    """A figure with the RESULTS that it shows."""
     chart, data = draw.specification(figure), of_rows(title, rows)
-    return Drawing(part, name, title, caption, chart, caption, data, is_folded)
+    return Drawing(part, name, title, caption, chart, data, is_folded)
 
 
 @dataclass(frozen=True)

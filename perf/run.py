@@ -42,7 +42,7 @@ def missed(row: Mapping[str, Any]) -> bool:
     if isinstance(target, str):
         sign, bound = target.split(" ")
         if sign != "<=":
-            raise ValueError(f"{row['name']}: target {target!r}; legal: a number, '<= number', ''")
+            raise ValueError(f"{row['name']}: target {target!r}; valid: a number, '<= number', ''")
         return float(row["ours"]) > float(bound)
     return float(row["ratio"]) < target
 

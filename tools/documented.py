@@ -28,7 +28,7 @@ MEANINGS = """
 ## What an answer means
 
 The first matching line of the table decides. An answer with rows and without any of the headers
-is accepted as rows, which are then checked against the page's own count. Words match regardless of case.
+is accepted as rows, which are then checked against the page's own count. Words match in any case.
 
 | sent by | status | header or words | meaning | what the client does |
 |---|---|---|---|---|
@@ -54,11 +54,11 @@ one generated relation with statement nodes, labels and sitelinks:
 ![CPU seconds of a page and of the listing, by the size of the relation](page_cost.svg)
 
 The in-memory engine shows the cost of the query itself. An engine that reads from disk through a
-small cache also pays for the size of its store: the cache of Oxigraph on disk, which `access: local`
-uses, holds 20,000 statements but not a million. The listing grows with the relation, and faster than
-that if answers are capped: Virtuoso returns at most 10,000 rows, so a million subjects take 128 answers,
-each of which scans all of them. Relations of that size are counted first and read from a dump
-(`sources.wikidata.large`).
+small cache also pays for the size of its store: the cache of Oxigraph on disk, which
+`access: local` uses, holds 20,000 statements but not a million. The listing grows with the
+relation, and faster than that if answers are capped: Virtuoso returns at most 10,000 rows, so a
+million subjects take 128 answers, each of which scans all of them. Relations of that size are
+counted first and read from a dump (`sources.wikidata.large`).
 """
 
 

@@ -12,7 +12,7 @@ _LIBRARY = ("Benchmark", "Results", "ask", "benchmark", "load", "probe")
 def __getattr__(name: str) -> Any:
     if name in _LIBRARY:
         return getattr(importlib.import_module("kgprobe.library"), name)
-    raise AttributeError(f"module 'kgprobe' has no attribute {name!r}; legal: {_LIBRARY}")
+    raise AttributeError(f"module 'kgprobe' has no attribute {name!r}; valid: {_LIBRARY}")
 
 
 def __dir__() -> list[str]:

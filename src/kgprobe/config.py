@@ -133,7 +133,7 @@ def models_of(settings: Settings) -> dict[str, dict[str, str]]:
 def _mapping(path: str) -> dict[str, Any]:
     if Path(path).is_dir():
         inside = ", ".join(sorted(map(str, Path(path).glob("*.y*ml"))))
-        raise experiments.TableError(f"{path}: a folder; right would be {inside or 'a file'}")
+        raise experiments.TableError(f"{path}: a folder; expected {inside or 'a file'}")
     if not Path(path).is_file():
         ours = sorted(Path(experiments.located("config")).glob("**/*.yaml"))
         named = {file.stem: f"config/{str(file).partition('config/')[2]}" for file in ours}
@@ -144,7 +144,7 @@ def _mapping(path: str) -> dict[str, Any]:
         raise experiments.TableError(f"{path}: no such file{hint}")
     content = _content(path)
     if not isinstance(content, dict):
-        raise experiments.TableError(f"{path}: a {type(content).__name__}; right would be keys "
+        raise experiments.TableError(f"{path}: a {type(content).__name__}; expected keys "
                                      "with values, as `run: {name: mine}`")  # fmt: skip
     return content
 
@@ -208,7 +208,7 @@ def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator
         return  # the schema says what is wrong
     if "name" not in run or (inherited and run["name"] == names[0]):
         where = files[-1] if files else "config"
-        yield f"{where}: run.name is missing; legal: {legal(schema(hints(NamedRun)['name']))}"
+        yield f"{where}: run.name is missing; valid: {legal(schema(hints(NamedRun)['name']))}"
 
 
 def _describe_problem(
@@ -222,21 +222,21 @@ def _describe_problem(
         for name in sorted(set(problem.instance) - set(names)):
             where = f"{file_of([*key, name], files)}: {'.'.join(key) or 'top level'}"
             text = hint(name, names)
-            yield f"{where}: unknown key {name!r}{text}; legal: {', '.join(names)}"
+            yield f"{where}: unknown key {name!r}{text}; valid: {', '.join(names)}"
         return
     where = f"{file_of(key, files)}: {'.'.join(key) or 'top level'}"
     if problem.validator in ("required", "minProperties", "propertyNames", "pattern"):
         text = problem.message if problem.validator == "required" else f"{problem.instance!r}"
-        yield f"{where}: {text}; legal: {legal(rules)}"
+        yield f"{where}: {text}; valid: {legal(rules)}"
     elif problem.instance is None and rules.get("type") == "object":
-        yield f"{where}: empty; write keys below it or take it out; legal: {legal(rules)}"
+        yield f"{where}: empty; write keys below it or take it out; valid: {legal(rules)}"
     else:
         close = nearest(str(problem.instance), [str(v) for v in rules.get("enum", [])])
         if rules.get("type") == "number" and isinstance(problem.instance, str):
             with contextlib.suppress(ValueError):  # without its dot 1e-5 is a text (YAML 1.1)
                 plain = re.sub(r"^(-?\d+)e", r"\1.0e", repr(float(problem.instance)))
                 close = f" (did you mean {plain}?)"
-        yield f"{where}: {problem.instance!r}{close}; legal: {legal(rules)}"
+        yield f"{where}: {problem.instance!r}{close}; valid: {legal(rules)}"
 
 
 def file_of(key: Sequence[str], files: Sequence[str | Path]) -> str:
@@ -408,7 +408,7 @@ def table() -> str:
         text = " ".join((inspect.getdoc(section) or "").split())
         known, below = hints(section), meanings(section)
         lines += [f"### {key or 'top level'}", "", text, ""]
-        lines += ["| key | legal | meaning |", "|---|---|---|"]
+        lines += ["| key | valid values | meaning |", "|---|---|---|"]
         for one in keys(section):
             cells = (f"`{one.name}`", legal(schema(known[one.name])), below[one.name])
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

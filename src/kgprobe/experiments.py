@@ -93,7 +93,7 @@ def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str
     first, header = lines[0]
     for column in header:
         if column not in legal:
-            text = f"unknown column {column!r}{hint(column, legal)}; legal: {legal}"
+            text = f"unknown column {column!r}{hint(column, legal)}; valid: {legal}"
             raise TableError(f"{path}, line {first}: {text}")
         if header.count(column) > 1:
             raise TableError(f"{path}, line {first}: column {column!r} stands twice; leave one out")
@@ -316,7 +316,7 @@ def products(
     Raises TableError with file, line, value and the legal values.
     """
     if not rows:
-        raise TableError(f"{path}: no row below its header; right would be one at least")
+        raise TableError(f"{path}: no row below its header; expected one at least")
     groups: dict[str, list[str]] = {}
     for name, model in models.items():
         for group in filter(None, model.get("groups", "").split(",")):
@@ -358,7 +358,7 @@ def _names(
             names = [value] if is_variant else legal.get(value, [])
             what = f"unknown {column} {value!r}{nearest(value, legal)}"
         if not names:
-            raise TableError(f"{where}: {what}; legal: {', '.join(sorted(legal))}")
+            raise TableError(f"{where}: {what}; valid: {', '.join(sorted(legal))}")
         chosen |= dict.fromkeys(names)
     return list(chosen)
 
@@ -394,7 +394,7 @@ def check_experiments(
         if kind not in KINDS_OF_METHOD[method]:
             raise TableError(
                 f"{path}, line {row['_line']}: method {method!r} does not work with the {kind} "
-                f"model {row['model']!r}; legal kinds: {', '.join(KINDS_OF_METHOD[method])}"
+                f"model {row['model']!r}; valid kinds: {', '.join(KINDS_OF_METHOD[method])}"
             )
         known = VARIANTS_OF_KIND.get(kind, ()) if method == "sentence" else ()
         default = VARIANTS_OF_KIND["masked"][:1] if method == "sentence" else ()
@@ -402,7 +402,7 @@ def check_experiments(
             legal = ", ".join([method, *(f"{method}-{name}" for name in known)])
             raise TableError(
                 f"{path}, line {row['_line']}: unknown method {row['method']!r} with the {kind} "
-                f"model {row['model']!r}; legal: {legal}"
+                f"model {row['model']!r}; valid: {legal}"
             )
         key = tuple(row[c] for c in ("benchmark", "prompt", "method", "model"))
         if key in seen:
@@ -423,12 +423,12 @@ def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[s
         legal = METHODS_OF_PAPER[paper]
         if method.split("-")[0] not in legal:
             raise TableError(
-                f"{where}: method {method!r} with paper {paper}; legal: {', '.join(legal)}"
+                f"{where}: method {method!r} with paper {paper}; valid: {', '.join(legal)}"
             )
         if papers[row["benchmark"]] != paper:
             names = ", ".join(name for name, of in papers.items() if of == paper)
             raise TableError(
-                f"{where}: benchmark {row['benchmark']!r} with paper {paper}; legal: {names}"
+                f"{where}: benchmark {row['benchmark']!r} with paper {paper}; valid: {names}"
             )
         if method in ("reason", "choice") and row["benchmark"].endswith("_lite"):
             whole = row["benchmark"].removesuffix("_lite")
@@ -439,7 +439,7 @@ def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[s
             legal = (prompt, *FORMS)
         if paper != "autoprompt" and row["prompt"] not in legal:
             raise TableError(
-                f"{where}: prompt {row['prompt']!r} with method {method!r}; legal: "
+                f"{where}: prompt {row['prompt']!r} with method {method!r}; valid: "
                 f"{', '.join(legal)}"
             )
 

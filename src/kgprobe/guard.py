@@ -140,17 +140,17 @@ class Guard:
         name = "Ctrl-C" if self.number == signal.SIGINT else signal.Signals(self.number).name
         scheduler = self.workflow.scheduler
         if scheduler is None:
-            return f"stopped ({name}) before a job began: the same command begins again"
+            return f"stopped ({name}) before the first job: run the same command to start again"
         done, total = scheduler.finished_jobs, len(self.workflow.dag)
         return (
-            f"stopped ({name}): {done} of {total} jobs are done and kept, with the answers so far; "
-            "the same command goes on from there"
+            f"stopped ({name}): {done} of {total} jobs are done; they and the answers so far are "
+            "kept, and the same command resumes"
         )
 
 
 def _refuse(event: str, _: tuple[Any, ...]) -> None:
     if event == "subprocess.Popen":
-        raise RuntimeError("the run stops: no process begins")
+        raise RuntimeError("the run is stopping: no new process is started")
 
 
 def _jobs() -> Iterator[psutil.Process]:

@@ -53,9 +53,9 @@ class Timeouts:
 
 #: What to do about a service that does not want a client that it cannot reach.
 CONTACT_ADVICE = (
-    "set `contact` in the config, or KGPROBE_CONTACT, to a mail address or a page where you can be "
-    "reached: services refuse clients whose User-Agent names nobody. If it does, read the "
-    "service's policy for automated clients"
+    "set `contact` in the config, or KGPROBE_CONTACT, to an email address or a web page where you "
+    "can be reached: services refuse clients whose User-Agent has no contact. If it has one, read "
+    "the service's policy for automated clients"
 )
 AGENT = re.compile(rb"user[ _-]?agent|(?:robot|bot) policy", re.I)
 
@@ -110,7 +110,7 @@ def user_agent(
     if not contact and not is_local:
         raise ContactError(
             f"{service} is a public service and asks for a contact: set `contact:` in the config "
-            "or KGPROBE_CONTACT to a mail address or a page"
+            "or KGPROBE_CONTACT to an email address or a web page"
         )
     urls = importlib.metadata.metadata("kgprobe").get_all("Project-URL") or []
     project = [url.partition(", ")[2] for url in urls[:1]]
@@ -172,7 +172,7 @@ class Session(requests.Session):
                 headers = dict(options.get("headers") or {})
                 options["headers"] = {k: v for k, v in headers.items() if k.lower() not in SECRET}
             url = target
-        raise requests.TooManyRedirects(f"sent on more than {HOPS} times")
+        raise requests.TooManyRedirects(f"redirected more than {HOPS} times")
 
 
 def redirect(answer: requests.Response) -> str | None:
@@ -196,7 +196,9 @@ def describe_redirect(answer: requests.Response) -> str:
         there = urlsplit(target).scheme
     if there in ONWARDS[here]:
         return ""
-    return f"sent on from {here} to {target}; only {' or '.join(sorted(ONWARDS[here]))} is followed"
+    return (
+        f"redirected from {here} to {target}; only {' or '.join(sorted(ONWARDS[here]))} is followed"
+    )
 
 
 class _Adapter(HTTPAdapter):
@@ -263,7 +265,9 @@ def whole_body(answer: requests.Response, most: int) -> bytes:
     """
     packing = answer.headers.get("Content-Encoding", "").strip().lower()
     if packing not in ("", "identity", "gzip", "x-gzip"):
-        raise requests.exceptions.ContentDecodingError(f"packed as {packing}, asked for was gzip")
+        raise requests.exceptions.ContentDecodingError(
+            f"compressed as {packing}, requested was gzip"
+        )
     is_packed = packing.endswith("gzip")
     unzip = zlib.decompressobj(wbits=31)
     body, read, trouble = bytearray(), 0, ""

@@ -115,7 +115,7 @@ def _check_bos(spec: ModelSpec) -> None:
     legal = POLICIES if spec.kind == "causal" else (usual_bos(spec.kind),)
     if spec.bos not in legal:
         raise ModelError(
-            f"{spec.model}: bos is {spec.bos!r}; legal: {', '.join(legal)} of a {spec.kind} model"
+            f"{spec.model}: bos is {spec.bos!r}; valid: {', '.join(legal)} of a {spec.kind} model"
         )
 
 
@@ -131,7 +131,7 @@ def _load_given(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
     has_both = bool(getattr(model.config, "is_encoder_decoder", False))
     if kind not in AUTO or has_both != (kind == "seq2seq"):
         legal = ["seq2seq"] if has_both else [other for other in AUTO if other != "seq2seq"]
-        raise ModelError(f"{name}: kind {kind!r}; legal: {', '.join(legal)}")
+        raise ModelError(f"{name}: kind {kind!r}; valid: {', '.join(legal)}")
     dtype = str(model.dtype).removeprefix("torch.")
     bos = given["bos"] or usual_bos(kind)
     spec = _check_name(ModelSpec(given["model"] or name, kind, "given", "", dtype, bos))

@@ -85,7 +85,7 @@ class Benchmark:
             new, prompts = self, self.prompts.filter(pl.col("index").cast(pl.String) == str(prompt))
             if not prompts.height:
                 legal = ", ".join(map(str, sorted(set(self.prompts["index"]))))
-                raise BenchmarkError(f"{self.name} has no prompt {prompt!r}; legal: {OWN}, {legal}")
+                raise BenchmarkError(f"{self.name} has no prompt {prompt!r}; valid: {OWN}, {legal}")
         # one sentence a question: two of them can be compared whatever their indices were
         return replace(new, prompts=prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)))
 
@@ -97,7 +97,7 @@ class Benchmark:
         20
         """
         if limit < 1:
-            raise BenchmarkError(f"a sample of {limit} questions; right would be 1 or more")
+            raise BenchmarkError(f"a sample of {limit} questions; expected 1 or more")
         items = sampling.take(self.items, limit, 0, ["item"], label=self.name)
         held = pl.col("relation").is_in(items["relation"].unique().implode())
         sets = pl.col("set").is_in(items["candidates"].unique().implode())
@@ -123,7 +123,7 @@ class Benchmark:
         known = set(self.items["relation"])
         if unknown := sorted(relations - known):
             near = experiments.nearest(unknown[0], known)
-            raise BenchmarkError(f"{self.name} asks of no {unknown[0]!r}{near}; legal: "
+            raise BenchmarkError(f"{self.name} asks of no {unknown[0]!r}{near}; valid: "
                                  f"{', '.join(sorted(known))}")  # fmt: skip
         items, prompts = (
             f.filter(pl.col("relation").is_in(sorted(relations)))
@@ -187,7 +187,7 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
         held = ", ".join(sorted(path.name for path in folder.iterdir())[:8])
         raise BenchmarkError(
             f"{folder}: no benchmark, it lacks {', '.join(lacking)} and holds {held or 'nothing'}; "
-            "right would be a run's results/RUN/benchmarks/NAME, or a released BEAR with "
+            "expected a run's results/RUN/benchmarks/NAME, or a released BEAR with "
             "metadata_relations.json and a P36.jsonl for each relation"
         )
     provenance = schema.provenance(folder / "items.parquet")
@@ -198,11 +198,11 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     _check_items(folder, items, candidates)
     for row in prompts.filter(pl.struct("relation", "index").is_duplicated()).rows(named=True):
         raise BenchmarkError(f"{folder / 'prompts.parquet'}: relation {row['relation']} has "
-                             f"index {row['index']} twice; right would be once")  # fmt: skip
+                             f"index {row['index']} twice; expected once")  # fmt: skip
     asked = sampling.select_asked(items)
     if items.height and not asked.height:
         raise BenchmarkError(f"{folder / 'items.parquet'}: all {items.height} items are for "
-                             "training; right would be items with role fact or test")  # fmt: skip
+                             "training; expected items with role fact or test")  # fmt: skip
     return Benchmark(folder.name, asked, candidates, prompts, record)
 
 
@@ -228,20 +228,20 @@ def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) ->
         (asked.join(candidates, on="set", how="anti"), f"set of options {{set!r}} {there}"),
         (
             asked.join(gaps, on="set"),
-            "{len} options {set!r} have the indices {first} to {last}; right would be 0, 1, 2, ...",
+            "{len} options {set!r} have the indices {first} to {last}; expected 0, 1, 2, ...",
         ),
-        (asked.filter(~once), "right answers are {index}; right would be at least one, each once"),
+        (asked.filter(~once), "right answers are {index}; expected at least one, each once"),
         (
             asked.explode("index").join(candidates, on=["set", "index"], how="anti"),
             f"right answer, option {{index}} of {{set!r}}, {there}",
         ),
         (
             asked.filter(~pl.col("role").is_in(roles)),
-            f"role is {{role!r}}; legal: {', '.join(roles)}",
+            f"role is {{role!r}}; valid: {', '.join(roles)}",
         ),
         (
             asked.filter(~is_read),
-            "meta is {meta!r}; right would be a JSON object, as {{}}, where "
+            "meta is {meta!r}; expected a JSON object, as {{}}, where "
             f"{', '.join(COUNTS)} are whole numbers",
         ),
     ):
@@ -269,7 +269,7 @@ def folder_of(name_or_folder: str | Path) -> Path:
     if not folder.is_dir():
         near = experiments.nearest(str(name_or_folder), names)
         raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
-                             f"{near}; legal: {', '.join(names)}, or a folder")  # fmt: skip
+                             f"{near}; valid: {', '.join(names)}, or a folder")  # fmt: skip
     return folder
 
 
@@ -289,9 +289,7 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
     sentence(template)
     labels = [options] if isinstance(options, str) else list(options)
     if wrong := [one for one in (subject, *labels) if not isinstance(one, str)]:
-        raise BenchmarkError(
-            f"{wrong[0]!r} is no text; right would be a subject and options of text"
-        )
+        raise BenchmarkError(f"{wrong[0]!r} is no text; expected a subject and options of text")
     if len(set(labels)) < len(labels) or len(labels) == 1:
         raise BenchmarkError(f"options {labels}: two or more are needed, each once")
     item = {
@@ -313,6 +311,6 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
 def check_method(method: str) -> None:
     """Raise BenchmarkError for a method that does not score whole sentences."""
     if method not in METHODS:
-        raise BenchmarkError(f"method {method!r}{experiments.nearest(method, METHODS)}; legal: "
+        raise BenchmarkError(f"method {method!r}{experiments.nearest(method, METHODS)}; valid: "
                              f"{', '.join(METHODS)} (others are asked by the workflow)"
                              )  # fmt: skip

@@ -243,7 +243,7 @@ class Template:
         '{sub} [T] [T] [P].'
         """
         if kind not in KINDS:
-            raise TemplateError(f"unknown kind {kind!r} of model; legal: {', '.join(KINDS)}")
+            raise TemplateError(f"unknown kind {kind!r} of model; valid: {', '.join(KINDS)}")
         shown = _TOUCHING.sub(" ", expand_triggers(as_prompt_template(text.strip())))
         parsed = parse(shown)
         _check(shown, parsed, kind)
@@ -324,7 +324,7 @@ def _layout(parsed: Parsed, apart: tuple[str, ...]) -> list[Parsed | str]:
 def mark(vector: int) -> str:
     """The character that stands for the inserted vector of this number in a text."""
     if not 0 <= vector <= LAST - FIRST:
-        raise TemplateError(f"vector {vector}: legal are 0 to {LAST - FIRST}")
+        raise TemplateError(f"vector {vector}: valid are 0 to {LAST - FIRST}")
     return chr(FIRST + vector)
 
 

@@ -336,7 +336,9 @@ def test_a_redirect_is_refused_and_the_key_goes_nowhere_else(lm, tmp_path, clock
             with pytest.raises(ApiError) as caught:
                 client(server, tmp_path, clock).prompt_tokens(TEXT)
             assert caught.value.status == 307
-            assert f"HTTP 307: sent on to {elsewhere.url}/completions; right" in str(caught.value)
+            assert f"HTTP 307: redirected to {elsewhere.url}/completions; expected" in str(
+                caught.value
+            )
         assert not elsewhere.hits
 
 

@@ -274,7 +274,7 @@ def test_what_is_known_of_a_part_may_be_lost(server, tmp_path):
 @pytest.mark.parametrize(
     ("then", "words"),
     [
-        (["status 503"] * 5, "run again to go on"),
+        (["status 503"] * 5, "run again to resume"),
         ([answer(PAGE, status="202 Accepted")], "status 202"),
     ],
 )
@@ -382,7 +382,7 @@ def test_redirects_are_followed_over_http_and_to_nothing_else(server, tmp_path):
     for target in ("ftp://example.org/f", "file:///etc/passwd", "javascript:x", "http://[bad"):
         away = answer(b"", f"Location: {target}", "Content-Length: 0", status="302 Found")
         server.plan = [away]
-        refused(server, tmp_path / "g" / "f", f"sent on from http to {target}", "http or https")
+        refused(server, tmp_path / "g" / "f", f"redirected from http to {target}", "http or https")
 
 
 def test_two_processes_for_one_file_share_one_download(server, tmp_path):

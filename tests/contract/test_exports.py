@@ -93,7 +93,7 @@ def test_sets_beside_each_other_share_the_file_on_relations(constructed, tmp_pat
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
     assert (tmp_path / "relation_info.json").read_text() == "no JSON"
     (tmp_path / "relation_info.json").write_text("[]")
-    with pytest.raises(ExportError, match=r"relation_info\.json: right would be an entry for each"):
+    with pytest.raises(ExportError, match=r"relation_info\.json: expected an entry for each"):
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
 
 
@@ -113,7 +113,7 @@ def test_questions_none_of_which_is_asked_are_refused(form, constructed, tmp_pat
     none = pl.DataFrame(schema=dict(schema.CHOICES.columns))
     for questions in (replace(constructed, items=trained), none):
         if form != "lm-pub-quiz" or questions is not none:
-            with pytest.raises(ExportError, match="made: no question that is asked; right would"):
+            with pytest.raises(ExportError, match="made: no question that is asked; expected"):
                 formats.write(form, "made", questions, [], tmp_path / "made")
     assert not (tmp_path / "made").exists()
 
@@ -234,12 +234,12 @@ def test_lettered_questions_are_exported_with_their_options(tmp_path):
     parts = ["TP", "rdfs9_EX"]
     assert group["task"] == [f"kgprobe_x_choices_{part}" for part in parts]
     assert "Wu et al." in (tmp_path / "huggingface/README.md").read_text()
-    with pytest.raises(ExportError, match=r"no lettered questions; right would be --as lm-eval"):
+    with pytest.raises(ExportError, match=r"no lettered questions; use --as lm-eval"):
         formats.write("lm-pub-quiz", "x", CHOICES, [SOURCES["world"]], tmp_path / "quiz")
 
 
 def test_what_is_not_there_or_has_no_template_is_an_error(constructed, tmp_path):
-    with pytest.raises(ExportError, match=r"no choices\.parquet; right would be a benchmark"):
+    with pytest.raises(ExportError, match=r"no choices\.parquet; expected a benchmark"):
         formats.read(tmp_path, "choices", lambda: constructed)
     bare = replace(constructed, prompts=constructed.prompts.clear())
     with pytest.raises(ExportError, match="no written template, which sentences are made of"):

@@ -26,7 +26,7 @@ LIMIT = 60
 def peer(name: str, *arguments: object, cwd: Path) -> dict:
     """What a peer says of an export, asked from another folder."""
     if not PEERS.exists():
-        pytest.fail("the peers are not installed; right would be make peers")
+        pytest.fail("the peers are not installed; run make peers")
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(cwd / "hf"),
                     "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}  # fmt: skip

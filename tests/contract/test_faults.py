@@ -266,7 +266,7 @@ def test_a_long_retry_after_stops_the_pull_and_says_when_to_come_back(
     faulty, clock, tmp_path, clean
 ):
     faulty.expect(Faults({4: "rate 7200"}))
-    with pytest.raises(errors.RateLimited, match="come back at 2027-01-15"):
+    with pytest.raises(errors.RateLimited, match="run again at 2027-01-15"):
         run(faulty, clock, tmp_path)
     assert len(faulty.seen) == 4
     clock.sleep(1)

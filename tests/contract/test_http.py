@@ -160,7 +160,9 @@ def test_encryption_is_never_left_by_a_redirect(tmp_path, method):
         session.open_response(method, url, QUICK, verify=bundle) as answer,
     ):
         assert answer.status_code == 307
-        assert describe_redirect(answer) == f"sent on from https to {plain}; only https is followed"
+        assert (
+            describe_redirect(answer) == f"redirected from https to {plain}; only https is followed"
+        )
     with (
         secure([HEAD + b"\r\nsafe"], tmp_path) as (url, bundle),
         saying([sent_on(url)]) as plain,
@@ -198,7 +200,7 @@ def test_no_body_has_more_bytes_than_its_bound(packed, chunked):
 
 def test_a_packing_that_was_not_asked_for_is_named():
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\nContent-Length: 4\r\n\r\n"
-    with pytest.raises(NoAnswerError, match="packed as zstd, asked for was gzip"):
+    with pytest.raises(NoAnswerError, match="compressed as zstd, requested was gzip"):
         body_of([head + b"\x28\xb5\x2f\xfd"], 100)
 
 

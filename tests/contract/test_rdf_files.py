@@ -63,7 +63,7 @@ def test_what_is_no_rdf_by_its_name_is_refused_in_the_plan(name, tmp_path):
     settings, files = Settings(), (str(tmp_path / name),)
     wikidata = replace(settings.sources.wikidata, access="local", files=files)
     settings = replace(settings, sources=replace(settings.sources, wikidata=wikidata))
-    with pytest.raises(ConfigError, match=r"sources\.wikidata\.files: .*legal endings: \.nt, "):
+    with pytest.raises(ConfigError, match=r"sources\.wikidata\.files: .*valid endings: \.nt, "):
         rdf_files(settings, "wikidata")
     with pytest.raises(EndpointError, match="no RDF that is known"):
         open_store(files, tmp_path / "stores")

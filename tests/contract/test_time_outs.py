@@ -203,7 +203,7 @@ def test_a_wait_of_more_than_an_hour_is_reported_before_the_pages(status, servic
         return status, {"Retry-After": "7200"}, b"busy"
 
     service.answer = answer
-    with pytest.raises(errors.SourceError, match="come back at"):
+    with pytest.raises(errors.SourceError, match="run again at"):
         pull(QUERIES / "properties.rq", service.endpoint(), tmp_path / "w/s")
     assert len(requests) == 1
     assert clock.now() == FakeClock().now()
@@ -211,7 +211,7 @@ def test_a_wait_of_more_than_an_hour_is_reported_before_the_pages(status, servic
 
 def test_a_redirect_that_is_not_followed_is_named(service, clock, tmp_path):
     service.answer = lambda path, body: (301, {"Location": "ftp://example.org/sparql"}, b"")
-    with pytest.raises(errors.EndpointRefused, match="sent on from http to ftp://example"):
+    with pytest.raises(errors.EndpointRefused, match="redirected from http to ftp://example"):
         pull(QUERIES / "properties.rq", service.endpoint(), tmp_path / "w/s")
 
 

@@ -176,7 +176,7 @@ def test_its_example_runs(tmp_path):
 
 
 def test_what_cannot_be_asked_is_one_clear_error(folder, tmp_path):
-    with pytest.raises(ModelError, match="kind 'api'; legal: masked, causal, seq2seq"):
+    with pytest.raises(ModelError, match="kind 'api'; valid: masked, causal, seq2seq"):
         ProbeAtSave(folder, "api")
     with pytest.raises((OSError, ValueError), match="items"):
         ProbeAtSave(tmp_path / "nowhere", "causal")

@@ -214,7 +214,7 @@ def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
         assert scorings == {"stem", "stem_sum"}
         assert all("128 tokens" in reason for item, _, reason in found.left_out if item == "long")
         assert {w for i, w, _ in found.left_out if i == "long"} >= {"letter", "text"}
-    with pytest.raises(ValueError, match="scoring 'guess'; legal: answer, letter, text, stem"):
+    with pytest.raises(ValueError, match="scoring 'guess'; valid: answer, letter, text, stem"):
         choose.choose(loaded, ASKED, ("guess",))
 
 

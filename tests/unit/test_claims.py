@@ -756,11 +756,11 @@ def test_two_numbers_in_one_place_are_told_and_not_averaged():
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        (lambda: Side({"metirc": "R@1"}), "a selection: 'metirc'; legal: benchmark, "),
+        (lambda: Side({"metirc": "R@1"}), "a selection: 'metirc'; valid: benchmark, "),
         (lambda: ACCURACY.highest("modl"), "a selection: 'modl'"),
-        (lambda: ACCURACY.of("big"), "scale: 'big'; legal: , largest, smaller"),
+        (lambda: ACCURACY.of("big"), "scale: 'big'; valid: , largest, smaller"),
         (lambda: Comparison(ACCURACY, 0, ("bench",)), "per: 'bench'"),
-        (lambda: Comparison(ACCURACY, 0, PER, "ratio"), "read: 'ratio'; legal: difference, wins"),
+        (lambda: Comparison(ACCURACY, 0, PER, "ratio"), "read: 'ratio'; valid: difference, wins"),
     ],
 )
 def test_a_comparison_that_is_mistyped_says_what_is_legal(made, told):
@@ -774,7 +774,7 @@ def test_a_mistyped_row_is_told_with_its_line(tmp_path):
     cells[verdicts.COLUMNS.index("direction")] = "up"
     path = tmp_path / "claims.tsv"
     path.write_text("\n".join([*lines[:3], "\t".join(cells)]) + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"claims\.tsv, line 4: direction 'up'; legal: >"):
+    with pytest.raises(ValueError, match=r"claims\.tsv, line 4: direction 'up'; valid: >"):
         verdicts.read(path)
 
 

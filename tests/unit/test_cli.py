@@ -139,17 +139,17 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
         (
             "gap",
             f"{of} {options - 1} options '{item['candidates']}' have the indices 0 to "
-            f"{options - 1}; right would be 0, 1, 2",
+            f"{options - 1}; expected 0, 1, 2",
         ),
-        ("none", f"{of} right answers are []; right would be at least one, each once"),
-        ("twice", f"{of} right answers are [0, 0]; right would be at least one, each once"),
-        ("meta", f"{of} meta is '[1]'; right would be a JSON object, as {{}}"),
+        ("none", f"{of} right answers are []; expected at least one, each once"),
+        ("twice", f"{of} right answers are [0, 0]; expected at least one, each once"),
+        ("meta", f"{of} meta is '[1]'; expected a JSON object, as {{}}"),
         (
             "count",
-            f"""{of} meta is '{{"sitelinks": "many"}}'; right would be a JSON object, as {{}}, """
+            f"""{of} meta is '{{"sitelinks": "many"}}'; expected a JSON object, as {{}}, """
             "where sitelinks, statements, popularity are whole numbers",
         ),
-        ("below", f"""{of} meta is '{{"statements": -1}}'; right would be a JSON object"""),
+        ("below", f"""{of} meta is '{{"statements": -1}}'; expected a JSON object"""),
     ):
         for words in (("show", name), ("export", name, "--as", "huggingface", "--to", "out")):
             done = typed(*words)
@@ -179,8 +179,8 @@ def test_answers_of_another_model_or_benchmark_are_not_overwritten(model, typed,
         done = typed("probe", *words)
         assert done.exit_code == 1
         assert done.stderr.splitlines()[-1] == (
-            f"kgprobe: results/{run.name} has the answers of folder:a/final to world_lite, which "
-            "would be lost; give this run another --name"
+            f"kgprobe: results/{run.name} has answers of folder:a/final to world_lite, which would "
+            "be lost; choose another --name"
         )
     assert (run / "tables/bear.parquet").read_bytes() == before
     # the same weights at another place, and the same command again
@@ -342,7 +342,7 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path, c
         assert tracing._questions(folder, of_half, 1) == []
         for most in (0, 1):
             tracing._say([of_half], 1, most)
-            said = f"Which questions are in {metric!r} is not stored" in capsys.readouterr().out
+            said = f"does not store which questions are in {metric!r}" in capsys.readouterr().out
             assert said == bool(most)
     # what OntoProbe chooses a configuration on is no question behind a number
     shutil.copytree(folder / "benchmarks", tmp_path / "dev/benchmarks")
@@ -489,7 +489,7 @@ def test_a_claim_that_nearly_exists_and_a_run_without_claims_are_told(claimed, t
     assert done.exit_code == 1
     assert done.stderr == (
         "kgprobe: 'O01' is no number, and results/small has no claims (no tables/claims.parquet); "
-        "right would be a number as printed: 38.7\n"
+        "expected a number as printed: 38.7\n"
     )
 
 
@@ -520,7 +520,7 @@ def test_a_stopped_probe_goes_on_there(
         done = typed(*command)
     assert done.exit_code == screen.STOPPED
     assert done.stderr.splitlines()[-1] == (
-        "kgprobe: stopped: what was scored is kept in results/here, the same command goes on there"
+        "kgprobe: stopped: scores so far are in results/here; run the same command to resume"
     )
     assert done.stderr.count("stopped") == 1
     first = tmp_path / "results" / "here" / "shards" / "shard-00000.journal"
@@ -537,14 +537,14 @@ def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp
 
     monkeypatch.setattr("kgprobe.library.load", stop)
     done = typed("probe", model, "--on", "world_lite")
-    assert done.stderr.splitlines()[-1] == "kgprobe: stopped: nothing was scored yet"
+    assert done.stderr.splitlines()[-1] == "kgprobe: stopped: nothing has been scored yet"
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["probe", "x", "--on", "world_lite", "--prompt", "9"], 1, "no prompt '9'; legal: temp"),
+        (["probe", "x", "--on", "world_lite", "--prompt", "9"], 1, "no prompt '9'; valid: temp"),
         (["probe", "x", "--on", "world_lite", "--method", "sentense"], 1, "did you mean 'sent"),
         (["probe", "nearly-model", "--on", "world_lite"], 1, "did you mean 'nearly-a-model'?"),
         (["ask", "x", "The capital of X is [Y].", "-x", "France"], 1, "one [X] and one [Y]"),
@@ -555,14 +555,14 @@ def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp
         (["plan", "config/embeded.yaml"], 1, "no such file (did you mean 'config/embedded.yaml'?)"),
         (["plan", "embeded"], 1, "no such file (did you mean 'config/embedded.yaml'?)"),
         (["plan", "my run.yml"], 1, "no such file (did you mean 'my run.yaml'?)"),
-        (["run", "empty"], 1, "empty: a folder; right would be a file"),
-        (["plan", "."], 1, ".: a folder; right would be cut.yaml, list.yaml, lost.yaml, my run"),
+        (["run", "empty"], 1, "empty: a folder; expected a file"),
+        (["plan", "."], 1, ".: a folder; expected cut.yaml, list.yaml, lost.yaml, my run"),
         (["validate", "service.yaml"], 1, "endpoint is 'wdqz' (did you mean 'wdqs'?); resources/"),
         (["validate", "lost.yaml"], 1, "no such file or folder: lost.csv; correct the path"),
         (["validate", "cut.yaml"], 1, "cut.yaml, line 2: no YAML: expected ',' or '}', but got"),
-        (["run", "list.yaml"], 1, "list.yaml: a list; right would be keys with values"),
+        (["run", "list.yaml"], 1, "list.yaml: a list; expected keys with values"),
         (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
-        (["probe", "x", "--on", "world_lite", "--prompt", "{}.json"], 1, 'right would be {"P36"'),
+        (["probe", "x", "--on", "world_lite", "--prompt", "{}.json"], 1, 'expected {"P36"'),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, told):
@@ -590,15 +590,15 @@ def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, t
     ("words", "told"),
     [
         (["probe", "x", "--on", "world_lite", "--limit", "0"],
-         "'--limit': '0'; legal: a whole number, at least 1"),
+         "'--limit': '0'; valid: a whole number, at least 1"),
         (["probe", "x", "--on", "world_lite", "--limit", "some"],
-         "'--limit': 'some'; legal: a whole number, at least 1"),
+         "'--limit': 'some'; valid: a whole number, at least 1"),
         (["probe", "x", "--on", "world_lite", "--limit", "2.5"],
-         "'--limit': '2.5'; legal: a whole number, at least 1"),
+         "'--limit': '2.5'; valid: a whole number, at least 1"),
         (["ask", "x", "[X] is [Y].", "-x", "A", "-k", "-1"],
-         "'--k' / '-k': '-1'; legal: a whole number, at least 1"),
+         "'--k' / '-k': '-1'; valid: a whole number, at least 1"),
         (["trace", "1.0", "--items", "-2"],
-         "'--items': '-2'; legal: a whole number, at least 0"),
+         "'--items': '-2'; valid: a whole number, at least 0"),
     ],
 )  # fmt: skip
 def test_a_wrong_number_is_told_with_its_option_and_what_is_legal(typed, words, told):
@@ -638,18 +638,18 @@ SCREENS = {
     "(did you mean 'bert-base-cased'?), the hub cannot be reached, and its cache CACHE does not "
     "have it; go online, or give a folder",
     ("x", "world_lit"): "world_lit: neither a folder nor a benchmark of the package (did you mean "
-    "'world_lite'?); legal: world_big, world_lite, or a folder",
-    ("x", "table.csv"): "table.csv: neither a folder nor a benchmark of the package; legal: "
+    "'world_lite'?); valid: world_big, world_lite, or a folder",
+    ("x", "table.csv"): "table.csv: neither a folder nor a benchmark of the package; valid: "
     "world_big, world_lite, or a folder",
     ("x", "empty"): "empty: no benchmark, it lacks items.parquet, candidates.parquet, "
-    "prompts.parquet and holds nothing; right would be a run's results/RUN/benchmarks/NAME, or a "
+    "prompts.parquet and holds nothing; expected a run's results/RUN/benchmarks/NAME, or a "
     "released BEAR with metadata_relations.json and a P36.jsonl for each relation",
     ("x", "datasets"): "datasets: no benchmark, it lacks items.parquet, candidates.parquet, "
-    "prompts.parquet and holds README.md, data; right would be a run's "
+    "prompts.parquet and holds README.md, data; expected a run's "
     "results/RUN/benchmarks/NAME, or a released BEAR with metadata_relations.json and a P36.jsonl "
     "for each relation",
     ("x", "no-ids"): "no-ids: no <Pid>.jsonl in it; it holds Pcapital.jsonl, "
-    "metadata_relations.json, right would be a P36.jsonl for each relation",
+    "metadata_relations.json, expected a P36.jsonl for each relation",
     ("x", "no-names"): "no-names/P36.jsonl, line 1: without sub_id, sub_label, obj_id, obj_label",
     ("x", "no-templates"): "no-templates/metadata_relations.json, P36: 0 templates; wanted is "
     "template 0, counted from 0; its entry begins on line 1: add it, or name in the config "
@@ -946,7 +946,7 @@ def test_an_unknown_bos_policy_is_named_with_the_legal_ones(model, typed):
     words = ["ask", model, "[X] has [Y].", "-x", "France", "-o", "Paris", "-o", "Rome"]
     done = typed(*words, "--bos", "always")
     assert done.exit_code == 1
-    assert "bos is 'always'; legal: none, default, forced" in done.output
+    assert "bos is 'always'; valid: none, default, forced" in done.output
 
 
 def test_a_model_with_the_name_of_a_guess_is_refused(model, typed, tmp_path):
@@ -964,7 +964,7 @@ def test_a_model_that_is_not_causal_has_no_bos_policy(typed, tmp_path):
     for bos, code in (("none", 1), ("-", 0)):
         done = typed("ask", str(folder), "[X] has [Y].", *words, bos)
         assert done.exit_code == code, done.output
-        assert ("bos is 'none'; legal: - of a masked model" in done.output) == bool(code)
+        assert ("bos is 'none'; valid: - of a masked model" in done.output) == bool(code)
 
 
 def test_progress_without_a_terminal_is_a_line_every_ten_seconds(monkeypatch, capsys):

@@ -120,7 +120,7 @@ def test_ontoprobes_table_and_plot(tmp_path):
     ]
     models = {"m": {"kind": "causal", "source": "hub:m"}}
     made = section.section(found, [], {}, "paper", modes.Switches(), models)
-    assert "What the probabilities of options are worth" in [one.title for one in made.folded]
+    assert "Calibration of the option probabilities" in [one.title for one in made.folded]
     (plot,) = [one for one in made.drawings if one.name == "ontoprobe_reliability"]
     points = [row for row in rows_of(plot.chart) if "n" in row]
     own = found.filter(aggregation="answer_mean", metric="mean confidence")

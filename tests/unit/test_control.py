@@ -55,7 +55,7 @@ def test_taught_facts_are_ranked_first(tmp_path, kind):
 
 
 def test_what_cannot_be_taught(tmp_path):
-    with pytest.raises(ValueError, match="unknown kind 'api' of control model; legal: masked"):
+    with pytest.raises(ValueError, match="unknown kind 'api' of control model; valid: masked"):
         train_control("api", TRAINING_FACTS, [], {"P36": TEXTS}, 0, tmp_path / "x")
     with pytest.raises(ValueError, match="no facts to train on"):
         train_control("masked", [], [], {"P36": TEXTS}, 0, tmp_path / "x")

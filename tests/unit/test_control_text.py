@@ -203,5 +203,5 @@ def test_sentences_without_template_or_place_are_refused():
 
 @pytest.mark.parametrize("kind", ["gpt", ""])
 def test_an_unknown_kind_is_named(kind):
-    with pytest.raises(ValueError, match="legal: masked, causal, seq2seq"):
+    with pytest.raises(ValueError, match="valid: masked, causal, seq2seq"):
         train_tokenizer(kind, LABELS, TEXTS, 100, 16)

@@ -34,7 +34,7 @@ def test_what_is_not_there_is_refused_with_what_would_be_right(monkeypatch):
     monkeypatch.setenv(VARIABLE, "cuda")
     with pytest.raises(DeviceError, match="sees no CUDA device; write `auto` or `cpu`"):
         device.ready()
-    with pytest.raises(DeviceError, match="'gpu'; legal: auto, cpu, cuda"):
+    with pytest.raises(DeviceError, match="'gpu'; valid: auto, cpu, cuda"):
         device.choose_device("gpu")
 
 

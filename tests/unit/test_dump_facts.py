@@ -132,7 +132,7 @@ def test_a_cut_dump_keeps_its_parts_and_names_the_byte(packed, tmp_path):
     cut = tmp_path / "cut.json.bz2"
     cut.write_bytes(data[: len(data) // 2])
     folder = tmp_path / "parts"
-    with pytest.raises(DumpError, match=r"cut.json.bz2: cut or damaged near byte [\d,]+ of"):
+    with pytest.raises(DumpError, match=r"cut.json.bz2: truncated or damaged near byte [\d,]+ of"):
         dump_facts.read([cut], "json", RELATIONS, folder, size=1 << 16)
     assert len(list(folder.glob("*/part-*"))) > 2
     assert not list(folder.glob("*/complete"))
@@ -141,7 +141,7 @@ def test_a_cut_dump_keeps_its_parts_and_names_the_byte(packed, tmp_path):
 def test_an_array_without_end_is_cut_though_its_archive_is_whole(tmp_path):
     dump = tmp_path / "dump.json"
     dump.write_text('[\n{"id":"Q1","labels":{}},\n')
-    with pytest.raises(DumpError, match=r"dump.json: cut after line 2: the array"):
+    with pytest.raises(DumpError, match=r"dump.json: truncated after line 2: the array"):
         dump_facts.read([dump], "json", RELATIONS, tmp_path / "parts")
 
 
@@ -162,7 +162,7 @@ def test_parts_of_another_dump_or_question_are_refused(change, tmp_path):
     what, asked = ("relations", ["P36", "P30"]) if change == "relations" else ("files", ["P36"])
     with pytest.raises(ValueError, match=rf"begun for another {what} .*name another snapshot"):
         dump_facts.read([dump], "truthy", asked, tmp_path / "parts")
-    with pytest.raises(ValueError, match=r"form 'ttl'; legal: json, truthy, ntriples"):
+    with pytest.raises(ValueError, match=r"form 'ttl'; valid: json, truthy, ntriples"):
         dump_facts.read([dump], "ttl", ["P36"], tmp_path)
 
 

@@ -32,11 +32,11 @@ def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
         ("", r"line 1: missing column|empty"),
         (
             HEADER.replace("bos", "box") + GOOD,
-            r"line 1: unknown column 'box' .did you mean 'bos'.*; legal: ",
+            r"line 1: unknown column 'box' .did you mean 'bos'.*; valid: ",
         ),
         (
             HEADER.replace("dtype", "quantised") + GOOD,
-            "line 1: unknown column 'quantised', which is 'quantized' now; legal: ",
+            "line 1: unknown column 'quantised', which is 'quantized' now; valid: ",
         ),
         (HEADER + GOOD + "c\tcausal\tfolder:x\t\tfloat32\tnone\tmore\n", "line 4: 7 cells"),
         (
@@ -48,7 +48,7 @@ def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
         ((HEADER + GOOD).replace("\n", "\r"), r"line 1: unknown column 'bos\\rm'"),
         (HEADER + GOOD.replace("masked", "x" * 200_000), "line 3, column 'kind': 'xxx"),
         ("model\t" + HEADER + GOOD, "line 1: column 'model' stands twice"),
-        ("_line\t" + HEADER + GOOD, "line 1: unknown column '_line'; legal: .'model'"),
+        ("_line\t" + HEADER + GOOD, "line 1: unknown column '_line'; valid: .'model'"),
     ],
 )
 def test_a_bad_table_names_the_line(tmp_path, text, message):
@@ -102,32 +102,32 @@ def test_a_table_without_a_row_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("bear beer t sentence m", "line 3: unknown benchmark 'beer'.*legal: bear_big, bear_lite"),
+        ("bear beer t sentence m", "line 3: unknown benchmark 'beer'.*valid: bear_big, bear_lite"),
         ("bear bear_lit t sentence m", "line 3: unknown benchmark .*did you mean 'bear_lite'"),
         ("bear bear_big x sentence m", "line 3: unknown prompt 'x'"),
         (
             "bear bear_big t sentense m",
             "line 3: unknown method 'sentense' .did you mean 'sentence'",
         ),
-        ("bear bear_big t sentence q", "line 3: unknown model 'q'; legal: a, b, m, own, small"),
+        ("bear bear_big t sentence q", "line 3: unknown model 'q'; valid: a, b, m, own, small"),
         ("bear bear_big t sentence m,ovn", "line 3: unknown model 'ovn' .did you mean 'own'"),
-        ("bear bear_big t sentence c*", r"line 3: no model matches 'c\*'; legal: a, b, m"),
-        ("bear s* t sentence m", r"line 3: no benchmark matches 's\*'; legal: "),
+        ("bear bear_big t sentence c*", r"line 3: no model matches 'c\*'; valid: a, b, m"),
+        ("bear s* t sentence m", r"line 3: no benchmark matches 's\*'; valid: "),
         ("bear bear_big t sentence m,", "line 3: unknown model ''"),
         (
             "bear bear_big t sentence a",
             "line 3: method 'sentence' does not work with the api model 'a'; "
-            "legal kinds: masked, causal, seq2seq",
+            "valid kinds: masked, causal, seq2seq",
         ),
         ("bear bear_* t sentence own", "line 3: same probe as in line 2: bear_big t sentence b"),
         (
             "bear bear_big t sentence-orignal m",
-            "line 3: unknown method 'sentence-orignal' with the causal model 'm'; legal: sentence, "
+            "line 3: unknown method 'sentence-orignal' with the causal model 'm'; valid: sentence, "
             "sentence-sum$",
         ),
         ("bear bear_big t sentence- m", "line 3: unknown method 'sentence-' with the causal"),
         ("bear bear_big t sentence-pll m", "line 3: unknown method 'sentence-pll' with the causal"),
-        ("bear bear_big t fill-../x m", r"line 3: unknown method 'fill-\.\./x' .*; legal: fill$"),
+        ("bear bear_big t fill-../x m", r"line 3: unknown method 'fill-\.\./x' .*; valid: fill$"),
     ],
 )
 def test_every_name_of_an_experiment_is_checked(tmp_path, row, message):
@@ -189,17 +189,17 @@ PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "o
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("bear world_lite templates fill", "method 'fill' with paper bear; legal: sentence"),
+        ("bear world_lite templates fill", "method 'fill' with paper bear; valid: sentence"),
         (
             "bear onto_world templates sentence",
-            "benchmark 'onto_world' with paper bear; legal: world_lite",
+            "benchmark 'onto_world' with paper bear; valid: world_lite",
         ),
         ("ontoprobe onto_world_lite templates reason", "needs the whole set, 'onto_world'"),
         (
             "ontoprobe onto_world templates soft",
-            "prompt 'templates' with method 'soft'; legal: soft",
+            "prompt 'templates' with method 'soft'; valid: soft",
         ),
-        ("bear world_lite soft sentence", "prompt 'soft' with method 'sentence'; legal: templates"),
+        ("bear world_lite soft sentence", "prompt 'soft' with method 'sentence'; valid: templates"),
     ],
 )
 def test_a_row_that_no_table_would_show_is_refused(row, message):

@@ -401,8 +401,8 @@ def test_a_gold_longer_than_what_is_written_must_fit_into_the_window(k, length, 
     [
         ("bert", {"length": "free"}, "masked model bert fills a given number of masks"),
         ("gpt2", {"strategy": "beam"}, "causal model gpt2 has no masks to fill by 'beam'"),
-        ("bert", {"strategy": "best"}, "strategy 'best'; legal: 'parallel', 'beam'"),
-        ("bert", {"length": "short"}, "length 'short'; legal: '', 'gold', 'free'"),
+        ("bert", {"strategy": "best"}, "strategy 'best'; valid: 'parallel', 'beam'"),
+        ("bert", {"length": "short"}, "length 'short'; valid: '', 'gold', 'free'"),
     ],
 )
 def test_settings_that_a_kind_does_not_have_are_refused(name, settings, message):

@@ -37,7 +37,7 @@ kgprobe: my-modle: no folder and no row of config/models.tsv (did you mean 'my-m
 cannot be reached, and its cache ... does not have it; go online, or give a folder
 $ kgprobe probe my-model --on world_lit
 kgprobe: world_lit: neither a folder nor a benchmark of the package (did you mean 'world_lite'?); \
-legal: world_big, world_lite, or a folder
+valid: world_big, world_lite, or a folder
 $ kgprobe probe my-model --on world_lite --limit 20
 world_lite: 20 items; accuracy in % with its 95 % interval
 
@@ -70,7 +70,7 @@ my-model-world_lite-limit20  bear    yes...
 other                        bear    yes...
 report: results/RUN/report/index.html
 $ kgprobe compare my-model-world_lite-limit20 othr
-kgprobe: othr: no run with numbers (did you mean 'other'?); legal: my-model-world_lite-limit20, \
+kgprobe: othr: no run with numbers (did you mean 'other'?); valid: my-model-world_lite-limit20, \
 other, or a run's folder
 $ kgprobe compare my-model-world_lite-limit20 other
 ...world_lite...

@@ -261,7 +261,7 @@ def test_a_form_brings_its_raw_row_and_needs_a_method_that_has_forms():
     check_papers(written, "table", {"symmetry": "attributes"})
     assert [one["prompt"] for one in with_raw(written)] == ["chat", "templates"]
     asked = {**row, "paper": "ontoprobe", "benchmark": "onto_world", "method": "choice"}
-    with pytest.raises(TableError, match="prompt 'chat' with method 'choice'; legal: templates"):
+    with pytest.raises(TableError, match="prompt 'chat' with method 'choice'; valid: templates"):
         check_papers([{**asked, "prompt": "chat", "_line": "3"}], "s", {"onto_world": "ontoprobe"})
 
 

@@ -108,7 +108,7 @@ def test_a_row_of_the_table_of_models_is_taken_as_it_is(start, monkeypatch):
     models = "model\tkind\tsource\tdtype\tbos\nserved\tapi\tapi:served\tfloat32\t-\n"
     Path("config").mkdir()
     Path("config/models.tsv").write_text(models)
-    refused(start("other", model="served"), "legal kinds: masked", "config", "facts.csv", "mine")
+    refused(start("other", model="served"), "valid kinds: masked", "config", "facts.csv", "mine")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_parquet_and_rdf_are_read_by_their_ending(start):
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("facts.csv", FACTS.split("\n", 1)[1], "right would be a first line with subject"),
+        ("facts.csv", FACTS.split("\n", 1)[1], "expected a first line with subject"),
         ("facts.csv", "subject,object\nFrance,Paris\n", "no column 'relation' in its first line"),
         ("facts.csv", "France,Paris\n", "no column 'subject', 'relation', 'object'"),
         ("facts.csv", FACTS.replace(",", ";"), "commas separate the cells of a .csv, tabs those"),
@@ -164,11 +164,11 @@ def test_parquet_and_rdf_are_read_by_their_ending(start):
         ("facts.csv", "", "facts.csv: empty; expected rows of subject, relation, object"),
         ("facts.csv", "\n \n", "facts.csv: empty; expected rows of subject, relation, object"),
         ("facts.csv", "subject,relation,object\n", "no statement in facts.csv"),
-        ("facts.xlsx", "subject\n", "legal endings: .csv, .tsv, .txt, .parquet, .jsonl"),
+        ("facts.xlsx", "subject\n", "valid endings: .csv, .tsv, .txt, .parquet, .jsonl"),
         (
             "facts.jsonl",
             '{"subject": "a"}\n',
-            "no line has 'relation', 'object'; right would be objects",
+            "no line has 'relation', 'object'; expected objects",
         ),
         ("facts.parquet", "no parquet", "facts.parquet: not a readable parquet file"),
     ],
@@ -179,9 +179,9 @@ def test_facts_that_cannot_be_read_are_one_sentence(start, file, text, said):
 
 
 def test_facts_that_are_not_there_are_one_sentence(start):
-    refused(start(), "facts.csv: no such file; right would be")
+    refused(start(), "facts.csv: no such file; expected")
     Path("facts").mkdir()
-    refused(start(facts="facts"), "facts: a folder; right would be", "facts")
+    refused(start(facts="facts"), "facts: a folder; expected", "facts")
     for coding in ("utf-16", "latin-1"):
         Path("facts.csv").write_bytes(FACTS.replace("Paris", "Orléans").encode(coding))
         done = start()
@@ -201,7 +201,7 @@ def test_a_model_that_is_none_is_one_sentence(start, model):
     refused(start(model="./n"), "./n: no such folder (did you mean './m'?)", *there)
     for name in ("facts.csv", "./m/config.json", "folder:m/config.json"):
         path = name.removeprefix("folder:")
-        refused(start(model=name), f"{path}: a file; right would be a model's folder", *there)
+        refused(start(model=name), f"{path}: a file; expected a model's folder", *there)
     refused(start(model="gguf:no-package"), "the package no-package is not installed", *there)
     headless = json.loads((model / "config.json").read_text()) | {"architectures": ["BertModel"]}
     (Path("config") / "config.json").write_text(json.dumps(headless))
@@ -237,7 +237,7 @@ def test_what_is_there_already_stays_as_it_is(start, kind):
                                   "my_lite", "my graph", "", "config", "resources"])  # fmt: skip
 def test_a_name_that_a_run_or_graph_cannot_have_is_one_sentence(start, name):
     Path("facts.csv").write_text(FACTS)
-    refused(start(name), "cannot name a graph; legal: small letters", "facts.csv")
+    refused(start(name), "cannot name a graph; valid: small letters", "facts.csv")
 
 
 def test_a_stop_leaves_nothing(start, monkeypatch):

@@ -208,5 +208,5 @@ def test_bad_input_is_named():
             labels, vectors,
             ["other"] * 10,
         )  # fmt: skip
-    with pytest.raises(ValueError, match="legal: stop, keep"):
+    with pytest.raises(ValueError, match="valid: stop, keep"):
         LabelSearchSettings(at_chance="go")

@@ -170,7 +170,7 @@ def test_a_role_that_is_none_is_refused(tmp_path):
     with pytest.raises(BenchmarkError) as error:
         kgprobe.benchmark(tmp_path / "set")
     place = f"{tmp_path}/set/items.parquet: item {items['item'][1]}"
-    assert line(error).startswith(f"{place}: its role is 'fcat'; legal: fact, test, train, dev, ")
+    assert line(error).startswith(f"{place}: its role is 'fcat'; valid: fact, test, train, dev, ")
     items = items.with_columns(pl.col("role").replace("fcat", "test"))
     replace(whole, items=items).write(tmp_path / "set")
     assert kgprobe.benchmark(tmp_path / "set").items.height == 3
@@ -284,7 +284,7 @@ def test_an_incomplete_folder_says_what_it_lacks_and_holds(folder, tmp_path, gon
      ("model", {"dtype": "float64"}, "a model in memory takes no dtype"),
      ("folder", {"tokenizer": "mine"}, "which has its own, takes no tokenizer"),
      ("folder", {"revision": "main"}, "takes no revision"),
-     ("folder", {"dtype": "bf16"}, "dtype 'bf16'; legal: float32, bfloat16"),
+     ("folder", {"dtype": "bf16"}, "dtype 'bf16'; valid: float32, bfloat16"),
      ("row", {"revision": "main"}, "whose row names one, takes no revision")],
 )  # fmt: skip
 def test_an_argument_without_use_is_refused(folder, loaded, which, given, told):
@@ -309,11 +309,11 @@ def test_names_that_nearly_exist_are_told(folder, monkeypatch):
     assert "no such folder (did you mean 'tiny-llama'?)" in line(error)
     with pytest.raises(BenchmarkError) as error:
         kgprobe.benchmark("world_light")
-    assert "(did you mean 'world_lite'?); legal: world_big, world_lite, or a folder" in line(error)
+    assert "(did you mean 'world_lite'?); valid: world_big, world_lite, or a folder" in line(error)
     with pytest.raises(BenchmarkError) as error:
         kgprobe.probe(folder, "world_lite", {"P63": "[X] has [Y]."})
     assert "world_lite asks of no 'P63' (did you mean 'P" in line(error)
-    with pytest.raises(BenchmarkError, match="no prompt 7; legal: templates, 0, 1, 2"):
+    with pytest.raises(BenchmarkError, match="no prompt 7; valid: templates, 0, 1, 2"):
         kgprobe.probe(folder, "world_lite", prompt=7)
     with pytest.raises(ValueError, match=r"'sentense' \(did you mean 'sentence'\?\)"):
         kgprobe.probe(folder, "world_lite", method="sentense")
@@ -386,11 +386,11 @@ def test_a_held_model_is_checked_as_one_that_is_read(loaded):
     """It scored whatever kind it was called, and failed in the middle of a pass."""
     model, tokenizer = loaded.model, loaded.tokenizer
     for kind in ("seq2seq", "api", "cuasal"):
-        with pytest.raises(ModelError, match=f"kind '{kind}'; legal: masked, causal"):
+        with pytest.raises(ModelError, match=f"kind '{kind}'; valid: masked, causal"):
             kgprobe.load(model, tokenizer, kind=kind)
     with pytest.raises(ModelError, match="does not read later tokens: this is no masked model"):
         kgprobe.load(model, tokenizer, kind="masked")
-    with pytest.raises(ModelError, match="kind 'causal'; legal: seq2seq"):
+    with pytest.raises(ModelError, match="kind 'causal'; valid: seq2seq"):
         kgprobe.load(tiny("t5").model, tokenizer, kind="causal")
     bare = copy.deepcopy(tokenizer)
     bare.mask_token = None
@@ -408,9 +408,9 @@ def test_bad_questions_are_refused(loaded):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", "Paris"])
     with pytest.raises(ValueError, match=r"options \['Paris'\]: two or more are needed"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options="Paris")
-    with pytest.raises(ValueError, match="None is no text; right would be a subject"):
+    with pytest.raises(ValueError, match="None is no text; expected a subject"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X=None, options=["Paris", "Rome"])
-    with pytest.raises(ValueError, match="2 is no text; right would be a subject"):
+    with pytest.raises(ValueError, match="2 is no text; expected a subject"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", 2])
     for k in (-1, 0, 101):
         with pytest.raises(ValueError, match=f"k is {k}; expected 1 to 100"):

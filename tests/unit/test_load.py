@@ -71,8 +71,8 @@ def test_control_models_are_shipped(kind):
         ("control:mask", "masked", "no such folder: .*resources/control/mask"),
         ("gguf:no-such-package", "causal", "package no-such-package is not installed"),
         ("gguf:tqdm", "causal", "0 GGUF files in tqdm, expected one"),
-        ("ftp:x", "causal", "source 'ftp:x'; legal: hub, folder, gguf, control"),
-        ("folder:x", "api", "kind 'api'; legal: masked, causal, seq2seq"),
+        ("ftp:x", "causal", "source 'ftp:x'; valid: hub, folder, gguf, control"),
+        ("folder:x", "api", "kind 'api'; valid: masked, causal, seq2seq"),
     ],
 )
 def test_a_source_that_cannot_be_is_named(tmp_path, source, kind, message):

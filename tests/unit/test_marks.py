@@ -115,7 +115,7 @@ def test_bear_the_report_and_the_headline_carry_the_mark(bear):
     )
     made = paged(results, experiments, shown, folder)
     for name in ("index", "pages/bear", "pages/models"):
-        assert "no likelier than the same words shuffled" in made[f"{name}.html"], name
+        assert "no more likely than the same words shuffled" in made[f"{name}.html"], name
 
 
 def test_without_such_a_model_there_is_no_note(bear):

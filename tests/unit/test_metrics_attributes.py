@@ -52,7 +52,7 @@ def test_ambiguous_with_the_head_as_denominator():
     row = one(measure(given_, ambiguous_denominator="head"))
     assert (row["numerator"], row["denominator"], row["undefined"]) == (1, 2, 2)
     assert percent(row) == (9.45, 90.55)
-    with pytest.raises(ValueError, match="legal: or, head"):
+    with pytest.raises(ValueError, match="valid: or, head"):
         measure(given_, ambiguous_denominator="tail")
 
 

@@ -95,8 +95,8 @@ def test_all_is_told_in_one_message(offline, monkeypatch):
     assert "huggingface.co" in network
     assert "huggingface.co" not in contact
     assert "no network: none of the host names" in network
-    assert "GB are to be written below" in disk
-    assert "probes_small ask for more than the 8,000 MB of this machine" in memory
+    assert "GB will be written to" in disk
+    assert "probes_small need more than the 8,000 MB of this machine" in memory
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_name_that_alone_is_wrong_is_named(offline, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", some)
     monkeypatch.setenv("KGPROBE_CONTACT", "a@b.org")
     (told,) = lacking(*ALL[:3])[0]
-    assert told == "a network: the host name dumps.x cannot be resolved; is it right?"
+    assert told == "a network: the host name dumps.x cannot be resolved; is it correct?"
 
 
 def test_behind_a_proxy_its_name_alone_has_to_be_known(offline, monkeypatch):

@@ -261,11 +261,11 @@ def test_outline_and_model_agree_on_what_identifies_them(tmp_path):
 
 def test_modes_are_refused_with_the_legal_values():
     for switches, message in (
-        ({"split": "10"}, r"switches\.split: '10'; legal: 10/10"),
-        ({"alpha": "0"}, r"switches\.alpha: '0'; legal: 0\.5"),
-        ({"wording": "paper"}, "unknown 'wording', which is 'phrasing' now; legal: "),
-        ({"tie": "x"}, r"unknown 'tie' \(did you mean 'ties'\?\); legal: tp_rows"),
-        ({"ties": "x"}, "legal: mean_rank, index_order, expectation"),
+        ({"split": "10"}, r"switches\.split: '10'; valid: 10/10"),
+        ({"alpha": "0"}, r"switches\.alpha: '0'; valid: 0\.5"),
+        ({"wording": "paper"}, "unknown 'wording', which is 'phrasing' now; valid: "),
+        ({"tie": "x"}, r"unknown 'tie' \(did you mean 'ties'\?\); valid: tp_rows"),
+        ({"ties": "x"}, "valid: mean_rank, index_order, expectation"),
     ):
         with pytest.raises(ValueError, match=message):
             modes.resolve("default", switches)

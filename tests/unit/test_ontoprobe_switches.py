@@ -70,7 +70,7 @@ def differing(before, after, column):
 
 
 def test_the_old_name_of_a_switch_is_refused_with_the_new_one():
-    message = "unknown 'pseudoword_centre', which is 'pseudoword_center' now; legal: "
+    message = "unknown 'pseudoword_centre', which is 'pseudoword_center' now; valid: "
     with pytest.raises(ValueError, match=message):
         modes.resolve("default", {"pseudoword_centre": "mask"})
 
@@ -271,7 +271,7 @@ def test_index_order_ranks_ties_by_tokens_then_by_index():
     literal = read(lambda r: r.with_columns(best=place, worst=place))
     for name in per_item.METRICS:
         assert placed[name].to_list() == pytest.approx(literal[name].to_list())
-    with pytest.raises(ValueError, match="legal: expectation, mean_rank, index_order"):
+    with pytest.raises(ValueError, match="valid: expectation, mean_rank, index_order"):
         read(ties="none")
     reasons = pl.DataFrame({"item": "a", "best": [2, 2], "worst": [3, 3], "in_order": [2, 3]})
     for ties in per_item.TIES:

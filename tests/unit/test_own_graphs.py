@@ -104,9 +104,7 @@ def test_columns_that_a_parquet_file_lacks_are_named_beside_those_that_it_has(tm
     pl.DataFrame({"s": ["a"], "relation": ["in"], "o": ["b"]}).write_parquet(path)
     with pytest.raises(GraphFileError) as error:
         read("g", OwnGraph("table", (str(path),)), LANGUAGES)
-    assert "no column 'subject', 'object'; it has s, relation, o; right would be" in str(
-        error.value
-    )
+    assert "no column 'subject', 'object'; it has s, relation, o; expected" in str(error.value)
     assert "first line" not in str(error.value)
 
 
@@ -148,7 +146,7 @@ def test_addresses_in_place_of_wikidata_s_ids_are_refused(tmp_path):
     """Every object would be a literal, and facts of such subjects would be lost to the graph."""
     wikidata = "http://www.wikidata.org"
     text = f"<{wikidata}/entity/Q1> <{wikidata}/prop/direct/P36> <{wikidata}/entity/Q2> ."
-    with pytest.raises(GraphFileError, match=r"g\.ttl: .*/P36 is no property; right would be ids "):
+    with pytest.raises(GraphFileError, match=r"g\.ttl: .*/P36 is no property; expected ids "):
         turtle(tmp_path, text, ids="wikidata")
     with pytest.raises(GraphFileError, match=r"g\.csv, line 2: .*relation in is no property"):
         table(tmp_path, SOUND, ids="wikidata")

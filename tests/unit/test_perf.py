@@ -62,7 +62,7 @@ def test_a_target_is_the_least_ratio_or_the_most_of_ours(target, is_missed):
 
 
 def test_a_target_that_says_nothing_is_an_error():
-    with pytest.raises(ValueError, match="a: target '= 3'; legal: a number, '<= number', ''"):
+    with pytest.raises(ValueError, match="a: target '= 3'; valid: a number, '<= number', ''"):
         run.missed(row(target="= 3"))
 
 

@@ -131,7 +131,7 @@ def test_a_model_s_rule_names_it():
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
-    [("measured\tx", "guessed\tx", "rule pull: basis 'guessed'; legal: measured, estimated"),
+    [("measured\tx", "guessed\tx", "rule pull: basis 'guessed'; valid: measured, estimated"),
      ("7200", "two", "rule pull: could not convert string to float: 'two'")],
 )  # fmt: skip
 def test_a_bad_table_names_row_and_value(tmp_path, old, new, message):

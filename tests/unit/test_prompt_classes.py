@@ -127,7 +127,7 @@ def test_an_unknown_class_is_named(tmp_path):
     path = sick(tmp_path)
     text = (path / "SICK_train.txt").read_text().replace("NEUTRAL", "NEITHER", 1)
     (path / "SICK_train.txt").write_text(text)
-    with pytest.raises(TaskError, match="class 'neither'; legal: contradiction, entailment"):
+    with pytest.raises(TaskError, match="class 'neither'; valid: contradiction, entailment"):
         prompt_classes.read_sick(path)
     (path / "SICK_train.txt").write_text(text.replace("\n0\t", "\n#0\t"))
     with pytest.raises(TaskError, match="line 2: pair_ID '#0'; expected a number"):

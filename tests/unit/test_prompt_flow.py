@@ -340,7 +340,7 @@ def test_a_task_is_cut_down_by_hash_and_by_relation(tmp_path):
     assert counts == [("P36", "dev", 3), ("P36", "test", 4), ("P36", "train", 4)]
     fewer = tasks.load(folder, {"groups": ["P36"], "most": {"train": 3}})
     assert set(fewer.of("P36", "train")["example"]) < set(task.of("P36", "train")["example"])
-    with pytest.raises(tasks.ProbeTaskError, match="no relation P1; legal: P36, P37"):
+    with pytest.raises(tasks.ProbeTaskError, match="no relation P1; valid: P36, P37"):
         tasks.load(folder, {"groups": ["P1"]})
 
 
@@ -418,7 +418,7 @@ def test_rows_of_experiments_that_make_no_sense_are_told():
     row = {"_line": "3", "paper": "autoprompt", "method": "predict", "prompt": "searched"}
     assert prompt_settings.problems([row]) == []
     (wrong,) = prompt_settings.problems([{**row, "prompt": "templates"}])
-    assert wrong.startswith("line 3: prompt 'templates' with method 'predict'; legal: searched")
+    assert wrong.startswith("line 3: prompt 'templates' with method 'predict'; valid: searched")
     (wrong,) = prompt_settings.problems([{**row, "paper": "bear"}])
     assert "go with paper autoprompt" in wrong
     assert prompt_settings.problems([{**row, "paper": "bear", "method": "sentence"}]) == []

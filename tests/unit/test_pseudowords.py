@@ -57,7 +57,7 @@ def test_released_centre_is_the_unknown_token_of_byte_level_models():
         pseudowords(bert, center="tokenizer_default").vectors,
         pseudowords(bert, center="mask").vectors,
     )
-    with pytest.raises(ValueError, match="legal: mask, tokenizer_default"):
+    with pytest.raises(ValueError, match="valid: mask, tokenizer_default"):
         pseudowords(bert, center="middle")
 
 

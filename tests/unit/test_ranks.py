@@ -83,7 +83,7 @@ def test_under_leave_out_unknown_tokens_go_too_and_items_without_gold_are_named(
     if unknown in ids or not ids:
         assert record["items_without_gold"] == ["TP-21"]
         assert "東" in record["candidates_left_out"]["class"]
-    with pytest.raises(ValueError, match="legal: keep, leave_out"):
+    with pytest.raises(ValueError, match="valid: keep, leave_out"):
         ranking.rankable(loaded, {"class": LABELS}, "drop")
 
 

@@ -465,7 +465,7 @@ def test_one_task_that_fails_is_named_after_the_others_are_trained(tmp_path, mon
 def test_api_models_and_unknown_schemes_are_refused(tmp_path):
     with pytest.raises(ValueError, match="need the input embedding"):
         soft.prepared(ModelSpec("m", "api", "api:m"), frames.items(), frames.candidates(), SWITCHES)
-    with pytest.raises(ValueError, match="scheme 'soft'; legal: manual"):
+    with pytest.raises(ValueError, match="scheme 'soft'; valid: manual"):
         reason.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
                         PLAN, ("soft",))  # fmt: skip
     with pytest.raises(ValueError, match="need the folder of trained prompts"):

@@ -48,7 +48,7 @@ def test_embeddings_alone_are_drawn_anew(name):
 
 
 def test_another_part_is_refused():
-    with pytest.raises(ValueError, match="legal: all, embeddings"):
+    with pytest.raises(ValueError, match="valid: all, embeddings"):
         reinitialize(tiny("bert"), "head")
 
 

@@ -64,7 +64,7 @@ def test_what_cannot_be_read_is_named_with_its_line(entry, words, tmp_path):
         ({"sub_aliases": [1]}, r"sub_aliases is \[1\], expected a list of texts"),
         ({"answer_idx": "0"}, "answer Q90, index '0'; the answer space has it at 0"),
         ({"sub_label": "\ud800"}, "not JSON .*surrogates"),
-        ({"sub_id": "Q38"}, "the subject Q38 stands on line 1, too; right would be one line"),
+        ({"sub_id": "Q38"}, "the subject Q38 stands on line 1, too; expected one line"),
     ],
 )
 def test_an_instance_that_cannot_be_read_is_named_with_its_line(cells, words, tmp_path):
@@ -93,15 +93,15 @@ def test_answers_of_one_label_are_reported(tmp_path, caplog):
 def test_metadata_that_is_a_list_is_named(tmp_path):
     folder(tmp_path, {})
     (tmp_path / "metadata_relations.json").write_text("[]")
-    with pytest.raises(ReleasedError, match="right would be an entry per relation"):
+    with pytest.raises(ReleasedError, match="expected an entry per relation"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("info", "words"),
     [
-        (["Geography"], "right would be an entry per relation"),
-        ({"P36": {"domains": "Geography"}}, "domains is 'Geography'; P36: right would be a list"),
+        (["Geography"], "expected an entry per relation"),
+        ({"P36": {"domains": "Geography"}}, "domains is 'Geography'; P36: expected a list"),
     ],
 )
 def test_domains_that_are_none_are_named_with_their_file(info, words, tmp_path):

@@ -324,7 +324,7 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
     for name in told_of:
         (row,) = re.findall(rf'<tr>\s*<th[^>]*data-sort="{name}".*?</tr>', every, re.DOTALL)
         assert verdict[name] in row
-    assert "the printed value is met within" in every
+    assert "it equals the printed value within" in every
     assert "n = 10, fewer than 20" in every
     # what no run can speak of says why, and what fails in print says so
     for claim in (one.claim for one in found_ if one.claim.untested):
@@ -352,7 +352,7 @@ def test_it_says_what_was_run_and_how_to_read_it(full):
         assert phrase in text
     for title in ("Models by benchmarks", "Validity", "Construction", "How to read", "Cite"):
         assert title in text
-    assert "They are controls and nothing else" in text
+    assert "how well the probe measures" in text
     assert re.search(r"met by\s+2 of 2\s+control probes", text)
     assert "overlap (3)" in text
     assert "From the <embedded> world" in text
@@ -468,7 +468,7 @@ def test_written_answers_are_right_by_the_rules_of_the_tables(asked, text, place
     _, told = said.answered(asked, [row], judged)
     small = told["m"][right["item"]].small
     assert small.removeprefix("✓ ") == (
-        f"right at {place}" if place else f"right one not among {len(texts)}"
+        f"right at {place}" if place else f"right answer not among {len(texts)}"
     )
 
 
@@ -488,9 +488,10 @@ def test_a_page_that_quotes_questions_names_their_license(tmp_path):
         page, *_ = about.benchmarks(own, MODELS, [row], judged, made, {}, descriptions)
         told[rule] = page.parts[0].lead
     assert told == {
-        "load_bear": "Made here. The questions stand under CC-BY-SA-4.0 (the released BEAR).",
-        "construct_bear": "Made here. The questions stand under CC0-1.0 (Wikidata).",
-        "build": "Made here. These questions stand under the license of what they were made from.",
+        "load_bear": "Made here. License of the questions: CC-BY-SA-4.0 (the released BEAR).",
+        "construct_bear": "Made here. License of the questions: CC0-1.0 (Wikidata).",
+        "build": "Made here. These questions have the license of the data that they were made "
+        "from.",
     }
 
 
@@ -655,7 +656,7 @@ def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_numbers_eve
     assert first.split("<tbody>")[1].count("<tr>") == len(PROBES) + 2
     assert first.split("<tbody>")[1].count(marks.MARK) == 3  # accuracy, right under any and SEM
     for name in ("index.html", "pages/bear.html", "pages/models.html"):
-        assert "no likelier than the same words shuffled" in made[name]
+        assert "no more likely than the same words shuffled" in made[name]
 
 
 def test_a_failed_requirement_is_named():
@@ -663,7 +664,7 @@ def test_a_failed_requirement_is_named():
     html = made["pages/validity.html"]
     text = " ".join(read(html).text)
     assert re.search(
-        r"met by\s+1 of 2\s+control probes.* outside the requirement .*"
+        r"met by\s+1 of 2\s+control probes.* that fail the requirement .*"
         r"bear, sentence.* 1 of 2 .*world_lite, control-masked",
         text,
         re.DOTALL,

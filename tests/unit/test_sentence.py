@@ -238,7 +238,7 @@ def test_a_sentence_at_the_limit_passes_and_one_above_is_named():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"variant": "l2r"}, "unknown variant 'l2r'; legal: sum"),
+        ({"variant": "l2r"}, "unknown variant 'l2r'; valid: sum"),
         ({"templates": []}, "relation P36: no template for its 4 items"),
         ({"options": []}, "item P36/Q0: its candidate set 'set' has no options"),
         ({"templates": [(0, "The capital is [Y].")]}, r"expected one \[X\] and one \[Y\]"),

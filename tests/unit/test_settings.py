@@ -71,40 +71,40 @@ def test_every_field_says_what_it_means():
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("twin", {"items": 3}, r"top level: unknown key 'twin', which is 'baselines' now; legal: "),
-        ("wording", {"most": 2}, "'wording', which is 'attribute_prompts' now; legal: "),
-        ("attributes.hierarchy.two_up", "own", "'two_up', which is 'two_hop' now; legal: "),
+        ("twin", {"items": 3}, r"top level: unknown key 'twin', which is 'baselines' now; valid: "),
+        ("wording", {"most": 2}, "'wording', which is 'attribute_prompts' now; valid: "),
+        ("attributes.hierarchy.two_up", "own", "'two_up', which is 'two_hop' now; valid: "),
         (
             "bear.popularty",
             1,
-            r"bear: unknown key 'popularty' .did you mean 'popularity'.*; legal: ",
+            r"bear: unknown key 'popularty' .did you mean 'popularity'.*; valid: ",
         ),
-        ("seed", "zero", "seed: 'zero'; legal: an integer, at least 0"),
-        ("seed", True, "seed: True; legal: an integer"),
-        ("seed", 2**63, "seed: 9223372036854775808; legal: an integer, at least 0, at most 9.2"),
+        ("seed", "zero", "seed: 'zero'; valid: an integer, at least 0"),
+        ("seed", True, "seed: True; valid: an integer"),
+        ("seed", 2**63, "seed: 9223372036854775808; valid: an integer, at least 0, at most 9.2"),
         (
             "fill.strategy",
             "beams",
-            "fill.strategy: 'beams' .did you mean 'beam'.*legal: 'parallel', ",
+            "fill.strategy: 'beams' .did you mean 'beam'.*valid: 'parallel', ",
         ),
-        ("choice.most", 0, "choice.most: 0; legal: an integer, at least 1 or null"),
+        ("choice.most", 0, "choice.most: 0; valid: an integer, at least 1 or null"),
         ("comparisons", ["acess"], "comparisons.0: 'acess' .did you mean 'access'"),
-        ("attributes.bias.relations", ["Q5"], "relations.0: 'Q5'; legal: the id of a relation"),
-        ("api.most", "1e-5", r"api.most: '1e-5' .did you mean 1.0e-05\?.; legal: a number"),
-        ("api.prices", [1], r"api.prices: \[1\]; legal: list, 2 values: "),
-        ("attributes", None, "attributes: empty; write keys below it or take it out; legal: "),
+        ("attributes.bias.relations", ["Q5"], "relations.0: 'Q5'; valid: the id of a relation"),
+        ("api.most", "1e-5", r"api.most: '1e-5' .did you mean 1.0e-05\?.; valid: a number"),
+        ("api.prices", [1], r"api.prices: \[1\]; valid: list, 2 values: "),
+        ("attributes", None, "attributes: empty; write keys below it or take it out; valid: "),
         ("autoprompt.models", {"m": {"fact": {}}}, "unknown key 'fact' .did you mean 'facts'"),
         ("autoprompt.grid.settings.restart", 1, "unknown key 'restart' .did you mean 'restarts'"),
-        ("sources.dumps.bear", {}, "dumps: 'bear'; legal: small letters, digits and _, not"),
+        ("sources.dumps.bear", {}, "dumps: 'bear'; valid: small letters, digits and _, not"),
         (
             "sources.dumps.x",
             {"access": "live", "form": "json", "file": "a"},
             "sources.dumps.x: url, snapshot missing, needed where access is live",
         ),
-        ("sheets.models", "own.tsv", "unknown key 'sheets', which is 'tables' now; legal: "),
+        ("sheets.models", "own.tsv", "unknown key 'sheets', which is 'tables' now; valid: "),
         ("sources.dumps.x", {"form": "json"}, "'access' is a required property"),
-        ("run.name", "own\n", r"run\.name: 'own\\n'; legal: letters, digits, - and _"),
-        ("attributes.bias.relations", ["P5\n"], r"relations.0: 'P5\\n'; legal: the id of a rel"),
+        ("run.name", "own\n", r"run\.name: 'own\\n'; valid: letters, digits, - and _"),
+        ("attributes.bias.relations", ["P5\n"], r"relations.0: 'P5\\n'; valid: the id of a rel"),
         ("sources.graphs", {"mine\n": {"form": "rdf", "files": ["a"]}}, r"graphs: 'mine\\n'; leg"),
     ],
 )
@@ -150,7 +150,7 @@ def test_a_key_is_a_text_and_stands_once(tmp_path, text, told):
 def test_a_run_that_is_no_section_is_told(tmp_path, run):
     path = tmp_path / "own.yaml"
     path.write_text(f"run: {run}\n")
-    with pytest.raises(config.ConfigError, match=r"own\.yaml: run: .*; legal: mapping of name"):
+    with pytest.raises(config.ConfigError, match=r"own\.yaml: run: .*; valid: mapping of name"):
         config.load([ROOT / config.CONFIG, path])
 
 

@@ -124,7 +124,9 @@ def test_statements_stand_for_sitelinks_only_where_none_are_known():
         "what was trained on",
     ]
     told = section.notes(own, MODELS)
-    assert any("Unknown here" in note and "popularity of the subject" in note for note in told)
+    assert any(
+        "Not known for these items" in note and "popularity of the subject" in note for note in told
+    )
     assert "popularity of the subject" not in slices.unknown_slices(results(two(made)))
 
 

@@ -184,7 +184,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     ]  # fmt: skip
     models = {"m": {"kind": "causal", "source": "control:causal"}}
     made = section.section(found, [], {}, "paper", modes.Switches(), models)
-    assert "Accuracy by parts of the items, %" in [one.title for one in made.folded]
+    assert "Accuracy by slice, %" in [one.title for one in made.folded]
     plots = {one.name: one for one in made.drawings if "slice" in one.name}
     assert list(plots) == ["ontoprobe_slice_statements", "ontoprobe_slice_facts"]
     # one task or several: each is a panel, with its bins and what stands in RESULTS

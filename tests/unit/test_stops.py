@@ -134,8 +134,8 @@ def test_a_stopped_run_says_one_line_leaves_nothing_and_goes_on(
     assert len(list(marked(str(tmp_path)))) >= 3
     said = stopped(process, *numbers, is_group=is_group)
     assert said[-1] == (
-        f"stopped ({name}): 1 of 3 jobs are done and kept, with the answers so far; the same "
-        "command goes on from there"
+        f"stopped ({name}): 1 of 3 jobs are done; they and the answers so far are kept, "
+        "and the same command resumes"
     )
     assert sum("stopped" in line for line in said) == 1
     assert not [line for line in said if "Traceback" in line or "FAILED" in line], said
@@ -157,7 +157,7 @@ def test_before_jobs_a_stop_is_a_line_too(tmp_path):
     process = run.start()
     run.wait_for("parsed", process)
     said = stopped(process, signal.SIGTERM)
-    assert said[-1] == "stopped (SIGTERM) before a job began: the same command begins again"
+    assert said[-1] == "stopped (SIGTERM) before the first job: run the same command to start again"
     assert process.returncode == 128 + signal.SIGTERM
     assert not run.left()
 
@@ -173,7 +173,7 @@ def test_kgprobe_run_says_it_though_snakemake_is_being_imported(tmp_path):
     while not psutil.Process(process.pid).children() and time.monotonic() < until:
         time.sleep(0.01)
     time.sleep(0.1)
-    assert stopped(process, signal.SIGTERM)[-1] == "kgprobe: stopped before a job began"
+    assert stopped(process, signal.SIGTERM)[-1] == "kgprobe: stopped before the first job"
     assert process.returncode == 128 + signal.SIGTERM
     assert not list(marked(str(tmp_path)))
 

@@ -155,4 +155,4 @@ def test_every_prompt_has_words_that_read_alone():
 
 def test_a_folder_without_numbers_is_named(tmp_path, capsys):
     assert summary.main([str(tmp_path)]) == 1
-    assert f"{tmp_path}: no RESULTS; right would be" in capsys.readouterr().err
+    assert f"{tmp_path}: no RESULTS; expected" in capsys.readouterr().err

@@ -232,7 +232,7 @@ def test_views_headline_and_notes_show_both_aggregations():
     models = {"m": {"dtype": "float32", "source": "control:masked", "kind": "masked"}}
     notes = " ".join(section.notes(found, models))
     assert "1 items have no prior" in notes
-    assert "told from held-out ones best" in notes
+    assert "separates trained-on from held-out facts best" in notes
     assert "masked, sentence: " in notes
 
 

@@ -191,7 +191,9 @@ def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_
     wanted = f"causal, sentence of world_lite, T: {' and '.join(best)} {max(areas.values()):.3f}"
     assert f"{wanted} ({areas['answer_mean']:.3f})" in note
     hub = {"m": {"source": "hub:m", "kind": "causal"}}
-    assert not any("told from" in told for told in aggregations.notes(found, hub, "answer_mean"))
+    assert not any(
+        "separates trained-on" in told for told in aggregations.notes(found, hub, "answer_mean")
+    )
 
 
 def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
@@ -203,7 +205,7 @@ def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
     assert (row["value"], row["n"]) == (1, 3)
     assert number(found, aggregation="sum")["n"] == 2
     told = aggregations.notes(found, {}, "sum")
-    assert any("1 items have no wrong option to choose" in note for note in told)
+    assert any("1 items have no wrong option and" in note for note in told)
 
 
 def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():

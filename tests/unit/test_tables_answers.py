@@ -52,7 +52,7 @@ def test_a_aggregation_can_change_the_winner():
     assert judge(frame, items, candidates)["winner"].to_list() == [0, 0]
     # per token: -2, -1, -3
     assert judge(frame, items, candidates, "mean")["winner"][0] == 1
-    with pytest.raises(ValueError, match="legal: sum, mean"):
+    with pytest.raises(ValueError, match="valid: sum, mean"):
         judge(frame, items, candidates, "average")
 
 

@@ -301,7 +301,7 @@ def test_a_published_score_stands_beside_the_same_items_and_bos_policy_only():
     assert shown(items=600) is None
     assert shown(templates=[0]) is None
     assert paper.score(probe("gpt2", published="gpt2"), 7731, all_three) is None
-    with pytest.raises(ValueError, match="legal: Random Baseline, bert, gpt2, opt"):
+    with pytest.raises(ValueError, match="valid: Random Baseline, bert, gpt2, opt"):
         shown(published="gpt9")
     assert paper.baseline("bear_released", 7731) == 4.68
     assert paper.baseline("bear_released", 600) is None

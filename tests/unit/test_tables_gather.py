@@ -198,8 +198,8 @@ def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_pat
     assert titles[:2] == ["Accuracy by model", "Accuracy under other aggregations"]
     assert "Accuracy by relation" in titles
     assert [g.title for g in part.folded] == [
-        "What the probabilities of options are worth",
-        "Aggregations with permuted and with skewed golds",
+        "Calibration of the option probabilities",
+        "Aggregations with permuted and with skewed gold answers",
     ]
     for grid in part.grids:
         assert grid.rows, grid.title

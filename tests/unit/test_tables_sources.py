@@ -143,11 +143,11 @@ def test_differences_from_the_released_ontology_and_their_reasons_by_hand():
     labels = {"B": "Band", "g": "Group", "W": "text"}
     differing = sources.property_differences(PROPERTIES, mine, above, pairs, labels)
     assert differing.rows() == [
-        ("aligned", "P2", "author", "b", "c", "the graphs state another equivalence"),
+        ("aligned", "P2", "author", "b", "c", "the graphs state a different equivalence"),
         ("domain", "P2", "author", "work", "text", "ours comes from wikidata"),
         ("range", "P2", "author", "agent", None, "ours comes from neither graph"),
         ("superproperties", "P2", "author", "creator, maker", "maker",
-         "not above it today: creator"),
+         "not an ancestor today: creator"),
     ]  # fmt: skip
     none = sources.property_differences(PROPERTIES, mine, above, pairs.head(1), labels)
     assert none["reason"][0] == "neither graph states this equivalence today"

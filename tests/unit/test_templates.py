@@ -104,7 +104,7 @@ def test_vectors_take_the_white_space_in_front_of_them():
     assert vectors_of(text) == [(7, 0), (10, 300)]
     assert replace_vectors(text) == f"Dante{mark(0)}{mark(300)} is"
     assert replace_vectors(text, "<pad>") == "Dante<pad><pad> is"
-    with pytest.raises(TemplateError, match="vector 65534: legal are 0 to 65533"):
+    with pytest.raises(TemplateError, match="vector 65534: valid are 0 to 65533"):
         mark(65534)
 
 
@@ -119,7 +119,7 @@ def test_vectors_take_the_white_space_in_front_of_them():
         ("[CLS] {sub} [P]", "masked", r"\[CLS\] does not belong"),
         ("{sub} [T]x [P]", "masked", "does not belong"),
         ("{sub} [SEP] [P]", "causal", "for masked models"),
-        ("{sub} [P]", "mask", "legal: masked, causal, seq2seq"),
+        ("{sub} [P]", "mask", "valid: masked, causal, seq2seq"),
     ],
 )
 def test_a_bad_template_is_refused_with_its_remedy(text, kind, says):

@@ -120,7 +120,7 @@ def test_modes_are_those_of_the_table():
     assert settings_for("released", "facts", "masked").batch == 56
     with pytest.raises(ValueError, match="no such setting: beam"):
         settings_for("default", "facts", "masked", beam=3)
-    with pytest.raises(ValueError, match="accept 'best'; legal: strict, best_of_k"):
+    with pytest.raises(ValueError, match="accept 'best'; valid: strict, best_of_k"):
         SearchSettings(accept="best")
     with pytest.raises(ValueError, match="iterations is 0"):
         SearchSettings(iterations=0)

@@ -128,7 +128,7 @@ def test_a_long_field_loses_words_and_nothing_else_does():
     assert found.rows[1][-len(tail) :].tolist() == tail
     with pytest.raises(ValueError, match="without any word of 'sent'"):
         encode(loaded, template, [{"sent": "a", "sub": "Rome " * 200}], truncate="sent")
-    with pytest.raises(TemplateError, match="has no field 'sent'; legal: sub"):
+    with pytest.raises(TemplateError, match="has no field 'sent'; valid: sub"):
         encode(loaded, template, [{"sub": "Rome"}])
     with pytest.raises(TemplateError, match="truncate 'context'"):
         encode(loaded, template, [long], truncate="context")

@@ -25,7 +25,7 @@ def view(**more):
 def test_an_unknown_dimension_is_told_with_the_nearest_one(place):
     with pytest.raises(ViewError, match=r"view mine: unknown dimension 'modell' .did you mean mod"):
         view(**{place: ["modell"]})
-    with pytest.raises(ViewError, match="unknown dimension 'xyzzy'; legal: paper, benchmark, "):
+    with pytest.raises(ViewError, match="unknown dimension 'xyzzy'; valid: paper, benchmark, "):
         view(where={"xyzzy": ["a"]})
 
 
@@ -74,7 +74,7 @@ def test_what_rounds_to_zero_has_no_sign():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ([number(setting={"sead": 1})], r"accuracy: setting \['sead'\]; legal: alpha, bin"),
+        ([number(setting={"sead": 1})], r"accuracy: setting \['sead'\]; valid: alpha, bin"),
         ([number(published=1.0)], "a published figure needs its source"),
         ([number(), number()], r"key \('paper', 'benchmark'"),
         ([number(value=float("nan"))], "NaN"),

@@ -91,7 +91,7 @@ def test_what_is_asked_is_read_with_its_paper_and_an_unknown_name_is_refused(tmp
     with pytest.raises(TableError, match=r"line 2: unknown benchmark 'world_light' \(did you mean"):
         read_run(settings)
     attributes = replace(settings.attributes, graph="nowhere")
-    with pytest.raises(ConfigError, match=r"attributes.graph is 'nowhere'; legal: world, trex"):
+    with pytest.raises(ConfigError, match=r"attributes.graph is 'nowhere'; valid: world, trex"):
         read_run(replace(settings, attributes=attributes))
 
 
@@ -99,7 +99,7 @@ def test_what_is_asked_is_read_with_its_paper_and_an_unknown_name_is_refused(tmp
     ("lines", "told"),
     [
         ("ontoprobe: {switches: {tie: mean_rank}}", "ontoprobe.switches: unknown 'tie' (did you"),
-        ("ontoprobe: {switches: {ties: first}}", "ontoprobe.switches.ties: 'first'; legal: mean"),
+        ("ontoprobe: {switches: {ties: first}}", "ontoprobe.switches.ties: 'first'; valid: mean"),
         ("sources: {wikidata: {endpoint: nowhere}}", "sources.wikidata.endpoint is 'nowhere'"),
     ],
 )
@@ -236,7 +236,7 @@ def test_a_device_is_asked_for_where_models_work_on_one_and_threads_where_not(
         ("prompts", "small"), ("probes", "control"), ("probes", "served"),
     )] == [1, 1, 1]  # fmt: skip
     monkeypatch.setenv("KGPROBE_DEVICE", "tpu")
-    with pytest.raises(ConfigError, match="'tpu'; legal: auto, cpu, cuda"):
+    with pytest.raises(ConfigError, match="'tpu'; valid: auto, cpu, cuda"):
         models.accelerators(run(), "small")
 
 

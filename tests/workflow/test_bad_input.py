@@ -45,7 +45,7 @@ def test_an_unknown_name_in_the_experiments(project, refused):
 
 def test_an_unknown_config_key(project, refused):
     shown = refused("--config", "sead=1")
-    assert "unknown key 'sead' (did you mean 'seed'?); legal: " in shown
+    assert "unknown key 'sead' (did you mean 'seed'?); valid: " in shown
 
 
 def test_a_table_that_is_not_utf8(project, refused):

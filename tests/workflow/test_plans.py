@@ -78,8 +78,8 @@ def test_a_row_alone_is_planned_up_to_the_report(planner, project, row):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seed: 1\n", "mine.yaml: run.name is missing; legal: letters, digits, - and _"),
-        ("run: {name: a/b}\n", "mine.yaml: run.name: 'a/b'; legal: letters, digits, - and _"),
+        ("seed: 1\n", "mine.yaml: run.name is missing; valid: letters, digits, - and _"),
+        ("run: {name: a/b}\n", "mine.yaml: run.name: 'a/b'; valid: letters, digits, - and _"),
     ],
 )
 def test_a_run_without_a_good_name_writes_nothing(planner, project, text, message):
@@ -135,7 +135,7 @@ def test_a_run_on_dumps_is_planned_up_to_the_report_and_asks_no_endpoint(planner
         ),
         (
             "attributes: {graph: nowhere}",
-            "attributes.graph is 'nowhere'; legal: world, trex",
+            "attributes.graph is 'nowhere'; valid: world, trex",
         ),
     ],
 )

@@ -46,7 +46,7 @@ def train_tokenizer(
     visible space, </s> at the end, sentinels. The same texts give the same vocabulary.
     """
     if kind not in SPECIAL:
-        raise ValueError(f"unknown kind {kind!r} of control model; legal: {', '.join(SPECIAL)}")
+        raise ValueError(f"unknown kind {kind!r} of control model; valid: {', '.join(SPECIAL)}")
     build = {"masked": _masked_tokenizer, "causal": _causal, "seq2seq": _seq2seq}[kind]
     tokenizer = build(_texts(labels, templates), size)
     sentinels = [_sentinel(s) for s in SENTINELS] if kind == "seq2seq" else []

@@ -135,7 +135,7 @@ def train_control(
     where recall is still too low after `recipe.steps`.
     """
     if kind not in RECIPES:
-        raise ValueError(f"unknown kind {kind!r} of control model; legal: {', '.join(RECIPES)}")
+        raise ValueError(f"unknown kind {kind!r} of control model; valid: {', '.join(RECIPES)}")
     if not facts:
         raise ValueError("no facts to train on")
     recipe = recipe or RECIPES[kind]

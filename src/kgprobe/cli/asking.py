@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Bos = Annotated[
     str,
     typer.Option(
-        help="In front of a causal model's sentence: forced (BOS, else EOS; the usual one), none, "
-        "or default (what the tokenizer adds).",
+        help="BOS policy of causal models: forced (BOS, or EOS if there is none; the default), "
+        "none, or default (what the tokenizer adds).",
     ),
 ]
 Questions = Annotated[
     str,
     typer.Argument(
-        help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
+        help="A benchmark of the package, or the folder of one.", autocompletion=names.benchmarks
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -43,19 +43,23 @@ def probe(
     on: Annotated[
         str,
         typer.Option(
-            help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
+            help=("A benchmark of the package, or the folder of one."),
+            autocompletion=names.benchmarks,
         ),
     ],
     limit: Annotated[
         int | None,
         typer.Option(
-            parser=screen.whole(1), metavar="N", help="Ask a sample of so many questions."
+            parser=screen.whole(1), metavar="N", help="Ask only a sample of this many questions."
         ),
     ] = None,
     prompt: Annotated[
         str,
         typer.Option(
-            help="templates (all), the index of one, or a JSON file by relation.",
+            help=(
+                "templates (all), the index of one template, or a JSON file with a template per "
+                "relation."
+            ),
             autocompletion=names.prompts,
         ),
     ] = "templates",
@@ -65,7 +69,8 @@ def probe(
     ] = "sentence",
     bos: Bos = "",
     name: Annotated[
-        str, typer.Option(help="Name of the run; else made of model, benchmark and options.")
+        str,
+        typer.Option(help=("Name of the run; by default made from model, benchmark and options.")),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -95,7 +100,7 @@ def probe(
         _check_name(run, folder)
         check_model(model)
         count = questions.items.height
-        screen.note(f"{questions.name}: loading {who} to ask it {count:,} questions")
+        screen.note(f"{questions.name}: loading {who} to ask {count:,} questions")
 
         library = import_library()
         from kgprobe.cli import kept
@@ -109,9 +114,9 @@ def probe(
         except KeyboardInterrupt:
             is_kept = any((folder / "shards").glob("*"))
             raise KeyboardInterrupt(
-                f"what was scored is kept in {folder}, the same command goes on there"
+                f"scores so far are in {folder}; run the same command to resume"
                 if is_kept
-                else "nothing was scored yet"
+                else "nothing has been scored yet"
             ) from None
         given = {"on": on, "limit": str(limit or ""), "prompt": prompt, "method": method,
                  "bos": bos, "name": run}  # fmt: skip
@@ -123,9 +128,9 @@ def probe(
 def _check_name(run: str, folder: Path) -> None:
     """Raise for an illegal name of a run, or one that a run of the workflow has."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
-        raise ValueError(f"--name {run!r}; legal: letters, digits, - and _")
+        raise ValueError(f"--name {run!r}; valid: letters, digits, - and _")
     if folder.exists() and not (folder / "shards").is_dir() and any(folder.iterdir()):
-        raise ValueError(f"{folder} holds a run of the workflow; give this one another --name")
+        raise ValueError(f"{folder} contains a run of the workflow; choose another --name")
 
 
 def check_model(model: str) -> None:
@@ -160,7 +165,7 @@ def _texts(prompt: str) -> str | Mapping[str, str]:
     if not (isinstance(templates, dict) and templates) or not all(
         isinstance(v, str) for v in templates.values()
     ):
-        raise ValueError(f'{prompt}: right would be {{"P36": "The capital of [X] is [Y]."}}')
+        raise ValueError(f'{prompt}: expected {{"P36": "The capital of [X] is [Y]."}}')
     return templates
 
 
@@ -181,9 +186,9 @@ def _show(results: "Results", run: str, page: Path, as_json: bool) -> None:
 def ask(
     model: Model,
     template: Annotated[str, typer.Argument(help='A sentence: "The capital of [X] is [Y]."')],
-    subject: Annotated[str, typer.Option("--x", "-x", help="What stands for [X].")],
+    subject: Annotated[str, typer.Option("--x", "-x", help="The subject, in place of [X].")],
     option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", help="An answer; several times.")
+        list[str] | None, typer.Option("--option", "-o", help="An answer option; repeat for each.")
     ] = None,
     bos: Bos = "",
     k: Annotated[
@@ -193,7 +198,7 @@ def ask(
             "-k",
             parser=screen.whole(1),
             metavar="N",
-            help="Without options: how many answers.",
+            help="Without options: the number of answers to generate.",
         ),
     ] = 5,
     as_json: Json = False,

@@ -19,7 +19,7 @@ PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
 MOST = 20
 Run = Annotated[
     str,
-    typer.Argument(help="A run's name below results, or its folder.", autocompletion=names.runs),
+    typer.Argument(help="Name of a run in results/, or its folder.", autocompletion=names.runs),
 ]
 
 
@@ -42,8 +42,8 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
         if pairs:
             screen.table(map(_pair, pairs))
         else:
-            screen.say("no paired difference: no two probes that have questions and method in "
-                       "common answered differently")  # fmt: skip
+            screen.say("no paired differences: no two probes with the same questions and method "
+                       "gave different answers")  # fmt: skip
         for row in refused:
             screen.say(f"not compared: {row['benchmark']}, {row['model']} less {row['instead']}: "
                        f"{row['reason']}")  # fmt: skip
@@ -77,7 +77,7 @@ def _say_moved(rows: list[dict[str, Any]]) -> None:
     screen.say(", ".join(common))
     screen.table(shown[:MOST])
     if len(shown) > MOST:
-        screen.say(f"and {len(shown) - MOST} more, which --json has")
+        screen.say(f"and {len(shown) - MOST} more (see --json)")
 
 
 def _pair(row: dict[str, Any]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def run_folder(name: str) -> Path:
         if any((folder / "tables" / f"{paper}.parquet").is_file() for paper in PAPERS):
             return folder
     known = names.runs()
-    raise ValueError(f"{name}: no run with numbers{nearest(name, known)}; legal: "
+    raise ValueError(f"{name}: no run with numbers{nearest(name, known)}; valid: "
                      f"{', '.join(known) or 'none yet'}, or a run's folder"
                      )  # fmt: skip
 
@@ -135,8 +135,8 @@ def _probes(folder: Path) -> "dict[tuple[Any, ...], pl.DataFrame]":
 
     paths = sorted(folder.glob("judged/*.parquet"))
     if not paths:
-        raise ValueError(f"{folder} has no judged answers (no judged/PAPER.parquet); right would "
-                         "be to make its tables again with this version")  # fmt: skip
+        raise ValueError(f"{folder} has no judged answers (no judged/PAPER.parquet); make "
+                         "its tables again with this version")  # fmt: skip
     rows = judged.read(paths).filter(
         pl.col("method").str.starts_with("sentence"),
         pl.col("matching").is_in(judged.PLAIN),

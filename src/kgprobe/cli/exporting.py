@@ -19,16 +19,16 @@ def export(
             autocompletion=names.forms,
         ),
     ],
-    to: Annotated[Path, typer.Option(help="A folder of its own, new or an older export.")],
+    to: Annotated[Path, typer.Option(help="Target folder, new or with an older export.")],
     questions: Annotated[
         str,
         typer.Option(
-            help="sentences; of OntoProbe's benchmarks choices, too.",
+            help="sentences, or choices for OntoProbe's benchmarks.",
             autocompletion=names.among("sentences", "choices"),
         ),
     ] = "sentences",
     license: Annotated[
-        str, typer.Option(help="SPDX id of the license of your own graph, as CC-BY-4.0.")
+        str, typer.Option(help="SPDX id of the license of your own graph, such as CC-BY-4.0.")
     ] = "",
     as_json: Json = False,
 ) -> None:

@@ -34,8 +34,8 @@ def check(folder: Path, record: Mapping[str, Any], benchmark: str) -> None:
         if asked != benchmark or all(
             made.get(name) != record.get(name) for name in ("source", "weights")
         ):
-            raise ValueError(f"{folder} has the answers of {made.get('source')} to {asked}, which "
-                             "would be lost; give this run another --name")  # fmt: skip
+            raise ValueError(f"{folder} has answers of {made.get('source')} to {asked}, which "
+                             "would be lost; choose another --name")  # fmt: skip
 
 
 def write(result: Results, folder: Path, command: str) -> Path:
@@ -90,5 +90,5 @@ def _report(
         benchmarks=list(about.benchmarks(result.frame, probed, [spec], judged, places, names, {})),
         links=dict.fromkeys(files, ""),
         commands={"": command},
-        title=f"What {who.model} knows of {benchmark.name}",
+        title=f"What {who.model} knows about {benchmark.name}",
     )

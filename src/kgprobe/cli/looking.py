@@ -83,7 +83,9 @@ def list_(
         if as_json:
             screen.data(rows)
         elif not rows:
-            screen.say("no run in results/ of this folder; right would be kgprobe probe, or run")
+            screen.say(
+                "no run in results/ of this folder; start one with kgprobe probe or kgprobe run"
+            )
         elif what != "runs":
             screen.table(rows)
         else:  # without paths, which a narrow screen would cut
@@ -96,7 +98,7 @@ def show(
     benchmark: Questions,
     item: Annotated[
         str,
-        typer.Argument(help="One of its items, as P36/Q142.", autocompletion=names.items),
+        typer.Argument(help="One of its items, such as P36/Q142.", autocompletion=names.items),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -149,7 +151,7 @@ def _question(bench: "Benchmark", item: str) -> dict[str, Any]:
     if not rows:
         near = nearest(item, bench.items["item"])
         raise ValueError(f"{bench.name} has no item {item!r}{near}; `kgprobe show {bench.name}` "
-                         "gives one of each relation")  # fmt: skip
+                         "lists one of each relation")  # fmt: skip
     row = rows[0]
     options = bench.candidates.filter(set=row["candidates"]).sort("index")["label"].to_list()
     right = [options[i] for i in row["answers"]]

@@ -39,7 +39,7 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
         if as_json:
             screen.data({**summary, "valid": True})
         else:
-            screen.say(f"run {summary['run']}: right; {summary['models']} models can be asked")
+            screen.say(f"run {summary['run']}: valid; {summary['models']} models can be asked")
 
 
 def plan(configs: Configs = None, as_json: Json = False) -> None:
@@ -70,7 +70,7 @@ def plan(configs: Configs = None, as_json: Json = False) -> None:
             screen.table(costs.table(stages))
             screen.say("\n" + costs.NOTES)
             if unpriced:
-                screen.say(f"not in resources/costs.tsv, counted as nothing: {', '.join(unpriced)}")
+                screen.say(f"not in resources/costs.tsv, counted as zero: {', '.join(unpriced)}")
             if fatal or perhaps:
                 screen.say("\nlacking here, now:")
             for text in (*fatal, *perhaps):
@@ -92,7 +92,7 @@ def verify(configs: Configs = None, as_json: Json = False) -> None:
         elif rows:
             screen.table(files.totals(rows))
         else:
-            screen.say("this configuration downloads nothing, and no pull is kept")
+            screen.say("this configuration downloads nothing, and there are no stored pulls")
         problems = [problem for row in rows for problem in row.problems]
         for problem in problems:
             print(problem, file=sys.stderr)
@@ -113,7 +113,7 @@ class Passing(TyperCommand):
 def run(
     context: typer.Context,
     config: Annotated[str, typer.Argument(help="Laid over config/config.yaml.")],
-    cores: Annotated[str, typer.Option(help="As Snakemake takes it.")] = "all",
+    cores: Annotated[str, typer.Option(help="As in Snakemake.")] = "all",
     as_json: Json = False,
 ) -> None:
     """Run the workflow.
@@ -144,7 +144,7 @@ def run(
         if signals:
             # in its first second Snakemake has not read what ends it with a line
             if code < 0 and len(signals) == 1:
-                print("kgprobe: stopped before a job began", file=sys.stderr)
+                print("kgprobe: stopped before the first job", file=sys.stderr)
             code = ENDED + signals[0]
         page = Path("results") / name / "report" / "index.html"
         if as_json:

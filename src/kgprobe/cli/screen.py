@@ -127,7 +127,7 @@ def report_errors(as_json: bool = False) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("kgprobe"):
             raise
-        _refuse(f"{error.name} is not installed; right would be pip install "
+        _refuse(f"{error.name} is not installed; run pip install "
                 "'kgprobe[workflow,sources,gguf]'", as_json)  # fmt: skip
     except BrokenPipeError:
         # `| head` has read enough; what is still to be flushed goes nowhere
@@ -198,7 +198,7 @@ def whole(least: int) -> Callable[[str | int], int]:
 
     def read(value: str | int) -> int:
         if not re.fullmatch(r"[+-]?[0-9]+", text := str(value).strip()) or int(text) < least:
-            raise typer.BadParameter(f"{value!r}; legal: a whole number, at least {least}")
+            raise typer.BadParameter(f"{value!r}; valid: a whole number, at least {least}")
         return min(int(text), ALL)
 
     return read
@@ -210,5 +210,5 @@ def choose(value: str, legal: Sequence[str], what: str) -> str:
 
     if value not in legal:
         near = nearest(value, legal)
-        raise typer.BadParameter(f"{what} {value!r}{near}; legal: {', '.join(legal)}")
+        raise typer.BadParameter(f"{what} {value!r}{near}; valid: {', '.join(legal)}")
     return value

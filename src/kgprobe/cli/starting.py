@@ -23,9 +23,15 @@ CONFIG = """\
 
 
 def init(
-    name: Annotated[str, typer.Argument(help="The new folder, which names run and graph, too.")],
+    name: Annotated[
+        str,
+        typer.Argument(help=("The new folder, which is also the name of the run and the graph.")),
+    ],
     facts: Annotated[
-        Path, typer.Option(help="A table of facts: subject, relation, object; or RDF. It stays.")
+        Path,
+        typer.Option(
+            help=("A table of facts (subject, relation, object) or RDF; it is not moved.")
+        ),
     ],
     model: Annotated[
         str,
@@ -51,8 +57,8 @@ def init(
 
         graph = _graph(name)
         if os.path.lexists(name):
-            raise ValueError(f"{name}: it exists already, and nothing in it is overwritten; right "
-                             "would be the name of a new folder")  # fmt: skip
+            raise ValueError(f"{name} already exists and is not overwritten; choose the "
+                             "name of a new folder")  # fmt: skip
         form, counts = _facts(graph, facts)
         row = _model(model)
         kind, _, place = row["source"].partition(":")
@@ -99,12 +105,12 @@ def _graph(name: str) -> str:
     _, pattern = get_args(GraphName)
     graph = name.lower().replace("-", "_")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not re.search(pattern.regex, graph):
-        raise ValueError(f"{name!r} cannot name a graph; legal: {pattern.words}")
+        raise ValueError(f"{name!r} cannot name a graph; valid: {pattern.words}")
     check_names([graph])
     if (ROOT / name).exists():
         raise ValueError(
-            f"{name!r} cannot name a graph; legal: {pattern.words}; a folder of that name would "
-            "stand in place of the project's own"
+            f"{name!r} cannot name a graph; valid: {pattern.words}; a folder of that name would "
+            "hide the project's own"
         )
     return graph
 
@@ -120,7 +126,7 @@ def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
     if not path.is_file():
         what = "a folder" if path.is_dir() else "no such file"
         raise ValueError(
-            f"{path}: {what}; right would be a table with the columns subject, relation and object"
+            f"{path}: {what}; expected a table with the columns subject, relation and object"
         )
     is_table = (
         path.suffix.lower() in tables.ENDINGS or rdf_forms.ending(path) not in rdf_forms.FORMS
@@ -148,7 +154,7 @@ def _model(model: str) -> dict[str, str]:
     if row["kind"] not in KINDS_OF_METHOD[METHOD]:
         legal = ", ".join(KINDS_OF_METHOD[METHOD])
         raise ValueError(f"{model}: a model of kind {row['kind']} gives no probabilities of "
-                         f"sentences; legal kinds: {legal}")  # fmt: skip
+                         f"sentences; valid kinds: {legal}")  # fmt: skip
     if re.search(r"[\t\r\n]", row["source"]):
         raise ValueError(f"{row['source']!r}: a table of models cannot hold a path with a tab or a "
                          "line end; rename the folder")  # fmt: skip

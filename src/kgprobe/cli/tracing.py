@@ -19,26 +19,29 @@ if TYPE_CHECKING:
 SPLITS = ("trained-on", "held-out")
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 Where = Annotated[
-    list[str] | None, typer.Option("--where", "-w", help="Only rows with KEY=VALUE; several times.")
+    list[str] | None,
+    typer.Option("--where", "-w", help=("Only rows with KEY=VALUE; can be repeated.")),
 ]
 
 
 def trace(
-    number: Annotated[str, typer.Argument(help="As it is printed: 38.7; or a claim: O01")],
+    number: Annotated[
+        str, typer.Argument(help=("A number as printed, such as 38.7, or a claim, such as O01"))
+    ],
     run: Annotated[
-        str, typer.Option(help="The run's name, or its folder.", autocompletion=names.runs)
+        str, typer.Option(help="Name of the run, or its folder.", autocompletion=names.runs)
     ],
     where: Where = None,
     exact: Annotated[
         bool,
         typer.Option(
-            help="Only numbers of all items, without a choice that --where does not name."
+            help="Only numbers over all items, without dimensions that --where does not name."
         ),
     ] = False,
     items: Annotated[
         int,
         typer.Option(
-            parser=screen.whole(0), metavar="N", help="How many questions of each row to show."
+            parser=screen.whole(0), metavar="N", help="Number of questions to show per row."
         ),
     ] = 5,
     as_json: Json = False,
@@ -86,10 +89,10 @@ def _pairs(where: list[str]) -> dict[str, str]:
     for text in where:
         key, sign, value = text.partition("=")
         if key not in legal or not sign:
-            raise ValueError(f"--where {text!r}{nearest(key, legal)}; right would be KEY=VALUE "
+            raise ValueError(f"--where {text!r}{nearest(key, legal)}; expected KEY=VALUE "
                              f"with a KEY of {', '.join(legal)}")  # fmt: skip
         if values.setdefault(key, value) != value:
-            raise ValueError(f"--where has {key}={values[key]} and {key}={value}; right would be "
+            raise ValueError(f"--where has {key}={values[key]} and {key}={value}; expected "
                              "one value of a key")  # fmt: skip
     return values
 
@@ -143,7 +146,7 @@ def _claim(folder: Path, name: str, pairs: Mapping[str, str]) -> dict[str, Any]:
     path = folder / "tables/claims.parquet"
     if not path.is_file():
         raise ValueError(f"{name!r} is no number, and {folder} has no claims (no tables/"
-                         "claims.parquet); right would be a number as printed: 38.7")  # fmt: skip
+                         "claims.parquet); expected a number as printed: 38.7")  # fmt: skip
     claims = {row["claim"]: row for row in schema.read(path, schema.CLAIMS).rows(named=True)}
     if name not in claims:
         typed = re.sub(r"^([A-Z])(\d)$", r"\g<1>0\2", name.upper())
@@ -304,7 +307,7 @@ def _say(rows: list[dict[str, Any]], digits: int, most: int) -> None:
         screen.say(f"  value {row['value']}{_bounds(row)} ({row['interval']}){share}, "
                    f"n {screen.format_n(row, digits)}")  # fmt: skip
         if most and (part := _subset(row)) and not row["questions"]:
-            screen.say(f"  Which questions are in {part!r} is not stored with the run.")
+            screen.say(f"  The run does not store which questions are in {part!r}.")
         for question in row["questions"]:
             chosen = [one for one in question.get("chosen", ()) if one is not None]
             text = f"; chosen: {', '.join(chosen)}" if chosen else ""

@@ -16,7 +16,7 @@ def best_rank(statements: pl.DataFrame) -> pl.DataFrame:
     statements = statements.filter(pl.col("object_kind") != "special")
     ranks = statements["rank"].unique().to_list()
     if surplus := sorted(set(ranks) - {"preferred", "normal"}):
-        raise ValueError(f"unknown ranks {surplus} in the statements; legal: preferred, normal")
+        raise ValueError(f"unknown ranks {surplus} in the statements; valid: preferred, normal")
     preferred = pl.col("rank") == "preferred"
     some_preferred = preferred.any().over("kg", "subject", "relation")
     return statements.filter(preferred | ~some_preferred)

@@ -111,11 +111,11 @@ def _entity_fractions(rows: pl.DataFrame, by: Sequence[str], patterns: bool) -> 
 def _check(alphas: pl.DataFrame, by: Sequence[str], ambiguous_denominator: str) -> None:
     if ambiguous_denominator not in AMBIGUOUS_DENOMINATORS:
         legal = ", ".join(AMBIGUOUS_DENOMINATORS)
-        raise ValueError(f"ambiguous_denominator {ambiguous_denominator!r}; legal: {legal}")
+        raise ValueError(f"ambiguous_denominator {ambiguous_denominator!r}; valid: {legal}")
     unknown = set(alphas["benchmark"].unique()) - {*EQUATIONS, ENTITY}
     if unknown:
         legal = ", ".join(sorted([*EQUATIONS, ENTITY]))
-        raise ValueError(f"no metric of {sorted(unknown)}; legal: {legal}")
+        raise ValueError(f"no metric of {sorted(unknown)}; valid: {legal}")
     outside = alphas.filter(~pl.col("alpha").is_between(0, 1))
     if outside.height:
         raise ValueError(f"alpha must lie in [0, 1]: {outside.row(0, named=True)}")

@@ -46,7 +46,7 @@ def rank_outcomes(
     count as never found.
     """
     if absent not in ABSENT:
-        raise ValueError(f"absent {absent!r}; legal: {', '.join(ABSENT)}")
+        raise ValueError(f"absent {absent!r}; valid: {', '.join(ABSENT)}")
     first, last = ("filtered_best", "filtered_worst") if filtered else ("best", "worst")
     if absent == "drop":
         rows = rows.filter(pl.col(first).is_not_null())

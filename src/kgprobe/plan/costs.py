@@ -19,9 +19,9 @@ ASKED = ("prompts_", "probes_")
 RDF = (".nt", ".nt.gz", ".nt.bz2", ".ttl", ".ttl.gz", ".rdf", ".owl", ".owl.gz")
 #: what the columns mean and what they leave out
 NOTES = (
-    "CPU h: of one core, without the passes of models, whose time depends on the device. "
-    "~: a part is estimated, at the papers' sizes (resources/costs.tsv); less costs less. "
-    "Weights of models count as if none were here."
+    "CPU h: hours of one core, without the forward passes of models, whose time depends on the "
+    "device. ~: partly estimated, for the sizes in the papers (resources/costs.tsv). Model weights "
+    "count as if none were here."
 )
 
 
@@ -73,7 +73,7 @@ def read(path: Path) -> Costs:
     for row in read_table(path):
         where = f"{path}, rule {row['rule']}"
         if row["basis"] not in ("measured", "estimated"):
-            raise TableError(f"{where}: basis {row['basis']!r}; legal: measured, estimated")
+            raise TableError(f"{where}: basis {row['basis']!r}; valid: measured, estimated")
         try:
             cost = Cost(0, *(float(row[name]) for name in NUMBERS))  # type: ignore[arg-type]
         except ValueError as problem:

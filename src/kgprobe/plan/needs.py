@@ -101,9 +101,9 @@ def _contact(settings: Settings, needs: Outside) -> list[str]:
     if not needs.public or settings.contact or os.environ.get("KGPROBE_CONTACT"):
         return []
     return [
-        f"a contact: {_format_names(map(_host, needs.public))} want to know whom to write to; set "
-        "`contact:` in the configuration, or the environment variable KGPROBE_CONTACT, to a mail "
-        "address or a page"
+        f"a contact: {_format_names(map(_host, needs.public))} ask for one; set `contact:` in the "
+        "configuration, or the environment variable KGPROBE_CONTACT, to an email address or a web "
+        "page"
     ]
 
 
@@ -122,10 +122,10 @@ def _network(needs: Outside) -> list[str]:
         return []
     if set(lost) == names:
         return [
-            f"no network: none of the host names {_format_names(lost)} can be resolved; go "
-            "online, or ask for what is here (config/embedded.yaml needs none)"
+            f"no network: none of the host names {_format_names(lost)} can be resolved; connect to "
+            "a network, or use config/embedded.yaml, which needs none"
         ]
-    return [f"a network: the host name {name} cannot be resolved; is it right?" for name in lost]
+    return [f"a network: the host name {name} cannot be resolved; is it correct?" for name in lost]
 
 
 def unresolved(names: Iterable[str]) -> list[str]:
@@ -205,8 +205,8 @@ def _disk(
         first, before = disks.get(there.stat().st_dev, (there, 0.0))
         disks[there.stat().st_dev] = first, before + size
     return [
-        f"disk: about {size / 1000:,.1f} GB are to be written below {path}, where "
-        f"{free / 1000:,.1f} GB are free"
+        f"disk: about {size / 1000:,.1f} GB will be written to {path}, where {free / 1000:,.1f} GB "
+        "are free"
         for path, size in disks.values()
         if size > (free := shutil.disk_usage(path).free / 1e6)
     ]
@@ -219,8 +219,8 @@ def _memory(jobs: Iterable[PlannedJob], memory: Mapping[str, int], machine_mb: i
         return []
     most = max(large, key=lambda rule: large[rule])
     return [
-        f"memory: {_format_names(large)} ask for more than the {machine_mb:,} MB of this machine "
-        f"({most}: {large[most]:,} MB); each runs alone, and may be ended by the system"
+        f"memory: {_format_names(large)} need more than the {machine_mb:,} MB of this machine "
+        f"({most}: {large[most]:,} MB); each runs alone and may be killed by the system"
     ]
 
 

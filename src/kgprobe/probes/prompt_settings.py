@@ -114,6 +114,6 @@ def problems(rows: list[dict[str, str]]) -> list[str]:
         elif legal is not None and prompt not in legal:
             messages.append(
                 f"line {row['_line']}: prompt {prompt!r} with method {method!r}; "
-                f"legal: {', '.join(legal)}"
+                f"valid: {', '.join(legal)}"
             )
     return messages

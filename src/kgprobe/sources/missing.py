@@ -22,7 +22,7 @@ def describe_missing(results: str | Path) -> list[str]:
             lines.append(f"  {rows['relation'][0]}: {rows['reason'][0]}")
         if coverage.filter(pl.col("way") == "left out").height:
             lines.append(
-                "  to get them: name a dump of Wikidata in sources.dumps and in "
+                "  to include them: name a dump of Wikidata in sources.dumps and in "
                 f"sources.wikidata.dump, remove {path}, and run snakemake again"
             )
     return lines

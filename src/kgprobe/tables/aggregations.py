@@ -265,12 +265,12 @@ AGGREGATIONS = View(
     columns=["metric", "slice"],
     words=WORDS,
     digits={"AUC": 3},
-    caption="Gains over the first aggregation of a probe are paired. A gain on held-out facts is "
-    f"one without knowledge. {PRIOR_IS}",
+    caption="Gains over the first aggregation of a probe are paired. A gain on held-out facts "
+    f"does not come from knowledge. {PRIOR_IS}",
 )
 GOLDS = View(
     "golds",
-    "Aggregations with permuted and with skewed golds",
+    "Aggregations with permuted and with skewed gold answers",
     where={
         **EVERY,
         "metric": [
@@ -286,11 +286,12 @@ GOLDS = View(
     columns=["slice", "metric"],
     words=WORDS,
     digits={"not permuted": 0},
-    caption="Permuted: golds permuted among the items of a relation that share their options, one "
-    "order for all templates, mean of 200 permutations with their central 95 %; expected: from the "
-    "distributions of golds and answers alone. An item that shares its options with no other keeps "
-    "its gold and is counted as not permuted. Skewed: of a "
-    "relation's r-th answer 1/r of its questions, with priors of their own. A dash: no token of an "
+    caption="Permuted: accuracy after permuting the gold answers among the items of a relation "
+    "that share their options, with the same permutation for all templates; mean and "
+    "central 95 % of 200 permutations. Expected: from the distributions of gold answers "
+    "and predictions alone. An item that shares its options with no other keeps its gold "
+    "answer and is counted as not permuted. Skewed: 1/r of the questions with the r-th "
+    "answer of a relation, with separately computed priors. A dash: no token of the "
     f"answer is scored. {PRIOR_IS}",
 )
 
@@ -300,17 +301,17 @@ CONTROL = "control:"
 PROBLEMS = {
     "coinciding options": (
         "options",
-        "read the same as another of their set but for case, blanks and Unicode form; each counts "
-        "as an answer of its own.",
+        "are the same as another option of their set up to case, white space and Unicode form; "
+        "each counts as a separate answer.",
     ),
-    "without wrong option": ("items", "have no wrong option to choose, and are left out."),
+    "without wrong option": ("items", "have no wrong option and are left out."),
 }
 #: prior -> why an item has none
 WITHOUT = {
-    PRIOR: ": no other subject is asked for their relation with their options. They are left out "
-    "of the corrected accuracy and of its gain.",
-    CONTENT_FREE: f" of content-free subjects: {len(NO_SUBJECTS)} subjects or fewer share their "
-    "options, so that these were not asked without one. They are left out there.",
+    PRIOR: ": no other subject is asked about their relation with their options. They are left out "
+    "of the corrected accuracy and its gain.",
+    CONTENT_FREE: f" of content-free subjects: at most {len(NO_SUBJECTS)} subjects share their "
+    "options, so they were not asked without a subject. They are left out there.",
 }
 
 
@@ -344,8 +345,8 @@ def notes(
     best = [_best(models[str(key[0])]["kind"], rows, aggregation, several) for key, rows in by]
     if best := [one for one in best if one]:
         lines.append(
-            "Trained-on facts are told from held-out ones best (AUC of margins; in brackets that "
-            f"of the probe's own aggregation): {'; '.join(best)}."
+            "Aggregation that separates trained-on from held-out facts best (AUC of margins; in "
+            f"parentheses, that of the probe's own aggregation): {'; '.join(best)}."
         )
     return lines
 

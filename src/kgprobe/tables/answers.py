@@ -27,10 +27,10 @@ CONTENT_FREE = "content_free"
 CORRECTED = {PRIOR: "corrected", CONTENT_FREE: "uninformed"}
 #: what stands below every table that shows one of them
 PRIOR_IS = (
-    "Prior-corrected: less the option's mean over questions of its relation about other subjects "
-    f"(five folds by subject), or over content-free subjects ({', '.join(NO_SUBJECTS)}). It uses "
-    "other questions' texts, no labels, and it assumes balanced answers; it is no part of the "
-    "paper, and no published figure is of it."
+    "Prior-corrected: minus the option's mean score over questions of its relation about other "
+    "subjects (PMI, five folds by subject), or over content-free subjects "
+    f"({', '.join(NO_SUBJECTS)}). It uses other questions' texts, no labels, and it assumes "
+    "balanced answers; it is not part of the paper, and no published figure uses it."
 )
 #: aggregation -> the score of an option (docs/scoring.md, Aggregation)
 AGGREGATIONS: dict[str, pl.Expr] = {
@@ -168,7 +168,7 @@ def judge_scores(
     `with_content_free`, and items without one are left out.
     """
     if aggregation not in AGGREGATIONS:
-        raise ValueError(f"unknown aggregation {aggregation!r}; legal: {', '.join(AGGREGATIONS)}")
+        raise ValueError(f"unknown aggregation {aggregation!r}; valid: {', '.join(AGGREGATIONS)}")
     if aggregation in OF_ANSWERS:
         check_answers(scores, aggregation, where)
     if aggregation in CORRECTED:

@@ -27,21 +27,20 @@ from kgprobe.templates import NO_SUBJECTS
 #: (benchmark, model, prompt, method of a probe, what it is asked without) -> its file
 Files = Mapping[tuple[str, ...], str]
 ARE = (
-    "Without the subject: words that say nothing in its place "
-    f"({', '.join(NO_SUBJECTS)}). Without trained weights: the same architecture with random ones. "
-    "Both are asked a part of the questions under one template; differences are paired, on what "
-    "was asked of both."
+    f"No subject: content-free words instead of the subject ({', '.join(NO_SUBJECTS)}). Random "
+    "weights: the same architecture, randomly initialized. Both are asked a sample of the "
+    "questions with one template; differences are paired, on the questions that both were asked."
 )
 #: of the differences from baselines in a printed table
 TESTED = (
-    "p: answers of both exchanged at random, corrected for the number of rows of a benchmark "
-    "(Holm). The least difference would be found at 5 % in 80 of 100 samples of as many items; "
-    "above 100 none would."
+    "p: answers of both exchanged at random, with Holm correction over the rows of a benchmark. "
+    "The minimum detectable difference would be significant at 5 % in 80 of 100 samples of this "
+    "size; above 100, no difference would be."
 )
 WORDS: Mapping[Any, str] = {
     ("without", "the subject"): "without the subject",
     ("without", "trained weights"): "without trained weights",
-    ("metric", "detectable difference"): "least difference that would show, points",
+    ("metric", "detectable difference"): "minimum detectable difference, points",
 }
 
 

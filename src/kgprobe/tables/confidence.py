@@ -35,7 +35,7 @@ OF_BINS = ("hits at this confidence", "mean confidence")
 WORDS = {
     ("metric", "K"): "pairwise AUC (K of Inside-Out), %",
     ("metric", "ECE"): "calibration error, %",
-    ("metric", "abstention threshold"): "answers from a confidence of, %",
+    ("metric", "abstention threshold"): "confidence threshold, %",
     ("metric", "answered"): "answered, %",
     ("metric", "accuracy of answered"): "right of these, %",
     ("metric", "right less wrong"): "right less wrong, %",
@@ -43,7 +43,7 @@ WORDS = {
 }
 VIEW = View(
     "confidence",
-    "What the probabilities of options are worth",
+    "Calibration of the option probabilities",
     where={
         **EVERY,
         "metric": [
@@ -62,11 +62,12 @@ VIEW = View(
     columns=["metric", "choice"],
     words={**REDUCED, **WORDS},
     digits={"Brier": 3},
-    caption="Probabilities: softmax over the options' scores. Pairwise AUC: pairs of a correct and "
-    "a wrong option that are in order, ties half. Brier: 0 (certain and right) to 2. Calibration "
-    "error over ten bins of confidence: noise adds to it, which its lower bound takes off. The "
-    "confidence from which answers are given is chosen on one half of the subjects; the columns "
-    f"after it are of the other half. {PRIOR_IS}",
+    caption="Probabilities: softmax over the scores of the options. Pairwise AUC: proportion of "
+    "pairs of a correct and a wrong option in the right order, ties count half. Brier: 0 "
+    "(certain and right) to 2. Calibration error over ten bins of confidence: noise "
+    "increases it, for which its lower bound corrects. The confidence threshold for "
+    "giving an answer is chosen on one half of the subjects; the columns after it refer "
+    f"to the other half. {PRIOR_IS}",
 )
 
 

@@ -11,15 +11,15 @@ from kgprobe.tables.results import Number, hit_rate
 
 METRICS = ("agreement", "correct in any", "correct in most", "correct in all", "best template")
 WORDS = {
-    ("metric", "agreement"): "same answer under all, %",
+    ("metric", "agreement"): "same answer in all templates, %",
     ("metric", "correct in any"): "right under any, %",
     ("metric", "correct in most"): "right under most, %",
     ("metric", "correct in all"): "right under all, %",
     ("metric", "best template"): "best template (an oracle), %",
 }
 CAPTION = (
-    "Of items that are asked in several templates. Most: more than half of them. The best template "
-    "is chosen on what it is judged by: an oracle."
+    "Items that are asked with several templates. Most: more than half of them. The best template "
+    "is selected on the test items: an oracle."
 )
 
 

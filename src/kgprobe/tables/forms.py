@@ -49,24 +49,25 @@ VIEWS = (
         rows=ROWS,
         heads=HEADS,
         words=WORDS,
-        caption="A sample of the items under the first template of their relation, the same "
-        "options scored, or an answer written, behind another text: a question, the same in the "
-        "model's chat template, sentences about other subjects in front. Shuffled: those sentences "
-        "with each other's answers. The difference is paired, over the items that both were asked.",
+        caption="A sample of the items with the first template of their relation; the same options "
+        "are scored, or an answer is written, after another text: a question, the question "
+        "in the model's chat template, or sentences about other subjects. Shuffled: these "
+        "sentences with permuted answers. The difference is paired, over the items that "
+        "both were asked.",
     ),
     View(
         "forms_asked",
-        "Forms of asking: what could not be asked",
+        "Question formats: what could not be asked",
         where={**WHERE, "metric": list(COUNTS.values())},
         rows=ROWS,
         heads=HEADS,
         words=WORDS,
         usual=0,
-        caption="Items. Too long for the model, and without any sentence that may stand in front: "
-        "left out. Not written: too long, a gap that is not at the end, or a server's refusal. "
-        "Sentences never name the item's subject, and its answers only where their "
-        "relation has no other; with fewer of them than asked for, as many as there are stand "
-        "there. Of shuffled ones some are still right where answers repeat.",
+        caption="Items. Too long for the model, or without any usable demonstration: left out. Not "
+        "written: too long, a mask slot that is not at the end, or refused by the server. "
+        "Demonstrations never name the subject of the item, and its answers only if their "
+        "relation has no other; if there are fewer than requested, all of them are used. "
+        "Some shuffled demonstrations are still right if answers repeat.",
     ),
 )
 

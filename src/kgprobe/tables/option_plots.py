@@ -19,12 +19,12 @@ Panels = Mapping[tuple[str, str], pl.DataFrame]
 #: what is drawn of a probe: asked whole, and without the subject
 ASKED = ("", WITHOUT[0])
 RELIABILITY = (
-    "Answers in ten bins of confidence; a larger point has more. On the dashed line confidence and "
-    "accuracy are the same."
+    "Answers in ten bins of confidence; larger points have more answers. On the dashed line, "
+    "confidence equals accuracy."
 )
 CAPTION = (
-    "With 95 % intervals, in every bin in the order of the legend; hollow: control models; "
-    "crosses: the same questions without the subject; level lines: chance; n: items."
+    "With 95 % intervals, within each bin in the order of the legend; hollow: control models; "
+    "crosses: no-subject baseline; horizontal lines: chance; n: items."
 )
 #: lines of a label
 LINES = "split(datum.label, '\\n')"

@@ -111,7 +111,7 @@ def frame(paper: str, numbers: Iterable[Number]) -> pl.DataFrame:
 def _row(paper: str, number: Number) -> dict[str, object]:
     unknown = sorted(set(number.setting) - set(SETTING))
     if unknown:
-        raise ValueError(f"{number.metric}: setting {unknown}; legal: {', '.join(SETTING)}")
+        raise ValueError(f"{number.metric}: setting {unknown}; valid: {', '.join(SETTING)}")
     if (number.published is None) != (number.source is None):
         raise ValueError(f"{number.metric} of {number.model}: a published figure needs its source")
     low, high, kind = number.interval or (None, None, "none")

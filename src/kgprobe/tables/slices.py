@@ -102,20 +102,20 @@ _BINS = [one.label(b) for one in SLICES if one.name in EVERYWHERE for b in one.b
 #: by task or benchmark; `where` of a paper has its `aggregation` as well
 ACCURACY = View(
     "slices",
-    "Accuracy by parts of the items, %",
+    "Accuracy by slice, %",
     where={**EVERY, "metric": ["accuracy"], "slice": _BINS, "without": ["", *WITHOUT]},
     rows=["benchmark", "slice"],
     columns=["without", *PROBE],
     heads={"slice": "items"},
     words={**baselines.WORDS, ("prompt", "templates"): "", ("method", "sentence"): ""},
-    caption="Statements: those of the graph with the subject, its popularity; options: their "
-    "number; frequency: items with the same answer; length: characters of the answer; facts: what "
-    "control models were trained on, were not, or what is in neither half. The first answer counts "
-    f"of those that are right. {baselines.ARE}",
+    caption="Statements: the number in the graph with the subject (its popularity); options: "
+    "their number; frequency: items with the same answer; length: characters of the "
+    "answer; facts: trained-on, held-out, or in neither half of the control models. If "
+    f"several answers are right, the first one counts. {baselines.ARE}",
 )
 DIFFERENCES = View(
     "slices_differences",
-    "Differences by parts of the items",
+    "Differences by slice",
     where={
         **{name: values for name, values in EVERY.items() if name != "instead"},
         "metric": ["accuracy", "p after Holm", "detectable difference"],
@@ -125,10 +125,11 @@ DIFFERENCES = View(
     heads={"slice": "items", "instead": "minus"},
     words={**baselines.WORDS, ("metric", "accuracy"): "accuracy, points"},
     digits={"p after Holm": 3},
-    caption="Paired, on the items and templates that both were asked: each probe with the one that "
-    "is best of all items, and with its own baselines. p: answers of both exchanged at random, "
-    "corrected for all these comparisons in all parts of a slice (Holm). The least difference "
-    "would be found at 5 % in 80 of 100 samples of as many items; above 100 none would.",
+    caption="Paired, on the items and templates that both were asked: each probe compared with the "
+    "one that is best over all items, and with its own baselines. p: answers of both "
+    "exchanged at random, with Holm correction over all these comparisons in all parts of "
+    "a slice. The minimum detectable difference would be significant at 5 % in 80 of 100 "
+    "samples of this size; above 100, no difference would be.",
     only=lambda results: results.filter(pl.col("instead") != ""),
 )
 

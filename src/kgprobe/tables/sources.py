@@ -140,7 +140,7 @@ def property_differences(
         if (iri, gold["dbpedia"]) not in pairs:
             others = sorted(b for a, b in pairs if a == iri)
             reason = (
-                "the graphs state another equivalence" if others
+                "the graphs state a different equivalence" if others
                 else "neither graph states this equivalence today"
             )  # fmt: skip
             rows.append(("aligned", iri, label, gold["dbpedia"], ", ".join(others), reason))
@@ -152,7 +152,7 @@ def property_differences(
         above = set(_casefold(gold["superproperties"]))
         if missing := sorted(above - ancestors.get(iri, set())):
             text = ", ".join(sorted(ancestors.get(iri, set())))
-            reason = f"not above it today: {', '.join(missing)}"
+            reason = f"not an ancestor today: {', '.join(missing)}"
             row = ("superproperties", iri, label, ", ".join(gold["superproperties"]), text, reason)
             rows.append(row)
     return pl.DataFrame(rows, schema=dict(DIFFERENCES.columns), orient="row")
@@ -184,14 +184,15 @@ def _casefold(labels: list[str]) -> list[str]:
 
 
 LEAD = (
-    "Everything here is rebuilt from its sources by the same queries and rules. This section says "
-    "how the ways of access agree with one another, and what became of the released data sets."
+    "Everything here is rebuilt from its sources with the same queries and rules. This section "
+    "shows how well the types of access agree with each other, and what happened to the released "
+    "data sets."
 )
 #: shown when the collection of statements holds the released BEAR itself
 CIRCULAR = (
-    "The collection of statements that was used holds the released BEAR-big itself. What is built "
-    "from it agrees with BEAR by construction: these figures test the rules of the construction, "
-    "and say nothing of how Wikidata has changed since. A live pull does."
+    "The collection of statements used here includes the released BEAR-big, so what is built from "
+    "it agrees with BEAR by construction: these figures test the rules of the construction and say "
+    "nothing about how Wikidata has changed. A live pull does."
 )
 #: what is measured of a dump
 ACCESS = ("statements in both", "labels and sitelinks equal")
@@ -203,16 +204,16 @@ AGREEMENT = View(
     rows=["benchmark"],
     heads={"benchmark": "dump"},
     words={name: f"{name}, %" for name in ACCESS},
-    caption="Of all statements that the dump or the pull over SPARQL has, those in both.",
+    caption="Of all statements in the dump or the SPARQL pull, the proportion in both.",
 )
 ONTOLOGY = View(
     "ontology_agreement",
-    "Our ontology against the released one",
+    "Our ontology compared with the released one",
     where={**PAPER, "metric": [EQUAL], "slice": list(ASPECTS)},
     rows=["slice"],
     heads={"slice": "what"},
     words={**ASPECTS, EQUAL: "equal, %"},
-    caption="Proportion equal to the released ontology; 95 % interval in small print.",
+    caption="Proportion equal to the released ontology; 95 % intervals in small print.",
 )
 RELEASED = View(
     "bear_against_released",
@@ -223,7 +224,7 @@ RELEASED = View(
     heads={"metric": "what", "slice": "state"},
     words={"bear_big_released": "per cent"} | {s: s.replace("_", " ") for s in STATES},
     digits={"popularity AUC": 3},
-    caption="One state an instance, the first that holds; in % of the released instances.",
+    caption="One state per instance, the first that applies; in % of the released instances.",
 )
 BY_RELATION = View(
     "bear_against_released_relations",
@@ -310,7 +311,7 @@ def section(
     if coverage is not None:
         partly = coverage.filter(~pl.col("way").is_in(WHOLE)).sort("relation")
         if partly.height:
-            title = f"Relations that did not come whole, and why ({partly.height})"
+            title = f"Incomplete relations, and why ({partly.height})"
             shown.append(grid.records(title, partly.iter_rows(named=True)))
         folded.append(grid.records("Statements by kind of value", coverage.iter_rows(named=True)))
     for name, choice in choices.items():
@@ -323,7 +324,9 @@ def _choice(frame: pl.DataFrame, name: str) -> Grid:
     """The choice of answers and instances, as it was made."""
     rows = frame.filter(pl.col("benchmark").str.starts_with(name)).iter_rows(named=True)
     caption = (
-        "answers × instances per answer; popularity of the last taken and the first left out, of "
-        "answers and of instances"
+        "answers × instances per answer; popularity of the last one chosen and the first one not "
+        "chosen, for answers and for instances"
     )
-    return grid.records(f"Construction of {name}: choice of answers and instances", rows, caption)
+    return grid.records(
+        (f"Construction of {name}: selection of answers and instances"), rows, caption
+    )

@@ -59,7 +59,7 @@ class View:
             legal = [*DIMENSIONS, *SETTING]
             if name not in legal:
                 near = get_close_matches(name, legal, 1)
-                hint = f" (did you mean {near[0]}?)" if near else f"; legal: {', '.join(legal)}"
+                hint = f" (did you mean {near[0]}?)" if near else f"; valid: {', '.join(legal)}"
                 raise ViewError(f"view {self.name}: unknown dimension {name!r}{hint}")
 
     def where_also(self, **values: Sequence[str]) -> "View":

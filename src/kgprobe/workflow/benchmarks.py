@@ -21,17 +21,17 @@ class BenchmarkEntry:
 CONSTRUCTED = {
     "bear_big": "constructed from the Wikidata pull",
     "bear_lite": "constructed from the Wikidata pull",
-    "world_big": "constructed from the embedded world",
-    "world_lite": "constructed from the embedded world",
+    "world_big": "constructed from the embedded graph",
+    "world_lite": "constructed from the embedded graph",
     "bear_released": "the released BEAR",
     "bear_big_released": "the released BEAR-big",
     "lama": "LAMA's T-REx facts with options",
-    "onto_world": "OntoProbe's tasks from the ontology of the embedded world",
-    "onto_world_lite": "a small part of onto_world, for options scored as sentences",
+    "onto_world": "OntoProbe's tasks from the ontology of the embedded graph",
+    "onto_world_lite": "a small subset of onto_world, for options scored as sentences",
     "onto_built": "OntoProbe's tasks from the pulled ontology",
-    "onto_built_lite": "a small part of onto_built, for options scored as sentences",
+    "onto_built_lite": "a small subset of onto_built, for options scored as sentences",
     "onto_released": "the released OntoProbe",
-    "onto_released_lite": "a small part of the released OntoProbe",
+    "onto_released_lite": "a small subset of the released OntoProbe",
 }
 _SICK = "sick", ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
 #: tasks for searched prompts -> data set and its parts
@@ -53,7 +53,7 @@ OF_GRAPH = {
     "{}_big": ("bear", "constructed from {}"),
     "{}_lite": ("bear", "a smaller set constructed from {}"),
     "onto_{}": ("ontoprobe", "OntoProbe's tasks from {}"),
-    "onto_{}_lite": ("ontoprobe", "a small part of OntoProbe's tasks from {}"),
+    "onto_{}_lite": ("ontoprobe", "a small subset of OntoProbe's tasks from {}"),
     "auto_{}": ("autoprompt", "a prompt task of {}"),
 }
 

@@ -31,7 +31,7 @@ def token_models(run: Run) -> list[dict[str, str]]:
     if unknown := [name for name in chosen if name not in run.models]:
         raise ConfigError(
             f"config: prompt_tasks.facts.single_token_for: unknown model {', '.join(unknown)}; "
-            f"legal: {', '.join(sorted(run.models))}"
+            f"valid: {', '.join(sorted(run.models))}"
         )
     return [of_model(run, name) for name in chosen]
 
@@ -69,7 +69,7 @@ def accelerators(run: Run, model: str) -> int:
     """
     device = os.environ.get("KGPROBE_DEVICE") or "auto"
     if device not in ("auto", "cpu", "cuda"):
-        raise ConfigError(f"KGPROBE_DEVICE is {device!r}; legal: auto, cpu, cuda")
+        raise ConfigError(f"KGPROBE_DEVICE is {device!r}; valid: auto, cpu, cuda")
     is_here = Path("/dev/nvidia0").exists()
     wanted = device == "cuda" or (device == "auto" and is_here)
     return int(wanted and run.models[model]["kind"] != "api")

@@ -58,7 +58,7 @@ def read_run(settings: Settings, files: Sequence[str | Path] = ()) -> Run:
         raise ConfigError(f"sources.graphs and sources.dumps both have {', '.join(twice)}")
     if settings.attributes.graph not in ("world", "trex", *graphs):
         raise ConfigError(
-            f"attributes.graph is {settings.attributes.graph!r}; legal: world, trex, "
+            f"attributes.graph is {settings.attributes.graph!r}; valid: world, trex, "
             f"sources.graphs ({', '.join(graphs) or 'none'})"
         )
     check_names(graphs)

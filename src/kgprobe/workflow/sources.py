@@ -154,7 +154,7 @@ def rdf_files(settings: Settings, source: str) -> list[str]:
     if wrong := [path for path in paths if rdf_forms.ending(path) not in rdf_forms.FORMS]:
         raise ConfigError(
             f"config: sources.{source}.files: {', '.join(wrong)} is no RDF that is known by its "
-            f"name; legal endings: {rdf_forms.LEGAL}"
+            f"name; valid endings: {rdf_forms.LEGAL}"
         )
     return paths
 

@@ -69,7 +69,7 @@ def settings_of(
     template of their label where none was written: the result's `templates` holds both.
     """
     if attribute not in ATTRIBUTES:
-        raise ValueError(f"unknown attribute {attribute!r}; legal: {', '.join(ATTRIBUTES)}")
+        raise ValueError(f"unknown attribute {attribute!r}; valid: {', '.join(ATTRIBUTES)}")
     shared = typed(Attributes, config)
     section = getattr(shared, attribute)
     # a threshold that the config gives wins over the named ones

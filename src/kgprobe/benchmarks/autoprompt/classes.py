@@ -65,7 +65,7 @@ def read_sick(folder: Path) -> list[Example]:
             label = cells.get("entailment_judgment", "").lower()
             if label not in INFERENCE:
                 legal = ", ".join(INFERENCE)
-                raise TaskError(f"{path}, line {number}: class {label!r}; legal: {legal}")
+                raise TaskError(f"{path}, line {number}: class {label!r}; valid: {legal}")
             if not (pair := cells["pair_ID"]).isdecimal():
                 raise TaskError(f"{path}, line {number}: pair_ID {pair!r}; expected a number")
             fields = {"prem": cells["sentence_A"], "hyp": cells["sentence_B"]}

@@ -52,7 +52,7 @@ def load(
     if not paths:
         held = ", ".join(sorted(path.name for path in folder.iterdir())[:8])
         raise ReleasedError(
-            f"{folder}: no <Pid>.jsonl in it; it holds {held}, right would be a P36.jsonl for "
+            f"{folder}: no <Pid>.jsonl in it; it holds {held}, expected a P36.jsonl for "
             "each relation"
         )
     parts = []
@@ -103,14 +103,14 @@ def _relation(
     labels = labels or [by_id[i] for i in ids if i in by_id]
     if len(labels) != len(ids):
         raise ReleasedError(
-            f"{where}: {len(ids)} answers and {len(labels)} labels; {entry}: right would be one of "
+            f"{where}: {len(ids)} answers and {len(labels)} labels; {entry}: expected one of "
             "answer_space_labels for each of answer_space_ids"
         )
     for one, number in Counter(ids).items():
         if number > 1:
             raise ReleasedError(
                 f"{where}: the answer {one} stands {number} times in answer_space_ids; {entry}: "
-                "right would be each answer once"
+                "expected each answer once"
             )
     for label, number in Counter(labels).items():
         if number > 1:
@@ -165,7 +165,7 @@ def _texts(metadata: object, name: str, where: str, entry: str) -> list[str]:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return value
     raise ReleasedError(
-        f"{where}: {name} is {str(value)[:80]!r}; {entry}: right would be a list of texts"
+        f"{where}: {name} is {str(value)[:80]!r}; {entry}: expected a list of texts"
     )
 
 
@@ -180,7 +180,7 @@ def _entries(path: Path) -> dict[str, Any]:
     """Relation -> what a file of JSON says of it."""
     entries = read_json(path, ReleasedError)
     if not isinstance(entries, dict):
-        raise ReleasedError(f"{path}: {str(entries)[:80]!r}; right would be an entry per relation")
+        raise ReleasedError(f"{path}: {str(entries)[:80]!r}; expected an entry per relation")
     return entries
 
 
@@ -204,7 +204,7 @@ def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
         if (first := lines.setdefault(row["sub_id"], number)) != number:
             raise ReleasedError(
                 f"{path}, line {number}: the subject {row['sub_id']} stands on line {first}, too; "
-                "right would be one line, with one answer, for each subject"
+                "expected one line, with one answer, for each subject"
             )
     if not rows:
         raise ReleasedError(f"{path}: empty")

@@ -31,7 +31,7 @@ class Switch:
     numbers: Test | None = None
 
     def takes(self, value: object) -> bool:
-        """Whether a value is legal: one of `legal`, or one of `numbers`."""
+        """Whether a value is valid: one of `legal`, or one of `numbers`."""
         known = isinstance(value, str) and self.numbers is not None and self.numbers(value)
         return known or value in self.legal
 
@@ -154,15 +154,15 @@ SWITCHES = {
 def resolve(mode: str, overrides: Mapping[str, str] | None = None) -> Switches:
     """The value of every switch in `mode`, single ones replaced by `overrides`."""
     if mode not in MODES:
-        raise ValueError(f"ontoprobe.mode: {mode!r}; legal: {', '.join(MODES)}")
+        raise ValueError(f"ontoprobe.mode: {mode!r}; valid: {', '.join(MODES)}")
     values = {key: getattr(switch, mode) for key, switch in SWITCHES.items()}
     for key, value in (overrides or {}).items():
         if key not in SWITCHES:
-            text = f"unknown {key!r}{hint(key, SWITCHES)}; legal: {', '.join(SWITCHES)}"
+            text = f"unknown {key!r}{hint(key, SWITCHES)}; valid: {', '.join(SWITCHES)}"
             raise ValueError(f"ontoprobe.switches: {text}")
         if not SWITCHES[key].takes(value):
             legal = ", ".join(SWITCHES[key].legal)
-            raise ValueError(f"ontoprobe.switches.{key}: {value!r}; legal: {legal}")
+            raise ValueError(f"ontoprobe.switches.{key}: {value!r}; valid: {legal}")
         values[key] = value
     return typed(Switches, values)
 

@@ -144,7 +144,7 @@ class _Key(requests.auth.AuthBase):
             if not (key.isascii() and key.isprintable()):
                 raise ApiError(
                     f"environment variable {self.variable}: the key holds a line end or another "
-                    "character that no key has; right would be the key alone"
+                    "character that no key has; expected the key alone"
                 )
             request.headers["Authorization"] = f"Bearer {key}"
         return request
@@ -272,7 +272,7 @@ class Transport:
         try:
             answer, status, text = _received(response, received)
             if target := redirect(response):
-                text = f"sent on to {target}; right would be the base URL of the server itself"
+                text = f"redirected to {target}; expected the base URL of the server itself"
         except ValueError:
             raise PassingError("an answer that is no JSON", status=200) from None
         if answer is not None:

@@ -66,7 +66,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, folder: str | Path, kind: str, bos: str = "", tokenizer: Any = None) -> None:
         if kind not in AUTO:
-            raise ModelError(f"kind {kind!r}; legal: {', '.join(AUTO)}")
+            raise ModelError(f"kind {kind!r}; valid: {', '.join(AUTO)}")
         self.kind, self.bos = kind, bos or usual_bos(kind)
         self.tokenizer = tokenizer
         names = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}

@@ -53,7 +53,7 @@ class Form:
 
     def __post_init__(self) -> None:
         if self.name not in FORMS:
-            raise ValueError(f"form {self.name!r}; legal: {', '.join(FORMS)}")
+            raise ValueError(f"form {self.name!r}; valid: {', '.join(FORMS)}")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def choose_device(device: str = "") -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name.partition(":")[0] not in LEGAL:
-        raise DeviceError(f"{VARIABLE}: {name!r}; legal: {', '.join(LEGAL)}")
+        raise DeviceError(f"{VARIABLE}: {name!r}; valid: {', '.join(LEGAL)}")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise DeviceError(
             f"{VARIABLE} is {name!r}, but torch {torch.__version__} sees no CUDA device; write "

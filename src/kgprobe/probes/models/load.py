@@ -305,9 +305,9 @@ def check_tokenizer(spec: ModelSpec, tokenizer: Any) -> None:
 def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
     """Where from_pretrained looks, and with what options."""
     if spec.kind not in AUTO:
-        raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
+        raise ModelError(f"{spec.model}: kind {spec.kind!r}; valid: {', '.join(AUTO)}")
     if spec.dtype not in DTYPES:
-        raise ModelError(f"{spec.model}: dtype {spec.dtype!r}; legal: {', '.join(DTYPES)}")
+        raise ModelError(f"{spec.model}: dtype {spec.dtype!r}; valid: {', '.join(DTYPES)}")
     scheme, _, rest = spec.source.partition(":")
     if scheme == "hub":
         return rest, {"revision": spec.revision}
@@ -325,7 +325,7 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
     if scheme == "control":
         rest = str(ROOT / "resources/control" / rest)
     elif scheme != "folder":
-        raise ModelError(f"{spec.model}: source {spec.source!r}; legal: hub, folder, gguf, control")
+        raise ModelError(f"{spec.model}: source {spec.source!r}; valid: hub, folder, gguf, control")
     if not Path(rest).is_dir():
         raise ModelError(f"{spec.model}: no such folder: {rest}")
     return rest, {"local_files_only": True}

@@ -25,7 +25,7 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "s
 #: any of these holds the weights of a model of the hub, or names the files that do
 CACHED = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
           "pytorch_model.bin.index.json")  # fmt: skip
-FILE = "a file; right would be a model's folder, with config.json, weights and tokenizer"
+FILE = "a file; expected a model's folder, with config.json, weights and tokenizer"
 #: seconds until a hub that says nothing counts as out of reach
 TIMEOUT = 3
 

@@ -27,7 +27,7 @@ def reinitialize(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     `what`.
     """
     if what not in WHAT:
-        raise ValueError(f"reinitialize {what!r}; legal: {', '.join(WHAT)}")
+        raise ValueError(f"reinitialize {what!r}; valid: {', '.join(WHAT)}")
     fresh = _draw_weights(loaded, seed)
     if what == "embeddings":
         table = fresh.get_input_embeddings().weight.detach()

@@ -200,7 +200,7 @@ def bos_prefix(loaded: Loaded) -> tuple[Ints, str]:
                 "give it the policy none"
             )
         return np.array([token], dtype=np.int64), f"added [{token}]"
-    raise ValueError(f"{loaded.spec.model}: bos is {policy!r}; legal: {', '.join(POLICIES)}")
+    raise ValueError(f"{loaded.spec.model}: bos is {policy!r}; valid: {', '.join(POLICIES)}")
 
 
 def roles(filled: Filled, offsets: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int8], int]:

@@ -239,7 +239,7 @@ def slot_context(before: str, space: str) -> str:
     Empty where the slot begins the text, and under `none`, where answers are tokenized alone.
     """
     if space not in SPACES:
-        raise ValueError(f"candidate_space {space!r}; legal: {', '.join(SPACES)}")
+        raise ValueError(f"candidate_space {space!r}; valid: {', '.join(SPACES)}")
     # a vector is no text, but what follows it begins none
     return "" if space == "none" else replace_vectors(before, LEADS[0])[-1:]
 

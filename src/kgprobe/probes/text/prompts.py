@@ -99,7 +99,7 @@ def encode(
     field that spells a special token, the mask excepted.
     """
     if habits not in HABITS:
-        raise ValueError(f"habits {habits!r}; legal: {', '.join(HABITS)}")
+        raise ValueError(f"habits {habits!r}; valid: {', '.join(HABITS)}")
     if template.kind != loaded.spec.kind:
         raise TemplateError(
             f"template {template.text!r} is for {template.kind} models, "
@@ -154,7 +154,7 @@ def _check_fields(template: Template, fields: Sequence[Mapping[str, str]], trunc
         if missing:
             raise TemplateError(
                 f"template {template.text!r}: example {number} has no field {missing[0]!r}; "
-                f"legal: {', '.join(sorted(example))}"
+                f"valid: {', '.join(sorted(example))}"
             )
 
 

@@ -88,7 +88,7 @@ def random_words(loaded: Loaded, pairs: int, seed: int = 0) -> Pseudowords:
 def _center(loaded: Loaded, table: Any, center: str) -> tuple[Any, str, int | None]:
     """(vector, its name, its row or None)."""
     if center not in CENTERS:
-        raise ValueError(f"pseudoword_center {center!r}; legal: {', '.join(CENTERS)}")
+        raise ValueError(f"pseudoword_center {center!r}; valid: {', '.join(CENTERS)}")
     tokenizer, kind = loaded.tokenizer, loaded.spec.kind
     if kind == "causal":
         return table.mean(axis=0), "mean of the embedding (extension)", None

@@ -38,7 +38,7 @@ def rankable(
     One without tokens is left out; under `unknown` leave_out one with an unknown token, too.
     """
     if unknown not in UNKNOWN:
-        raise ValueError(f"unknown_candidates {unknown!r}; legal: {', '.join(UNKNOWN)}")
+        raise ValueError(f"unknown_candidates {unknown!r}; valid: {', '.join(UNKNOWN)}")
     sets = {}
     mark = loaded.tokenizer.unk_token_id
     for name, labels in options.items():

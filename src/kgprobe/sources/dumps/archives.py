@@ -60,7 +60,7 @@ def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
             yield zipped
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DamagedError(
-            f"{archive}: not a whole zip archive ({error}); remove it to fetch it again"
+            f"{archive}: not a complete zip archive ({error}); remove it and run again"
         ) from error
 
 

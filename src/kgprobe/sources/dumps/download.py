@@ -92,7 +92,7 @@ def download(
             digests = sums_of(path, [*published, "sha256"])
             wrong = wrong_form(path) or wrong_sums(digests, published)
             if not wrong and (other := recorded(path)[0]) not in ("", url):
-                wrong = f"came from {other}, asked for is {url}"
+                wrong = f"came from {other}, requested was {url}"
             if not wrong:
                 return digests["sha256"]
             log.warning("%s: %s; removed, asked for again", path, wrong)
@@ -110,8 +110,8 @@ def download(
             )
         except http.PassingError as error:
             raise DownloadError(
-                f"{url}: {error}; gave up after {ATTEMPTS} attempts. "
-                f"What arrived stays in {transfer.part}; run again to go on from there"
+                f"{url}: {error}; gave up after {ATTEMPTS} attempts. What arrived is kept in "
+                f"{transfer.part}; run again to resume"
             ) from error
         return transfer.accept(published)
 
@@ -181,9 +181,9 @@ class Transfer:
         if wait is not None and wait > http.LONGEST_WAIT:
             when = datetime.datetime.fromtimestamp(now + wait, datetime.UTC)
             raise DownloadError(
-                f"{self.url}: status {status}, the server asks to wait {wait:.0f} s; "
-                f"expected at most {http.LONGEST_WAIT:.0f} s for {self.path}. Run again after "
-                f"{when:%Y-%m-%d %H:%M:%S} UTC; what arrived stays"
+                f"{self.url}: status {status}, the server asks to wait {wait:.0f} s; expected at "
+                f"most {http.LONGEST_WAIT:.0f} s for {self.path}. Run again after "
+                f"{when:%Y-%m-%d %H:%M:%S} UTC; what arrived is kept"
             )
         raise http.PassingError(f"status {status}", wait, status)
 

@@ -76,7 +76,7 @@ def read(
     when `folder` holds parts of another dump or other relations.
     """
     if form not in LACKS:
-        raise ValueError(f"{paths[0]}: form {form!r}; legal: {', '.join(LACKS)}")
+        raise ValueError(f"{paths[0]}: form {form!r}; valid: {', '.join(LACKS)}")
     wanted = sorted(set(relations))
     more = entities.of_iris if form == "ntriples" else entities.of_truthy
     first = entities.of_json if form == "json" else more

@@ -122,8 +122,8 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
         raise DumpError(f"{one.path}: the dump is empty")
     if one.closed and first == b"[" and block.data[-100:].rstrip()[-1:] != b"]":
         raise DumpError(
-            f"{one.path}: cut after line {block.lines:,}: the array that it begins does not end; "
-            "download it again, finished parts stay"
+            f"{one.path}: truncated after line {block.lines:,}: the array that it begins does not "
+            "end; download it again, finished parts are kept"
         )
     with schema.atomic(complete) as temporary:
         temporary.write_text(f"{number}\n")

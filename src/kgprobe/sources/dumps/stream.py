@@ -110,8 +110,8 @@ def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[LineBlock]:
         problem = str(error) or type(error).__name__
     if problem:
         raise DumpError(
-            f"{path}: cut or damaged near byte {at():,} of {total:,}, after line "
-            f"{lines:,} ({problem}); download it again, finished parts stay"
+            f"{path}: truncated or damaged near byte {at():,} of {total:,}, after line {lines:,} "
+            f"({problem}); download it again, finished parts are kept"
         )
 
 
@@ -157,7 +157,7 @@ def _open_packed(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
         try:
             reader = kind(str(path), parallelization=threads)
         except ValueError as error:
-            raise DumpError(f"{path}: cut or damaged near byte 0 ({error})") from error
+            raise DumpError(f"{path}: truncated or damaged near byte 0 ({error})") from error
         with reader as packed:
             # tell_compressed counts bits
             yield packed, lambda: -(-packed.tell_compressed() // 8)

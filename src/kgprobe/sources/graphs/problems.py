@@ -22,15 +22,15 @@ LONGEST = 1000
 SHOWN = 20
 #: problem -> what would be right
 RIGHT: dict[str, str] = {
-    "missing_label": "give it a label: a column, a row in `labels`, or in RDF a predicate of "
-    "labels, without a tag or with one of `languages` (en-US is not en)",
-    "two_labels": "keep one label for an id; a list of languages (`languages`) chooses among tags",
-    "relation_as_entity": "give the entity or the relation another id",
-    "loop": "take one of these statements out: nothing is above itself",
-    "long_id": f"ids have at most {LONGEST:,} characters; a text in place of an id is a label",
-    "blank_node": "give it an IRI; unnamed classes of OWL (restrictions, unions) cannot be asked",
-    "bad_iri": "write it without blanks, quotes and <>{}|^`\\, or percent-encoded (%20)",
-    "import": "add its file to `files`: nothing is fetched while a file is read",
+    "missing_label": "give it a label: a column, a row in `labels`, or in RDF a label predicate, "
+    "without a language tag or with one of `languages` (en-US is not en)",
+    "two_labels": "keep one label per id; `languages` selects among language tags",
+    "relation_as_entity": "give the entity or the relation a different id",
+    "loop": "remove one of these statements: nothing can be its own superclass",
+    "long_id": f"ids have at most {LONGEST:,} characters; a longer text is probably a label",
+    "blank_node": "give it an IRI; unnamed OWL classes (restrictions, unions) cannot be asked",
+    "bad_iri": "write it without white space, quotes and <>{}|^`\\, or percent-encoded (%20)",
+    "import": "add its file to `files`: imports are not downloaded",
 }
 assert set(RIGHT) == set(get_args(ProblemKind))
 
@@ -105,7 +105,7 @@ class GraphProblems:
             lines += [f"  {name}: {first}{times}", *(f"    {text}" for text in others)]
             lines.append(f"    {RIGHT[name]}")
         if wrong:
-            lines.append(f"  or count them and go on: leave_out: [{', '.join(wrong)}]")
+            lines.append(f"  or count and skip them: leave_out: [{', '.join(wrong)}]")
         if lines:
             raise GraphFileError("\n".join(lines))
 

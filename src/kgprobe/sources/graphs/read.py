@@ -196,7 +196,7 @@ def _require_ids(name: str, facts: pl.DataFrame) -> None:
         for row in wrong.head(1).rows(named=True):
             raise GraphFileError(
                 f"sources.graphs.{name}: {place(row['file'], row['line'])}: with ids: wikidata the "
-                f"{column} {short(row[column])} is no {what}; right would be ids such as Q31 and "
+                f"{column} {short(row[column])} is no {what}; expected ids such as Q31 and "
                 "P36, or ids: own, with known for the relations that Wikidata has"
             )
 

@@ -96,19 +96,19 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
     missing = [name for name in names if name not in head]
     if missing and Path(path).suffix.lower() == ".jsonl":
         raise GraphFileError(
-            f"{path}: no line has {', '.join(map(repr, missing))}; right would be objects with "
+            f"{path}: no line has {', '.join(map(repr, missing))}; expected objects with "
             f"{', '.join(names)}, or their own names in sources.graphs.NAME.columns"
         )
     if missing and Path(path).suffix.lower() == ".parquet":
         raise GraphFileError(
             f"{path}: no column {', '.join(map(repr, missing))}; it has "
-            f"{short(', '.join(pl.read_parquet_schema(path)))}; right would be {', '.join(names)}, "
+            f"{short(', '.join(pl.read_parquet_schema(path)))}; expected {', '.join(names)}, "
             "its own names in sources.graphs.NAME.columns, or header: false for its first three"
         )
     if missing:
         raise GraphFileError(
             f"{path}: no column {', '.join(map(repr, missing))} in its first line, which has "
-            f"{short(', '.join(head))}; right would be a first line with {', '.join(names)}, its "
+            f"{short(', '.join(head))}; expected a first line with {', '.join(names)}, its "
             "own names in sources.graphs.NAME.columns, or header: false where it has none; commas "
             "separate the cells of a .csv, tabs those of a .tsv or .txt"
         )
@@ -128,7 +128,7 @@ def _open_table(
         return _json_lines(path, columns, problems)
     if ending not in SEPARATORS:
         legal = ", ".join(ENDINGS)
-        raise GraphFileError(f"{path}: no table that is known; legal endings: {legal}")
+        raise GraphFileError(f"{path}: no table that is known; valid endings: {legal}")
     rows = _text(path, SEPARATORS[ending])
     first = next(rows, None)
     if first is None:
@@ -141,7 +141,7 @@ def _open_table(
 def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -> Iterator[Row]:
     advice = "no cell of a table with tabs holds a tab or a line end"
     if path.lower().endswith(".csv"):
-        advice = 'a cell that holds a comma stands in quotes ("...")'
+        advice = 'a cell with a comma must be quoted ("...")'
     for line, cells in rows:
         if len(cells) == width:
             yield line, cells

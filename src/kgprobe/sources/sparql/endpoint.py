@@ -125,7 +125,7 @@ def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
         where, values = f"{path}, endpoint {row.get('id')}", {}
         if surplus := sorted(set(row) - {"id", "url", *types}):
             raise ValueError(
-                f"{path}: unknown columns {surplus}; legal: id, url, {', '.join(types)}"
+                f"{path}: unknown columns {surplus}; valid: id, url, {', '.join(types)}"
             )
         for name in set(row) & set(types):
             try:
@@ -145,7 +145,7 @@ def open_store(files: Sequence[str | Path], folder: Path) -> Store:
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise EndpointError(f"no such RDF file: {', '.join(missing)}")
     if unknown := [str(path) for path in paths if rdf_forms.ending(path) not in rdf_forms.FORMS]:
-        raise EndpointError(f"no RDF that is known: {', '.join(unknown)}; legal: {rdf_forms.LEGAL}")
+        raise EndpointError(f"no RDF that is known: {', '.join(unknown)}; valid: {rdf_forms.LEGAL}")
     store = folder / files_hash(paths)[:12]
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{store}.lock"):

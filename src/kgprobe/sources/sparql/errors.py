@@ -5,7 +5,7 @@
 
 from dataclasses import dataclass
 
-AGAIN = "run again: it goes on from the finished pages"
+AGAIN = "run again: it resumes after the finished pages"
 
 
 @dataclass(frozen=True)

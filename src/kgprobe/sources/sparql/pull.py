@@ -179,7 +179,9 @@ class EndpointClient:
         until = datetime.datetime.fromtimestamp(now + seconds, datetime.UTC)
         if limited or seconds > LONGEST_WAIT:
             error.came += f"; Retry-After: {answer.header('Retry-After') or '(none)'}"
-            error.advice = f"come back at {until:%Y-%m-%d %H:%M:%S} UTC; the finished pages stay"
+            error.advice = (
+                f"run again at {until:%Y-%m-%d %H:%M:%S} UTC; the finished pages are kept"
+            )
         self.limiter.hold(min(seconds, LONGEST_WAIT))
         if seconds > LONGEST_WAIT:
             error.reaction = ""

@@ -120,7 +120,7 @@ class Relations:
                 f"{len(failed)} of {len(wanted)} relations failed ({', '.join(failed)}); of "
                 f"{relation} came: {first.came}",
                 first.expected,
-                "run again: what is here is not asked for again",
+                "run again: only what is missing is requested",
             )
         table = pl.concat([statements(pulled), *others]).sort(list(STATEMENTS.key))
         # statements, as a dump counts them: an answer has a row for each label of an entity

@@ -25,8 +25,8 @@ from kgprobe.tables.study import Study
 from kgprobe.tables.views import write_all
 
 EQUAL = (
-    "A written answer is right when it equals {} of the gold after the rules that a folded table "
-    "counts one by one."
+    "A written answer is right if it equals {} of the gold answer after normalization; a folded "
+    "table counts the effect of each rule."
 )
 
 

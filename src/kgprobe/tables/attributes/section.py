@@ -32,50 +32,52 @@ from kgprobe.templates import ANSWER, SUBJECT, parse
 Who = tuple[str, str]
 
 NAME = "attributes"
-TITLE = "Knowledge-graph attributes: nine patterns of several triples"
+TITLE = "Knowledge-graph attributes: nine patterns of related triples"
 LEAD = (
-    "An example is several related triples, and a metric scores the example: how often a model "
-    "that has part of a pattern has the whole. Benchmarks and metrics are rebuilt from the "
+    "An example consists of several related triples, and the metric measures how often a model "
+    "that knows part of a pattern knows all of it. Benchmarks and metrics are rebuilt from the "
     "description of Mruthyunjaya et al. 2023, whose code and data were never released."
 )
 NOTES = (
-    "“Best prompt” chooses for every triple the prompt that is right, by looking at the gold: an "
-    "oracle, not an ability of a model. It grows with the number of prompts. The mean over prompts "
-    "stands beside it.",
-    "Metrics are ratios: an example counts only if a part of it is right, and a denominator can be "
-    "small. It is printed under every value; “undef” means that no example counts (the paper "
+    "“Best prompt” picks a prompt that is right, if there is one, for every triple by looking at "
+    "the gold answer: an oracle, not an ability of the model. It grows with the number of prompts. "
+    "The mean over prompts is reported next to it.",
+    "Metrics are ratios: an example counts only if part of it is right, so denominators can be "
+    "small. They are printed under every value; “undef” means that no example counts (the paper "
     "prints 0.00 there).",
-    "Masked models get as many masks as the gold has tokens, which tells them its length; k best "
-    "tokens at several masks are no list of the k best words.",
-    "Head and tail of an ambiguous pair are asked with the same text. With one prompt and k = 1, "
-    "both can be right only where their objects are the same.",
-    "Intervals are Wilson's, and a bootstrap over examples where scores are fractions (entity_"
-    "centric, the mean over prompts, shares of tokens). Where all resamples are the same, such as "
-    "all wrong, Wilson's stands in its place; over clusters there is none. Correlations have "
-    "Fisher's.",
-    "Published figures stand in rows of their own; the paper prints no denominators, and its "
-    "models and examples are others.",
+    "Masked models get as many masks as the gold answer has tokens, which reveals its length; the "
+    "k best tokens at several masks are not the k best words.",
+    "Head and tail of an ambiguous pair have the same question text. With one prompt and k = 1, "
+    "both can be right only if their objects are the same.",
+    "Intervals are Wilson's, or a bootstrap over examples if scores are fractions (entity_centric, "
+    "the mean over prompts, proportions of tokens). If all resamples are the same, such as all "
+    "wrong, Wilson's is used instead; over clusters there is none. Correlations have Fisher's "
+    "interval.",
+    "Published figures are in separate rows: the paper prints no denominators, and its models and "
+    "examples are different.",
 )
 EXAMPLE = (
-    "The first prompt and the first three answers of one model; none of bias, whose subjects are "
-    "little known persons."
+    "The first prompt and the first three answers of one model; none for bias, whose subjects are "
+    "little-known people."
 )
 PARTIAL = (
-    "Best prompt (oracle), @1. Bar: mean denominator, how often a part is right (asymmetry: the "
-    "forward triple), with 95 % interval; black line: the full metric."
+    "Best prompt (oracle), @1. Bar: mean denominator, that is, how often part of an example is "
+    "right (asymmetry: the forward triple), with 95 % interval; black line: the full metric."
 )
 PATTERNS = (
-    "Best prompt (oracle), @1; the largest model and, where it is another, the best one. A missing "
-    "bar marked undef has no example that counts."
+    "Best prompt (oracle), @1; the largest model and, if different, the best one. For a missing "
+    "bar marked undef, no example counts."
 )
-SENSITIVITY = "Structural build: labels not required, nothing sampled but by the caps."
+SENSITIVITY = (
+    "Structural build: labels are not required, and nothing is sampled except by the caps."
+)
 POPULARITY = (
-    "All examples, and those of which every triple is right (asymmetry: the forward one right, the "
-    "reversed one not), best prompt, @1. Bins of a quarter of log10; the samples share examples."
+    "All examples, and those with every triple right (asymmetry: forward right, reversed not), "
+    "best prompt, @1. Bin width: a quarter of log10; the two samples share examples."
 )
 ARITHMETIC = (
-    "A count out of a fixed number of examples cannot fall with k; a ratio can. Where no size "
-    "fits, the printed values are ratios with denominators of their own."
+    "A count out of a fixed number of examples cannot decrease with k; a ratio can. If no size "
+    "fits, the printed values are ratios with varying denominators."
 )
 
 
@@ -104,7 +106,9 @@ def section(
     title = "What follows from the printed figures alone"
     folded.append(grid.records(title, published.arithmetic, ARITHMETIC))
     if steps is not None:
-        folded.append(_records("Construction of the nine, step by step", steps, "position"))
+        folded.append(
+            _records(("Construction of the nine attributes, step by step"), steps, "position")
+        )
     if sensitivity is not None:
         title = "Thresholds that the paper leaves open"
         folded.append(_records(title, sensitivity, "setting", SENSITIVITY))

@@ -52,7 +52,7 @@ def _frequent(results: pl.DataFrame) -> pl.DataFrame:
 def _of_triples(view: View, shown: Sequence[str], more: str = "") -> View:
     """A view of all papers, of the triples of ranked candidates under the aggregations `shown`."""
     caption = (
-        "Of the triples of ranked candidates; right: the example's own object comes first. "
+        "Over the triples with ranked candidates; right: the object of the example ranks first. "
         f"{more}{view.caption}"
     )
     captioned = replace(view, caption=caption)
@@ -60,8 +60,8 @@ def _of_triples(view: View, shown: Sequence[str], more: str = "") -> View:
 
 
 RANDOM_RANKS = (
-    "Random weights rank candidates alone: of tens of thousands of tokens they never write the "
-    "right ones."
+    "Random weights only rank candidates: they never write the right ones out of tens of thousands "
+    "of tokens."
 )
 #: Table 2 of what was generated or filled, and of ranked candidates
 SCORES = {
@@ -75,9 +75,10 @@ SCORES = {
             },
             rows=["model", "method", "pooling", "without"], columns=["benchmark", "metric"],
             heads={"without": "asked"}, words={**WORDS, **baselines.WORDS}, usual=2,
-            caption="Numerator / denominator and 95 % interval in small print; examples on hover. "
-            f"{baselines.ARE} {RANDOM_RANKS} Where nothing is known hardly a part of an example is "
-            "right, so that most of their values are undefined: see the triples that are right.",
+            caption="Numerator / denominator and 95 % interval in small print; number of examples "
+                    f"on hover. {baselines.ARE} {RANDOM_RANKS} Without knowledge, hardly any part "
+                    "of an example is right, so most of their values are undefined: see the table "
+                    "of right triples.",
             only=only,
         )
         for k in KEYS
@@ -91,7 +92,8 @@ SCORES = {
 
 ABOVE_BASELINES = View(
     "above_baselines",
-    "What is known: triples right at 1, less those without the subject, and by random weights",
+    "Gain from knowledge: triples right at 1, minus those right without the subject and with "
+    "random weights",
     where={
         "metric": [RIGHT, "p after Holm", "detectable difference"], "benchmark": NAMES, **EXACT,
         "k": ["1"], "pooling": [""], "without": ["", *WITHOUT],
@@ -104,20 +106,20 @@ ABOVE_BASELINES = View(
         RIGHT: "triples right",
     },
     digits={"p after Holm": 3},
-    caption=f"Per cent and points; the example's own object, first prompt. {baselines.ARE} "
-    f"{RANDOM_RANKS} {baselines.TESTED}",
+    caption=f"Per cent and points; the object of the example, first prompt. {baselines.ARE} "
+            f"{RANDOM_RANKS} {baselines.TESTED}",
 )  # fmt: skip
 
 CONSTRUCTS = View(
-    "constructs", "What these benchmarks hold: number of examples",
+    "constructs", "Contents of these benchmarks: number of examples",
     where={
         "metric": [*constructs.PROBES, *constructs.FIGURES.values()],
         "benchmark": ["asymmetry", *constructs.FIGURES],
     },
     rows=["benchmark", "slice", "model", "method"], usual=0,
-    caption="All examples (n) on hover. Where the reversed probe is never right, asymmetry is the "
-    "accuracy of the forward one. Paths that share a start, and bias whose objects are few, "
-    "are not independent: see the intervals over entities.",
+    caption="All examples (n) on hover. If the reversed question is never answered right, "
+            "asymmetry is the accuracy of the forward one. Paths with the same start, and bias, "
+            "which has few distinct objects, are not independent: see the intervals over entities.",
 )  # fmt: skip
 
 TABLE1 = View(
@@ -129,16 +131,16 @@ TABLE1 = View(
     },
     rows=["benchmark", "slice"],
     words={
-        "structural": "all that the graph holds", "labeled": "with labels and templates",
+        "structural": "all examples in the graph", "labeled": "with labels and templates",
         "unlabeled": "labels not required", constructs.SAMPLED: "probed here",
         constructs.PAPER: "the paper",
     },
     digits={"triples per pattern": 2}, usual=0,
-    caption="The paper's sizes are those of the whole T-REx; oddities of its columns stand among "
-    "what follows from the printed figures. Patterns are predicates, pairs or combinations; the "
-    "paper heads that column “predicates”. Of our predicates so many have a written template, so "
-    "many the generic template of their label (kind “label” among the templates), so many none: "
-    "these are dropped from what is probed.",
+    caption="The paper's sizes are those of all of T-REx; the table on what follows from the "
+            "printed figures lists inconsistencies of its columns. Patterns are predicates, pairs "
+            "or combinations; the paper calls that column “predicates”. The last columns count our "
+            "predicates with a written template, with a generic template from their label (kind "
+            "“label”), and without a template, which are not probed.",
 )  # fmt: skip
 
 PARTIAL = View(
@@ -153,34 +155,34 @@ PARTIAL = View(
 
 FOLDED = [
     View(
-        "trained_on", "Examples that the control models were trained on, and others, %",
+        "trained_on", "Trained-on and held-out examples of the control models, %",
         where={
             **HEADLINE, "metric": [VALUE, RIGHT], "benchmark": NAMES,
             "slice": [numbers.TRAINED_ON, numbers.PART, numbers.HELD_OUT],
         },
         rows=["benchmark", "model", "method"], columns=["metric", "slice"], words=WORDS,
         caption="Best prompt, @1. Trained-on: all stored triples of the example; in part: some of "
-        "them. Of some pairs and paths the first alone was trained on: what is found of the second "
-        "is inferred or guessed. Nothing inferred or reversed was ever trained on. Models from "
-        "elsewhere are a reference.",
+                "them. For some pairs and paths only the first triple was trained on, so a right "
+                "answer to the second is inferred or guessed. Inferred and reversed triples were "
+                "never trained on. Other models are shown for reference.",
     ),
     View(
         "undefined",
-        "Examples that do not count: of which no part is right, or that were not asked",
+        "Examples that do not count: no part is right, or not asked",
         where={**WHOLE, **HEADLINE, "metric": ["undefined", "missing"], "benchmark": NAMES},
         rows=["model", "method", "metric"], columns=["benchmark"], usual=0,
     ),
     View(
-        "choices", "Every way of reading the answers, %",
+        "choices", "All variants of the metrics, %",
         where={
             **WHOLE, "metric": [VALUE, "mean of examples"], "mode": [""], "benchmark": NAMES,
             "without": [""],
         },
         rows=["k", *PROBE], columns=["pooling", "alpha", "gold", "metric"], words=WORDS,
-        caption="Pooling over prompts; exact alpha, part of gold tokens, or a written answer that "
-        "is the label letter by letter (verbatim); the example's own object or any object of the "
-        "graph that has a label. Beside the ratio of sums the mean of the examples' ratios, where "
-        "it is another.",
+        caption="Pooling over prompts; alpha: exact, proportion of gold tokens, or a written "
+                "answer equal to the label character by character (verbatim); gold matching: the "
+                "object of the example, or any object in the graph that has a label. In addition "
+                "to the ratio of sums, the mean of the examples' ratios if it is different.",
         only=lambda results: results.filter(pl.col("method") != PUBLISHED),
     ),
     PARTIAL,
@@ -188,47 +190,47 @@ FOLDED = [
         "correlation", "Partial against full score: correlation",
         where={"metric": ["pearson", "spearman"]}, rows=["slice", "benchmark", "model", "method"],
         usual=2,
-        caption="n on hover. Nothing follows from a handful of points; below six there is no "
-        "interval.",
+        caption="n on hover. A handful of points allows no conclusion; below six there is no "
+                "interval.",
     ),
     View(
-        "clusters", "Intervals over patterns and over entities instead of examples, %",
+        "clusters", "Intervals clustered by pattern and by entity instead of example, %",
         where={"metric": [VALUE], "drawn": ["patterns", "entities"], "benchmark": NAMES},
         rows=["model", "method", "drawn"], columns=["benchmark"],
-        caption="Best prompt, @1. Examples share relations, and some an entity: paths and "
-        "composites the one that they start from, bias and asymmetry the object, hierarchy the "
-        "class two up. These intervals are the honest ones; n on hover counts clusters. None where "
-        "all are alike.",
+        caption="Best prompt, @1. Examples share relations, and some share an entity: paths and "
+                "composites their start, bias and asymmetry the object, hierarchy the class two "
+                "steps up. These intervals account for that; n on hover counts clusters. There is "
+                "none if all clusters are alike.",
     ),
     View(
-        "prompts", "Best alpha against number of prompts, %",
+        "prompts", "Best alpha by number of prompts, %",
         where={
             "metric": [RIGHT], "slice": [""], "pooling": ["best"],
             "prompts": [str(n) for n in range(1, 1000)],
         },
         rows=["k", *PROBE], columns=["prompts"], words=WORDS,
-        caption="Expected best of so many prompts, mean over triples: what the oracle adds.",
+        caption="Expected best of that many prompts, mean over triples: how much the oracle adds.",
     ),
     View(
         "variants", "Right at 1 by kind of template, % of triples",
         where={"metric": [RIGHT], "slice": [""], "pooling": ["mean"]}, rows=PROBE,
         columns=["template"],
-        caption="Mean over triples of the mean over their prompts of the kind; kinds answer other "
-        "triples.",
+        caption="Mean over triples of the mean over their prompts of the kind; different kinds "
+                "cover different triples.",
     ),
     View(
-        "templates", "What the templates of a relation agree on",
+        "templates", "Agreement between the templates of a relation",
         where={
             "metric": consistency.METRICS, "benchmark": NAMES, "slice": [""],
             "choice": ["", "oracle"],
         },
         rows=PROBE, words=consistency.WORDS,
-        caption=f"{consistency.CAPTION} Right: the example's own object at 1. The same answer: the "
-        "same candidate, or text; for texts that were written, after the rules of matching.",
+        caption=f"{consistency.CAPTION} Right: the object of the example at 1. Same answer: the "
+                "same candidate or text; written texts are compared after normalization.",
     ),
     *(
         replace(
-            _of_triples(view, aggregations.OTHERS, "The sum is what the metrics stand on. "),
+            _of_triples(view, aggregations.OTHERS, "The metrics use the sum. "),
             words={**view.words, ("metric", "accuracy"): "triples right, %"},
         )
         for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
@@ -245,27 +247,30 @@ FOLDED = [
                 "golds added to the candidates", "verbose", "examples left out",
             ],
         },
-        rows=PROBE, words={"verbose": "verbose, %"}, caption="Verbose: holds the label, not equal.",
+        rows=PROBE, words={"verbose": "verbose, %"}, caption=(
+            "Verbose: contains the label but is not equal to it."
+        ),
     ),
     View(
-        "matching", "Written answers that are right, by the rule that makes them equal",
+        "matching", "Right written answers by the normalization rule that makes them match",
         where={"metric": ["first answers", "first answers right"]}, rows=PROBE,
         columns=["metric", "alpha"],
         words={"first answers": "", "exact": "all rules", "first answers right": "%"},
-        caption="First answers of every triple and prompt against the example's own object: letter "
-        "by letter, then what each rule adds to those before it. Elsewhere all rules count; the "
-        "column “verbatim” of the ways of reading has the metrics without them.",
+        caption="First answers to every triple and prompt compared with the object of the example: "
+                "character by character, then what each rule adds to those before it. Everywhere "
+                "else, all rules apply; the column “verbatim” of the variants has the metrics "
+                "without them.",
     ),
     View(
-        "ambiguous", "Pairs of one name, %",
+        "ambiguous", "Pairs with the same name, %",
         where={
             "benchmark": ["ambiguous"], "metric": [VALUE], "mode": ["or", "head"],
             "slice": ["all pairs", "objects differ", "objects equal"],
         },
         rows=["model", "method", "pooling"], columns=["mode", "slice"],
         words={**WORDS, ("mode", "or"): "", ("mode", "head"): "given the head"},
-        caption="Only equal objects can be right for both with one prompt; the last column "
-        "conditions on the head alone, which the printed values fit as well.",
+        caption="With one prompt, both can be right only if their objects are equal; the last "
+                "column conditions on the head alone, which fits the printed values as well.",
     ),
     View(
         "bias", "Bias by relation, %",
@@ -274,7 +279,10 @@ FOLDED = [
             "drawn": [""],
         },
         rows=["model", "method", "group"], words={VALUE: "right, %", "wrong": "wrong, %"},
-        caption="In aggregate only. A relation with fewer than ten triples has its count alone.",
+        caption=(
+            "In aggregate only. For a relation with fewer than ten triples, only the count is "
+            "shown."
+        ),
         only=lambda results: results.filter(
             pl.col("group") != "", (pl.col("metric") == "triples") | (pl.col("n") >= numbers.FEWEST)
         ),
@@ -287,14 +295,14 @@ PATTERNS = View(
     rows=["benchmark", "group"], columns=["model", "method"], only=_frequent,
 )  # fmt: skip
 POPULARITY = View(
-    "popularity", "Popularity of all examples and of those that are fully right (Figure 5)",
+    "popularity", "Popularity of all examples and of those that are completely right (Figure 5)",
     where={
         "metric": ["examples", "examples right"], "slice": [""], "benchmark": UNBIASED, **HEADLINE,
     },
     rows=["benchmark", "model", "method", "bin"], usual=0,
 )  # fmt: skip
 DECILES = View(
-    "popularity_deciles", "Examples fully right by decile of popularity, %",
+    "popularity_deciles", "Completely right examples by decile of popularity, %",
     where={"metric": ["proportion right", "Kolmogorov-Smirnov"], "benchmark": UNBIASED},
     rows=["benchmark", "model", "method"], columns=["metric", "slice"],
 )  # fmt: skip

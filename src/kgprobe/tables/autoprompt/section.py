@@ -17,26 +17,30 @@ from kgprobe.tables.report.section import Drawing, Section, drawing
 
 LEAD = (
     "A prompt with a few trigger tokens, found by gradients and shared by all examples of a task, "
-    "asks a model that is not changed (Shin et al. 2020). What the triggers learn of the answers' "
-    "distribution is no knowledge of the model: baselines and controls are rows of every table."
+    "queries a frozen model (Shin et al. 2020). What the triggers learn about the distribution of "
+    "the answers is not knowledge of the model, so every table includes baselines and controls."
 )
 NOTES = (
-    "Values in per cent with 95 % intervals; facts: mean over relations, examples resampled within "
-    "their relation. Ties count as the expectation of a random order.",
-    "Printed values stand beside ours only where model and set are the paper's; all others are "
-    "quoted in rows of their own. A prompt that is searched has seen training facts, a manual one "
-    "has not. All prompts are lower bounds of what a model knows.",
+    "Per cent with 95 % intervals; facts: mean over relations, with examples resampled within "
+    "their relation. Ties count with their expected value under random order.",
+    "Printed values appear next to ours only if model and data are the paper's; all others are "
+    "quoted in separate rows. A searched prompt has seen training facts, a manual one has not. "
+    "Every prompt gives a lower bound on what a model knows.",
 )
 #: behind a number that the commonest training label beats
 BELOW = " ‡"
 BELOW_NOTE = (
-    "‡: below the majority, the commonest label of train given to every one of the same examples. "
-    "Best constant: the commonest label of the examples themselves, an oracle. Total variation: "
-    "half the summed difference of the shares of objects in train and test."
+    "‡: below the majority baseline, which gives the most frequent label of train to all of the "
+    "same examples. Best constant: the most frequent label of the examples themselves, an oracle. "
+    "Total variation: half the sum of the absolute differences between the proportions of objects "
+    "in train and test."
 )
-CONTROLS = "Control models were trained on known facts: they check the probes, no more."
-OPTIMISTIC = "Figure 2 is optimistic: prompts are chosen on the whole dev set, which is the score."
-OTHERWISE = "The released code does otherwise: "
+CONTROLS = "Control models were trained on known facts: they only check the probes."
+OPTIMISTIC = (
+    "Figure 2 is optimistic: prompts are selected on the whole dev set, whose score is also "
+    "reported."
+)
+OTHERWISE = "The released code differs: "
 #: methods of Figure 2 in the words of its legend
 NAMES = {"searched": "AutoPrompt", "finetuned": "fine-tuned"}
 Row = Mapping[str, Any]

@@ -144,7 +144,9 @@ def of_relations(
                     "P@1": format_figure(*place, prompt.model, prompt.prompt, "P@1"),
                     "majority P@1": format_figure(*place, prompt.model, prompt.prompt, MAJORITY),
                     "best constant P@1": format_figure(*place, "constant", "", "P@1"),
-                    "text gives the ids again": "yes" if prompt.content.get("round_trip") else "no",
+                    "text tokenizes to the same ids": "yes"
+                    if prompt.content.get("round_trip")
+                    else "no",
                 }
             )
     return rows

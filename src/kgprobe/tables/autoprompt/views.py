@@ -65,23 +65,23 @@ TABLE1 = _view(
 )  # fmt: skip
 TABLE2 = _view(
     "table2", "Table 2: test accuracy on SICK-E", ROWS, ["benchmark", "metric", "draw"],
-    "Balanced by drawing every class down to the smallest, by seed.",
+    "Balanced by sampling every class down to the size of the smallest, by seed.",
     benchmark=CLASSIFICATION[1:], method=EVERY, slice=[""], metric=["accuracy", MAJORITY, BEST],
 )  # fmt: skip
 TABLE4 = _view(
     "table4", "Table 4: facts", [*ROWS, "without"],
     ["benchmark", "metric", "slice", "weighting", "gold", "draw"],
-    "No overlap: test facts that share neither pair nor inverse pair with training or dev, and "
-    "whose object is not part of the subject. Filtered: other right answers are passed over. All "
-    f"facts: objects that are not one token count as never found. {baselines.ARE}",
+    "No overlap: test facts without the same or the inverse pair in train or dev, and whose "
+    "object is not part of the subject. Filtered: other right answers are removed from the "
+    f"ranking. All facts: objects that are not a single token count as wrong. {baselines.ARE}",
     without=["", *WITHOUT], benchmark=FACTS, group=[""], method=EVERY,
     metric=["MRR", "P@10", "P@1", MAJORITY, BEST],
 )  # fmt: skip
 TABLE5 = _view(
     "table5", "Table 5: relation extraction, P@1", ROWS,
     ["benchmark", "metric", "instead"],
-    "Right for any of a fact's sentences. The relations and training sentences are those at hand, "
-    "not the paper's; the LSTM is a re-implementation on other data.",
+    "Right if right for any sentence of the fact. The relations and training sentences are those "
+    "available, not the paper's; the LSTM is a re-implementation trained on other data.",
     benchmark=EXTRACTION, group=[""], method=EVERY, weighting=[""],
     instead=["", "auto_re_perturbed"], metric=[
         "P@1", MAJORITY, BEST, "P@1 per sentence", "sentences per fact", "old object answered",
@@ -93,8 +93,10 @@ RELATIONS = (
         "table7", "Table 7, numbers: P@1 by relation, Original-RoBERTa", "auto_lama_roberta"
     ),
     _by_relation("trex_relations", "P@1 by relation, T-REx split", "auto_lama_trex"),
-    _by_relation("world_relations", "P@1 by relation, embedded world", "auto_world"),
-    _by_relation("all_relations", "P@1 by relation, all facts of the world", "auto_world_all"),
+    _by_relation("world_relations", "P@1 by relation, embedded graph", "auto_world"),
+    _by_relation(
+        "all_relations", ("P@1 by relation, all facts of the embedded graph"), "auto_world_all"
+    ),
 )
 PRINTED6 = _view(
     "table6_printed", "Table 6 as printed: bert-base-cased, P@1", ["group"], ["metric", "prompt"],
@@ -104,44 +106,45 @@ PRINTED6 = _view(
     benchmark=["auto_lama"], method=["published"], metric=["search facts", "P@1"],
 )  # fmt: skip
 DIFFERENCES = _view(
-    "differences", "What a search or demonstrations gain, in points",
+    "differences", "Gain from search and from demonstrations, in points",
     ["model", "prompt", "instead"], ["benchmark", "slice"],
-    "Paired: the same examples for both. Above zero, the prompt is better than what it stands "
-    "against. Object not demonstrated: facts whose object none of the demonstrations has.",
+    "Paired: both are evaluated on the same examples. Above zero, the prompt is better than what "
+    "it is compared with. Object not demonstrated: facts whose object occurs in none of the "
+    "demonstrations.",
     metric=["P@1", "accuracy"], slice=["", UNSEEN],
     instead=[*numbers.RIVALS, *numbers.CONTROLS, "demos", "searched"],
 )  # fmt: skip
 ABOVE_BASELINES = _view(
     "above_baselines",
-    "What is known: P@1 less that without the subject, and that of random weights, in points",
+    "Gain from knowledge: P@1 minus that without the subject and that of random weights, in points",
     ["benchmark", "model", "prompt", "instead"], ["metric"],
-    f"Mean over relations. {baselines.ARE} A searched prompt's own baseline is the search on "
+    f"Mean over relations. {baselines.ARE} The baseline of a searched prompt is the search on "
     f"random weights. {baselines.TESTED}",
     metric=["P@1", "p after Holm", "detectable difference"], benchmark=FACTS,
     instead=[f"without {one}" for one in WITHOUT],
 )  # fmt: skip
 SHIFT = _view(
-    "shift", "Constant answers by relation, and how train and test differ",
+    "shift", "Constant answers by relation, and the difference between train and test",
     ["benchmark", "group"], ["metric", "model"],
     benchmark=[*EXTRACTION, *CLASSIFICATION], method=[""],
     metric=["P@1", "accuracy", numbers.SEEN, numbers.VARIATION],
 )  # fmt: skip
 RESTARTS = _view(
     "restarts", "Restarts: the search metric on dev", ["benchmark", "model", "prompt"], ["choice"],
-    "The chosen restart is the best on dev: what choosing adds shows here.",
+    "The selected restart is the best on dev; this shows how much the selection adds.",
     metric=["search metric"], choice=["chosen", "mean", "lowest"],
 )  # fmt: skip
 #: the points of the figures; the paper prints no numbers for them
 FIGURE2 = _view(
     "figure2", "Figure 2: dev accuracy by number of training examples",
     ["benchmark", "model", "prompt"], ["size"],
-    "Mean over subsets; bars: worst and best subset. No numbers are printed for it.",
+    "Mean over subsets; bars: worst and best subset. The paper prints no numbers for this figure.",
     method=["low_data"], metric=["accuracy"],
 )  # fmt: skip
 FIGURE3 = _view(
     "figure3", "Figure 3: dev accuracy by label tokens and trigger length",
     ["benchmark", "model", "k"], ["labels", "triggers"],
-    "95 % intervals over dev examples. No numbers are printed for it.",
+    "95 % intervals over dev examples. The paper prints no numbers for this figure.",
     method=["grid"], metric=["accuracy"],
 )  # fmt: skip
 CLASSES = _view(

@@ -19,8 +19,8 @@ Models = Mapping[str, Mapping[str, str]]
 COMPARABLE = ("bear_released", "bear_lite")
 SIZES = "Lines are 95 % intervals; hollow: control models."
 COMPARED = (
-    " Gray: published scores of the complete released set over three templates, with one standard"
-    " error over templates."
+    " Gray: published scores on the complete released set with three templates, with one standard "
+    "error over templates."
 )
 #: lines of a label
 LINES = "split(datum.label, '\\n')"
@@ -47,7 +47,7 @@ def figures(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) ->
             benchmark,
             f"bear_relations_{benchmark}",
             "Accuracy by relation",
-            "Per cent, mean over templates; relations ordered by their mean over models.",
+            "Per cent, mean over templates; relations sorted by their mean over models.",
             relations_plot(with_verdicts, models, titles),
             _related(bear.filter(benchmark=benchmark)),
         )

@@ -58,7 +58,7 @@ class Published:
         if probe.published not in known:
             legal = ", ".join(sorted(known))
             raise ValueError(
-                f"no published score of {probe.published!r} (models.tsv); legal: {legal}"
+                f"no published score of {probe.published!r} (models.tsv); valid: {legal}"
             )
         figure = known[probe.published]
         later = self.remeasured.filter(model=probe.published)["lm_pub_quiz"]

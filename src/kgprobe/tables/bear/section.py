@@ -22,51 +22,54 @@ from kgprobe.templates import NO_SUBJECTS, fill
 
 Models = Mapping[str, Mapping[str, str]]
 LEAD = (
-    "Balanced multiple choice: every option is written into a template, each sentence gets a "
-    "log-likelihood, and the highest is the model's answer, so that masked and causal models are "
-    "asked alike (Wiland et al. 2024)."
+    "Balanced multiple choice: every option is inserted into a template, and the sentence with the "
+    "highest log-likelihood is the model's answer, so that masked and causal models can be "
+    "compared (Wiland et al. 2024)."
 )
 #: views of a benchmark that are seen at once, and those that are folded
 OPEN = ("models", "above_baselines", "aggregations", "relations", "domains", "templates", "slices")
 FOLDED = ("confidence", "golds", "differences", "relation_templates", "slices_differences")
 CONSTRUCTION = (
-    "From pulled statements to balanced questions: every filter with what it took. A statement is "
-    "dropped for one reason, the first that holds."
+    "From pulled statements to balanced questions: the number of statements that each filter "
+    "removed. A statement is dropped for one reason, the first that applies."
 )
 TERMS = {
-    "Accuracy": "Proportion of items whose correct option scores highest, every item weighing "
-    "the same; mean over the templates. Columns over relations weigh every relation the same, and "
-    "the two are never mixed.",
-    "Intervals of accuracies": "On one template: Wilson's interval of a proportion. Means over "
-    "templates, relations and differences: percentile bootstrap with 2,000 resamples of the items "
-    "within their relation, the same resamples for all templates and models, so that differences "
-    "are paired; where every resample is the same, Wilson's. They speak of sampling facts.",
+    "Accuracy": "Proportion of items whose correct option scores highest, with equal weight for "
+    'every item; mean over templates. Columns "over relations" give every relation the '
+    "same weight; the two are never mixed.",
+    "Intervals of accuracies": "On one template: Wilson's interval for a proportion. Means over "
+    "templates or relations, and differences: percentile bootstrap with "
+    "2,000 resamples of the items within their relation, the same "
+    "resamples for all templates and models, so that differences are "
+    "paired; if every resample is the same, Wilson's interval. They "
+    "describe the sampling of facts.",
     "AUC": "Probability that a trained-on item has a larger margin (log-likelihood of the correct "
     "option minus that of the best wrong one, mean over templates) than a held-out one; 0.5 is no "
-    "difference. Models from elsewhere were trained on neither half: their two accuracies should "
-    "be alike.",
-    "SEM": "Standard deviation of the template accuracies (divisor n - 1) over the square root of "
-    "their number. It speaks of templates, not of facts.",
-    "Ties": "When the correct option ties with others for the first place, the item counts as the "
-    "chance of picking it among them. What the first of the tied would give is printed beside, "
-    "where a tie occurred.",
-    "LAMA": "The set lama has T-REx facts of LAMA with a template each, both as they are, and "
-    "options of its own: the object and others of the relation, drawn by hash. LAMA itself asks "
-    "for the first word of a vocabulary.",
-    "Aggregations": "How a sentence's token scores become an option's score: their sum (the "
-    "paper's own), their mean over tokens or over the sentence's bytes, the answer's tokens alone, "
-    "or the sum corrected by a prior, which is the option's mean over questions about other "
-    f"subjects, or over subjects that say nothing ({', '.join(NO_SUBJECTS)}).",
-    "Confidence": "The largest probability among an item's options, a softmax over their scores. "
-    "It is calibrated when of the answers given with 70 % about 70 % are right.",
-    "Baselines": "What is reached without knowing: the same questions with a word that says "
-    "nothing in place of the subject, answered by what an option has by itself (the mean over such "
-    "words), and the same architecture with random weights.",
-    "Slices": "Parts of a benchmark by fixed bins. Popularity: sitelinks of the subject, or the "
-    "statements of the source that it stands in where it has none; the embedded world's sitelinks "
-    "are estimates. Frequency of an answer: the items of the benchmark that it is right for.",
-    "Chance and majority": "A random guess among the options, and always giving the relation's "
-    "most frequent answer. On a balanced set they are equal.",
+    "difference. Other models were trained on neither half: their two accuracies should be similar.",
+    "SEM": "Standard deviation of the template accuracies (divisor n - 1) divided by the square "
+    "root of their number. It describes templates, not facts.",
+    "Ties": "If the correct option ties with others for first place, the item counts as the "
+    "probability of picking it among them. Where ties occurred, the accuracy of taking the "
+    "first tied option is also printed.",
+    "LAMA": "The set lama uses T-REx facts and templates of LAMA, unchanged, with our options: the "
+    "object and other objects of the relation, drawn by hash. LAMA itself asks for the "
+    "best word of a vocabulary.",
+    "Aggregations": "How the token scores of a sentence become the score of an option: their sum "
+    "(the paper's), their mean over tokens or over the bytes of the sentence, the "
+    "answer's tokens only, or the sum corrected by a prior, which is the option's "
+    "mean over questions about other subjects or over content-free subjects "
+    f"({', '.join(NO_SUBJECTS)}).",
+    "Confidence": "The largest probability among the options of an item, from a softmax over their "
+    "scores. A model is calibrated if about 70 % of the answers given with a "
+    "confidence of 70 % are right.",
+    "Baselines": "What is reached without knowledge: the same questions with content-free words "
+    "instead of the subject (mean over these words), and the same architecture with "
+    "random weights.",
+    "Slices": "Subsets of a benchmark by fixed bins. Popularity: sitelinks of the subject, or, if "
+    "the source has none, its number of statements; the sitelinks of the embedded graph "
+    "are estimates. Frequency of an answer: the number of items for which it is right.",
+    "Chance and majority": "Random: a guess among the options. Majority: always the most frequent "
+    "answer of the relation. They are equal on a balanced set.",
 }
 
 
@@ -142,16 +145,16 @@ def notes(results: pl.DataFrame, models: Models) -> list[str]:
     lines = []
     if majority > random + 1:
         lines.append(
-            f"The items scored here are not balanced: always giving a relation's most frequent "
-            f"answer is right in {majority:.1f} % of them, a random guess in {random:.1f} %. "
-            f"Compare with chance, and do not compare with figures of the complete set."
+            "The items scored here are not balanced: always giving the most frequent answer of a "
+            f"relation is right in {majority:.1f} % of them, a random guess in {random:.1f} %. "
+            "Compare with chance, not with figures for the complete set."
         )
     if whole.filter(mode="first wins").height:
-        lines.append("Some options tied; a tie counts as the expectation of a random choice.")
+        lines.append("Some options tied; a tie counts with the expected value of a random choice.")
     if any(models[model]["dtype"] != "float32" for model in chance if model in models):
         lines.append("Models whose weights are not float32 are marked as not exact.")
     if missing := unknown_slices(results):
-        lines.append(f"Unknown here, so there is no table by it: {', '.join(missing)}.")
+        lines.append(f"Not known for these items, so there is no table: {', '.join(missing)}.")
     return [*lines, *aggregations.notes(results.filter(group=""), models)]
 
 
@@ -172,8 +175,8 @@ def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Section:
         for option in options.iter_rows(named=True)
     ]
     lead = (
-        "Every option is written into the template and each sentence gets a log-likelihood; the "
-        f"highest is the model's answer. Here: {first.model} on {first.benchmark}, relation "
+        "Every option is inserted into the template, and the sentence with the highest "
+        f"log-likelihood is the model's answer. Here: {first.model} on {first.benchmark}, relation "
         f"{relation}."
     )
     shown = grid.records("Options of one question", rows)

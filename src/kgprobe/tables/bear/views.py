@@ -20,9 +20,9 @@ PAPER = {"paper": ["bear"], "instead": [""], "aggregation": [""], "without": [""
 #: below the models stand, last, their baselines
 BASELINES = {"without": ["", *WITHOUT]}
 BASELINES_ARE = (
-    f"{baselines.ARE} What an option has by itself decides without the subject: of a balanced "
-    f"relation that is right by chance. It is not asked where {len(NO_SUBJECTS)} subjects or fewer "
-    "share the options."
+    f"{baselines.ARE} Without the subject, the prior of the options decides, which is right by "
+    f"chance in a balanced relation. Items whose options are shared by at most {len(NO_SUBJECTS)} "
+    "subjects are not asked this way."
 )
 #: no part of the items, no further choice
 WHOLE = {**PAPER, "group": [""], "slice": [""], **PLAIN}
@@ -64,7 +64,7 @@ MODELS = View(
     heads=HEADS,
     words=WORDS,
     digits={"SEM": 2, "MRR": 3},
-    caption="Interval in small print, published figures in brackets; SEM with divisor n - 1. "
+    caption="Intervals in small print, published figures in brackets; SEM with divisor n - 1. "
     f"{BASELINES_ARE}",
 )
 RELATIONS = View(
@@ -76,7 +76,7 @@ RELATIONS = View(
     heads=HEADS,
     words=WORDS | {("metric", "accuracy"): ""},
     digits={"options": 0},
-    caption="Mean over templates, per cent. Press a column's head to sort.",
+    caption="Mean over templates, per cent. Click a column header to sort.",
 )
 RELATION_TEMPLATES = View(
     "relation_templates",
@@ -102,7 +102,10 @@ DOMAINS = View(
     columns=["weighting", "without", *PROBE],
     heads=HEADS,
     words=WORDS | {("weighting", "split"): "split among domains"},
-    caption="A relation counts fully in each of its domains; split: divided by their number.",
+    caption=(
+        "A relation counts fully in each of its domains; split: its weight is divided by their "
+        "number."
+    ),
 )
 TEMPLATES = View(
     "templates",
@@ -137,17 +140,17 @@ DIFFERENCES = View(
     words=WORDS
     | {("metric", "accuracy"): "accuracy, points", ("weighting", "relations"): "over relations"},
     digits={"p after Holm": 3},
-    caption="Each probe and the best one of the benchmark, paired: both under the same resamples. "
-    "p: two-sided, answers of both exchanged at random, corrected for the number of probes beside "
-    "the best (Holm): it says of a probe as good as any how often it would stand so far below the "
-    "one that came out best. The least difference would be found at 5 % in 80 of 100 samples of as "
-    "many items.",
+    caption="Each probe compared with the best one of the benchmark, paired: same resamples for "
+    "both. p: two-sided, answers of both exchanged at random, with Holm correction over "
+    "the probes other than the best: how often a probe that is as good as any would end up "
+    "this far below the best one. The minimum detectable difference would be significant "
+    "at 5 % in 80 of 100 samples of this size.",
 )
 ABOVE_BASELINES = replace(
     DIFFERENCES,
     name="above_baselines",
-    title="What is known: differences from the same questions without the subject, and from random "
-    "weights",
+    title="Gain from knowledge: differences from the same questions without the subject and from "
+    "random weights",
     caption=f"Paired, on the items and templates that both were asked. {baselines.TESTED} "
     f"{BASELINES_ARE}",
 )

@@ -141,7 +141,7 @@ class Comparison:
 
 def _legal(name: str, names: Sequence[str] | Mapping[str, Any], place: str) -> None:
     if name not in names:
-        raise ValueError(f"{place}: {name!r}; legal: {', '.join(names)}")
+        raise ValueError(f"{place}: {name!r}; valid: {', '.join(names)}")
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,16 @@ from kgprobe.tables.report.section import Section
 
 TITLE = "What the papers claim"
 LEAD = (
-    "The principal claims of the four papers, with what their own tables say of each, what this "
-    "run says, and a verdict by one rule (docs/claims.md); below them further claims, as printed. "
-    f"Reproduced: the same weights on the same items, at least {verdicts.ENOUGH}, in the claimed "
-    "direction, and the printed value but for rounding and numerical noise. Same direction and "
-    "opposite: p below .05 after Holm's correction over all claims with a 95 % interval. "
-    "Undecided: the interval does not tell, there is none, or fewer than "
-    f"{marks.FEWEST} items are behind it. Control models take no part: what they know says "
-    "nothing of the world. A difference is paired where both sides are means of judged answers; of "
-    "other numbers its interval follows from those of both sides as if these stood on different "
-    "items, and is too wide where they do not. Intervals of the best of several "
-    "are widened for its having been chosen."
+    "The principal claims of the four papers, with what their own tables say about each, what "
+    "this run says, and a verdict by one rule (docs/claims.md), followed by further claims as "
+    f"printed. Reproduced: the same weights on the same items, at least {verdicts.ENOUGH} of them, "
+    "in the claimed direction and equal to the printed value up to rounding and numerical noise. "
+    "Same direction and opposite: p below .05 after Holm's correction over all claims with a 95 % "
+    f"interval. Undecided: not significant, no interval, or fewer than {marks.FEWEST} items. "
+    "Control models are not included: what they know says nothing about real models. A difference "
+    "is paired if both sides are means of judged answers; for other numbers, its interval follows "
+    "from those of both sides as if they came from different items, which is too wide if they do "
+    "not. Intervals of the best of several are widened to account for the selection."
 )
 IN_PRINT = {
     "yes": "holds",
@@ -99,8 +98,8 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
     return grid.records(
         title,
         rows,
-        "In print and here: the difference of both sides as the claim reads it. A number here "
-        "leads to the rows that it is computed from.",
+        "In print and here: the difference between the two sides of the claim. Click a number to "
+        "see the rows that it is computed from.",
     )
 
 

@@ -109,10 +109,10 @@ def _claim(row: Mapping[str, str]) -> Claim:
     if tuple(row) != COLUMNS or None in row.values():
         raise ValueError(f"columns {list(row)}, expected {list(COLUMNS)}")
     if row["holds"] not in HOLDS:
-        raise ValueError(f"holds {row['holds']!r}; legal: {', '.join(HOLDS)}")
+        raise ValueError(f"holds {row['holds']!r}; valid: {', '.join(HOLDS)}")
     comparison = COMPARISONS.get(row["claim"])
     if row["direction"] not in DIRECTIONS and (comparison or ".." not in row["direction"]):
-        raise ValueError(f"direction {row['direction']!r}; legal: {', '.join(DIRECTIONS)}")
+        raise ValueError(f"direction {row['direction']!r}; valid: {', '.join(DIRECTIONS)}")
     if comparison and row["direction"] == "=" and not row["margin"]:
         raise ValueError("direction = needs a margin")
     margin = float(row["margin"] or 0)
@@ -226,15 +226,18 @@ def verdict(compared: ComparedClaim, p: float | None) -> tuple[str, str]:
     if compared.printed and claim.comparison and is_same(ours, compared.printed):
         allowed = tolerance(ours, compared.printed, claim.comparison.read)
         if abs(ours.value - compared.printed.value) > allowed:
-            reason = f"the printed {compared.printed.value:.4g} is not met within {allowed:.2g}"
+            reason = (
+                f"it differs from the printed {compared.printed.value:.4g} by more than "
+                f"{allowed:.2g}"
+            )
         elif ours.n < ENOUGH:
             reason = f"n = {ours.n}, fewer than {ENOUGH}"
         elif is_so:
-            return REPRODUCED, f"the printed value is met within {allowed:.2g}"
+            return REPRODUCED, f"it equals the printed value within {allowed:.2g}"
         else:
-            reason = "the printed value is met, and is not where the claim expects it"
+            reason = "it equals the printed value, which is not where the claim expects it"
     if p is None:
-        return UNDECIDED, "; ".join(filter(None, ["a number has no interval of 95 %", reason]))
+        return UNDECIDED, "; ".join(filter(None, ["a number has no 95 % interval", reason]))
     if p >= LEVEL:
         return UNDECIDED, reason
     return (SAME if is_so else OPPOSITE), reason

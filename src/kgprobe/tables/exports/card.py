@@ -15,22 +15,22 @@ from kgprobe.tables.exports.origins import ONTOPROBE, SOURCES, Source
 
 #: what the questions are, in one paragraph of every description
 WHAT = (
-    "Relational knowledge as multiple choice: a sentence for every answer option, ranked by a "
-    "language model's (pseudo) log-likelihood."
+    "Relational knowledge as multiple choice: one sentence per answer option, ranked by a language "
+    "model's (pseudo-)log-likelihood."
 )
 BALANCED = (
     "Every relation is balanced: each of its answers has the same number of instances, so that a "
-    "constant guess scores as low as chance."
+    "constant guess scores at chance."
 )
 UNBALANCED = (
     "Relations are not balanced: some answers have more instances than others, or questions have "
-    "options of their own, so that a constant guess may score above chance."
+    "different options, so a constant guess may score above chance."
 )
 LETTERED = (
-    "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): "
-    "questions about types, superclasses, implied properties, domains and ranges, and the six "
-    "entailment rules of RDFS over them, whose first premise is left out or written. The "
-    "options have letters, the negatives are drawn at random."
+    "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): questions "
+    "about types, superclasses, implied properties, domains and ranges, and about the six RDFS "
+    "entailment rules, with or without their first premise. The options have letters; the wrong "
+    "ones are drawn at random."
 )
 
 
@@ -78,13 +78,13 @@ def has_balanced_options(sets: BearFrames) -> bool:
 def _what(sources: Sequence[Source], balance: str) -> str:
     what = f"{WHAT} {balance}"
     if SOURCES["bear"] in sources:
-        released = "This is the released BEAR with its sentences filled in, unchanged otherwise."
+        released = "This is the released BEAR with its sentences filled in and otherwise unchanged."
         return f"{what}\n\n{released}"
     titles = " and ".join(source.title for source in sources)
     source = f" The statements come from {titles}." if titles else ""
     return (
-        f"{what}\n\nThis set was constructed anew by kgprobe after the paper's description."
-        f"{source} **It is not the paper's set**, and scores on it are not the paper's."
+        f"{what}\n\nkgprobe rebuilt this set from the paper's description.{source} **It is not the "
+        "paper's set**, and scores on it are not comparable with the paper's."
     )
 
 

@@ -15,7 +15,7 @@ from kgprobe.benchmarks.bear.frames import BearFrames
 #: what YAML reads as a text without quotes, in all its versions
 PLAIN = re.compile(r"(?!(?:null|true|false|yes|no|on|off|y|n)$)[a-z_][\w./-]*", re.ASCII | re.I)
 #: formats whose questions have options and correct ones of their own
-OTHERS = "right would be --as lm-eval or huggingface"
+OTHERS = "use --as lm-eval or huggingface"
 
 
 class ExportError(ValueError):

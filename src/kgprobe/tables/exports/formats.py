@@ -41,7 +41,7 @@ def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
         return sets()
     path = folder / f"{kind}.parquet"
     if not path.is_file():
-        raise ExportError(f"{folder}: no {path.name}; right would be a benchmark of OntoProbe in a "
+        raise ExportError(f"{folder}: no {path.name}; expected a benchmark of OntoProbe in a "
                           f"run's folder, results/RUN/benchmarks/onto_world")  # fmt: skip
     return schema.read(path, schema.CHOICES)
 
@@ -64,7 +64,7 @@ def write(
         questions = replace(questions, items=select_asked(questions.items))
     rows = questions.items if isinstance(questions, BearFrames) else questions
     if not rows.height:
-        raise ExportError(f"{name}: no question that is asked; right would be a benchmark with "
+        raise ExportError(f"{name}: no question that is asked; expected a benchmark with "
                           "items that are not for training alone")  # fmt: skip
     if form == "lm-pub-quiz":
         if not isinstance(questions, BearFrames):
@@ -85,12 +85,12 @@ def write(
 
 #: what an accuracy of another program is compared with
 BOS = (
-    "A causal model's log-likelihoods depend on the token in front of the sentence. The usual BOS "
-    "policy of kgprobe is `forced`: one BOS token, or EOS where there is none, as with an empty "
-    "context in lm-evaluation-harness, and in lm-pub-quiz 0.3.3. Multiple-choice questions have a "
-    "context, before which lm-evaluation-harness puts no BOS unless `--model_args` say "
-    "`add_bos_token=True`: without it they compare with `--bos none`. Compare numbers of one "
-    "policy."
+    "The log-likelihoods of a causal model depend on the token before the sentence. The default "
+    "BOS policy of kgprobe is `forced`: one BOS token, or EOS if there is none, as in "
+    "lm-evaluation-harness with an empty context and in lm-pub-quiz 0.3.3. Multiple-choice "
+    "questions have a context, before which lm-evaluation-harness adds no BOS unless "
+    "`--model_args` contains `add_bos_token=True`; without it, compare with `--bos none`. Only "
+    "compare numbers with the same policy."
 )
 
 

@@ -71,7 +71,7 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
         # sets beside each other share it
         known = read_json(place, ExportError) if place.is_file() else {}
         if not isinstance(known, dict):
-            raise ExportError(f"{place}: right would be an entry for each relation, {{...}}")
+            raise ExportError(f"{place}: expected an entry for each relation, {{...}}")
         with schema.atomic(place) as path:
             path.write_text(_line(known | _info(relations)), encoding="ascii")
 

@@ -34,8 +34,8 @@ ONTOPROBE = (
 )
 SOURCES: Mapping[str, Source] = {
     "world": Source(
-        "the embedded world of kgprobe", "CC0-1.0", "https://github.com/kgprobe/kgprobe",
-        "kgprobe, resources/world: general facts, typed by hand", ("en",),
+        "the embedded knowledge graph of kgprobe", "CC0-1.0", "https://github.com/kgprobe/kgprobe",
+        "kgprobe, resources/world: general facts, entered by hand", ("en",),
     ),
     "wikidata": Source(
         "Wikidata", "CC0-1.0", "https://www.wikidata.org/wiki/Wikidata:Licensing",
@@ -96,8 +96,8 @@ def of(folder: Path, license: str = "") -> list[Source]:
                 for source in known]  # fmt: skip
     if not license:
         raise ExportError(
-            f"{folder}: the license of {origin or 'these questions'} is not known; right would be "
-            "`kgprobe export` with --license and its SPDX id, as CC-BY-4.0"
+            f"{folder}: the license of {origin or 'these questions'} is not known; give "
+            "its SPDX id with --license, such as CC-BY-4.0"
         )
     return [Source(origin or folder.name, license, "", origin or folder.name)]
 
@@ -107,6 +107,6 @@ def _checked(folder: Path, names: Sequence[str], license: str) -> list[Source]:
     known = [SOURCES[name] for name in names]
     held = ", ".join(dict.fromkeys(source.license for source in known))
     if license not in ("", held):
-        raise ExportError(f"{folder}: the license of these questions is {held}; right would be to "
-                          "leave --license out")  # fmt: skip
+        raise ExportError(f"{folder}: the license of these questions is {held}; "
+                          "omit --license")  # fmt: skip
     return known

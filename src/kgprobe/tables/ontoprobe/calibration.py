@@ -26,10 +26,10 @@ TASKS = ("TP", "SCO")
 WORLD = "onto_world"
 #: why a held-out statement may be right
 REASONS = (
-    "a gold shares a word with the subject",
-    "a gold was trained on of another subject",
-    "... whose name shares a word with this one",
-    "a gold is the answer trained on most often",
+    "a gold answer shares a word with the subject",
+    "a gold answer was trained on with another subject",
+    "... whose name shares a word with this subject",
+    "a gold answer is the one trained on most often",
 )
 ANY = "any of these"
 #: reasons by which a name alone gives the class away

@@ -56,8 +56,8 @@ def bars(results: pl.DataFrame, average: str) -> Iterator[Drawing]:
         words = {"masks": "multiple or single mask", "pooling": "pooling"}
         caption = (
             f"Mean over configurations, by {words.get(by, 'loss of soft prompts')}. Bars: the "
-            f"models asked here. Hollow diamonds: {PAPERS}, out of the printed configurations; "
-            "they are other models."
+            f"models asked here. Hollow diamonds: {PAPERS}, from the printed configurations, which "
+            "are other models."
         )
         base = draw.chart(points, "average", "metric").encode(
             x=alt.X("metric:N", sort=list(METRICS), title=None, axis=alt.Axis(labelAngle=0)),
@@ -91,9 +91,9 @@ def grids(results: pl.DataFrame, average: str) -> Iterator[Drawing]:
         wanted.setdefault(what, {})[panel] = cells
     for number, (title, panels) in enumerate(wanted.items()):
         caption = (
-            "MRR by setting of the premises (rows P1, columns P2), below it n, the distinct rows; "
-            "blank: no rows. Schemes, rules and models "
-            f"{'weigh by their rows' if average == 'rows' else 'count equally'}."
+            "MRR by setting of the premises (rows P1, columns P2), with n, the number of distinct "
+            "rows, below; blank: no rows. Schemes, rules and models "
+            f"{('weigh by their rows' if average == 'rows' else 'count equally')}."
         )
         rows = pl.DataFrame([cell for cells in panels.values() for cell in cells.values()])
         yield drawing(NAME, f"{NAME}_reasoning_{number}", title, caption, _panels(panels), rows)

@@ -18,21 +18,20 @@ from kgprobe.tables.report.section import Section
 from kgprobe.tables.views import View, write_all
 
 LEAD = (
-    "Does a model store ontological knowledge, and does it use it as entailment demands? Five "
-    "tasks ask for the type of an instance (TP), the superclass of a class (SCO), the "
-    "superproperty of a property (SPO), and its domain (DM) and range (RG); six rules give "
-    "premises and ask for what follows (Wu et al. 2023)."
+    "Does a model store ontological knowledge, and can it reason with it? Five tasks ask for the "
+    "type of an instance (TP), the superclass of a class (SCO), the superproperty of a property "
+    "(SPO), and its domain (DM) and range (RG); six rules give premises and ask for the conclusion "
+    "(Wu et al. 2023)."
 )
 ORACLE = (
-    "The paper's Table 4 holds the maximum over all configurations on the test rows, for every "
-    "metric separately. Ours is one configuration chosen on the dev rows; beside it stand the one "
-    "laid down beforehand (fixed) and the oracle, labeled so, and only the oracle is compared "
-    "with the printed values."
+    "The paper's Table 4 has the maximum over all configurations on the test rows, for every "
+    "metric separately. We report one configuration chosen on the dev rows, one fixed in advance, "
+    "and the oracle; only the oracle is compared with the printed values."
 )
 CHOICES = (
-    "The questions of OntoProbe with their options, answered by a chat model in words or, by any "
-    "other, with the option that it finds most likely (Wu et al. 2023, Tables 5 and 6). An answer "
-    "that cannot be read is wrong, and counted apart."
+    "The questions of OntoProbe with their options, answered in text by a chat model, or with the "
+    "most likely option by any other model (Wu et al. 2023, Tables 5 and 6). An answer that cannot "
+    "be parsed is wrong and also counted separately."
 )
 
 #: what a switch of each stage needs to be seen
@@ -69,7 +68,9 @@ def section(
         views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.TEMPLATES, *views.REDUCED,
         views.CONFIDENCE, *views.SLICES, *views.FORMS[1:],
     )  # fmt: skip
-    folded.append(grid.records("Modes: every point of paper and code", points(switches)))
+    folded.append(
+        grid.records(("Modes: every point where paper and code leave a choice"), points(switches))
+    )
     steps = {"task": "relation", "step": "step", "kept": "rows_out"}
     for name, frame in funnels.items():
         rows = frame.sort("position").select(**steps).iter_rows(named=True)

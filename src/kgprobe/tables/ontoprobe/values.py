@@ -93,7 +93,7 @@ def metrics(
     gives it. `recall`: R@K is whether a gold is among the first K (hit), or the part of the golds
     that are."""
     if ties not in TIES or recall not in ("hit", "share"):
-        raise ValueError(f"ties {ties!r}, recall {recall!r}; legal: {', '.join(TIES)}; hit, share")
+        raise ValueError(f"ties {ties!r}, recall {recall!r}; valid: {', '.join(TIES)}; hit, share")
     key = ["item", *CONFIGURATION]
     heads, values = read_ties(ranges, [*CONFIGURATION, "item"], ties)
     at = values.hits if recall == "hit" else values.recall

@@ -35,8 +35,8 @@ SIZES = View(
     {**PAPER, "metric": ["items", "candidates"], "group": TASKS,
      "slice": ["train", "dev", "test", "distinct test", ""]},
     rows=["group", "benchmark"], columns=["metric", "slice"], heads=HEADS, usual=0,
-    caption="Rows of every task, and the candidates that each row ranks; printed values in "
-    "brackets. The released file repeats 70 rows of TP.",
+    caption="Number of rows per task, and of candidates ranked per row; printed values in "
+            "brackets. The released file repeats 70 rows of TP.",
 )  # fmt: skip
 TABLE4 = View(
     "table4", "Table 4: memorizing",
@@ -44,10 +44,10 @@ TABLE4 = View(
      "choice": ["none", *CHOICES]},
     rows=["group", "metric"], columns=["benchmark", "model", "prompt", "method"],
     heads=HEADS, words=WORDS,
-    caption="Per cent, with 95 % intervals over items; printed values in brackets where the model "
-    "is the same. R@K is a hit rate: compare models of one set only, since fewer candidates are "
-    "easier. MRRa cannot reach 100 where items have several golds. Frequency: golds of the "
-    "training rows by count; a small part of a set takes those of the whole.",
+    caption="Per cent, with 95 % intervals over items; printed values in brackets if the model is "
+            "the same. R@K is a hit rate: only compare models on the same set, since fewer "
+            "candidates are easier. MRRa cannot reach 100 if items have several golds. Frequency: "
+            "golds of the training rows by count; a subset uses those of the complete set.",
 )  # fmt: skip
 CONFIGURATIONS = View(
     "configurations", "All configurations (Appendix C.2)",
@@ -55,7 +55,7 @@ CONFIGURATIONS = View(
      "masks": ["multi", "single", "sentence"]},
     rows=["model", "benchmark", "group", "method", "masks", "pooling", "template", "loss", "seed"],
     heads=HEADS, words=WORDS, usual=2,
-    caption="Every configuration of multiple masks, a single one, or options scored as sentences.",
+    caption="Every configuration: multiple masks, a single mask, or options scored as sentences.",
 )  # fmt: skip
 GROUPS = View(
     "groups", "Groups of items",
@@ -63,9 +63,9 @@ GROUPS = View(
      "choice": ["chosen", "chosen on test"]},
     rows=["model", "prompt", "method", "benchmark", "group", "choice", "slice"],
     heads=HEADS, words=WORDS,
-    caption="The chosen configuration by depth of the class, number of golds, tokens of the finest "
-    "gold (in the model's own tokenizer), popularity of the instance, and without the items whose "
-    "gold label stands inside the subject.",
+    caption="The chosen configuration by depth of the class, number of golds, tokens of the most "
+            "specific gold (with the model's tokenizer), popularity of the instance, and without "
+            "the items whose gold label is part of the subject.",
 )  # fmt: skip
 SEEDS = View(
     "seeds", "Soft prompts over seeds",
@@ -82,9 +82,9 @@ AVERAGES = {
         {**PAPER, "metric": METRICS, "weighting": WEIGHTINGS, by: values},
         rows=[by, "model", "weighting"], heads={"weighting": "weighing the same"},
         words={("model", ""): "the models asked here"}, usual=2,
-        caption="Means over configurations: of the models that were asked here, and of the paper's "
-        "six models out of the printed Appendix C.2. The two are averages over other models; soft "
-        "prompts count once, as the mean over their seeds.",
+        caption="Means over configurations: for the models asked here, and for the paper's six "
+                "models from the printed Appendix C.2. The two are averages over different models; "
+                "soft prompts count once, as the mean over their seeds.",
     )
     for number, (by, values) in enumerate(COMPARED.items(), 5)
 }  # fmt: skip
@@ -95,18 +95,20 @@ CALIBRATION = View(
     rows=["model", "benchmark", "group", "prompt", "method"], columns=["metric", "slice"],
     heads=HEADS, words={**WORDS, ("slice", ""): ""}, digits={"AUC": 3},
     caption="Control models were trained on a known half of the types and superclasses. R@1 of the "
-    "fixed configuration (m, mean, last template; soft: BCE), a row per kind of template. Chance: "
-    "a random candidate is one of the golds; the limit is twice that and 5 points, but at most 15 "
-    "above it; AUC by MRR. Words shared: held-out statements whose subject shares a word with "
-    "its class, or with a subject that was trained on with it; they are left out beside.",
+            "fixed configuration (m, mean, last template; soft: BCE), one row per kind of "
+            "template. Chance: probability that a random candidate is a gold; the limit is twice "
+            "that plus 5 points, but at most 15 points above it; AUC by MRR. Words shared: "
+            "held-out statements whose subject shares a word with its class, or with a subject "
+            "that was trained on with that class; the other columns exclude them.",
 )  # fmt: skip
 HELD_OUT = View(
-    "held_out", "Held-out statements above the limit: what explains them",
+    "held_out", "Held-out statements above the limit: possible explanations",
     {**PAPER, "metric": [*REASONS, ANY]},
     rows=["model", "benchmark", "group", "prompt", "method", "slice"], heads=HEADS, words=WORDS,
-    caption="Where held-out statements are right more often than the limit allows: how many of the "
-    "right ones, and of the wrong ones, the named reason could explain, in per cent. Nothing was "
-    "known of these subjects; a reason explains as far as it is commoner among the right ones.",
+    caption="If held-out statements are right more often than the limit allows: the percentage of "
+            "the right and of the wrong ones to which each reason applies. Nothing about these "
+            "subjects was trained on; a reason explains something to the extent that it is more "
+            "frequent among the right ones.",
 )  # fmt: skip
 REASONING = View(
     "reasoning", "Figures 2, 3, 4, 8: MRR by premises",
@@ -115,16 +117,16 @@ REASONING = View(
     rows=["model", "benchmark", "group", "scheme", "weighting"], columns=["premise"],
     heads={"group": "rule", "weighting": "weighed by"}, usual=3,
     words={("model", ""): "all models", ("group", ""): "all rules"},
-    caption="MRR; EX explicit, IM implicit, NO not given. A dash: no row is in that setting. n: "
-    "distinct rows, however many schemes, pseudowords or models ask them.",
+    caption="MRR; EX explicit, IM implicit, NO not given. A dash: no row has that setting. n: "
+            "distinct rows, regardless of the number of schemes, pseudowords and models.",
 )  # fmt: skip
 TABLE5 = View(
     "table5", "Table 5: multiple choice, memorizing, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
      "premise": [""], "aggregation": [""]},
     rows=["model", "benchmark", "scoring", "metric"], columns=["group"],
-    caption="Chance: 1 / number of options. Printed values in brackets: the same model asked the "
-    "released questions in the paper's mode.",
+    caption="Chance: 1 / number of options. Printed values in brackets: same model, released "
+            "questions, the paper's mode.",
 )  # fmt: skip
 TABLE6 = View(
     "table6", "Table 6: multiple choice, reasoning, right answers in %",
@@ -132,17 +134,18 @@ TABLE6 = View(
      "group": [*RULES, ""], "aggregation": [""]},
     rows=["model", "benchmark", "scoring"], columns=["premise", "group"],
     words={("group", ""): "average"},
-    caption="EX: the first premise is written; IM and NO: it is left out, and the model answers "
-    "its own question rightly, or wrongly. Average: plain mean of the rules.",
+    caption="EX: the first premise is in the prompt; IM and NO: it is not, and the model answers "
+            "the question about it right (IM) or wrong (NO). Average: unweighted mean over the "
+            "rules.",
 )  # fmt: skip
 ANSWERS = View(
-    "answers", "How answers were read, % of the questions",
+    "answers", "How answers were parsed, % of the questions",
     {**PAPER, "metric": ["answers"], "slice": choices.READ},
     rows=["model", "benchmark", "scoring"], columns=["slice"],
 )  # fmt: skip
 FRACTIONS = View(
     "table6_fractions",
-    "Printed cells of Table 6 that are no fraction of the released numbers",
+    "Printed cells of Table 6 that are not a fraction of the released numbers",
     {**PAPER, "metric": ["nearest fraction"], "premise": choices.PREMISES},
     rows=["premise"], columns=["group"], caption="The nearest fraction; n on hover.",
 )  # fmt: skip
@@ -151,11 +154,12 @@ TEMPLATES = View(
     {**PAPER, "metric": consistency.METRICS, "group": TASKS, "choice": ["", "oracle"]},
     rows=["model", "benchmark", "group", "method", "masks", "pooling"],
     heads=HEADS, words=consistency.WORDS,
-    caption=f"{consistency.CAPTION} Right: R@1 of the pooling laid down beforehand.",
+    caption=f"{consistency.CAPTION} Right: R@1 with the pooling fixed in advance.",
 )  # fmt: skip
 ABOVE_BASELINES = View(
     "above_baselines",
-    "What is known: differences from the same rows without the subject, and from random weights",
+    "Gain from knowledge: differences from the same rows without the subject and from random "
+    "weights",
     {**PAPER, "metric": ["R@1", "p after Holm", "detectable difference"], "group": TASKS,
      "choice": ["fixed"], "instead": [f"without {one}" for one in WITHOUT]},
     rows=["model", "benchmark", "group", "prompt", "method", "instead"],
@@ -168,15 +172,15 @@ REDUCED = [
     replace(
         view, rows=["group", *view.rows], heads=HEADS,
         words={**aggregations.WORDS, ("metric", "accuracy"): "R@1, %"},
-        caption=f"Of test rows, candidates scored as sentences. {view.caption}",
+        caption=f"Test rows, candidates scored as sentences. {view.caption}",
     ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], *aggregations.OTHERS], scoring=[""])
     for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]  # fmt: skip
 CONFIDENCE = replace(
     confidence.VIEW, rows=["group", *confidence.VIEW.rows], heads=HEADS,
-    caption="Of test rows, candidates scored as sentences; right: a gold in first place, which "
-    "shares the probability with other golds, so that the confidence in a task of several golds is "
-    f"too low. {confidence.VIEW.caption}",
+    caption="Test rows, candidates scored as sentences; right: a gold ranks first. It shares the "
+            "probability with other golds, so the confidence in tasks with several golds is too "
+            f"low. {confidence.VIEW.caption}",
 ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], PRIOR])  # fmt: skip
 #: parts of the test rows whose candidates are scored as sentences: accuracy is R@1
 SLICES = [

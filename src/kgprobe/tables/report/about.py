@@ -113,7 +113,7 @@ def benchmarks(
                 descriptions.get(name, "").rstrip("."),
             )
         ]  # fmt: skip
-        title = f"Questions of {headline.PAPERS[paper]}: what was asked and answered"
+        title = f"{headline.PAPERS[paper]}: questions and answers"
         yield Section(f"{paper}-questions", title, "", parts=parts)
 
 
@@ -157,9 +157,9 @@ def _licenses(folder: Path) -> str:
     try:
         sources = origins.of(folder)
     except (ExportError, OSError):  # a graph of the user's own, or no items
-        return "These questions stand under the license of what they were made from."
+        return "These questions have the license of the data that they were made from."
     named = " and ".join(f"{s.license} ({s.title})" for s in sources)
-    return f"The questions stand under {named}."
+    return f"License of the questions: {named}."
 
 
 def _places(

@@ -16,8 +16,8 @@ from kgprobe.tables.report.pages import Report, write_report
 from kgprobe.tables.report.section import Section
 
 GRAPHS = (
-    "Which benchmarks of the four papers can be built on each graph that the configuration names. "
-    "The funnel of a benchmark that is built says what became of every statement."
+    "Which benchmarks of the four papers can be built from each graph in the configuration. The "
+    "funnel of a benchmark shows what happened to every statement."
 )
 Rows = Sequence[Mapping[str, str]]
 #: What the report prints of each model: columns of its row, then of the record of its answers.
@@ -46,9 +46,9 @@ def make(run: JobContext, numbers: pl.DataFrame, judged: pl.DataFrame, claims: S
         valid = validity.with_shipped(numbers, extract.results)
         if valid.height > numbers.height:
             source = (
-                "Probes that this run did not make were measured by the run "
-                f"{extract.header['run']} on {extract.header['date']}, "
-                f"commit {extract.header['commit']}."
+                "Probes that are not part of this run were measured by the run "
+                f"{extract.header['run']} on {extract.header['date']}, commit "
+                f"{extract.header['commit']}."
             )
     checked = validity.section(valid, params.models, source, numbers)
     made_with: dict[str, str] = {}
@@ -97,7 +97,7 @@ def _describe_graphs(paths: Sequence[str]) -> Section | None:
         order = rows.sort(~rows["built"], maintain_order=True)
         table = order.with_columns(
             built=pl.when("built").then(pl.lit("yes")).otherwise(pl.lit("no"))
-        ).rename({"reason": "how much, or what is lacking"})
+        ).rename({"reason": "how much, or what is missing"})
         shown.append(grid.records(f"What {name} allows", table.iter_rows(named=True)))
     return Section("graphs", "Own graphs", GRAPHS, grids=shown) if shown else None
 

@@ -33,7 +33,7 @@ PROMPTS = {
     "relation_lstm": "LSTM extractor, re-implemented, other data",
     "manual": "manual prompt",
     "demos": "training facts in front",
-    "demos_shuffled": "control: training facts, answers exchanged",
+    "demos_shuffled": "control: training facts, answers permuted",
     "demos_other": "control: training facts, answers of other relations",
     "lpaqa": "LPAQA, one prompt",
     "published": "published AutoPrompt prompt",
@@ -105,7 +105,7 @@ VIEWS = (
     ),
     _view(
         "sweep",
-        "right on dev in %, the best of the grid or with the most examples: chosen, so no interval",
+        "right on dev in %, best of the grid or with the most examples: selected, so no interval",
         "model prompt method", paper=["autoprompt"], metric=["dev accuracy"], **WHOLE,
     ),
 )  # fmt: skip

@@ -24,24 +24,24 @@ COMPLETE = "weights complete"
 #: Stands behind the name of such a model, in every table and figure.
 MARK = " (!)"
 NOTE = (
-    "(!): the model finds plain sentences no likelier than the same words shuffled. "
-    "Its tokenizer does not belong to its weights, or the weights are not those of a trained "
-    "model; its numbers say nothing of what it knows."
+    "(!): the model finds plain sentences no more likely than the same words shuffled. Its "
+    "tokenizer does not match its weights, or it is not trained; its numbers say nothing about "
+    "knowledge."
 )
 #: Stands behind the model's name of a probe that does not meet the requirement.
 OUTSIDE = " (?)"
 OUTSIDE_NOTE = (
-    "(?): a probe outside the requirement. Asked in this way, a model whose "
-    "knowledge is known ranks trained-on facts first too rarely, or held-out ones too often; "
-    "the page on validity has the figures, and its other numbers are to be read with them."
+    "(?): the probe fails the validity requirement. With this method, control models rank "
+    "trained-on facts first too rarely, or held-out facts too often; see the page on validity "
+    "before you interpret its numbers."
 )
 #: Stands behind a number of fewer distinct rows than FEWEST, of which the interval of a half is
 #: still 40 points wide; the direction of a claim is not decided from fewer either
 #: (tables/claims/verdicts.py). The papers' smallest set has 28.
 FEW, FEWEST = " †", 20
 FEW_NOTE = (
-    f"†: fewer than {FEWEST} rows, or a denominator below it: a smoke test, which says that it "
-    "runs and little more."
+    f"†: fewer than {FEWEST} rows, or a smaller denominator: a smoke test, which shows little more "
+    "than that the code runs."
 )
 #: the dimensions of a probe in a legend, and their values
 WHO = ("model", "prompt", "method")

@@ -74,13 +74,13 @@ def fingerprint(folder: Path) -> str:
 def read(path: Path) -> Extract:
     """A file of measured numbers. Raises MeasuredError where it is missing or has other columns."""
     if not path.is_file():
-        raise MeasuredError(f"no {path}: make measured RUN={path.stem} after that run")
+        raise MeasuredError(f"no {path}: run make measured RUN={path.stem} after that run")
     lines = path.read_text(encoding="utf-8").splitlines()
     above = [line for line in lines if line.startswith("# ")]
     types, columns = schema.RESULTS.columns, lines[len(above)].split("\t")
     unused = [name for name in SETTING if name not in columns]
     if columns != [name for name in types if name not in unused]:
-        raise MeasuredError(f"{path}: columns are not {', '.join(types)}; make it anew")
+        raise MeasuredError(f"{path}: columns are not {', '.join(types)}; create it again")
     frame = pl.read_csv(
         path, separator="\t", skip_lines=len(above), schema={name: types[name] for name in columns},
         null_values=NULL, empty_string_is_null=False,
@@ -155,15 +155,14 @@ def section(
     views = [v for v in headline.blocks(every) if shown & set(v.where["benchmark"])]
     numbers = headline.principal(every)
     grids = [grid.of_view(view, numbers, traced=False) for view in views]
-    runs = grid.records("Runs that these numbers come from", sources)
+    runs = grid.records("Runs that produced these numbers", sources)
     return Section("measured", TITLE, LEAD, grids=[*grids, runs])
 
 
 TITLE = "Measured before"
 LEAD = (
-    "Numbers of other models that travel with the project, beside those of this run: of the same "
-    "questions, where nothing else is said. They are numbers alone, so differences from them are "
-    "not paired."
+    "Stored numbers of other models next to those of this run, for the same questions unless "
+    "stated otherwise. Their answers are not stored, so differences from them are not paired."
 )
 _SHOWN = ("run", "date", "commit", "processor", "command")
 

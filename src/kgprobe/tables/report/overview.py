@@ -20,16 +20,16 @@ PRINCIPAL = ("accuracy", "R@1", "value", "P@1")
 #: prompts that are asked as they were written; of several probes of one model theirs is shown
 WRITTEN = ("templates", "manual")
 MATRIX = (
-    "Per cent right: accuracy, R@1, metric @1 or P@1, as the benchmark's paper has it; a mean over "
-    "tasks where the paper tabulates each; 0/0: no answer meets the metric's condition. Of several "
-    "probes of a model that with the written prompts and the paper's own score is shown, the "
-    "others under the pointer. Darker is more."
+    "Per cent right: accuracy, R@1, metric @1 or P@1, as in the benchmark's paper; the mean over "
+    "tasks if the paper lists several; 0/0: no answer meets the condition of the metric. For each "
+    "model, the probe with manual prompts and the paper's score is shown, the others on hover. "
+    "Darker is higher."
 )
 
 TITLE = "Per cent right by benchmark"
 CAPTION = (
-    "Every probe of every model from elsewhere, with its 95 % interval; several points of a model "
-    "are other prompts or scores."
+    "Every probe of every model except control models, with its 95 % interval; several points per "
+    "model are different prompts or scores."
 )
 #: pixels of the picture's height, about
 MOST = 420
@@ -101,7 +101,7 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
     known = [(view, rows) for view, rows in probes if any(r["value"] is not None for r in rows)]
     if not known:
         every = [row for _, rows in probes for row in rows]
-        hint = f"none of {max(row['n'] for row in every):,} examples counts" if every else ""
+        hint = f"none of the {max(row['n'] for row in every):,} examples counts" if every else ""
         return Cell("0/0" if every else "–", muted=True, hint=hint)
     view, rows = min(known, key=lambda one: _rank(one[1][0]))
     value, n = _mean(rows)

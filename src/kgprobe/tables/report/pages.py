@@ -48,18 +48,18 @@ THEME = {
 }
 #: what words mean in every section; sections add their own
 TERMS = {
-    "n": "Number of items behind a number: beside the title of every table and figure, on every "
-    "number under the pointer, and beside every number in the files.",
-    "Intervals": "95 %. They speak of sampling the items, not of prompts or of training.",
-    "Trace": "A number that is pressed, or reached with the arrow keys, shows the command that "
-    "leads from it to its rows, questions, answers and files.",
+    "n": "Number of items behind a number: next to the title of every table and figure, on hover "
+    "for every number, and next to every number in the files.",
+    "Intervals": "95 %. They describe the sampling of items, not of prompts or trainings.",
+    "Trace": "Click a number, or reach it with the arrow keys, to see the command that shows its "
+    "rows, questions, answers and files.",
     "BOS": "Whether a causal model sees a token that begins the sequence: none (the first token is "
-    "not scored), default (what its tokenizer adds), forced. It moves scores by points; rows of "
-    "different policies are different measurements.",
-    "Published": "The paper's figure, printed only where the same weights answered the same items "
-    "under a policy that fits. A constructed set is not the paper's set.",
-    "Control": "Models trained on a known half of the facts, which check the probes. They are "
-    "no language models in any other sense.",
+    "not scored), default (what its tokenizer adds), forced. It changes scores by whole "
+    "points; rows with different policies are different measurements.",
+    "Published": "The paper's figure, printed only if the same weights answered the same items "
+    "with the same policy. A rebuilt set is not the paper's set.",
+    "Control": "Small models trained on a known half of the facts, which only serve to check the "
+    "probes.",
 }
 CITED = {
     "BEAR": "J. Wiland, M. Ploner, A. Akbik: BEAR: A Unified Framework for Evaluating Relational "
@@ -72,9 +72,9 @@ CITED = {
     "Eliciting Knowledge from Language Models with Automatically Generated Prompts. EMNLP, 2020.",
 }
 LICENSES = (
-    "kgprobe is under the Apache License 2.0. Facts and labels of Wikidata are CC0; what comes "
-    "from DBpedia and Wikipedia (T-REx among it) is CC BY-SA and wants its sources named; released "
-    "files of the papers and the weights of models keep their own terms."
+    "kgprobe is licensed under the Apache License 2.0. Facts and labels of Wikidata are CC0; data "
+    "from DBpedia and Wikipedia (including T-REx) are CC BY-SA and require attribution; released "
+    "files of the papers and model weights keep their own terms."
 )
 
 
@@ -101,7 +101,7 @@ class Report:
     links: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
-    title: str = "What the models know of the knowledge graph"
+    title: str = "What the models know about the knowledge graph"
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ def _reading(report: Report) -> Section:
     files = [{"file": Cell(path, href=f"../../{path}"), "holds": holds}
              for path, holds in report.links.items()]  # fmt: skip
     return Section(
-        "methods", "Methods: how to read, what was run", "", terms=terms,
+        "methods", "Methods: how to read the report, and what was run", "", terms=terms,
         grids=[grid.records("Models", report.models), grid.records("Probes", report.experiments),
                grid.settings("Versions", versions), grid.records("Cite the papers", (
                    {"benchmark": name, "paper": text} for name, text in CITED.items()))],

@@ -28,18 +28,18 @@ HEADS = {"": "Example questions", CHOICE: "Multiple choice", REASON: "Reasoning"
 #: premises written in a prompt (JUDGED) -> how the head of its column ends
 PREMISES = {"P1 EX, P2 EX": "premises written", "P1 out, P2 out": "conclusion alone"}
 HOW = (
-    "What each model put first, under the first template or configuration alone, and the place of "
-    "the (best) right answer."
+    "The top answer of each model with the first template or configuration, and the rank of the "
+    "(best) right answer."
 )
 HOWS = {
     "": HOW,
     CHOICE: (
-        "The right option with its letter, and what each model chose in each scoring mode: it "
-        "writes, or the likeliest letter, option's text or filling of the written prompt counts."
+        "The right option with its letter, and what each model chose in each scoring mode: its "
+        "generated text, or the most likely letter, option text, or option in the manual prompt."
     ),
     REASON: (
-        "The place of the (best) right answer among all concepts, with both premises written and "
-        "with the conclusion alone, under the first template and pair of pseudowords."
+        "The rank of the (best) right answer among all concepts, with both premises in the prompt "
+        "and with the conclusion alone, for the first template and pair of pseudowords."
     ),
 }
 
@@ -131,7 +131,7 @@ def _cell(row: Mapping[str, Any]) -> Cell:
         among = "" if row["method"].startswith("fill") else f" of {of}"
         notes.append(f"right at {low}{ties}{among}")
     elif of is not None and row["hit"] == 0:
-        notes.append(f"right one not among {of}")
+        notes.append(f"right answer not among {of}")
     place = float(low or (1 if row["hit"] else math.inf))
     text = " ".join(notes)
     return Cell(text, "", place) if row["answer"] is None else Cell(row["answer"], text, place)

@@ -23,7 +23,7 @@ from kgprobe.tables.report import grid, headline, marks
 
 Row = Mapping[str, Any]
 MANUAL, SUBJECT = "the manual prompt", WITHOUT[0]
-TOO_FEW = f"Numbers of fewer than {marks.FEWEST} rows are in the report alone."
+TOO_FEW = f"Numbers based on fewer than {marks.FEWEST} rows are only in the report."
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def main(arguments: Sequence[str]) -> int:
             f for f in (place / f"{paper}.parquet" for paper in headline.PAPERS) if f.is_file()
         ]
     if not files:
-        print(f"{place}: no RESULTS; right would be a run's results/RUN/tables", file=sys.stderr)
+        print(f"{place}: no RESULTS; expected a run's results/RUN/tables", file=sys.stderr)
         return 1
     try:
         results = house.read(files)

@@ -33,40 +33,39 @@ PROBE = ["paper", "benchmark", "group", "model", "prompt", "method", "scoring"]
 #: than these it says little.
 TRAINED_ON_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS, MOST_ABOVE, FEWEST = 95.0, 2.0, 5.0, 15.0, 80
 REQUIREMENT = (
-    "The requirement (trained-on facts first in at least 95 % of their items, held-out in no more "
-    "than twice the chance rate plus 5 points, nor 15 points above it) is met by"
+    "The requirement (trained-on facts: at least 95 % right; held-out facts: at most twice chance "
+    "plus 5 points, and at most 15 points above chance) is met by"
 )
-TITLE = "Validity: can the probes be believed?"
+TITLE = "Validity: do the probes measure knowledge?"
 LEAD = (
-    "Control models were trained on a known half of the facts, so what they know is known. A "
-    "probe that works ranks the trained-on facts first and the held-out near chance. They are "
-    "controls and nothing else: their accuracy says how well the instrument measures, not how much "
-    "a model knows. Every probe of every paper that has figures of trained-on and of held-out "
-    "facts stands here, under one requirement; those outside it are marked at every number that "
-    "they print."
+    "Control models were trained on a known half of the facts. A valid probe ranks their "
+    "trained-on facts first and is near chance on the held-out ones. Their accuracy says how well "
+    "the probe measures, not how much real models know. This page lists every probe of every paper "
+    "that has numbers for trained-on and held-out facts, with one requirement for all; the numbers "
+    "of probes that fail it are marked wherever they are printed."
 )
 #: (paper, method) -> why it fails where it does, as far as the answers show
 WHY: Mapping[tuple[str, str], str] = {
     ("ontoprobe", "cloze"): (
-        "OntoProbe's candidates of several tokens are read in one pass, and their tokens averaged: "
-        "most golds that are missed come second, behind a name of one token that they begin with."
+        "OntoProbe scores candidates of several tokens in one pass and averages over their tokens: "
+        "most of the missed golds rank second, behind a one-token name that is their first token."
     ),
     ("ontoprobe", "soft"): (
-        "Soft prompts start at random and are trained on eight rows a task; 100 epochs in "
-        "place of 12 make it worse (types 55 % in place of 60 %, superclasses 66 % in place of "
-        "85 %): they fit those rows, not the form of the question."
+        "Soft prompts start at random and are trained on eight rows per task; 100 epochs instead "
+        "of 12 make it worse (types 55 % instead of 60 %, superclasses 66 % instead of 85 %): they "
+        "overfit these rows."
     ),
     ("ontoprobe", "sentence"): (
         "As sentences, 5 of 71 held-out superclasses are right, one more than the limit allows; "
-        "most of these have the superclass that was trained on most often."
+        "most of them have the superclass that was trained on most often."
     ),
     ("ontoprobe", "choice"): (
-        "By letter, trained-on statements are at chance, too: control models were trained on "
+        "By letter, even trained-on statements are at chance: control models were trained on "
         "sentences and never on lists of options. The same options in the manual prompt meet the "
         "requirement."
     ),
     ("attributes", "fill"): (
-        "Masked models fill all masks of an answer at once, so that parts of two answers mix "
+        "Masked models fill all masks of an answer at once, so parts of two answers can mix "
         "(“United Unitedates of America”)."
     ),
 }
@@ -187,7 +186,7 @@ def _list_failed(failed: pl.DataFrame, probes: pl.DataFrame) -> grid.Grid:
         why = WHY.get((str(paper), str(method)), "–")
         rows.append([head, grid.Cell(f"{group.height} of {of}"), grid.Cell(why, small=which)])
     heads = ["paper, method, scoring", "outside the requirement", "why, and which"]
-    return grid.Grid("Control probes outside the requirement", heads, rows)
+    return grid.Grid("Control probes that fail the requirement", heads, rows)
 
 
 def auc_interval(area: float, positives: int, negatives: int) -> Interval:

@@ -83,7 +83,7 @@ class Answerer:
         for name in prompts:
             if name not in WRITTEN:
                 legal = ", ".join(sorted(WRITTEN))
-                raise ProbeTaskError(f"{self.task.name}: no prompt {name!r}; legal: {legal}")
+                raise ProbeTaskError(f"{self.task.name}: no prompt {name!r}; valid: {legal}")
             log.info("%s, %s: prompt %s", self.task.name, self.loaded.spec.model, name)
             answer: Callable[[], pl.DataFrame] = getattr(self, name)
             frames.append(answer())

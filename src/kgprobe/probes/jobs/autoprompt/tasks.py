@@ -124,7 +124,7 @@ def load(
     groups = settings.get("groups")
     if groups is not None and (unknown := sorted(set(groups) - set(examples["group"]))):
         legal = ", ".join(sorted(examples["group"].unique()))
-        raise ProbeTaskError(f"{folder.name}: no relation {', '.join(unknown)}; legal: {legal}")
+        raise ProbeTaskError(f"{folder.name}: no relation {', '.join(unknown)}; valid: {legal}")
     train = examples.filter(split="train")
     examples = part(examples, settings, seed) if chosen is None else chosen
     unasked = train.join(examples.select("group").unique(), on="group", how="anti")

@@ -101,7 +101,7 @@ def reason(
     """
     unknown = [s for s in schemes if s not in SCHEMES]
     if unknown:
-        raise ValueError(f"scheme {unknown[0]!r}; legal: {', '.join(SCHEMES)}")
+        raise ValueError(f"scheme {unknown[0]!r}; valid: {', '.join(SCHEMES)}")
     known = prepared(spec, items, candidates, switches)
     by_rule = cases(known.items, rows, known.kept)
     whole = cases(known.items, None, known.kept)

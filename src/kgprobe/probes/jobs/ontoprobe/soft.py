@@ -76,7 +76,7 @@ def prepared(
     if spec.kind not in LEGAL:
         raise ValueError(
             f"{spec.model}: soft prompts and pseudowords need the input embedding of the model; "
-            f"kind {spec.kind!r} has none; legal: {', '.join(LEGAL)}"
+            f"kind {spec.kind!r} has none; valid: {', '.join(LEGAL)}"
         )
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), switches.unknown_candidates)
@@ -180,7 +180,7 @@ def recipes(plan: Soft, kind: str, switches: Switches) -> list[soft.SoftPromptRe
     ]
     if not result:
         legal = ", ".join("/".join(pair) for pair in sorted(LEGAL[kind]))
-        raise ValueError(f"ontoprobe.soft: nothing to train for a {kind} model; legal: {legal}")
+        raise ValueError(f"ontoprobe.soft: nothing to train for a {kind} model; valid: {legal}")
     return result
 
 

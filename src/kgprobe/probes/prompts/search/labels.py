@@ -55,7 +55,7 @@ class LabelSearchSettings:
 
     def __post_init__(self) -> None:
         if self.at_chance not in AT_CHANCE:
-            raise ValueError(f"at_chance {self.at_chance!r}; legal: {', '.join(AT_CHANCE)}")
+            raise ValueError(f"at_chance {self.at_chance!r}; valid: {', '.join(AT_CHANCE)}")
         if min(self.epochs, self.batch, self.listed) < 1 or self.rate <= 0:
             raise ValueError(f"epochs, batch, listed and rate must be positive: {self}")
 

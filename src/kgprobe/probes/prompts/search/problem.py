@@ -86,7 +86,7 @@ def problem(
         wrong = [label for examples in data.values() for _, label in examples if label not in table]
         if wrong:
             raise SearchError(
-                f"label {wrong[0]!r} of an example has no label tokens; legal: {', '.join(classes)}"
+                f"label {wrong[0]!r} of an example has no label tokens; valid: {', '.join(classes)}"
             )
     else:
         words = sorted({label for examples in data.values() for _, label in examples})

@@ -68,7 +68,7 @@ class SearchSettings:
         """Raises ValueError for a value that a field does not have."""
         for name, legal in LEGAL.items():
             if getattr(self, name) not in legal:
-                raise ValueError(f"{name} {getattr(self, name)!r}; legal: {', '.join(legal)}")
+                raise ValueError(f"{name} {getattr(self, name)!r}; valid: {', '.join(legal)}")
         for name in ("candidates", "accumulate", "batch", "iterations", "restarts"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -102,12 +102,12 @@ def settings_for(mode: str, task: str, kind: str, **overrides: Any) -> SearchSet
     """
     if mode not in MODES or task not in TASKS:
         raise ValueError(
-            f"mode {mode!r}, task {task!r}; legal: {', '.join(MODES)}; {', '.join(TASKS)}"
+            f"mode {mode!r}, task {task!r}; valid: {', '.join(MODES)}; {', '.join(TASKS)}"
         )
     unknown = overrides.keys() - SearchSettings.__dataclass_fields__.keys()
     if unknown:
         legal = ", ".join(SearchSettings.__dataclass_fields__)
-        raise ValueError(f"no such setting: {', '.join(sorted(unknown))}; legal: {legal}")
+        raise ValueError(f"no such setting: {', '.join(sorted(unknown))}; valid: {legal}")
     facts = task in ("facts", "relation_extraction")
     chosen: dict[str, Any] = {**SIZES[task], "fill_all": kind == "masked"}
     if not facts:

@@ -100,7 +100,7 @@ def initial(loaded: Loaded, recipe: SoftPromptRecipe) -> torch.Tensor:
         initial: torch.Tensor = precise(weight[ids])
         return initial.clone()
     if recipe.init != "random":
-        raise ValueError(f"soft_init {recipe.init!r}; legal: random, words")
+        raise ValueError(f"soft_init {recipe.init!r}; valid: random, words")
     generator = torch.Generator().manual_seed(recipe.seed)
     drawn = torch.randn(recipe.tokens, weight.shape[1], generator=generator, dtype=torch.float64)
     return drawn.to(device=weight.device, dtype=precise(weight[:0]).dtype)
@@ -237,13 +237,13 @@ def _check(
     recipe: SoftPromptRecipe, train: PromptRows, dev: PromptRows, ids: Sequence[Ids]
 ) -> None:
     if recipe.loss not in LOSSES:
-        raise ValueError(f"loss {recipe.loss!r}; legal: {', '.join(LOSSES)}")
+        raise ValueError(f"loss {recipe.loss!r}; valid: {', '.join(LOSSES)}")
     if recipe.nll_gold not in ("every", "sampled"):
-        raise ValueError(f"nll_gold {recipe.nll_gold!r}; legal: every, sampled")
+        raise ValueError(f"nll_gold {recipe.nll_gold!r}; valid: every, sampled")
     if recipe.dev_scores not in ("log_probabilities", "logits"):
-        raise ValueError(f"dev_scores {recipe.dev_scores!r}; legal: log_probabilities, logits")
+        raise ValueError(f"dev_scores {recipe.dev_scores!r}; valid: log_probabilities, logits")
     if recipe.dev_metric not in ("MRRa", "MRR"):
-        raise ValueError(f"dev_metric {recipe.dev_metric!r}; legal: MRRa, MRR")
+        raise ValueError(f"dev_metric {recipe.dev_metric!r}; valid: MRRa, MRR")
     for name, rows in (("training", train), ("development", dev)):
         if not rows.prompts:
             raise ValueError(f"no {name} rows; the split is larger than the data")

@@ -59,7 +59,7 @@ def join(
         parent = row.get("parent") or ("0" if kind == "paraphrase" else "")
         text = row["text"] if stop_space else row["text"].replace(" .", ".")
         if kind not in KINDS:
-            raise ValueError(f"template {name}: kind {kind!r}; legal: {', '.join(KINDS)}")
+            raise ValueError(f"template {name}: kind {kind!r}; valid: {', '.join(KINDS)}")
         sentence(text, f"template {name}")
         variants = table.setdefault(row["relation"], {})
         if name in variants:

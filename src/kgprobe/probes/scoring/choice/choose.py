@@ -71,7 +71,7 @@ def choose(
     """
     unknown = [scoring for scoring in scorings if scoring not in SCORINGS]
     if unknown:
-        raise ValueError(f"choice: scoring {unknown[0]!r}; legal: {', '.join(SCORINGS)}")
+        raise ValueError(f"choice: scoring {unknown[0]!r}; valid: {', '.join(SCORINGS)}")
     if isinstance(answerer, Client):
         choices = _by_server(answerer, items, scorings, workers, progress)
     else:

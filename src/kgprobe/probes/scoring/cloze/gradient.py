@@ -60,7 +60,7 @@ class ScoresWithGradient:
         if (masks, pooling) not in LEGAL[kind]:
             legal = ", ".join(sorted(f"{m}/{p}" for m, p in LEGAL[kind]))
             raise ValueError(
-                f"a {kind} model has no scores under {masks}/{pooling}; legal: {legal}"
+                f"a {kind} model has no scores under {masks}/{pooling}; valid: {legal}"
             )
         refuse_padding(loaded, "soft prompts")
         self.loaded, self.pooling, self.raw, self.names = loaded, pooling, raw, names

@@ -79,7 +79,7 @@ class FillSettings:
         for name, values in legal.items():
             if getattr(self, name) not in values:
                 raise ValueError(
-                    f"fill: {name} {getattr(self, name)!r}; legal: {', '.join(map(repr, values))}"
+                    f"fill: {name} {getattr(self, name)!r}; valid: {', '.join(map(repr, values))}"
                 )
 
     @property

@@ -45,7 +45,8 @@ TERMS = {
     "describe the sampling of facts.",
     "AUC": "Probability that a trained-on item has a larger margin (log-likelihood of the correct "
     "option minus that of the best wrong one, mean over templates) than a held-out one; 0.5 is no "
-    "difference. Other models were trained on neither half: their two accuracies should be similar.",
+    "difference. Other models were trained on neither half, so their two accuracies should be "
+    "similar.",
     "SEM": "Standard deviation of the template accuracies (divisor n - 1) divided by the square "
     "root of their number. It describes templates, not facts.",
     "Ties": "If the correct option ties with others for first place, the item counts as the "

@@ -260,7 +260,7 @@ def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
     for relation in ("http://x.org/p", "v1.2", "two\nlines", "é" * 125):
         named = constructed.items.with_columns(pl.col("relation").replace("P1", relation))
         with pytest.raises(
-            ExportError, match=rf"{relation}: .* a slash, a full\s+stop, .* than 249 bytes; rig"
+            ExportError, match=rf"{relation}: .* a slash, a full\s+stop, .* than 249 bytes; use"
         ):
             lm_pub_quiz.export(
                 BearFrames(named, constructed.candidates, constructed.prompts), tmp_path / "c"
@@ -331,11 +331,11 @@ def test_the_sources_of_questions_are_those_of_what_made_them(constructed, tmp_p
     own = written(
         tmp_path / "d", constructed, rule="construct_bear", wildcards={"origin": "museum"}
     )
-    with pytest.raises(ExportError, match=r"of museum is not known; .*`kgprobe export`"):
+    with pytest.raises(ExportError, match=r"of museum is not known; .*--license"):
         origins.of(own)
     assert origins.of(own, "CC-BY-4.0")[0].license == "CC-BY-4.0"
     with pytest.raises(
-        ExportError, match=r"the license .* is CC-BY-SA-4.0; .* leave --license out"
+        ExportError, match=r"the license .* is CC-BY-SA-4.0; omit --license"
     ):
         origins.of(tmp_path / "e", "CC-BY-4.0")
     assert origins.of(tmp_path / "e", "CC-BY-SA-4.0") == [SOURCES["trex"]]

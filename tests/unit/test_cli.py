@@ -89,7 +89,7 @@ def test_the_first_line_comes_before_anything_heavy_is_imported(model, typed, mo
     for limit, count in ((7, "7"), (2000, "468")):
         done = typed("probe", model, "--on", "world_lite", "--limit", limit)
         assert done.stderr.splitlines() == [
-            f"world_lite: loading tiny-llama to ask it {count} questions",
+            f"world_lite: loading tiny-llama to ask {count} questions",
             "kgprobe: torch is imported now",
         ]
 
@@ -202,7 +202,7 @@ def test_the_report_shows_the_command_that_asks_again(model, typed, tmp_path, mo
     # the working folder has a name, too
     monkeypatch.chdir(model)
     done = typed("probe", ".", "--on", "world_lite", "--limit", 5, "--json")
-    assert done.stderr.startswith("world_lite: loading tiny-llama to ask it 5 questions")
+    assert done.stderr.startswith("world_lite: loading tiny-llama to ask 5 questions")
     assert json.loads(done.stdout)["run"] == "tiny-llama-world_lite-limit5"
     shutil.rmtree("results")
 

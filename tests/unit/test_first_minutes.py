@@ -83,8 +83,8 @@ paper=bear, benchmark=world_lite, model=majority, metric=accuracy
   as it was: ... ...
 rows: 1
 $ kgprobe trace O01 --run other
-kgprobe: 'O01' is no number, and results/other has no claims (no tables/claims.parquet); right \
-would be a number as printed: 38.7
+kgprobe: 'O01' is no number, and results/other has no claims (no tables/claims.parquet); \
+expected a number as printed: 38.7
 $ kgprobe export world_lite --as lm-eval --to exported
 ...exported...
 """

@@ -227,7 +227,7 @@ def test_what_is_there_already_stays_as_it_is(start, kind):
         Path("mine").write_text("mine")
     else:
         Path("mine").symlink_to("nowhere")
-    refused(start(), "mine: it exists already", "facts.csv", "mine")
+    refused(start(), "mine already exists", "facts.csv", "mine")
     if kind == "folder":
         assert Path("mine/config.yaml").read_text() == "mine"
         assert os.listdir("mine") == ["config.yaml"]

@@ -209,7 +209,7 @@ def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, pro
     [
         (
             "a,b\n1,2\n",
-            "no column 'subject', 'relation', 'object' in its first line, which has a, b; right",
+            "no column 'subject', 'relation', 'object' in its first line, which has a, b; expected",
         ),
         (HEAD + '\na,A,r,b,"B\n', "line 3: unexpected end of data"),
         # where the cell begins, not where the file ends
@@ -232,7 +232,7 @@ def test_bytes_that_are_no_text_and_other_endings_are_told(tmp_path):
     section = OwnGraph("table", (str(tmp_path / "g.csv"),), labels=(str(tmp_path / "labels.csv"),))
     with pytest.raises(GraphFileError, match=r"\n  .*labels\.csv: no such file"):
         read("g", section, LANGUAGES)
-    with pytest.raises(GraphFileError, match=r"g\.xlsx: no table that is known; legal endings"):
+    with pytest.raises(GraphFileError, match=r"g\.xlsx: no table that is known; valid endings"):
         table(tmp_path, "", "g.xlsx")
 
 

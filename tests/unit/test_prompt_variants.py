@@ -114,7 +114,7 @@ def test_rows_trace_every_prompt():
     ("row", "message"),
     [
         ({"index": "0"}, "stands twice"),
-        ({"index": "9", "kind": "poem"}, "kind 'poem'; legal"),
+        ({"index": "9", "kind": "poem"}, "kind 'poem'; valid"),
         ({"index": "9", "text": "[X] is here."}, r"one \[X\] and one \[Y\]"),
         ({"index": "9", "parent": "8"}, "no parent P26/8"),
     ],

@@ -97,7 +97,7 @@ def test_a_missing_part_and_a_damaged_archive_are_named(tmp_path):
     path = archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl")
     refused(path, r"a\.zip: no BEAR-big/ in it", parts=BEAR)
     (tmp_path / "b.zip").write_bytes(b"no zip")
-    refused(tmp_path / "b.zip", r"b\.zip: not a whole zip archive")
+    refused(tmp_path / "b.zip", r"b\.zip: not a complete zip archive")
 
 
 def test_damage_inside_leaves_nothing_under_a_final_name(tmp_path):
@@ -207,7 +207,7 @@ def test_bombs_are_refused(tmp_path):
     place = lying.index(b"PK\x01\x02") + 24  # size in the table of contents
     lying[place : place + 4] = (1000).to_bytes(4, "little")
     (tmp_path / "c.zip").write_bytes(lying)
-    with pytest.raises(DamagedError, match=r"c\.zip: not a whole zip archive .*CRC"):
+    with pytest.raises(DamagedError, match=r"c\.zip: not a complete zip archive .*CRC"):
         unpack(tmp_path / "c.zip", tmp_path, ONE)
     assert everything(tmp_path) == []
     # text of a kind packs well, and blanks in a small file do no harm

@@ -105,7 +105,11 @@ def test_every_field_says_what_it_means():
         ("sources.dumps.x", {"form": "json"}, "'access' is a required property"),
         ("run.name", "own\n", r"run\.name: 'own\\n'; valid: letters, digits, - and _"),
         ("attributes.bias.relations", ["P5\n"], r"relations.0: 'P5\\n'; valid: the id of a rel"),
-        ("sources.graphs", {"mine\n": {"form": "rdf", "files": ["a"]}}, r"graphs: 'mine\\n'; leg"),
+        (
+            "sources.graphs",
+            {"mine\n": {"form": "rdf", "files": ["a"]}},
+            r"graphs: 'mine\\n'; valid",
+        ),
     ],
 )
 def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, value, message):

@@ -213,7 +213,7 @@ def test_options_that_read_the_same_are_said():
     found = results(read(answers=guesses(frames, 0.5, 1), frames=frames))
     assert number(found, "coinciding options", model="")["value"] == 3
     models = {"m": {"dtype": "float32", "source": "hub:m", "kind": "masked"}}
-    assert any("3 options read the same" in note for note in section.notes(found, models))
+    assert any("3 options are the same" in note for note in section.notes(found, models))
 
 
 def test_views_headline_and_notes_show_both_aggregations():

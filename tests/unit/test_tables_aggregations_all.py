@@ -218,7 +218,7 @@ def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
     row = number(found, "coinciding options", model="", prompt="", method="", group="T")
     assert (row["value"], row["n"]) == (2, 3)
     told = aggregations.notes(found, {}, "sum")[0]
-    assert told.startswith("2 options of world_lite, T read the same as another")
+    assert told.startswith("2 options of world_lite, T are the same as another")
 
 
 # templates

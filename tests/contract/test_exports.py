@@ -334,9 +334,7 @@ def test_the_sources_of_questions_are_those_of_what_made_them(constructed, tmp_p
     with pytest.raises(ExportError, match=r"of museum is not known; .*--license"):
         origins.of(own)
     assert origins.of(own, "CC-BY-4.0")[0].license == "CC-BY-4.0"
-    with pytest.raises(
-        ExportError, match=r"the license .* is CC-BY-SA-4.0; omit --license"
-    ):
+    with pytest.raises(ExportError, match=r"the license .* is CC-BY-SA-4.0; omit --license"):
         origins.of(tmp_path / "e", "CC-BY-4.0")
     assert origins.of(tmp_path / "e", "CC-BY-SA-4.0") == [SOURCES["trex"]]
 

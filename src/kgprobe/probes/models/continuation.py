@@ -26,8 +26,7 @@ from kgprobe.probes.models.checks import (
 )
 from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.models.mask_slots import SLICE, Put, Reader, SpanSlots
-from kgprobe.probes.models.parts import Parts
+from kgprobe.probes.models.mask_slots import Put, Reader, Slots, SpanSlots
 
 Ids = NDArray[np.int64]
 
@@ -47,7 +46,7 @@ class Stream(Protocol):
     def fork(self) -> "Stream": ...
 
 
-class CausalText(Parts):
+class CausalText(Slots):
     """One causal model; `shares` says whether prompts are fed once.
 
     `longest`: tokens of the longest prompt with its continuation.
@@ -73,20 +72,15 @@ class CausalText(Parts):
         n. A batch is read again after out-of-memory.
         """
         for length in sorted({len(s) for s in suffixes}):
-            group = np.array([n for n, s in enumerate(suffixes) if len(s) == length])
+            numbers = np.array([n for n, s in enumerate(suffixes) if len(s) == length])
 
-            def forward(batch: Ids, group: Ids = group, length: int = length) -> None:
-                chosen = group[batch]
+            def states(batch: Ids, numbers: Ids = numbers) -> Any:
                 # the first token is read from the prompt, the others after it
-                fed = np.stack([suffixes[n][:-1] for n in chosen])
-                states = stream.states([owners[n] for n in chosen], fed)
-                step = max(SLICE // (4 * length * self.columns), 1)
-                for start in range(0, len(chosen), step):
-                    numbers = chosen[start : start + step]
-                    put(numbers, read(numbers, self.head.logits(states[start : start + step])))
+                fed = np.stack([suffixes[n][:-1] for n in numbers[batch]])
+                return stream.states([owners[n] for n in numbers[batch]], fed)
 
-            held = [stream.count_bytes(length)] * len(group)
-            self.budget.run([length] * len(group), forward, held=held)
+            held = [stream.count_bytes(length)] * len(numbers)
+            self._visit([length] * len(numbers), states, read, put, held, numbers)
 
     def count_bytes(self, length: int, steps: int, rows: int) -> int:
         """Bytes that a prompt holds while `rows` continuations of it get `steps` tokens more."""
@@ -94,11 +88,6 @@ class CausalText(Parts):
         # keys and values of the prompt, and of rows before and after a step
         per_token = (1 + 2 * rows) * sizes.cache if self.shares else rows * sizes.position
         return whole * per_token + rows * sizes.logits
-
-    @property
-    def columns(self) -> int:
-        """Size of the vocabulary."""
-        return int(self.loaded.model.config.get_text_config().vocab_size)
 
     def feed(self, ids: Any, mask: Any, positions: Any, layers: Any = None) -> tuple[Any, Any]:
         """(states of all positions, keys and values per layer) after the rows of `layers`."""
@@ -237,21 +226,8 @@ class SpanText(SpanSlots):
         encoded = stream.encoded  # type: ignore[attr-defined]
         for length in sorted({len(s) for s in suffixes}):
             numbers = np.array([i for i, s in enumerate(suffixes) if len(s) == length])
-
-            def renumbered(rows: Ids, logits: Any, numbers: Ids = numbers) -> Any:
-                return read(numbers[rows], logits)
-
-            def put_renumbered(rows: Ids, value: Any, numbers: Ids = numbers) -> None:
-                put(numbers[rows], value)
-
-            self.visit(
-                encoded,
-                [owners[i] for i in numbers],
-                [np.concatenate([self.lead, suffixes[i][:-1]]) for i in numbers],
-                renumbered,
-                put_renumbered,
-                last=length,
-            )
+            rows = [np.concatenate([self.lead, suffixes[i][:-1]]) for i in numbers]
+            self.visit(encoded, [owners[i] for i in numbers], rows, read, put, length, numbers)
 
 
 class _Span:

@@ -28,34 +28,39 @@ SLICE = 64 << 20
 class Slots(Parts):
     """What models that are read at mask slots have in common."""
 
+    @property
+    def columns(self) -> int:
+        """Size of the vocabulary."""
+        return int(self.loaded.model.config.get_text_config().vocab_size)
+
     def _visit(
         self,
-        rows: Sequence[Ids],
+        lengths: Sequence[int],
         states: Callable[[NDArray[np.int64]], Any],
         read: Reader,
         put: Put,
         held: Sequence[int] | None = None,
+        numbers: NDArray[np.int64] | None = None,
     ) -> None:
-        """Read rows batch by batch, and slice by slice of a batch; `states` are those at slots."""
-        columns = int(self.loaded.model.config.vocab_size)
+        """Read rows batch by batch, and slice by slice of a batch; `states` are those at slots.
 
-        def slices(batch: NDArray[np.int64], slots: int) -> list[NDArray[np.int64]]:
-            step = max(SLICE // (4 * slots * columns), 1)
-            return [batch[start : start + step] for start in range(0, len(batch), step)]
+        `numbers` are those by which the rows are read and put, where these are some of all.
+        """
 
         def forward(batch: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], Any]]:
-            hidden, start, results = states(batch), 0, []
-            for numbers in slices(batch, hidden.shape[1]):
-                logits = self.head.logits(hidden[start : start + len(numbers)])
-                results.append((numbers, read(numbers, logits)))
-                start += len(numbers)
+            hidden, results = states(batch), []
+            named = batch if numbers is None else numbers[batch]
+            step = max(SLICE // (4 * hidden.shape[1] * self.columns), 1)
+            for start in range(0, len(batch), step):
+                some = named[start : start + step]
+                results.append((some, read(some, self.head.logits(hidden[start : start + step]))))
             return results
 
         def keep(_: NDArray[np.int64], results: list[tuple[NDArray[np.int64], Any]]) -> None:
-            for numbers, value in results:
-                put(numbers, value)
+            for some, value in results:
+                put(some, value)
 
-        self.each([len(r) for r in rows], forward, keep, held=held)
+        self.each(lengths, forward, keep, held=held)
 
 
 class MaskSlots(Slots):
@@ -63,10 +68,6 @@ class MaskSlots(Slots):
 
     `positions_fed` counts padded positions, `notes` says what differed.
     """
-
-    def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
-        super().__init__(loaded, budget)
-        self.columns = int(loaded.model.config.vocab_size)
 
     @torch.inference_mode()
     def visit(self, rows: Sequence[Ids], places: Sequence[Ids], read: Reader, put: Put) -> None:
@@ -85,7 +86,7 @@ class MaskSlots(Slots):
             given = None if bool(mask.all()) else mask
             return self.at(ids, given, columns)
 
-        self._visit(rows, states, read, put)
+        self._visit([len(r) for r in rows], states, read, put)
 
 
 class SpanSlots(Slots):
@@ -130,11 +131,13 @@ class SpanSlots(Slots):
         read: Reader,
         put: Put,
         last: int = 1,
+        numbers: NDArray[np.int64] | None = None,
     ) -> None:
         """`read` of row numbers and the decoder's logits (r x last x vocabulary), given to `put`.
 
         Each row is what the decoder has read (from its start token on) after the context of number
-        `owner`; the logits are those that follow each of its `last` final tokens.
+        `owner`; the logits are those that follow each of its `last` final tokens. `numbers` are as
+        in `_visit`.
         """
 
         def states(batch: NDArray[np.int64]) -> Any:
@@ -142,7 +145,7 @@ class SpanSlots(Slots):
             return self._final(encoded, *chosen, last)
 
         held = [encoded[0].shape[1] * sizes_of(self.loaded).context] * len(rows)
-        self._visit(rows, states, read, put, held=held)
+        self._visit([len(r) for r in rows], states, read, put, held, numbers)
 
     @torch.inference_mode()
     def following(

@@ -127,7 +127,9 @@ def _read(
     places = [np.arange(r.position, r.position + masks) for r in rows]
 
     def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Any, list[Any]]:
-        best = _best(slots, rows, places, numbers, logits, k) if k else None
+        best = top(logits, k) if k else None
+        if best:
+            _check(slots, best[0], rows, places, numbers)
         of_golds: list[Any] = []
         pairs = [(place, g) for place, n in enumerate(numbers) for g in range(len(rows[n].golds))]
         for start in range(0, len(pairs), len(numbers)):
@@ -186,53 +188,17 @@ def _beam(
         if mask == 0 and width <= values.shape[2]:
             best, token = values[:, :1, :width], columns[:, :1, :width]
         else:
-            living = sums.shape[1]
             filled = []
             for row, beams in zip(rows, picks, strict=True):
                 for tokens in beams:
-                    filled.append(row.ids.copy())
-                    filled[-1][row.position : row.position + mask] = tokens
-            places = [np.array([row.position + mask]) for row in rows for _ in range(living)]
-            owners = [row for row in rows for _ in range(living)]
-            best, token = _tops(slots, owners, filled, places, width)
-            best, token = (best.reshape(count, living, -1), token.reshape(count, living, -1))
+                    ids, place = row.ids.copy(), row.position + mask
+                    ids[row.position : place] = tokens
+                    filled.append(MaskedSentence(ids, place, name=row.name))
+            best, token = _read(slots, filled, 1, width, gold_rows())
+            shape = (count, sums.shape[1], -1)
+            best, token = best.reshape(shape), token.reshape(shape)
         sums, picks = extend(sums, picks, best, token, width)
     return sums, picks
-
-
-def _tops(
-    slots: MaskSlots,
-    owners: Sequence[MaskedSentence],
-    filled: Sequence[Ids],
-    places: Sequence[Ids],
-    k: int,
-) -> tuple[Floats, Ids]:
-    """The k best columns at every place of every row, some of whose masks are filled."""
-    shape = (len(filled), len(places[0]), min(k, slots.columns))
-    values, columns = np.zeros(shape), np.zeros(shape, dtype=np.int64)
-
-    def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Floats, Ids]:
-        return _best(slots, owners, places, numbers, logits, k)
-
-    def put(numbers: NDArray[np.int64], best: tuple[Floats, Ids]) -> None:
-        values[numbers], columns[numbers] = best
-
-    slots.visit(filled, places, read, put)
-    return values, columns
-
-
-def _best(
-    slots: MaskSlots,
-    rows: Sequence[MaskedSentence],
-    places: Sequence[Ids],
-    numbers: Ids,
-    logits: Any,
-    k: int,
-) -> tuple[Floats, Ids]:
-    """`top` of the logits of the rows with these numbers."""
-    best = top(logits, k)
-    _check(slots, best[0], rows, places, numbers)
-    return best
 
 
 def _check(

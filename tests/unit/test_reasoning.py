@@ -182,8 +182,8 @@ def test_scores_of_reasoning_prompts_equal_a_literal_loop():
                 expected = [literal(loaded, asked[index], c, vectors) for c in options["class"]]
                 assert row.tolist() == pytest.approx(expected, abs=1e-9)
     found = gold_ranks(loaded, asked, options, vectors, space="none")
-    assert found.question.tolist() == [q for q in range(len(asked)) for _ in asked[q].golds]
-    assert len(set(zip(found.question, found.score, strict=True))) == len(found.score)
+    assert found["question"].tolist() == [q for q in range(len(asked)) for _ in asked[q].golds]
+    assert len(set(zip(found["question"], found["score"], strict=True))) == len(found["score"])
 
 
 @pytest.mark.parametrize("bos", ["none", "forced"])
@@ -481,7 +481,7 @@ def test_an_answer_that_ends_in_a_character_of_several_tokens_is_scored_to_its_l
         asked = [ClozePrompt("a", 0, "The crab is a ", after, "class", tuple(range(5)))]
         for prune in (True, False):
             found = gold_ranks(loaded, asked, {"class": labels}, vectors, prune=prune)
-            for label, score in zip(labels, found.score, strict=True):
+            for label, score in zip(labels, found["score"], strict=True):
                 front = [1, *loaded.tokenizer("The crab is a")["input_ids"]]
                 own = loaded.tokenizer(f" {label}")["input_ids"]
                 logits = loaded.model(torch.tensor([[*front, *own]])).logits[0]
@@ -517,9 +517,9 @@ def test_ranks_are_the_same_where_candidates_that_cannot_win_are_left_out(seed, 
     whole = gold_ranks(loaded, asked, options, vectors, prune=False)
     pruned = gold_ranks(loaded, asked, options, vectors)
     for name in ("question", "gold", "best", "worst", "in_order", "tokens"):
-        assert getattr(whole, name).tolist() == getattr(pruned, name).tolist()
-    assert pruned.score == pytest.approx(whole.score, abs=1e-9)
-    assert (whole.worst > whole.best)[whole.gold == 40].all()
+        assert whole[name].tolist() == pruned[name].tolist()
+    assert pruned["score"] == pytest.approx(whole["score"], abs=1e-9)
+    assert (whole["worst"] > whole["best"])[whole["gold"] == 40].all()
 
 
 def test_only_answers_that_end_the_text_are_left_out():

@@ -28,6 +28,7 @@ from kgprobe.probes.jobs.ontoprobe.entailment import (
     template,
 )
 from kgprobe.probes.jobs.ontoprobe.soft import (
+    fit,
     frame_ranks,
     prepared,
     ready,
@@ -37,7 +38,7 @@ from kgprobe.probes.jobs.ontoprobe.soft import (
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
-from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
+from kgprobe.probes.scoring.cloze.vectors import gold_ranks
 from kgprobe.probes.text.mask_slots import ClozePrompt
 from kgprobe.probes.text.pseudowords import Pseudowords, random_words
 from kgprobe.schema import PREMISE_RANKS, REASON_RANKS, cast_columns
@@ -79,7 +80,7 @@ class ReasoningContext:
             in_softmax=slots.words if self.switches.softmax_rows == "all" else None,
             budget=budget_for(self.loaded),
         )
-        return frame_ranks(ranked, questions).with_columns(pair=pl.lit(pairs[ranked.question]))
+        return frame_ranks(ranked, questions).with_columns(pair=pl.lit(pairs[ranked["question"]]))
 
 
 def reason(
@@ -202,27 +203,19 @@ def _conjunction(
     Training rows take the pairs of pseudowords in turn.
     """
     recipe = _recipe(probe)
-    train, dev = _rows_to_train(probe, rows)
-    space = probe.switches.candidate_space
     fresh = soft.initial(probe.loaded, soft.SoftPromptRecipe(tokens=2, seed=recipe.seed))
     start = torch.cat([start[: slots.conjunctions], fresh])
-    data, first = [], None
-    for part in (train, dev):
-        cloze = [
+    by_role = {
+        role: [
             entailment.prompt(c, form, scheme, k % probe.words.pairs, slots, probe.switches)
             for k, c in enumerate(part)
         ]
-        first = first or cloze
-        names = [f"training item {q.item} under {scheme}" for q in cloze]
-        data.append(
-            soft.PromptRows(prompts(probe.loaded, cloze, space), [q.golds for q in cloze], names)
-        )
-    assert first is not None
-    name = first[0].candidates
-    ids = candidate_tokens(probe.loaded, probe.options[name], first, space, name)
-    vectors, _ = soft.fit(
-        probe.loaded, data[0], data[1], ids, start, recipe, fixed=probe.words.vectors
-    )
+        for role, part in zip(("train", "dev"), _rows_to_train(probe, rows), strict=True)
+    }
+    vectors, _ = fit(
+        probe.loaded, by_role, probe.options, probe.switches.candidate_space, start, recipe,
+        named=f"{{}} item {{}} under {scheme}", fixed=probe.words.vectors,
+    )  # fmt: skip
     return vectors
 
 
@@ -230,9 +223,8 @@ def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
     """The hyper-parameters of the memorizing runs at m/mean, BCE where the plan has it."""
     kind = probe.loaded.spec.kind
     chosen = entailment.recipe(probe.plan, kind, probe.switches, is_needed=False)
-    settings = {"masks": "multi", "pooling": "mean", "init": "random"}
     epochs = probe.plan.tuning or chosen.epochs
-    return soft.SoftPromptRecipe(**{**chosen.__dict__, **settings, "epochs": epochs})
+    return replace(chosen, masks="multi", pooling="mean", init="random", epochs=epochs)
 
 
 def _rows_to_train(

@@ -6,7 +6,7 @@ Rows are checked before a model's weights are read.
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outline
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
-from kgprobe.probes.scoring.cloze.vectors import GoldRanks, candidate_tokens, gold_ranks, prompts
+from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.text.mask_slots import ClozePrompt, question
 from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords
 from kgprobe.probes.text.spelling import SpelledOptions, check_windows, left_out, rankable
@@ -240,28 +240,42 @@ def train_one(
 ) -> soft.SoftPrompt:
     """The soft prompt of one task: rows of role train, chosen on those of role dev."""
     if recipe.init == "words":
-        recipe = soft.SoftPromptRecipe(**{**recipe.__dict__, "words": WORDS[task]})
-    start = soft.initial(loaded, recipe)
+        recipe = replace(recipe, words=WORDS[task])
+    start, space = soft.initial(loaded, recipe), switches.candidate_space
     by_role = {role: questions(items, len(start), role) for role in ("train", "dev")}
-    space = switches.candidate_space
-    name = by_role["train"][0].candidates
-    ids = candidate_tokens(loaded, options[name], by_role["train"], space, name)
-    rows = {
-        role: soft.PromptRows(
-            prompts(loaded, split, space),
-            [q.golds for q in split],
-            [f"{role} item {q.item}" for q in split],
-        )
-        for role, split in by_role.items()
-    }
-    vectors, record = soft.fit(
-        loaded, rows["train"], rows["dev"], ids, start, recipe, progress=progress
-    )
+    vectors, record = fit(loaded, by_role, options, space, start, recipe, progress=progress)
     text = fill(soft.template(0), "{subject}", "").text
     return soft.SoftPrompt(
         vectors.cpu().numpy(),
         {**record, "task": task, "candidate_space": space, "template": text},
     )
+
+
+def fit(
+    loaded: Loaded,
+    by_role: Mapping[str, Sequence[ClozePrompt]],
+    options: Mapping[str, Sequence[str]],
+    space: str,
+    start: torch.Tensor,
+    recipe: soft.SoftPromptRecipe,
+    *,
+    named: str = "{} item {}",
+    fixed: torch.Tensor | None = None,
+    progress: Callable[[int], object] = lambda epochs: None,
+) -> tuple[torch.Tensor, dict[str, Any]]:
+    """`soft.fit` on the questions of roles train and dev; messages have the role and item of one as
+    `named` says."""
+    name = by_role["train"][0].candidates
+    ids = candidate_tokens(loaded, options[name], by_role["train"], space, name)
+    train, dev = (
+        soft.PromptRows(
+            prompts(loaded, by_role[role], space),
+            [q.golds for q in by_role[role]],
+            [named.format(role, q.item) for q in by_role[role]],
+        )
+        for role in ("train", "dev")
+    )
+    return soft.fit(loaded, train, dev, ids, start, recipe, fixed, progress)
 
 
 def rank(
@@ -320,10 +334,10 @@ def rank(
     )
 
 
-def frame_ranks(ranks: GoldRanks, questions: Sequence[ClozePrompt]) -> pl.DataFrame:
-    """Ranks of golds, with the items of their questions."""
-    columns = {name: values for name, values in vars(ranks).items() if name != "question"}
-    return pl.DataFrame({"item": [questions[q].item for q in ranks.question.tolist()], **columns})
+def frame_ranks(ranks: Mapping[str, Any], questions: Sequence[ClozePrompt]) -> pl.DataFrame:
+    """`gold_ranks`, with the items of their questions."""
+    items = [questions[q].item for q in ranks["question"].tolist()]
+    return pl.DataFrame({"item": items, **ranks}).drop("question")
 
 
 def words_of(loaded: Loaded, switches: Switches) -> Pseudowords:

@@ -10,7 +10,7 @@ all, are. That holds where the answer ends the text, whose later tokens are not 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,23 +43,8 @@ HELD = 1 << 15
 #: How far below every gold (mean log-probability) a candidate must be to be left out: far above
 #: what the last bits of two passes differ by.
 MARGIN = 1e-3
-
-
-@dataclass(frozen=True)
-class GoldRanks:
-    """Columns: number of the question, gold (candidate index), best and worst rank, score.
-
-    `in_order`: the rank when ties go to the candidate of fewer tokens, then of lower index;
-    `tokens`: how many the gold has.
-    """
-
-    question: NDArray[np.int64]
-    gold: NDArray[np.int32]
-    best: NDArray[np.int32]
-    worst: NDArray[np.int32]
-    in_order: NDArray[np.int32]
-    tokens: NDArray[np.int32]
-    score: NDArray[np.float64]
+#: Columns of `gold_ranks`.
+GOLD_RANKS = ("question", *rank.RANKS[len(rank.KEY) :])
 
 
 def gold_ranks(
@@ -74,10 +59,11 @@ def gold_ranks(
     budget: Budget | None = None,
     progress: Callable[[int], object] = lambda done: None,
     prune: bool = True,
-) -> GoldRanks:
+) -> dict[str, NDArray[Any]]:
     """The tie range of every gold of every question; slot k of the texts reads row k of `vectors`.
 
-    Rows are ordered like the questions and their golds. Causal models are not asked to the end
+    Columns are the number of the question and those of `rank`. Rows are ordered like the questions
+    and their golds. Causal models are not asked to the end
     about candidates that cannot reach a gold, unless `prune` is off; ranks are the same.
     """
     # no rows, with the type of every column
@@ -88,10 +74,9 @@ def gold_ranks(
             one = replace(chunk, scores=chunk.scores[:, None])
             parts.append(rank.gold_rows(one, questions))
             progress(len(chunk.indices))
-    names = [column.name for column in fields(GoldRanks)]
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in GOLD_RANKS}
     order = np.argsort(columns["question"], kind="stable")
-    return GoldRanks(**{name: values[order] for name, values in columns.items()})
+    return {name: values[order] for name, values in columns.items()}
 
 
 def scores(

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from dataclasses import asdict
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,8 @@ import pytest
 from tokenizers import normalizers
 
 from kgprobe.probes import prompt_settings
-from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, sweep, tasks, train
+from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, sweep, tasks
+from kgprobe.probes.jobs.methods import trained
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import search as autoprompt
 from kgprobe.schema import EXAMPLES, OUTCOMES, SWEEPS, check, read, write
@@ -32,12 +34,11 @@ def searched_task(folder, loaded, name="searched", benchmark="auto_world", **cha
 
 @pytest.fixture
 def answering(monkeypatch):
-    """Answerers and trainers get the model that is given, whatever their specification says."""
+    """Answerers get the model that is given, whatever their specification says."""
 
     def use(loaded):
-        for module, name in ((predict, "Answerer"), (train, "answers")):
-            given = partial(getattr(module, name), load=lambda spec: loaded)
-            monkeypatch.setattr(module, name, given)
+        given = partial(predict.Answerer, load=lambda spec: loaded)
+        monkeypatch.setattr(predict, "Answerer", given)
         return loaded
 
     return use
@@ -245,21 +246,30 @@ def test_constant_answers_count_the_words_that_are_one_token_together(tmp_path):
         assert row["answer"] == (label if right else "Of")
 
 
-def test_trained_baselines_answer_dev_and_test(tmp_path, answering):
-    loaded = answering(tiny("bert"))
-    task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+def answered(prompt, folder, **section):
+    """OUTCOMES and record of a trained baseline for the task in a folder."""
+    loaded = tiny("bert")
+    part = SimpleNamespace(
+        prompt=prompt, settings={"seed": 0, "section": section}, spec=loaded.spec,
+        load=lambda spec: loaded, input={"examples": str(folder / "examples.parquet")},
+    )  # fmt: skip
+    frames, record = trained.answers(part, folder)
+    return frames["outcomes"], record
+
+
+def test_trained_baselines_answer_dev_and_test(tmp_path):
+    folder = prompt_folders.classes(tmp_path / "auto_sst2")
     for name in ("linear_probe", "finetuned"):
-        frame, _ = train.answers(name, loaded.spec, task)
+        frame, _ = answered(name, folder)
         check(frame.sort(OUTCOMES.key), OUTCOMES)
         assert (frame["prompt"].unique().to_list(), frame.height) == ([name], 14)
     with pytest.raises(tasks.ProbeTaskError, match="'relation_lstm' is for relation_extraction"):
-        train.answers("relation_lstm", loaded.spec, task)
+        answered("relation_lstm", folder)
 
 
-def test_the_extractor_answers_dev_and_test(tmp_path, answering):
-    loaded = answering(tiny("bert"))
-    task = tasks.load(prompt_folders.facts(tmp_path / "auto_re", True), {"groups": ["P36"]})
-    frame, record = train.answers("relation_lstm", loaded.spec, task)
+def test_the_extractor_answers_dev_and_test(tmp_path):
+    folder = prompt_folders.facts(tmp_path / "auto_re", True)
+    frame, record = answered("relation_lstm", folder, groups=["P36"])
     assert frame.height == 7
     assert record["trained"]["train_sentences"] == 6
 
@@ -426,7 +436,7 @@ def test_rows_of_experiments_that_make_no_sense_are_told():
 
 def test_every_prompt_that_a_row_may_name_has_who_answers_it():
     assert all(callable(getattr(predict.Answerer, name)) for name in prompt_settings.WRITTEN)
-    assert set(train.TRAINED) == set(prompt_settings.TRAINED)
+    assert set(trained.TRAINED) == set(prompt_settings.TRAINED)
     assert set(search.RANDOM) | set(search.LENGTHS) | {
         search.BALANCED,
         search.WORDS,

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.job import progress
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search.files import PromptFile
@@ -69,7 +70,6 @@ def outcomes(
     prompts: Mapping[str, TriggerPrompt],
     examples: pl.DataFrame,
     vocabulary: Sequence[str] = (),
-    bar: Callable[[int], object] = lambda rows: None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """(OUTCOMES of all `examples` under the name `name`, record).
 
@@ -83,6 +83,7 @@ def outcomes(
         raise ValueError(f"{name}: no prompt for {len(lacking)} groups: {', '.join(lacking[:8])}")
     known: dict[tuple[bool, bool], Options] = {}
     frames, record = [], {}
+    bar = progress(total=examples.height, desc=name, unit="example")
     for (group,), rows in sorted(groups.items()):
         prompt = prompts.get(str(group), prompts.get(""))
         assert prompt is not None
@@ -94,9 +95,10 @@ def outcomes(
             if form not in known:
                 known[form] = Options.words(predictor.loaded, prompt.template, vocabulary)
             options = known[form]
-        frame, counts = _group(predictor, prompt, options, rows, bar)
+        frame, counts = _group(predictor, prompt, options, rows, bar.update)
         frames.append(frame.with_columns(pl.lit(name).alias("prompt")))
         record[str(group)] = counts
+    bar.close()
     return pl.concat(frames).select(list(OUTCOMES.columns)), record
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from kgprobe.benchmarks.autoprompt.templates import read_templates
-from kgprobe.job import log, progress
+from kgprobe.job import log
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
@@ -234,13 +234,11 @@ class Answerer:
             examples = examples.filter(pl.col("group").is_in(list(prompts)))
         if not examples.height:
             raise ProbeTaskError(f"{self.task.name}: no group has a prompt {name!r} for this model")
-        bar = progress(total=examples.height, desc=name, unit="example")
         frame, self.record[name] = outcomes.outcomes(
-            self.predictor, name, prompts, examples, self.task.vocabulary, bar.update
+            self.predictor, name, prompts, examples, self.task.vocabulary
         )
         for group, more in (records or {}).items():
             self.record[name].get(group, {}).update(more)
-        bar.close()
         return frame
 
 

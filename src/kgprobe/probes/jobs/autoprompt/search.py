@@ -101,18 +101,21 @@ def search_task(
     place = states / digest(loaded, data, text, asdict(settings), section)
     place.mkdir(parents=True, exist_ok=True)
     predictor = Predictor(loaded)
-    by_name: dict[str, PromptFile] = {}
+    by_group: dict[str, PromptFile] = {}
     for number, group in enumerate(data.groups, 1):
         name = group or prompted.ALL
         log.info("%s, %s: group %d of %d", task.name, name, number, len(data.groups))
-        by_name[name] = _find(predictor, data, group, prompt, settings, section, text, place)
-    outcomes, record = _answers(predictor, prompt, by_name, task)
-    for name, file in by_name.items():
-        group = "" if name == prompted.ALL else name
+        by_group[group] = _find(predictor, data, group, prompt, settings, section, text, place)
+    prompts = {group: prompted.of_file(file) for group, file in by_group.items()}
+    outcomes, record = prompted.outcomes(
+        predictor, prompt, prompts, task.evaluated, task.vocabulary
+    )
+    for group, file in by_group.items():
         file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
-        files.save(file, folder / f"{name}.json")
+        files.save(file, folder / f"{group or prompted.ALL}.json")
     shutil.rmtree(states)
-    return outcomes, {**loaded.record, "prompted": record, "settings": asdict(settings)}
+    about = {"prompted": {prompt: record}, "settings": asdict(settings)}
+    return outcomes, {**loaded.record, **about}
 
 
 def _find(
@@ -211,22 +214,6 @@ def label_sets(
         with atomic(kept) as temporary:
             temporary.write_text(json.dumps(sets, sort_keys=True), encoding="utf-8")
     return sets
-
-
-def _answers(
-    predictor: Predictor, prompt: str, table: Mapping[str, PromptFile], task: ProbeTask
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """OUTCOMES of searched prompts."""
-    prompts = {
-        "" if name == prompted.ALL else name: prompted.of_file(file) for name, file in table.items()
-    }
-    examples = task.evaluated
-    if "" not in prompts:
-        examples = examples.filter(pl.col("group").is_in(list(prompts)))
-    bar = progress(total=examples.height, desc="predict", unit="example")
-    pair = prompted.outcomes(predictor, prompt, prompts, examples, task.vocabulary, bar.update)
-    bar.close()
-    return pair[0], {prompt: pair[1]}
 
 
 def scores(

@@ -1,20 +1,71 @@
-"""Baselines that are trained (see jobs/autoprompt/train)."""
+"""Baselines that are trained: linear probe, fine-tuning, relation extractor."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.probes.jobs.autoprompt import tasks, train
+from kgprobe.job import progress
+from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
+from kgprobe.probes.jobs.autoprompt import tasks
+from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.models.load import Loaded
 
 OUTPUT = {"outcomes": schema.OUTCOMES}
+#: prompt of an experiment -> the tasks that it is for
+TRAINED = {
+    "linear_probe": (CLASSIFICATION,),
+    "finetuned": (CLASSIFICATION,),
+    "relation_lstm": ("relation_extraction",),
+}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """OUTCOMES of dev and test."""
-    seed, section = part.settings["seed"], part.settings["section"]
+    """OUTCOMES of dev and test.
+
+    Raises ProbeTaskError for a task that the baseline is not for.
+    """
+    prompt, seed, section = part.prompt, part.settings["seed"], part.settings["section"]
     task = tasks.load(Path(part.input["examples"]).parent, section, seed)
-    outcomes, record = train.answers(part.prompt, part.spec, task, seed, part.load)
-    return {"outcomes": outcomes}, record
+    if task.kind not in TRAINED[prompt]:
+        raise ProbeTaskError(
+            f"{task.name}: prompt {prompt!r} is for {' and '.join(TRAINED[prompt])}, "
+            f"not for {task.kind}"
+        )
+    if prompt == "relation_lstm":  # no language model
+        bar = progress(total=None, desc="relation extractor", unit="step")
+        settings = relation_lstm.RelationLstmSettings(seed=seed)
+        trained = relation_lstm.fit(task.examples, settings, bar.update)
+        bar.close()
+        frame = relation_lstm.answer(trained, task.examples, ("dev", "test"))
+        return {"outcomes": frame}, {"trained": trained.counts}
+    loaded = part.load(part.spec)
+    results = {group: classifier(prompt, loaded, task, group, seed) for group in task.groups}
+    frame = pl.concat(outcomes for outcomes, _ in results.values())
+    records = {group: record for group, (_, record) in results.items()}
+    return {"outcomes": frame}, {**loaded.record, "trained": records}
+
+
+def classifier(
+    prompt: str, loaded: Loaded, task: ProbeTask, group: str, seed: int
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """A linear probe or a fine-tuned model of one group (a draw of a balanced set, or all)."""
+    rows = task.of(group)
+    if prompt == "linear_probe":
+        bar = progress(total=rows.height, desc="linear probe", unit="example")
+        result = linear_probe.linear_probe(
+            loaded, rows, task.vocabulary, task.fields,
+            linear_probe.LinearProbeSettings(seed=seed), done=bar.update,
+        )  # fmt: skip
+    else:
+        chosen = replace(finetune.FULL, seed=seed)
+        count = rows.filter(pl.col("split") == "train").height
+        bar = progress(total=finetune.steps(count, chosen), desc="fine-tuning", unit="step")
+        result = finetune.finetune(
+            loaded, rows, task.vocabulary, task.fields, chosen, progress=bar.update
+        )
+    bar.close()
+    return result
